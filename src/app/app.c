@@ -1,0 +1,138 @@
+#include "app/app.h"
+
+#include "io/store.h"
+#include "parallel/checkpoint.h"
+#include "study/keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool app_speaks = true;
+
+/* The rank as the launcher tells it, before MPI is started. */
+static bool launched_as_first_rank(void) {
+  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
+  for (int i = 0; names[i]; i++) {
+    const char *rank = getenv(names[i]);
+    if (rank) return strcmp(rank, "0") == 0;
+  }
+  return true;
+}
+
+void app_parse(const struct argp *argp, int argc, char **argv, void *input) {
+  argp_err_exit_status = STATUS_USAGE;
+  int out = -1, err = -1;
+  if (!launched_as_first_rank()) {
+    int nowhere = open("/dev/null", O_WRONLY);
+    out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+    dup2(nowhere, STDOUT_FILENO), dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+  }
+  argp_parse(argp, argc, argv, 0, NULL, input);
+  if (out >= 0) {
+    dup2(out, STDOUT_FILENO), dup2(err, STDERR_FILENO);
+    close(out), close(err);
+  }
+}
+
+long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
+                      long long high) {
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (end == text || *end || errno || value < low || value > high)
+    argp_error(state, "%s: '%s' is not an integer in [%lld, %lld]", option, text, low, high);
+  return value;
+}
+
+double app_real(struct argp_state *state, const char *option, const char *text, double low, double high) {
+  char *end;
+  double value = strtod(text, &end);
+  if (end == text || *end || !(value >= low && value <= high))
+    argp_error(state, "%s: '%s' is not a number in [%g, %g]", option, text, low, high);
+  return value;
+}
+
+void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text) {
+  int most = sizeof texts->texts / sizeof *texts->texts;
+  if (texts->count == most) argp_error(state, "more than %d times the same option", most);
+  texts->texts[texts->count++] = text;
+}
+
+Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out) {
+  StudyFile *file;
+  *out = (Study){0};
+  TRY(config_study_parse(path, text, &study_schema, sets->count, sets->texts, &file));
+  Status status = study_create(file, out);
+  if (status == STATUS_OK) return STATUS_OK;
+  study_destroy(out);
+  return status_prefix(status, "%s: ", path);
+}
+
+Status app_study_of_folder(const char *directory, Study *out) {
+  char *text;
+  AppTexts none = {0};
+  TRY(checkpoint_study(directory, &text));
+  char path[4096];
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  Status status = app_study_of_file(path, text, &none, out);
+  free(text);
+  return status;
+}
+
+/* The whole variable NAME(setting, policy, axis); free() it. */
+static Status read_means(StoreFile *file, const Study *study, const char *suffix, double **out) {
+  char name[64];
+  size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
+                     (size_t)study->points};
+  snprintf(name, sizeof name, "%s%s", study->ops->curves[0].name, suffix);
+  TRY(store_shape(file, name, 3, shape));
+  *out = malloc(shape[0] * shape[1] * shape[2] * sizeof **out);
+  if (!*out) return status_set(STATUS_INTERNAL, "out of memory");
+  return store_get_doubles(file, name, *out);
+}
+
+static void print_setting(const Study *study, int setting, double *const columns[5]) {
+  const StudyOps *ops = study->ops;
+  int points = ops->points(study->file->settings[setting]), policies = study->file->policy_count, widest = 6;
+  for (int p = 0; p < policies; p++) {
+    int width = (int)strlen(study->file->policies[p].label);
+    if (width > widest) widest = width;
+  }
+  printf("\n%s: %s at %s %g\n", study->file->setting_labels[setting], ops->curves[0].long_name, ops->axis,
+         ops->axis_value(study->file->settings[setting], points - 1));
+  printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
+  for (int p = 0; p < policies; p++) {
+    size_t at = ((size_t)setting * (size_t)policies + (size_t)p) * (size_t)study->points + (size_t)points - 1;
+    printf("  %-*s %10.4g %8.2g   ", widest, study->file->policies[p].label, columns[0][at], columns[1][at]);
+    if (p == 0)
+      printf("%12s %8s", "", "");
+    else
+      printf("%+12.4g %8.2g", columns[2][at], columns[3][at]);
+    printf(" %6.0f\n", columns[4][at]);
+  }
+}
+
+Status app_print_table(const Study *study, const char *directory) {
+  static const char *const suffixes[5] = {"_mean", "_se", "_diff_mean", "_diff_se", "_n"};
+  char path[4096];
+  double *columns[5] = {NULL};
+  StoreFile *file;
+  snprintf(path, sizeof path, "%s/results.nc", directory);
+  TRY(store_open(path, &file));
+  Status status = STATUS_OK;
+  for (int i = 0; i < 5 && status == STATUS_OK; i++)
+    status = read_means(file, study, suffixes[i], &columns[i]);
+  if (status == STATUS_OK) {
+    for (int s = 0; s < study->file->setting_count; s++) print_setting(study, s, columns);
+    printf("\ndifference: paired with the first policy, same theta*, arms and noise\n");
+  }
+  for (int i = 0; i < 5; i++) free(columns[i]);
+  store_abandon(file);
+  return status;
+}

@@ -1,0 +1,53 @@
+/* The verbs of the command line: one file each, listed in main.c. A verb parses its arguments, works, and
+ * returns a Status; `main` prints the sentence of a failure, once, and ends all ranks with the exit status.
+ */
+#ifndef APP_APP_H
+#define APP_APP_H
+
+#include "core/status.h"
+#include "study/study.h"
+
+#include <argp.h>
+
+typedef struct {
+  const char *name, *summary;
+  Status (*run)(int argc, char **argv); /* argv[0] is "thompson VERB" */
+} AppVerb;
+
+Status app_run(int argc, char **argv);
+Status app_plan(int argc, char **argv);
+Status app_status(int argc, char **argv);
+Status app_list(int argc, char **argv);
+Status app_train(int argc, char **argv);
+Status app_sample(int argc, char **argv);
+Status app_reduce(int argc, char **argv);
+Status app_verify(int argc, char **argv);
+
+/* argp_parse, silent on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers once.
+ * --help and usage errors end the program. */
+void app_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* Numbers in arguments; argp_error when `text` is not one in [low, high]. */
+long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
+                      long long high);
+double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);
+
+/* A growing list of texts, for options that may be repeated. */
+typedef struct {
+  int count;
+  const char *texts[256];
+} AppTexts;
+void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
+
+/* The study of a results folder (DIR/study.yaml). The caller ends with study_destroy. */
+Status app_study_of_folder(const char *directory, Study *out);
+/* A study file with --set and --seed. The caller ends with study_destroy. */
+Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
+
+/* Leaderboard on stdout: for each setting and policy the first curve at its last point, from DIR/results.nc.
+ */
+Status app_print_table(const Study *study, const char *directory);
+
+/* False on all ranks but the first: only that one prints. */
+extern bool app_speaks;
+
+#endif

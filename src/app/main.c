@@ -1,0 +1,59 @@
+/* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are printed.
+ */
+#include "app/app.h"
+#include "io/provenance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const AppVerb verbs[] = {
+    {"run", "run a study, alone or under mpiexec or srun", app_run},
+    {"plan", "show settings, tasks and estimated cost of a study; run nothing", app_plan},
+    {"status", "what is done, failed and left in a results folder", app_status},
+    {"list", "policies, samplers, priors, likelihoods, problems and studies", app_list},
+    {"train", "fit a diffusion prior", app_train},
+    {"sample", "draw from a posterior: a prior file and a history", app_sample},
+    {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
+    {"verify", "run random tasks again and compare every byte", app_verify},
+    {NULL, NULL, NULL}};
+
+static void print_help(void) {
+  printf("Usage: thompson VERB [OPTION...]\n\n"
+         "Posterior sampling for contextual bandits with rich priors, at cluster scale.\n\n");
+  for (int i = 0; verbs[i].name; i++) printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
+  printf("\n`thompson VERB --help` tells the options of a verb, `thompson --version` the version.\n\nExit "
+         "status:\n");
+#define PRINT_STATUS(name, code, text) printf("  %2d  %s\n", code, text);
+  STATUS_LIST(PRINT_STATUS)
+#undef PRINT_STATUS
+}
+
+static Status usage(const char *verb) {
+  if (!verb) return status_set(STATUS_USAGE, "no verb given; see thompson --help");
+  return status_set(STATUS_USAGE, "'%s' is not a verb; see thompson --help", verb);
+}
+
+static Status call(int argc, char **argv) {
+  for (int i = 0; argc > 1 && verbs[i].name; i++) {
+    if (strcmp(argv[1], verbs[i].name) != 0) continue;
+    char name[64];
+    snprintf(name, sizeof name, "thompson %s", verbs[i].name);
+    argv[1] = name;
+    return verbs[i].run(argc - 1, argv + 1);
+  }
+  return usage(argc > 1 ? argv[1] : NULL);
+}
+
+int main(int argc, char **argv) {
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  setenv("OPENBLAS_NUM_THREADS", "1", 0);
+  provenance_set_command(argc, argv);
+  if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+    return print_help(), EXIT_SUCCESS;
+  if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s\n", provenance_source()), EXIT_SUCCESS;
+  Status status = call(argc, argv);
+  if (status != STATUS_OK && app_speaks) fprintf(stderr, "thompson: %s\n", status_message());
+  if (fflush(stdout) != 0 && status == STATUS_OK) status = STATUS_FILE;
+  return status;
+}

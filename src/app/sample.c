@@ -1,0 +1,208 @@
+/* thompson sample: posterior draws for a prior file and a history. */
+#include "app/app.h"
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "io/dataset.h"
+#include "io/digest.h"
+#include "io/provenance.h"
+#include "io/store.h"
+#include "sampler/sampler.h"
+#include "study/keys.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const char *prior, *data, *sampler, *likelihood, *output;
+  int draws;
+  double noise;
+  uint64_t seed;
+  AppTexts options;
+} Arguments;
+
+enum { KEY_PRIOR = 256, KEY_DATA, KEY_SAMPLER, KEY_LIKELIHOOD, KEY_NOISE, KEY_SEED, KEY_OPTION };
+
+static const struct argp_option options[] = {
+    {"prior", KEY_PRIOR, "FILE", 0, "prior file: written by `train`, or by yourself", 0},
+    {"data", KEY_DATA, "FILE", 0,
+     "history: CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)", 0},
+    {"sampler", KEY_SAMPLER, "NAME", 0, "posterior sampler; see `thompson list samplers`", 0},
+    {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "likelihood (default: gaussian)", 0},
+    {"number", 'n', "N", 0, "draws (default: 1000)", 0},
+    {"output", 'o', "FILE", 0, "file for the draws (default: draws.nc)", 0},
+    {"noise", KEY_NOISE, "S", 0, "reward standard deviation (default: 1)", 0},
+    {"seed", KEY_SEED, "N", 0, "seed (default: 1)", 0},
+    {"option", KEY_OPTION, "KEY=VALUE", 0, "an option of the sampler", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+  Arguments *arguments = state->input;
+  switch (key) {
+  case KEY_PRIOR: arguments->prior = text; return 0;
+  case KEY_DATA: arguments->data = text; return 0;
+  case KEY_SAMPLER: arguments->sampler = text; return 0;
+  case KEY_LIKELIHOOD: arguments->likelihood = text; return 0;
+  case 'n': arguments->draws = (int)app_integer(state, "-n", text, 1, 100000000); return 0;
+  case 'o': arguments->output = text; return 0;
+  case KEY_NOISE: arguments->noise = app_real(state, "--noise", text, 1e-12, 1e6); return 0;
+  case KEY_SEED: arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53); return 0;
+  case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
+  case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
+  case ARGP_KEY_END:
+    if (!arguments->prior || !arguments->data || !arguments->sampler)
+      argp_error(state, "--prior, --data and --sampler are needed");
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static Status find_methods(const Arguments *arguments, const SamplerOps **sampler, Likelihood *likelihood) {
+  *sampler = sampler_find(arguments->sampler);
+  const char *near;
+  if (!*sampler) {
+    near = config_nearest(arguments->sampler, sampler_name);
+    return status_set(STATUS_INPUT, "--sampler: '%s' is not a sampler%s%s%s; see thompson list samplers",
+                      arguments->sampler, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  }
+  *likelihood = (Likelihood){likelihood_find(arguments->likelihood), arguments->noise};
+  if (!likelihood->ops) {
+    near = config_nearest(arguments->likelihood, likelihood_name);
+    return status_set(
+        STATUS_INPUT, "--likelihood: '%s' is not a likelihood%s%s%s; see thompson list likelihoods",
+        arguments->likelihood, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  }
+  return STATUS_OK;
+}
+
+static Status observe(const Arguments *arguments, int d, History *history) {
+  Observations observations;
+  TRY(dataset_read_observations(arguments->data, &observations));
+  Status status = STATUS_OK;
+  if (observations.rows > 0 && observations.d != d)
+    status = status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d",
+                        arguments->data, observations.d, arguments->prior, d);
+  for (int row = 0; row < observations.rows && status == STATUS_OK; row++)
+    history_append(history, observations.features + (size_t)row * (size_t)d, observations.rewards + row);
+  observations_free(&observations);
+  return status;
+}
+
+static Status hash_file(const char *path, char hash[65]) {
+  char *bytes;
+  size_t size;
+  TRY(store_read_text(path, &bytes, &size));
+  digest_hex(bytes, size, hash);
+  free(bytes);
+  return STATUS_OK;
+}
+
+/* theta[d, draws] as theta(draw, dim), with what the draws depend on. */
+static Status write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta, double *rows,
+                          int64_t fallbacks) {
+  int dimension[2], id;
+  char hash[65];
+  for (int n = 0; n < arguments->draws; n++)
+    for (int i = 0; i < d; i++)
+      rows[(size_t)n * (size_t)d + (size_t)i] = theta[(size_t)i * (size_t)arguments->draws + (size_t)n];
+  TRY(provenance_write(file, "posterior draws"));
+  TRY(store_text_attribute(file, NULL, "sampler", arguments->sampler));
+  TRY(store_text_attribute(file, NULL, "likelihood", arguments->likelihood));
+  TRY(hash_file(arguments->prior, hash));
+  TRY(store_text_attribute(file, NULL, "prior_sha256", hash));
+  TRY(hash_file(arguments->data, hash));
+  TRY(store_text_attribute(file, NULL, "data_sha256", hash));
+  TRY(store_real_attribute(file, NULL, "noise", arguments->noise));
+  TRY(store_int_attribute(file, NULL, "seed", (int64_t)arguments->seed));
+  TRY(store_int_attribute(file, NULL, "fallbacks", fallbacks));
+  TRY(store_dimension(file, "draw", (size_t)arguments->draws, &dimension[0]));
+  TRY(store_dimension(file, "dim", (size_t)d, &dimension[1]));
+  TRY(store_variable(file, "theta", STORE_DOUBLE, 2, dimension, "draw from the posterior of theta", "1",
+                     &id));
+  return store_put(file, id, rows);
+}
+
+static void print_summary(const Arguments *arguments, int d, const double *theta, int64_t fallbacks) {
+  printf("%s: %d draws of %s\n  %-6s %12s %12s\n", arguments->output, arguments->draws, arguments->sampler,
+         "theta", "mean", "sd");
+  for (int i = 0; i < d; i++) {
+    double mean, variance;
+    linalg_moments(1, arguments->draws, theta + (size_t)i * (size_t)arguments->draws, &mean, &variance);
+    printf("  %-6d %12.5g %12.5g\n", i + 1, mean, sqrt(variance));
+  }
+  if (fallbacks > 0)
+    printf("%lld numerical rescues: look at the draws before you trust them\n", (long long)fallbacks);
+}
+
+static Status save(const Arguments *arguments, int d, double *theta, int64_t fallbacks) {
+  double *rows;
+  NEW(rows, (size_t)d * (size_t)arguments->draws);
+  StoreFile *file;
+  Status status = store_create(arguments->output, STORE_NETCDF4, &file);
+  if (status == STATUS_OK) {
+    status = write_draws(arguments, file, d, theta, rows, fallbacks);
+    if (status == STATUS_OK)
+      status = store_commit(file);
+    else
+      store_abandon(file);
+  }
+  free(rows);
+  return status;
+}
+
+static Status draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
+                   const Prior *prior, const Config *config) {
+  History history = {0};
+  Sampler sampler = {0};
+  double *theta = NULL;
+  int64_t fallbacks = 0;
+  int d = prior->d;
+  Status status = history_create(d, 1, likelihood, &history);
+  if (status == STATUS_OK) status = observe(arguments, d, &history);
+  if (status == STATUS_OK)
+    status = memory_new((void **)&theta, (size_t)d * (size_t)arguments->draws, sizeof *theta);
+  SamplerSetup setup = {
+      .prior = prior, .likelihood = likelihood, .runs = 1, .draws = arguments->draws, .options = config};
+  if (status == STATUS_OK) status = sampler_create(method, &setup, &sampler);
+  if (status == STATUS_OK) {
+    RngLanes rng = {.key = rng_key(arguments->seed, RNG_AGENT),
+                    .draws = (uint32_t)arguments->draws,
+                    .lanes = (uint32_t)arguments->draws};
+    sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
+    status = save(arguments, d, theta, fallbacks);
+    if (status == STATUS_OK) print_summary(arguments, d, theta, fallbacks);
+  }
+  sampler_destroy(&sampler);
+  history_destroy(&history);
+  free(theta);
+  return status;
+}
+
+Status app_sample(int argc, char **argv) {
+  static const struct argp argp = {
+      options, parse, NULL, "Draw theta from the posterior: any prior file, any history, any sampler.",
+      NULL,    NULL,  NULL};
+  Arguments arguments = {
+      .likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .noise = 1, .seed = 1};
+  const SamplerOps *method;
+  Likelihood likelihood;
+  static const ConfigKey none[] = {{.name = NULL}};
+  Config *chain = NULL, *config = NULL;
+  Prior prior;
+  app_parse(&argp, argc, argv, &arguments);
+  TRY(find_methods(&arguments, &method, &likelihood));
+  TRY(config_options("--option", method->keys ? method->keys : none, arguments.options.count,
+                     arguments.options.texts, &config));
+  Status status = config_options("defaults", study_prior_keys(), 0, NULL, &chain);
+  PriorFit fit = {0};
+  if (status == STATUS_OK) fit = study_prior_fit(chain, "", 1, arguments.seed, 0);
+  if (status == STATUS_OK) status = prior_load(arguments.prior, &fit, &prior);
+  if (status == STATUS_OK) {
+    status = draw(&arguments, method, &likelihood, &prior, config);
+    prior_destroy(&prior);
+  }
+  config_free(chain);
+  config_free(config);
+  return status;
+}

@@ -1,0 +1,145 @@
+/* thompson train: fit a diffusion prior on a study's distribution of theta*, or on the user's own samples.
+ * Works under mpiexec. */
+#include "app/app.h"
+#include "io/dataset.h"
+#include "io/provenance.h"
+#include "io/store.h"
+#include "parallel/prepare.h"
+#include "study/keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+  const char *study, *theta, *output;
+  AppTexts options;
+  uint64_t seed;
+  bool has_seed;
+} Arguments;
+
+enum { KEY_THETA = 256, KEY_SEED, KEY_OPTION };
+
+static const struct argp_option options[] = {
+    {"theta", KEY_THETA, "FILE", 0, "samples of theta: NetCDF theta(sample, dim), or CSV without header", 0},
+    {"output", 'o', "FILE", 0, "prior file (default: prior.nc)", 0},
+    {"seed", KEY_SEED, "N", 0, "seed of the fit (default: the study's, or 1)", 0},
+    {"option", KEY_OPTION, "KEY=VALUE", 0, "a key of prior.*, without the prefix: stages=50", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+  Arguments *arguments = state->input;
+  switch (key) {
+  case KEY_THETA: arguments->theta = text; return 0;
+  case 'o': arguments->output = text; return 0;
+  case KEY_SEED:
+    arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53);
+    arguments->has_seed = true;
+    return 0;
+  case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
+  case ARGP_KEY_ARG:
+    if (arguments->study) argp_error(state, "one study file at a time; '%s' is the second", text);
+    arguments->study = text;
+    return 0;
+  case ARGP_KEY_END:
+    if (!arguments->study == !arguments->theta) argp_error(state, "give either a study file or --theta FILE");
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* --option KEY=VALUE for a study is --set prior.KEY=VALUE. Returned texts are to be freed. */
+static Status study_sets(const Arguments *arguments, AppTexts *sets) {
+  *sets = (AppTexts){0};
+  for (int i = 0; i < arguments->options.count; i++) {
+    char *text;
+    if (asprintf(&text, "prior.%s", arguments->options.texts[i]) < 0)
+      return status_set(STATUS_INTERNAL, "out of memory");
+    sets->texts[sets->count++] = text;
+  }
+  return STATUS_OK;
+}
+
+/* Samples and fit of the first setting of a study. */
+static Status from_study(const Arguments *arguments, Samples *samples, PriorFit *fit) {
+  char *text;
+  size_t size;
+  Study study;
+  Problem problem;
+  AppTexts sets;
+  TRY(store_read_text(arguments->study, &text, &size));
+  Status status = study_sets(arguments, &sets);
+  if (status == STATUS_OK) status = app_study_of_file(arguments->study, text, &sets, &study);
+  free(text);
+  for (int i = 0; i < sets.count; i++) free((char *)(uintptr_t)sets.texts[i]);
+  TRY(status);
+  const Config *setting = study.file->settings[0];
+  status = problem_create(setting, &problem);
+  if (status == STATUS_OK) {
+    *fit =
+        study_prior_fit(setting, "prior.", problem.d, arguments->has_seed ? arguments->seed : study.seed, 0);
+    status = problem.ops->training_samples(
+        &problem, 0,
+        config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples"),
+        samples);
+    problem_destroy(&problem);
+  }
+  study_destroy(&study);
+  return status;
+}
+
+/* All samples of the user's file, or the first train_samples of them. */
+static Status from_file(const Arguments *arguments, Samples *samples, PriorFit *fit) {
+  Config *config;
+  TRY(config_options("--option", study_prior_keys(), arguments->options.count, arguments->options.texts,
+                     &config));
+  Status status = dataset_read_samples(arguments->theta, samples);
+  if (status == STATUS_OK)
+    *fit = study_prior_fit(config, "", samples->d, arguments->has_seed ? arguments->seed : 1, 0);
+  config_free(config);
+  return status;
+}
+
+static Status train(const Parallel *parallel, const Arguments *arguments) {
+  Samples samples = {0};
+  PriorFit fit;
+  Prior prior;
+  Status status =
+      arguments->study ? from_study(arguments, &samples, &fit) : from_file(arguments, &samples, &fit);
+  status = parallel_agree(parallel, status);
+  if (status == STATUS_OK)
+    status = prepare_fit(parallel, prior_find("diffusion"), &fit, &samples, PROGRESS_AUTO, &prior);
+  if (status == STATUS_OK && parallel->rank == 0) {
+    status = prior_save(&prior, arguments->output);
+    if (status == STATUS_OK)
+      printf("%s: %d stages in %d dimensions from %d samples, %.3g CPU seconds; mean squared error of the "
+             "noise %.3g (stage 1) to %.3g (stage %d)\n",
+             arguments->output, fit.stages, prior.d, samples.n, prior.seconds_fit, prior.chain->loss[1],
+             prior.chain->loss[fit.stages], fit.stages);
+    prior_destroy(&prior);
+  }
+  samples_free(&samples);
+  return parallel_agree(parallel, status);
+}
+
+Status app_train(int argc, char **argv) {
+  static const struct argp argp = {
+      options,
+      parse,
+      "[STUDY.yaml]",
+      "Fit a diffusion prior on a study's distribution of theta*, or on your own samples of theta.",
+      NULL,
+      NULL,
+      NULL};
+  Arguments arguments = {.output = "prior.nc"};
+  app_parse(&argp, argc, argv, &arguments);
+  Parallel parallel = parallel_begin(&argc, &argv);
+  app_speaks = parallel.rank == 0;
+  char library[256];
+  parallel_library(sizeof library, library);
+  provenance_set_mpi(parallel.size, library);
+  Status status = train(&parallel, &arguments);
+  parallel_end();
+  return status;
+}

@@ -1,0 +1,137 @@
+/* One matrix at a time, by BLAS and LAPACK. LAPACK is column-major; a symmetric matrix reads the same both ways, and a
+ * row-major lower triangle is LAPACK's upper one. */
+#include "core/linalg.h"
+
+#include "core/linalg_lapack.h"
+#include "core/memory.h"
+#include "core/simd.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Status linalg_cholesky(int d, double *a) {
+  lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, a, d);
+  if (info != 0) return status_set(STATUS_INPUT, "a %d x %d matrix is not positive definite", d, d);
+  for (int i = 0; i < d; i++)
+    for (int j = i + 1; j < d; j++) a[(size_t)i * d + j] = 0;
+  return STATUS_OK;
+}
+
+void linalg_inverse(int d, const double *cholesky, double *inverse) {
+  memcpy(inverse, cholesky, (size_t)d * d * sizeof *inverse);
+  lapack_int info = LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', d, inverse, d);
+  ASSERT(info == 0);
+  for (int i = 0; i < d; i++)
+    for (int j = i + 1; j < d; j++) inverse[(size_t)i * d + j] = inverse[(size_t)j * d + i];
+}
+
+void linalg_invert_triangle(int d, double *l) {
+  lapack_int info = LAPACKE_dtrtri_work(LAPACK_COL_MAJOR, 'U', 'N', d, l, d);
+  ASSERT(info == 0);
+}
+
+double linalg_log_determinant(int d, const double *cholesky) {
+  double sum = 0;
+  for (int i = 0; i < d; i++) sum += log(cholesky[(size_t)i * d + i]);
+  return 2 * sum;
+}
+
+/* a[d, d] symmetric -> eigenvectors in its rows, w[d] ascending. */
+static lapack_int eigen_rows(int d, double *a, double *w) {
+  return LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'U', d, a, d, w);
+}
+
+Status linalg_eigen(int d, const double *a, double *q, double *w) {
+  memcpy(q, a, (size_t)d * d * sizeof *q);
+  lapack_int info = eigen_rows(d, q, w);
+  if (info != 0)
+    return status_set(STATUS_INTERNAL, "the eigendecomposition of a %d x %d matrix failed (dsyevd gave %d)", d, d,
+                      (int)info);
+  for (int i = 0; i < d; i++) {
+    for (int j = i + 1; j < d; j++) {
+      double swap = q[(size_t)i * d + j];
+      q[(size_t)i * d + j] = q[(size_t)j * d + i];
+      q[(size_t)j * d + i] = swap;
+    }
+  }
+  return STATUS_OK;
+}
+
+/* Sum of (a_n - mean_a)(b_n - mean_b), in 16 partial sums that vector instructions can hold. */
+SIMD_CLONES static double centred_product(int n, const double *restrict a, double mean_a, const double *restrict b,
+                                          double mean_b) {
+  enum { PARTS = 16 };
+  double part[PARTS] = {0}, sum = 0;
+  int i = 0;
+  for (; i + PARTS <= n; i += PARTS)
+    for (int k = 0; k < PARTS; k++) part[k] += (a[i + k] - mean_a) * (b[i + k] - mean_b);
+  for (; i < n; i++) sum += (a[i] - mean_a) * (b[i] - mean_b);
+  for (int k = 0; k < PARTS; k++) sum += part[k];
+  return sum;
+}
+
+void linalg_moments(int d, int n, const double *x, double *mean, double *covariance) {
+  ASSERT(n >= 1);
+  for (int i = 0; i < d; i++) {
+    const double *row = x + (size_t)i * n;
+    double sum = 0;
+    for (int k = 0; k < n; k++) sum += row[k];
+    mean[i] = sum / n;
+  }
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++)
+      covariance[(size_t)i * d + j] = covariance[(size_t)j * d + i] =
+          centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
+}
+
+/* Scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */
+static double *new_square(int d) {
+  double *square;
+  Status status = memory_new((void **)&square, (size_t)d * (size_t)d + (size_t)d, sizeof *square);
+  ASSERT(status == STATUS_OK);
+  return square;
+}
+
+void linalg_lapack_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
+  size_t elements = (size_t)d * d, stride = (size_t)lanes;
+  double *work = new_square(d), *values = work + elements;
+  for (size_t n = 0; n < stride; n++) {
+    bool finite = true;
+    for (size_t k = 0; k < elements; k++) {
+      work[k] = a[k * stride + n];
+      finite = finite && isfinite(work[k]);
+    }
+    bool good = finite && eigen_rows(d, work, values) == 0;
+    for (size_t i = 0; i < (size_t)d; i++) {
+      w[i * stride + n] = good ? values[i] : NAN;
+      for (size_t j = 0; j < (size_t)d; j++) q[(i * (size_t)d + j) * stride + n] = good ? work[j * (size_t)d + i] : NAN;
+    }
+  }
+  free(work);
+}
+
+void linalg_lapack_cholesky_lanes(int d, int lanes, double *a, int *rescues) {
+  size_t stride = (size_t)lanes;
+  double *work = new_square(d);
+  for (size_t n = 0; n < stride; n++) {
+    for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
+    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
+      linalg_cholesky_strided(d, 1, stride, a + n, rescues ? rescues + n : NULL);
+      continue;
+    }
+    for (size_t i = 0; i < (size_t)d; i++)
+      for (size_t j = 0; j <= i; j++) a[(i * (size_t)d + j) * stride + n] = work[i * (size_t)d + j];
+  }
+  free(work);
+}
+
+void linalg_blas_solve_triangle(int d, bool transposed, const double *l, double *x) {
+  cblas_dtrsv(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, d, l, d, x, 1);
+}
+
+void linalg_blas_multiply(int d, bool transposed, const double *q, const double *x, double *y) {
+  cblas_dgemv(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, d, d, 1, q, d, x, 1, 0, y, 1);
+}

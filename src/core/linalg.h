@@ -1,0 +1,49 @@
+/* Small dense linear algebra for many matrices at once, over BLAS and LAPACK.
+ *
+ * Batched arrays have the lane last: a[d, d, N] holds N matrices, element (i, j) of lane n at a[(i * d + j) *
+ * N + n], so that one instruction works on many lanes. Up to LINALG_BATCH_DIMENSION the batched loops below
+ * are used; above it each lane goes to LAPACK. All matrices are symmetric where that is said, and then both
+ * triangles are stored. */
+#ifndef CORE_LINALG_H
+#define CORE_LINALG_H
+
+#include "core/status.h"
+
+enum { LINALG_BATCH_DIMENSION = 16 };
+
+/* Eigendecomposition A = Q diag(w) Q' of N symmetric matrices. a[d, d, N] is read; q[d, d, N] gets the
+ * eigenvectors in its columns, w[d, N] the eigenvalues in no particular order. A diagonal matrix gives Q = I
+ * exactly. Cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite output.
+ */
+void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w);
+
+/* Cholesky factors A = L L' of N symmetric positive definite matrices, in place: a[d, d, N] gets L in its
+ * lower triangle (the rest is left). A pivot that is not above zero is replaced by the smallest positive
+ * pivot that keeps the factor finite, and rescues[lane] is raised by one (rescues may be NULL). */
+void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues);
+
+/* With L from linalg_cholesky_lanes, in place on x[d, N]: solve L y = x; solve L' y = x; both (A y = x). */
+void linalg_forward_lanes(int d, int lanes, const double *l, double *x);
+void linalg_backward_lanes(int d, int lanes, const double *l, double *x);
+void linalg_solve_lanes(int d, int lanes, const double *l, double *x);
+
+/* y[d, N] = Q x and y = Q' x for each lane; y must not overlap x. */
+void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y);
+void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y);
+
+/* One matrix, row-major a[d, d]. */
+/* Cholesky factor in the lower triangle, zeros above. STATUS_INPUT when A is not positive definite. */
+Status linalg_cholesky(int d, double *a);
+/* A^-1 from its Cholesky factor, full symmetric: inverse[d, d]. */
+void linalg_inverse(int d, const double *cholesky, double *inverse);
+/* L <- L^-1 of a lower triangular l[d, d]; the zeros above stay. */
+void linalg_invert_triangle(int d, double *l);
+/* log det A from its Cholesky factor. */
+double linalg_log_determinant(int d, const double *cholesky);
+/* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK fails.
+ */
+Status linalg_eigen(int d, const double *a, double *q, double *w);
+/* mean[d] and covariance[d, d] (divided by n) of x[d, n]. */
+void linalg_moments(int d, int n, const double *x, double *mean, double *covariance);
+
+#endif

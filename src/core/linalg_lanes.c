@@ -1,0 +1,218 @@
+/* Batched loops over matrices with the lane last: the compiler turns each inner loop into vector instructions, so
+ * nothing in them branches on data. Eigendecomposition: cyclic Jacobi (Golub and Van Loan, Matrix Computations, 8.5). */
+#include "core/linalg.h"
+
+#include "core/linalg_lapack.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Jacobi works on copies of up to CHUNK_LANES lanes and CHUNK doubles, which stay in the first-level cache. The number
+ * of lanes is rounded up to VECTOR with zero matrices, so that a lane meets the same instructions at every place. */
+enum { CHUNK = 2048, CHUNK_LANES = 64, VECTOR = 8, SWEEPS = 12 };
+
+static inline int chunk_lanes(int d) {
+  int lanes = CHUNK / (d * d) / VECTOR * VECTOR;
+  return lanes < CHUNK_LANES ? lanes : CHUNK_LANES;
+}
+
+/* (x, y) <- (c x - s y, s x + c y) for `width` lanes. */
+static inline void rotate(int width, const double *restrict c, const double *restrict s, double *restrict x,
+                          double *restrict y) {
+  for (int n = 0; n < width; n++) {
+    double x_n = x[n], y_n = y[n];
+    x[n] = c[n] * x_n - s[n] * y_n;
+    y[n] = s[n] * x_n + c[n] * y_n;
+  }
+}
+
+/* Rotation that makes a_pr zero: tan t with |t| <= 1, its cosine and sine; none where a_pr is negligible. a_pp, a_rr
+ * and a_pr are updated; moved[n] counts the rotations. Written without squares of a, which could overflow. */
+static inline void annihilate(int width, double *restrict a_pp, double *restrict a_rr, double *restrict a_pr,
+                              double *restrict c, double *restrict s, double *restrict moved) {
+  for (int n = 0; n < width; n++) {
+    double difference = a_rr[n] - a_pp[n], twice = 2 * a_pr[n];
+    double size_p = fabs(a_pp[n]), size_r = fabs(a_rr[n]);
+    double least = size_p < size_r ? size_p : size_r;
+    double gap = fabs(difference), size = fabs(twice);
+    double larger = gap > size ? gap : size, smaller = gap > size ? size : gap;
+    double ratio = smaller / (larger > 0 ? larger : 1);
+    double denominator = gap + larger * sqrt(1 + ratio * ratio);
+    double tangent = copysign(1, difference) * twice / (denominator > 0 ? denominator : 1);
+    int negligible = size <= 0x1p-54 * least;
+    tangent = negligible ? 0 : tangent;
+    moved[n] += negligible ? 0 : 1;
+    a_pp[n] -= tangent * a_pr[n];
+    a_rr[n] += tangent * a_pr[n];
+    a_pr[n] = 0;
+    c[n] = 1 / sqrt(1 + tangent * tangent);
+    s[n] = tangent * c[n];
+  }
+}
+
+/* a[d, d, width], upper triangle -> eigenvalues on its diagonal; q[d, d, width] -> eigenvectors. A lane that has
+ * converged is left bit for bit as it is, so that stopping when all have is no influence between lanes. */
+SIMD_CLONES static void jacobi(int d, int width, double *restrict a, double *restrict q) {
+  double c[CHUNK_LANES], s[CHUNK_LANES], moved[CHUNK_LANES];
+  int sweeps = d == 2 ? 1 : SWEEPS;
+  for (int sweep = 0; sweep < sweeps; sweep++) {
+    for (int n = 0; n < width; n++) moved[n] = 0;
+    for (int p = 0; p < d; p++) {
+      for (int r = p + 1; r < d; r++) {
+        annihilate(width, a + (p * d + p) * width, a + (r * d + r) * width, a + (p * d + r) * width, c, s, moved);
+        for (int k = 0; k < d; k++) {
+          int k_p = k < p ? k * d + p : p * d + k, k_r = k < r ? k * d + r : r * d + k;
+          if (k != p && k != r) rotate(width, c, s, a + k_p * width, a + k_r * width);
+          rotate(width, c, s, q + (k * d + p) * width, q + (k * d + r) * width);
+        }
+      }
+    }
+    double total = 0;
+    for (int n = 0; n < width; n++) total += moved[n];
+    if (total == 0) break;
+  }
+}
+
+void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
+  if (d > LINALG_BATCH_DIMENSION) {
+    linalg_lapack_eigen_lanes(d, lanes, a, q, w);
+    return;
+  }
+  double a_work[CHUNK], q_work[CHUNK];
+  for (int first = 0; first < lanes; first += chunk_lanes(d)) {
+    int count = lanes - first < chunk_lanes(d) ? lanes - first : chunk_lanes(d);
+    int width = (count + VECTOR - 1) / VECTOR * VECTOR;
+    size_t bytes = (size_t)count * sizeof(double);
+    memset(a_work, 0, (size_t)(d * d * width) * sizeof(double));
+    memset(q_work, 0, (size_t)(d * d * width) * sizeof(double));
+    for (int i = 0; i < d; i++) {
+      for (int n = 0; n < width; n++) q_work[(i * d + i) * width + n] = 1;
+      for (int j = i; j < d; j++) memcpy(a_work + (i * d + j) * width, a + (size_t)(i * d + j) * lanes + first, bytes);
+    }
+    jacobi(d, width, a_work, q_work);
+    for (int i = 0; i < d; i++) memcpy(w + (size_t)i * lanes + first, a_work + (i * d + i) * width, bytes);
+    for (int k = 0; k < d * d; k++) memcpy(q + (size_t)k * lanes + first, q_work + k * width, bytes);
+  }
+}
+
+/* Cholesky by columns. The floor of a bad pivot is 2^-52 times the largest diagonal entry: what a sum of that size
+ * cannot tell from zero. */
+SIMD_CLONES void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *rescues) {
+  enum { LANES = CHUNK_LANES };
+  double floor_[LANES], root[LANES], inverse[LANES];
+  for (int first = 0; first < lanes; first += LANES) {
+    int count = lanes - first < LANES ? lanes - first : LANES, bad[LANES] = {0};
+    double *restrict base = a + first;
+#define A(i, j) (base + ((size_t)(i) * (size_t)d + (size_t)(j)) * stride)
+    for (int n = 0; n < count; n++) floor_[n] = 0x1p-1000;
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < count; n++) {
+        double scaled = 0x1p-52 * A(i, i)[n];
+        floor_[n] = scaled > floor_[n] ? scaled : floor_[n];
+      }
+    for (int j = 0; j < d; j++) {
+      for (int k = 0; k < j; k++)
+        for (int n = 0; n < count; n++) A(j, j)[n] -= A(j, k)[n] * A(j, k)[n];
+      for (int n = 0; n < count; n++) {
+        double pivot = A(j, j)[n];
+        bad[n] += pivot > 0 ? 0 : 1;
+        pivot = pivot > 0 ? pivot : floor_[n];
+        root[n] = sqrt(pivot);
+        inverse[n] = 1 / root[n];
+        A(j, j)[n] = root[n];
+      }
+      for (int i = j + 1; i < d; i++) {
+        for (int k = 0; k < j; k++)
+          for (int n = 0; n < count; n++) A(i, j)[n] -= A(i, k)[n] * A(j, k)[n];
+        for (int n = 0; n < count; n++) A(i, j)[n] *= inverse[n];
+      }
+    }
+#undef A
+    for (int n = 0; rescues && n < count; n++) rescues[first + n] += bad[n];
+  }
+}
+
+void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues) {
+  if (d > LINALG_BATCH_DIMENSION)
+    linalg_lapack_cholesky_lanes(d, lanes, a, rescues);
+  else
+    linalg_cholesky_strided(d, lanes, (size_t)lanes, a, rescues);
+}
+
+/* One large matrix is a job for BLAS. */
+static inline int is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+
+SIMD_CLONES static void forward(int d, int lanes, const double *restrict l, double *restrict x) {
+  size_t stride = (size_t)lanes;
+  for (int i = 0; i < d; i++) {
+    double *restrict x_i = x + (size_t)i * stride;
+    for (int j = 0; j < i; j++) {
+      const double *restrict l_ij = l + (size_t)(i * d + j) * stride, *restrict x_j = x + (size_t)j * stride;
+      for (int n = 0; n < lanes; n++) x_i[n] -= l_ij[n] * x_j[n];
+    }
+    const double *restrict l_ii = l + (size_t)(i * d + i) * stride;
+    for (int n = 0; n < lanes; n++) x_i[n] /= l_ii[n];
+  }
+}
+
+SIMD_CLONES static void backward(int d, int lanes, const double *restrict l, double *restrict x) {
+  size_t stride = (size_t)lanes;
+  for (int i = d - 1; i >= 0; i--) {
+    double *restrict x_i = x + (size_t)i * stride;
+    for (int j = i + 1; j < d; j++) {
+      const double *restrict l_ji = l + (size_t)(j * d + i) * stride, *restrict x_j = x + (size_t)j * stride;
+      for (int n = 0; n < lanes; n++) x_i[n] -= l_ji[n] * x_j[n];
+    }
+    const double *restrict l_ii = l + (size_t)(i * d + i) * stride;
+    for (int n = 0; n < lanes; n++) x_i[n] /= l_ii[n];
+  }
+}
+
+/* y_i = sum_j q[i * row + j * column] x_j for each lane. */
+SIMD_CLONES static void multiply(int d, int lanes, int row, int column, const double *restrict q,
+                                 const double *restrict x, double *restrict y) {
+  size_t stride = (size_t)lanes;
+  for (int i = 0; i < d; i++) {
+    double *restrict y_i = y + (size_t)i * stride;
+    for (int n = 0; n < lanes; n++) y_i[n] = 0;
+    for (int j = 0; j < d; j++) {
+      const double *restrict q_ij = q + (size_t)(i * row + j * column) * stride, *restrict x_j = x + (size_t)j * stride;
+      for (int n = 0; n < lanes; n++) y_i[n] += q_ij[n] * x_j[n];
+    }
+  }
+}
+
+void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
+  if (is_single(d, lanes))
+    linalg_blas_solve_triangle(d, 0, l, x);
+  else
+    forward(d, lanes, l, x);
+}
+
+void linalg_backward_lanes(int d, int lanes, const double *l, double *x) {
+  if (is_single(d, lanes))
+    linalg_blas_solve_triangle(d, 1, l, x);
+  else
+    backward(d, lanes, l, x);
+}
+
+void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
+  linalg_forward_lanes(d, lanes, l, x);
+  linalg_backward_lanes(d, lanes, l, x);
+}
+
+void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
+  if (is_single(d, lanes))
+    linalg_blas_multiply(d, 0, q, x, y);
+  else
+    multiply(d, lanes, d, 1, q, x, y);
+}
+
+void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
+  if (is_single(d, lanes))
+    linalg_blas_multiply(d, 1, q, x, y);
+  else
+    multiply(d, lanes, 1, d, q, x, y);
+}

@@ -1,0 +1,21 @@
+/* Allocation with a Status. Blocks are zeroed and aligned to 64 bytes (one cache line, one AVX-512 register).
+ */
+#ifndef CORE_MEMORY_H
+#define CORE_MEMORY_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+
+enum { MEMORY_ALIGNMENT = 64 };
+
+/* Allocate count zeroed elements of `size` bytes into *out; the caller frees it with free(). Zero elements
+ * give a valid pointer. Errors: STATUS_INTERNAL when memory is short or count * size overflows. */
+Status memory_new(void **out, size_t count, size_t size);
+
+/* NEW(pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points to. */
+#define NEW(pointer, count) TRY(memory_new((void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+#define NEW_GOTO(status, pointer, count, label)                                                              \
+  TRY_GOTO(status, memory_new((void **)&(pointer), (size_t)(count), sizeof *(pointer)), label)
+
+#endif

@@ -1,0 +1,70 @@
+/* Counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al. 2011).
+ *
+ * A stream has a name, never a position in another stream: (study seed, purpose) are hashed into the key;
+ * (run, round, draw, position) are the four words of the counter. So results cannot depend on ranks, threads,
+ * time or on what another algorithm drew. One counter value gives two doubles.
+ *
+ * Letters: B runs in a block, M draws for each run, N = B M lanes; lane n belongs to run n / M and draw n %
+ * M. Arrays of many lanes have the lane last: x[n_rows, N]. */
+#ifndef CORE_RNG_H
+#define CORE_RNG_H
+
+#include <stdint.h>
+
+/* Every purpose that random numbers are drawn for. The world and the agents never share one, so that all
+ * policies and settings meet the same theta*, arms and noise (common random numbers). Append only: the place
+ * in the list is part of the key. */
+#define RNG_PURPOSE_LIST(ENTRY)                                                                              \
+  ENTRY(THETA, "the unknown parameter theta* of a run")                                                      \
+  ENTRY(ARMS, "feature vectors of the arms")                                                                 \
+  ENTRY(REWARD, "reward noise of a round")                                                                   \
+  ENTRY(AGENT, "posterior draws and other choices of a policy")                                              \
+  ENTRY(PRIOR_SAMPLES, "samples that priors are fitted to")                                                  \
+  ENTRY(SPLIT, "which theta of a finite set are kept for testing")                                           \
+  ENTRY(MIXTURE_START, "starts of expectation maximisation")                                                 \
+  ENTRY(NETWORK_START, "initial network weights")                                                            \
+  ENTRY(NETWORK_TRAINING, "batches and noise of network training")                                           \
+  ENTRY(UNCONDITIONAL, "samples of a fitted prior")                                                          \
+  ENTRY(VERIFY, "which tasks are run again by verify")                                                       \
+  ENTRY(TEST, "tests")
+
+typedef enum {
+#define RNG_PURPOSE_ENUM(name, text) RNG_##name,
+  RNG_PURPOSE_LIST(RNG_PURPOSE_ENUM)
+#undef RNG_PURPOSE_ENUM
+      RNG_PURPOSES
+} RngPurpose;
+
+typedef struct {
+  uint32_t word[2];
+} RngKey;
+
+/* The key of all streams of one purpose under one study seed. */
+RngKey rng_key(uint64_t seed, RngPurpose purpose);
+
+/* One stream. `position` counts the counter values used; running past 2^32 of them is a bug and asserted. */
+typedef struct {
+  RngKey key;
+  uint32_t run, round, draw, position;
+} Rng;
+
+/* n uniform doubles in (0, 1), never 0 or 1: out[n]. */
+void rng_uniform(Rng *rng, int n, double *out);
+/* n standard normal doubles: out[n]. Box-Muller; two for each counter value. */
+void rng_normal(Rng *rng, int n, double *out);
+/* One uniform integer in [0, bound), bound >= 1. Bias below bound * 2^-64. */
+uint64_t rng_index(Rng *rng, uint64_t bound);
+
+/* N = lanes streams side by side: lane n has run = run + (first_lane + n) / draws, draw = (first_lane + n) %
+ * draws, and all share round and position. Column n of the output equals what the Rng of that name would
+ * give. */
+typedef struct {
+  RngKey key;
+  uint32_t run, draws, round, first_lane, lanes, position;
+} RngLanes;
+
+/* out[n, lanes], for each lane the next n numbers of its stream. */
+void rng_lanes_uniform(RngLanes *rng, int n, double *out);
+void rng_lanes_normal(RngLanes *rng, int n, double *out);
+
+#endif

@@ -1,0 +1,59 @@
+/* Errors that a user can cause: bad input, files, memory.
+ *
+ * A function that can fail returns a Status; STATUS_OK is zero. The sentence that tells what was wrong is
+ * kept beside the code until `main` prints it, once. Bugs in our own code are not a Status: ASSERT names the
+ * place and aborts, in every build. Numerical events are neither: samplers count them (see sampler.h). */
+#ifndef CORE_STATUS_H
+#define CORE_STATUS_H
+
+/* One list of codes: name, exit status of the program, what the exit status means. */
+#define STATUS_LIST(ENTRY)                                                                                   \
+  ENTRY(OK, 0, "all done")                                                                                   \
+  ENTRY(INTERNAL, 1, "internal error or out of memory")                                                      \
+  ENTRY(USAGE, 2, "wrong command line")                                                                      \
+  ENTRY(INPUT, 3, "bad configuration or input")                                                              \
+  ENTRY(FILE, 4, "file or disk")                                                                             \
+  ENTRY(TASKS_FAILED, 5, "some tasks failed; results written")                                               \
+  ENTRY(RESUME, 6, "resume refused")                                                                         \
+  ENTRY(DIFFERENT, 7, "verify found a difference")                                                           \
+  ENTRY(STOPPED, 75, "stopped early; run again with --resume")
+
+typedef enum {
+#define STATUS_ENUM(name, code, text) STATUS_##name = code,
+  STATUS_LIST(STATUS_ENUM)
+#undef STATUS_ENUM
+} Status;
+
+/* Store a printf-style sentence as the present error and return `code`. */
+Status status_set(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Put printf-style context in front of the present sentence ("figure2.yaml: ...") and return `code`. */
+Status status_prefix(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The present sentence; empty when none was set. Valid until the next status_set or status_prefix. */
+const char *status_message(void);
+
+/* Print "file:line: function: assertion failed: text" on stderr and abort. */
+void status_assert_failed(const char *file, int line, const char *function, const char *text)
+    __attribute__((noreturn));
+
+/* Hand a failure up. */
+#define TRY(call)                                                                                            \
+  do {                                                                                                       \
+    Status try_status_ = (call);                                                                             \
+    if (try_status_ != STATUS_OK) return try_status_;                                                        \
+  } while (0)
+
+/* As TRY, but leave through a label that cleans up; `status` must be a variable of the function. */
+#define TRY_GOTO(status, call, label)                                                                        \
+  do {                                                                                                       \
+    (status) = (call);                                                                                       \
+    if ((status) != STATUS_OK) goto label;                                                                   \
+  } while (0)
+
+#define ASSERT(condition)                                                                                    \
+  do {                                                                                                       \
+    if (!(condition)) status_assert_failed(__FILE__, __LINE__, __func__, #condition);                        \
+  } while (0)
+
+#endif

@@ -1,0 +1,156 @@
+/* Tables of keys: which node of a file belongs to which key, and the value of every key. */
+#include "io/config_internal.h"
+
+#include <string.h>
+
+int config_key_count(const ConfigKey *keys) {
+  int count = 0;
+  while (keys[count].name) count++;
+  return count;
+}
+
+int config_key_index(const ConfigKey *keys, const char *name) {
+  for (int i = 0; keys[i].name; i++)
+    if (strcmp(keys[i].name, name) == 0) return i;
+  return -1;
+}
+
+Status config_given_new(ConfigPool *pool, const ConfigKey *keys, ConfigGiven *given) {
+  int count = config_key_count(keys);
+  *given = (ConfigGiven){.keys = keys};
+  POOL_NEW(pool, given->node, count);
+  POOL_NEW(pool, given->order, count);
+  return STATUS_OK;
+}
+
+void config_given_put(ConfigGiven *given, int key, const ConfigNode *node) {
+  if (!given->node[key]) given->order[given->count++] = key;
+  given->node[key] = node;
+}
+
+void config_given_remove(ConfigGiven *given, int key) {
+  int kept = 0;
+  for (int i = 0; i < given->count; i++)
+    if (given->order[i] != key) given->order[kept++] = given->order[i];
+  given->count = kept;
+  given->node[key] = NULL;
+}
+
+/* `name` lies in the section `path`: "problem.arms" in "problem"; all names lie in the section "". */
+static bool in_section(const char *name, const char *path) {
+  size_t length = strlen(path);
+  return length == 0 || (strncmp(name, path, length) == 0 && name[length] == '.');
+}
+
+static bool is_section(const ConfigKey *keys, const char *path) {
+  for (int i = 0; keys[i].name; i++)
+    if (in_section(keys[i].name, path)) return true;
+  return false;
+}
+
+/* "family | theta | ...": what may stand directly in a section. Keys of one section are taken to stand
+ * together. */
+static void list_section(const ConfigKey *keys, const char *section, size_t size, char *out) {
+  const char *last = "";
+  size_t last_length = 0, skip = strlen(section) + (*section != '\0');
+  *out = '\0';
+  for (int i = 0; keys[i].name; i++) {
+    if (!in_section(keys[i].name, section)) continue;
+    const char *name = keys[i].name + skip;
+    size_t length = strcspn(name, ".");
+    if (length == last_length && strncmp(name, last, length) == 0) continue;
+    config_append(size, out, "%s%.*s", *out ? " | " : "", (int)length, name);
+    last = name;
+    last_length = length;
+  }
+}
+
+/* Length of `name` cut to as many parts as `typo` has. */
+static int cut_to_depth(const char *name, const char *typo) {
+  const char *end = name;
+  for (;; end++) {
+    end += strcspn(end, ".");
+    typo = strchr(typo, '.');
+    if (!*end || !typo) return (int)(end - name);
+    typo++;
+  }
+}
+
+/* Names are compared whole, down to the depth of the typo ("problm"), and by their last part ("arms" for
+ * "problem.arms"). */
+static void offer_key(ConfigNearest *nearest, const char *name) {
+  int length = (int)strlen(name), cut = cut_to_depth(name, nearest->typo);
+  const char *last = strrchr(name, '.');
+  config_nearest_offer(nearest, name, cut, name, cut);
+  config_nearest_offer(nearest, name, length, name, length);
+  if (last && !strchr(nearest->typo, '.'))
+    config_nearest_offer(nearest, last + 1, (int)strlen(last + 1), name, length);
+}
+
+static Status unknown_key(ConfigPool *pool, const ConfigGiven *given, const char *owner, const char *path,
+                          const ConfigNode *node) {
+  const ConfigKey *keys = given->keys;
+  char allowed[1200], nearest_text[160] = "";
+  const char *dot = strrchr(path, '.'), *section = "";
+  if (dot) TRY(config_pool_print(pool, &section, "%.*s", (int)(dot - path), path));
+  if (!is_section(keys, section)) section = "";
+  list_section(keys, section, sizeof allowed, allowed);
+  if (given->top && !*section) config_append(sizeof allowed, allowed, " | policies | sweep");
+  ConfigNearest nearest = {.typo = path};
+  for (int i = 0; keys[i].name; i++) offer_key(&nearest, keys[i].name);
+  if (given->top) {
+    offer_key(&nearest, "policies");
+    offer_key(&nearest, "sweep");
+  }
+  config_nearest_append(&nearest, sizeof nearest_text, nearest_text);
+  return config_refuse(node->key_place, "key '%s%s': unknown key; allowed%s%s%s: %s%s", owner,
+                       config_shown(path).text, *section ? " in '" : "", section, *section ? "'" : " here",
+                       *allowed ? allowed : "none", nearest_text);
+}
+
+Status config_given_take(ConfigPool *pool, const char *owner, const char *path, const ConfigNode *node,
+                         ConfigGiven *given) {
+  int key = config_key_index(given->keys, path);
+  if (key >= 0) {
+    if (given->node[key])
+      return config_refuse(node->key_place, "key '%s%s': given twice, first in line %d", owner, path,
+                           given->node[key]->key_place.line);
+    config_given_put(given, key, node);
+    return STATUS_OK;
+  }
+  if (!*path || !is_section(given->keys, path)) return unknown_key(pool, given, owner, path, node);
+  if (config_node_null(node)) return STATUS_OK;
+  if (node->kind != NODE_MAPPING) {
+    char allowed[1200];
+    list_section(given->keys, path, sizeof allowed, allowed);
+    return config_refuse(node->place, "key '%s%s': %s%s%s where a mapping of keys belongs; allowed in it: %s",
+                         owner, path, node->kind == NODE_SCALAR ? "value '" : "a list",
+                         node->kind == NODE_SCALAR ? config_shown(node->text).text : "",
+                         node->kind == NODE_SCALAR ? "'" : "", allowed);
+  }
+  for (const ConfigNode *child = node->first; child; child = child->next) {
+    const char *child_path;
+    TRY(config_pool_print(pool, &child_path, "%s.%s", path, child->key));
+    TRY(config_given_take(pool, owner, child_path, child, given));
+  }
+  return STATUS_OK;
+}
+
+static Status missing_key(const ConfigKey *key, const char *owner, ConfigPlace place) {
+  char allowed[1200];
+  config_allowed(key, sizeof allowed, allowed);
+  return config_refuse(place, "key '%s%s': must be given (%s); allowed: %s", owner, key->name, key->help,
+                       allowed);
+}
+
+Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace place, const ConfigGiven *given,
+                           const ConfigGiven *swept, ConfigValue **values) {
+  const ConfigKey *keys = given->keys;
+  POOL_NEW(pool, *values, config_key_count(keys));
+  for (int i = 0; keys[i].name; i++) {
+    if (!given->node[i] && swept && swept->node[i]) continue;
+    if (!given->node[i] && !keys[i].fallback) return missing_key(&keys[i], owner, place);
+    TRY(config_value_parse(pool, &keys[i], owner, keys[i].name, given->node[i], &(*values)[i]));
+  }
+  return STATUS_OK;
+}

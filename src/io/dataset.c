@@ -1,0 +1,148 @@
+#include "io/dataset.h"
+
+#include "core/memory.h"
+#include "io/dataset_csv.h"
+#include "io/store.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Status read_csv(const char *path, CsvForm form, Table *table) {
+  FILE *stream = fopen(path, "rb");
+  if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+  Status status = dataset_csv_parse(stream, path, form, table);
+  fclose(stream);
+  return status;
+}
+
+static Status check_axis(StoreFile *file, const char *name, const char *axis, size_t length) {
+  if (length <= INT_MAX) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: the %s axis of '%s' is too long (%zu)", store_path(file), axis, name, length);
+}
+
+static Status check_finite(StoreFile *file, const char *name, const Table *table) {
+  size_t count = (size_t)table->rows * (size_t)table->columns;
+  for (size_t i = 0; i < count; i++) {
+    if (isfinite(table->values[i])) continue;
+    return status_set(STATUS_INPUT, "%s: %s[%zu, %zu] is %g (indices from 0); every value must be finite",
+                      store_path(file), name, i / (size_t)table->columns, i % (size_t)table->columns, table->values[i]);
+  }
+  return STATUS_OK;
+}
+
+/* Read the matrix `name`(row, dim) of an open file. */
+static Status read_matrix(StoreFile *file, const char *name, const char *row, Table *table) {
+  size_t shape[2] = {SIZE_MAX, SIZE_MAX};
+  *table = (Table){0};
+  TRY(store_shape(file, name, 2, shape));
+  if (store_axis_is(file, name, 0, "dim") || store_axis_is(file, name, 1, row))
+    return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, dim)", store_path(file), name,
+                      row);
+  TRY(check_axis(file, name, "first", shape[0]));
+  TRY(check_axis(file, name, "second", shape[1]));
+  if (shape[1] == 0) return status_set(STATUS_INPUT, "%s: '%s' has no columns", store_path(file), name);
+  table->rows = (int)shape[0];
+  table->columns = (int)shape[1];
+  NEW(table->values, shape[0] * shape[1]);
+  TRY(store_get_doubles(file, name, table->values));
+  return check_finite(file, name, table);
+}
+
+static Status read_netcdf_samples(const char *path, Table *table) {
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  Status status = read_matrix(file, "theta", "sample", table);
+  if (status == STATUS_OK && table->rows == 0)
+    status = status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
+  store_abandon(file);
+  return status;
+}
+
+/* to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
+static void transpose(int rows, int columns, const double *from, double *to) {
+  enum { TILE = 32 };
+  for (int i = 0; i < rows; i += TILE)
+    for (int j = 0; j < columns; j += TILE)
+      for (int b = j; b < columns && b < j + TILE; b++)
+        for (int a = i; a < rows && a < i + TILE; a++)
+          to[(size_t)b * (size_t)rows + (size_t)a] = from[(size_t)a * (size_t)columns + (size_t)b];
+}
+
+Status dataset_read_samples(const char *path, Samples *out) {
+  *out = (Samples){0};
+  Table table = {0};
+  Status status = store_is_netcdf(path) ? read_netcdf_samples(path, &table) : read_csv(path, CSV_NO_HEADER, &table);
+  if (status != STATUS_OK) goto end;
+  NEW_GOTO(status, out->theta, (size_t)table.rows * (size_t)table.columns, end);
+  transpose(table.rows, table.columns, table.values, out->theta);
+  out->n = table.rows;
+  out->d = table.columns;
+end:
+  free(table.values);
+  return status;
+}
+
+void samples_free(Samples *samples) {
+  free(samples->theta);
+  *samples = (Samples){0};
+}
+
+/* Read y(observation) of an open file beside the matrix x. */
+static Status read_rewards(StoreFile *file, int rows, double **rewards) {
+  size_t shape[1] = {(size_t)rows};
+  TRY(store_shape(file, "y", 1, shape));
+  NEW(*rewards, rows);
+  TRY(store_get_doubles(file, "y", *rewards));
+  for (int i = 0; i < rows; i++)
+    if (!isfinite((*rewards)[i]))
+      return status_set(STATUS_INPUT, "%s: y[%d] is %g (index from 0); every value must be finite", store_path(file), i,
+                        (*rewards)[i]);
+  return STATUS_OK;
+}
+
+static Status read_netcdf_observations(const char *path, Observations *out) {
+  StoreFile *file;
+  Table x;
+  TRY(store_open(path, &file));
+  Status status = read_matrix(file, "x", "observation", &x);
+  out->features = x.values;
+  out->rows = x.rows;
+  out->d = x.columns;
+  if (status == STATUS_OK) status = read_rewards(file, x.rows, &out->rewards);
+  store_abandon(file);
+  return status;
+}
+
+static Status read_csv_observations(const char *path, Observations *out) {
+  Table table;
+  TRY(read_csv(path, CSV_X_Y_HEADER, &table));
+  size_t columns = (size_t)table.columns, d = columns - 1;
+  out->rows = table.rows;
+  out->d = (int)d;
+  Status status;
+  NEW_GOTO(status, out->features, (size_t)table.rows * d, end);
+  NEW_GOTO(status, out->rewards, table.rows, end);
+  for (size_t i = 0; i < (size_t)table.rows; i++) {
+    memcpy(out->features + i * d, table.values + i * columns, d * sizeof *table.values);
+    out->rewards[i] = table.values[i * columns + d];
+  }
+end:
+  free(table.values);
+  return status;
+}
+
+Status dataset_read_observations(const char *path, Observations *out) {
+  *out = (Observations){0};
+  Status status = store_is_netcdf(path) ? read_netcdf_observations(path, out) : read_csv_observations(path, out);
+  if (status != STATUS_OK) observations_free(out);
+  return status;
+}
+
+void observations_free(Observations *observations) {
+  free(observations->features);
+  free(observations->rewards);
+  *observations = (Observations){0};
+}

@@ -1,0 +1,30 @@
+/* Arrays that users bring: samples of theta (NetCDF or CSV) and histories (NetCDF or CSV). */
+#ifndef IO_DATASET_H
+#define IO_DATASET_H
+
+#include "core/status.h"
+
+/* n samples of theta in R^d, sample last: theta[d, n]. */
+typedef struct {
+  int d;
+  int n;
+  double *theta;
+} Samples;
+
+/* NetCDF `theta(sample, dim)` or CSV without header, one sample a line. Non-finite values, ragged rows and empty files are STATUS_INPUT with
+ * the line (CSV) or the element. The caller ends with samples_free. */
+Status dataset_read_samples(const char *path, Samples *out);
+void samples_free(Samples *samples);
+
+/* rows observations: features[rows, d], rewards[rows]. */
+typedef struct {
+  int d;
+  int rows;
+  double *features, *rewards;
+} Observations;
+
+/* CSV with header x1,...,xd,y or NetCDF x(observation, dim), y(observation); no observations is allowed. */
+Status dataset_read_observations(const char *path, Observations *out);
+void observations_free(Observations *observations);
+
+#endif

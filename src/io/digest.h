@@ -1,0 +1,23 @@
+/* SHA-256 through libmd: names of cached priors, and what histories and samples a result came from. */
+#ifndef IO_DIGEST_H
+#define IO_DIGEST_H
+
+#include <sha2.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and the terminator */
+
+/* The digest of one block of memory, in lower case. */
+void digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]);
+
+/* The same in parts: begin, add any number of times, end. */
+typedef struct {
+  SHA2_CTX context;
+} Digest;
+
+void digest_begin(Digest *digest);
+void digest_add(Digest *digest, const void *data, size_t size);
+void digest_end(Digest *digest, char out[DIGEST_SIZE]);
+
+#endif

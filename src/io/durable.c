@@ -1,0 +1,72 @@
+#include "io/durable.h"
+
+#include "core/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Length of the folder part of `path`, with its last slash; 0 for a bare name. */
+static size_t folder_length(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+Status durable_begin(const char *path, char **temporary) {
+  *temporary = NULL;
+  size_t folder = folder_length(path);
+  if (path[folder] == '\0') return status_set(STATUS_FILE, "cannot write '%s': it does not name a file", path);
+  struct stat info;
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+    return status_set(STATUS_FILE, "cannot write %s: %s stands there", path,
+                      S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file");
+
+  size_t size = strlen(path) + sizeof "..tmp" + 24; /* 24: a dot and any process id */
+  char *name;
+  NEW(name, size);
+  snprintf(name, size, "%.*s.%s.%ld.tmp", (int)folder, path, path + folder, (long)getpid());
+  int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    Status status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
+    free(name);
+    return status;
+  }
+  close(fd);
+  *temporary = name;
+  return STATUS_OK;
+}
+
+/* fsync what stands at `name`; 0 or errno. */
+static int sync_path(const char *name, int flags) {
+  int fd = open(name, flags | O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+static int sync_folder_of(const char *path) {
+  size_t length = folder_length(path);
+  char *folder = length > 0 ? strndup(path, length) : strdup(".");
+  if (!folder) return ENOMEM;
+  int error = sync_path(folder, O_DIRECTORY);
+  free(folder);
+  /* Some file systems cannot sync a folder, and some folders may be written but not read; the file itself is safe. */
+  return error == EINVAL || error == EACCES ? 0 : error;
+}
+
+Status durable_publish(const char *temporary, const char *path) {
+  int error = sync_path(temporary, 0);
+  if (error == 0 && rename(temporary, path) != 0) error = errno;
+  if (error != 0) {
+    unlink(temporary);
+    return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
+  }
+  error = sync_folder_of(path);
+  if (error != 0) return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
+  return STATUS_OK;
+}

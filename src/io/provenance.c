@@ -1,0 +1,127 @@
+#include "io/provenance.h"
+
+#include "core/memory.h"
+#include "io/version.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char references[] =
+    "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling with a Diffusion Prior (arXiv:2410.03919); "
+    "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling for contextual bandits (ICML 2024); "
+    "Bruna, Han: Provable Posterior Sampling with Denoising Oracles via Tilted Transport";
+
+static char *command;
+static char library[256] = "none";
+static int ranks = 1;
+
+static bool plain(const char *word) {
+  static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+  return *word != '\0' && word[strspn(word, safe)] == '\0';
+}
+
+/* Append a word so that a shell reads it back as one; returns the new end. */
+static char *append_quoted(char *end, const char *word) {
+  if (plain(word)) return stpcpy(end, word);
+  *end++ = '\'';
+  for (; *word; word++) {
+    if (*word == '\'') end = stpcpy(end, "'\\''");
+    else *end++ = *word;
+  }
+  *end++ = '\'';
+  *end = '\0';
+  return end;
+}
+
+void provenance_set_command(int argc, char *const *argv) {
+  size_t size = 1;
+  for (int i = 0; i < argc; i++) size += 4 * strlen(argv[i]) + 3; /* each character quoted, two quotes, a blank */
+  free(command);
+  command = NULL;
+  if (memory_new((void **)&command, size, 1) != STATUS_OK) return;
+  char *end = command;
+  for (int i = 0; i < argc; i++) {
+    if (i > 0) *end++ = ' ';
+    end = append_quoted(end, argv[i]);
+  }
+}
+
+void provenance_set_mpi(int mpi_ranks, const char *mpi_library) {
+  ranks = mpi_ranks;
+  snprintf(library, sizeof library, "%s", mpi_library);
+  /* Library versions come with line ends and NUL padding. */
+  for (char *c = library; *c; c++)
+    if (*c == '\n' || *c == '\t') *c = ' ';
+}
+
+const char *provenance_source(void) {
+  return "thompson " VERSION_NUMBER " (commit " VERSION_COMMIT
+#if VERSION_DIRTY
+         ", modified"
+#endif
+         ")";
+}
+
+static Status write_history(StoreFile *file) {
+  char when[32];
+  time_t now = time(NULL);
+  struct tm utc;
+  strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  const char *what = command ? command : "thompson";
+  char *line;
+  size_t size = strlen(when) + strlen(what) + 3;
+  NEW(line, size);
+  snprintf(line, size, "%s: %s", when, what);
+  Status status = store_text_attribute(file, NULL, "history", line);
+  free(line);
+  return status;
+}
+
+static Status write_source(StoreFile *file) { return store_text_attribute(file, NULL, "source", provenance_source()); }
+
+static Status write_hostname(StoreFile *file) {
+  char name[256] = "unknown";
+  gethostname(name, sizeof name - 1);
+  return store_text_attribute(file, NULL, "hostname", name);
+}
+
+static Status write_ranks(StoreFile *file) { return store_int_attribute(file, NULL, "mpi_ranks", ranks); }
+
+static Status write_library(StoreFile *file) { return store_text_attribute(file, NULL, "mpi_library", library); }
+
+static Status write_compiler(StoreFile *file) {
+  return store_text_attribute(file, NULL, "compiler", VERSION_COMPILER);
+}
+
+static Status write_flags(StoreFile *file) { return store_text_attribute(file, NULL, "compiler_flags", VERSION_FLAGS); }
+
+static Status write_blas(StoreFile *file) { return store_text_attribute(file, NULL, "blas", openblas_get_config()); }
+
+/* Every provenance attribute and who writes it. */
+static const struct {
+  const char *name;
+  Status (*write)(StoreFile *file);
+} attributes[] = {
+    {"source", write_source},       {"history", write_history},         {"hostname", write_hostname},
+    {"mpi_ranks", write_ranks},     {"mpi_library", write_library},     {"compiler", write_compiler},
+    {"compiler_flags", write_flags}, {"blas", write_blas},
+};
+enum { ATTRIBUTES = sizeof attributes / sizeof *attributes };
+
+Status provenance_write(StoreFile *file, const char *title) {
+  TRY(store_text_attribute(file, NULL, "Conventions", "CF-1.10"));
+  TRY(store_text_attribute(file, NULL, "title", title));
+  TRY(store_text_attribute(file, NULL, "references", references));
+  for (int i = 0; i < ATTRIBUTES; i++) TRY(attributes[i].write(file));
+  return STATUS_OK;
+}
+
+bool provenance_is_provenance(const char *attribute) {
+  for (int i = 0; i < ATTRIBUTES; i++)
+    if (strcmp(attribute, attributes[i].name) == 0) return true;
+  return false;
+}

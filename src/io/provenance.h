@@ -1,0 +1,24 @@
+/* Where a file came from: program, commit, command, machine, compiler, libraries, as global attributes of every file. */
+#ifndef IO_PROVENANCE_H
+#define IO_PROVENANCE_H
+
+#include "core/status.h"
+#include "io/store.h"
+
+#include <stdbool.h>
+
+/* What only `main` knows; called there once, before the first file is written. The texts are copied. */
+void provenance_set_command(int argc, char *const *argv);
+void provenance_set_mpi(int ranks, const char *library);
+
+/* "thompson 0.1.0 (commit 0123456789ab, modified)". */
+const char *provenance_source(void);
+
+/* Write Conventions, title, references, and the provenance proper. */
+Status provenance_write(StoreFile *file, const char *title);
+
+/* Does this global attribute tell where a file came from rather than what is in it? Such attributes may differ between files that are
+ * otherwise equal byte for byte. */
+bool provenance_is_provenance(const char *attribute);
+
+#endif

@@ -1,0 +1,275 @@
+/* Writing NetCDF files; reading is in store_read.c, text files in store_text.c. */
+#include "io/store.h"
+
+#include "core/memory.h"
+#include "io/durable.h"
+#include "io/store_internal.h"
+
+#include <errno.h>
+#include <hdf5.h>
+#include <math.h>
+#include <netcdf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum {
+  COMPRESS_FROM = 1 << 16, /* bytes of a variable; below that deflate costs more than it saves */
+  CHUNK_BYTES = 1 << 20    /* a chunk is at most this; the library caches many of them */
+};
+
+static const nc_type external_types[] = {
+    [STORE_DOUBLE] = NC_DOUBLE, [STORE_FLOAT] = NC_FLOAT, [STORE_INT] = NC_INT,
+    [STORE_INT64] = NC_INT64,   [STORE_BYTE] = NC_BYTE,   [STORE_CHAR] = NC_CHAR};
+static const size_t external_sizes[] = {[STORE_DOUBLE] = 8, [STORE_FLOAT] = 4, [STORE_INT] = 4,
+                                        [STORE_INT64] = 8,  [STORE_BYTE] = 1,  [STORE_CHAR] = 1};
+
+void store_prepare_library(void) {
+  static bool done;
+  if (done) return;
+  done = true;
+  /* Files are renamed into place, never written while they are read, so HDF5's locks guard nothing; and on network
+   * file systems without flock they make every open fail. The user's own setting wins. */
+  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+  /* A file whose close failed (full disk) stays in HDF5's tables; flushing it once more at exit crashes. */
+  H5dont_atexit();
+}
+
+static bool is_disk_error(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO || error == EROFS;
+}
+
+static bool disk_is_full(const char *path) {
+  struct statvfs disk;
+  return statvfs(path, &disk) == 0 && disk.f_bavail == 0;
+}
+
+/* HDF5 says only "HDF error" or "permission denied" when the disk is full; the system knows better. */
+static const char *reason_of(const StoreFile *file, int code, int system_error) {
+  if (is_disk_error(system_error)) return strerror(system_error);
+  bool vague = code == NC_EHDFERR || code == EACCES;
+  if (file->temporary && vague && disk_is_full(file->temporary)) return strerror(ENOSPC);
+  return code > 0 ? strerror(code) : nc_strerror(code);
+}
+
+Status store_check(const StoreFile *file, int code, const char *format, ...) {
+  if (code == NC_NOERR) return STATUS_OK;
+  const char *reason = reason_of(file, code, errno);
+  errno = 0;
+  char action[256];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(action, sizeof action, format, arguments);
+  va_end(arguments);
+  Status kind = file->temporary || code > 0 ? STATUS_FILE : STATUS_INPUT;
+  return status_set(kind, "%s: cannot %s: %s", file->path, action, reason);
+}
+
+/* Remove the temporary file. After a failed close HDF5 holds the file open until the program ends, so its space is given back first. */
+static void discard(const char *temporary) {
+  if (truncate(temporary, 0) == 0) unlink(temporary);
+}
+
+/* Free the memory of a file that is closed. */
+static void release(StoreFile *file) {
+  free(file->temporary);
+  free(file->path);
+  free(file);
+}
+
+Status store_create(const char *path, StoreFormat format, StoreFile **out) {
+  StoreFile *file;
+  *out = NULL;
+  store_prepare_library();
+  NEW(file, 1);
+  Status status;
+  NEW_GOTO(status, file->path, strlen(path) + 1, fail);
+  strcpy(file->path, path);
+  TRY_GOTO(status, durable_begin(path, &file->temporary), fail);
+  errno = 0;
+  int mode = NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4);
+  TRY_GOTO(status, store_check(file, nc_create(file->temporary, mode, &file->ncid), "create it"), fail);
+  file->format = format;
+  file->defining = true;
+  *out = file;
+  return STATUS_OK;
+fail:
+  if (file->temporary) discard(file->temporary);
+  release(file);
+  return status;
+}
+
+Status store_commit(StoreFile *file) {
+  ASSERT(file->temporary);
+  Status status = store_check(file, nc_close(file->ncid), "write it");
+  if (status == STATUS_OK) status = store_check(file, store_seal(file->temporary), "write it");
+  if (status == STATUS_OK) status = durable_publish(file->temporary, file->path);
+  else discard(file->temporary);
+  release(file);
+  return status;
+}
+
+void store_abandon(StoreFile *file) {
+  if (!file) return;
+  if (file->temporary) {
+    nc_abort(file->ncid);
+    discard(file->temporary);
+  } else {
+    nc_close(file->ncid);
+  }
+  release(file);
+}
+
+static Status define_mode(StoreFile *file) {
+  ASSERT(file->temporary);
+  if (file->defining) return STATUS_OK;
+  TRY(store_check(file, nc_redef(file->ncid), "change its header"));
+  file->defining = true;
+  return STATUS_OK;
+}
+
+static Status data_mode(StoreFile *file) {
+  ASSERT(file->temporary);
+  if (!file->defining) return STATUS_OK;
+  TRY(store_check(file, nc_enddef(file->ncid), "write it"));
+  file->defining = false;
+  return STATUS_OK;
+}
+
+Status store_dimension(StoreFile *file, const char *name, size_t length, int *id) {
+  TRY(define_mode(file));
+  return store_check(file, nc_def_dim(file->ncid, name, length, id), "define the dimension '%s'", name);
+}
+
+/* Is `name` the name of one of the dimensions? */
+static Status is_coordinate(StoreFile *file, const char *name, int rank, const int *dimensions, bool *coordinate) {
+  *coordinate = false;
+  for (int axis = 0; axis < rank; axis++) {
+    char dimension[NC_MAX_NAME + 1];
+    TRY(store_check(file, nc_inq_dimname(file->ncid, dimensions[axis], dimension), "look at a dimension of '%s'", name));
+    if (strcmp(dimension, name) == 0) *coordinate = true;
+  }
+  return STATUS_OK;
+}
+
+static int put_missing_value(int ncid, int id, StoreType type) {
+  double nan_double = NAN;
+  float nan_float = NAN;
+  const void *value = type == STORE_DOUBLE ? (const void *)&nan_double : &nan_float;
+  return nc_put_att(ncid, id, "_FillValue", external_types[type], 1, value);
+}
+
+/* Deflate a large variable. A chunk keeps the last axes whole, as far as they fit, since that is how data are put. */
+static Status compress(StoreFile *file, const char *name, int id, StoreType type, int rank, const int *dimensions) {
+  size_t chunk[NC_MAX_VAR_DIMS], bytes = external_sizes[type];
+  if (rank == 0) return STATUS_OK;
+  for (int axis = 0; axis < rank; axis++) {
+    int code = nc_inq_dimlen(file->ncid, dimensions[axis], &chunk[axis]);
+    TRY(store_check(file, code, "look at a dimension of '%s'", name));
+    bytes *= chunk[axis];
+  }
+  if (bytes < COMPRESS_FROM) return STATUS_OK;
+  for (int axis = 0; bytes > CHUNK_BYTES && axis < rank;) {
+    if (chunk[axis] == 1) {
+      axis++;
+      continue;
+    }
+    bytes = bytes / chunk[axis] * ((chunk[axis] + 1) / 2);
+    chunk[axis] = (chunk[axis] + 1) / 2;
+  }
+  TRY(store_check(file, nc_def_var_chunking(file->ncid, id, NC_CHUNKED, chunk), "chunk the variable '%s'", name));
+  return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
+}
+
+Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                      const char *long_name, const char *units, int *id) {
+  TRY(define_mode(file));
+  bool coordinate;
+  TRY(is_coordinate(file, name, rank, dimensions, &coordinate));
+  int code = nc_def_var(file->ncid, name, external_types[type], rank, dimensions, id);
+  TRY(store_check(file, code, "define the variable '%s'", name));
+  /* CF: a coordinate variable has no missing values. */
+  if ((type == STORE_DOUBLE || type == STORE_FLOAT) && !coordinate)
+    TRY(store_check(file, put_missing_value(file->ncid, *id, type), "define the variable '%s'", name));
+  if (type == STORE_CHAR) TRY(store_text_attribute(file, name, "_Encoding", "utf-8"));
+  if (long_name) TRY(store_text_attribute(file, name, "long_name", long_name));
+  if (units) TRY(store_text_attribute(file, name, "units", units));
+  return file->format == STORE_NETCDF4 ? compress(file, name, *id, type, rank, dimensions) : STATUS_OK;
+}
+
+/* Enter define mode and find the variable that an attribute belongs to. */
+static Status attribute_owner(StoreFile *file, const char *variable, int *id) {
+  TRY(define_mode(file));
+  *id = NC_GLOBAL;
+  if (!variable) return STATUS_OK;
+  return store_check(file, nc_inq_varid(file->ncid, variable, id), "find the variable '%s'", variable);
+}
+
+Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value) {
+  int id;
+  TRY(attribute_owner(file, variable, &id));
+  int code = nc_put_att_text(file->ncid, id, name, strlen(value), value);
+  return store_check(file, code, "write the attribute '%s'", name);
+}
+
+Status store_real_attribute(StoreFile *file, const char *variable, const char *name, double value) {
+  int id;
+  TRY(attribute_owner(file, variable, &id));
+  int code = nc_put_att_double(file->ncid, id, name, NC_DOUBLE, 1, &value);
+  return store_check(file, code, "write the attribute '%s'", name);
+}
+
+Status store_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t value) {
+  int id;
+  TRY(attribute_owner(file, variable, &id));
+  long long wide = value;
+  int code = nc_put_att_longlong(file->ncid, id, name, NC_INT64, 1, &wide);
+  return store_check(file, code, "write the attribute '%s'", name);
+}
+
+Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count, const signed char *values) {
+  int id;
+  TRY(attribute_owner(file, variable, &id));
+  int code = nc_put_att_schar(file->ncid, id, name, NC_BYTE, (size_t)count, values);
+  return store_check(file, code, "write the attribute '%s'", name);
+}
+
+static Status check_put(StoreFile *file, int variable, int code) {
+  char name[NC_MAX_NAME + 1] = "?";
+  int reason = errno;
+  if (code != NC_NOERR) nc_inq_varname(file->ncid, variable, name);
+  errno = reason;
+  return store_check(file, code, "write the variable '%s'", name);
+}
+
+Status store_put(StoreFile *file, int variable, const void *data) {
+  TRY(data_mode(file));
+  return check_put(file, variable, nc_put_var(file->ncid, variable, data));
+}
+
+Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count, const void *data) {
+  TRY(data_mode(file));
+  return check_put(file, variable, nc_put_vara(file->ncid, variable, start, count, data));
+}
+
+Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
+                   const char *long_name) {
+  size_t length = 1;
+  for (int i = 0; i < n; i++)
+    if (strlen(texts[i]) > length) length = strlen(texts[i]);
+  char length_name[NC_MAX_NAME + 1];
+  snprintf(length_name, sizeof length_name, "%s_length", name);
+  int dimensions[2] = {dimension}, id;
+  TRY(store_dimension(file, length_name, length, &dimensions[1]));
+  TRY(store_variable(file, name, STORE_CHAR, 2, dimensions, long_name, NULL, &id));
+  if (n == 0) return STATUS_OK;
+  char *padded; /* [n, length] */
+  NEW(padded, (size_t)n * length);
+  for (int i = 0; i < n; i++) memcpy(padded + (size_t)i * length, texts[i], strlen(texts[i]));
+  Status status = store_put_part(file, id, (size_t[]){0, 0}, (size_t[]){(size_t)n, length}, padded);
+  free(padded);
+  return status;
+}

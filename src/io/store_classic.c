@@ -1,0 +1,162 @@
+/* Is a classic NetCDF file whole? After "The NetCDF Classic Format Specification" (Unidata, appendix B of the user's
+ * guide): header = magic numrecs dimensions attributes variables; all numbers big-endian, names and values padded to 4. */
+#include "core/memory.h"
+#include "io/store_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG_DIMENSION = 10, TAG_VARIABLE = 11, TAG_ATTRIBUTE = 12 };
+
+typedef struct {
+  FILE *stream;
+  uint64_t size;            /* of the file */
+  int count_bytes;          /* width of counts and lengths: 8 in CDF-5, else 4 */
+  int offset_bytes;         /* width of file offsets: 4 in CDF-1, else 8 */
+  bool bad;                 /* something did not make sense, or the file ended */
+  uint64_t records;         /* length of the record dimension */
+  uint64_t *dimensions;     /* [dimension_count]; 0 for the record dimension */
+  uint64_t dimension_count;
+  uint64_t fixed_end;       /* where the last fixed variable ends */
+  uint64_t record_start;    /* where the last record variable's part of the first record ends */
+  uint64_t record_size;     /* bytes of one record, its parts padded to 4 */
+  uint64_t record_last;     /* bytes of the part seen last, unpadded */
+  int record_variables;
+} Walk;
+
+static uint64_t read_number(Walk *walk, int bytes) {
+  uint64_t value = 0;
+  for (int i = 0; i < bytes; i++) {
+    int c = getc(walk->stream);
+    if (c == EOF) {
+      walk->bad = true;
+      return 0;
+    }
+    value = value << 8 | (uint64_t)c;
+  }
+  return value;
+}
+
+/* A count of things that take at least `least` bytes each in what is left of the file. */
+static uint64_t read_count(Walk *walk, uint64_t least) {
+  uint64_t count = read_number(walk, walk->count_bytes);
+  if (least > 0 && count > walk->size / least) walk->bad = true;
+  return walk->bad ? 0 : count;
+}
+
+static void skip(Walk *walk, uint64_t bytes) {
+  uint64_t padded = (bytes + 3) / 4 * 4;
+  if (bytes > walk->size || fseeko(walk->stream, (off_t)padded, SEEK_CUR) != 0 ||
+      (uint64_t)ftello(walk->stream) > walk->size)
+    walk->bad = true;
+}
+
+static void skip_name(Walk *walk) { skip(walk, read_count(walk, 1)); }
+
+/* Bytes of one value of an external type; 0 and bad for an unknown one. */
+static uint64_t read_type_size(Walk *walk) {
+  static const uint64_t sizes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8};
+  uint64_t type = read_number(walk, 4);
+  if (type == 0 || type >= sizeof sizes / sizeof *sizes) walk->bad = true;
+  return walk->bad ? 0 : sizes[type];
+}
+
+/* The number of elements of a list that opens with `tag`; an absent list is two zeros. */
+static uint64_t open_list(Walk *walk, uint64_t tag, uint64_t least) {
+  uint64_t found = read_number(walk, 4), count = read_count(walk, least);
+  if (found != tag && (found != 0 || count != 0)) walk->bad = true;
+  return walk->bad ? 0 : count;
+}
+
+static void walk_attributes(Walk *walk) {
+  uint64_t count = open_list(walk, TAG_ATTRIBUTE, 12);
+  for (uint64_t i = 0; i < count && !walk->bad; i++) {
+    skip_name(walk);
+    uint64_t size = read_type_size(walk), length = read_count(walk, size);
+    skip(walk, length * size);
+  }
+}
+
+static Status walk_dimensions(Walk *walk) {
+  walk->dimension_count = open_list(walk, TAG_DIMENSION, 8);
+  NEW(walk->dimensions, walk->dimension_count);
+  for (uint64_t i = 0; i < walk->dimension_count && !walk->bad; i++) {
+    skip_name(walk);
+    walk->dimensions[i] = read_number(walk, walk->count_bytes);
+  }
+  return STATUS_OK;
+}
+
+static void raise_to(uint64_t *end, uint64_t start, uint64_t bytes, bool *bad) {
+  uint64_t sum;
+  if (__builtin_add_overflow(start, bytes, &sum)) *bad = true;
+  else if (sum > *end) *end = sum;
+}
+
+static void walk_variable(Walk *walk) {
+  skip_name(walk);
+  uint64_t rank = read_count(walk, (uint64_t)walk->count_bytes), bytes = 1;
+  bool record = false;
+  for (uint64_t axis = 0; axis < rank && !walk->bad; axis++) {
+    uint64_t id = read_number(walk, walk->count_bytes);
+    if (id >= walk->dimension_count) walk->bad = true;
+    else if (walk->dimensions[id] == 0 && axis == 0) record = true;
+    else if (__builtin_mul_overflow(bytes, walk->dimensions[id], &bytes)) walk->bad = true;
+  }
+  walk_attributes(walk);
+  if (__builtin_mul_overflow(bytes, read_type_size(walk), &bytes)) walk->bad = true;
+  read_number(walk, walk->count_bytes); /* the size once more, which old writers could not hold */
+  uint64_t begin = read_number(walk, walk->offset_bytes);
+  if (walk->bad) return;
+  raise_to(record ? &walk->record_start : &walk->fixed_end, begin, bytes, &walk->bad);
+  if (record) {
+    walk->record_variables++;
+    walk->record_last = bytes;
+    if (bytes > walk->size || __builtin_add_overflow(walk->record_size, (bytes + 3) / 4 * 4, &walk->record_size))
+      walk->bad = true;
+  }
+}
+
+/* The least size the file must have, 0 when the header is damaged. */
+static uint64_t needed_size(Walk *walk) {
+  uint64_t variables = open_list(walk, TAG_VARIABLE, 20), end = 0, more = 0;
+  for (uint64_t i = 0; i < variables && !walk->bad; i++) walk_variable(walk);
+  bool streaming = walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
+  if (walk->records > 0 && !streaming) {
+    /* A record of one variable alone is not padded. */
+    uint64_t step = walk->record_variables == 1 ? walk->record_last : walk->record_size;
+    if (__builtin_mul_overflow(walk->records - 1, step, &more)) walk->bad = true;
+    raise_to(&end, walk->record_start, more, &walk->bad);
+  }
+  raise_to(&end, walk->fixed_end, 0, &walk->bad);
+  return end;
+}
+
+static Status walk_header(Walk *walk, const char *path) {
+  uint64_t version = read_number(walk, 4) & 0xff;
+  walk->count_bytes = version == 5 ? 8 : 4;
+  walk->offset_bytes = version == 1 ? 4 : 8;
+  walk->records = read_number(walk, walk->count_bytes);
+  TRY(walk_dimensions(walk));
+  walk_attributes(walk);
+  uint64_t needed = needed_size(walk);
+  if (walk->bad) return status_set(STATUS_INPUT, "%s: the NetCDF header is damaged or cut off", path);
+  if (needed > walk->size)
+    return status_set(STATUS_INPUT, "%s is cut off: it has %ju bytes, its NetCDF header tells of %ju", path,
+                      (uintmax_t)walk->size, (uintmax_t)needed);
+  return STATUS_OK;
+}
+
+Status store_classic_check(const char *path) {
+  Walk walk = {.stream = fopen(path, "rb")};
+  if (!walk.stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+  fseeko(walk.stream, 0, SEEK_END);
+  walk.size = (uint64_t)ftello(walk.stream);
+  rewind(walk.stream);
+  Status status = walk_header(&walk, path);
+  fclose(walk.stream);
+  free(walk.dimensions);
+  return status;
+}

@@ -1,0 +1,83 @@
+/* Whole text files: durable writing, and reading into memory. */
+#include "core/memory.h"
+#include "io/durable.h"
+#include "io/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Write all of text[length] to `name`; 0 or errno. */
+static int write_all(const char *name, const char *text, size_t length) {
+  int fd = open(name, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = 0;
+  while (length > 0 && error == 0) {
+    ssize_t n = write(fd, text, length);
+    if (n < 0) {
+      if (errno != EINTR) error = errno;
+      continue;
+    }
+    text += n;
+    length -= (size_t)n;
+  }
+  if (close(fd) != 0 && error == 0) error = errno;
+  return error;
+}
+
+Status store_write_text(const char *path, const char *text) {
+  char *temporary;
+  TRY(durable_begin(path, &temporary));
+  Status status = STATUS_OK;
+  int error = write_all(temporary, text, strlen(text));
+  if (error != 0) {
+    unlink(temporary);
+    status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
+  } else {
+    status = durable_publish(temporary, path);
+  }
+  free(temporary);
+  return status;
+}
+
+/* Read fd to its end into *text, growing it; *capacity is a first guess of the length plus one. */
+static Status read_all(int fd, const char *path, size_t capacity, char **text, size_t *length) {
+  NEW(*text, capacity);
+  for (*length = 0;;) {
+    if (*length + 1 == capacity) {
+      char *larger;
+      NEW(larger, 2 * capacity);
+      memcpy(larger, *text, *length);
+      free(*text);
+      *text = larger;
+      capacity *= 2;
+    }
+    ssize_t n = read(fd, *text + *length, capacity - 1 - *length);
+    if (n == 0) break;
+    if (n > 0) *length += (size_t)n;
+    if (n < 0 && errno != EINTR) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+  }
+  (*text)[*length] = '\0';
+  return STATUS_OK;
+}
+
+Status store_read_text(const char *path, char **out, size_t *size) {
+  *out = NULL;
+  *size = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+  struct stat info;
+  /* A regular file is read in one go: its length, the terminator, and one byte to see the end. */
+  size_t guess = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? (size_t)info.st_size + 2 : 4096;
+  Status status = read_all(fd, path, guess, out, size);
+  close(fd);
+  if (status != STATUS_OK) {
+    free(*out);
+    *out = NULL;
+    *size = 0;
+  }
+  return status;
+}

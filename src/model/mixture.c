@@ -1,0 +1,269 @@
+/* Density, score and samples of a Gaussian mixture. Lanes are taken CHUNK at a time; every inner loop runs over them.
+ *
+ * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log sum_c exp l_c,
+ * and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l met so far ("top") is taken out
+ * of the sum as it grows, so that a point far from all components is as safe as any. */
+#include "model/mixture.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/simd.h"
+#include "core/special.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 64 };
+
+Status mixture_create(int d, int components, Mixture *out) {
+  ASSERT(d >= 1 && components >= 1);
+  *out = (Mixture){.d = d, .components = components};
+  size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
+  NEW(out->weight, count);
+  NEW(out->mean, vectors);
+  NEW(out->covariance, matrices);
+  NEW(out->cholesky, matrices);
+  NEW(out->precision, matrices);
+  NEW(out->information, vectors);
+  NEW(out->log_norm, count);
+  return STATUS_OK;
+}
+
+void mixture_destroy(Mixture *mixture) {
+  double *blocks[] = {mixture->weight,    mixture->mean,        mixture->covariance, mixture->cholesky,
+                      mixture->precision, mixture->information, mixture->log_norm};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+  *mixture = (Mixture){0};
+}
+
+Status mixture_prepare(Mixture *mixture) {
+  int d = mixture->d;
+  size_t matrix = (size_t)d * (size_t)d;
+  for (int c = 0; c < mixture->components; c++) {
+    double weight = mixture->weight[c];
+    if (!(weight > 0 && weight <= 1))
+      return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights are in (0, 1]", c, weight);
+    double *cholesky = mixture->cholesky + (size_t)c * matrix, *precision = mixture->precision + (size_t)c * matrix;
+    memcpy(cholesky, mixture->covariance + (size_t)c * matrix, matrix * sizeof *cholesky);
+    if (linalg_cholesky(d, cholesky) != STATUS_OK)
+      return status_set(STATUS_INPUT, "the covariance of component %d of the mixture is not positive definite", c);
+    linalg_inverse(d, cholesky, precision);
+    mixture->log_norm[c] = log(weight) - 0.5 * (linalg_log_determinant(d, cholesky) + d * log(2 * M_PI));
+    linalg_multiply_lanes(d, 1, precision, mixture->mean + (size_t)c * (size_t)d,
+                          mixture->information + (size_t)c * (size_t)d);
+  }
+  return STATUS_OK;
+}
+
+Status mixture_copy(const Mixture *mixture, Mixture *out) {
+  TRY(mixture_create(mixture->d, mixture->components, out));
+  size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
+  memcpy(out->weight, mixture->weight, count * sizeof *out->weight);
+  memcpy(out->mean, mixture->mean, vectors * sizeof *out->mean);
+  memcpy(out->covariance, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out->covariance);
+  return mixture_prepare(out);
+}
+
+void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
+  size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  memset(mean, 0, d * sizeof *mean);
+  memset(covariance, 0, d * d * sizeof *covariance);
+  for (size_t c = 0; c < count; c++)
+    for (size_t i = 0; i < d; i++) mean[i] += mixture->weight[c] * mixture->mean[c * d + i];
+  for (size_t c = 0; c < count; c++) {
+    const double *m = mixture->mean + c * d, *s = mixture->covariance + c * d * d;
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j < d; j++)
+        covariance[i * d + j] += mixture->weight[c] * (s[i * d + j] + (m[i] - mean[i]) * (m[j] - mean[j]));
+  }
+}
+
+/* theta[d, count] of rows `stride` apart holds normals z; it becomes mean_c + L_c z, c[count] the component. Rows go
+ * from the last to the first, so that row i still finds z_j, j <= i. */
+SIMD_CLONES static void colour(const Mixture *mixture, const int *restrict c, int count, size_t stride,
+                               double *restrict theta) {
+  int d = mixture->d;
+  const double *restrict mean = mixture->mean, *restrict cholesky = mixture->cholesky;
+  for (int i = d - 1; i >= 0; i--) {
+    double sum[CHUNK];
+    for (int n = 0; n < count; n++) sum[n] = mean[(size_t)c[n] * (size_t)d + (size_t)i];
+    for (int j = 0; j <= i; j++) {
+      const double *restrict z = theta + (size_t)j * stride, *restrict l = cholesky + i * (size_t)d + j;
+      for (int n = 0; n < count; n++) sum[n] += l[(size_t)c[n] * (size_t)d * (size_t)d] * z[n];
+    }
+    memcpy(theta + (size_t)i * stride, sum, (size_t)count * sizeof *sum);
+  }
+}
+
+void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta) {
+  RngLanes uniforms = *rng;
+  rng->position++; /* that of the uniform */
+  rng_lanes_normal(rng, mixture->d, theta);
+  for (uint32_t first = 0; first < rng->lanes; first += CHUNK) {
+    double u[CHUNK];
+    int chosen[CHUNK] = {0};
+    RngLanes part = uniforms;
+    part.first_lane += first;
+    part.lanes = rng->lanes - first < CHUNK ? rng->lanes - first : CHUNK;
+    rng_lanes_uniform(&part, 1, u);
+    double below = 0;
+    for (int c = 0; c + 1 < mixture->components; c++) {
+      below += mixture->weight[c];
+      for (uint32_t n = 0; n < part.lanes; n++) chosen[n] += u[n] >= below;
+    }
+    colour(mixture, chosen, (int)part.lanes, rng->lanes, theta + first);
+  }
+}
+
+/* A chunk of points: rows `stride` apart, `count` of them used. */
+typedef struct {
+  size_t stride;
+  int count;
+  const double *x;
+} Points;
+
+/* out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
+static inline void pull(const Mixture *mixture, int c, int i, Points points, double *restrict out) {
+  size_t d = (size_t)mixture->d;
+  const double *mean = mixture->mean + (size_t)c * d, *row = mixture->precision + ((size_t)c * d + (size_t)i) * d;
+  for (int n = 0; n < points.count; n++) out[n] = 0;
+  for (size_t j = 0; j < d; j++) {
+    const double *restrict x = points.x + j * points.stride;
+    double p = row[j], m = mean[j];
+    for (int n = 0; n < points.count; n++) out[n] += p * (x[n] - m);
+  }
+}
+
+/* out[n] = l_c. */
+static inline void component_log_density(const Mixture *mixture, int c, Points points, double *restrict out) {
+  double row[CHUNK];
+  for (int n = 0; n < points.count; n++) out[n] = mixture->log_norm[c];
+  for (int i = 0; i < mixture->d; i++) {
+    const double *restrict x = points.x + (size_t)i * points.stride;
+    double m = mixture->mean[(size_t)c * (size_t)mixture->d + (size_t)i];
+    pull(mixture, c, i, points, row);
+    for (int n = 0; n < points.count; n++) out[n] -= 0.5 * row[n] * (x[n] - m);
+  }
+}
+
+/* Take l_c into the running sum: total becomes old_share * total + share, all relative to exp(top). */
+static inline void join(int c, int count, const double *restrict log_density, double *restrict top,
+                        double *restrict total, double *restrict old_share, double *restrict share) {
+  if (c == 0) {
+    for (int n = 0; n < count; n++) {
+      top[n] = log_density[n];
+      total[n] = share[n] = 1;
+      old_share[n] = 0;
+    }
+    return;
+  }
+  for (int n = 0; n < count; n++) {
+    double rise = log_density[n] - top[n];
+    double ratio = special_exp(rise > 0 ? -rise : rise);
+    old_share[n] = rise > 0 ? ratio : 1;
+    share[n] = rise > 0 ? 1 : ratio;
+    top[n] = rise > 0 ? log_density[n] : top[n];
+    total[n] = old_share[n] * total[n] + share[n];
+  }
+}
+
+/* top[count] and total[count] with log density = top + log total. */
+static inline void normaliser(const Mixture *mixture, Points points, double *restrict top, double *restrict total) {
+  double log_density[CHUNK], old_share[CHUNK], share[CHUNK];
+  for (int c = 0; c < mixture->components; c++) {
+    component_log_density(mixture, c, points, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+  }
+}
+
+SIMD_CLONES static void log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
+                                          double *restrict total) {
+  normaliser(mixture, points, top, total);
+}
+
+SIMD_CLONES static void score_chunk(const Mixture *mixture, Points points, double *restrict out) {
+  double log_density[CHUNK], top[CHUNK], total[CHUNK], old_share[CHUNK], share[CHUNK], row[CHUNK];
+  for (int i = 0; i < mixture->d; i++)
+    for (int n = 0; n < points.count; n++) out[(size_t)i * points.stride + (size_t)n] = 0;
+  for (int c = 0; c < mixture->components; c++) {
+    component_log_density(mixture, c, points, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+    for (int i = 0; i < mixture->d; i++) {
+      double *restrict out_i = out + (size_t)i * points.stride;
+      pull(mixture, c, i, points, row);
+      for (int n = 0; n < points.count; n++) out_i[n] = old_share[n] * out_i[n] - share[n] * row[n];
+    }
+  }
+  for (int n = 0; n < points.count; n++) total[n] = 1 / total[n];
+  for (int i = 0; i < mixture->d; i++) {
+    double *restrict out_i = out + (size_t)i * points.stride;
+    for (int n = 0; n < points.count; n++) out_i[n] *= total[n];
+  }
+}
+
+/* out[n] = g_c' v, with g_c the score of component c. */
+static inline void slope_along(const Mixture *mixture, int c, Points points, const double *v, double *restrict out) {
+  double row[CHUNK];
+  for (int n = 0; n < points.count; n++) out[n] = 0;
+  for (int i = 0; i < mixture->d; i++) {
+    const double *restrict v_i = v + (size_t)i * points.stride;
+    pull(mixture, c, i, points, row);
+    for (int n = 0; n < points.count; n++) out[n] -= row[n] * v_i[n];
+  }
+}
+
+/* H v = sum_c r_c (-P_c v + g_c (g_c' v - g' v)), with g = sum_c r_c g_c the score of the mixture. */
+SIMD_CLONES static void hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
+                                      double *restrict out) {
+  size_t d = (size_t)mixture->d;
+  double log_density[CHUNK], top[CHUNK], total[CHUNK], along[CHUNK], share[CHUNK], mean_along[CHUNK], row[CHUNK];
+  normaliser(mixture, points, top, total);
+  for (int n = 0; n < points.count; n++) mean_along[n] = 0;
+  for (size_t i = 0; i < d; i++)
+    for (int n = 0; n < points.count; n++) out[i * points.stride + (size_t)n] = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int c = 0; c < mixture->components; c++) {
+      component_log_density(mixture, c, points, log_density);
+      slope_along(mixture, c, points, v, along);
+      for (int n = 0; n < points.count; n++) share[n] = special_exp(log_density[n] - top[n]) / total[n];
+      if (pass == 0) {
+        for (int n = 0; n < points.count; n++) mean_along[n] += share[n] * along[n];
+        continue;
+      }
+      for (size_t i = 0; i < d; i++) {
+        double *restrict out_i = out + i * points.stride;
+        const double *p = mixture->precision + ((size_t)c * d + i) * d;
+        pull(mixture, c, (int)i, points, row);
+        for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * row[n] * (along[n] - mean_along[n]);
+        for (size_t j = 0; j < d; j++) {
+          const double *restrict v_j = v + j * points.stride;
+          for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * p[j] * v_j[n];
+        }
+      }
+    }
+  }
+}
+
+static Points chunk_of(int lanes, int first, const double *theta) {
+  return (Points){.stride = (size_t)lanes, .count = lanes - first < CHUNK ? lanes - first : CHUNK, .x = theta + first};
+}
+
+void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
+  for (int first = 0; first < lanes; first += CHUNK) {
+    double total[CHUNK];
+    Points points = chunk_of(lanes, first, theta);
+    log_density_chunk(mixture, points, out + first, total);
+    for (int n = 0; n < points.count; n++) out[first + n] += log(total[n]);
+  }
+}
+
+void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
+  for (int first = 0; first < lanes; first += CHUNK)
+    score_chunk(mixture, chunk_of(lanes, first, theta), out + first);
+}
+
+void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v, double *out) {
+  for (int first = 0; first < lanes; first += CHUNK)
+    hessian_chunk(mixture, chunk_of(lanes, first, theta), v + first, out + first);
+}

@@ -1,0 +1,296 @@
+/* Forward and backward passes of a ReLU network on 64 lanes at a time. Compiled once for each instruction level (core/simd.h).
+ *
+ * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x TILE_VECTORS vectors of C stays in registers
+ * while the elements of A are broadcast. Each element of C is one chain of fused multiply-adds in the order of the depth index, whatever
+ * the tile, so v3 and v4 agree in every bit. Chunks of 64 lanes keep the activations in the nearest caches. */
+#include "model/network_kernel.h"
+
+#include "core/simd.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+enum { VECTOR_LANES = 16, TILE_VECTORS = 4 };
+#elif defined(__AVX2__) && defined(__FMA__)
+enum { VECTOR_LANES = 8, TILE_VECTORS = 2 };
+#else
+enum { VECTOR_LANES = 4, TILE_VECTORS = 2 };
+#endif
+enum { TILE_ROWS = 6, LANES = NETWORK_LANES };
+
+typedef float Vector __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
+typedef int Mask __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
+typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int QuadIndex __attribute__((vector_size(16)));
+
+static inline Vector load(const float *from) { return *(const Vector *)from; }
+static inline void store(float *to, Vector value) { *(Vector *)to = value; }
+/* The lanes of `value` where `switch_` is above zero, zero elsewhere. */
+static inline Vector keep_positive(Vector value, Vector switch_) {
+  return (Vector)((Mask)value & (Mask)(switch_ > (Vector){0}));
+}
+
+/* C[rows, columns] = A[rows, depth] B[depth, columns] with a start and an end. */
+typedef struct {
+  int rows, columns, depth;  /* columns: a multiple of 16 */
+  const float *a;            /* element (i, k) at a[i * a_row + k * a_depth] */
+  size_t a_row, a_depth;
+  const float *b;
+  size_t b_row;
+  float *c;
+  size_t c_row;
+  const float *bias;         /* [rows], the start of each row; NULL: zero */
+  bool add;                  /* start from what C holds */
+  bool relu;                 /* end: max(0, C) */
+  const float *active;       /* end: C where active[rows, columns] > 0, else 0 (row stride LANES); NULL: all */
+} Product;
+
+static inline __attribute__((always_inline)) void tile(const Product *p, int row, int column, const int rows,
+                                                       const int vectors) {
+  Vector sum[TILE_ROWS][TILE_VECTORS];
+  float *c = p->c + (size_t)row * p->c_row + column;
+#pragma GCC unroll 6
+  for (int i = 0; i < rows; i++) {
+    float start = p->bias ? p->bias[row + i] : 0.0f;
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+      sum[i][v] = start - (Vector){0};
+      if (p->add) sum[i][v] = load(c + i * p->c_row + v * VECTOR_LANES);
+    }
+  }
+  const float *a = p->a + (size_t)row * p->a_row, *b = p->b + column;
+  const size_t a_row = p->a_row, a_depth = p->a_depth, b_row = p->b_row;
+#pragma GCC unroll 2
+  for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row) {
+    Vector right[TILE_VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) right[v] = load(b + v * VECTOR_LANES);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+      Vector left = a[i * a_row] - (Vector){0};
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; v++) sum[i][v] += left * right[v];
+    }
+  }
+  const float *active = p->active ? p->active + (size_t)row * LANES + column : NULL;
+#pragma GCC unroll 6
+  for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+      Vector value = sum[i][v];
+      if (p->relu) value = keep_positive(value, value);
+      if (active) value = keep_positive(value, load(active + i * LANES + v * VECTOR_LANES));
+      store(c + i * p->c_row + v * VECTOR_LANES, value);
+    }
+  }
+}
+
+/* Every tile height is its own unrolled code. */
+#define TILE_CASES(vectors)                                                                                            \
+  switch (rows) {                                                                                                      \
+  case 1: tile(p, row, column, 1, vectors); break;                                                                     \
+  case 2: tile(p, row, column, 2, vectors); break;                                                                     \
+  case 3: tile(p, row, column, 3, vectors); break;                                                                     \
+  case 4: tile(p, row, column, 4, vectors); break;                                                                     \
+  case 5: tile(p, row, column, 5, vectors); break;                                                                     \
+  default: tile(p, row, column, 6, vectors); break;                                                                    \
+  }
+
+static void tile_full(const Product *p, int row, int column, int rows) { TILE_CASES(TILE_VECTORS) }
+
+#if defined(__AVX512F__)
+/* What is left of a width that is no multiple of 64. */
+static void tile_narrow(const Product *p, int row, int column, int rows, int vectors) {
+  switch (vectors) {
+  case 1: TILE_CASES(1) break;
+  case 2: TILE_CASES(2) break;
+  default: TILE_CASES(3) break;
+  }
+}
+#endif
+
+static void product(const Product *p) {
+  const int tiles = (p->rows + TILE_ROWS - 1) / TILE_ROWS, width = TILE_VECTORS * VECTOR_LANES;
+  for (int column = 0; column < p->columns; column += width) {
+    for (int i = 0, row = 0; i < tiles; i++) {
+      int end = (int)((long)p->rows * (i + 1) / tiles); /* even heights: 100 rows are tiles of 5 and 6 */
+#if defined(__AVX512F__)
+      if (p->columns - column < width)
+        tile_narrow(p, row, column, end - row, (p->columns - column) / VECTOR_LANES);
+      else
+#endif
+        tile_full(p, row, column, end - row);
+      row = end;
+    }
+  }
+}
+
+/* Where the weights of each layer, and the activations after it, begin. */
+typedef struct {
+  const float *weight[NETWORK_MAX_LAYERS];
+  float *active[NETWORK_MAX_LAYERS]; /* [width, 64] after the ReLU of hidden layer l, at l */
+  float *delta[2];                   /* [widest, 64]: derivative of the loss by what a layer gives, in turns */
+  /* Of the loss gradient, for layer l with columns = network_kernel_columns(inputs): */
+  float *transposed[NETWORK_MAX_LAYERS]; /* [64, columns]: inputs, a one, zeros */
+  float *gradient[NETWORK_MAX_LAYERS];   /* [out, columns]: weights, bias, zeros */
+} Layout;
+
+static Layout layout_of(const NetworkShape *shape, const float *parameters, float *workspace) {
+  Layout at;
+  int widest = 0;
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1];
+    at.weight[l] = parameters;
+    parameters += (size_t)out * in + out;
+    at.active[l] = workspace;
+    workspace += (size_t)out * LANES;
+    if (in > widest) widest = in;
+    if (out > widest) widest = out;
+  }
+  for (int i = 0; i < 2; i++, workspace += (size_t)widest * LANES) at.delta[i] = workspace;
+  for (int l = 0; l < shape->layers; l++) {
+    size_t columns = (size_t)network_kernel_columns(shape->width[l]);
+    at.transposed[l] = workspace;
+    at.gradient[l] = workspace + columns * LANES;
+    workspace = at.gradient[l] + columns * (size_t)shape->width[l + 1];
+  }
+  return at;
+}
+
+/* 64 lanes through all layers; the last one writes y with row stride y_row. */
+static void forward(const NetworkShape *shape, const Layout *at, const float *x, size_t x_row, float *y, size_t y_row) {
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1];
+    bool last = l == shape->layers - 1;
+    product(&(Product){.rows = out, .columns = LANES, .depth = in,
+                       .a = at->weight[l], .a_row = (size_t)in, .a_depth = 1,
+                       .b = l ? at->active[l - 1] : x, .b_row = l ? LANES : x_row,
+                       .c = last ? y : at->active[l], .c_row = last ? y_row : LANES,
+                       .bias = at->weight[l] + (size_t)out * in, .relu = !last});
+  }
+}
+
+/* 64 lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU before was off. */
+static void backward(const NetworkShape *shape, const Layout *at, int l, const float *delta, size_t delta_row, float *out,
+                     size_t out_row) {
+  product(&(Product){.rows = shape->width[l], .columns = LANES, .depth = shape->width[l + 1],
+                     .a = at->weight[l], .a_row = 1, .a_depth = (size_t)shape->width[l],
+                     .b = delta, .b_row = delta_row,
+                     .c = out, .c_row = out_row,
+                     .active = l ? at->active[l - 1] : NULL});
+}
+
+/* to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
+static void transpose(int n, const float *x, size_t x_row, int columns, float *to) {
+  int quads = n / 4 * 4;
+  for (int i = 0; i < quads; i += 4) {
+    const float *from = x + (size_t)i * x_row;
+    for (int lane = 0; lane < LANES; lane += 4) {
+      Quad r0 = *(const Quad *)(from + lane), r1 = *(const Quad *)(from + x_row + lane);
+      Quad r2 = *(const Quad *)(from + 2 * x_row + lane), r3 = *(const Quad *)(from + 3 * x_row + lane);
+      Quad low01 = __builtin_shuffle(r0, r1, (QuadIndex){0, 4, 1, 5}), high01 = __builtin_shuffle(r0, r1, (QuadIndex){2, 6, 3, 7});
+      Quad low23 = __builtin_shuffle(r2, r3, (QuadIndex){0, 4, 1, 5}), high23 = __builtin_shuffle(r2, r3, (QuadIndex){2, 6, 3, 7});
+      float *out = to + (size_t)lane * columns + i;
+      *(Quad *)out = __builtin_shuffle(low01, low23, (QuadIndex){0, 1, 4, 5});
+      *(Quad *)(out + columns) = __builtin_shuffle(low01, low23, (QuadIndex){2, 3, 6, 7});
+      *(Quad *)(out + 2 * columns) = __builtin_shuffle(high01, high23, (QuadIndex){0, 1, 4, 5});
+      *(Quad *)(out + 3 * columns) = __builtin_shuffle(high01, high23, (QuadIndex){2, 3, 6, 7});
+    }
+  }
+  for (int lane = 0; lane < LANES; lane++)
+    for (int i = quads; i < n; i++) to[(size_t)lane * columns + i] = x[(size_t)i * x_row + lane];
+}
+
+void SIMD_NAME(network_kernel_forward)(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                                       float *y, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  for (int lane = 0; lane < lanes; lane += LANES) forward(shape, &at, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+}
+
+void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                                   const float *v, float *out, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  int last = shape->layers - 1;
+  for (int lane = 0; lane < lanes; lane += LANES) {
+    forward(shape, &at, x + lane, (size_t)lanes, at.active[last], LANES);
+    const float *delta = v + lane;
+    size_t delta_row = (size_t)lanes;
+    for (int l = last; l > 0; l--) {
+      float *next = at.delta[l % 2];
+      backward(shape, &at, l, delta, delta_row, next, LANES);
+      delta = next, delta_row = LANES;
+    }
+    backward(shape, &at, 0, delta, delta_row, out + lane, (size_t)lanes);
+  }
+}
+
+/* delta[out, 64] = scale (y - target); adds the squares of y - target to squares[64]. */
+static void residual(int out, const float *y, const float *target, size_t target_row, float scale, float *delta,
+                     float *squares) {
+  for (int j = 0; j < out; j++) {
+    for (int lane = 0; lane < LANES; lane++) {
+      float difference = y[j * LANES + lane] - target[(size_t)j * target_row + lane];
+      delta[j * LANES + lane] = scale * difference;
+      squares[lane] += difference * difference;
+    }
+  }
+}
+
+/* Zero gradients; a column of ones beside the inputs, which makes the bias one more weight. */
+static void begin_gradient(const NetworkShape *shape, const Layout *at) {
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
+    memset(at->transposed[l], 0, (size_t)(LANES + out) * (size_t)columns * sizeof(float)); /* and the gradient behind it */
+    for (int lane = 0; lane < LANES; lane++) at->transposed[l][(size_t)lane * columns + in] = 1.0f;
+  }
+}
+
+/* Add what 64 lanes give to the gradient of layer l: delta [x', 1]. */
+static void add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x, size_t x_row, const float *delta) {
+  int columns = network_kernel_columns(shape->width[l]);
+  transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
+  product(&(Product){.rows = shape->width[l + 1], .columns = columns, .depth = LANES,
+                     .a = delta, .a_row = LANES, .a_depth = 1,
+                     .b = at->transposed[l], .b_row = (size_t)columns,
+                     .c = at->gradient[l], .c_row = (size_t)columns, .add = true});
+}
+
+/* From the gradients of the layers to the order of the parameters. */
+static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gradient) {
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
+    float *bias = gradient + (size_t)out * in;
+    for (int j = 0; j < out; j++) {
+      const float *row = at->gradient[l] + (size_t)j * columns;
+      memcpy(gradient + (size_t)j * in, row, (size_t)in * sizeof(float));
+      bias[j] = row[in];
+    }
+    gradient = bias + out;
+  }
+}
+
+void SIMD_NAME(network_kernel_loss_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
+                                             const float *x, const float *target, float *gradient, float *workspace,
+                                             float *loss) {
+  Layout at = layout_of(shape, parameters, workspace);
+  int last = shape->layers - 1, outputs = shape->width[shape->layers];
+  float squares[LANES] = {0}, scale = 2.0f / ((float)lanes * (float)outputs);
+  begin_gradient(shape, &at);
+  for (int lane = 0; lane < lanes; lane += LANES) {
+    forward(shape, &at, x + lane, (size_t)lanes, at.active[last], LANES);
+    float *delta = at.delta[0], *next = at.delta[1];
+    residual(outputs, at.active[last], target + lane, (size_t)lanes, scale, delta, squares);
+    for (int l = last; l > 0; l--) {
+      add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
+      backward(shape, &at, l, delta, LANES, next, LANES);
+      float *swap = delta;
+      delta = next, next = swap;
+    }
+    add_gradient(shape, &at, 0, x + lane, (size_t)lanes, delta);
+  }
+  pack_gradient(shape, &at, gradient);
+  double sum = 0;
+  for (int lane = 0; lane < LANES; lane++) sum += squares[lane];
+  *loss = (float)(sum / ((double)lanes * outputs));
+}

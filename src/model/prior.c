@@ -1,0 +1,94 @@
+/* The prior families, fitting one in a single process, and prior files. */
+#include "model/prior.h"
+
+#include "core/memory.h"
+#include "model/families.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const PriorOps *const families[] = {&prior_gaussian, &prior_mixture, &prior_diffusion};
+
+const PriorOps *prior_family(int index) {
+  return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;
+}
+
+const PriorOps *prior_find(const char *name) {
+  const PriorOps *family;
+  for (int i = 0; (family = prior_family(i)); i++)
+    if (strcmp(family->name, name) == 0) return family;
+  return NULL;
+}
+
+const char *prior_name(int index) {
+  const PriorOps *family = prior_family(index);
+  return family ? family->name : NULL;
+}
+
+Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *samples, Prior *out) {
+  *out = (Prior){.ops = family, .d = samples->d};
+  Status status;
+  double *parts = NULL;
+  size_t size = family->part_size(fit, samples->d), count = (size_t)family->parts(fit);
+  NEW_GOTO(status, parts, count * size, done);
+  for (size_t part = 0; part < count; part++)
+    TRY_GOTO(status, family->fit_part(fit, samples, (int)part, parts + part * size), done);
+  status = family->assemble(out, fit, samples, parts);
+done:
+  free(parts);
+  if (status != STATUS_OK) prior_destroy(out);
+  return status;
+}
+
+Status prior_standard(int d, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){0};
+  Mixture mixture;
+  Status status = mixture_create(d, 1, &mixture);
+  if (status == STATUS_OK) {
+    mixture.weight[0] = 1;
+    for (size_t i = 0; i < (size_t)d; i++) mixture.covariance[i * (size_t)d + i] = 1;
+    status = prior_from_mixture(&mixture, chain_settings, out);
+  }
+  mixture_destroy(&mixture);
+  return status;
+}
+
+void prior_destroy(Prior *prior) {
+  if (prior->ops) prior->ops->destroy(prior);
+  *prior = (Prior){0};
+}
+
+Status prior_save(const Prior *prior, const char *path) {
+  StoreFile *file;
+  TRY(store_create(path, STORE_NETCDF4, &file));
+  Status status = store_text_attribute(file, NULL, "prior", prior->ops->name);
+  if (status == STATUS_OK) status = store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit);
+  if (status == STATUS_OK) status = prior->ops->save(prior, file);
+  if (status == STATUS_OK) return store_commit(file);
+  store_abandon(file);
+  return status;
+}
+
+static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+  char *name;
+  TRY(store_get_text_attribute(file, NULL, "prior", &name));
+  const PriorOps *family = prior_find(name);
+  Status status = STATUS_OK;
+  if (!family)
+    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: gaussian, mixture or diffusion",
+                        store_path(file), name);
+  free(name);
+  TRY(status);
+  out->ops = family;
+  return family->load(out, file, chain_settings);
+}
+
+Status prior_load(const char *path, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){0};
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  Status status = load(file, chain_settings, out);
+  store_abandon(file);
+  if (status != STATUS_OK) prior_destroy(out);
+  return status;
+}

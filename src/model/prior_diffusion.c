@@ -1,0 +1,340 @@
+/* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by its own regression. */
+#include "core/memory.h"
+#include "io/digest.h"
+#include "model/families.h"
+#include "model/network.h"
+#include "model/training.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = NETWORK_LANES };
+
+typedef struct {
+  Chain chain;
+  NetworkShape shape;
+  float *parameters;                           /* [T, P], P = network_parameters */
+  double *loss;                                /* [T + 1] */
+  int64_t samples;                             /* how many the networks were fitted to */
+  char samples_sha256[DIGEST_SIZE];
+  /* Scratch for 64 lanes. */
+  float *input, *vector, *output, *workspace;  /* [d, 64] each */
+  double *theta, *scratch;                     /* [d, 64], [2, d, 64] */
+} Diffusion;
+
+static const float *stage_parameters(const Diffusion *diffusion, int t) {
+  return diffusion->parameters + (size_t)(t - 1) * network_parameters(&diffusion->shape);
+}
+
+/* to[d, 64] = columns first .. of from[d, lanes], zeros beyond the last. */
+static void gather(int d, int lanes, int first, const double *from, float *to) {
+  int count = lanes - first < LANES ? lanes - first : LANES;
+  for (int i = 0; i < d; i++, to += LANES) {
+    const double *row = from + (size_t)i * (size_t)lanes + first;
+    for (int n = 0; n < count; n++) to[n] = (float)row[n];
+    for (int n = count; n < LANES; n++) to[n] = 0;
+  }
+}
+
+/* The reverse. */
+static void scatter(int d, int lanes, int first, const float *from, double *to) {
+  int count = lanes - first < LANES ? lanes - first : LANES;
+  for (int i = 0; i < d; i++, from += LANES) {
+    double *row = to + (size_t)i * (size_t)lanes + first;
+    for (int n = 0; n < count; n++) row[n] = from[n];
+  }
+}
+
+static void diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  const Diffusion *self = chain->state;
+  for (int first = 0; first < lanes; first += LANES) {
+    gather(chain->d, lanes, first, s, self->input);
+    network_forward(&self->shape, stage_parameters(self, t), LANES, self->input, self->output, self->workspace);
+    scatter(chain->d, lanes, first, self->output, eps);
+  }
+}
+
+static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out) {
+  const Diffusion *self = chain->state;
+  for (int first = 0; first < lanes; first += LANES) {
+    gather(chain->d, lanes, first, s, self->input);
+    gather(chain->d, lanes, first, v, self->vector);
+    network_vjp(&self->shape, stage_parameters(self, t), LANES, self->input, self->vector, self->output, self->workspace);
+    scatter(chain->d, lanes, first, self->output, out);
+  }
+}
+
+static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  const Diffusion *self = prior->state;
+  int d = prior->d, lanes = (int)rng->lanes;
+  uint32_t position = rng->position;
+  for (int first = 0; first < lanes; first += LANES) {
+    RngLanes part = *rng;
+    part.first_lane += (uint32_t)first;
+    part.lanes = (uint32_t)(lanes - first < LANES ? lanes - first : LANES);
+    chain_sample(&self->chain, &part, self->theta, self->scratch);
+    for (int i = 0; i < d; i++)
+      memcpy(theta + (size_t)i * (size_t)lanes + first, self->theta + (size_t)i * part.lanes, part.lanes * sizeof *theta);
+    position = part.position;
+  }
+  rng->position = position;
+}
+
+static void diffusion_destroy(Prior *prior) {
+  Diffusion *self = prior->state;
+  if (!self) return;
+  chain_destroy(&self->chain);
+  void *blocks[] = {self->parameters, self->loss, self->input, self->vector, self->output, self->workspace, self->theta, self->scratch};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+  free(self);
+  prior->state = NULL;
+  prior->chain = NULL;
+}
+
+/* Everything allocated, the networks' parameters, losses, shift and scale still to be set. */
+static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusion **out) {
+  Diffusion *self;
+  NEW(self, 1);
+  prior->state = self;
+  prior->d = d;
+  TRY(chain_create(&self->chain, d, fit->stages, fit->alpha, fit->keep_signal, fit->last_stage));
+  self->shape = network_shape(d, fit->hidden_count, fit->hidden);
+  size_t stages = (size_t)fit->stages, block = (size_t)d * LANES;
+  NEW(self->parameters, stages * network_parameters(&self->shape));
+  NEW(self->loss, stages + 1);
+  NEW(self->input, block);
+  NEW(self->vector, block);
+  NEW(self->output, block);
+  NEW(self->workspace, network_workspace(&self->shape));
+  NEW(self->theta, block);
+  NEW(self->scratch, 2 * block);
+  self->chain.loss = self->loss;
+  self->chain.state = self;
+  self->chain.noise = diffusion_noise;
+  self->chain.noise_vjp = diffusion_noise_vjp;
+  prior->chain = &self->chain;
+  *out = self;
+  return STATUS_OK;
+}
+
+static int diffusion_parts(const PriorFit *fit) { return fit->stages; }
+
+/* The parameters of a stage, then its loss. */
+static size_t diffusion_part_size(const PriorFit *fit, int d) {
+  NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  return network_parameters(&shape) + 1;
+}
+
+static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  TrainingSetup setup;
+  Status status;
+  float *parameters = NULL;
+  size_t count = diffusion_part_size(fit, samples->d) - 1;
+  TRY_GOTO(status, training_create(fit, samples, &setup), done);
+  NEW_GOTO(status, parameters, count, done);
+  training_stage(&setup, part + 1, parameters, &out[count]);
+  for (size_t i = 0; i < count; i++) out[i] = parameters[i];
+done:
+  free(parameters);
+  training_destroy(&setup);
+  return status;
+}
+
+static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts) {
+  Diffusion *self;
+  TRY(diffusion_create(prior, fit, samples->d, &self));
+  size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
+  for (int t = 1; t <= fit->stages; t++, parts += count + 1) {
+    float *parameters = self->parameters + (size_t)(t - 1) * count;
+    for (size_t i = 0; i < count; i++) parameters[i] = (float)parts[i];
+    self->loss[t] = parts[count];
+  }
+  training_standardise(fit, samples, self->chain.shift, self->chain.scale);
+  self->samples = samples->n;
+  digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
+  return STATUS_OK;
+}
+
+static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
+  fprintf(out, "stages %d alpha %a keep %d standardise %d last %d steps %d batch %d patience %d rate %a hidden", fit->stages, fit->alpha,
+          fit->keep_signal, fit->standardise, fit->last_stage, fit->steps, fit->batch, fit->patience, fit->learning_rate);
+  for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
+}
+
+/* Where the weights and the biases of layer l = 0 .. layers - 1 lie among the parameters of a stage. */
+static size_t layer_offset(const NetworkShape *shape, int l) {
+  NetworkShape before = *shape;
+  before.layers = l;
+  return network_parameters(&before);
+}
+
+/* One variable weight_1(stage, units_1, units_0), bias_1(stage, units_1), ... for each layer. */
+static Status save_layer(const Diffusion *self, StoreFile *file, int l, int stage, const int *units) {
+  char weight_name[32], bias_name[32];
+  int weight, bias;
+  size_t in = (size_t)self->shape.width[l], out = (size_t)self->shape.width[l + 1];
+  snprintf(weight_name, sizeof weight_name, "weight_%d", l + 1);
+  snprintf(bias_name, sizeof bias_name, "bias_%d", l + 1);
+  TRY(store_variable(file, weight_name, STORE_FLOAT, 3, (int[]){stage, units[l + 1], units[l]}, "weights of a layer", "1", &weight));
+  TRY(store_variable(file, bias_name, STORE_FLOAT, 2, (int[]){stage, units[l + 1]}, "biases of a layer", "1", &bias));
+  for (int t = 1; t <= self->chain.schedule.stages; t++) {
+    const float *from = stage_parameters(self, t) + layer_offset(&self->shape, l);
+    size_t start[] = {(size_t)t - 1, 0, 0};
+    TRY(store_put_part(file, weight, start, (size_t[]){1, out, in}, from));
+    TRY(store_put_part(file, bias, start, (size_t[]){1, out}, from + in * out));
+  }
+  return STATUS_OK;
+}
+
+static Status save_networks(const Diffusion *self, StoreFile *file, int stage) {
+  int units[NETWORK_MAX_LAYERS + 1];
+  for (int l = 0; l <= self->shape.layers; l++) {
+    char name[32];
+    snprintf(name, sizeof name, "units_%d", l);
+    TRY(store_dimension(file, name, (size_t)self->shape.width[l], &units[l]));
+  }
+  for (int l = 0; l < self->shape.layers; l++) TRY(save_layer(self, file, l, stage, units));
+  return STATUS_OK;
+}
+
+static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name, const double *values) {
+  int id;
+  TRY(store_variable(file, name, STORE_DOUBLE, 1, &dimension, long_name, "1", &id));
+  return store_put(file, id, values);
+}
+
+static Status diffusion_save(const Prior *prior, StoreFile *file) {
+  const Diffusion *self = prior->state;
+  const Chain *chain = &self->chain;
+  int stage, dim;
+  TRY(store_dimension(file, "stage", (size_t)chain->schedule.stages, &stage));
+  TRY(store_dimension(file, "dim", (size_t)prior->d, &dim));
+  TRY(store_text_attribute(file, NULL, "last_stage", chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
+  TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
+  TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
+  TRY(save_vector(file, "alpha", stage, "share of the signal's variance that stage t = 1 .. T keeps", chain->schedule.alpha + 1));
+  TRY(save_vector(file, "alpha_bar", stage, "product of alpha up to stage t", chain->schedule.alpha_bar + 1));
+  TRY(save_vector(file, "loss", stage, "mean squared error of the noise for each coordinate on held-out samples", self->loss + 1));
+  TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", chain->shift));
+  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples", chain->scale));
+  return save_networks(self, file, stage);
+}
+
+/* Stages, dimension and layer widths of a file, as a fit. */
+static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
+  size_t stages = SIZE_MAX;
+  *d = SIZE_MAX;
+  TRY(store_shape(file, "alpha", 1, &stages));
+  TRY(store_shape(file, "shift", 1, d));
+  if (stages < 1 || stages > INT_MAX || *d < 1 || *d > INT_MAX)
+    return status_set(STATUS_INPUT, "%s: %zu stages in %zu dimensions are not a prior", store_path(file), stages, *d);
+  fit->stages = (int)stages;
+  fit->hidden_count = -1;
+  size_t width = *d;
+  for (int l = 1;; l++) {
+    char name[32];
+    snprintf(name, sizeof name, "weight_%d", l);
+    if (!store_has_variable(file, name)) break;
+    if (fit->hidden_count == (int)(sizeof fit->hidden / sizeof *fit->hidden))
+      return status_set(STATUS_INPUT, "%s: more than %d hidden layers", store_path(file), fit->hidden_count);
+    size_t lengths[] = {stages, SIZE_MAX, width};
+    TRY(store_shape(file, name, 3, lengths));
+    if (fit->hidden_count >= 0) fit->hidden[fit->hidden_count] = (int)width;
+    fit->hidden_count++;
+    width = lengths[1];
+    if (width < 1 || width > INT_MAX) return status_set(STATUS_INPUT, "%s: %s has no units", store_path(file), name);
+  }
+  if (fit->hidden_count < 0 || width != *d)
+    return status_set(STATUS_INPUT, "%s: the layers do not lead from %zu to %zu units", store_path(file), *d, *d);
+  return STATUS_OK;
+}
+
+/* A variable with `count` values for each stage to offset `to` of each stage's parameters. */
+static Status load_part(Diffusion *self, StoreFile *file, const char *kind, int l, size_t offset, size_t count, float *buffer) {
+  char name[32];
+  size_t stages = (size_t)self->chain.schedule.stages, stride = network_parameters(&self->shape);
+  snprintf(name, sizeof name, "%s_%d", kind, l + 1);
+  TRY(store_get_floats(file, name, buffer));
+  for (size_t i = 0; i < stages * count; i++)
+    if (!isfinite(buffer[i])) return status_set(STATUS_INPUT, "%s: %s holds a value that is not finite", store_path(file), name);
+  for (size_t t = 0; t < stages; t++) memcpy(self->parameters + t * stride + offset, buffer + t * count, count * sizeof *buffer);
+  return STATUS_OK;
+}
+
+static Status load_networks(Diffusion *self, StoreFile *file) {
+  float *buffer = NULL;
+  Status status;
+  size_t stages = (size_t)self->chain.schedule.stages;
+  NEW_GOTO(status, buffer, stages * network_parameters(&self->shape), done);
+  for (int l = 0; l < self->shape.layers; l++) {
+    char name[32];
+    size_t in = (size_t)self->shape.width[l], out = (size_t)self->shape.width[l + 1], offset = layer_offset(&self->shape, l);
+    snprintf(name, sizeof name, "bias_%d", l + 1);
+    TRY_GOTO(status, store_shape(file, name, 2, (size_t[]){stages, out}), done);
+    TRY_GOTO(status, load_part(self, file, "weight", l, offset, in * out, buffer), done);
+    TRY_GOTO(status, load_part(self, file, "bias", l, offset + in * out, out, buffer), done);
+  }
+done:
+  free(buffer);
+  return status;
+}
+
+static Status load_provenance(Diffusion *self, StoreFile *file) {
+  char *text;
+  TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
+  TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
+  snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
+  free(text);
+  TRY(store_get_text_attribute(file, NULL, "last_stage", &text));
+  bool literal = !strcmp(text, "literal");
+  free(text);
+  self->chain.last_stage = literal ? LAST_STAGE_LITERAL : LAST_STAGE_REPAIRED;
+  return STATUS_OK;
+}
+
+static Status load_vectors(Diffusion *self, StoreFile *file) {
+  Chain *chain = &self->chain;
+  size_t stages = (size_t)chain->schedule.stages, d = (size_t)chain->d;
+  TRY(store_shape(file, "loss", 1, &stages));
+  TRY(store_shape(file, "scale", 1, &d));
+  TRY(store_get_doubles(file, "alpha", chain->schedule.alpha + 1));
+  TRY(schedule_derive(&chain->schedule));
+  TRY(store_get_doubles(file, "loss", self->loss + 1));
+  TRY(store_get_doubles(file, "shift", chain->shift));
+  TRY(store_get_doubles(file, "scale", chain->scale));
+  for (size_t i = 0; i < d; i++)
+    if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
+      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %zu", store_path(file), chain->shift[i], chain->scale[i], i);
+  return STATUS_OK;
+}
+
+/* The file says everything, so that a stored prior is used as it was fitted. */
+static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+  PriorFit fit = {.alpha = 0.5}; /* until load_vectors */
+  size_t d;
+  Diffusion *self;
+  (void)chain_settings;
+  TRY(load_shape(file, &fit, &d));
+  TRY(diffusion_create(prior, &fit, (int)d, &self));
+  TRY(load_vectors(self, file));
+  TRY(load_provenance(self, file));
+  return load_networks(self, file);
+}
+
+const PriorOps prior_diffusion = {
+    .name = "diffusion",
+    .summary = "diffusion model: one network for each stage predicts the noise, learned from samples",
+    .reference = "DiffTS paper, Section 3 and Appendix B",
+    .sample = diffusion_sample,
+    .save = diffusion_save,
+    .load = diffusion_load,
+    .destroy = diffusion_destroy,
+    .parts = diffusion_parts,
+    .part_size = diffusion_part_size,
+    .fit_part = diffusion_fit_part,
+    .assemble = diffusion_assemble,
+    .describe_fit = diffusion_describe_fit,
+};

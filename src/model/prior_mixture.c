@@ -1,0 +1,361 @@
+/* The closed-form priors: a Gaussian and a mixture of Gaussians, with the exact reverse chain.
+ *
+ * In the chain's coordinates z the mixture is sum_c w_c N(m_c, S_c). Noising keeps the form: s_t has means sqrt(abar_t) m_c
+ * and covariances abar_t S_c + (1 - abar_t) I, which share the eigenvectors of S_c at every stage. The expected noise
+ * is eps = (s_t - sqrt(abar_t) E[s_0 | s_t]) / sqrt(1 - abar_t) = -sqrt(1 - abar_t) score_t(s_t) (Tweedie's formula),
+ * and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is symmetric. */
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "model/families.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The mixture of one stage. */
+typedef struct {
+  int stage;       /* the stage that `mixture` is of; 0: none yet */
+  Mixture mixture; /* mean, precision and log_norm are set */
+} Diffused;
+
+typedef struct {
+  Mixture mixture;
+  Chain chain;
+  double *mean;               /* [C, d], of z */
+  double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
+  Diffused *diffused;
+} Closed;
+
+static void closed_destroy(Prior *prior) {
+  Closed *self = prior->state;
+  if (!self) return;
+  if (self->diffused) mixture_destroy(&self->diffused->mixture);
+  mixture_destroy(&self->mixture);
+  chain_destroy(&self->chain);
+  free(self->mean);
+  free(self->basis);
+  free(self->eigenvalue);
+  free(self->diffused);
+  free(self);
+  prior->state = NULL;
+}
+
+/* P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
+static void diffuse(const Closed *self, int t) {
+  Mixture *now = &self->diffused->mixture;
+  size_t d = (size_t)self->mixture.d;
+  double signal = self->chain.schedule.alpha_bar[t];
+  for (size_t c = 0; c < (size_t)self->mixture.components; c++) {
+    const double *q = self->basis + c * d * d, *l = self->eigenvalue + c * d;
+    double *p = now->precision + c * d * d, log_determinant = 0;
+    memset(p, 0, d * d * sizeof *p);
+    for (size_t k = 0; k < d; k++) {
+      double variance = signal * l[k] + (1 - signal);
+      log_determinant += log(variance);
+      for (size_t i = 0; i < d; i++) {
+        double scaled = q[i * d + k] / variance;
+        for (size_t j = 0; j < d; j++) p[i * d + j] += scaled * q[j * d + k];
+      }
+    }
+    for (size_t i = 0; i < d; i++) now->mean[c * d + i] = sqrt(signal) * self->mean[c * d + i];
+    now->log_norm[c] = log(self->mixture.weight[c]) - 0.5 * (log_determinant + (double)d * log(2 * M_PI));
+  }
+  self->diffused->stage = t;
+}
+
+static const Mixture *diffused_mixture(const Chain *chain, int t) {
+  const Closed *self = chain->state;
+  if (self->diffused->stage != t) diffuse(self, t);
+  return &self->diffused->mixture;
+}
+
+/* x <- -sqrt(1 - abar_t) x. */
+static void score_to_noise(const Chain *chain, int t, int lanes, double *x) {
+  double factor = -sqrt(1 - chain->schedule.alpha_bar[t]);
+  for (size_t i = 0; i < (size_t)chain->d * (size_t)lanes; i++) x[i] *= factor;
+}
+
+static void closed_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  mixture_score(diffused_mixture(chain, t), lanes, s, eps);
+  score_to_noise(chain, t, lanes, eps);
+}
+
+static void closed_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out) {
+  mixture_hessian_product(diffused_mixture(chain, t), lanes, s, v, out);
+  score_to_noise(chain, t, lanes, out);
+}
+
+/* shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
+static Status standardise(Closed *self, bool wanted) {
+  if (!wanted) return STATUS_OK;
+  size_t d = (size_t)self->mixture.d;
+  double *covariance;
+  NEW(covariance, d * d);
+  mixture_moments(&self->mixture, self->chain.shift, covariance);
+  for (size_t i = 0; i < d; i++) self->chain.scale[i] = sqrt(covariance[i * d + i]);
+  free(covariance);
+  return STATUS_OK;
+}
+
+/* Mean and eigendecomposition of every component in the chain's coordinates. */
+static Status decompose(Closed *self) {
+  size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
+  const double *shift = self->chain.shift, *scale = self->chain.scale;
+  double *covariance;
+  NEW(covariance, d * d);
+  Status status = STATUS_OK;
+  for (size_t c = 0; c < count && status == STATUS_OK; c++) {
+    for (size_t i = 0; i < d; i++) {
+      self->mean[c * d + i] = (self->mixture.mean[c * d + i] - shift[i]) / scale[i];
+      for (size_t j = 0; j < d; j++)
+        covariance[i * d + j] = self->mixture.covariance[(c * d + i) * d + j] / (scale[i] * scale[j]);
+    }
+    status = linalg_eigen((int)d, covariance, self->basis + c * d * d, self->eigenvalue + c * d);
+    for (size_t k = 0; k < d; k++) self->eigenvalue[c * d + k] = fmax(self->eigenvalue[c * d + k], 0);
+  }
+  free(covariance);
+  return status;
+}
+
+/* Take over `mixture` (prepared here) and build the chain. */
+static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *settings) {
+  Closed *self = NULL;
+  Mixture taken = *mixture;
+  *mixture = (Mixture){0};
+  Status status = memory_new((void **)&self, 1, sizeof *self);
+  if (status != STATUS_OK) {
+    mixture_destroy(&taken);
+    return status;
+  }
+  self->mixture = taken;
+  prior->state = self;
+  prior->d = taken.d;
+  TRY(mixture_prepare(&self->mixture));
+  size_t d = (size_t)taken.d, count = (size_t)taken.components;
+  TRY(chain_create(&self->chain, taken.d, settings->stages, settings->alpha, settings->keep_signal,
+                   settings->last_stage));
+  NEW(self->mean, count * d);
+  NEW(self->basis, count * d * d);
+  NEW(self->eigenvalue, count * d);
+  NEW(self->diffused, 1);
+  TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
+  TRY(standardise(self, settings->standardise));
+  TRY(decompose(self));
+  self->chain.state = self;
+  self->chain.noise = closed_noise;
+  self->chain.noise_vjp = closed_noise_vjp;
+  prior->mixture = &self->mixture;
+  prior->chain = &self->chain;
+  return STATUS_OK;
+}
+
+Status prior_from_mixture(const Mixture *mixture, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
+  Mixture copy;
+  Status status = mixture_copy(mixture, &copy);
+  if (status == STATUS_OK) status = closed_create(out, &copy, chain_settings);
+  mixture_destroy(&copy);
+  if (status != STATUS_OK) prior_destroy(out);
+  return status;
+}
+
+static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) { mixture_sample(prior->mixture, rng, theta); }
+
+static void closed_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
+  mixture_log_density(prior->mixture, lanes, theta, out);
+}
+
+static void closed_score(const Prior *prior, int lanes, const double *theta, double *out) {
+  mixture_score(prior->mixture, lanes, theta, out);
+}
+
+/* Fitting is one part: all starts compete, so they stay together. A part is weight[C], mean[C, d], covariance[C, d, d]. */
+static int closed_parts(const PriorFit *fit) {
+  (void)fit;
+  return 1;
+}
+
+static size_t packed_size(int components, int d) {
+  return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
+}
+
+static size_t gaussian_part_size(const PriorFit *fit, int d) {
+  (void)fit;
+  return packed_size(1, d);
+}
+static size_t mixture_part_size(const PriorFit *fit, int d) { return packed_size(fit->components, d); }
+
+/* The three arrays of a part, in a mixture that owns nothing. */
+static Mixture unpack(int components, int d, double *part) {
+  size_t count = (size_t)components;
+  return (Mixture){.d = d,
+                   .components = components,
+                   .weight = part,
+                   .mean = part + count,
+                   .covariance = part + count + count * (size_t)d};
+}
+
+static void copy_parameters(const Mixture *from, const Mixture *to) {
+  size_t count = (size_t)from->components, vectors = count * (size_t)from->d;
+  memcpy(to->weight, from->weight, count * sizeof(double));
+  memcpy(to->mean, from->mean, vectors * sizeof(double));
+  memcpy(to->covariance, from->covariance, vectors * (size_t)from->d * sizeof(double));
+}
+
+static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *out) {
+  Mixture fitted;
+  Status status = mixture_fit(samples->d, samples->n, samples->theta, components, fit->starts,
+                              rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted, NULL);
+  if (status == STATUS_OK) {
+    Mixture part = unpack(components, samples->d, out);
+    copy_parameters(&fitted, &part);
+  }
+  mixture_destroy(&fitted);
+  return status;
+}
+
+static Status gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  (void)part;
+  return fit_components(fit, samples, 1, out);
+}
+static Status mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  (void)part;
+  return fit_components(fit, samples, fit->components, out);
+}
+
+static Status assemble_components(Prior *prior, const PriorFit *fit, int components, int d, const double *parts) {
+  Mixture mixture;
+  Status status = mixture_create(d, components, &mixture);
+  if (status == STATUS_OK) {
+    size_t count = (size_t)components;
+    memcpy(mixture.weight, parts, count * sizeof *parts);
+    memcpy(mixture.mean, parts + count, count * (size_t)d * sizeof *parts);
+    memcpy(mixture.covariance, parts + count * (1 + (size_t)d), count * (size_t)d * (size_t)d * sizeof *parts);
+    status = closed_create(prior, &mixture, fit);
+  }
+  mixture_destroy(&mixture);
+  return status;
+}
+
+static Status gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts) {
+  return assemble_components(prior, fit, 1, samples->d, parts);
+}
+static Status mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts) {
+  return assemble_components(prior, fit, fit->components, samples->d, parts);
+}
+
+/* The chain is exact and made anew from the study's keys when a file is loaded, so a fit does not depend on the schedule. */
+static void gaussian_describe_fit(const PriorFit *fit, FILE *out) {
+  (void)fit;
+  fprintf(out, "maximum likelihood");
+}
+static void mixture_describe_fit(const PriorFit *fit, FILE *out) { fprintf(out, "components %d starts %d", fit->components, fit->starts); }
+
+/* Prior files. */
+
+static Status closed_save(const Prior *prior, StoreFile *file) {
+  const Mixture *mixture = prior->mixture;
+  int axis[3], weight, mean, covariance;
+  TRY(store_dimension(file, "component", (size_t)mixture->components, &axis[0]));
+  TRY(store_dimension(file, "dim", (size_t)mixture->d, &axis[1]));
+  TRY(store_dimension(file, "dim2", (size_t)mixture->d, &axis[2]));
+  TRY(store_variable(file, "weight", STORE_DOUBLE, 1, axis, "weight of the component", "1", &weight));
+  TRY(store_variable(file, "mean", STORE_DOUBLE, 2, axis, "mean of the component", "1", &mean));
+  TRY(store_variable(file, "covariance", STORE_DOUBLE, 3, axis, "covariance of the component", "1", &covariance));
+  TRY(store_put(file, weight, mixture->weight));
+  TRY(store_put(file, mean, mixture->mean));
+  return store_put(file, covariance, mixture->covariance);
+}
+
+/* Weights that sum to 1 but for the rounding of a float are brought to 1. */
+static Status check_weights(const char *path, Mixture *mixture) {
+  double sum = 0;
+  for (int c = 0; c < mixture->components; c++) {
+    if (!isfinite(mixture->weight[c]) || mixture->weight[c] <= 0)
+      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights are above 0", path, c, mixture->weight[c]);
+    sum += mixture->weight[c];
+  }
+  if (fabs(sum - 1) > 1e-6) return status_set(STATUS_INPUT, "%s: the weights sum to %.9g instead of 1", path, sum);
+  bool exact = fabs(sum - 1) <= 1e-14; /* our own files, to be read back bit for bit */
+  for (int c = 0; c < mixture->components && !exact; c++) mixture->weight[c] /= sum;
+  return STATUS_OK;
+}
+
+/* Finite, symmetric but for the rounding of a float; then made symmetric. */
+static Status check_component(const char *path, int c, Mixture *mixture) {
+  size_t d = (size_t)mixture->d;
+  double *s = mixture->covariance + (size_t)c * d * d;
+  for (size_t i = 0; i < d; i++) {
+    if (!isfinite(mixture->mean[(size_t)c * d + i]))
+      return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is not a finite number", path, c, i);
+    for (size_t j = 0; j < d; j++)
+      if (!isfinite(s[i * d + j]))
+        return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is not a finite number", path, c, i, j);
+  }
+  for (size_t i = 0; i < d; i++) {
+    for (size_t j = 0; j < i; j++) {
+      double low = s[i * d + j], high = s[j * d + i];
+      if (fabs(low - high) > 1e-6 * sqrt(fabs(s[i * d + i] * s[j * d + j])))
+        return status_set(STATUS_INPUT,
+                          "%s: the covariance of component %d is not symmetric: [%zu, %zu] is %g but [%zu, %zu] is %g",
+                          path, c, i, j, low, j, i, high);
+      s[i * d + j] = s[j * d + i] = 0.5 * low + 0.5 * high;
+    }
+  }
+  return STATUS_OK;
+}
+
+static Status read_mixture(StoreFile *file, Mixture *out) {
+  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+  TRY(store_shape(file, "mean", 2, shape));
+  if (shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
+    return status_set(STATUS_INPUT, "%s: 'mean' has shape (%zu, %zu); it is (component, dim)", store_path(file),
+                      shape[0], shape[1]);
+  shape[2] = shape[1];
+  TRY(store_shape(file, "weight", 1, shape));
+  TRY(store_shape(file, "covariance", 3, shape));
+  TRY(mixture_create((int)shape[1], (int)shape[0], out));
+  TRY(store_get_doubles(file, "weight", out->weight));
+  TRY(store_get_doubles(file, "mean", out->mean));
+  TRY(store_get_doubles(file, "covariance", out->covariance));
+  TRY(check_weights(store_path(file), out));
+  for (int c = 0; c < out->components; c++) TRY(check_component(store_path(file), c, out));
+  return STATUS_OK;
+}
+
+static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+  Mixture mixture = {0};
+  Status status = read_mixture(file, &mixture);
+  if (status == STATUS_OK && prior->ops == &prior_gaussian && mixture.components != 1)
+    status = status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
+                        store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);
+  if (status == STATUS_OK) {
+    status = closed_create(prior, &mixture, chain_settings);
+    if (status != STATUS_OK) status = status_prefix(status, "%s: ", store_path(file));
+  }
+  mixture_destroy(&mixture);
+  return status;
+}
+
+#define CLOSED_OPS                                                                                                     \
+  .sample = closed_sample, .save = closed_save, .load = closed_load, .destroy = closed_destroy, .parts = closed_parts, \
+  .log_density = closed_log_density, .score = closed_score
+
+const PriorOps prior_gaussian = {.name = "gaussian",
+                                 .summary = "one Gaussian with the samples' mean and covariance",
+                                 .reference = "DiffTS, Section 6.1 (TunedTS)",
+                                 .part_size = gaussian_part_size,
+                                 .fit_part = gaussian_fit_part,
+                                 .assemble = gaussian_assemble,
+                                 .describe_fit = gaussian_describe_fit,
+                                 CLOSED_OPS};
+
+const PriorOps prior_mixture = {.name = "mixture",
+                                .summary = "Gaussians fitted by expectation maximisation, best of several starts",
+                                .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
+                                .part_size = mixture_part_size,
+                                .fit_part = mixture_fit_part,
+                                .assemble = mixture_assemble,
+                                .describe_fit = mixture_describe_fit,
+                                CLOSED_OPS};

@@ -1,0 +1,232 @@
+#include "parallel/checkpoint.h"
+
+#include "io/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096 };
+
+static Status path_of(size_t size, char *path, const char *directory, const char *name) {
+  int length = snprintf(path, size, "%s/%s", directory, name);
+  if (length < 0 || (size_t)length >= size)
+    return status_set(STATUS_FILE, "%s: the path is too long", directory);
+  return STATUS_OK;
+}
+
+static Status task_path(size_t size, char *path, const char *directory, const Task *task, bool failed) {
+  char name[64];
+  snprintf(name, sizeof name, "tasks/%06d%s.nc", task->index, failed ? ".failed" : "");
+  return path_of(size, path, directory, name);
+}
+
+/* mkdir -p */
+static Status make_folder(const char *path) {
+  char part[PATH_SIZE];
+  for (size_t i = 1; i <= strlen(path); i++) {
+    if (path[i] != '/' && path[i] != '\0') continue;
+    if (i >= sizeof part) return status_set(STATUS_FILE, "%s: the path is too long", path);
+    memcpy(part, path, i);
+    part[i] = '\0';
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      return status_set(STATUS_FILE, "%s: cannot make the folder: %s", part, strerror(errno));
+  }
+  return STATUS_OK;
+}
+
+static Status lock_folder(const char *directory, int shard, int *lock) {
+  char path[PATH_SIZE], name[32] = "lock";
+  if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
+  TRY(path_of(sizeof path, path, directory, name));
+  *lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (*lock < 0) return status_set(STATUS_FILE, "%s: cannot write: %s", path, strerror(errno));
+  if (flock(*lock, LOCK_EX | LOCK_NB) == 0) return STATUS_OK;
+  close(*lock);
+  *lock = -1;
+  return status_set(STATUS_FILE, "%s: another job is writing to this folder", directory);
+}
+
+/* Remove the files of a sub-folder of ours. */
+static void empty_folder(const char *directory, const char *name) {
+  char path[PATH_SIZE], file[PATH_SIZE + 300];
+  if (path_of(sizeof path, path, directory, name) != STATUS_OK) return;
+  DIR *folder = opendir(path);
+  for (struct dirent *entry; folder && (entry = readdir(folder));) {
+    snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+    if (entry->d_name[0] != '.' || strstr(entry->d_name, ".nc")) unlink(file);
+  }
+  if (folder) closedir(folder);
+}
+
+static void remove_study(const char *directory) {
+  static const char *const files[] = {"study.yaml", "results.nc", "prior_samples.nc", NULL};
+  char path[PATH_SIZE];
+  for (int i = 0; files[i]; i++)
+    if (path_of(sizeof path, path, directory, files[i]) == STATUS_OK) unlink(path);
+  empty_folder(directory, "tasks");
+  empty_folder(directory, "priors");
+}
+
+static Status check_same(const char *directory, const char *old, const Study *study) {
+  char difference[1024];
+  if (!config_first_difference(old, study->file->resolved, sizeof difference, difference)) return STATUS_OK;
+  return status_set(STATUS_RESUME, "%s holds another study; %s", directory, difference);
+}
+
+Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard, int *lock) {
+  char path[PATH_SIZE];
+  *lock = -1;
+  TRY(make_folder(directory));
+  TRY(path_of(sizeof path, path, directory, "study.yaml"));
+  bool exists = access(path, F_OK) == 0;
+  if (exists && mode == CHECKPOINT_FRESH)
+    return status_set(STATUS_FILE,
+                      "%s already holds a study; use --resume to go on with it, --overwrite to replace it, "
+                      "or -o for another folder",
+                      directory);
+  TRY(lock_folder(directory, mode == CHECKPOINT_SHARD ? shard : -1, lock));
+  if (exists && mode == CHECKPOINT_OVERWRITE) {
+    remove_study(directory);
+    exists = false;
+  }
+  if (exists) {
+    char *old;
+    TRY(checkpoint_study(directory, &old));
+    Status status = check_same(directory, old, study);
+    free(old);
+    return status;
+  }
+  char folder[PATH_SIZE];
+  TRY(path_of(sizeof folder, folder, directory, "tasks"));
+  TRY(make_folder(folder));
+  TRY(path_of(sizeof folder, folder, directory, "priors"));
+  TRY(make_folder(folder));
+  return store_write_text(path, study->file->resolved);
+}
+
+Status checkpoint_study(const char *directory, char **text) {
+  char path[PATH_SIZE];
+  size_t size;
+  TRY(path_of(sizeof path, path, directory, "study.yaml"));
+  if (access(path, F_OK) != 0)
+    return status_set(STATUS_INPUT, "%s holds no study (no study.yaml in it)", directory);
+  return store_read_text(path, text, &size);
+}
+
+Status checkpoint_scan(const char *directory, const Study *study, signed char *state) {
+  char path[PATH_SIZE];
+  TRY(path_of(sizeof path, path, directory, "tasks"));
+  memset(state, RUN_NOT_RUN, (size_t)study->task_count);
+  DIR *folder = opendir(path);
+  if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    char *end;
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    long index = strtol(entry->d_name, &end, 10);
+    if (index >= study->task_count) continue;
+    if (strcmp(end, ".nc") == 0)
+      state[index] = RUN_OK;
+    else if (strcmp(end, ".failed.nc") == 0 && state[index] != RUN_OK)
+      state[index] = RUN_FAILED;
+  }
+  closedir(folder);
+  return STATUS_OK;
+}
+
+static Status write_task(StoreFile *file, const Study *study, const Task *task, const TaskResult *result) {
+  int run, point, dimensions[2], seconds, fallbacks;
+  TRY(store_dimension(file, "run", (size_t)result->runs, &run));
+  TRY(store_dimension(file, study->ops->axis, (size_t)result->points, &point));
+  TRY(store_text_attribute(file, NULL, "config_sha256", study->file->sha256));
+  TRY(store_int_attribute(file, NULL, "task", task->index));
+  TRY(store_int_attribute(file, NULL, "first_run", task->first_run));
+  TRY(store_int_attribute(file, NULL, "status", result->status));
+  TRY(store_text_attribute(file, NULL, "message", result->message));
+  dimensions[0] = run, dimensions[1] = point;
+  TRY(store_variable(file, "seconds", STORE_DOUBLE, 1, &run, "CPU seconds of a run", "s", &seconds));
+  TRY(store_variable(file, "fallbacks", STORE_INT64, 1, &run, "numerical rescues", "1", &fallbacks));
+  TRY(store_put(file, seconds, result->seconds));
+  TRY(store_put(file, fallbacks, result->fallbacks));
+  for (int c = 0; c < study->curve_count; c++) {
+    const StudyCurve *curve = &study->ops->curves[c];
+    int id;
+    TRY(store_variable(file, curve->name, STORE_DOUBLE, 2, dimensions, curve->long_name, curve->units, &id));
+    TRY(store_put(file, id, result->curves + (size_t)c * (size_t)result->runs * (size_t)result->points));
+  }
+  return STATUS_OK;
+}
+
+Status checkpoint_save(const char *directory, const Study *study, const Task *task,
+                       const TaskResult *result) {
+  char path[PATH_SIZE];
+  bool failed = result->status != RUN_OK;
+  TRY(task_path(sizeof path, path, directory, task, failed));
+  StoreFile *file;
+  TRY(store_create(path, STORE_CLASSIC, &file));
+  Status status = write_task(file, study, task, result);
+  if (status != STATUS_OK) {
+    store_abandon(file);
+    return status;
+  }
+  TRY(store_commit(file));
+  if (failed) return STATUS_OK;
+  TRY(task_path(sizeof path, path, directory, task, true)); /* an earlier failure is history */
+  unlink(path);
+  return STATUS_OK;
+}
+
+static Status read_task(StoreFile *file, const Study *study, const Task *task, TaskResult *result) {
+  char *sha = NULL;
+  int64_t index, first_run, state;
+  TRY(store_get_text_attribute(file, NULL, "config_sha256", &sha));
+  bool same = strcmp(sha, study->file->sha256) == 0;
+  free(sha);
+  TRY(store_get_int_attribute(file, NULL, "task", &index));
+  TRY(store_get_int_attribute(file, NULL, "first_run", &first_run));
+  TRY(store_get_int_attribute(file, NULL, "status", &state));
+  if (!same || index != task->index || first_run != task->first_run)
+    return status_set(STATUS_INPUT, "%s: a task of another study", store_path(file));
+  char *message = NULL;
+  TRY(store_get_text_attribute(file, NULL, "message", &message));
+  snprintf(result->message, sizeof result->message, "%s", message);
+  free(message);
+  result->status = (RunStatus)state;
+  size_t shape[2] = {(size_t)task->runs, (size_t)result->points};
+  TRY(store_shape(file, "seconds", 1, shape));
+  TRY(store_get_doubles(file, "seconds", result->seconds));
+  TRY(store_shape(file, "fallbacks", 1, shape));
+  TRY(store_get_int64s(file, "fallbacks", result->fallbacks));
+  for (int c = 0; c < study->curve_count; c++) {
+    TRY(store_shape(file, study->ops->curves[c].name, 2, shape));
+    TRY(store_get_doubles(file, study->ops->curves[c].name,
+                          result->curves + (size_t)c * (size_t)task->runs * (size_t)result->points));
+  }
+  return STATUS_OK;
+}
+
+Status checkpoint_load(const char *directory, const Study *study, const Task *task, bool failed,
+                       TaskResult *result) {
+  char path[PATH_SIZE];
+  StoreFile *file;
+  TRY(task_path(sizeof path, path, directory, task, failed));
+  TRY(store_open(path, &file));
+  Status status = read_task(file, study, task, result);
+  store_abandon(file);
+  return status;
+}
+
+Status checkpoint_set_aside(const char *directory, const Task *task, bool failed) {
+  char path[PATH_SIZE], bad[PATH_SIZE + 8];
+  TRY(task_path(sizeof path, path, directory, task, failed));
+  snprintf(bad, sizeof bad, "%s.bad", path);
+  if (rename(path, bad) != 0)
+    return status_set(STATUS_FILE, "%s: cannot set the file aside: %s", path, strerror(errno));
+  return STATUS_OK;
+}

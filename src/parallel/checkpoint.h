@@ -1,0 +1,37 @@
+/* The folder of a study: what is finished, durably, one small file for each task.
+ *
+ *   DIR/study.yaml          the resolved study
+ *   DIR/tasks/000042.nc     a finished task; 000042.failed.nc one that raised an error
+ *   DIR/priors/             fitted priors (study/belief.h)
+ *   DIR/lock                held by the job that writes here; freed by the system when the job dies
+ *   DIR/results.nc, DIR/prior_samples.nc     by the reducer
+ */
+#ifndef PARALLEL_CHECKPOINT_H
+#define PARALLEL_CHECKPOINT_H
+
+#include "study/study.h"
+
+typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE, CHECKPOINT_SHARD } CheckpointMode;
+
+/* Make the folder ready and lock it; *lock is closed by the caller at the end. One rank calls this. FRESH: a
+ * folder that holds a study is refused (STATUS_FILE). RESUME: another configuration is refused, naming the
+ * key (STATUS_RESUME); an empty or missing folder starts afresh. OVERWRITE: removes the study in it. SHARD
+ * (number `shard`): joins a folder with the same configuration, or starts it; each shard has a lock of its
+ * own. */
+Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard, int *lock);
+
+/* state[task_count]: RUN_NOT_RUN, RUN_OK or RUN_FAILED by the names of the files. */
+Status checkpoint_scan(const char *directory, const Study *study, signed char *state);
+
+Status checkpoint_save(const char *directory, const Study *study, const Task *task, const TaskResult *result);
+/* Read a finished task into `result`, which has room. STATUS_INPUT when the file is torn, or of another
+ * study. */
+Status checkpoint_load(const char *directory, const Study *study, const Task *task, bool failed,
+                       TaskResult *result);
+/* Put a file that cannot be used out of the way (000042.nc.bad), so that the task counts as not run. */
+Status checkpoint_set_aside(const char *directory, const Task *task, bool failed);
+
+/* The resolved study of a folder as text; free() it. STATUS_INPUT when the folder holds none. */
+Status checkpoint_study(const char *directory, char **text);
+
+#endif

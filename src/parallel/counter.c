@@ -1,0 +1,45 @@
+#include "parallel/counter.h"
+
+#include "core/memory.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+
+struct Counters {
+  MPI_Win window;
+};
+
+Status counter_create(int count, Counters **out) {
+  NEW(*out, 1);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int64_t *values;
+  MPI_Aint size = rank == 0 ? count * (MPI_Aint)sizeof *values : 0;
+  MPI_Win_allocate(size, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values, &(*out)->window);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, (*out)->window);
+  if (rank == 0) {
+    for (int i = 0; i < count; i++) values[i] = 0;
+    MPI_Win_sync((*out)->window);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return STATUS_OK;
+}
+
+void counter_destroy(Counters *counters) {
+  if (!counters) return;
+  MPI_Win_unlock_all(counters->window);
+  MPI_Win_free(&counters->window);
+  free(counters);
+}
+
+int64_t counter_add(Counters *counters, int index, int64_t amount) {
+  int64_t before;
+  MPI_Fetch_and_op(&amount, &before, MPI_INT64_T, 0, index, MPI_SUM, counters->window);
+  MPI_Win_flush(0, counters->window);
+  return before;
+}
+
+void counter_progress(void) {
+  int flag;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+}

@@ -1,0 +1,75 @@
+#include "parallel/parallel.h"
+
+#include "core/memory.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
+
+Parallel parallel_begin(int *argc, char ***argv) {
+  Parallel parallel;
+  MPI_Init(argc, argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);
+  return parallel;
+}
+
+void parallel_end(void) { MPI_Finalize(); }
+
+Status parallel_agree(const Parallel *parallel, Status mine) {
+  int first = mine == STATUS_OK ? parallel->size : parallel->rank;
+  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (first == parallel->size) return STATUS_OK;
+  int code = mine;
+  char message[2048];
+  snprintf(message, sizeof message, "%s", status_message());
+  MPI_Bcast(&code, 1, MPI_INT, first, MPI_COMM_WORLD);
+  MPI_Bcast(message, sizeof message, MPI_CHAR, first, MPI_COMM_WORLD);
+  return status_set((Status)code, "%s", message);
+}
+
+void parallel_broadcast(void *bytes, size_t size) {
+  for (size_t at = 0; at < size; at += PIECE)
+    MPI_Bcast((char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+Status parallel_broadcast_text(const Parallel *parallel, char **text) {
+  unsigned long size = parallel->rank == 0 ? strlen(*text) + 1 : 0;
+  MPI_Bcast(&size, 1, MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
+  Status status = STATUS_OK;
+  if (parallel->rank != 0) status = memory_new((void **)text, size, 1);
+  TRY(parallel_agree(parallel, status));
+  parallel_broadcast(*text, size);
+  return STATUS_OK;
+}
+
+Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t size) {
+  if (parallel->size == 1) return STATUS_OK;
+  unsigned char *sum = NULL;
+  Status status = parallel->rank == root ? memory_new((void **)&sum, size, 1) : STATUS_OK;
+  TRY(parallel_agree(parallel, status));
+  for (size_t at = 0; at < size; at += PIECE)
+    MPI_Reduce((char *)bytes + at, sum ? sum + at : NULL, (int)(size - at < PIECE ? size - at : PIECE),
+               MPI_BYTE, MPI_BOR, root, MPI_COMM_WORLD);
+  if (sum) memcpy(bytes, sum, size);
+  free(sum);
+  return STATUS_OK;
+}
+
+double parallel_sum(double mine) {
+  MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return mine;
+}
+
+void parallel_barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
+
+void parallel_library(size_t size, char *text) {
+  char name[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  MPI_Get_library_version(name, &length);
+  name[strcspn(name, ",\n")] = '\0';
+  snprintf(text, size, "%s", name);
+}

@@ -1,0 +1,35 @@
+/* The ranks of a job. With src/app, the only place that knows MPI. */
+#ifndef PARALLEL_PARALLEL_H
+#define PARALLEL_PARALLEL_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct {
+  int rank, size;
+} Parallel;
+
+/* Start MPI (once), alone or under mpiexec or srun. Collective. */
+Parallel parallel_begin(int *argc, char ***argv);
+/* End MPI. Collective. */
+void parallel_end(void);
+
+/* Every rank brings its own outcome; all leave with the same one: that of the lowest rank that failed,
+ * sentence included. Collective. */
+Status parallel_agree(const Parallel *parallel, Status mine);
+/* Rank 0's bytes to all. Collective. */
+void parallel_broadcast(void *bytes, size_t size);
+/* *text of rank 0 to all; the other ranks get an allocated copy to free(). Collective. */
+Status parallel_broadcast_text(const Parallel *parallel, char **text);
+/* Bytes or-ed over all ranks into the root's buffer (the others' is left as it was); exact where only one
+ * rank has non-zero bytes. Collective. */
+Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t size);
+/* Sum over ranks, on every rank. Collective. */
+double parallel_sum(double mine);
+void parallel_barrier(void);
+/* "Open MPI v4.1.4 ..." */
+void parallel_library(size_t size, char *text);
+
+#endif

@@ -1,0 +1,237 @@
+#include "parallel/prepare.h"
+
+#include "core/memory.h"
+#include "parallel/counter.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* One prior to fit: its parts are spread over ranks and meet again on the owner. */
+typedef struct {
+  const PriorOps *family;
+  const PriorFit *fit;
+  const Samples *samples;
+  int parts, owner;
+  size_t part_size;
+  double *values; /* [parts, part_size]; zero where another rank fitted */
+  double seconds; /* CPU seconds spent here */
+} Fit;
+
+static double cpu_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static Status fit_begin(Fit *fit) {
+  fit->parts = fit->family->parts(fit->fit);
+  fit->part_size = fit->family->part_size(fit->fit, fit->samples->d);
+  NEW(fit->values, (size_t)fit->parts * fit->part_size);
+  return STATUS_OK;
+}
+
+static Status fit_part(Fit *fit, int part) {
+  double start = cpu_seconds();
+  Status status =
+      fit->family->fit_part(fit->fit, fit->samples, part, fit->values + (size_t)part * fit->part_size);
+  fit->seconds += cpu_seconds() - start;
+  return status;
+}
+
+/* Take parts of all fits, in order, until none is left. */
+static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void), Progress *progress) {
+  int64_t total = 0;
+  for (int f = 0; f < count; f++) total += fits[f].parts;
+  for (;;) {
+    int64_t next = counter_add(counters, 0, 1);
+    if (next >= total) return STATUS_OK;
+    progress_update(progress, (long)next, (long)total, (double)next / (double)total);
+    if (stop && stop()) return status_set(STATUS_STOPPED, "stopped while learning priors");
+    int f = 0;
+    while (next >= fits[f].parts) next -= fits[f++].parts;
+    TRY(fit_part(&fits[f], (int)next));
+  }
+}
+
+/* Bring the parts of one fit to its owner. Collective. */
+static Status gather(const Parallel *parallel, Fit *fit) {
+  fit->seconds = parallel_sum(fit->seconds);
+  return parallel_collect(parallel, fit->owner, fit->values,
+                          (size_t)fit->parts * fit->part_size * sizeof *fit->values);
+}
+
+static Status fit_all(const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
+                      Progress *progress) {
+  Status status = STATUS_OK;
+  for (int f = 0; f < count && status == STATUS_OK; f++) status = fit_begin(&fits[f]);
+  TRY(parallel_agree(parallel, status));
+  Counters *counters;
+  TRY(counter_create(1, &counters));
+  status = take_parts(counters, count, fits, stop, progress);
+  status = parallel_agree(parallel, status);
+  counter_destroy(counters);
+  for (int f = 0; f < count && status == STATUS_OK; f++) status = gather(parallel, &fits[f]);
+  return status;
+}
+
+static Status assemble(const Fit *fit, Prior *out) {
+  *out = (Prior){.ops = fit->family, .d = fit->samples->d};
+  Status status = fit->family->assemble(out, fit->fit, fit->samples, fit->values);
+  out->seconds_fit = fit->seconds;
+  if (status != STATUS_OK) prior_destroy(out);
+  return status;
+}
+
+Status prepare_fit(const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+                   const Samples *samples, ProgressMode mode, Prior *out) {
+  Fit one = {.family = family, .fit = fit, .samples = samples};
+  Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
+  Status status = fit_all(parallel, 1, &one, NULL, &progress);
+  if (status == STATUS_OK) progress_end(&progress, one.parts, one.parts);
+  if (status == STATUS_OK && parallel->rank == 0) status = assemble(&one, out);
+  free(one.values);
+  return parallel_agree(parallel, status);
+}
+
+/* A distinct prior of a study, and where its samples come from. */
+typedef struct {
+  Belief belief;
+  int setting;
+} Need;
+
+static int compare_needs(const void *a, const void *b) {
+  const Need *first = a, *second = b;
+  int order = strcmp(first->belief.hash, second->belief.hash);
+  return order ? order : first->setting - second->setting;
+}
+
+/* All fitted priors that the tasks use, each once, in order of setting. */
+static Status list_needs(const Study *study, int *count, Need **out) {
+  const StudyFile *file = study->file;
+  int replicates = study_replicates(study);
+  Need *needs;
+  NEW(needs, (size_t)file->setting_count * (size_t)file->policy_count * (size_t)replicates);
+  *out = needs;
+  *count = 0;
+  for (int s = 0; s < file->setting_count; s++) {
+    Problem problem;
+    TRY(problem_create(file->settings[s], &problem));
+    Status status = STATUS_OK;
+    for (int p = 0; p < file->policy_count; p++)
+      for (int r = 0; r < replicates && status == STATUS_OK; r++) {
+        Need need = {.setting = s};
+        status = belief_create(file->settings[s], &file->policies[p], &problem, (uint32_t)r, &need.belief);
+        if (need.belief.kind == BELIEF_FITTED) needs[(*count)++] = need;
+      }
+    problem_destroy(&problem);
+    TRY(status);
+  }
+  qsort(needs, (size_t)*count, sizeof *needs, compare_needs);
+  int kept = 0;
+  for (int i = 0; i < *count; i++)
+    if (kept == 0 || strcmp(needs[kept - 1].belief.hash, needs[i].belief.hash) != 0) needs[kept++] = needs[i];
+  *count = kept;
+  return STATUS_OK;
+}
+
+/* Drop the needs that DIR/priors has already. Rank 0 looks, so that all ranks agree. */
+static Status drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
+  char *present;
+  NEW(present, *count);
+  for (int i = 0; i < *count && parallel->rank == 0; i++) {
+    char path[4096];
+    belief_path(&needs[i].belief, directory, sizeof path, path);
+    present[i] = access(path, R_OK) == 0;
+  }
+  parallel_broadcast(present, (size_t)*count);
+  int kept = 0;
+  for (int i = 0; i < *count; i++)
+    if (!present[i]) needs[kept++] = needs[i];
+  *count = kept;
+  free(present);
+  return STATUS_OK;
+}
+
+static Status need_samples(const Study *study, const Need *need, Samples *out) {
+  Problem problem;
+  TRY(problem_create(study->file->settings[need->setting], &problem));
+  Status status =
+      problem.ops->training_samples(&problem, need->belief.fit.replicate, need->belief.train_samples, out);
+  problem_destroy(&problem);
+  return status;
+}
+
+static Status save(const Need *need, const Fit *fit, const char *directory) {
+  char path[4096];
+  Prior prior;
+  belief_path(&need->belief, directory, sizeof path, path);
+  TRY(assemble(fit, &prior));
+  Status status = prior_save(&prior, path);
+  prior_destroy(&prior);
+  return status;
+}
+
+/* A wave of priors, fitted together; each is written by its owner. Collective. */
+static Status fit_wave(const Parallel *parallel, const Study *study, const char *directory, int count,
+                       const Need *needs, bool (*stop)(void), Progress *progress) {
+  Samples *samples;
+  Fit *fits;
+  NEW(samples, count);
+  NEW(fits, count);
+  Status status = STATUS_OK;
+  for (int i = 0; i < count && status == STATUS_OK; i++) {
+    status = need_samples(study, &needs[i], &samples[i]);
+    fits[i] = (Fit){.family = needs[i].belief.family,
+                    .fit = &needs[i].belief.fit,
+                    .samples = &samples[i],
+                    .owner = i % parallel->size};
+  }
+  status = parallel_agree(parallel, status);
+  if (status == STATUS_OK) status = fit_all(parallel, count, fits, stop, progress);
+  for (int i = 0; i < count && status == STATUS_OK; i++)
+    if (fits[i].owner == parallel->rank) status = save(&needs[i], &fits[i], directory);
+  status = parallel_agree(parallel, status);
+  for (int i = 0; i < count; i++) {
+    free(fits[i].values);
+    samples_free(&samples[i]);
+  }
+  free(samples);
+  free(fits);
+  return status;
+}
+
+/* Enough priors at once that every rank finds work to the end of the wave, few enough that a stop loses
+ * little. */
+static int wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
+  int end = first, parts = 0;
+  while (end < count && parts < 8 * parallel->size)
+    parts += needs[end].belief.family->parts(&needs[end].belief.fit), end++;
+  return end;
+}
+
+static Status fit_needs(const Parallel *parallel, const Study *study, const char *directory,
+                        ProgressMode mode, bool (*stop)(void), int count, const Need *needs) {
+  Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
+  Progress silent = {.shown = false};
+  for (int first = 0; first < count;) {
+    int end = wave_end(parallel, first, count, needs);
+    TRY(fit_wave(parallel, study, directory, end - first, needs + first, stop, &silent));
+    progress_update(&progress, end, count, (double)end / count);
+    first = end;
+  }
+  if (count > 0) progress_end(&progress, count, count);
+  return STATUS_OK;
+}
+
+Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
+                     bool (*stop)(void)) {
+  Need *needs = NULL;
+  int count = 0;
+  Status status = parallel_agree(parallel, list_needs(study, &count, &needs));
+  if (status == STATUS_OK) status = drop_present(parallel, directory, &count, needs);
+  if (status == STATUS_OK) status = fit_needs(parallel, study, directory, mode, stop, count, needs);
+  free(needs);
+  return status;
+}

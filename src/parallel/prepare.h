@@ -1,0 +1,20 @@
+/* Learning priors on all ranks: the independent parts of every fit (stages of a diffusion model) are taken by
+ * ranks from a shared counter, and the result is the same for any number of ranks. */
+#ifndef PARALLEL_PREPARE_H
+#define PARALLEL_PREPARE_H
+
+#include "parallel/parallel.h"
+#include "parallel/progress.h"
+#include "study/study.h"
+
+/* Fit one prior to samples that all ranks have; the result exists on rank 0 only (its caller destroys it).
+ * Collective. */
+Status prepare_fit(const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+                   const Samples *samples, ProgressMode mode, Prior *out);
+
+/* Fit every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between
+ * parts and may end the work (STATUS_STOPPED; priors that are finished stay). Collective. */
+Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
+                     bool (*stop)(void));
+
+#endif

@@ -1,0 +1,111 @@
+#include "parallel/prior_samples.h"
+
+#include "core/memory.h"
+#include "io/provenance.h"
+#include "io/store.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SAMPLES = 1000, SOURCES = 2 };
+
+/* The first learned diffusion prior of a setting (replicate 0); false when it has none on disk. */
+static Status find_diffusion(const Study *study, const Config *setting, const Problem *problem,
+                             const char *directory, Prior *out, bool *found) {
+  *found = false;
+  for (int p = 0; p < study->file->policy_count && !*found; p++) {
+    Belief belief;
+    char path[4096];
+    TRY(belief_create(setting, &study->file->policies[p], problem, 0, &belief));
+    if (belief.kind != BELIEF_FITTED || strcmp(belief.family->name, "diffusion") != 0) continue;
+    belief_path(&belief, directory, sizeof path, path);
+    if (access(path, R_OK) != 0) continue;
+    TRY(belief_prior(&belief, problem, directory, out));
+    *found = true;
+  }
+  return STATUS_OK;
+}
+
+/* theta[d, SAMPLES] into out[sample, dim] of the file. */
+static void transpose(int d, int width, const double *theta, double *out) {
+  for (int s = 0; s < SAMPLES; s++)
+    for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
+}
+
+/* out[SOURCES, SAMPLES, width] of one setting. The true samples are theta* of the first runs' streams, far
+ * beyond those that are simulated. */
+static Status sample_setting(const Study *study, const Config *setting, const Problem *problem,
+                             const char *directory, int width, double *theta, double *out) {
+  for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
+  problem->ops->theta(problem, 0, UINT32_MAX - SAMPLES, SAMPLES, theta);
+  transpose(problem->d, width, theta, out);
+  Prior prior;
+  bool found;
+  TRY(find_diffusion(study, setting, problem, directory, &prior, &found));
+  if (!found) return STATUS_OK;
+  RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
+  prior.ops->sample(&prior, &rng, theta);
+  prior_destroy(&prior);
+  transpose(problem->d, width, theta, out + SAMPLES * width);
+  return STATUS_OK;
+}
+
+static Status widest(const Study *study, int *width) {
+  *width = 0;
+  for (int s = 0; s < study->file->setting_count; s++) {
+    Problem problem;
+    TRY(problem_create(study->file->settings[s], &problem));
+    if (problem.d > *width) *width = problem.d;
+    problem_destroy(&problem);
+  }
+  return STATUS_OK;
+}
+
+static Status fill(const Study *study, const char *directory, StoreFile *file, int width, double *theta,
+                   double *out) {
+  static const char *const sources[SOURCES] = {"true", "diffusion"};
+  int dimension[4], id;
+  TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &dimension[0]));
+  TRY(store_dimension(file, "source", SOURCES, &dimension[1]));
+  TRY(store_dimension(file, "sample", SAMPLES, &dimension[2]));
+  TRY(store_dimension(file, "dim", (size_t)width, &dimension[3]));
+  TRY(provenance_write(file, "samples of the true and the learned prior"));
+  TRY(store_text_attribute(file, NULL, "config_sha256", study->file->sha256));
+  TRY(store_texts(file, "setting", dimension[0], study->file->setting_count, study->file->setting_labels,
+                  "label of the setting"));
+  TRY(store_texts(file, "source", dimension[1], SOURCES, sources,
+                  "true distribution of theta*, or the learned diffusion prior"));
+  TRY(store_variable(file, "theta", STORE_DOUBLE, 4, dimension, "sample of theta", "1", &id));
+  for (size_t s = 0; s < (size_t)study->file->setting_count; s++) {
+    const Config *setting = study->file->settings[s];
+    Problem problem;
+    TRY(problem_create(setting, &problem));
+    Status status = sample_setting(study, setting, &problem, directory, width, theta, out);
+    problem_destroy(&problem);
+    TRY(status);
+    TRY(store_put_part(file, id, (size_t[]){s, 0, 0, 0}, (size_t[]){1, SOURCES, SAMPLES, (size_t)width},
+                       out));
+  }
+  return STATUS_OK;
+}
+
+Status prior_samples_write(const Study *study, const char *directory) {
+  char path[4096];
+  int width;
+  double *theta = NULL, *out = NULL;
+  StoreFile *file;
+  TRY(widest(study, &width));
+  snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
+  TRY(store_create(path, STORE_NETCDF4, &file));
+  Status status = memory_new((void **)&theta, (size_t)width * SAMPLES, sizeof *theta);
+  if (status == STATUS_OK) status = memory_new((void **)&out, (size_t)width * SOURCES * SAMPLES, sizeof *out);
+  if (status == STATUS_OK) status = fill(study, directory, file, width, theta, out);
+  free(theta);
+  free(out);
+  if (status == STATUS_OK) return store_commit(file);
+  store_abandon(file);
+  return status;
+}

@@ -1,0 +1,60 @@
+#include "parallel/progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+double progress_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what) {
+  Progress progress = {.what = what, .shown = is_rank_zero && mode != PROGRESS_NONE, .start = progress_now()};
+  progress.terminal = mode == PROGRESS_AUTO && isatty(STDERR_FILENO);
+  progress.last = progress.start;
+  return progress;
+}
+
+/* 42 s, 7 min 05 s, 3 h 12 min */
+static void print_duration(double seconds) {
+  long whole = (long)(seconds + 0.5);
+  if (whole < 60)
+    fprintf(stderr, "%ld s", whole);
+  else if (whole < 3600)
+    fprintf(stderr, "%ld min %02ld s", whole / 60, whole % 60);
+  else
+    fprintf(stderr, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
+}
+
+void progress_update(Progress *progress, long done, long total, double fraction) {
+  double now = progress_now(), interval = progress->terminal ? 0.2 : 5;
+  if (!progress->shown || now - progress->last < interval) return;
+  progress->last = now;
+  double elapsed = now - progress->start;
+  if (progress->terminal) {
+    enum { WIDTH = 30 };
+    int filled = (int)(WIDTH * fraction);
+    fprintf(stderr, "\r%s [", progress->what);
+    for (int i = 0; i < WIDTH; i++) fputc(i < filled ? '=' : ' ', stderr);
+    fprintf(stderr, "] ");
+  } else {
+    fprintf(stderr, "%s: ", progress->what);
+  }
+  fprintf(stderr, "%ld/%ld, %.1f%%, %.3g/s", done, total, 100 * fraction,
+          elapsed > 0 ? (double)done / elapsed : 0);
+  if (fraction > 0) {
+    fprintf(stderr, ", left ");
+    print_duration(elapsed * (1 - fraction) / fraction);
+  }
+  fputs(progress->terminal ? "   " : "\n", stderr);
+  fflush(stderr);
+}
+
+void progress_end(Progress *progress, long done, long total) {
+  if (!progress->shown) return;
+  fprintf(stderr, "%s%s: %ld/%ld in ", progress->terminal ? "\r\033[K" : "", progress->what, done, total);
+  print_duration(progress_now() - progress->start);
+  fputc('\n', stderr);
+}

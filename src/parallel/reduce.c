@@ -1,0 +1,277 @@
+#include "parallel/reduce.h"
+
+#include "core/memory.h"
+#include "io/provenance.h"
+#include "io/store.h"
+#include "parallel/cell.h"
+#include "parallel/checkpoint.h"
+#include "parallel/prior_samples.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const Study *study;
+  const char *directory;
+  StoreFile *file;
+  int setting, policy, run, axis; /* dimensions */
+  int *curve_ids; /* [curve_count, PER_CURVE] variable ids */
+  int curve_n, seconds, seconds_train, fallbacks, status;
+} Reducer;
+
+enum { VALUES, MEAN, SE, DIFF_MEAN, DIFF_SE, REPLICATE_SE, PER_CURVE };
+
+/* Layout of the file. */
+
+static Status define_curve(Reducer *reducer, int c) {
+  const StudyCurve *curve = &reducer->study->ops->curves[c];
+  static const struct {
+    const char *suffix, *words, *method;
+  } parts[PER_CURVE] = {
+      {"", "", NULL},
+      {"_mean", ", mean over completed runs", "run: mean"},
+      {"_se", ", standard error of the mean over completed runs", "run: standard_error"},
+      {"_diff_mean", ", mean of the paired difference to the first policy", "run: mean"},
+      {"_diff_se", ", standard error of the paired difference to the first policy", "run: standard_error"},
+      {"_se_replicate", ", standard error over the means of replicates", "run: standard_error"}};
+  int whole[4] = {reducer->setting, reducer->policy, reducer->run, reducer->axis},
+      means[3] = {reducer->setting, reducer->policy, reducer->axis};
+  for (int part = 0; part < PER_CURVE; part++) {
+    char name[64], words[256];
+    snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
+    snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
+    int *id = &reducer->curve_ids[c * PER_CURVE + part];
+    TRY(store_variable(reducer->file, name, STORE_DOUBLE, part == VALUES ? 4 : 3,
+                       part == VALUES ? whole : means, words, curve->units, id));
+    if (parts[part].method)
+      TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
+    if (part == MEAN) {
+      char ancillary[200];
+      snprintf(ancillary, sizeof ancillary, "%s_se %s_n %s_se_replicate", curve->name, curve->name,
+               curve->name);
+      TRY(store_text_attribute(reducer->file, name, "ancillary_variables", ancillary));
+    }
+    if (part == DIFF_MEAN) {
+      char ancillary[80];
+      snprintf(ancillary, sizeof ancillary, "%s_diff_se", curve->name);
+      TRY(store_text_attribute(reducer->file, name, "ancillary_variables", ancillary));
+    }
+  }
+  return STATUS_OK;
+}
+
+static Status define_flags(Reducer *reducer) {
+  StoreFile *file = reducer->file;
+  int runs[3] = {reducer->setting, reducer->policy, reducer->run},
+      means[3] = {reducer->setting, reducer->policy, reducer->axis};
+  char name[64];
+  snprintf(name, sizeof name, "%s_n", reducer->study->ops->curves[0].name);
+  TRY(store_variable(file, name, STORE_INT, 3, means, "number of completed runs in the means", "1",
+                     &reducer->curve_n));
+  TRY(store_variable(file, "seconds", STORE_DOUBLE, 3, runs,
+                     "CPU seconds of the block's simulation divided by its runs", "s", &reducer->seconds));
+  TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, runs,
+                     "CPU seconds to fit the priors of the policy, all replicates", "s",
+                     &reducer->seconds_train));
+  TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical rescues", "1", &reducer->fallbacks));
+  TRY(store_variable(file, "status", STORE_BYTE, 3, runs, "outcome of the run", NULL, &reducer->status));
+  TRY(store_bytes_attribute(file, "status", "flag_values", 3,
+                            (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED}));
+  return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
+}
+
+/* Which value of a swept key a setting has. With `zip` all axes advance together, else the last is fastest.
+ */
+static int axis_position(const StudyFile *file, int axis, int setting) {
+  int product = 1, faster = 1;
+  for (int i = 0; i < file->axis_count; i++) {
+    product *= file->axes[i].count;
+    if (i > axis) faster *= file->axes[i].count;
+  }
+  return product == file->setting_count ? setting / faster % file->axes[axis].count : setting;
+}
+
+/* A swept key as a variable over settings, dots as underscores. */
+static Status put_axis(Reducer *reducer, int index, const char **texts, double *numbers) {
+  const StudyFile *file = reducer->study->file;
+  const ConfigAxis *axis = &file->axes[index];
+  char name[128], words[160];
+  snprintf(name, sizeof name, "%s", axis->key);
+  for (char *letter = name; *letter; letter++)
+    if (*letter == '.') *letter = '_';
+  snprintf(words, sizeof words, "swept key %s", axis->key);
+  for (int s = 0; s < file->setting_count; s++) {
+    int value = axis_position(file, index, s);
+    texts[s] = axis->texts[value];
+    numbers[s] = axis->numeric ? axis->numbers[value] : NAN;
+  }
+  if (!axis->numeric)
+    return store_texts(reducer->file, name, reducer->setting, file->setting_count, texts, words);
+  int id;
+  TRY(store_variable(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, NULL, &id));
+  return store_put(reducer->file, id, numbers);
+}
+
+static Status put_labels(Reducer *reducer) {
+  const StudyFile *file = reducer->study->file;
+  const char **texts;
+  double *numbers;
+  int most = file->setting_count > file->policy_count ? file->setting_count : file->policy_count;
+  NEW(texts, most);
+  Status status = memory_new((void **)&numbers, (size_t)most, sizeof *numbers);
+  for (int p = 0; p < file->policy_count; p++) texts[p] = file->policies[p].label;
+  if (status == STATUS_OK)
+    status = store_texts(reducer->file, "policy", reducer->policy, file->policy_count, texts,
+                         "label of the policy");
+  for (int s = 0; s < file->setting_count; s++) texts[s] = file->setting_labels[s];
+  if (status == STATUS_OK)
+    status = store_texts(reducer->file, "setting", reducer->setting, file->setting_count, texts,
+                         "label of the setting");
+  for (int a = 0; a < file->axis_count && status == STATUS_OK; a++)
+    status = put_axis(reducer, a, texts, numbers);
+  free(texts);
+  free(numbers);
+  return status;
+}
+
+/* Coordinates: run, the replicate that it used, and the study's own axis. */
+static Status put_coordinates(Reducer *reducer) {
+  const Study *study = reducer->study;
+  int64_t *runs;
+  int *replicates, id;
+  double *axis;
+  NEW(runs, study->runs);
+  Status status = memory_new((void **)&replicates, (size_t)study->runs, sizeof *replicates);
+  if (status == STATUS_OK) status = memory_new((void **)&axis, (size_t)study->points, sizeof *axis);
+  if (status != STATUS_OK) return status;
+  for (int64_t r = 0; r < study->runs; r++) runs[r] = r, replicates[r] = (int)study_replicate(study, r);
+  const Config *longest = study->file->settings[0];
+  for (int s = 0; s < study->file->setting_count; s++)
+    if (study->ops->points(study->file->settings[s]) == study->points) longest = study->file->settings[s];
+  for (int i = 0; i < study->points; i++) axis[i] = study->ops->axis_value(longest, i);
+  status = store_variable(reducer->file, "run", STORE_INT64, 1, &reducer->run, "number of the run, from 0",
+                          "1", &id);
+  if (status == STATUS_OK) status = store_put(reducer->file, id, runs);
+  if (status == STATUS_OK)
+    status = store_variable(reducer->file, "replicate", STORE_INT, 1, &reducer->run,
+                            "which learned prior the run used", "1", &id);
+  if (status == STATUS_OK) status = store_put(reducer->file, id, replicates);
+  if (status == STATUS_OK)
+    status = store_variable(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
+                            study->ops->axis_long_name, "1", &id);
+  if (status == STATUS_OK) status = store_put(reducer->file, id, axis);
+  free(runs);
+  free(replicates);
+  free(axis);
+  return status;
+}
+
+static Status put_attributes(Reducer *reducer) {
+  const Study *study = reducer->study;
+  const char *title = config_text(study->file->settings[0], "title");
+  TRY(provenance_write(reducer->file, title ? title : study->name));
+  TRY(store_text_attribute(reducer->file, NULL, "config", study->file->resolved));
+  TRY(store_text_attribute(reducer->file, NULL, "config_sha256", study->file->sha256));
+  return store_int_attribute(reducer->file, NULL, "seed", (int64_t)study->seed);
+}
+
+static Status define(Reducer *reducer) {
+  const Study *study = reducer->study;
+  StoreFile *file = reducer->file;
+  TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
+  TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
+  TRY(store_dimension(file, "run", (size_t)study->runs, &reducer->run));
+  TRY(store_dimension(file, study->ops->axis, (size_t)study->points, &reducer->axis));
+  TRY(put_attributes(reducer));
+  TRY(put_labels(reducer));
+  TRY(put_coordinates(reducer));
+  for (int c = 0; c < study->curve_count; c++) TRY(define_curve(reducer, c));
+  return define_flags(reducer);
+}
+
+/* Values. */
+
+/* One policy in one setting; `first` is the first policy of the list, for paired differences. `scratch`
+ * [points] x 4. */
+static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, const Cell *first,
+                       double *scratch) {
+  const Study *study = reducer->study;
+  size_t points = (size_t)study->points, runs = (size_t)study->runs;
+  size_t whole[4] = {s, p, 0, 0}, whole_count[4] = {1, 1, runs, points}, mean[3] = {s, p, 0},
+         mean_count[3] = {1, 1, points};
+  size_t run_count[3] = {1, 1, runs};
+  double *mean_values = scratch, *se = scratch + points;
+  int *n;
+  for (int c = 0; c < study->curve_count; c++) {
+    const int *id = reducer->curve_ids + c * PER_CURVE;
+    const double *values = cell->curves + (size_t)c * runs * points,
+                 *base = first->curves + (size_t)c * runs * points;
+    TRY(store_put_part(reducer->file, id[VALUES], whole, whole_count, values));
+    cell_mean(study, values, NULL, mean_values, se);
+    TRY(store_put_part(reducer->file, id[MEAN], mean, mean_count, mean_values));
+    TRY(store_put_part(reducer->file, id[SE], mean, mean_count, se));
+    cell_mean(study, values, base, mean_values, se);
+    TRY(store_put_part(reducer->file, id[DIFF_MEAN], mean, mean_count, mean_values));
+    TRY(store_put_part(reducer->file, id[DIFF_SE], mean, mean_count, se));
+    cell_replicate_se(study, values, se);
+    TRY(store_put_part(reducer->file, id[REPLICATE_SE], mean, mean_count, se));
+  }
+  n = (int *)(void *)scratch;
+  cell_completed(study, cell->curves, n);
+  TRY(store_put_part(reducer->file, reducer->curve_n, mean, mean_count, n));
+  TRY(store_put_part(reducer->file, reducer->seconds, mean, run_count, cell->seconds));
+  TRY(store_put_part(reducer->file, reducer->seconds_train, mean, (size_t[]){1, 1}, &cell->seconds_train));
+  TRY(store_put_part(reducer->file, reducer->fallbacks, mean, run_count, cell->fallbacks));
+  return store_put_part(reducer->file, reducer->status, mean, run_count, cell->status);
+}
+
+static Status put_values(Reducer *reducer, const signed char *state, Cell *cell, Cell *first, double *scratch,
+                         ReduceCounts *counts) {
+  const Study *study = reducer->study;
+  for (int s = 0; s < study->file->setting_count; s++)
+    for (int p = 0; p < study->file->policy_count; p++) {
+      Cell *into = p == 0 ? first : cell;
+      TRY(cell_load(study, reducer->directory, state, s, p, into, counts));
+      TRY(put_cell(reducer, (size_t)s, (size_t)p, into, first, scratch));
+    }
+  return STATUS_OK;
+}
+
+static Status fill(Reducer *reducer, ReduceCounts *counts) {
+  const Study *study = reducer->study;
+  Cell cell = {0}, first = {0};
+  double *scratch = NULL;
+  signed char *state = NULL;
+  Status status = cell_create(study, &cell);
+  if (status == STATUS_OK) status = cell_create(study, &first);
+  if (status == STATUS_OK) status = memory_new((void **)&scratch, 2 * (size_t)study->points, sizeof *scratch);
+  if (status == STATUS_OK) status = memory_new((void **)&state, (size_t)study->task_count, 1);
+  if (status == STATUS_OK)
+    status = memory_new((void **)&reducer->curve_ids, (size_t)(study->curve_count * PER_CURVE), sizeof(int));
+  if (status == STATUS_OK) status = checkpoint_scan(reducer->directory, study, state);
+  if (status == STATUS_OK) status = define(reducer);
+  if (status == STATUS_OK) status = put_values(reducer, state, &cell, &first, scratch, counts);
+  cell_destroy(&cell);
+  cell_destroy(&first);
+  free(scratch);
+  free(state);
+  free(reducer->curve_ids);
+  return status;
+}
+
+Status reduce_study(const Study *study, const char *directory, ReduceCounts *counts) {
+  char path[4096];
+  Reducer reducer = {.study = study, .directory = directory};
+  *counts = (ReduceCounts){0};
+  snprintf(path, sizeof path, "%s/results.nc", directory);
+  TRY(store_create(path, STORE_NETCDF4, &reducer.file));
+  Status status = fill(&reducer, counts);
+  if (status != STATUS_OK) {
+    store_abandon(reducer.file);
+    return status;
+  }
+  TRY(store_commit(reducer.file));
+  return prior_samples_write(study, directory);
+}

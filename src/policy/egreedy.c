@@ -1,0 +1,52 @@
+/* Epsilon-greedy: with probability eps_k a random arm, else the best by ridge regression. eps_k = epsilon
+ * sqrt(n / k) / 2 in round k of n. */
+#include "core/memory.h"
+#include "policy/policies.h"
+#include "policy/ridge.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static Status create(Policy *self) {
+  Ridge *state;
+  NEW(state, 1);
+  self->state = state;
+  return ridge_create(self->setup.problem->d, self->setup.runs, state);
+}
+
+static void destroy(Policy *self) {
+  if (self->state) ridge_destroy(self->state);
+  free(self->state);
+}
+
+static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+  (void)fallbacks;
+  Ridge *ridge = self->state;
+  ridge_update(ridge, history);
+  world_greedy(world, ridge->theta, arm);
+  double epsilon =
+      config_real(self->setup.options, "epsilon") / 2 * sqrt((double)world->problem->rounds / world->round);
+  RngKey key = rng_key(self->setup.seed, RNG_AGENT);
+  for (int b = 0; b < world->runs; b++) {
+    Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
+    double uniform;
+    rng_uniform(&rng, 1, &uniform);
+    if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)world->problem->arms);
+  }
+}
+
+static const ConfigKey keys[] = {{.name = "epsilon",
+                                  .type = KEY_REAL,
+                                  .minimum = 0,
+                                  .maximum = 1,
+                                  .fallback = "0.05",
+                                  .help = "mean exploration rate over the n rounds"},
+                                 {.name = NULL}};
+
+const PolicyOps policy_egreedy = {.name = "egreedy",
+                                  .summary = "epsilon-greedy on ridge regression, decaying exploration",
+                                  .reference = "DiffTS, Section 6.1 (baseline)",
+                                  .keys = keys,
+                                  .create = create,
+                                  .destroy = destroy,
+                                  .choose = choose};

@@ -1,0 +1,90 @@
+/* LinUCB with the confidence width of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2), lambda =
+ * sigma^2, delta = 1 / n: in units of sigma, |theta - theta*|_(I + Lambda) <= sqrt(2 log(n) + log det(I +
+ * Lambda)) + S with S = 1 a bound on |theta*| / sigma x sigma. */
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "policy/policies.h"
+#include "policy/ridge.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+  Ridge ridge;
+  double *width; /* [B] */
+  double *phi; /* [d, B] */
+  double *top; /* [B], highest upper confidence bound so far */
+} LinUcb;
+
+static Status create(Policy *self) {
+  LinUcb *state;
+  size_t runs = (size_t)self->setup.runs;
+  NEW(state, 1);
+  self->state = state;
+  NEW(state->width, runs);
+  NEW(state->phi, (size_t)self->setup.problem->d * runs);
+  NEW(state->top, runs);
+  return ridge_create(self->setup.problem->d, self->setup.runs, &state->ridge);
+}
+
+static void destroy(Policy *self) {
+  LinUcb *state = self->state;
+  if (state) {
+    ridge_destroy(&state->ridge);
+    free(state->width);
+    free(state->phi);
+    free(state->top);
+  }
+  free(state);
+}
+
+/* The OFUL width, scaled by the option `width`. */
+static void confidence_width(Policy *self) {
+  LinUcb *state = self->state;
+  int d = self->setup.problem->d, runs = self->setup.runs;
+  double scale = config_real(self->setup.options, "width"), rounds = self->setup.problem->rounds;
+  for (int b = 0; b < runs; b++) {
+    double log_determinant = 0;
+    for (int i = 0; i < d; i++)
+      log_determinant += 2 * log(state->ridge.cholesky[(size_t)(i * d + i) * (size_t)runs + (size_t)b]);
+    state->width[b] = scale * (sqrt(2 * log(rounds) + log_determinant) + 1);
+  }
+}
+
+static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+  (void)fallbacks;
+  LinUcb *state = self->state;
+  int d = world->problem->d, runs = world->runs;
+  ridge_update(&state->ridge, history);
+  confidence_width(self);
+  for (int k = 0; k < world->problem->arms; k++) {
+    const double *features = world->features + (size_t)k * (size_t)d * (size_t)runs;
+    for (int i = 0; i < d * runs; i++) state->phi[i] = features[i];
+    linalg_forward_lanes(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_(I + Lambda)^-1 */
+    for (int b = 0; b < runs; b++) {
+      double mean = 0, square = 0;
+      for (int i = 0; i < d; i++) {
+        mean += features[i * runs + b] * state->ridge.theta[i * runs + b];
+        square += state->phi[i * runs + b] * state->phi[i * runs + b];
+      }
+      double bound = mean + state->width[b] * sqrt(square);
+      if (k == 0 || bound > state->top[b]) state->top[b] = bound, arm[b] = k;
+    }
+  }
+}
+
+static const ConfigKey keys[] = {{.name = "width",
+                                  .type = KEY_REAL,
+                                  .minimum = 0,
+                                  .maximum = 1e6,
+                                  .fallback = "1",
+                                  .help = "factor on the OFUL confidence width"},
+                                 {.name = NULL}};
+
+const PolicyOps policy_linucb = {.name = "linucb",
+                                 .summary = "upper confidence bounds of ridge regression",
+                                 .reference = "Abbasi-Yadkori et al. 2011 (OFUL)",
+                                 .keys = keys,
+                                 .create = create,
+                                 .destroy = destroy,
+                                 .choose = choose};

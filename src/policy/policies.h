@@ -1,0 +1,13 @@
+/* Internal to src/policy: the members of the registry in policy.c. */
+#ifndef POLICY_POLICIES_H
+#define POLICY_POLICIES_H
+
+#include "policy/policy.h"
+
+/* Thompson sampling with any sampler (thompson.c); the sampler gives name and options. */
+extern const PolicyOps policy_thompson;
+
+/* The policies that do not sample. */
+extern const PolicyOps policy_linucb, policy_egreedy, policy_random, policy_oracle;
+
+#endif

@@ -1,0 +1,61 @@
+/* Policies: choose an arm. A policy either samples (Thompson sampling with any posterior sampler) or does not
+ * (LinUCB, epsilon-greedy, random, oracle). Every sampler is a policy of the same name. */
+#ifndef POLICY_POLICY_H
+#define POLICY_POLICY_H
+
+#include "model/history.h"
+#include "problem/problem.h"
+#include "sampler/sampler.h"
+
+typedef struct Policy Policy;
+
+/* What a policy is made for: one block of runs. */
+typedef struct {
+  const Prior *prior; /* not owned; NULL for policies that do not sample */
+  const Problem *problem;
+  const Config *options;
+  uint64_t seed;
+  uint32_t first_run;
+  int runs; /* B */
+} PolicySetup;
+
+typedef struct {
+  const char *name, *summary, *reference;
+  const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
+  /* REQUIRED. The only place that allocates. */
+  Status (*create)(Policy *self);
+  /* REQUIRED. Free the state; takes half-built policies. */
+  void (*destroy)(Policy *self);
+  /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
+   * rescues are added to fallbacks[B]. */
+  void (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
+} PolicyOps;
+
+/* A registered policy: one of `sampler` and `ops` is set. */
+typedef struct {
+  const char *name, *summary, *reference, *default_prior; /* default_prior NULL: needs none */
+  const SamplerOps *sampler;
+  const PolicyOps *ops;
+} PolicyMethod;
+
+struct Policy {
+  PolicyMethod method;
+  PolicySetup setup;
+  void *state;
+};
+
+/* The registry: all samplers, then the policies that do not sample. False past the end. */
+bool policy_method(int index, PolicyMethod *out);
+bool policy_find(const char *name, PolicyMethod *out);
+const char *policy_name(int index); /* NULL ends */
+/* The options of a policy in a study: those of every sampling policy (`prior`, `components`) and its own.
+ * Lives for ever. */
+const ConfigKey *policy_keys(const char *name);
+
+/* STATUS_INPUT with one sentence when the sampler does not fit the prior or the likelihood. The caller ends
+ * with policy_destroy. */
+Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);
+void policy_destroy(Policy *policy);
+void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks);
+
+#endif

@@ -1,0 +1,48 @@
+/* Thompson sampling (DiffTS paper, Algorithm 3): draw theta from the posterior, take the best arm. */
+#include "core/memory.h"
+#include "policy/policies.h"
+
+#include <stdlib.h>
+
+typedef struct {
+  Sampler sampler;
+  RngKey key;
+  double *theta; /* [d, B] */
+} Thompson;
+
+static Status create(Policy *self) {
+  const PolicySetup *setup = &self->setup;
+  Thompson *state;
+  NEW(state, 1);
+  self->state = state;
+  state->key = rng_key(setup->seed, RNG_AGENT);
+  NEW(state->theta, (size_t)setup->problem->d * (size_t)setup->runs);
+  SamplerSetup sampler = {.prior = setup->prior,
+                          .likelihood = &setup->problem->likelihood,
+                          .runs = setup->runs,
+                          .draws = 1,
+                          .options = setup->options};
+  return sampler_create(self->method.sampler, &sampler, &state->sampler);
+}
+
+static void destroy(Policy *self) {
+  Thompson *state = self->state;
+  if (state) {
+    sampler_destroy(&state->sampler);
+    free(state->theta);
+  }
+  free(state);
+}
+
+static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+  Thompson *state = self->state;
+  RngLanes rng = {.key = state->key,
+                  .run = self->setup.first_run,
+                  .draws = 1,
+                  .round = world->round,
+                  .lanes = (uint32_t)self->setup.runs};
+  sampler_sample(&state->sampler, history, rng, 1, state->theta, fallbacks);
+  world_greedy(world, state->theta, arm);
+}
+
+const PolicyOps policy_thompson = {.create = create, .destroy = destroy, .choose = choose};

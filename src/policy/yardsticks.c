@@ -1,0 +1,38 @@
+/* Two yardsticks: `oracle` knows theta* and has no regret; `random` takes any arm. */
+#include "policy/policies.h"
+
+static Status create(Policy *self) {
+  (void)self;
+  return STATUS_OK;
+}
+
+static void destroy(Policy *self) { (void)self; }
+
+static void choose_best(Policy *self, const World *world, const History *history, int *arm,
+                        int64_t *fallbacks) {
+  (void)self, (void)history, (void)fallbacks;
+  for (int b = 0; b < world->runs; b++) arm[b] = world->best[b];
+}
+
+static void choose_any(Policy *self, const World *world, const History *history, int *arm,
+                       int64_t *fallbacks) {
+  (void)history, (void)fallbacks;
+  RngKey key = rng_key(self->setup.seed, RNG_AGENT);
+  for (int b = 0; b < world->runs; b++) {
+    Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
+    arm[b] = (int)rng_index(&rng, (uint64_t)world->problem->arms);
+  }
+}
+
+const PolicyOps policy_oracle = {.name = "oracle",
+                                 .summary = "takes the best arm; zero regret by construction",
+                                 .reference = "yardstick",
+                                 .create = create,
+                                 .destroy = destroy,
+                                 .choose = choose_best};
+const PolicyOps policy_random = {.name = "random",
+                                 .summary = "takes an arm uniformly at random",
+                                 .reference = "yardstick",
+                                 .create = create,
+                                 .destroy = destroy,
+                                 .choose = choose_any};

@@ -1,0 +1,136 @@
+#include "problem/problem.h"
+
+#include "core/memory.h"
+#include "core/simd.h"
+#include "problem/synthetic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const ProblemOps *const registry[] = {&problem_synthetic, NULL};
+
+const ProblemOps *problem_family(int index) { return registry[index]; }
+const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }
+
+Status problem_create(const Config *config, Problem *out) {
+  *out = (Problem){.rounds = (int)config_int(config, "problem.rounds"),
+                   .resample_arms = config_bool(config, "problem.resample_arms"),
+                   .seed = (uint64_t)config_int(config, "seed")};
+  out->likelihood =
+      (Likelihood){likelihood_find(config_text(config, "likelihood")), config_real(config, "problem.noise")};
+  for (int i = 0; registry[i]; i++)
+    if (config_is(config, "problem.family", registry[i]->name)) out->ops = registry[i];
+  ASSERT(out->ops && out->likelihood.ops);
+  Status status = out->ops->create(out, config);
+  if (status != STATUS_OK) problem_destroy(out);
+  return status;
+}
+
+void problem_destroy(Problem *problem) {
+  if (problem->ops) problem->ops->destroy(problem);
+  *problem = (Problem){0};
+}
+
+const Mixture *problem_exact_prior(const Problem *problem) {
+  return problem->ops->exact_prior ? problem->ops->exact_prior(problem) : NULL;
+}
+
+/* Expected rewards of all arms and the best of them. */
+static void find_best(World *world) {
+  const Problem *problem = world->problem;
+  int d = problem->d, runs = world->runs;
+  for (int b = 0; b < runs; b++) world->best[b] = 0;
+  for (int k = 0; k < problem->arms; k++)
+    for (int b = 0; b < runs; b++) {
+      double u = 0;
+      for (int i = 0; i < d; i++)
+        u += world->features[(size_t)(k * d + i) * (size_t)runs + (size_t)b] * world->theta[i * runs + b];
+      double mean = problem->likelihood.ops->mean(&problem->likelihood, u);
+      world->mean[k * runs + b] = mean;
+      if (mean > world->mean[world->best[b] * runs + b]) world->best[b] = k;
+    }
+}
+
+static void new_arms(World *world, uint32_t round) {
+  world->problem->ops->features(world->problem, world->first_run, world->runs, round, world->features,
+                                world->score);
+  find_best(world);
+}
+
+static Status allocate(World *world) {
+  size_t d = (size_t)world->problem->d, arms = (size_t)world->problem->arms, runs = (size_t)world->runs;
+  NEW(world->theta, d * runs);
+  NEW(world->features, arms * d * runs);
+  NEW(world->mean, arms * runs);
+  NEW(world->best, runs);
+  NEW(world->noise, 2 * runs);
+  NEW(world->score, runs);
+  return STATUS_OK;
+}
+
+Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
+  *out = (World){.problem = problem, .first_run = first_run, .runs = runs};
+  Status status = allocate(out);
+  if (status != STATUS_OK) {
+    world_destroy(out);
+    return status;
+  }
+  problem->ops->theta(problem, replicate, first_run, runs, out->theta);
+  if (!problem->resample_arms) new_arms(out, 0);
+  return STATUS_OK;
+}
+
+void world_destroy(World *world) {
+  free(world->theta);
+  free(world->features);
+  free(world->mean);
+  free(world->best);
+  free(world->noise);
+  free(world->score);
+  *world = (World){0};
+}
+
+void world_advance(World *world, uint32_t round) {
+  world->round = round;
+  if (world->problem->resample_arms) new_arms(world, round);
+  RngLanes rng = {.key = rng_key(world->problem->seed, RNG_REWARD),
+                  .run = world->first_run,
+                  .draws = 1,
+                  .round = round,
+                  .lanes = (uint32_t)world->runs};
+  rng_lanes_uniform(&rng, 1, world->noise);
+  rng_lanes_normal(&rng, 1, world->noise + world->runs);
+}
+
+void world_play(const World *world, const int *arm, double *phi, double *y, double *regret) {
+  const Problem *problem = world->problem;
+  int d = problem->d, runs = world->runs;
+  for (int b = 0; b < runs; b++) {
+    double u = 0;
+    for (int i = 0; i < d; i++) {
+      phi[i * runs + b] = world->features[(size_t)(arm[b] * d + i) * (size_t)runs + (size_t)b];
+      u += phi[i * runs + b] * world->theta[i * runs + b];
+    }
+    y[b] = problem->likelihood.ops->sample(&problem->likelihood, u, world->noise[b], world->noise[runs + b]);
+    regret[b] = world->mean[world->best[b] * runs + b] - world->mean[arm[b] * runs + b];
+  }
+}
+
+SIMD_CLONES
+static void greedy(int arms, int d, int runs, const double *features, const double *theta, double *top,
+                   int *arm) {
+  for (int k = 0; k < arms; k++) {
+    const double *row = features + (size_t)k * (size_t)d * (size_t)runs;
+    for (int b = 0; b < runs; b++) {
+      double u = 0;
+      for (int i = 0; i < d; i++) u += row[i * runs + b] * theta[i * runs + b];
+      bool better = k == 0 || u > top[b];
+      top[b] = better ? u : top[b];
+      arm[b] = better ? k : arm[b];
+    }
+  }
+}
+
+void world_greedy(const World *world, const double *theta, int *arm) {
+  greedy(world->problem->arms, world->problem->d, world->runs, world->features, theta, world->score, arm);
+}

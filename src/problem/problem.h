@@ -1,0 +1,76 @@
+/* Problems: the world that a policy acts in. One constant descriptor for each family; one file each.
+ *
+ * B runs in a block, K arms, run last: features[K, d, B]. All randomness is named by (seed, purpose, run,
+ * round), so every policy and every setting meets the same theta*, arms and noise. */
+#ifndef PROBLEM_PROBLEM_H
+#define PROBLEM_PROBLEM_H
+
+#include "io/config.h"
+#include "io/dataset.h"
+#include "model/likelihood.h"
+#include "model/mixture.h"
+
+typedef struct Problem Problem;
+
+typedef struct {
+  const char *name, *summary, *reference;
+  /* REQUIRED. Read the keys problem.*; fill d and arms. */
+  Status (*create)(Problem *self, const Config *config);
+  /* REQUIRED. Takes half-built instances. */
+  void (*destroy)(Problem *self);
+  /* REQUIRED. theta* of the runs: theta[d, B]. */
+  void (*theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+  /* REQUIRED. Features of the arms in this round (1-based): features[K, d, B]; scratch[B]. Called once, with
+   * round 0, when the arms are not resampled. */
+  void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
+                   double *scratch);
+  /* REQUIRED. Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
+   * caller ends with samples_free. */
+  Status (*training_samples)(const Problem *self, uint32_t replicate, int64_t limit, Samples *out);
+  /* OPTIONAL. The exact distribution of theta*, or NULL. */
+  const Mixture *(*exact_prior)(const Problem *self);
+} ProblemOps;
+
+struct Problem {
+  const ProblemOps *ops;
+  int d, arms, rounds;
+  bool resample_arms;
+  Likelihood likelihood;
+  uint64_t seed;
+  void *state;
+};
+
+const ProblemOps *problem_family(int index); /* registry; NULL ends */
+const char *problem_name(int index);
+
+/* Of one setting: reads problem.*, likelihood and seed. The caller ends with problem_destroy. */
+Status problem_create(const Config *config, Problem *out);
+void problem_destroy(Problem *problem);
+/* NULL when the distribution of theta* has no closed form. */
+const Mixture *problem_exact_prior(const Problem *problem);
+
+/* The world of one block of runs, and what happens in it. */
+typedef struct {
+  const Problem *problem; /* not owned */
+  uint32_t first_run, round;
+  int runs; /* B */
+  double *theta; /* [d, B] */
+  double *features; /* [K, d, B], of the present round */
+  double *mean; /* [K, B], expected reward of each arm in the present round */
+  int *best; /* [B], arm of highest expected reward */
+  double *noise; /* [2, B], a uniform and a normal number of the present round */
+  double *score; /* [B], scratch */
+} World;
+
+Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
+void world_destroy(World *world);
+/* Go to `round` (1-based): new arms if they are resampled, new noise. */
+void world_advance(World *world, uint32_t round);
+/* Play arm[B]: phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
+ * (DiffTS paper, equation 9). */
+void world_play(const World *world, const int *arm, double *phi, double *y, double *regret);
+/* The arm with the highest phi' theta for each run (the Thompson rule; the first of equals): arm[B]. theta[d,
+ * B]. */
+void world_greedy(const World *world, const double *theta, int *arm);
+
+#endif

@@ -1,0 +1,175 @@
+#include "problem/theta.h"
+
+#include "core/memory.h"
+#include "model/prior.h"
+#include "problem/theta_planar.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Status standard_gaussian(int d, const char *file, Mixture *out) {
+  (void)file;
+  TRY(mixture_create(d, 1, out));
+  out->weight[0] = 1;
+  for (int i = 0; i < d; i++) out->covariance[i * d + i] = 1;
+  return mixture_prepare(out);
+}
+
+static Status mixture_from_file(int d, const char *file, Mixture *out) {
+  (void)d;
+  PriorFit chain = {.stages = 1, .alpha = 0.5};
+  Prior prior;
+  TRY(prior_load(file, &chain, &prior));
+  if (!prior.mixture) {
+    prior_destroy(&prior);
+    return status_set(STATUS_INPUT,
+                      "%s: problem.theta = mixture needs a Gaussian or mixture prior file, this one holds a "
+                      "diffusion prior",
+                      file);
+  }
+  Status status = mixture_copy(prior.mixture, out);
+  prior_destroy(&prior);
+  return status;
+}
+
+static const ThetaOps theta_mixture = {.name = "mixture",
+                                       .summary = "a mixture of Gaussians from a prior file (problem.file)",
+                                       .reference = "DiffTS, Section 6.2",
+                                       .mixture = mixture_from_file};
+static const ThetaOps theta_gaussian = {.name = "gaussian",
+                                        .summary = "standard Gaussian in any dimension",
+                                        .reference = "DiffTS, Section 2.1",
+                                        .mixture = standard_gaussian};
+static const ThetaOps theta_file = {.name = "file",
+                                    .summary = "drawn from the user's own samples (problem.file)",
+                                    .reference = "DiffTS, Section 6.3",
+                                    .set = dataset_read_samples};
+
+static const ThetaOps *const registry[] = {
+    &theta_cross,   &theta_rays,    &theta_triangles, &theta_swirl, &theta_h,
+    &theta_corners, &theta_mixture, &theta_gaussian,  &theta_file,  NULL};
+
+const ThetaOps *theta_distribution(int index) { return registry[index]; }
+
+const char *theta_name(int index) { return registry[index] ? registry[index]->name : NULL; }
+
+const ThetaOps *theta_find(const char *name) {
+  for (int i = 0; registry[i]; i++)
+    if (strcmp(registry[i]->name, name) == 0) return registry[i];
+  return NULL;
+}
+
+static bool needs_file(const ThetaOps *ops) { return ops == &theta_mixture || ops->set; }
+
+Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
+                    ThetaSource *out) {
+  *out = (ThetaSource){.ops = ops, .test_fraction = test_fraction, .seed = seed};
+  if (needs_file(ops) && !file)
+    return status_set(STATUS_INPUT, "problem.theta = %s needs problem.file, which is not given", ops->name);
+  out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
+  if (ops->mixture) {
+    TRY(ops->mixture(out->d, file, &out->mixture));
+    out->has_mixture = true;
+    if (needs_file(ops)) out->d = out->mixture.d;
+  }
+  if (ops->set) {
+    TRY(ops->set(file, &out->set));
+    out->d = out->set.d;
+    if (out->set.n < 2)
+      return status_set(STATUS_INPUT,
+                        "%s: %d sample of theta; at least 2 are needed (one to learn from, one to test)",
+                        file, out->set.n);
+  }
+  if (ops->dimension && out->d != ops->dimension)
+    return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
+                      dimension, ops->name, ops->dimension);
+  if (dimension && out->d != dimension)
+    return status_set(STATUS_INPUT, "problem.dimension: %d, but %s holds theta in %d dimensions", dimension,
+                      file, out->d);
+  return STATUS_OK;
+}
+
+void theta_destroy(ThetaSource *source) {
+  if (source->has_mixture) mixture_destroy(&source->mixture);
+  samples_free(&source->set);
+  *source = (ThetaSource){0};
+}
+
+/* How many of a finite set are kept for testing: at least one, and at least one is left to learn from. */
+static int test_size(const ThetaSource *source) {
+  int size = (int)(source->test_fraction * source->set.n + 0.5);
+  if (size < 1) size = 1;
+  return size < source->set.n ? size : source->set.n - 1;
+}
+
+/* Member `place` of the replicate's random order of the set: the first test_size are for testing. The order
+ * is a Feistel permutation of [0, n) keyed by the replicate, so that one place can be asked for without
+ * shuffling the whole set. */
+static int permuted(const ThetaSource *source, uint32_t replicate, int place) {
+  unsigned bits = 2;
+  while (1u << bits < (unsigned)source->set.n) bits += 2;
+  uint32_t half = bits / 2, mask = (1u << half) - 1, value = (uint32_t)place;
+  RngKey key = rng_key(source->seed, RNG_SPLIT);
+  do { /* walk the cycle until it is back inside [0, n) */
+    uint32_t left = value >> half, right = value & mask;
+    for (uint32_t round = 0; round < 4; round++) {
+      Rng rng = {.key = key, .run = replicate, .round = round, .draw = right};
+      uint32_t mixed = (uint32_t)rng_index(&rng, UINT32_MAX) & mask;
+      uint32_t swapped = left ^ mixed;
+      left = right, right = swapped;
+    }
+    value = left << half | right;
+  } while (value >= (uint32_t)source->set.n);
+  return (int)value;
+}
+
+/* One theta of stream `rng` into column `at` of theta[d, stride]. */
+static void draw_one(const ThetaSource *source, Rng rng, int at, int stride, double *theta) {
+  double point[2];
+  source->ops->sample(&rng, point);
+  for (int i = 0; i < source->d; i++) theta[(size_t)i * (size_t)stride + (size_t)at] = point[i];
+}
+
+static void copy_member(const ThetaSource *source, int member, int at, int stride, double *theta) {
+  for (int i = 0; i < source->d; i++)
+    theta[(size_t)i * (size_t)stride + (size_t)at] =
+        source->set.theta[(size_t)i * (size_t)source->set.n + (size_t)member];
+}
+
+void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
+  RngKey key = rng_key(source->seed, RNG_THETA);
+  if (source->has_mixture) {
+    RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+    mixture_sample(&source->mixture, &lanes, theta);
+    return;
+  }
+  for (int b = 0; b < runs; b++) {
+    Rng rng = {.key = key, .run = first_run + (uint32_t)b};
+    if (source->ops->sample)
+      draw_one(source, rng, b, runs, theta);
+    else
+      copy_member(source, permuted(source, replicate, (int)rng_index(&rng, (uint64_t)test_size(source))), b,
+                  runs, theta);
+  }
+}
+
+Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out) {
+  bool finite = source->set.n > 0;
+  int64_t most = finite ? source->set.n - test_size(source) : 10000;
+  int n = (int)(limit < 0 || (finite && limit > most) ? most : limit);
+  *out = (Samples){.d = source->d, .n = n};
+  NEW(out->theta, (size_t)source->d * (size_t)n);
+  RngKey key = rng_key(source->seed, RNG_PRIOR_SAMPLES);
+  if (source->has_mixture) {
+    RngLanes lanes = {.key = key, .run = replicate, .draws = (uint32_t)n, .lanes = (uint32_t)n};
+    mixture_sample(&source->mixture, &lanes, out->theta);
+    return STATUS_OK;
+  }
+  for (int s = 0; s < n; s++) {
+    if (finite)
+      copy_member(source, permuted(source, replicate, test_size(source) + s), s, n, out->theta);
+    else
+      draw_one(source, (Rng){.key = key, .run = replicate, .draw = (uint32_t)s}, s, n, out->theta);
+  }
+  return STATUS_OK;
+}

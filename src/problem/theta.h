@@ -1,0 +1,55 @@
+/* Distributions of the unknown parameter theta*: the six two-dimensional priors of the DiffTS paper
+ * (Section 6.2, Appendix C.1), and general ones.
+ *
+ * One constant descriptor each; the registry is walked by the configuration check, `list` and the tests. */
+#ifndef PROBLEM_THETA_H
+#define PROBLEM_THETA_H
+
+#include "core/rng.h"
+#include "io/config.h"
+#include "io/dataset.h"
+#include "model/mixture.h"
+
+typedef struct ThetaSource ThetaSource;
+
+typedef struct {
+  const char *name, *summary, *reference;
+  int dimension; /* 0: any */
+  /* OPTIONAL. One sample theta[d] from its own stream. Absent: the distribution is `mixture`, or a finite
+   * set. */
+  void (*sample)(Rng *rng, double *theta);
+  /* OPTIONAL. The exact density as a mixture of Gaussians; d is that of the problem, `file` the key
+   * problem.file (NULL when absent). */
+  Status (*mixture)(int d, const char *file, Mixture *out);
+  /* OPTIONAL. A finite set of theta from a file. */
+  Status (*set)(const char *file, Samples *out);
+} ThetaOps;
+
+const ThetaOps *theta_distribution(int index); /* registry; NULL ends */
+const ThetaOps *theta_find(const char *name);
+const char *theta_name(int index);
+
+/* An instance. */
+struct ThetaSource {
+  const ThetaOps *ops;
+  int d;
+  bool has_mixture;
+  Mixture mixture; /* when has_mixture */
+  Samples set; /* of a finite distribution, else n = 0 */
+  double test_fraction; /* of a finite set: kept for theta*, split afresh for each replicate */
+  uint64_t seed;
+};
+
+/* `dimension` 0 means the distribution's own. Errors: STATUS_INPUT when it has another, or lacks its file. */
+Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
+                    ThetaSource *out);
+void theta_destroy(ThetaSource *source);
+
+/* theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A finite set
+ * gives members of the replicate's test part. */
+void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+/* At most `limit` samples (limit < 0: 10 000, or all of a finite set) that priors of this replicate are
+ * fitted to; never a theta* of a finite set. The caller ends with samples_free. */
+Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out);
+
+#endif

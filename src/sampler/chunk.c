@@ -1,0 +1,45 @@
+#include "sampler/chunk.h"
+
+#include "core/simd.h"
+#include "model/chain.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+static Chunk chunk_at(RngLanes rng, int first) {
+  int total = (int)rng.lanes, left = total - first;
+  int lanes = left < CHUNK_LANES ? left : CHUNK_LANES;
+  rng.first_lane += (uint32_t)first;
+  rng.lanes = (uint32_t)lanes;
+  return (Chunk){.first = first, .lanes = lanes, .total = total, .rng = rng};
+}
+
+Chunk chunk_begin(RngLanes rng) { return chunk_at(rng, 0); }
+void chunk_next(Chunk *chunk, RngLanes rng) { *chunk = chunk_at(rng, chunk->first + chunk->lanes); }
+
+/* Number of elements that are NaN or beyond the limit; isgreater and its kin are quiet on NaN. */
+SIMD_CLONES
+static long count_outside(int n, const double *s) {
+  long outside = 0;
+  for (int i = 0; i < n; i++) outside += !islessequal(fabs(s[i]), CHAIN_GUARD);
+  return outside;
+}
+
+void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
+  int lanes = chunk->lanes;
+  if (count_outside(d * lanes, s) == 0) return;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double *x = &s[i * lanes + n];
+      if (islessequal(fabs(*x), CHAIN_GUARD)) continue;
+      *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
+      fallbacks[(uint32_t)(chunk->first + n) / chunk->rng.draws]++;
+    }
+}
+
+void chunk_store(const Chunk *chunk, int d, const double *z, double *theta) {
+  for (int i = 0; i < d; i++)
+    memcpy(theta + (size_t)i * (size_t)chunk->total + chunk->first, z + (size_t)i * (size_t)chunk->lanes,
+           (size_t)chunk->lanes * sizeof *z);
+}

@@ -1,0 +1,27 @@
+/* The lanes of one call, taken at most CHUNK_LANES at a time, so that the scratch of a sampler stays in cache
+ * and does not grow with B M. No draw depends on which chunk it falls into. */
+#ifndef SAMPLER_CHUNK_H
+#define SAMPLER_CHUNK_H
+
+#include "core/rng.h"
+
+enum { CHUNK_LANES = 64 };
+
+typedef struct {
+  int first, lanes; /* lanes first .. first + lanes - 1 of the call; lane n belongs to run n / rng.draws */
+  int total; /* N = B M */
+  RngLanes rng; /* the chunk's own streams */
+} Chunk;
+
+/* for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) */
+Chunk chunk_begin(RngLanes rng);
+void chunk_next(Chunk *chunk, RngLanes rng);
+
+/* Bring the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with its
+ * sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
+void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
+
+/* Columns first .. of theta[d, N] <- z[d, lanes]. */
+void chunk_store(const Chunk *chunk, int d, const double *z, double *theta);
+
+#endif

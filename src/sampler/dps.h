@@ -1,0 +1,27 @@
+/* The gradient that guides DPS, apart so that it can be tested. */
+#ifndef SAMPLER_DPS_H
+#define SAMPLER_DPS_H
+
+#include "model/chain.h"
+
+/* sum_l (y_l - phi_l' theta)^2 of n lanes, as a quadratic of s_0 in the chain's coordinates:
+ * sigma^2 (constant - 2 s_0' b + s_0' Lambda s_0). Lane last. */
+typedef struct {
+  int d, lanes;
+  double variance; /* sigma^2 */
+  double *precision; /* [d, d, n]: Lambda */
+  double *vector; /* [d, n]: b */
+  double *constant; /* [n]: the sum at s_0 = 0, over sigma^2 */
+} DpsEvidence;
+
+typedef enum {
+  DPS_THROUGH_NETWORK, /* with respect to S_t (Algorithm 4) */
+  DPS_AT_ESTIMATE /* half the gradient at S_0_hat, without its Jacobian (published code) */
+} DpsGradient;
+
+/* For each lane at stage t, from s = S_t[d, n]: the estimate clean = S_0_hat[d, n] (line 5), the sum of
+ * squared residuals there, residual[n], and its gradient[d, n]. scratch[d, n]. */
+void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
+                  double *clean, double *residual, double *gradient, double *scratch);
+
+#endif

@@ -1,0 +1,161 @@
+/* LaplaceDPS (DiffTS paper, Algorithm 2 with Theorem 2): a chain of products of two Gaussians, the
+ * conditional prior of every reverse stage and the evidence diffused up to it. In a bandit it is called
+ * DiffTS (Section 5).
+ *
+ * All of it happens in the standardised coordinates of the chain. A draw uses d normals of its stream for
+ * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
+#include "sampler/laplace_dps.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/simd.h"
+#include "sampler/chunk.h"
+#include "sampler/methods.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* n <= CHUNK_LANES lanes, lane last. */
+typedef struct {
+  LastStage last_stage;
+  LaplaceEvidence evidence;
+  double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
+} LaplaceDps;
+
+Status laplace_evidence_create(int d, LaplaceEvidence *out) {
+  const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
+  out->d = d;
+  NEW(out->precision, matrix);
+  NEW(out->vector, vector);
+  NEW(out->basis, matrix);
+  NEW(out->eigenvalue, vector);
+  NEW(out->rotated, vector);
+  return STATUS_OK;
+}
+
+void laplace_evidence_destroy(LaplaceEvidence *evidence) {
+  free(evidence->precision);
+  free(evidence->vector);
+  free(evidence->basis);
+  free(evidence->eigenvalue);
+  free(evidence->rotated);
+}
+
+void laplace_evidence_decompose(LaplaceEvidence *evidence) {
+  const int d = evidence->d, lanes = evidence->lanes;
+  linalg_eigen_lanes(d, lanes, evidence->precision, evidence->basis, evidence->eigenvalue);
+  linalg_multiply_transposed_lanes(d, lanes, evidence->basis, evidence->vector, evidence->rotated);
+}
+
+/* One coordinate of the eigenbasis at a time: z[n] <- a draw of the product, u[n] the mean of the conditional
+ * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
+ * sqrt(v) z is left. */
+SIMD_CLONES
+static void product_in_basis(int n, double v, double alpha_bar, const double *restrict l,
+                             const double *restrict c, const double *restrict u, double *restrict z) {
+  const double of_precision = v / alpha_bar, of_vector = v / sqrt(alpha_bar);
+  for (int i = 0; i < n; i++) {
+    double gain = of_precision * l[i], shrink = 1 / (1 + gain);
+    double mean = u[i] + (of_vector * c[i] - gain * u[i]) * shrink;
+    z[i] = mean + sqrt(v * shrink) * z[i];
+  }
+}
+
+void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
+                         double *z, double *s) {
+  const int d = evidence->d, lanes = evidence->lanes;
+  double *u = s;
+  linalg_multiply_transposed_lanes(d, lanes, evidence->basis, mu, u);
+  product_in_basis(d * lanes, v, alpha_bar, evidence->eigenvalue, evidence->rotated, u, z);
+  linalg_multiply_lanes(d, lanes, evidence->basis, z, s);
+}
+
+/* Line 2: s_T, the product of N(0, I) and the evidence diffused up to stage T. */
+static void draw_start(LaplaceDps *self, const Chain *chain, Chunk *chunk) {
+  const Schedule *schedule = &chain->schedule;
+  memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
+  rng_lanes_normal(&chunk->rng, chain->d, self->z);
+  laplace_dps_product(&self->evidence, 1, schedule->alpha_bar[schedule->stages], self->mu, self->z, self->s);
+}
+
+/* Line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
+static void draw_stage(LaplaceDps *self, const Chain *chain, int t, Chunk *chunk) {
+  const Schedule *schedule = &chain->schedule;
+  double v = schedule_variance(schedule, t, self->last_stage);
+  chain_mean(chain, t, chunk->lanes, self->s, self->mu);
+  rng_lanes_normal(&chunk->rng, chain->d, self->z);
+  laplace_dps_product(&self->evidence, v, schedule->alpha_bar[t - 1], self->mu, self->z, self->s);
+}
+
+static void gather_evidence(LaplaceEvidence *evidence, const Chain *chain, const History *history,
+                            const Chunk *chunk) {
+  evidence->lanes = chunk->lanes;
+  history_evidence(history, (int)chunk->rng.draws, chunk->first, chunk->lanes, chain->shift, chain->scale,
+                   evidence->precision, evidence->vector);
+  laplace_evidence_decompose(evidence);
+}
+
+/* Algorithm 2, for every chunk of lanes. */
+static void laplace_dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws,
+                               double *theta, int64_t *fallbacks) {
+  LaplaceDps *self = sampler->state;
+  const Chain *chain = sampler->setup.prior->chain;
+  (void)draws;
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    gather_evidence(&self->evidence, chain, history, &chunk);
+    draw_start(self, chain, &chunk);
+    chunk_guard(&chunk, chain->d, self->s, fallbacks);
+    for (int t = chain->schedule.stages; t >= 1; t--) {
+      draw_stage(self, chain, t, &chunk);
+      chunk_guard(&chunk, chain->d, self->s, fallbacks);
+    }
+    chain_to_theta(chain, chunk.lanes, self->s);
+    chunk_store(&chunk, chain->d, self->s, theta);
+  }
+}
+
+static void laplace_dps_destroy(Sampler *sampler) {
+  LaplaceDps *self = sampler->state;
+  laplace_evidence_destroy(&self->evidence);
+  free(self->s);
+  free(self->mu);
+  free(self->z);
+  free(self);
+}
+
+static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t vector = (size_t)sampler->d * CHUNK_LANES;
+  LaplaceDps *self;
+  NEW(self, 1);
+  sampler->state = self;
+  self->last_stage = config_is(setup->options, "last_stage", "prior")
+                         ? setup->prior->chain->last_stage
+                         : schedule_last_stage(config_text(setup->options, "last_stage"));
+  TRY(laplace_evidence_create(sampler->d, &self->evidence));
+  NEW(self->s, vector);
+  NEW(self->mu, vector);
+  NEW(self->z, vector);
+  return STATUS_OK;
+}
+
+static const ConfigKey KEYS[] = {{.name = "last_stage",
+                                  .type = KEY_WORD,
+                                  .fallback = "prior",
+                                  .words = "repaired literal prior",
+                                  .help = "covariance of the last stage: repaired (beta_tilde_2), literal "
+                                          "(0, as printed), or as the prior has it"},
+                                 {.name = NULL}};
+
+const SamplerOps sampler_diffts = {
+    .name = "diffts",
+    .summary = "LaplaceDPS: a chain of products of the reverse stages of a diffusion prior and the diffused "
+               "evidence",
+    .reference = "Kveton et al., DiffTS paper, Algorithm 2 and Theorem 2",
+    .default_prior = "diffusion",
+    .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,
+    .keys = KEYS,
+    .create = laplace_dps_create,
+    .destroy = laplace_dps_destroy,
+    .sample = laplace_dps_sample,
+};

@@ -1,0 +1,31 @@
+/* The one computation of LaplaceDPS, apart so that it can be tested: Theorem 2 for a chunk of lanes. */
+#ifndef SAMPLER_LAPLACE_DPS_H
+#define SAMPLER_LAPLACE_DPS_H
+
+#include "core/status.h"
+
+/* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one
+ * decomposition serves all stages (NUMERICS section 3). Lane last. */
+typedef struct {
+  int d, lanes;
+  double *precision; /* [d, d, n]: Lambda */
+  double *vector; /* [d, n]: b */
+  double *basis; /* [d, d, n]: Q */
+  double *eigenvalue; /* [d, n]: l */
+  double *rotated; /* [d, n]: c */
+} LaplaceEvidence;
+
+Status laplace_evidence_create(int d, LaplaceEvidence *out);
+void laplace_evidence_destroy(LaplaceEvidence *evidence);
+
+/* Q, l and c from Lambda and b. */
+void laplace_evidence_decompose(LaplaceEvidence *evidence);
+
+/* Equations 7 and 8: s[d, n] is drawn, with the standard normals z[d, n], from the product of the conditional
+ * prior N(mu, v I) and the diffused evidence of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar).
+ * With v = 0, and without evidence, it is the conditional prior, to the bit. z is overwritten; no two arrays
+ * may overlap. */
+void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
+                         double *z, double *s);
+
+#endif

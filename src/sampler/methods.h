@@ -1,0 +1,19 @@
+/* The registry's list: one line for each posterior sampler. `name` is the name in study files; sampler_NAME
+ * is the descriptor, defined in the file that the comment names. */
+#ifndef SAMPLER_METHODS_H
+#define SAMPLER_METHODS_H
+
+#include "sampler/sampler.h"
+
+#define SAMPLER_LIST(ENTRY)                                                                                  \
+  ENTRY(ts) /* conjugate.c */                                                                                \
+  ENTRY(tuned_ts) /* conjugate.c */                                                                          \
+  ENTRY(mixts) /* conjugate.c */                                                                             \
+  ENTRY(diffts) /* laplace_dps.c */                                                                          \
+  ENTRY(dps) /* dps.c */
+
+#define SAMPLER_DECLARE(name) extern const SamplerOps sampler_##name;
+SAMPLER_LIST(SAMPLER_DECLARE)
+#undef SAMPLER_DECLARE
+
+#endif

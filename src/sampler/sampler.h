@@ -1,0 +1,74 @@
+/* Posterior samplers: draw theta from p(theta | history). One file and one registry line each.
+ *
+ * B runs, M draws for each run, N = B M lanes, lane last: theta[d, N], lane n belongs to run n / M. */
+#ifndef SAMPLER_SAMPLER_H
+#define SAMPLER_SAMPLER_H
+
+#include "core/rng.h"
+#include "io/config.h"
+#include "model/history.h"
+#include "model/prior.h"
+
+#include <stdint.h>
+
+typedef struct Sampler Sampler;
+
+/* What a sampler needs of its prior and likelihood. */
+enum {
+  NEEDS_MIXTURE = 1 << 0, /* a mixture of Gaussians in closed form */
+  NEEDS_GAUSSIAN = 1 << 1, /* a mixture of exactly one */
+  NEEDS_CHAIN = 1 << 2, /* a reverse chain */
+  NEEDS_CONJUGATE = 1 << 3 /* a likelihood quadratic in phi' theta */
+};
+
+typedef struct {
+  const Prior *prior; /* not owned; outlives the sampler */
+  const Likelihood *likelihood; /* not owned */
+  int runs, draws; /* B; the largest M that `sample` will be asked for */
+  const Config *options; /* values of ops->keys */
+} SamplerSetup;
+
+typedef struct {
+  const char *name, *summary, *reference;
+  const char *default_prior; /* standard | gaussian | mixture | diffusion | exact */
+  unsigned needs;
+  /* Draws come from the exact posterior for every prior and likelihood that `needs` admits; the conformance
+   * tests then compare their mean and covariance with it. */
+  bool exact;
+  const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
+  /* REQUIRED. The only place that allocates. */
+  Status (*create)(Sampler *self, const SamplerSetup *setup);
+  /* REQUIRED. Free the state; takes half-built samplers. */
+  void (*destroy)(Sampler *self);
+  /* REQUIRED. M draws for each run: theta[d, B M]. `rng` has the lanes' streams at position 0. Numerical
+   * rescues are added to fallbacks[B]. */
+  void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
+                 int64_t *fallbacks);
+} SamplerOps;
+
+struct Sampler {
+  const SamplerOps *ops;
+  SamplerSetup setup;
+  int d;
+  void *state;
+};
+
+const SamplerOps *sampler_method(int index); /* registry; NULL ends */
+const SamplerOps *sampler_find(const char *name);
+const char *sampler_name(int index);
+
+/* `method` with the options of `setup`, which may be NULL for a method without keys. STATUS_INPUT with one
+ * sentence when prior or likelihood lacks what the method needs. The caller ends with sampler_destroy. */
+Status sampler_create(const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
+void sampler_destroy(Sampler *sampler);
+/* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks.
+ * `history` may hold fewer runs than the sampler was created for. */
+void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                    int64_t *fallbacks);
+
+/* Why this method cannot run with this prior and likelihood: writes a sentence and returns true; false when
+ * it can. */
+bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
+                    char *sentence);
+
+#endif

@@ -1,0 +1,126 @@
+#include "study/bandit.h"
+
+#include "core/memory.h"
+#include "policy/policy.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* One block of B runs in lockstep. */
+typedef struct {
+  Problem problem;
+  World world;
+  History history;
+  Policy policy;
+  int *arm; /* [B] */
+  double *phi; /* [d, B], of the arms taken */
+  double *reward; /* [B] */
+  double *regret; /* [B], of the present round */
+} Block;
+
+static Status block_create(const Study *study, const Task *task, const Prior *prior, Block *block) {
+  const ConfigPolicy *chosen = &study->file->policies[task->policy];
+  PolicyMethod method;
+  ASSERT(policy_find(chosen->name, &method));
+  TRY(problem_create(study->file->settings[task->setting], &block->problem));
+  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  PolicySetup setup = {.prior = prior,
+                       .problem = &block->problem,
+                       .options = chosen->options,
+                       .seed = study->seed,
+                       .first_run = task->first_run,
+                       .runs = task->runs};
+  TRY(policy_create(&method, &setup, &block->policy));
+  NEW(block->arm, task->runs);
+  NEW(block->phi, block->problem.d * task->runs);
+  NEW(block->reward, task->runs);
+  NEW(block->regret, task->runs);
+  return STATUS_OK;
+}
+
+static void block_destroy(Block *block) {
+  policy_destroy(&block->policy);
+  history_destroy(&block->history);
+  world_destroy(&block->world);
+  problem_destroy(&block->problem);
+  free(block->arm);
+  free(block->phi);
+  free(block->reward);
+  free(block->regret);
+}
+
+/* Contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point] gets the
+ * cumulative regret. */
+static Status simulate(Block *block, StudyTick tick, TaskResult *result) {
+  int rounds = block->problem.rounds;
+  for (int k = 1; k <= rounds; k++) {
+    world_advance(&block->world, (uint32_t)k);
+    policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
+    world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
+    history_append(&block->history, block->phi, block->reward);
+    for (int b = 0; b < result->runs; b++) {
+      double *curve = result->curves + (size_t)b * (size_t)result->points;
+      curve[k - 1] = block->regret[b] + (k > 1 ? curve[k - 2] : 0);
+    }
+    if (tick.tick && !tick.tick(tick.context, (double)k / rounds))
+      return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
+  }
+  return STATUS_OK;
+}
+
+static double cpu_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
+                  TaskResult *result) {
+  Block block = {0};
+  Status status = block_create(study, task, prior, &block);
+  if (status == STATUS_OK) {
+    double start = cpu_seconds();
+    status = simulate(&block, tick, result);
+    for (int b = 0; b < result->runs; b++) result->seconds[b] = (cpu_seconds() - start) / result->runs;
+  }
+  block_destroy(&block);
+  return status;
+}
+
+static int points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
+
+static double axis_value(const Config *setting, int point) {
+  (void)setting;
+  return point + 1;
+}
+
+/* Arm scoring, and for a chain two flops for each weight of each stage's network. */
+static double cost(const Study *study, const Task *task) {
+  const Config *setting = study->file->settings[task->setting];
+  PolicyMethod method;
+  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  int64_t given =
+      config_is(setting, "problem.dimension", "auto") ? 0 : config_int(setting, "problem.dimension");
+  double d = given ? (double)given : 2, draw = 50 * d * d * d;
+  if (method.sampler && method.sampler->needs & NEEDS_CHAIN) {
+    const int64_t *hidden;
+    int layers = config_ints(setting, "prior.hidden", &hidden);
+    double width = layers ? (double)hidden[0] : 10 * d;
+    draw += (double)config_int(setting, "prior.stages") * (2 * (2 * d * width + width * width) + 200 * d);
+  }
+  return task->runs * (double)points(setting) * (draw + 2 * d * (double)config_int(setting, "problem.arms"));
+}
+
+static const StudyCurve curves[] = {{"regret", "cumulative expected regret", "1"}, {NULL, NULL, NULL}};
+
+const StudyOps study_bandit = {.name = "bandit",
+                               .summary = "contextual bandit simulations: cumulative regret by round",
+                               .reference = "DiffTS, Sections 5 and 6",
+                               .axis = "round",
+                               .axis_long_name = "round of the bandit",
+                               .curves = curves,
+                               .points = points,
+                               .axis_value = axis_value,
+                               .cost = cost,
+                               .run = run};

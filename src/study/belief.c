@@ -1,0 +1,133 @@
+#include "study/belief.h"
+
+#include "io/digest.h"
+#include "policy/policy.h"
+#include "study/keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *word;
+  BeliefKind kind;
+} words[] = {{"standard", BELIEF_STANDARD},
+             {"exact", BELIEF_EXACT},
+             {"gaussian", BELIEF_FITTED},
+             {"mixture", BELIEF_FITTED},
+             {"diffusion", BELIEF_FITTED}};
+
+/* The policy's own word, or what it is made for; prior.family replaces the learned kinds for all policies
+ * that left the choice open. */
+static const char *chosen_word(const Config *setting, const ConfigPolicy *policy,
+                               const PolicyMethod *method) {
+  const char *word = config_text(policy->options, "prior");
+  if (strcmp(word, "default") != 0) return word;
+  bool learned =
+      strcmp(method->default_prior, "mixture") == 0 || strcmp(method->default_prior, "diffusion") == 0;
+  if (!learned || config_is(setting, "prior.family", "samples")) return method->default_prior;
+  return config_is(setting, "prior.family", "file") ? config_text(setting, "prior.file")
+                                                    : config_text(setting, "prior.family");
+}
+
+/* Everything that a fitted prior depends on, hashed. */
+static Status hash_belief(const Config *setting, const Problem *problem, Belief *belief) {
+  char file_hash[65] = "none";
+  const char *file = config_text(setting, "problem.file");
+  if (file) {
+    char *bytes;
+    size_t size;
+    TRY(store_read_text(file, &bytes, &size));
+    digest_hex(bytes, size, file_hash);
+    free(bytes);
+  }
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return status_set(STATUS_INTERNAL, "out of memory");
+  fprintf(out, "%s %s file %s d %d test %a samples %lld seed %llu replicate %u\n",
+          config_text(setting, "problem.family"), config_text(setting, "problem.theta"), file_hash,
+          problem->d, config_real(setting, "prior.test_fraction"), (long long)belief->train_samples,
+          (unsigned long long)belief->fit.seed, belief->fit.replicate);
+  fprintf(out, "%s ", belief->family->name);
+  belief->family->describe_fit(&belief->fit, out);
+  fclose(out);
+  digest_hex(text, size, belief->hash);
+  free(text);
+  return STATUS_OK;
+}
+
+Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
+                     uint32_t replicate, Belief *out) {
+  *out = (Belief){.kind = BELIEF_NONE};
+  PolicyMethod method;
+  ASSERT(policy_find(policy->name, &method));
+  if (!method.default_prior) return STATUS_OK;
+  out->fit = study_prior_fit(setting, "prior.", problem->d, problem->seed, replicate);
+  if (!config_is(policy->options, "components", "study"))
+    out->fit.components = (int)config_int(policy->options, "components");
+  const char *word = chosen_word(setting, policy, &method);
+  if (!word)
+    return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
+  out->kind = BELIEF_FILE;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(word, words[i].word) == 0) out->kind = words[i].kind;
+  if (out->kind == BELIEF_FILE) out->file = word;
+  if (out->kind == BELIEF_EXACT && !problem_exact_prior(problem))
+    return status_set(
+        STATUS_INPUT,
+        "policy '%s': prior 'exact', but the distribution of theta* in problem.theta = %s has no closed form",
+        policy->label, config_text(setting, "problem.theta"));
+  if (out->kind != BELIEF_FITTED) return STATUS_OK;
+  out->family = prior_find(word);
+  ASSERT(out->family);
+  out->train_samples =
+      config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
+  return hash_belief(setting, problem, out);
+}
+
+void belief_path(const Belief *belief, const char *directory, size_t size, char *path) {
+  ASSERT(belief->kind == BELIEF_FITTED);
+  snprintf(path, size, "%s/priors/%s-%.20s.nc", directory, belief->family->name, belief->hash);
+}
+
+static Status prior_of_file(const Belief *belief, const Problem *problem, Prior *out) {
+  TRY(prior_load(belief->file, &belief->fit, out));
+  if (out->d == problem->d) return STATUS_OK;
+  int d = out->d;
+  prior_destroy(out);
+  return status_set(STATUS_INPUT, "%s: a prior in %d dimensions, but theta* has %d", belief->file, d,
+                    problem->d);
+}
+
+Status belief_prior(const Belief *belief, const Problem *problem, const char *directory, Prior *out) {
+  char path[4096];
+  switch (belief->kind) {
+  case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
+  case BELIEF_STANDARD: return prior_standard(problem->d, &belief->fit, out);
+  case BELIEF_EXACT: return prior_from_mixture(problem_exact_prior(problem), &belief->fit, out);
+  case BELIEF_FILE: return prior_of_file(belief, problem, out);
+  case BELIEF_FITTED: break;
+  }
+  belief_path(belief, directory, sizeof path, path);
+  return prior_load(path, &belief->fit, out);
+}
+
+Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
+  if (belief->kind == BELIEF_NONE) return STATUS_OK;
+  char sentence[512];
+  Prior prior;
+  Mixture mixture = {.d = problem->d, .components = 1};
+  Chain chain = {.d = problem->d};
+  if (belief->kind == BELIEF_FITTED) {
+    bool closed_form = strcmp(belief->family->name, "diffusion") != 0;
+    if (strcmp(belief->family->name, "mixture") == 0) mixture.components = belief->fit.components;
+    prior = (Prior){
+        .ops = belief->family, .d = problem->d, .mixture = closed_form ? &mixture : NULL, .chain = &chain};
+  } else {
+    TRY(belief_prior(belief, problem, "", &prior));
+  }
+  bool misfit = sampler_misfit(sampler, &prior, &problem->likelihood, sizeof sentence, sentence);
+  if (belief->kind != BELIEF_FITTED) prior_destroy(&prior);
+  return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;
+}

@@ -1,0 +1,47 @@
+/* What a policy believes before the first round: which prior it gets in a setting, and where that prior comes
+ * from.
+ *
+ * A fitted prior is named by the hash of everything that it depends on, and kept in DIR/priors, so that
+ * policies, settings, ablations and resumed jobs share it. */
+#ifndef STUDY_BELIEF_H
+#define STUDY_BELIEF_H
+
+#include "io/config.h"
+#include "model/prior.h"
+#include "problem/problem.h"
+#include "sampler/sampler.h"
+
+typedef enum {
+  BELIEF_NONE, /* the policy does not use a prior */
+  BELIEF_STANDARD, /* N(0, I) */
+  BELIEF_EXACT, /* the problem's own distribution */
+  BELIEF_FILE, /* a prior file, used as it is */
+  BELIEF_FITTED /* fitted to samples of theta */
+} BeliefKind;
+
+typedef struct {
+  BeliefKind kind;
+  const PriorOps *family; /* of a fitted prior */
+  const char *file; /* of BELIEF_FILE, not owned */
+  PriorFit fit; /* of a fitted prior; gives the schedule of an exact chain otherwise */
+  int64_t train_samples; /* -1: all */
+  char hash[65]; /* of a fitted prior */
+} Belief;
+
+/* The belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown or the problem has no
+ * exact prior. */
+Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
+                     uint32_t replicate, Belief *out);
+
+/* DIR/priors/FAMILY-HASH.nc */
+void belief_path(const Belief *belief, const char *directory, size_t size, char *path);
+
+/* The prior itself; fitted ones are read from belief_path. The caller ends with prior_destroy. */
+Status belief_prior(const Belief *belief, const Problem *problem, const char *directory, Prior *out);
+
+/* Whether the sampler cannot run with this belief: writes a sentence and returns STATUS_INPUT. Looks only at
+ * what the prior can do, so nothing is fitted: a fitted diffusion prior will have a chain and no mixture, a
+ * fitted Gaussian or mixture both. Prior files are opened. */
+Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);
+
+#endif

@@ -1,0 +1,134 @@
+#include "study/keys.h"
+
+#include "model/likelihood.h"
+#include "policy/policy.h"
+#include "problem/problem.h"
+#include "problem/synthetic.h"
+#include "problem/theta.h"
+#include "study/study.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define INT(key, low, high, value, text)                                                                     \
+  .name = key, .type = KEY_INT, .minimum = low, .maximum = high, .fallback = value, .help = text
+#define REAL(key, low, high, value, text)                                                                    \
+  .name = key, .type = KEY_REAL, .minimum = low, .maximum = high, .fallback = value, .help = text
+#define BOOL(key, value, text) .name = key, .type = KEY_BOOL, .fallback = value, .help = text
+#define WORD(key, value, text) .name = key, .type = KEY_WORD, .fallback = value, .help = text
+#define TEXT(key, value, text) .name = key, .type = KEY_TEXT, .fallback = value, .help = text
+
+static const double TINY = 1e-12, HUGE_INT = 2147483647.0, MOST_RUNS = 4294967295.0;
+
+const ConfigKey study_keys[] = {
+    {TEXT("name", NULL, "name of the study; results go to results/NAME"), .fixed = true},
+    {TEXT("title", "null", "one sentence on what the study asks"), .fixed = true},
+    {WORD("study", "bandit", "what is looped over, measured and stored"), .word = study_kind_name,
+     .fixed = true},
+    {INT("seed", 0, 9007199254740992.0, "1", "names all random streams"), .fixed = true},
+    {INT("runs", 1, MOST_RUNS, "512", "independent simulations for each setting and policy"), .fixed = true},
+    {INT("block", 1, 4096, "64", "runs that advance together: the unit of work and of rounding"),
+     .fixed = true},
+
+    {WORD("problem.family", "synthetic", "the world"), .word = problem_name},
+    {WORD("problem.theta", "cross", "distribution of theta*"), .word = theta_name},
+    {TEXT("problem.file", "null", "samples of theta (theta: file) or a prior file (theta: mixture)")},
+    {INT("problem.arms", 1, 1000000, "100", "number of arms K")},
+    {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
+    {INT("problem.dimension", 1, 10000, "auto", "dimension d of theta; auto: that of problem.theta"),
+     .words = "auto"},
+    {WORD("problem.features", "ball", "distribution of the arms' features"), .words = SYNTHETIC_FEATURES},
+    {BOOL("problem.resample_arms", "false", "new arms each round; false: one set for each run")},
+    {REAL("problem.noise", TINY, 1e6, "1", "reward standard deviation sigma")},
+    {WORD("likelihood", "gaussian", "how a reward depends on phi' theta"), .word = likelihood_name},
+
+    {WORD("prior.family", "samples",
+          "what informed policies believe: a prior fitted to samples of problem.theta (each policy's own "
+          "kind), or that kind for all"),
+     .words = "samples gaussian mixture file"},
+    {TEXT("prior.file", "null", "prior file, with prior.family = file; used as it is")},
+    {INT("prior.train_samples", 1, HUGE_INT, "10000",
+         "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),
+     .words = "all"},
+    {REAL("prior.test_fraction", 0, 1, "0.2",
+          "of a finite set of theta: kept for theta*, split afresh for each replicate")},
+    {INT("prior.replicates", 1, 100000, "1",
+         "how many times priors are learned afresh, each for a contiguous part of the runs"),
+     .fixed = true},
+    {INT("prior.components", 1, 1000, "2", "components of a fitted mixture")},
+    {INT("prior.mixture_starts", 1, 10000, "20", "starts of expectation maximisation")},
+    {INT("prior.stages", 1, 100000, "100", "diffusion stages T")},
+    {REAL("prior.alpha", TINY, 0.999999999, "0.97", "diffusion factor alpha_t")},
+    {BOOL("prior.keep_signal", "false", "alpha follows from stages, so that alpha_bar_T stays alpha^100")},
+    {.name = "prior.hidden",
+     .type = KEY_INTS,
+     .minimum = 1,
+     .maximum = 4096,
+     .fallback = "auto",
+     .words = "auto",
+     .help = "widths of the stage networks' hidden layers; auto: two of 10 d"},
+    {BOOL("prior.standardise", "true", "learn in coordinates of zero mean and unit variance")},
+    {WORD("prior.last_stage", "repaired", "variance of the last stage: beta_tilde_2, or the papers' 0"),
+     .words = "repaired literal"},
+    {INT("prior.training_steps", 1, 10000000, "1000", "Adam steps for each stage, at most")},
+    {INT("prior.training_batch", 1, 1000000, "256", "samples in a step")},
+    {REAL("prior.learning_rate", TINY, 10, "0.01", "of Adam at the first step; cosine decay to 0")},
+    {INT("prior.patience", 1, 10000, "10",
+         "checks of the held-out loss without improvement before training stops")},
+    {.name = NULL}};
+
+const ConfigSchema study_schema = {
+    .keys = study_keys, .policy_name = policy_name, .policy_keys = policy_keys};
+
+static const char PRIOR_PREFIX[] = "prior.";
+
+/* Keys of how a prior is fitted, not of which prior is used by whom. */
+static bool is_fit_key(const char *name) {
+  static const char *const others[] = {"prior.family", "prior.file", "prior.replicates",
+                                       "prior.test_fraction", NULL};
+  if (strncmp(name, PRIOR_PREFIX, sizeof PRIOR_PREFIX - 1) != 0) return false;
+  for (int i = 0; others[i]; i++)
+    if (strcmp(name, others[i]) == 0) return false;
+  return true;
+}
+
+const ConfigKey *study_prior_keys(void) {
+  static ConfigKey keys[sizeof study_keys / sizeof *study_keys];
+  int count = 0;
+  for (int i = 0; study_keys[i].name; i++)
+    if (is_fit_key(study_keys[i].name)) {
+      keys[count] = study_keys[i];
+      keys[count++].name += sizeof PRIOR_PREFIX - 1;
+    }
+  keys[count].name = NULL;
+  return keys;
+}
+
+PriorFit study_prior_fit(const Config *config, const char *prefix, int d, uint64_t seed, uint32_t replicate) {
+  char key[64];
+#define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
+  PriorFit fit = {.components = (int)config_int(config, KEY("components")),
+                  .starts = (int)config_int(config, KEY("mixture_starts")),
+                  .stages = (int)config_int(config, KEY("stages")),
+                  .alpha = config_real(config, KEY("alpha")),
+                  .keep_signal = config_bool(config, KEY("keep_signal")),
+                  .standardise = config_bool(config, KEY("standardise")),
+                  .last_stage = schedule_last_stage(config_text(config, KEY("last_stage"))),
+                  .steps = (int)config_int(config, KEY("training_steps")),
+                  .batch = (int)config_int(config, KEY("training_batch")),
+                  .patience = (int)config_int(config, KEY("patience")),
+                  .learning_rate = config_real(config, KEY("learning_rate")),
+                  .seed = seed,
+                  .replicate = replicate};
+  const int64_t *hidden;
+  int most = sizeof fit.hidden / sizeof *fit.hidden;
+  fit.hidden_count = config_ints(config, KEY("hidden"), &hidden);
+#undef KEY
+  if (fit.hidden_count > most) fit.hidden_count = most;
+  for (int i = 0; i < fit.hidden_count; i++) fit.hidden[i] = (int)hidden[i];
+  if (fit.hidden_count == 0) {
+    fit.hidden_count = 2;
+    fit.hidden[0] = fit.hidden[1] = 10 * d;
+  }
+  return fit;
+}

@@ -1,0 +1,19 @@
+/* The one table of keys of a study file: name, type, range, default, unit, help. */
+#ifndef STUDY_KEYS_H
+#define STUDY_KEYS_H
+
+#include "io/config.h"
+#include "model/prior.h"
+
+/* The keys of a study file; ends with a NULL name. */
+extern const ConfigKey study_keys[];
+/* The schema of a study file: study_keys, and the registered policies with their options. */
+extern const ConfigSchema study_schema;
+/* The keys `prior.*` alone, without the prefix, for `train --option`. */
+const ConfigKey *study_prior_keys(void);
+
+/* The settings of a fit, from keys with this prefix ("prior." in a study, "" in `train`), for theta in d
+ * dimensions (`hidden: auto` depends on it). */
+PriorFit study_prior_fit(const Config *config, const char *prefix, int d, uint64_t seed, uint32_t replicate);
+
+#endif

@@ -1,0 +1,170 @@
+#include "study/study.h"
+
+#include "core/memory.h"
+#include "policy/policy.h"
+#include "study/bandit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const StudyOps *const registry[] = {&study_bandit, NULL};
+
+const StudyOps *study_kind(int index) { return registry[index]; }
+const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
+
+/* Replicate r has the runs [cut(r), cut(r + 1)). */
+static int64_t replicate_cut(const Study *study, int64_t replicate) {
+  return (int64_t)((__int128)study->runs * replicate / study_replicates(study));
+}
+
+int study_replicates(const Study *study) {
+  return (int)config_int(study->file->settings[0], "prior.replicates");
+}
+
+uint32_t study_replicate(const Study *study, int64_t run) {
+  int64_t low = 0, high = study_replicates(study) - 1;
+  while (low < high) {
+    int64_t middle = (low + high + 1) / 2;
+    if (replicate_cut(study, middle) <= run)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return (uint32_t)low;
+}
+
+/* A policy must fit the prior and the likelihood in every setting, before anything is run or fitted. */
+static Status check_policies(const Study *study, const Config *setting) {
+  Problem problem;
+  TRY(problem_create(setting, &problem));
+  Status status = STATUS_OK;
+  for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
+    const ConfigPolicy *policy = &study->file->policies[p];
+    PolicyMethod method;
+    Belief belief;
+    ASSERT(policy_find(policy->name, &method));
+    if (!method.sampler) continue;
+    status = belief_create(setting, policy, &problem, 0, &belief);
+    if (status == STATUS_OK) status = belief_check(&belief, method.sampler, &problem);
+    if (status != STATUS_OK) status_prefix(status, "policy '%s': ", policy->label);
+  }
+  problem_destroy(&problem);
+  return status;
+}
+
+/* The blocks of one policy in one setting, in run order; with tasks NULL they are only counted. A block never
+ * spans two replicates. */
+static int list_blocks(const Study *study, int setting, int policy, int index, Task *tasks) {
+  int64_t block = config_int(study->file->settings[0], "block");
+  int count = 0;
+  for (int r = 0; r < study_replicates(study); r++)
+    for (int64_t first = replicate_cut(study, r), end = replicate_cut(study, r + 1); first < end;
+         first += block, count++)
+      if (tasks)
+        tasks[index + count] = (Task){.index = index + count,
+                                      .setting = setting,
+                                      .policy = policy,
+                                      .first_run = (uint32_t)first,
+                                      .replicate = (uint32_t)r,
+                                      .runs = (int)(end - first < block ? end - first : block)};
+  return count;
+}
+
+static Status list_tasks(Study *study) {
+  int64_t total =
+      (int64_t)list_blocks(study, 0, 0, 0, NULL) * study->file->setting_count * study->file->policy_count;
+  if (total > 1000000000)
+    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, or sweep less", (long long)total);
+  NEW(study->tasks, total);
+  for (int s = 0; s < study->file->setting_count; s++)
+    for (int p = 0; p < study->file->policy_count; p++)
+      study->task_count += list_blocks(study, s, p, study->task_count, study->tasks);
+  return STATUS_OK;
+}
+
+Status study_create(StudyFile *file, Study *out) {
+  const Config *first = file->settings[0];
+  *out = (Study){.file = file,
+                 .name = config_text(first, "name"),
+                 .seed = (uint64_t)config_int(first, "seed"),
+                 .runs = config_int(first, "runs")};
+  for (int i = 0; registry[i]; i++)
+    if (config_is(first, "study", registry[i]->name)) out->ops = registry[i];
+  ASSERT(out->ops);
+  while (out->ops->curves[out->curve_count].name) out->curve_count++;
+  if (study_replicates(out) > out->runs)
+    return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs",
+                      study_replicates(out), (long long)out->runs);
+  for (int s = 0; s < file->setting_count; s++) {
+    Status status = check_policies(out, file->settings[s]);
+    if (status != STATUS_OK)
+      return file->setting_count == 1 ? status
+                                      : status_prefix(status, "setting %s: ", file->setting_labels[s]);
+    int points = out->ops->points(file->settings[s]);
+    if (points > out->points) out->points = points;
+  }
+  return list_tasks(out);
+}
+
+void study_destroy(Study *study) {
+  config_study_free(study->file);
+  free(study->tasks);
+  *study = (Study){0};
+}
+
+static Status allocate_result(const Study *study, const Task *task, TaskResult *out) {
+  size_t runs = (size_t)task->runs;
+  *out = (TaskResult){.runs = task->runs, .points = study->points, .status = RUN_NOT_RUN};
+  NEW(out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
+  NEW(out->seconds, runs);
+  NEW(out->fallbacks, runs);
+  return STATUS_OK;
+}
+
+Status task_result_create(const Study *study, const Task *task, TaskResult *out) {
+  Status status = allocate_result(study, task, out);
+  if (status != STATUS_OK) task_result_destroy(out);
+  return status;
+}
+
+void task_result_destroy(TaskResult *result) {
+  free(result->curves);
+  free(result->seconds);
+  free(result->fallbacks);
+  *result = (TaskResult){0};
+}
+
+static void clear_result(const Study *study, TaskResult *result) {
+  size_t size = (size_t)study->curve_count * (size_t)result->runs * (size_t)result->points;
+  for (size_t i = 0; i < size; i++) result->curves[i] = NAN;
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = NAN, result->fallbacks[b] = 0;
+  result->message[0] = '\0';
+}
+
+static Status task_prior(const Study *study, const Task *task, const char *directory, Prior *out) {
+  const Config *setting = study->file->settings[task->setting];
+  Problem problem;
+  Belief belief;
+  TRY(problem_create(setting, &problem));
+  Status status =
+      belief_create(setting, &study->file->policies[task->policy], &problem, task->replicate, &belief);
+  if (status == STATUS_OK) status = belief_prior(&belief, &problem, directory, out);
+  problem_destroy(&problem);
+  return status;
+}
+
+Status study_run_task(const Study *study, const Task *task, const char *directory, StudyTick tick,
+                      TaskResult *result) {
+  Prior prior;
+  TRY(task_prior(study, task, directory, &prior));
+  clear_result(study, result);
+  Status status = study->ops->run(study, task, &prior, tick, result);
+  prior_destroy(&prior);
+  result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
+  if (status == STATUS_STOPPED || status == STATUS_OK) return status;
+  clear_result(study, result);
+  snprintf(result->message, sizeof result->message, "%s", status_message());
+  return STATUS_OK;
+}

@@ -1,0 +1,43 @@
+#include "harness.h"
+
+#include "core/status.h"
+
+#include <fenv.h>
+#include <stdlib.h>
+#include <string.h>
+
+int harness_run(const char *suite, CU_TestInfo *tests) {
+  CU_SuiteInfo suites[] = {{.pName = suite, .pTests = tests}, CU_SUITE_INFO_NULL};
+  if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+    return EXIT_FAILURE;
+  CU_basic_set_mode(CU_BRM_NORMAL);
+  feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+  CU_basic_run_tests();
+  fedisableexcept(FE_ALL_EXCEPT);
+  unsigned run = CU_get_number_of_tests_run(), failed = CU_get_number_of_tests_failed();
+  printf("%s: %u passed, %u failed\n", suite, run - failed, failed);
+  bool good = run > 0 && CU_get_number_of_failures() == 0 && CU_get_error() == CUE_SUCCESS;
+  CU_cleanup_registry();
+  return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+bool harness_near(double actual, double expected, double tolerance, const char *text, const char *file,
+                  int line) {
+  if (fabs(actual - expected) <= tolerance) return true;
+  printf("\n    %s:%d: %s = %.17g, expected %.17g within %.3g\n", file, line, text, actual, expected,
+         tolerance);
+  return false;
+}
+
+bool harness_ok(int status, const char *text, const char *file, int line) {
+  if (status == STATUS_OK) return true;
+  printf("\n    %s:%d: %s gave %d: %s\n", file, line, text, status, status_message());
+  return false;
+}
+
+bool harness_fails(int status, int code, const char *part, const char *text, const char *file, int line) {
+  if (status == code && strstr(status_message(), part)) return true;
+  printf("\n    %s:%d: %s gave %d, expected %d with \"%s\" in: %s\n", file, line, text, status, code, part,
+         status == STATUS_OK ? "(no error)" : status_message());
+  return false;
+}

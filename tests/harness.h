@@ -1,0 +1,35 @@
+/* What every CUnit test program shares: run a table of tests, trap floating-point exceptions, print one
+ * closing line, set the exit status. */
+#ifndef TESTS_HARNESS_H
+#define TESTS_HARNESS_H
+
+#include <CUnit/Basic.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Run tests[] (ends with CU_TEST_INFO_NULL) as one suite. Division by zero, invalid operations and overflow
+ * raise SIGFPE while they run. Prints "suite: N passed, N failed" and returns the exit status. With MPI, only
+ * rank 0 prints. */
+int harness_run(const char *suite, CU_TestInfo *tests);
+
+/* |actual - expected| <= tolerance, and says all three when it is not so. NaN fails. */
+#define CHECK_NEAR(actual, expected, tolerance)                                                              \
+  CU_assertImplementation(harness_near((actual), (expected), (tolerance), #actual, __FILE__, __LINE__),      \
+                          __LINE__, "CHECK_NEAR(" #actual ", " #expected ")", __FILE__, "", CU_FALSE)
+bool harness_near(double actual, double expected, double tolerance, const char *text, const char *file,
+                  int line);
+
+/* The Status is STATUS_OK; prints the sentence when it is not. */
+#define CHECK_OK(call)                                                                                       \
+  CU_assertImplementation(harness_ok((call), #call, __FILE__, __LINE__), __LINE__, "CHECK_OK(" #call ")",    \
+                          __FILE__, "", CU_FALSE)
+bool harness_ok(int status, const char *text, const char *file, int line);
+
+/* The call fails with `code` and its sentence contains `part`; prints the sentence when it does not. */
+#define CHECK_FAILS(call, code, part)                                                                        \
+  CU_assertImplementation(harness_fails((call), (code), (part), #call, __FILE__, __LINE__), __LINE__,        \
+                          "CHECK_FAILS(" #call ")", __FILE__, "", CU_FALSE)
+bool harness_fails(int status, int code, const char *part, const char *text, const char *file, int line);
+
+#endif
