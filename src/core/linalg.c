@@ -1,5 +1,5 @@
-/* One matrix at a time, by BLAS and LAPACK. LAPACK is column-major; a symmetric matrix reads the same both ways, and a
- * row-major lower triangle is LAPACK's upper one. */
+/* One matrix at a time, by BLAS and LAPACK. LAPACK is column-major; a symmetric matrix reads the same both
+ * ways, and a row-major lower triangle is LAPACK's upper one. */
 #include "core/linalg.h"
 
 #include "core/linalg_lapack.h"
@@ -48,8 +48,8 @@ Status linalg_eigen(int d, const double *a, double *q, double *w) {
   memcpy(q, a, (size_t)d * d * sizeof *q);
   lapack_int info = eigen_rows(d, q, w);
   if (info != 0)
-    return status_set(STATUS_INTERNAL, "the eigendecomposition of a %d x %d matrix failed (dsyevd gave %d)", d, d,
-                      (int)info);
+    return status_set(STATUS_INTERNAL, "the eigendecomposition of a %d x %d matrix failed (dsyevd gave %d)",
+                      d, d, (int)info);
   for (int i = 0; i < d; i++) {
     for (int j = i + 1; j < d; j++) {
       double swap = q[(size_t)i * d + j];
@@ -61,8 +61,9 @@ Status linalg_eigen(int d, const double *a, double *q, double *w) {
 }
 
 /* Sum of (a_n - mean_a)(b_n - mean_b), in 16 partial sums that vector instructions can hold. */
-SIMD_CLONES static double centred_product(int n, const double *restrict a, double mean_a, const double *restrict b,
-                                          double mean_b) {
+SIMD_CLONES
+static double centred_product(int n, const double *restrict a, double mean_a, const double *restrict b,
+                              double mean_b) {
   enum { PARTS = 16 };
   double part[PARTS] = {0}, sum = 0;
   int i = 0;
@@ -107,7 +108,8 @@ void linalg_lapack_eigen_lanes(int d, int lanes, const double *a, double *q, dou
     bool good = finite && eigen_rows(d, work, values) == 0;
     for (size_t i = 0; i < (size_t)d; i++) {
       w[i * stride + n] = good ? values[i] : NAN;
-      for (size_t j = 0; j < (size_t)d; j++) q[(i * (size_t)d + j) * stride + n] = good ? work[j * (size_t)d + i] : NAN;
+      for (size_t j = 0; j < (size_t)d; j++)
+        q[(i * (size_t)d + j) * stride + n] = good ? work[j * (size_t)d + i] : NAN;
     }
   }
   free(work);

@@ -18,8 +18,9 @@ enum { LINALG_BATCH_DIMENSION = 16 };
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w);
 
 /* Cholesky factors A = L L' of N symmetric positive definite matrices, in place: a[d, d, N] gets L in its
- * lower triangle (the rest is left). A pivot that is not above zero is replaced by the smallest positive
- * pivot that keeps the factor finite, and rescues[lane] is raised by one (rescues may be NULL). */
+ * lower triangle (the rest is left). A pivot that is not above zero is replaced by 2^-52 times the largest
+ * diagonal entry (2^-1000 when that is zero) and the column below it by zeros, so that L stays finite;
+ * rescues[lane] is raised by one each time (rescues may be NULL). */
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues);
 
 /* With L from linalg_cholesky_lanes, in place on x[d, N]: solve L y = x; solve L' y = x; both (A y = x). */

@@ -1,5 +1,6 @@
-/* Batched loops over matrices with the lane last: the compiler turns each inner loop into vector instructions, so
- * nothing in them branches on data. Eigendecomposition: cyclic Jacobi (Golub and Van Loan, Matrix Computations, 8.5). */
+/* Batched loops over matrices with the lane last: the compiler turns each inner loop into vector
+ * instructions, so nothing in them branches on data. Eigendecomposition: cyclic Jacobi (Golub and Van Loan,
+ * Matrix Computations, 8.5). */
 #include "core/linalg.h"
 
 #include "core/linalg_lapack.h"
@@ -9,8 +10,9 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Jacobi works on copies of up to CHUNK_LANES lanes and CHUNK doubles, which stay in the first-level cache. The number
- * of lanes is rounded up to VECTOR with zero matrices, so that a lane meets the same instructions at every place. */
+/* Jacobi works on copies of up to CHUNK_LANES lanes and CHUNK doubles, which stay in the first-level cache.
+ * The number of lanes is rounded up to VECTOR with zero matrices, so that a lane meets the same instructions
+ * at every place. */
 enum { CHUNK = 2048, CHUNK_LANES = 64, VECTOR = 8, SWEEPS = 12 };
 
 static inline int chunk_lanes(int d) {
@@ -28,8 +30,9 @@ static inline void rotate(int width, const double *restrict c, const double *res
   }
 }
 
-/* Rotation that makes a_pr zero: tan t with |t| <= 1, its cosine and sine; none where a_pr is negligible. a_pp, a_rr
- * and a_pr are updated; moved[n] counts the rotations. Written without squares of a, which could overflow. */
+/* Rotation that makes a_pr zero: tan t with |t| <= 1, its cosine and sine; none where a_pr is negligible.
+ * a_pp, a_rr and a_pr are updated; moved[n] counts the rotations. Written without squares of a, which could
+ * overflow. */
 static inline void annihilate(int width, double *restrict a_pp, double *restrict a_rr, double *restrict a_pr,
                               double *restrict c, double *restrict s, double *restrict moved) {
   for (int n = 0; n < width; n++) {
@@ -52,16 +55,19 @@ static inline void annihilate(int width, double *restrict a_pp, double *restrict
   }
 }
 
-/* a[d, d, width], upper triangle -> eigenvalues on its diagonal; q[d, d, width] -> eigenvectors. A lane that has
- * converged is left bit for bit as it is, so that stopping when all have is no influence between lanes. */
-SIMD_CLONES static void jacobi(int d, int width, double *restrict a, double *restrict q) {
+/* a[d, d, width], upper triangle -> eigenvalues on its diagonal; q[d, d, width] -> eigenvectors. A lane that
+ * has converged is left bit for bit as it is, so that stopping when all have is no influence between lanes.
+ */
+SIMD_CLONES
+static void jacobi(int d, int width, double *restrict a, double *restrict q) {
   double c[CHUNK_LANES], s[CHUNK_LANES], moved[CHUNK_LANES];
   int sweeps = d == 2 ? 1 : SWEEPS;
   for (int sweep = 0; sweep < sweeps; sweep++) {
     for (int n = 0; n < width; n++) moved[n] = 0;
     for (int p = 0; p < d; p++) {
       for (int r = p + 1; r < d; r++) {
-        annihilate(width, a + (p * d + p) * width, a + (r * d + r) * width, a + (p * d + r) * width, c, s, moved);
+        annihilate(width, a + (p * d + p) * width, a + (r * d + r) * width, a + (p * d + r) * width, c, s,
+                   moved);
         for (int k = 0; k < d; k++) {
           int k_p = k < p ? k * d + p : p * d + k, k_r = k < r ? k * d + r : r * d + k;
           if (k != p && k != r) rotate(width, c, s, a + k_p * width, a + k_r * width);
@@ -89,7 +95,8 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
     memset(q_work, 0, (size_t)(d * d * width) * sizeof(double));
     for (int i = 0; i < d; i++) {
       for (int n = 0; n < width; n++) q_work[(i * d + i) * width + n] = 1;
-      for (int j = i; j < d; j++) memcpy(a_work + (i * d + j) * width, a + (size_t)(i * d + j) * lanes + first, bytes);
+      for (int j = i; j < d; j++)
+        memcpy(a_work + (i * d + j) * width, a + (size_t)(i * d + j) * lanes + first, bytes);
     }
     jacobi(d, width, a_work, q_work);
     for (int i = 0; i < d; i++) memcpy(w + (size_t)i * lanes + first, a_work + (i * d + i) * width, bytes);
@@ -97,30 +104,32 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
   }
 }
 
-/* Cholesky by columns. The floor of a bad pivot is 2^-52 times the largest diagonal entry: what a sum of that size
- * cannot tell from zero. */
-SIMD_CLONES void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *rescues) {
+/* Cholesky by columns. A bad pivot becomes 2^-52 times the largest diagonal entry, which a sum of that size
+ * cannot tell from zero. Below it stand what should be zeros: divided by so small a root they would grow from
+ * column to column. */
+SIMD_CLONES
+void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *rescues) {
   enum { LANES = CHUNK_LANES };
-  double floor_[LANES], root[LANES], inverse[LANES];
+  double least[LANES], root[LANES], inverse[LANES];
   for (int first = 0; first < lanes; first += LANES) {
     int count = lanes - first < LANES ? lanes - first : LANES, bad[LANES] = {0};
     double *restrict base = a + first;
 #define A(i, j) (base + ((size_t)(i) * (size_t)d + (size_t)(j)) * stride)
-    for (int n = 0; n < count; n++) floor_[n] = 0x1p-1000;
+    for (int n = 0; n < count; n++) least[n] = 0x1p-1000;
     for (int i = 0; i < d; i++)
       for (int n = 0; n < count; n++) {
         double scaled = 0x1p-52 * A(i, i)[n];
-        floor_[n] = scaled > floor_[n] ? scaled : floor_[n];
+        least[n] = scaled > least[n] ? scaled : least[n];
       }
     for (int j = 0; j < d; j++) {
       for (int k = 0; k < j; k++)
         for (int n = 0; n < count; n++) A(j, j)[n] -= A(j, k)[n] * A(j, k)[n];
       for (int n = 0; n < count; n++) {
         double pivot = A(j, j)[n];
-        bad[n] += pivot > 0 ? 0 : 1;
-        pivot = pivot > 0 ? pivot : floor_[n];
-        root[n] = sqrt(pivot);
-        inverse[n] = 1 / root[n];
+        int good = pivot > 0;
+        bad[n] += good ? 0 : 1;
+        root[n] = sqrt(good ? pivot : least[n]);
+        inverse[n] = (good ? 1 : 0) / root[n];
         A(j, j)[n] = root[n];
       }
       for (int i = j + 1; i < d; i++) {
@@ -144,7 +153,8 @@ void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues) {
 /* One large matrix is a job for BLAS. */
 static inline int is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 
-SIMD_CLONES static void forward(int d, int lanes, const double *restrict l, double *restrict x) {
+SIMD_CLONES
+static void forward(int d, int lanes, const double *restrict l, double *restrict x) {
   size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++) {
     double *restrict x_i = x + (size_t)i * stride;
@@ -157,7 +167,8 @@ SIMD_CLONES static void forward(int d, int lanes, const double *restrict l, doub
   }
 }
 
-SIMD_CLONES static void backward(int d, int lanes, const double *restrict l, double *restrict x) {
+SIMD_CLONES
+static void backward(int d, int lanes, const double *restrict l, double *restrict x) {
   size_t stride = (size_t)lanes;
   for (int i = d - 1; i >= 0; i--) {
     double *restrict x_i = x + (size_t)i * stride;
@@ -171,14 +182,16 @@ SIMD_CLONES static void backward(int d, int lanes, const double *restrict l, dou
 }
 
 /* y_i = sum_j q[i * row + j * column] x_j for each lane. */
-SIMD_CLONES static void multiply(int d, int lanes, int row, int column, const double *restrict q,
-                                 const double *restrict x, double *restrict y) {
+SIMD_CLONES
+static void multiply(int d, int lanes, int row, int column, const double *restrict q,
+                     const double *restrict x, double *restrict y) {
   size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++) {
     double *restrict y_i = y + (size_t)i * stride;
     for (int n = 0; n < lanes; n++) y_i[n] = 0;
     for (int j = 0; j < d; j++) {
-      const double *restrict q_ij = q + (size_t)(i * row + j * column) * stride, *restrict x_j = x + (size_t)j * stride;
+      const double *restrict q_ij = q + (size_t)(i * row + j * column) * stride, *restrict x_j =
+                                                                                     x + (size_t)j * stride;
       for (int n = 0; n < lanes; n++) y_i[n] += q_ij[n] * x_j[n];
     }
   }

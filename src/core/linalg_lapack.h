@@ -1,5 +1,5 @@
-/* Internal to core/linalg: what linalg_lanes.c hands to BLAS and LAPACK above LINALG_BATCH_DIMENSION, and the batched
- * Cholesky factorisation that rescues a lane where LAPACK's stops. */
+/* Internal to core/linalg: what linalg_lanes.c hands to BLAS and LAPACK above LINALG_BATCH_DIMENSION, and the
+ * batched Cholesky factorisation that rescues a lane where LAPACK's stops. */
 #ifndef CORE_LINALG_LAPACK_H
 #define CORE_LINALG_LAPACK_H
 

@@ -1,15 +1,15 @@
 #include "core/rng.h"
 
-#include "core/box_muller.h"
+#include "core/rng_kernel.h"
 #include "core/simd.h"
 #include "core/status.h"
 
 #include <Random123/philox.h>
+#include <stdbool.h>
+#include <string.h>
 
 /* A fixed, arbitrary key under which (seed, purpose) is hashed into a stream key. */
 static const philox4x32_key_t HASH_KEY = {{0x54686f6du, 0x70736f6eu}};
-
-enum { CHUNK = 64 }; /* counter values handled at once: small enough for L1, long enough for vectors */
 
 RngKey rng_key(uint64_t seed, RngPurpose purpose) {
   philox4x32_ctr_t name = {{(uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)purpose, 0}};
@@ -17,22 +17,13 @@ RngKey rng_key(uint64_t seed, RngPurpose purpose) {
   return (RngKey){{hash.v[0], hash.v[1]}};
 }
 
-/* 64 bits to the middle of one of 2^52 equal cells of (0, 1): never 0 or 1. */
-static inline double unit_interval(uint32_t low, uint32_t high) {
-  uint64_t bits = (uint64_t)high << 32 | low;
-  return ((double)(bits >> 12) + 0.5) * 0x1p-52;
-}
+typedef enum { UNIFORM, NORMAL } Law;
+enum { PAIRS = RNG_KERNEL_PAIRS };
 
-static inline void two_uniforms(RngKey key, uint32_t run, uint32_t round, uint32_t draw, uint32_t position,
-                                double *first, double *second) {
-  philox4x32_ctr_t counter = {{position, draw, round, run}};
-  philox4x32_key_t philox_key = {{key.word[0], key.word[1]}};
-  philox4x32_ctr_t bits = philox4x32(counter, philox_key);
-  *first = unit_interval(bits.v[0], bits.v[1]);
-  *second = unit_interval(bits.v[2], bits.v[3]);
+static void draw_pairs(const RngCounters *counters, Law law, double *first, double *second) {
+  SIMD_CALL(rng_kernel_uniform, counters, first, second);
+  if (law == NORMAL) SIMD_CALL(rng_kernel_normal, first, second);
 }
-
-static void to_normal(double *u, double *v) { SIMD_CALL(box_muller, CHUNK, u, v); }
 
 static uint32_t take_positions(uint32_t *position, int n) {
   ASSERT(n >= 0);
@@ -42,48 +33,46 @@ static uint32_t take_positions(uint32_t *position, int n) {
   return start;
 }
 
-/* Fill out[n, lanes] with uniforms or normals; `transform` maps CHUNK pairs in place. */
-static void fill(RngLanes *rng, int n, double *out, void (*transform)(double *, double *)) {
-  ASSERT(rng->draws >= 1 && rng->lanes >= 1);
-  uint32_t lanes = rng->lanes, start = take_positions(&rng->position, n);
-  uint32_t first_run = rng->run + rng->first_lane / rng->draws, first_draw = rng->first_lane % rng->draws;
-  for (int row = 0; row < n; row += 2) {
-    uint32_t run = first_run, draw = first_draw, position = start + (uint32_t)row / 2;
-    for (uint32_t lane = 0; lane < lanes; lane += CHUNK) {
-      double first[CHUNK], second[CHUNK];
-      uint32_t count = lanes - lane < CHUNK ? lanes - lane : CHUNK;
-      for (uint32_t i = 0; i < count; i++) {
-        two_uniforms(rng->key, run, rng->round, draw, position, &first[i], &second[i]);
-        if (++draw == rng->draws) draw = 0, run++;
-      }
-      if (transform) {
-        for (uint32_t i = count; i < CHUNK; i++) first[i] = second[i] = 0.5;
-        transform(first, second);
-      }
-      double *row0 = out + (size_t)row * lanes + lane, *row1 = row0 + lanes;
-      for (uint32_t i = 0; i < count; i++) row0[i] = first[i];
-      if (row + 1 < n)
-        for (uint32_t i = 0; i < count; i++) row1[i] = second[i];
+/* Row `row` (and the next, unless it is past the last) of out[n, lanes]: the two numbers of one position of
+ * every lane. */
+static void fill_rows(const RngLanes *rng, uint32_t position, bool both, Law law, double *out) {
+  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
+  uint32_t run = rng->run + rng->first_lane / rng->draws, draw = rng->first_lane % rng->draws,
+           lanes = rng->lanes;
+  for (uint32_t i = 0; i < PAIRS; i++) counters.position[i] = position;
+  for (uint32_t lane = 0; lane < lanes; lane += PAIRS) {
+    double first[PAIRS], second[PAIRS];
+    uint32_t count = lanes - lane < PAIRS ? lanes - lane : PAIRS;
+    for (uint32_t i = 0; i < count; i++) {
+      counters.run[i] = run, counters.draw[i] = draw;
+      if (++draw == rng->draws) draw = 0, run++;
     }
+    draw_pairs(&counters, law, first, second);
+    memcpy(out + lane, first, count * sizeof *out);
+    if (both) memcpy(out + lanes + lane, second, count * sizeof *out);
   }
 }
 
-void rng_lanes_uniform(RngLanes *rng, int n, double *out) { fill(rng, n, out, 0); }
-void rng_lanes_normal(RngLanes *rng, int n, double *out) { fill(rng, n, out, to_normal); }
+static void fill(RngLanes *rng, int n, double *out, Law law) {
+  ASSERT(rng->draws >= 1 && rng->lanes >= 1);
+  uint32_t position = take_positions(&rng->position, n);
+  for (int row = 0; row < n; row += 2, position++)
+    fill_rows(rng, position, row + 1 < n, law, out + (size_t)row * rng->lanes);
+}
+
+void rng_lanes_uniform(RngLanes *rng, int n, double *out) { fill(rng, n, out, UNIFORM); }
+void rng_lanes_normal(RngLanes *rng, int n, double *out) { fill(rng, n, out, NORMAL); }
 
 /* A single stream runs along positions instead of lanes. */
-static void fill_one(Rng *rng, int n, double *out, void (*transform)(double *, double *)) {
+static void fill_one(Rng *rng, int n, double *out, Law law) {
+  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
   uint32_t start = take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;
-  for (uint32_t pair = 0; pair < pairs; pair += CHUNK) {
-    double first[CHUNK], second[CHUNK];
-    uint32_t count = pairs - pair < CHUNK ? pairs - pair : CHUNK;
-    for (uint32_t i = 0; i < count; i++)
-      two_uniforms(rng->key, rng->run, rng->round, rng->draw, start + pair + i, &first[i], &second[i]);
-    if (transform) {
-      for (uint32_t i = count; i < CHUNK; i++) first[i] = second[i] = 0.5;
-      transform(first, second);
-    }
-    for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < PAIRS; i++) counters.run[i] = rng->run, counters.draw[i] = rng->draw;
+  for (uint32_t pair = 0; pair < pairs; pair += PAIRS) {
+    double first[PAIRS], second[PAIRS];
+    for (uint32_t i = 0; i < PAIRS; i++) counters.position[i] = start + pair + i;
+    draw_pairs(&counters, law, first, second);
+    for (uint32_t i = 0; i < PAIRS && pair + i < pairs; i++) {
       uint32_t at = 2 * (pair + i);
       out[at] = first[i];
       if (at + 1 < (uint32_t)n) out[at + 1] = second[i];
@@ -91,8 +80,8 @@ static void fill_one(Rng *rng, int n, double *out, void (*transform)(double *, d
   }
 }
 
-void rng_uniform(Rng *rng, int n, double *out) { fill_one(rng, n, out, 0); }
-void rng_normal(Rng *rng, int n, double *out) { fill_one(rng, n, out, to_normal); }
+void rng_uniform(Rng *rng, int n, double *out) { fill_one(rng, n, out, UNIFORM); }
+void rng_normal(Rng *rng, int n, double *out) { fill_one(rng, n, out, NORMAL); }
 
 uint64_t rng_index(Rng *rng, uint64_t bound) {
   ASSERT(bound >= 1);

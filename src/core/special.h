@@ -4,9 +4,10 @@
 
 #include <stdint.h>
 
-/* exp(x) within 2 units in the last place; 0 below -708, exp(709) above 709. The library's exp is a call for each
- * lane, and SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r, |r| <= log(2)/2,
- * exp(r) by its Taylor series to r^13 (remainder below 2^-57). Raises no floating-point exception but inexact. */
+/* exp(x) within 2 units in the last place; 0 below -708, exp(709) above 709. The library's exp is a call for
+ * each lane, and SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r, |r|
+ * <= log(2)/2, exp(r) by its Taylor series to r^13 (remainder below 2^-57). Raises no floating-point
+ * exception but inexact. */
 static inline double special_exp(double x) {
   union {
     double real;

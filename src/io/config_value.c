@@ -48,7 +48,7 @@ static bool in_range(const ConfigKey *key, double value) {
   return (key->minimum == 0 && key->maximum == 0) || (value >= key->minimum && value <= key->maximum);
 }
 
-/* Decimal digits at text; leading sign skipped. */
+/* How many decimal digits the text starts with. */
 static size_t count_digits(const char *text) { return strspn(text, "0123456789"); }
 
 /* A decimal number, with or without fraction and exponent; no hexadecimal, no nan, no inf. */
@@ -211,7 +211,12 @@ static void write_text(FILE *out, const char *text) {
 static void write_real(FILE *out, double value) {
   char text[32];
   config_real_text(value, text);
-  fputs(text, out);
+  const char *exponent = strchr(text, 'e');
+  /* YAML 1.1 readers take 1e-05 for text, but 1.0e-05 for a number. */
+  if (exponent && !strchr(text, '.'))
+    fprintf(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
+  else
+    fputs(text, out);
 }
 
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value) {

@@ -20,7 +20,8 @@ static Status read_csv(const char *path, CsvForm form, Table *table) {
 
 static Status check_axis(StoreFile *file, const char *name, const char *axis, size_t length) {
   if (length <= INT_MAX) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s: the %s axis of '%s' is too long (%zu)", store_path(file), axis, name, length);
+  return status_set(STATUS_INPUT, "%s: the %s axis of '%s' is too long (%zu)", store_path(file), axis, name,
+                    length);
 }
 
 static Status check_finite(StoreFile *file, const char *name, const Table *table) {
@@ -28,7 +29,8 @@ static Status check_finite(StoreFile *file, const char *name, const Table *table
   for (size_t i = 0; i < count; i++) {
     if (isfinite(table->values[i])) continue;
     return status_set(STATUS_INPUT, "%s: %s[%zu, %zu] is %g (indices from 0); every value must be finite",
-                      store_path(file), name, i / (size_t)table->columns, i % (size_t)table->columns, table->values[i]);
+                      store_path(file), name, i / (size_t)table->columns, i % (size_t)table->columns,
+                      table->values[i]);
   }
   return STATUS_OK;
 }
@@ -39,8 +41,8 @@ static Status read_matrix(StoreFile *file, const char *name, const char *row, Ta
   *table = (Table){0};
   TRY(store_shape(file, name, 2, shape));
   if (store_axis_is(file, name, 0, "dim") || store_axis_is(file, name, 1, row))
-    return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, dim)", store_path(file), name,
-                      row);
+    return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, dim)",
+                      store_path(file), name, row);
   TRY(check_axis(file, name, "first", shape[0]));
   TRY(check_axis(file, name, "second", shape[1]));
   if (shape[1] == 0) return status_set(STATUS_INPUT, "%s: '%s' has no columns", store_path(file), name);
@@ -74,7 +76,8 @@ static void transpose(int rows, int columns, const double *from, double *to) {
 Status dataset_read_samples(const char *path, Samples *out) {
   *out = (Samples){0};
   Table table = {0};
-  Status status = store_is_netcdf(path) ? read_netcdf_samples(path, &table) : read_csv(path, CSV_NO_HEADER, &table);
+  Status status =
+      store_is_netcdf(path) ? read_netcdf_samples(path, &table) : read_csv(path, CSV_NO_HEADER, &table);
   if (status != STATUS_OK) goto end;
   NEW_GOTO(status, out->theta, (size_t)table.rows * (size_t)table.columns, end);
   transpose(table.rows, table.columns, table.values, out->theta);
@@ -98,8 +101,8 @@ static Status read_rewards(StoreFile *file, int rows, double **rewards) {
   TRY(store_get_doubles(file, "y", *rewards));
   for (int i = 0; i < rows; i++)
     if (!isfinite((*rewards)[i]))
-      return status_set(STATUS_INPUT, "%s: y[%d] is %g (index from 0); every value must be finite", store_path(file), i,
-                        (*rewards)[i]);
+      return status_set(STATUS_INPUT, "%s: y[%d] is %g (index from 0); every value must be finite",
+                        store_path(file), i, (*rewards)[i]);
   return STATUS_OK;
 }
 
@@ -136,7 +139,8 @@ end:
 
 Status dataset_read_observations(const char *path, Observations *out) {
   *out = (Observations){0};
-  Status status = store_is_netcdf(path) ? read_netcdf_observations(path, out) : read_csv_observations(path, out);
+  Status status =
+      store_is_netcdf(path) ? read_netcdf_observations(path, out) : read_csv_observations(path, out);
   if (status != STATUS_OK) observations_free(out);
   return status;
 }

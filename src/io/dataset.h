@@ -11,8 +11,8 @@ typedef struct {
   double *theta;
 } Samples;
 
-/* NetCDF `theta(sample, dim)` or CSV without header, one sample a line. Non-finite values, ragged rows and empty files are STATUS_INPUT with
- * the line (CSV) or the element. The caller ends with samples_free. */
+/* NetCDF `theta(sample, dim)` or CSV without header, one sample a line. Non-finite values, ragged rows and
+ * empty files are STATUS_INPUT with the line (CSV) or the element. The caller ends with samples_free. */
 Status dataset_read_samples(const char *path, Samples *out);
 void samples_free(Samples *samples);
 

@@ -15,7 +15,7 @@
 enum {
   BUFFER_SIZE = 1 << 16,
   FIELD_SIZE = 1024, /* exactly printed doubles are at most about 770 characters long */
-  SHOWN_SIZE = 40    /* of a bad field, in a message */
+  SHOWN_SIZE = 40 /* of a bad field, in a message */
 };
 
 typedef enum { END_COMMA, END_LINE, END_FILE } FieldEnd;
@@ -23,11 +23,11 @@ typedef enum { END_COMMA, END_LINE, END_FILE } FieldEnd;
 typedef struct {
   FILE *stream;
   const char *name;
-  size_t position, filled;       /* in the buffer */
-  long line, column;             /* of the present field, from 1 */
-  size_t length;                 /* of the present field, blanks around it removed */
-  FieldEnd end;                  /* what came after it */
-  char field[FIELD_SIZE + 1];    /* NUL-terminated */
+  size_t position, filled; /* in the buffer */
+  long line, column; /* of the present field, from 1 */
+  size_t length; /* of the present field, blanks around it removed */
+  FieldEnd end; /* what came after it */
+  char field[FIELD_SIZE + 1]; /* NUL-terminated */
   unsigned char buffer[BUFFER_SIZE];
 } Reader;
 
@@ -56,16 +56,17 @@ static bool field_is(const Reader *reader, const char *text) {
   return reader->length == strlen(text) && memcmp(reader->field, text, reader->length) == 0;
 }
 
-#define FIELD_ERROR(reader, format, ...)                                                                               \
-  status_set(STATUS_INPUT, "%s, line %ld, column %ld: " format, (reader)->name, (reader)->line, (reader)->column,      \
-             ##__VA_ARGS__)
+#define FIELD_ERROR(reader, format, ...)                                                                     \
+  status_set(STATUS_INPUT, "%s, line %ld, column %ld: " format, (reader)->name, (reader)->line,              \
+             (reader)->column, ##__VA_ARGS__)
 
 /* Read up to the next comma, line end or end of file. Callers set line and column before. */
 static Status read_field(Reader *reader) {
   size_t length = 0;
   reader->end = END_FILE;
   while (reader->end == END_FILE && refill(reader)) {
-    const unsigned char *from = reader->buffer + reader->position, *stop = reader->buffer + reader->filled, *to = from;
+    const unsigned char *from = reader->buffer + reader->position, *stop = reader->buffer + reader->filled,
+                        *to = from;
     while (to < stop && *to != ',' && *to != '\n') to++;
     reader->position = (size_t)(to - reader->buffer);
     if (to < stop) {
@@ -78,7 +79,8 @@ static Status read_field(Reader *reader) {
     memcpy(reader->field + length, from, (size_t)(to - from));
     length += (size_t)(to - from);
   }
-  if (ferror(reader->stream)) return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
+  if (ferror(reader->stream))
+    return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
   while (length > 0 && is_blank(reader->field[length - 1])) length--;
   reader->field[length] = '\0';
   reader->length = length;
@@ -103,9 +105,10 @@ static Status refuse(const Reader *reader) {
                      shown(reader, text));
 }
 
-/* The parts of a decimal number: text up to end = (-1)^negative digits 10^exponent. False when it does not read so, or has more
- * digits than 64 bits hold. */
-static bool split_decimal(const char *text, const char *end, bool *negative, uint64_t *digits, int *exponent) {
+/* The parts of a decimal number: text up to end = (-1)^negative digits 10^exponent. False when it does not
+ * read so, or has more digits than 64 bits hold. */
+static bool split_decimal(const char *text, const char *end, bool *negative, uint64_t *digits,
+                          int *exponent) {
   *negative = *text == '-';
   if (*text == '-' || *text == '+') text++;
   int count = 0, decimals = 0;
@@ -134,9 +137,10 @@ static bool split_decimal(const char *text, const char *end, bool *negative, uin
   return text + 1 == end;
 }
 
-/* The nearest double to an ordinary number, several times as fast as strtod (Clinger 1990, in extended precision): up to 19
- * digits and powers of ten up to 27 are exact in 64 bits, so one operation rounds once; the second rounding, to 53
- * bits, can only go wrong from the middle between two doubles, which is left to strtod. */
+/* The nearest double to an ordinary number, several times as fast as strtod (Clinger 1990, in extended
+ * precision): up to 19 digits and powers of ten up to 27 are exact in 64 bits, so one operation rounds once;
+ * the second rounding, to 53 bits, can only go wrong from the middle between two doubles, which is left to
+ * strtod. */
 static bool fast_number(const char *text, const char *end, double *value) {
 #if LDBL_MANT_DIG == 64 && defined(__x86_64__)
   static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
@@ -145,7 +149,8 @@ static bool fast_number(const char *text, const char *end, double *value) {
   bool negative;
   uint64_t digits, bits;
   int exponent;
-  if (!split_decimal(text, end, &negative, &digits, &exponent) || exponent < -27 || exponent > 27) return false;
+  if (!split_decimal(text, end, &negative, &digits, &exponent) || exponent < -27 || exponent > 27)
+    return false;
   long double extended = exponent < 0 ? digits / powers[-exponent] : digits * powers[exponent];
   memcpy(&bits, &extended, sizeof bits);
   if ((bits & 0x7ff) == 0x400) return false;
@@ -160,7 +165,8 @@ static bool fast_number(const char *text, const char *end, double *value) {
 /* Decimal notation only: strtod would also take hexadecimal numbers, nan and inf. */
 static Status parse_number(const Reader *reader, double *value) {
   if (fast_number(reader->field, reader->field + reader->length, value)) return STATUS_OK;
-  if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length) return refuse(reader);
+  if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
+    return refuse(reader);
   char *end;
   *value = strtod(reader->field, &end);
   if (end != reader->field + reader->length) return refuse(reader);
@@ -213,7 +219,8 @@ static Status append(Numbers *numbers, double value) {
   return STATUS_OK;
 }
 
-/* Read one line of numbers; *columns is their number, or 0 when the first line is to tell. *blank: the line held nothing. */
+/* Read one line of numbers; *columns is their number, or 0 when the first line is to tell. *blank: the line
+ * held nothing. */
 static Status read_row(Reader *reader, int *columns, Numbers *numbers, bool *blank) {
   *blank = false;
   for (reader->column = 1;; reader->column++) {
@@ -227,8 +234,8 @@ static Status read_row(Reader *reader, int *columns, Numbers *numbers, bool *bla
     TRY(parse_number(reader, &value));
     TRY(append(numbers, value));
     if (*columns > 0 && (last ? reader->column != *columns : reader->column == *columns))
-      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d of line 1", reader->name, reader->line,
-                        last ? "fewer" : "more", *columns);
+      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d of line 1", reader->name,
+                        reader->line, last ? "fewer" : "more", *columns);
     if (last) break;
     if (reader->column == INT_MAX) return FIELD_ERROR(reader, "too many columns");
   }
@@ -247,8 +254,10 @@ static Status read_rows(Reader *reader, Table *table, Numbers *numbers) {
       continue;
     }
     if (blank_line > 0)
-      return status_set(STATUS_INPUT, "%s, line %ld is blank, but more lines follow", reader->name, blank_line);
-    if (table->rows == INT_MAX) return status_set(STATUS_INPUT, "%s has more than %d lines", reader->name, INT_MAX);
+      return status_set(STATUS_INPUT, "%s, line %ld is blank, but more lines follow", reader->name,
+                        blank_line);
+    if (table->rows == INT_MAX)
+      return status_set(STATUS_INPUT, "%s has more than %d lines", reader->name, INT_MAX);
     table->rows++;
   }
   return STATUS_OK;

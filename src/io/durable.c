@@ -19,7 +19,8 @@ static size_t folder_length(const char *path) {
 Status durable_begin(const char *path, char **temporary) {
   *temporary = NULL;
   size_t folder = folder_length(path);
-  if (path[folder] == '\0') return status_set(STATUS_FILE, "cannot write '%s': it does not name a file", path);
+  if (path[folder] == '\0')
+    return status_set(STATUS_FILE, "cannot write '%s': it does not name a file", path);
   struct stat info;
   if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
     return status_set(STATUS_FILE, "cannot write %s: %s stands there", path,
@@ -55,7 +56,8 @@ static int sync_folder_of(const char *path) {
   if (!folder) return ENOMEM;
   int error = sync_path(folder, O_DIRECTORY);
   free(folder);
-  /* Some file systems cannot sync a folder, and some folders may be written but not read; the file itself is safe. */
+  /* Some file systems cannot sync a folder, and some folders may be written but not read; the file itself is
+   * safe. */
   return error == EINVAL || error == EACCES ? 0 : error;
 }
 

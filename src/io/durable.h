@@ -1,18 +1,18 @@
 /* Files that are whole or absent: written under a temporary name in the same folder, synced, renamed.
  *
- * The temporary name is hidden and carries the process id (".results.nc.4711.tmp"), so that a killed process leaves
- * nothing that looks like a result, and the next one can tell what to sweep. */
+ * The temporary name is hidden and carries the process id (".results.nc.4711.tmp"), so that a killed process
+ * leaves nothing that looks like a result, and the next one can tell what to sweep. */
 #ifndef IO_DURABLE_H
 #define IO_DURABLE_H
 
 #include "core/status.h"
 
-/* Create an empty temporary file beside `path`; *temporary is its name, which the caller frees. STATUS_FILE when the folder
- * cannot be written, or when something other than a regular file stands at `path`. */
+/* Create an empty temporary file beside `path`; *temporary is its name, which the caller frees. STATUS_FILE
+ * when the folder cannot be written, or when something other than a regular file stands at `path`. */
 Status durable_begin(const char *path, char **temporary);
 
-/* Sync the closed temporary file, rename it to `path`, sync the folder. On failure the temporary file is removed and
- * what stood at `path` stays as it was. */
+/* Sync the closed temporary file, rename it to `path`, sync the folder. On failure the temporary file is
+ * removed and what stood at `path` stays as it was. */
 Status durable_publish(const char *temporary, const char *path);
 
 #endif

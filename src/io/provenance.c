@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 static const char references[] =
-    "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling with a Diffusion Prior (arXiv:2410.03919); "
-    "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling for contextual bandits (ICML 2024); "
+    "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling with a Diffusion Prior "
+    "(arXiv:2410.03919); "
+    "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling for contextual bandits (ICML "
+    "2024); "
     "Bruna, Han: Provable Posterior Sampling with Denoising Oracles via Tilted Transport";
 
 static char *command;
@@ -29,8 +31,10 @@ static char *append_quoted(char *end, const char *word) {
   if (plain(word)) return stpcpy(end, word);
   *end++ = '\'';
   for (; *word; word++) {
-    if (*word == '\'') end = stpcpy(end, "'\\''");
-    else *end++ = *word;
+    if (*word == '\'')
+      end = stpcpy(end, "'\\''");
+    else
+      *end++ = *word;
   }
   *end++ = '\'';
   *end = '\0';
@@ -39,7 +43,8 @@ static char *append_quoted(char *end, const char *word) {
 
 void provenance_set_command(int argc, char *const *argv) {
   size_t size = 1;
-  for (int i = 0; i < argc; i++) size += 4 * strlen(argv[i]) + 3; /* each character quoted, two quotes, a blank */
+  for (int i = 0; i < argc; i++)
+    size += 4 * strlen(argv[i]) + 3; /* each character quoted, two quotes, a blank */
   free(command);
   command = NULL;
   if (memory_new((void **)&command, size, 1) != STATUS_OK) return;
@@ -81,7 +86,9 @@ static Status write_history(StoreFile *file) {
   return status;
 }
 
-static Status write_source(StoreFile *file) { return store_text_attribute(file, NULL, "source", provenance_source()); }
+static Status write_source(StoreFile *file) {
+  return store_text_attribute(file, NULL, "source", provenance_source());
+}
 
 static Status write_hostname(StoreFile *file) {
   char name[256] = "unknown";
@@ -91,23 +98,29 @@ static Status write_hostname(StoreFile *file) {
 
 static Status write_ranks(StoreFile *file) { return store_int_attribute(file, NULL, "mpi_ranks", ranks); }
 
-static Status write_library(StoreFile *file) { return store_text_attribute(file, NULL, "mpi_library", library); }
+static Status write_library(StoreFile *file) {
+  return store_text_attribute(file, NULL, "mpi_library", library);
+}
 
 static Status write_compiler(StoreFile *file) {
   return store_text_attribute(file, NULL, "compiler", VERSION_COMPILER);
 }
 
-static Status write_flags(StoreFile *file) { return store_text_attribute(file, NULL, "compiler_flags", VERSION_FLAGS); }
+static Status write_flags(StoreFile *file) {
+  return store_text_attribute(file, NULL, "compiler_flags", VERSION_FLAGS);
+}
 
-static Status write_blas(StoreFile *file) { return store_text_attribute(file, NULL, "blas", openblas_get_config()); }
+static Status write_blas(StoreFile *file) {
+  return store_text_attribute(file, NULL, "blas", openblas_get_config());
+}
 
 /* Every provenance attribute and who writes it. */
 static const struct {
   const char *name;
   Status (*write)(StoreFile *file);
 } attributes[] = {
-    {"source", write_source},       {"history", write_history},         {"hostname", write_hostname},
-    {"mpi_ranks", write_ranks},     {"mpi_library", write_library},     {"compiler", write_compiler},
+    {"source", write_source},        {"history", write_history},     {"hostname", write_hostname},
+    {"mpi_ranks", write_ranks},      {"mpi_library", write_library}, {"compiler", write_compiler},
     {"compiler_flags", write_flags}, {"blas", write_blas},
 };
 enum { ATTRIBUTES = sizeof attributes / sizeof *attributes };

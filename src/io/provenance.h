@@ -1,4 +1,5 @@
-/* Where a file came from: program, commit, command, machine, compiler, libraries, as global attributes of every file. */
+/* Where a file came from: program, commit, command, machine, compiler, libraries, as global attributes of
+ * every file. */
 #ifndef IO_PROVENANCE_H
 #define IO_PROVENANCE_H
 
@@ -17,8 +18,8 @@ const char *provenance_source(void);
 /* Write Conventions, title, references, and the provenance proper. */
 Status provenance_write(StoreFile *file, const char *title);
 
-/* Does this global attribute tell where a file came from rather than what is in it? Such attributes may differ between files that are
- * otherwise equal byte for byte. */
+/* Does this global attribute tell where a file came from rather than what is in it? Such attributes may
+ * differ between files that are otherwise equal byte for byte. */
 bool provenance_is_provenance(const char *attribute);
 
 #endif

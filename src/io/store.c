@@ -18,7 +18,7 @@
 
 enum {
   COMPRESS_FROM = 1 << 16, /* bytes of a variable; below that deflate costs more than it saves */
-  CHUNK_BYTES = 1 << 20    /* a chunk is at most this; the library caches many of them */
+  CHUNK_BYTES = 1 << 20 /* a chunk is at most this; the library caches many of them */
 };
 
 static const nc_type external_types[] = {
@@ -31,8 +31,8 @@ void store_prepare_library(void) {
   static bool done;
   if (done) return;
   done = true;
-  /* Files are renamed into place, never written while they are read, so HDF5's locks guard nothing; and on network
-   * file systems without flock they make every open fail. The user's own setting wins. */
+  /* Files are renamed into place, never written while they are read, so HDF5's locks guard nothing; and on
+   * network file systems without flock they make every open fail. The user's own setting wins. */
   setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
   /* A file whose close failed (full disk) stays in HDF5's tables; flushing it once more at exit crashes. */
   H5dont_atexit();
@@ -68,7 +68,8 @@ Status store_check(const StoreFile *file, int code, const char *format, ...) {
   return status_set(kind, "%s: cannot %s: %s", file->path, action, reason);
 }
 
-/* Remove the temporary file. After a failed close HDF5 holds the file open until the program ends, so its space is given back first. */
+/* Remove the temporary file. After a failed close HDF5 holds the file open until the program ends, so its
+ * space is given back first. */
 static void discard(const char *temporary) {
   if (truncate(temporary, 0) == 0) unlink(temporary);
 }
@@ -106,8 +107,10 @@ Status store_commit(StoreFile *file) {
   ASSERT(file->temporary);
   Status status = store_check(file, nc_close(file->ncid), "write it");
   if (status == STATUS_OK) status = store_check(file, store_seal(file->temporary), "write it");
-  if (status == STATUS_OK) status = durable_publish(file->temporary, file->path);
-  else discard(file->temporary);
+  if (status == STATUS_OK)
+    status = durable_publish(file->temporary, file->path);
+  else
+    discard(file->temporary);
   release(file);
   return status;
 }
@@ -145,11 +148,13 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
 }
 
 /* Is `name` the name of one of the dimensions? */
-static Status is_coordinate(StoreFile *file, const char *name, int rank, const int *dimensions, bool *coordinate) {
+static Status is_coordinate(StoreFile *file, const char *name, int rank, const int *dimensions,
+                            bool *coordinate) {
   *coordinate = false;
   for (int axis = 0; axis < rank; axis++) {
     char dimension[NC_MAX_NAME + 1];
-    TRY(store_check(file, nc_inq_dimname(file->ncid, dimensions[axis], dimension), "look at a dimension of '%s'", name));
+    TRY(store_check(file, nc_inq_dimname(file->ncid, dimensions[axis], dimension),
+                    "look at a dimension of '%s'", name));
     if (strcmp(dimension, name) == 0) *coordinate = true;
   }
   return STATUS_OK;
@@ -162,8 +167,10 @@ static int put_missing_value(int ncid, int id, StoreType type) {
   return nc_put_att(ncid, id, "_FillValue", external_types[type], 1, value);
 }
 
-/* Deflate a large variable. A chunk keeps the last axes whole, as far as they fit, since that is how data are put. */
-static Status compress(StoreFile *file, const char *name, int id, StoreType type, int rank, const int *dimensions) {
+/* Deflate a large variable. A chunk keeps the last axes whole, as far as they fit, since that is how data are
+ * put. */
+static Status compress(StoreFile *file, const char *name, int id, StoreType type, int rank,
+                       const int *dimensions) {
   size_t chunk[NC_MAX_VAR_DIMS], bytes = external_sizes[type];
   if (rank == 0) return STATUS_OK;
   for (int axis = 0; axis < rank; axis++) {
@@ -180,7 +187,8 @@ static Status compress(StoreFile *file, const char *name, int id, StoreType type
     bytes = bytes / chunk[axis] * ((chunk[axis] + 1) / 2);
     chunk[axis] = (chunk[axis] + 1) / 2;
   }
-  TRY(store_check(file, nc_def_var_chunking(file->ncid, id, NC_CHUNKED, chunk), "chunk the variable '%s'", name));
+  TRY(store_check(file, nc_def_var_chunking(file->ncid, id, NC_CHUNKED, chunk), "chunk the variable '%s'",
+                  name));
   return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
 }
 
@@ -230,7 +238,8 @@ Status store_int_attribute(StoreFile *file, const char *variable, const char *na
   return store_check(file, code, "write the attribute '%s'", name);
 }
 
-Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count, const signed char *values) {
+Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
+                             const signed char *values) {
   int id;
   TRY(attribute_owner(file, variable, &id));
   int code = nc_put_att_schar(file->ncid, id, name, NC_BYTE, (size_t)count, values);
@@ -250,7 +259,8 @@ Status store_put(StoreFile *file, int variable, const void *data) {
   return check_put(file, variable, nc_put_var(file->ncid, variable, data));
 }
 
-Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count, const void *data) {
+Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+                      const void *data) {
   TRY(data_mode(file));
   return check_put(file, variable, nc_put_vara(file->ncid, variable, start, count, data));
 }

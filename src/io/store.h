@@ -1,4 +1,5 @@
-/* NetCDF files, written so that a reader never sees half of one: a temporary name in the same folder, closed, synced, renamed.
+/* NetCDF files, written so that a reader never sees half of one: a temporary name in the same folder, closed,
+ * synced, renamed.
  *
  * Every function returns STATUS_FILE with the path in the sentence when the library or the disk
  * fails, STATUS_INPUT when a file that a user gave lacks something or has the wrong shape. */
@@ -13,7 +14,7 @@
 
 typedef enum {
   STORE_CLASSIC, /* CDF-5: small files that are quick to write (finished tasks) */
-  STORE_NETCDF4  /* netCDF-4 with deflate on large variables (results, priors, draws) */
+  STORE_NETCDF4 /* netCDF-4 with deflate on large variables (results, priors, draws) */
 } StoreFormat;
 
 typedef enum { STORE_DOUBLE, STORE_FLOAT, STORE_INT, STORE_INT64, STORE_BYTE, STORE_CHAR } StoreType;
@@ -22,43 +23,51 @@ typedef struct StoreFile StoreFile;
 
 /* Begin to write `path`. *out is ended by store_commit or store_abandon. */
 Status store_create(const char *path, StoreFormat format, StoreFile **out);
-/* Close, append a checksum, fsync, rename to the final name, fsync the folder, free. On failure the temporary file is removed and `file` is freed all the same. */
+/* Close, append a checksum, fsync, rename to the final name, fsync the folder, free. On failure the temporary
+ * file is removed and `file` is freed all the same. */
 Status store_commit(StoreFile *file);
 /* Remove the temporary file (when writing), close (when reading), free. NULL is allowed. */
 void store_abandon(StoreFile *file);
 
 /* Length 0 makes a record dimension without records (at most one in a classic file). */
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id);
-/* Define a variable over `rank` dimensions; long_name and units may be NULL. Reals get _FillValue = NaN, unless the variable bears
- * the name of one of its dimensions: a coordinate has no missing values. */
-Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions, const char *long_name,
-                      const char *units, int *id);
+/* Define a variable over `rank` dimensions; long_name and units may be NULL. Reals get _FillValue = NaN,
+ * unless the variable bears the name of one of its dimensions: a coordinate has no missing values. */
+Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                      const char *long_name, const char *units, int *id);
 /* Attributes; `variable` NULL means global. */
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value);
 Status store_real_attribute(StoreFile *file, const char *variable, const char *name, double value);
 Status store_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t value);
-Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count, const signed char *values);
-/* Write a whole variable, or the hyperslab start[rank], count[rank]. The type of `data` is that of the variable. */
+Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
+                             const signed char *values);
+/* Write a whole variable, or the hyperslab start[rank], count[rank]. The type of `data` is that of the
+ * variable. */
 Status store_put(StoreFile *file, int variable, const void *data);
-Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count, const void *data);
+Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+                      const void *data);
 /* texts[n] as a char variable (dimension, NAME_length), NUL-padded, with _Encoding = utf-8. */
-Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts, const char *long_name);
+Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
+                   const char *long_name);
 
 /* Does `path` end in .nc, .nc4 or .cdf, or begin with NetCDF's first bytes? */
 bool store_is_netcdf(const char *path);
-/* Open for reading; ended by store_abandon. A file that is not NetCDF, damaged or cut off is STATUS_INPUT; one that cannot be
- * read STATUS_FILE. The checksum is verified where there is one: in all files of store_commit. */
+/* Open for reading; ended by store_abandon. A file that is not NetCDF, damaged or cut off is STATUS_INPUT;
+ * one that cannot be read STATUS_FILE. The checksum is verified where there is one: in all files of
+ * store_commit. */
 Status store_open(const char *path, StoreFile **out);
 const char *store_path(const StoreFile *file);
 bool store_has_variable(StoreFile *file, const char *name);
 bool store_has_dimension(StoreFile *file, const char *name);
 Status store_dimension_length(StoreFile *file, const char *name, size_t *length);
-/* Check that variable `name` has exactly the named dimensions' shape: rank and lengths[rank]; SIZE_MAX in lengths is filled in. */
+/* Check that variable `name` has exactly the named dimensions' shape: rank and lengths[rank]; SIZE_MAX in
+ * lengths is filled in. */
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths);
 /* Is axis `axis` (from 0) of variable `name` along the dimension of that name? */
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension);
-/* Read a whole variable, converted to the type asked for. Reals are never read as integers, packed variables (scale_factor)
- * are refused, a value that does not fit is an error. Missing values (_FillValue) come as NaN in doubles. */
+/* Read a whole variable, converted to the type asked for. Reals are never read as integers, packed variables
+ * (scale_factor) are refused, a value that does not fit is an error. Missing values (_FillValue) come as NaN
+ * in doubles. */
 Status store_get_doubles(StoreFile *file, const char *name, double *out);
 Status store_get_floats(StoreFile *file, const char *name, float *out);
 Status store_get_ints(StoreFile *file, const char *name, int *out);

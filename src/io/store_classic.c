@@ -1,5 +1,6 @@
-/* Is a classic NetCDF file whole? After "The NetCDF Classic Format Specification" (Unidata, appendix B of the user's
- * guide): header = magic numrecs dimensions attributes variables; all numbers big-endian, names and values padded to 4. */
+/* Is a classic NetCDF file whole? After "The NetCDF Classic Format Specification" (Unidata, appendix B of the
+ * user's guide): header = magic numrecs dimensions attributes variables; all numbers big-endian, names and
+ * values padded to 4. */
 #include "core/memory.h"
 #include "io/store_internal.h"
 
@@ -12,17 +13,17 @@ enum { TAG_DIMENSION = 10, TAG_VARIABLE = 11, TAG_ATTRIBUTE = 12 };
 
 typedef struct {
   FILE *stream;
-  uint64_t size;            /* of the file */
-  int count_bytes;          /* width of counts and lengths: 8 in CDF-5, else 4 */
-  int offset_bytes;         /* width of file offsets: 4 in CDF-1, else 8 */
-  bool bad;                 /* something did not make sense, or the file ended */
-  uint64_t records;         /* length of the record dimension */
-  uint64_t *dimensions;     /* [dimension_count]; 0 for the record dimension */
+  uint64_t size; /* of the file */
+  int count_bytes; /* width of counts and lengths: 8 in CDF-5, else 4 */
+  int offset_bytes; /* width of file offsets: 4 in CDF-1, else 8 */
+  bool bad; /* something did not make sense, or the file ended */
+  uint64_t records; /* length of the record dimension */
+  uint64_t *dimensions; /* [dimension_count]; 0 for the record dimension */
   uint64_t dimension_count;
-  uint64_t fixed_end;       /* where the last fixed variable ends */
-  uint64_t record_start;    /* where the last record variable's part of the first record ends */
-  uint64_t record_size;     /* bytes of one record, its parts padded to 4 */
-  uint64_t record_last;     /* bytes of the part seen last, unpadded */
+  uint64_t fixed_end; /* where the last fixed variable ends */
+  uint64_t record_start; /* where the last record variable's part of the first record ends */
+  uint64_t record_size; /* bytes of one record, its parts padded to 4 */
+  uint64_t record_last; /* bytes of the part seen last, unpadded */
   int record_variables;
 } Walk;
 
@@ -91,8 +92,10 @@ static Status walk_dimensions(Walk *walk) {
 
 static void raise_to(uint64_t *end, uint64_t start, uint64_t bytes, bool *bad) {
   uint64_t sum;
-  if (__builtin_add_overflow(start, bytes, &sum)) *bad = true;
-  else if (sum > *end) *end = sum;
+  if (__builtin_add_overflow(start, bytes, &sum))
+    *bad = true;
+  else if (sum > *end)
+    *end = sum;
 }
 
 static void walk_variable(Walk *walk) {
@@ -101,9 +104,12 @@ static void walk_variable(Walk *walk) {
   bool record = false;
   for (uint64_t axis = 0; axis < rank && !walk->bad; axis++) {
     uint64_t id = read_number(walk, walk->count_bytes);
-    if (id >= walk->dimension_count) walk->bad = true;
-    else if (walk->dimensions[id] == 0 && axis == 0) record = true;
-    else if (__builtin_mul_overflow(bytes, walk->dimensions[id], &bytes)) walk->bad = true;
+    if (id >= walk->dimension_count)
+      walk->bad = true;
+    else if (walk->dimensions[id] == 0 && axis == 0)
+      record = true;
+    else if (__builtin_mul_overflow(bytes, walk->dimensions[id], &bytes))
+      walk->bad = true;
   }
   walk_attributes(walk);
   if (__builtin_mul_overflow(bytes, read_type_size(walk), &bytes)) walk->bad = true;
@@ -114,7 +120,8 @@ static void walk_variable(Walk *walk) {
   if (record) {
     walk->record_variables++;
     walk->record_last = bytes;
-    if (bytes > walk->size || __builtin_add_overflow(walk->record_size, (bytes + 3) / 4 * 4, &walk->record_size))
+    if (bytes > walk->size ||
+        __builtin_add_overflow(walk->record_size, (bytes + 3) / 4 * 4, &walk->record_size))
       walk->bad = true;
   }
 }

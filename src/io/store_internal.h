@@ -13,7 +13,8 @@ struct StoreFile {
 };
 
 /* Turn a return code of the netCDF library into a Status: "PATH: cannot <printf-style text>: <reason>". */
-Status store_check(const StoreFile *file, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+Status store_check(const StoreFile *file, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Settings of the HDF5 library that must stand before its first use. */
 void store_prepare_library(void);
@@ -23,8 +24,9 @@ int store_seal(const char *path);
 /* STATUS_INPUT when a file is sealed and the seal does not fit. */
 Status store_seal_check(const char *path);
 
-/* Walk through the header of a classic file (CDF-1, 2 or 5) and check that the file is long enough for what it tells
- * of. The library itself reads a file that was cut off as zeros. STATUS_INPUT when it is damaged or cut off. */
+/* Walk through the header of a classic file (CDF-1, 2 or 5) and check that the file is long enough for what
+ * it tells of. The library itself reads a file that was cut off as zeros. STATUS_INPUT when it is damaged or
+ * cut off. */
 Status store_classic_check(const char *path);
 
 #endif

@@ -102,7 +102,8 @@ typedef struct {
 } Variable;
 
 static Status find(StoreFile *file, const char *name, Variable *variable) {
-  if (!store_has_variable(file, name)) return status_set(STATUS_INPUT, "%s has no variable '%s'", file->path, name);
+  if (!store_has_variable(file, name))
+    return status_set(STATUS_INPUT, "%s has no variable '%s'", file->path, name);
   TRY(store_check(file, nc_inq_varid(file->ncid, name, &variable->id), "find the variable '%s'", name));
   int code = nc_inq_var(file->ncid, variable->id, NULL, &variable->type, &variable->rank, NULL, NULL);
   return store_check(file, code, "look at the variable '%s'", name);
@@ -142,8 +143,8 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
     char expected_text[128], found_text[128];
     print_shape(rank, lengths, sizeof expected_text, expected_text);
     print_shape(variable.rank, found, sizeof found_text, found_text);
-    return status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name, found_text,
-                      expected_text);
+    return status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
+                      found_text, expected_text);
   }
   for (int axis = 0; axis < rank; axis++) lengths[axis] = found[axis];
   return STATUS_OK;
@@ -152,8 +153,9 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension) {
   int id, rank, dimensions[NC_MAX_VAR_DIMS];
   char found[NC_MAX_NAME + 1];
-  return nc_inq_varid(file->ncid, name, &id) == NC_NOERR && nc_inq_varndims(file->ncid, id, &rank) == NC_NOERR &&
-         axis < rank && nc_inq_vardimid(file->ncid, id, dimensions) == NC_NOERR &&
+  return nc_inq_varid(file->ncid, name, &id) == NC_NOERR &&
+         nc_inq_varndims(file->ncid, id, &rank) == NC_NOERR && axis < rank &&
+         nc_inq_vardimid(file->ncid, id, dimensions) == NC_NOERR &&
          nc_inq_dimname(file->ncid, dimensions[axis], found) == NC_NOERR && strcmp(found, dimension) == 0;
 }
 
@@ -174,7 +176,8 @@ static Status find_numbers(StoreFile *file, const char *name, bool integer_only,
     return status_set(STATUS_INPUT, "%s: the variable '%s' does not hold %s", file->path, name,
                       integer_only ? "integers" : "numbers");
   if (has_attribute(file, variable->id, "scale_factor") || has_attribute(file, variable->id, "add_offset"))
-    return status_set(STATUS_INPUT, "%s: the variable '%s' is packed (scale_factor or add_offset); store it unpacked",
+    return status_set(STATUS_INPUT,
+                      "%s: the variable '%s' is packed (scale_factor or add_offset); store it unpacked",
                       file->path, name);
   return STATUS_OK;
 }
@@ -192,7 +195,8 @@ static Status count_elements(StoreFile *file, const char *name, const Variable *
   return STATUS_OK;
 }
 
-/* The value that stands for "missing" in a variable of reals: its own _FillValue, or the library's default. */
+/* The value that stands for "missing" in a variable of reals: its own _FillValue, or the library's default.
+ */
 static Status missing_value(StoreFile *file, const char *name, const Variable *variable, double *value) {
   double as_double;
   float as_float;
@@ -204,14 +208,14 @@ static Status missing_value(StoreFile *file, const char *name, const Variable *v
 }
 
 /* Run one reading call of the library. A value that does not fit is its error to report, not a trap's. */
-#define READ(file, name, call)                                                                                         \
-  do {                                                                                                                \
-    fenv_t environment_;                                                                                              \
-    feholdexcept(&environment_);                                                                                      \
-    errno = 0;                                                                                                        \
-    int code_ = (call);                                                                                               \
-    fesetenv(&environment_);                                                                                          \
-    TRY(store_check(file, code_, "read the variable '%s'", name));                                                    \
+#define READ(file, name, call)                                                                               \
+  do {                                                                                                       \
+    fenv_t environment_;                                                                                     \
+    feholdexcept(&environment_);                                                                             \
+    errno = 0;                                                                                               \
+    int code_ = (call);                                                                                      \
+    fesetenv(&environment_);                                                                                 \
+    TRY(store_check(file, code_, "read the variable '%s'", name));                                           \
   } while (0)
 
 Status store_get_doubles(StoreFile *file, const char *name, double *out) {
@@ -258,8 +262,8 @@ Status store_get_bytes(StoreFile *file, const char *name, signed char *out) {
 }
 
 /* Find an attribute; `variable` NULL means global. */
-static Status find_attribute(StoreFile *file, const char *variable, const char *name, int *owner, nc_type *type,
-                             size_t *length) {
+static Status find_attribute(StoreFile *file, const char *variable, const char *name, int *owner,
+                             nc_type *type, size_t *length) {
   *owner = NC_GLOBAL;
   if (variable) {
     Variable found;
@@ -292,9 +296,11 @@ Status store_get_text_attribute(StoreFile *file, const char *variable, const cha
   *out = NULL;
   TRY(find_attribute(file, variable, name, &owner, &type, &length));
   if (type == NC_STRING && length == 1) return get_string_attribute(file, owner, name, out);
-  if (type != NC_CHAR) return status_set(STATUS_INPUT, "%s: the attribute '%s' is not a text", file->path, name);
+  if (type != NC_CHAR)
+    return status_set(STATUS_INPUT, "%s: the attribute '%s' is not a text", file->path, name);
   NEW(*out, length + 1);
-  Status status = store_check(file, nc_get_att_text(file->ncid, owner, name, *out), "read the attribute '%s'", name);
+  Status status =
+      store_check(file, nc_get_att_text(file->ncid, owner, name, *out), "read the attribute '%s'", name);
   if (status != STATUS_OK) {
     free(*out);
     *out = NULL;
@@ -303,7 +309,8 @@ Status store_get_text_attribute(StoreFile *file, const char *variable, const cha
 }
 
 /* Find an attribute that is one number. */
-static Status find_number(StoreFile *file, const char *variable, const char *name, bool integer_only, int *owner) {
+static Status find_number(StoreFile *file, const char *variable, const char *name, bool integer_only,
+                          int *owner) {
   nc_type type;
   size_t length;
   TRY(find_attribute(file, variable, name, owner, &type, &length));
@@ -323,7 +330,8 @@ Status store_get_int_attribute(StoreFile *file, const char *variable, const char
   int owner;
   TRY(find_number(file, variable, name, true, &owner));
   long long value = 0;
-  TRY(store_check(file, nc_get_att_longlong(file->ncid, owner, name, &value), "read the attribute '%s'", name));
+  TRY(store_check(file, nc_get_att_longlong(file->ncid, owner, name, &value), "read the attribute '%s'",
+                  name));
   *out = value;
   return STATUS_OK;
 }

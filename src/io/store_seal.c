@@ -1,8 +1,9 @@
-/* A seal behind the last byte of every NetCDF file that this program writes: "thompson" and the SHA-256 of all before it.
+/* A seal behind the last byte of every NetCDF file that this program writes: "thompson" and the SHA-256 of
+ * all before it.
  *
- * Readers of NetCDF ignore what stands behind the data. With it a flipped bit in a finished task or a cached prior is
- * found before it is used; HDF5 by itself reads on, and can crash. Files without a seal are somebody else's and are
- * taken as they are. */
+ * Readers of NetCDF ignore what stands behind the data. With it a flipped bit in a finished task or a cached
+ * prior is found before it is used; HDF5 by itself reads on, and can crash. Files without a seal are somebody
+ * else's and are taken as they are. */
 #include "io/digest.h"
 #include "io/store_internal.h"
 
@@ -42,8 +43,8 @@ int store_seal(const char *path) {
   if (!stream) return errno;
   uint64_t size;
   char digest[DIGEST_SIZE];
-  bool good = length_of(stream, &size) && digest_stream(stream, size, digest) && fseeko(stream, 0, SEEK_END) == 0 &&
-              fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
+  bool good = length_of(stream, &size) && digest_stream(stream, size, digest) &&
+              fseeko(stream, 0, SEEK_END) == 0 && fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
   good = fclose(stream) == 0 && good;
   return good ? 0 : errno != 0 ? errno : EIO;
 }
@@ -55,8 +56,9 @@ Status store_seal_check(const char *path) {
   char tail[SEAL_SIZE], digest[DIGEST_SIZE];
   bool sealed = length_of(stream, &size) && size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
                 fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
-  bool whole = !sealed || (fseeko(stream, 0, SEEK_SET) == 0 && digest_stream(stream, size - SEAL_SIZE, digest) &&
-                           memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0);
+  bool whole =
+      !sealed || (fseeko(stream, 0, SEEK_SET) == 0 && digest_stream(stream, size - SEAL_SIZE, digest) &&
+                  memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0);
   fclose(stream);
   if (whole) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not fit its content", path);

@@ -24,7 +24,8 @@ void chain_destroy(Chain *chain) {
 }
 
 /* y[n] = a x[n] + b y[n]. */
-SIMD_CLONES static void combine(size_t n, double a, const double *restrict x, double b, double *restrict y) {
+SIMD_CLONES
+static void combine(size_t n, double a, const double *restrict x, double b, double *restrict y) {
   for (size_t i = 0; i < n; i++) y[i] = a * x[i] + b * y[i];
 }
 
@@ -43,7 +44,9 @@ void chain_to_theta(const Chain *chain, int lanes, double *z) {
 }
 
 /* s[n] = mu[n] + sd z[n], within the guard. */
-SIMD_CLONES static void step(size_t n, const double *restrict mu, double sd, const double *restrict z, double *restrict s) {
+SIMD_CLONES
+static void step(size_t n, const double *restrict mu, double sd, const double *restrict z,
+                 double *restrict s) {
   for (size_t i = 0; i < n; i++) {
     double next = mu[i] + sd * z[i];
     s[i] = next > CHAIN_GUARD ? CHAIN_GUARD : next < -CHAIN_GUARD ? -CHAIN_GUARD : next;

@@ -1,4 +1,5 @@
-/* The reverse chain of a prior: what a diffusion model offers to samplers, whether its noise predictor was learned or is exact.
+/* The reverse chain of a prior: what a diffusion model offers to samplers, whether its noise predictor was
+ * learned or is exact.
  *
  * A chain lives in standardised coordinates z = (theta - shift) / scale. N lanes, lane last: s[d, N]. */
 #ifndef MODEL_CHAIN_H
@@ -12,20 +13,22 @@ struct Chain {
   int d;
   Schedule schedule;
   double *shift, *scale; /* [d] */
-  LastStage last_stage;  /* what unconditional sampling uses */
-  const double *loss;    /* [T + 1], by stage: mean squared error of the noise for each coordinate on held-out samples; NULL for exact chains */
-  const void *state;     /* of the prior that owns the chain */
+  LastStage last_stage; /* what unconditional sampling uses */
+  const double *loss; /* [T + 1], by stage: mean squared error of the noise for each coordinate on held-out
+                         samples; NULL for exact chains */
+  const void *state; /* of the prior that owns the chain */
   /* eps[d, N] = E[noise | s_t], the noise that was mixed into s_t. */
   void (*noise)(const Chain *chain, int t, int lanes, const double *s, double *eps);
   /* out[d, N] = (d eps / d s)' v. */
   void (*noise_vjp)(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out);
 };
 
-/* Every state a sampler hands to a chain is kept within |s| <= CHAIN_GUARD, so that a stage far from its training data cannot run away. */
+/* Every state a sampler hands to a chain is kept within |s| <= CHAIN_GUARD, so that a stage far from its
+ * training data cannot run away. */
 #define CHAIN_GUARD 100.0
 
-/* Everything but noise, noise_vjp, loss and state; shift is 0 and scale 1. The owner sets the rest, frees what it set, and calls chain_destroy
- * also after a failure. */
+/* Everything but noise, noise_vjp, loss and state; shift is 0 and scale 1. The owner sets the rest, frees
+ * what it set, and calls chain_destroy also after a failure. */
 Status chain_create(Chain *chain, int d, int stages, double alpha, bool keep_signal, LastStage last_stage);
 void chain_destroy(Chain *chain);
 
@@ -33,9 +36,10 @@ void chain_destroy(Chain *chain);
 void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
 /* theta = shift + scale z, in place on [d, N]. */
 void chain_to_theta(const Chain *chain, int lanes, double *z);
-/* Unconditional sample of every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d, N]. Each stream gives d normals for s_T, then d for each
- * stage t = T .. 1 (also when Sigma_1 = 0), by T + 1 calls of rng_lanes_normal with n = d: two share a counter value, so for odd d the number of
- * calls matters. s_{t-1} = mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
+/* Unconditional sample of every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d, N]. Each
+ * stream gives d normals for s_T, then d for each stage t = T .. 1 (also when Sigma_1 = 0), by T + 1 calls of
+ * rng_lanes_normal with n = d: two share a counter value, so for odd d the number of calls matters. s_{t-1} =
+ * mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
 void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch);
 
 #endif

@@ -11,7 +11,8 @@ Status history_create(int d, int runs, const Likelihood *likelihood, History *ou
   ASSERT(d >= 1 && runs >= 1);
   *out = (History){.d = d, .runs = runs, .likelihood = likelihood};
   if (!likelihood->ops->conjugate)
-    return status_set(STATUS_INPUT, "a history keeps evidence of a conjugate likelihood only; '%s' is not one",
+    return status_set(STATUS_INPUT,
+                      "a history keeps evidence of a conjugate likelihood only; '%s' is not one",
                       likelihood->ops->name);
   size_t vectors = (size_t)d * (size_t)runs;
   NEW(out->precision, vectors * (size_t)d);
@@ -42,8 +43,9 @@ static inline void add_product(int count, double factor, const double *restrict 
 }
 
 /* Both triangles meet the same factors in the same order: the precision stays symmetric to the last bit. */
-SIMD_CLONES static void append(int d, int runs, double inverse_variance, const double *phi, const double *y,
-                               double *precision, double *vector, double *reward_squares) {
+SIMD_CLONES
+static void append(int d, int runs, double inverse_variance, const double *phi, const double *y,
+                   double *precision, double *vector, double *reward_squares) {
   size_t stride = (size_t)runs;
   for (int i = 0; i < d; i++) {
     for (int j = 0; j < d; j++) {
@@ -65,10 +67,12 @@ void history_append(History *history, const double *phi, const double *y) {
 
 enum { CHUNK = 64 };
 
-/* One chunk of lanes: lane n belongs to run[n]. In z the log likelihood is -1/2 z' S A S z + z' S (b - A shift). */
-SIMD_CLONES static void evidence_chunk(const History *history, int count, const int *restrict run, size_t stride,
-                                       const double *shift, const double *scale, double *restrict precision,
-                                       double *restrict vector) {
+/* One chunk of lanes: lane n belongs to run[n]. In z the log likelihood is -1/2 z' S A S z + z' S (b - A
+ * shift). */
+SIMD_CLONES
+static void evidence_chunk(const History *history, int count, const int *restrict run, size_t stride,
+                           const double *shift, const double *scale, double *restrict precision,
+                           double *restrict vector) {
   size_t d = (size_t)history->d, runs = (size_t)history->runs;
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
@@ -88,8 +92,8 @@ SIMD_CLONES static void evidence_chunk(const History *history, int count, const 
   }
 }
 
-void history_evidence(const History *history, int draws, int first, int lanes, const double *shift, const double *scale,
-                      double *precision, double *vector) {
+void history_evidence(const History *history, int draws, int first, int lanes, const double *shift,
+                      const double *scale, double *precision, double *vector) {
   ASSERT(draws >= 1 && first >= 0 && first + lanes <= history->runs * draws);
   for (int from = 0; from < lanes; from += CHUNK) {
     int run[CHUNK], count = lanes - from < CHUNK ? lanes - from : CHUNK;

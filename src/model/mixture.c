@@ -1,8 +1,10 @@
-/* Density, score and samples of a Gaussian mixture. Lanes are taken CHUNK at a time; every inner loop runs over them.
+/* Density, score and samples of a Gaussian mixture. Lanes are taken CHUNK at a time; every inner loop runs
+ * over them.
  *
- * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log sum_c exp l_c,
- * and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l met so far ("top") is taken out
- * of the sum as it grows, so that a point far from all components is as safe as any. */
+ * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
+ * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l met so
+ * far ("top") is taken out of the sum as it grows, so that a point far from all components is as safe as any.
+ */
 #include "model/mixture.h"
 
 #include "core/linalg.h"
@@ -43,11 +45,14 @@ Status mixture_prepare(Mixture *mixture) {
   for (int c = 0; c < mixture->components; c++) {
     double weight = mixture->weight[c];
     if (!(weight > 0 && weight <= 1))
-      return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights are in (0, 1]", c, weight);
-    double *cholesky = mixture->cholesky + (size_t)c * matrix, *precision = mixture->precision + (size_t)c * matrix;
+      return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights are in (0, 1]", c,
+                        weight);
+    double *cholesky = mixture->cholesky + (size_t)c * matrix,
+           *precision = mixture->precision + (size_t)c * matrix;
     memcpy(cholesky, mixture->covariance + (size_t)c * matrix, matrix * sizeof *cholesky);
     if (linalg_cholesky(d, cholesky) != STATUS_OK)
-      return status_set(STATUS_INPUT, "the covariance of component %d of the mixture is not positive definite", c);
+      return status_set(STATUS_INPUT,
+                        "the covariance of component %d of the mixture is not positive definite", c);
     linalg_inverse(d, cholesky, precision);
     mixture->log_norm[c] = log(weight) - 0.5 * (linalg_log_determinant(d, cholesky) + d * log(2 * M_PI));
     linalg_multiply_lanes(d, 1, precision, mixture->mean + (size_t)c * (size_t)d,
@@ -79,10 +84,11 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
   }
 }
 
-/* theta[d, count] of rows `stride` apart holds normals z; it becomes mean_c + L_c z, c[count] the component. Rows go
- * from the last to the first, so that row i still finds z_j, j <= i. */
-SIMD_CLONES static void colour(const Mixture *mixture, const int *restrict c, int count, size_t stride,
-                               double *restrict theta) {
+/* theta[d, count] of rows `stride` apart holds normals z; it becomes mean_c + L_c z, c[count] the component.
+ * Rows go from the last to the first, so that row i still finds z_j, j <= i. */
+SIMD_CLONES
+static void colour(const Mixture *mixture, const int *restrict c, int count, size_t stride,
+                   double *restrict theta) {
   int d = mixture->d;
   const double *restrict mean = mixture->mean, *restrict cholesky = mixture->cholesky;
   for (int i = d - 1; i >= 0; i--) {
@@ -126,7 +132,8 @@ typedef struct {
 /* out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
 static inline void pull(const Mixture *mixture, int c, int i, Points points, double *restrict out) {
   size_t d = (size_t)mixture->d;
-  const double *mean = mixture->mean + (size_t)c * d, *row = mixture->precision + ((size_t)c * d + (size_t)i) * d;
+  const double *mean = mixture->mean + (size_t)c * d,
+               *row = mixture->precision + ((size_t)c * d + (size_t)i) * d;
   for (int n = 0; n < points.count; n++) out[n] = 0;
   for (size_t j = 0; j < d; j++) {
     const double *restrict x = points.x + j * points.stride;
@@ -169,7 +176,8 @@ static inline void join(int c, int count, const double *restrict log_density, do
 }
 
 /* top[count] and total[count] with log density = top + log total. */
-static inline void normaliser(const Mixture *mixture, Points points, double *restrict top, double *restrict total) {
+static inline void normaliser(const Mixture *mixture, Points points, double *restrict top,
+                              double *restrict total) {
   double log_density[CHUNK], old_share[CHUNK], share[CHUNK];
   for (int c = 0; c < mixture->components; c++) {
     component_log_density(mixture, c, points, log_density);
@@ -177,12 +185,14 @@ static inline void normaliser(const Mixture *mixture, Points points, double *res
   }
 }
 
-SIMD_CLONES static void log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
-                                          double *restrict total) {
+SIMD_CLONES
+static void log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
+                              double *restrict total) {
   normaliser(mixture, points, top, total);
 }
 
-SIMD_CLONES static void score_chunk(const Mixture *mixture, Points points, double *restrict out) {
+SIMD_CLONES
+static void score_chunk(const Mixture *mixture, Points points, double *restrict out) {
   double log_density[CHUNK], top[CHUNK], total[CHUNK], old_share[CHUNK], share[CHUNK], row[CHUNK];
   for (int i = 0; i < mixture->d; i++)
     for (int n = 0; n < points.count; n++) out[(size_t)i * points.stride + (size_t)n] = 0;
@@ -203,7 +213,8 @@ SIMD_CLONES static void score_chunk(const Mixture *mixture, Points points, doubl
 }
 
 /* out[n] = g_c' v, with g_c the score of component c. */
-static inline void slope_along(const Mixture *mixture, int c, Points points, const double *v, double *restrict out) {
+static inline void slope_along(const Mixture *mixture, int c, Points points, const double *v,
+                               double *restrict out) {
   double row[CHUNK];
   for (int n = 0; n < points.count; n++) out[n] = 0;
   for (int i = 0; i < mixture->d; i++) {
@@ -214,10 +225,12 @@ static inline void slope_along(const Mixture *mixture, int c, Points points, con
 }
 
 /* H v = sum_c r_c (-P_c v + g_c (g_c' v - g' v)), with g = sum_c r_c g_c the score of the mixture. */
-SIMD_CLONES static void hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
-                                      double *restrict out) {
+SIMD_CLONES
+static void hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
+                          double *restrict out) {
   size_t d = (size_t)mixture->d;
-  double log_density[CHUNK], top[CHUNK], total[CHUNK], along[CHUNK], share[CHUNK], mean_along[CHUNK], row[CHUNK];
+  double log_density[CHUNK], top[CHUNK], total[CHUNK], along[CHUNK], share[CHUNK], mean_along[CHUNK],
+      row[CHUNK];
   normaliser(mixture, points, top, total);
   for (int n = 0; n < points.count; n++) mean_along[n] = 0;
   for (size_t i = 0; i < d; i++)
@@ -246,7 +259,8 @@ SIMD_CLONES static void hessian_chunk(const Mixture *mixture, Points points, con
 }
 
 static Points chunk_of(int lanes, int first, const double *theta) {
-  return (Points){.stride = (size_t)lanes, .count = lanes - first < CHUNK ? lanes - first : CHUNK, .x = theta + first};
+  return (Points){
+      .stride = (size_t)lanes, .count = lanes - first < CHUNK ? lanes - first : CHUNK, .x = theta + first};
 }
 
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
@@ -263,7 +277,8 @@ void mixture_score(const Mixture *mixture, int lanes, const double *theta, doubl
     score_chunk(mixture, chunk_of(lanes, first, theta), out + first);
 }
 
-void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v, double *out) {
+void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
+                             double *out) {
   for (int first = 0; first < lanes; first += CHUNK)
     hessian_chunk(mixture, chunk_of(lanes, first, theta), v + first, out + first);
 }

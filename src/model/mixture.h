@@ -8,22 +8,22 @@
 #include "core/status.h"
 
 typedef struct {
-  int d, components;  /* C */
-  double *weight;     /* [C], sums to 1 */
-  double *mean;       /* [C, d] */
+  int d, components; /* C */
+  double *weight; /* [C], sums to 1 */
+  double *mean; /* [C, d] */
   double *covariance; /* [C, d, d] */
   /* Derived by mixture_prepare. */
-  double *cholesky;    /* [C, d, d], of the covariance, lower */
-  double *precision;   /* [C, d, d] */
+  double *cholesky; /* [C, d, d], of the covariance, lower */
+  double *precision; /* [C, d, d] */
   double *information; /* [C, d], precision times mean */
-  double *log_norm;    /* [C], log weight - 1/2 (log det covariance + d log 2 pi) */
+  double *log_norm; /* [C], log weight - 1/2 (log det covariance + d log 2 pi) */
 } Mixture;
 
 /* All zeros; the caller ends with mixture_destroy, also after a failure. */
 Status mixture_create(int d, int components, Mixture *out);
 void mixture_destroy(Mixture *mixture);
-/* Fill the derived fields from weight, mean, covariance. STATUS_INPUT when a covariance is not positive definite or a
- * weight not in (0, 1]; components are counted from 0. */
+/* Fill the derived fields from weight, mean, covariance. STATUS_INPUT when a covariance is not positive
+ * definite or a weight not in (0, 1]; components are counted from 0. */
 Status mixture_prepare(Mixture *mixture);
 /* A prepared copy of a mixture that has weight, mean and covariance. */
 Status mixture_copy(const Mixture *mixture, Mixture *out);
@@ -33,19 +33,23 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance);
 /* N lanes: theta[d, N]; uses 1 uniform (which component), then d normals of each stream. */
 void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 
-/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other lanes. */
+/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other lanes.
+ */
 /* out[N]. */
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* out[d, N], gradient of the log density. */
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* out[d, N] = H(theta) v with H the Hessian of the log density. out must not overlap v. */
-void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v, double *out);
+void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
+                             double *out);
 
-/* Maximum likelihood Gaussian (mean and covariance divided by n) of theta[d, n], as a mixture of one, prepared. To each
- * variance 1e-6 of itself is added (1e-6 where it is zero), as in mixture_fit: so few or flat samples have a fit too. */
+/* Maximum likelihood Gaussian (mean and covariance divided by n) of theta[d, n], as a mixture of one,
+ * prepared. To each variance 1e-6 of itself is added (1e-6 where it is zero), as in mixture_fit: so few or
+ * flat samples have a fit too. */
 Status mixture_fit_gaussian(int d, int n, const double *theta, Mixture *out);
-/* Expectation maximisation with full covariances, best of `starts` by likelihood; prepared. The streams of a start are
- * (key, run, round = start). mean_log_likelihood may be NULL. STATUS_INPUT with fewer samples than components. */
+/* Expectation maximisation with full covariances, best of `starts` by likelihood; prepared. The streams of a
+ * start are (key, run, round = start). mean_log_likelihood may be NULL. STATUS_INPUT with fewer samples than
+ * components. */
 Status mixture_fit(int d, int n, const double *theta, int components, int starts, RngKey key, uint32_t run,
                    Mixture *out, double *mean_log_likelihood);
 

@@ -1,10 +1,10 @@
-/* Expectation maximisation for Gaussian mixtures with full covariances (Dempster, Laird and Rubin 1977), started by
- * k-means++ seeding (Arthur and Vassilvitskii 2007).
+/* Expectation maximisation for Gaussian mixtures with full covariances (Dempster, Laird and Rubin 1977),
+ * started by k-means++ seeding (Arthur and Vassilvitskii 2007).
  *
- * Samples are standardised for each coordinate first, so that the floor on the variances means the same at any scale.
- * All starts run TRIAL_ITERATIONS; the FINALISTS best ones run until the mean log likelihood rises by less than
- * TOLERANCE of itself, and the best of these wins. Letters: C components, n samples, sample last; z[d, padded] holds the standardised
- * samples, padded with zeros to whole chunks. */
+ * Samples are standardised for each coordinate first, so that the floor on the variances means the same at
+ * any scale. All starts run TRIAL_ITERATIONS; the FINALISTS best ones run until the mean log likelihood rises
+ * by less than TOLERANCE of itself, and the best of these wins. Letters: C components, n samples, sample
+ * last; z[d, padded] holds the standardised samples, padded with zeros to whole chunks. */
 #include "model/mixture.h"
 
 #include "core/linalg.h"
@@ -17,21 +17,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 256, PARTS = 16, TRIAL_ITERATIONS = 30, FINALISTS = 4, MOST_ITERATIONS = 2000 };
-static const double FLOOR = 1e-6;      /* added to each variance, of standardised samples; scikit-learn's reg_covar */
-static const double TOLERANCE = 1e-9;  /* of the mean log likelihood, for each iteration */
-static const double LEAST_COUNT = 1e-3; /* a component that explains fewer samples than this is started afresh */
+enum { CHUNK = 256, PARTS = 16, TRIAL_ITERATIONS = 60, FINALISTS = 5, MOST_ITERATIONS = 1000 };
+static const double FLOOR =
+    1e-6; /* added to each variance, of standardised samples; scikit-learn's reg_covar */
+static const double TOLERANCE = 1e-8; /* of the mean log likelihood, for each iteration */
+static const double LEAST_COUNT =
+    1e-3; /* a component that explains fewer samples than this is started afresh */
 
 typedef struct {
   int d, n, components, padded;
-  double *shift, *scale, *z;               /* [d], [d], [d, padded] */
-  double *weight, *mean, *covariance;      /* [C], [C, d], [C, d, d]: the present parameters, one block */
+  double *shift, *scale, *z; /* [d], [d], [d, padded] */
+  double *weight, *mean, *covariance; /* [C], [C, d], [C, d, d]: the present parameters, one block */
   double *whiten, *whitened_mean, *constant; /* W = L^-1 [C, d, d], W m [C, d], log weight - log det L [C] */
-  double *responsibility;                  /* [C, CHUNK] */
-  double *count, *sum, *square;            /* [C], [C, d], [C, d, d]: sums of r, r z, r z z' */
-  double *distance;                        /* [padded], to the nearest centre */
-  int *nearest;                            /* [padded] */
-  double *centre;                          /* [d] */
+  double *responsibility; /* [C, CHUNK] */
+  double *count, *sum, *square; /* [C], [C, d], [C, d, d]: sums of r, r z, r z z' */
+  double *distance; /* [padded], to the nearest centre */
+  int *nearest; /* [padded] */
+  double *centre; /* [d] */
   Rng rng;
 } Em;
 
@@ -40,8 +42,9 @@ static size_t parameter_count(int d, int components) {
 }
 
 static void em_destroy(Em *em) {
-  double *blocks[] = {em->shift, em->scale, em->z, em->weight, em->whiten, em->whitened_mean, em->constant,
-                      em->responsibility, em->count, em->distance, em->centre};
+  double *blocks[] = {em->shift,  em->scale,         em->z,        em->weight,
+                      em->whiten, em->whitened_mean, em->constant, em->responsibility,
+                      em->count,  em->distance,      em->centre};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   free(em->nearest);
 }
@@ -96,7 +99,8 @@ static Status whiten(Em *em) {
 
 /* Fill responsibility[C, CHUNK] for the chunk at z; returns the sum over its first `used` samples of
  * log sum_c weight_c N(z | c), without the factor (2 pi)^(-d/2). */
-SIMD_CLONES static double expect(const Em *em, const double *restrict z, int used) {
+SIMD_CLONES
+static double expect(const Em *em, const double *restrict z, int used) {
   size_t d = (size_t)em->d, stride = (size_t)em->padded;
   double *restrict r = em->responsibility;
   double row[CHUNK], top[CHUNK], total[CHUNK];
@@ -152,7 +156,8 @@ static inline double chunk_product(const double *restrict a, const double *restr
 }
 
 /* Add the chunk at z to the sums of r, r z, r z z' (lower triangle). */
-SIMD_CLONES static void accumulate(Em *em, const double *restrict z) {
+SIMD_CLONES
+static void accumulate(Em *em, const double *restrict z) {
   size_t d = (size_t)em->d, stride = (size_t)em->padded;
   double ones[CHUNK], weighted[CHUNK];
   for (int n = 0; n < CHUNK; n++) ones[n] = 1;
@@ -163,7 +168,8 @@ SIMD_CLONES static void accumulate(Em *em, const double *restrict z) {
       const double *restrict z_i = z + i * stride;
       for (int n = 0; n < CHUNK; n++) weighted[n] = r[n] * z_i[n];
       em->sum[c * d + i] += chunk_product(weighted, ones);
-      for (size_t j = 0; j <= i; j++) em->square[(c * d + i) * d + j] += chunk_product(weighted, z + j * stride);
+      for (size_t j = 0; j <= i; j++)
+        em->square[(c * d + i) * d + j] += chunk_product(weighted, z + j * stride);
     }
   }
 }
@@ -196,7 +202,8 @@ static void maximise(Em *em) {
       for (size_t i = 0; i < d; i++) mean[i] = em->sum[c * d + i] / count;
       for (size_t i = 0; i < d; i++) {
         for (size_t j = 0; j <= i; j++)
-          covariance[i * d + j] = covariance[j * d + i] = em->square[(c * d + i) * d + j] / count - mean[i] * mean[j];
+          covariance[i * d + j] = covariance[j * d + i] =
+              em->square[(c * d + i) * d + j] / count - mean[i] * mean[j];
         covariance[i * d + i] = fmax(covariance[i * d + i], 0) + FLOOR;
       }
     }
@@ -219,8 +226,10 @@ static Status iterate(Em *em, double *likelihood) {
   return STATUS_OK;
 }
 
-/* Lower distance[padded] and set nearest[padded] where `centre` is nearer than all before; returns the sum of distances. */
-SIMD_CLONES static double approach(Em *em, int c) {
+/* Lower distance[padded] and set nearest[padded] where `centre` is nearer than all before; returns the sum of
+ * distances. */
+SIMD_CLONES
+static double approach(Em *em, int c) {
   size_t stride = (size_t)em->padded;
   const double *restrict z = em->z;
   double *restrict distance = em->distance, sum = 0;
@@ -242,14 +251,15 @@ SIMD_CLONES static double approach(Em *em, int c) {
   return sum;
 }
 
-/* k-means++: each centre is a sample drawn with probability proportional to its squared distance from the centres so
- * far. The first parameters are the moments of the samples nearest to each centre. */
+/* Centres are samples: by k-means++ in even starts, with probability proportional to the squared distance
+ * from the centres so far; uniform in odd starts, which finds optima where one component lies on another
+ * (measured: swirl). The first parameters are the moments of the samples nearest to each centre. */
 static void seed(Em *em) {
   size_t stride = (size_t)em->padded;
   double sum = 0;
   for (int c = 0; c < em->components; c++) {
     size_t k = rng_index(&em->rng, (uint64_t)em->n);
-    if (sum > 0) {
+    if (sum > 0 && em->rng.round % 2 == 0) {
       double u;
       rng_uniform(&em->rng, 1, &u);
       double below = u * sum;
@@ -322,7 +332,8 @@ static Status unstandardise(const Em *em, Mixture *out) {
     for (size_t i = 0; i < d; i++) {
       out->mean[c * d + i] = em->shift[i] + em->scale[i] * em->mean[c * d + i];
       for (size_t j = 0; j < d; j++)
-        out->covariance[(c * d + i) * d + j] = em->scale[i] * em->scale[j] * em->covariance[(c * d + i) * d + j];
+        out->covariance[(c * d + i) * d + j] =
+            em->scale[i] * em->scale[j] * em->covariance[(c * d + i) * d + j];
     }
   }
   return mixture_prepare(out);
@@ -333,7 +344,8 @@ Status mixture_fit(int d, int n, const double *theta, int components, int starts
   *out = (Mixture){0};
   ASSERT(starts >= 1 && components >= 1);
   if (n < components)
-    return status_set(STATUS_INPUT, "a mixture of %d components needs at least as many samples, but there are %d",
+    return status_set(STATUS_INPUT,
+                      "a mixture of %d components needs at least as many samples, but there are %d",
                       components, n);
   Em em;
   Status status;

@@ -18,12 +18,14 @@ NetworkShape network_shape(int d, int hidden_count, const int *hidden) {
 
 size_t network_parameters(const NetworkShape *shape) {
   size_t count = 0;
-  for (int l = 0; l < shape->layers; l++) count += (size_t)shape->width[l + 1] * (size_t)(shape->width[l] + 1);
+  for (int l = 0; l < shape->layers; l++)
+    count += (size_t)shape->width[l + 1] * (size_t)(shape->width[l] + 1);
   return count;
 }
 
 size_t network_workspace(const NetworkShape *shape) {
-  size_t lane_rows = 0, gradient = 0; /* rows of NETWORK_LANES floats; the layout is that of network_kernel.c */
+  size_t lane_rows = 0,
+         gradient = 0; /* rows of NETWORK_LANES floats; the layout is that of network_kernel.c */
   int widest = shape->width[0];
   for (int l = 0; l < shape->layers; l++) {
     size_t columns = (size_t)network_kernel_columns(shape->width[l]), out = (size_t)shape->width[l + 1];
@@ -40,8 +42,8 @@ void network_forward(const NetworkShape *shape, const float *parameters, int lan
   SIMD_CALL(network_kernel_forward, shape, parameters, lanes, x, y, workspace);
 }
 
-void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x, const float *v,
-                 float *out, float *workspace) {
+void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                 const float *v, float *out, float *workspace) {
   ASSERT(lanes % NETWORK_LANES == 0);
   SIMD_CALL(network_kernel_vjp, shape, parameters, lanes, x, v, out, workspace);
 }

@@ -1,7 +1,9 @@
-/* The multi-layer perceptron with ReLU hidden layers and a linear output that regresses the noise of a stage (DiffTS paper, Appendix B).
+/* The multi-layer perceptron with ReLU hidden layers and a linear output that regresses the noise of a stage
+ * (DiffTS paper, Appendix B).
  *
- * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_LANES (pad with zeros). Parameters of one network lie in one
- * block: for each layer the weights w[out, in], then the biases b[out]. T networks of one prior: parameters[T, network_parameters(shape)]. */
+ * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_LANES (pad with
+ * zeros). Parameters of one network lie in one block: for each layer the weights w[out, in], then the biases
+ * b[out]. T networks of one prior: parameters[T, network_parameters(shape)]. */
 #ifndef MODEL_NETWORK_H
 #define MODEL_NETWORK_H
 
@@ -10,8 +12,8 @@
 enum { NETWORK_LANES = 64, NETWORK_MAX_LAYERS = 8 };
 
 typedef struct {
-  int layers;                         /* number of weight matrices: hidden layers + 1 */
-  int width[NETWORK_MAX_LAYERS + 1];  /* width[0] inputs .. width[layers] outputs */
+  int layers; /* number of weight matrices: hidden layers + 1 */
+  int width[NETWORK_MAX_LAYERS + 1]; /* width[0] inputs .. width[layers] outputs */
 } NetworkShape;
 
 /* d -> hidden[0] -> ... -> d. */
@@ -21,17 +23,22 @@ size_t network_parameters(const NetworkShape *shape);
 size_t network_workspace(const NetworkShape *shape);
 
 /* y[width_L, lanes] = network(x[width_0, lanes]). */
-void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y, float *workspace);
+void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
+                     float *workspace);
 /* out[width_0, lanes] = J(x)' v, with v[width_L, lanes]: vector-Jacobian product (ReLU at 0 has slope 0). */
-void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x, const float *v, float *out, float *workspace);
+void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                 const float *v, float *out, float *workspace);
 /* Mean over lanes and outputs of (network(x) - target)^2, and its gradient[network_parameters]. */
-float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x, const float *target, float *gradient,
-                            float *workspace);
+float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                            const float *target, float *gradient, float *workspace);
 
-/* The plain double-precision version of the same three, one input at a time; kept to test the fast ones against. */
-void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x, double *y);
-void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x, const double *v, double *out);
-double network_reference_loss_gradient(const NetworkShape *shape, const double *parameters, int lanes, const double *x, const double *target,
-                                       double *gradient);
+/* The plain double-precision version of the same three, one input at a time; kept to test the fast ones
+ * against. */
+void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x,
+                               double *y);
+void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x,
+                           const double *v, double *out);
+double network_reference_loss_gradient(const NetworkShape *shape, const double *parameters, int lanes,
+                                       const double *x, const double *target, double *gradient);
 
 #endif

@@ -1,8 +1,10 @@
-/* Forward and backward passes of a ReLU network on 64 lanes at a time. Compiled once for each instruction level (core/simd.h).
+/* Forward and backward passes of a ReLU network on 64 lanes at a time. Compiled once for each instruction
+ * level (core/simd.h).
  *
- * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x TILE_VECTORS vectors of C stays in registers
- * while the elements of A are broadcast. Each element of C is one chain of fused multiply-adds in the order of the depth index, whatever
- * the tile, so v3 and v4 agree in every bit. Chunks of 64 lanes keep the activations in the nearest caches. */
+ * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x TILE_VECTORS
+ * vectors of C stays in registers while the elements of A are broadcast. Each element of C is one chain of
+ * fused multiply-adds in the order of the depth index, whatever the tile, so v3 and v4 agree in every bit.
+ * Chunks of 64 lanes keep the activations in the nearest caches. */
 #include "model/network_kernel.h"
 
 #include "core/simd.h"
@@ -33,17 +35,17 @@ static inline Vector keep_positive(Vector value, Vector switch_) {
 
 /* C[rows, columns] = A[rows, depth] B[depth, columns] with a start and an end. */
 typedef struct {
-  int rows, columns, depth;  /* columns: a multiple of 16 */
-  const float *a;            /* element (i, k) at a[i * a_row + k * a_depth] */
+  int rows, columns, depth; /* columns: a multiple of 16 */
+  const float *a; /* element (i, k) at a[i * a_row + k * a_depth] */
   size_t a_row, a_depth;
   const float *b;
   size_t b_row;
   float *c;
   size_t c_row;
-  const float *bias;         /* [rows], the start of each row; NULL: zero */
-  bool add;                  /* start from what C holds */
-  bool relu;                 /* end: max(0, C) */
-  const float *active;       /* end: C where active[rows, columns] > 0, else 0 (row stride LANES); NULL: all */
+  const float *bias; /* [rows], the start of each row; NULL: zero */
+  bool add; /* start from what C holds */
+  bool relu; /* end: max(0, C) */
+  const float *active; /* end: C where active[rows, columns] > 0, else 0 (row stride LANES); NULL: all */
 } Product;
 
 static inline __attribute__((always_inline)) void tile(const Product *p, int row, int column, const int rows,
@@ -87,14 +89,14 @@ static inline __attribute__((always_inline)) void tile(const Product *p, int row
 }
 
 /* Every tile height is its own unrolled code. */
-#define TILE_CASES(vectors)                                                                                            \
-  switch (rows) {                                                                                                      \
-  case 1: tile(p, row, column, 1, vectors); break;                                                                     \
-  case 2: tile(p, row, column, 2, vectors); break;                                                                     \
-  case 3: tile(p, row, column, 3, vectors); break;                                                                     \
-  case 4: tile(p, row, column, 4, vectors); break;                                                                     \
-  case 5: tile(p, row, column, 5, vectors); break;                                                                     \
-  default: tile(p, row, column, 6, vectors); break;                                                                    \
+#define TILE_CASES(vectors)                                                                                  \
+  switch (rows) {                                                                                            \
+  case 1: tile(p, row, column, 1, vectors); break;                                                           \
+  case 2: tile(p, row, column, 2, vectors); break;                                                           \
+  case 3: tile(p, row, column, 3, vectors); break;                                                           \
+  case 4: tile(p, row, column, 4, vectors); break;                                                           \
+  case 5: tile(p, row, column, 5, vectors); break;                                                           \
+  default: tile(p, row, column, 6, vectors); break;                                                          \
   }
 
 static void tile_full(const Product *p, int row, int column, int rows) { TILE_CASES(TILE_VECTORS) }
@@ -130,10 +132,10 @@ static void product(const Product *p) {
 typedef struct {
   const float *weight[NETWORK_MAX_LAYERS];
   float *active[NETWORK_MAX_LAYERS]; /* [width, 64] after the ReLU of hidden layer l, at l */
-  float *delta[2];                   /* [widest, 64]: derivative of the loss by what a layer gives, in turns */
+  float *delta[2]; /* [widest, 64]: derivative of the loss by what a layer gives, in turns */
   /* Of the loss gradient, for layer l with columns = network_kernel_columns(inputs): */
   float *transposed[NETWORK_MAX_LAYERS]; /* [64, columns]: inputs, a one, zeros */
-  float *gradient[NETWORK_MAX_LAYERS];   /* [out, columns]: weights, bias, zeros */
+  float *gradient[NETWORK_MAX_LAYERS]; /* [out, columns]: weights, bias, zeros */
 } Layout;
 
 static Layout layout_of(const NetworkShape *shape, const float *parameters, float *workspace) {
@@ -159,25 +161,40 @@ static Layout layout_of(const NetworkShape *shape, const float *parameters, floa
 }
 
 /* 64 lanes through all layers; the last one writes y with row stride y_row. */
-static void forward(const NetworkShape *shape, const Layout *at, const float *x, size_t x_row, float *y, size_t y_row) {
+static void forward(const NetworkShape *shape, const Layout *at, const float *x, size_t x_row, float *y,
+                    size_t y_row) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     bool last = l == shape->layers - 1;
-    product(&(Product){.rows = out, .columns = LANES, .depth = in,
-                       .a = at->weight[l], .a_row = (size_t)in, .a_depth = 1,
-                       .b = l ? at->active[l - 1] : x, .b_row = l ? LANES : x_row,
-                       .c = last ? y : at->active[l], .c_row = last ? y_row : LANES,
-                       .bias = at->weight[l] + (size_t)out * in, .relu = !last});
+    product(&(Product){.rows = out,
+                       .columns = LANES,
+                       .depth = in,
+                       .a = at->weight[l],
+                       .a_row = (size_t)in,
+                       .a_depth = 1,
+                       .b = l ? at->active[l - 1] : x,
+                       .b_row = l ? LANES : x_row,
+                       .c = last ? y : at->active[l],
+                       .c_row = last ? y_row : LANES,
+                       .bias = at->weight[l] + (size_t)out * in,
+                       .relu = !last});
   }
 }
 
-/* 64 lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU before was off. */
-static void backward(const NetworkShape *shape, const Layout *at, int l, const float *delta, size_t delta_row, float *out,
-                     size_t out_row) {
-  product(&(Product){.rows = shape->width[l], .columns = LANES, .depth = shape->width[l + 1],
-                     .a = at->weight[l], .a_row = 1, .a_depth = (size_t)shape->width[l],
-                     .b = delta, .b_row = delta_row,
-                     .c = out, .c_row = out_row,
+/* 64 lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU before
+ * was off. */
+static void backward(const NetworkShape *shape, const Layout *at, int l, const float *delta, size_t delta_row,
+                     float *out, size_t out_row) {
+  product(&(Product){.rows = shape->width[l],
+                     .columns = LANES,
+                     .depth = shape->width[l + 1],
+                     .a = at->weight[l],
+                     .a_row = 1,
+                     .a_depth = (size_t)shape->width[l],
+                     .b = delta,
+                     .b_row = delta_row,
+                     .c = out,
+                     .c_row = out_row,
                      .active = l ? at->active[l - 1] : NULL});
 }
 
@@ -189,8 +206,10 @@ static void transpose(int n, const float *x, size_t x_row, int columns, float *t
     for (int lane = 0; lane < LANES; lane += 4) {
       Quad r0 = *(const Quad *)(from + lane), r1 = *(const Quad *)(from + x_row + lane);
       Quad r2 = *(const Quad *)(from + 2 * x_row + lane), r3 = *(const Quad *)(from + 3 * x_row + lane);
-      Quad low01 = __builtin_shuffle(r0, r1, (QuadIndex){0, 4, 1, 5}), high01 = __builtin_shuffle(r0, r1, (QuadIndex){2, 6, 3, 7});
-      Quad low23 = __builtin_shuffle(r2, r3, (QuadIndex){0, 4, 1, 5}), high23 = __builtin_shuffle(r2, r3, (QuadIndex){2, 6, 3, 7});
+      Quad low01 = __builtin_shuffle(r0, r1, (QuadIndex){0, 4, 1, 5}),
+           high01 = __builtin_shuffle(r0, r1, (QuadIndex){2, 6, 3, 7});
+      Quad low23 = __builtin_shuffle(r2, r3, (QuadIndex){0, 4, 1, 5}),
+           high23 = __builtin_shuffle(r2, r3, (QuadIndex){2, 6, 3, 7});
       float *out = to + (size_t)lane * columns + i;
       *(Quad *)out = __builtin_shuffle(low01, low23, (QuadIndex){0, 1, 4, 5});
       *(Quad *)(out + columns) = __builtin_shuffle(low01, low23, (QuadIndex){2, 3, 6, 7});
@@ -202,14 +221,15 @@ static void transpose(int n, const float *x, size_t x_row, int columns, float *t
     for (int i = quads; i < n; i++) to[(size_t)lane * columns + i] = x[(size_t)i * x_row + lane];
 }
 
-void SIMD_NAME(network_kernel_forward)(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                                       float *y, float *workspace) {
+void SIMD_NAME(network_kernel_forward)(const NetworkShape *shape, const float *parameters, int lanes,
+                                       const float *x, float *y, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
-  for (int lane = 0; lane < lanes; lane += LANES) forward(shape, &at, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+  for (int lane = 0; lane < lanes; lane += LANES)
+    forward(shape, &at, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
 }
 
-void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                                   const float *v, float *out, float *workspace) {
+void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *parameters, int lanes,
+                                   const float *x, const float *v, float *out, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
   for (int lane = 0; lane < lanes; lane += LANES) {
@@ -226,8 +246,8 @@ void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *param
 }
 
 /* delta[out, 64] = scale (y - target); adds the squares of y - target to squares[64]. */
-static void residual(int out, const float *y, const float *target, size_t target_row, float scale, float *delta,
-                     float *squares) {
+static void residual(int out, const float *y, const float *target, size_t target_row, float scale,
+                     float *delta, float *squares) {
   for (int j = 0; j < out; j++) {
     for (int lane = 0; lane < LANES; lane++) {
       float difference = y[j * LANES + lane] - target[(size_t)j * target_row + lane];
@@ -241,19 +261,28 @@ static void residual(int out, const float *y, const float *target, size_t target
 static void begin_gradient(const NetworkShape *shape, const Layout *at) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
-    memset(at->transposed[l], 0, (size_t)(LANES + out) * (size_t)columns * sizeof(float)); /* and the gradient behind it */
+    memset(at->transposed[l], 0,
+           (size_t)(LANES + out) * (size_t)columns * sizeof(float)); /* and the gradient behind it */
     for (int lane = 0; lane < LANES; lane++) at->transposed[l][(size_t)lane * columns + in] = 1.0f;
   }
 }
 
 /* Add what 64 lanes give to the gradient of layer l: delta [x', 1]. */
-static void add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x, size_t x_row, const float *delta) {
+static void add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x, size_t x_row,
+                         const float *delta) {
   int columns = network_kernel_columns(shape->width[l]);
   transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
-  product(&(Product){.rows = shape->width[l + 1], .columns = columns, .depth = LANES,
-                     .a = delta, .a_row = LANES, .a_depth = 1,
-                     .b = at->transposed[l], .b_row = (size_t)columns,
-                     .c = at->gradient[l], .c_row = (size_t)columns, .add = true});
+  product(&(Product){.rows = shape->width[l + 1],
+                     .columns = columns,
+                     .depth = LANES,
+                     .a = delta,
+                     .a_row = LANES,
+                     .a_depth = 1,
+                     .b = at->transposed[l],
+                     .b_row = (size_t)columns,
+                     .c = at->gradient[l],
+                     .c_row = (size_t)columns,
+                     .add = true});
 }
 
 /* From the gradients of the layers to the order of the parameters. */
@@ -271,8 +300,8 @@ static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gr
 }
 
 void SIMD_NAME(network_kernel_loss_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
-                                             const float *x, const float *target, float *gradient, float *workspace,
-                                             float *loss) {
+                                             const float *x, const float *target, float *gradient,
+                                             float *workspace, float *loss) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1, outputs = shape->width[shape->layers];
   float squares[LANES] = {0}, scale = 2.0f / ((float)lanes * (float)outputs);

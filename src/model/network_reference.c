@@ -25,9 +25,10 @@ static void forward(const NetworkShape *shape, const double *parameters, const d
   }
 }
 
-/* From the derivative by y, delta[width_L], to the derivative by x, in place; adds the derivatives by the parameters to gradient when it is
- * not NULL. */
-static void backward(const NetworkShape *shape, const double *parameters, Units unit, double *delta, double *gradient) {
+/* From the derivative by y, delta[width_L], to the derivative by x, in place; adds the derivatives by the
+ * parameters to gradient when it is not NULL. */
+static void backward(const NetworkShape *shape, const double *parameters, Units unit, double *delta,
+                     double *gradient) {
   size_t end = network_parameters(shape);
   for (int l = shape->layers - 1; l >= 0; l--) {
     int in = shape->width[l], out = shape->width[l + 1];
@@ -37,7 +38,8 @@ static void backward(const NetworkShape *shape, const double *parameters, Units 
     for (int j = 0; j < out; j++) {
       for (int k = 0; k < in; k++) before[k] += weight[(size_t)j * (size_t)in + (size_t)k] * delta[j];
       if (!gradient) continue;
-      for (int k = 0; k < in; k++) gradient[begin + (size_t)j * (size_t)in + (size_t)k] += delta[j] * unit[l][k];
+      for (int k = 0; k < in; k++)
+        gradient[begin + (size_t)j * (size_t)in + (size_t)k] += delta[j] * unit[l][k];
       gradient[begin + (size_t)out * (size_t)in + (size_t)j] += delta[j];
     }
     for (int k = 0; k < in; k++) delta[k] = l > 0 && unit[l][k] <= 0 ? 0 : before[k];
@@ -45,14 +47,15 @@ static void backward(const NetworkShape *shape, const double *parameters, Units 
   }
 }
 
-void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x, double *y) {
+void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x,
+                               double *y) {
   Units unit;
   forward(shape, parameters, x, unit);
   memcpy(y, unit[shape->layers], (size_t)shape->width[shape->layers] * sizeof *y);
 }
 
-void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x, const double *v,
-                           double *out) {
+void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x,
+                           const double *v, double *out) {
   Units unit;
   double delta[WIDEST];
   forward(shape, parameters, x, unit);
@@ -61,8 +64,8 @@ void network_reference_vjp(const NetworkShape *shape, const double *parameters, 
   memcpy(out, delta, (size_t)shape->width[0] * sizeof *out);
 }
 
-double network_reference_loss_gradient(const NetworkShape *shape, const double *parameters, int lanes, const double *x,
-                                       const double *target, double *gradient) {
+double network_reference_loss_gradient(const NetworkShape *shape, const double *parameters, int lanes,
+                                       const double *x, const double *target, double *gradient) {
   int in = shape->width[0], out = shape->width[shape->layers];
   double loss = 0, count = (double)lanes * out;
   memset(gradient, 0, network_parameters(shape) * sizeof *gradient);

@@ -75,8 +75,9 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   const PriorOps *family = prior_find(name);
   Status status = STATUS_OK;
   if (!family)
-    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: gaussian, mixture or diffusion",
-                        store_path(file), name);
+    status = status_set(
+        STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: gaussian, mixture or diffusion",
+        store_path(file), name);
   free(name);
   TRY(status);
   out->ops = family;

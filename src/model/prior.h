@@ -1,7 +1,8 @@
 /* Priors: what an agent believes about theta before the first observation, and what that belief can do.
  *
- * One constant descriptor for each family; an instance is {ops, capabilities, state}. A capability that is NULL means "cannot do it";
- * samplers list what they need and are refused a prior that lacks it. N lanes, lane last: theta[d, N]. */
+ * One constant descriptor for each family; an instance is {ops, capabilities, state}. A capability that is
+ * NULL means "cannot do it"; samplers list what they need and are refused a prior that lacks it. N lanes,
+ * lane last: theta[d, N]. */
 #ifndef MODEL_PRIOR_H
 #define MODEL_PRIOR_H
 
@@ -16,16 +17,17 @@ typedef struct Prior Prior;
 
 /* How a prior is fitted; a plain copy of the keys `prior.*` of a study. */
 typedef struct {
-  int components, starts;        /* mixture: number of components; EM starts */
-  int stages;                    /* T */
+  int components, starts; /* mixture: number of components; EM starts */
+  int stages; /* T */
   double alpha;
   bool keep_signal, standardise;
-  int hidden_count, hidden[6];   /* widths of the hidden layers */
+  int hidden_count, hidden[6]; /* widths of the hidden layers */
   LastStage last_stage;
-  int steps, batch, patience;    /* network training: Adam steps at most; batch; checks without improvement before an early stop */
+  int steps, batch, patience; /* network training: Adam steps at most; batch; checks without improvement
+                                 before an early stop */
   double learning_rate;
   uint64_t seed;
-  uint32_t replicate;            /* names the streams of this fit, with `seed` */
+  uint32_t replicate; /* names the streams of this fit, with `seed` */
 } PriorFit;
 
 typedef struct {
@@ -39,13 +41,15 @@ typedef struct {
   /* REQUIRED. Free the state; takes half-built instances. */
   void (*destroy)(Prior *prior);
 
-  /* REQUIRED. Fitting is split into independent parts so that ranks can share it: `parts` of them, each giving part_size doubles; `assemble` makes
-   * the prior of all parts [parts, part_size]. `fit_part` does not depend on other parts, on ranks or on order. */
+  /* REQUIRED. Fitting is split into independent parts so that ranks can share it: `parts` of them, each
+   * giving part_size doubles; `assemble` makes the prior of all parts [parts, part_size]. `fit_part` does not
+   * depend on other parts, on ranks or on order. */
   int (*parts)(const PriorFit *fit);
   size_t (*part_size)(const PriorFit *fit, int d);
   Status (*fit_part)(const PriorFit *fit, const Samples *samples, int part, double *out);
   Status (*assemble)(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
-  /* REQUIRED. Print everything of `fit` that the fitted prior depends on: fits that print the same are the same. */
+  /* REQUIRED. Print everything of `fit` that the fitted prior depends on: fits that print the same are the
+   * same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
 
   /* OPTIONAL. out[N]; out[d, N]. */
@@ -57,9 +61,10 @@ struct Prior {
   const PriorOps *ops;
   int d;
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
-  const Chain *chain;     /* NULL: no reverse chain */
-  double seconds_fit;     /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here */
-  void *state;            /* owned; known to one .c file */
+  const Chain *chain; /* NULL: no reverse chain */
+  double seconds_fit; /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted
+                         here */
+  void *state; /* owned; known to one .c file */
 };
 
 /* The registry; NULL ends. */
@@ -67,7 +72,8 @@ const PriorOps *prior_family(int index);
 const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
 
-/* Fit all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with the same result). The caller destroys. */
+/* Fit all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with the
+ * same result). The caller destroys. */
 Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *samples, Prior *out);
 /* A Gaussian or mixture prior with these components (copied) and the exact chain of `chain_settings`. */
 Status prior_from_mixture(const Mixture *mixture, const PriorFit *chain_settings, Prior *out);
@@ -75,8 +81,8 @@ Status prior_from_mixture(const Mixture *mixture, const PriorFit *chain_settings
 Status prior_standard(int d, const PriorFit *chain_settings, Prior *out);
 void prior_destroy(Prior *prior);
 
-/* Prior files (NetCDF, attribute `prior` = family name). `load` takes hand-written Gaussian and mixture files; `chain_settings` gives the schedule of their
- * exact chain. */
+/* Prior files (NetCDF, attribute `prior` = family name). `load` takes hand-written Gaussian and mixture
+ * files; `chain_settings` gives the schedule of their exact chain. */
 Status prior_save(const Prior *prior, const char *path);
 Status prior_load(const char *path, const PriorFit *chain_settings, Prior *out);
 

@@ -1,4 +1,5 @@
-/* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by its own regression. */
+/* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by
+ * its own regression. */
 #include "core/memory.h"
 #include "io/digest.h"
 #include "model/families.h"
@@ -16,13 +17,13 @@ enum { LANES = NETWORK_LANES };
 typedef struct {
   Chain chain;
   NetworkShape shape;
-  float *parameters;                           /* [T, P], P = network_parameters */
-  double *loss;                                /* [T + 1] */
-  int64_t samples;                             /* how many the networks were fitted to */
+  float *parameters; /* [T, P], P = network_parameters */
+  double *loss; /* [T + 1] */
+  int64_t samples; /* how many the networks were fitted to */
   char samples_sha256[DIGEST_SIZE];
   /* Scratch for 64 lanes. */
-  float *input, *vector, *output, *workspace;  /* [d, 64] each */
-  double *theta, *scratch;                     /* [d, 64], [2, d, 64] */
+  float *input, *vector, *output, *workspace; /* [d, 64] each */
+  double *theta, *scratch; /* [d, 64], [2, d, 64] */
 } Diffusion;
 
 static const float *stage_parameters(const Diffusion *diffusion, int t) {
@@ -52,17 +53,20 @@ static void diffusion_noise(const Chain *chain, int t, int lanes, const double *
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
     gather(chain->d, lanes, first, s, self->input);
-    network_forward(&self->shape, stage_parameters(self, t), LANES, self->input, self->output, self->workspace);
+    network_forward(&self->shape, stage_parameters(self, t), LANES, self->input, self->output,
+                    self->workspace);
     scatter(chain->d, lanes, first, self->output, eps);
   }
 }
 
-static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out) {
+static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                                double *out) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
     gather(chain->d, lanes, first, s, self->input);
     gather(chain->d, lanes, first, v, self->vector);
-    network_vjp(&self->shape, stage_parameters(self, t), LANES, self->input, self->vector, self->output, self->workspace);
+    network_vjp(&self->shape, stage_parameters(self, t), LANES, self->input, self->vector, self->output,
+                self->workspace);
     scatter(chain->d, lanes, first, self->output, out);
   }
 }
@@ -77,7 +81,8 @@ static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
     part.lanes = (uint32_t)(lanes - first < LANES ? lanes - first : LANES);
     chain_sample(&self->chain, &part, self->theta, self->scratch);
     for (int i = 0; i < d; i++)
-      memcpy(theta + (size_t)i * (size_t)lanes + first, self->theta + (size_t)i * part.lanes, part.lanes * sizeof *theta);
+      memcpy(theta + (size_t)i * (size_t)lanes + first, self->theta + (size_t)i * part.lanes,
+             part.lanes * sizeof *theta);
     position = part.position;
   }
   rng->position = position;
@@ -87,7 +92,8 @@ static void diffusion_destroy(Prior *prior) {
   Diffusion *self = prior->state;
   if (!self) return;
   chain_destroy(&self->chain);
-  void *blocks[] = {self->parameters, self->loss, self->input, self->vector, self->output, self->workspace, self->theta, self->scratch};
+  void *blocks[] = {self->parameters, self->loss,      self->input, self->vector,
+                    self->output,     self->workspace, self->theta, self->scratch};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   free(self);
   prior->state = NULL;
@@ -143,7 +149,8 @@ done:
   return status;
 }
 
-static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts) {
+static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                 const double *parts) {
   Diffusion *self;
   TRY(diffusion_create(prior, fit, samples->d, &self));
   size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
@@ -159,8 +166,10 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
 }
 
 static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
-  fprintf(out, "stages %d alpha %a keep %d standardise %d last %d steps %d batch %d patience %d rate %a hidden", fit->stages, fit->alpha,
-          fit->keep_signal, fit->standardise, fit->last_stage, fit->steps, fit->batch, fit->patience, fit->learning_rate);
+  fprintf(out,
+          "stages %d alpha %a keep %d standardise %d last %d steps %d batch %d patience %d rate %a hidden",
+          fit->stages, fit->alpha, fit->keep_signal, fit->standardise, fit->last_stage, fit->steps,
+          fit->batch, fit->patience, fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
@@ -178,8 +187,10 @@ static Status save_layer(const Diffusion *self, StoreFile *file, int l, int stag
   size_t in = (size_t)self->shape.width[l], out = (size_t)self->shape.width[l + 1];
   snprintf(weight_name, sizeof weight_name, "weight_%d", l + 1);
   snprintf(bias_name, sizeof bias_name, "bias_%d", l + 1);
-  TRY(store_variable(file, weight_name, STORE_FLOAT, 3, (int[]){stage, units[l + 1], units[l]}, "weights of a layer", "1", &weight));
-  TRY(store_variable(file, bias_name, STORE_FLOAT, 2, (int[]){stage, units[l + 1]}, "biases of a layer", "1", &bias));
+  TRY(store_variable(file, weight_name, STORE_FLOAT, 3, (int[]){stage, units[l + 1], units[l]},
+                     "weights of a layer", "1", &weight));
+  TRY(store_variable(file, bias_name, STORE_FLOAT, 2, (int[]){stage, units[l + 1]}, "biases of a layer", "1",
+                     &bias));
   for (int t = 1; t <= self->chain.schedule.stages; t++) {
     const float *from = stage_parameters(self, t) + layer_offset(&self->shape, l);
     size_t start[] = {(size_t)t - 1, 0, 0};
@@ -200,7 +211,8 @@ static Status save_networks(const Diffusion *self, StoreFile *file, int stage) {
   return STATUS_OK;
 }
 
-static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name, const double *values) {
+static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name,
+                          const double *values) {
   int id;
   TRY(store_variable(file, name, STORE_DOUBLE, 1, &dimension, long_name, "1", &id));
   return store_put(file, id, values);
@@ -212,14 +224,18 @@ static Status diffusion_save(const Prior *prior, StoreFile *file) {
   int stage, dim;
   TRY(store_dimension(file, "stage", (size_t)chain->schedule.stages, &stage));
   TRY(store_dimension(file, "dim", (size_t)prior->d, &dim));
-  TRY(store_text_attribute(file, NULL, "last_stage", chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
+  TRY(store_text_attribute(file, NULL, "last_stage",
+                           chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
   TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
   TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
-  TRY(save_vector(file, "alpha", stage, "share of the signal's variance that stage t = 1 .. T keeps", chain->schedule.alpha + 1));
+  TRY(save_vector(file, "alpha", stage, "share of the signal's variance that stage t = 1 .. T keeps",
+                  chain->schedule.alpha + 1));
   TRY(save_vector(file, "alpha_bar", stage, "product of alpha up to stage t", chain->schedule.alpha_bar + 1));
-  TRY(save_vector(file, "loss", stage, "mean squared error of the noise for each coordinate on held-out samples", self->loss + 1));
+  TRY(save_vector(file, "loss", stage,
+                  "mean squared error of the noise for each coordinate on held-out samples", self->loss + 1));
   TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", chain->shift));
-  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples", chain->scale));
+  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples",
+                  chain->scale));
   return save_networks(self, file, stage);
 }
 
@@ -230,7 +246,8 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   TRY(store_shape(file, "alpha", 1, &stages));
   TRY(store_shape(file, "shift", 1, d));
   if (stages < 1 || stages > INT_MAX || *d < 1 || *d > INT_MAX)
-    return status_set(STATUS_INPUT, "%s: %zu stages in %zu dimensions are not a prior", store_path(file), stages, *d);
+    return status_set(STATUS_INPUT, "%s: %zu stages in %zu dimensions are not a prior", store_path(file),
+                      stages, *d);
   fit->stages = (int)stages;
   fit->hidden_count = -1;
   size_t width = *d;
@@ -245,22 +262,27 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
     if (fit->hidden_count >= 0) fit->hidden[fit->hidden_count] = (int)width;
     fit->hidden_count++;
     width = lengths[1];
-    if (width < 1 || width > INT_MAX) return status_set(STATUS_INPUT, "%s: %s has no units", store_path(file), name);
+    if (width < 1 || width > INT_MAX)
+      return status_set(STATUS_INPUT, "%s: %s has no units", store_path(file), name);
   }
   if (fit->hidden_count < 0 || width != *d)
-    return status_set(STATUS_INPUT, "%s: the layers do not lead from %zu to %zu units", store_path(file), *d, *d);
+    return status_set(STATUS_INPUT, "%s: the layers do not lead from %zu to %zu units", store_path(file), *d,
+                      *d);
   return STATUS_OK;
 }
 
 /* A variable with `count` values for each stage to offset `to` of each stage's parameters. */
-static Status load_part(Diffusion *self, StoreFile *file, const char *kind, int l, size_t offset, size_t count, float *buffer) {
+static Status load_part(Diffusion *self, StoreFile *file, const char *kind, int l, size_t offset,
+                        size_t count, float *buffer) {
   char name[32];
   size_t stages = (size_t)self->chain.schedule.stages, stride = network_parameters(&self->shape);
   snprintf(name, sizeof name, "%s_%d", kind, l + 1);
   TRY(store_get_floats(file, name, buffer));
   for (size_t i = 0; i < stages * count; i++)
-    if (!isfinite(buffer[i])) return status_set(STATUS_INPUT, "%s: %s holds a value that is not finite", store_path(file), name);
-  for (size_t t = 0; t < stages; t++) memcpy(self->parameters + t * stride + offset, buffer + t * count, count * sizeof *buffer);
+    if (!isfinite(buffer[i]))
+      return status_set(STATUS_INPUT, "%s: %s holds a value that is not finite", store_path(file), name);
+  for (size_t t = 0; t < stages; t++)
+    memcpy(self->parameters + t * stride + offset, buffer + t * count, count * sizeof *buffer);
   return STATUS_OK;
 }
 
@@ -271,7 +293,8 @@ static Status load_networks(Diffusion *self, StoreFile *file) {
   NEW_GOTO(status, buffer, stages * network_parameters(&self->shape), done);
   for (int l = 0; l < self->shape.layers; l++) {
     char name[32];
-    size_t in = (size_t)self->shape.width[l], out = (size_t)self->shape.width[l + 1], offset = layer_offset(&self->shape, l);
+    size_t in = (size_t)self->shape.width[l], out = (size_t)self->shape.width[l + 1],
+           offset = layer_offset(&self->shape, l);
     snprintf(name, sizeof name, "bias_%d", l + 1);
     TRY_GOTO(status, store_shape(file, name, 2, (size_t[]){stages, out}), done);
     TRY_GOTO(status, load_part(self, file, "weight", l, offset, in * out, buffer), done);
@@ -307,7 +330,8 @@ static Status load_vectors(Diffusion *self, StoreFile *file) {
   TRY(store_get_doubles(file, "scale", chain->scale));
   for (size_t i = 0; i < d; i++)
     if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
-      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %zu", store_path(file), chain->shift[i], chain->scale[i], i);
+      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %zu", store_path(file),
+                        chain->shift[i], chain->scale[i], i);
   return STATUS_OK;
 }
 

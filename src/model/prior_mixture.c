@@ -1,9 +1,10 @@
 /* The closed-form priors: a Gaussian and a mixture of Gaussians, with the exact reverse chain.
  *
- * In the chain's coordinates z the mixture is sum_c w_c N(m_c, S_c). Noising keeps the form: s_t has means sqrt(abar_t) m_c
- * and covariances abar_t S_c + (1 - abar_t) I, which share the eigenvectors of S_c at every stage. The expected noise
- * is eps = (s_t - sqrt(abar_t) E[s_0 | s_t]) / sqrt(1 - abar_t) = -sqrt(1 - abar_t) score_t(s_t) (Tweedie's formula),
- * and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is symmetric. */
+ * In the chain's coordinates z the mixture is sum_c w_c N(m_c, S_c). Noising keeps the form: s_t has means
+ * sqrt(abar_t) m_c and covariances abar_t S_c + (1 - abar_t) I, which share the eigenvectors of S_c at every
+ * stage. The expected noise is eps = (s_t - sqrt(abar_t) E[s_0 | s_t]) / sqrt(1 - abar_t) = -sqrt(1 - abar_t)
+ * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is symmetric.
+ */
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
@@ -15,14 +16,14 @@
 
 /* The mixture of one stage. */
 typedef struct {
-  int stage;       /* the stage that `mixture` is of; 0: none yet */
+  int stage; /* the stage that `mixture` is of; 0: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
 } Diffused;
 
 typedef struct {
   Mixture mixture;
   Chain chain;
-  double *mean;               /* [C, d], of z */
+  double *mean; /* [C, d], of z */
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
   Diffused *diffused;
 } Closed;
@@ -81,7 +82,8 @@ static void closed_noise(const Chain *chain, int t, int lanes, const double *s, 
   score_to_noise(chain, t, lanes, eps);
 }
 
-static void closed_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out) {
+static void closed_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                             double *out) {
   mixture_hessian_product(diffused_mixture(chain, t), lanes, s, v, out);
   score_to_noise(chain, t, lanes, out);
 }
@@ -160,7 +162,9 @@ Status prior_from_mixture(const Mixture *mixture, const PriorFit *chain_settings
   return status;
 }
 
-static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) { mixture_sample(prior->mixture, rng, theta); }
+static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  mixture_sample(prior->mixture, rng, theta);
+}
 
 static void closed_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
   mixture_log_density(prior->mixture, lanes, theta, out);
@@ -170,7 +174,8 @@ static void closed_score(const Prior *prior, int lanes, const double *theta, dou
   mixture_score(prior->mixture, lanes, theta, out);
 }
 
-/* Fitting is one part: all starts compete, so they stay together. A part is weight[C], mean[C, d], covariance[C, d, d]. */
+/* Fitting is one part: all starts compete, so they stay together. A part is weight[C], mean[C, d],
+ * covariance[C, d, d]. */
 static int closed_parts(const PriorFit *fit) {
   (void)fit;
   return 1;
@@ -224,33 +229,40 @@ static Status mixture_fit_part(const PriorFit *fit, const Samples *samples, int 
   return fit_components(fit, samples, fit->components, out);
 }
 
-static Status assemble_components(Prior *prior, const PriorFit *fit, int components, int d, const double *parts) {
+static Status assemble_components(Prior *prior, const PriorFit *fit, int components, int d,
+                                  const double *parts) {
   Mixture mixture;
   Status status = mixture_create(d, components, &mixture);
   if (status == STATUS_OK) {
     size_t count = (size_t)components;
     memcpy(mixture.weight, parts, count * sizeof *parts);
     memcpy(mixture.mean, parts + count, count * (size_t)d * sizeof *parts);
-    memcpy(mixture.covariance, parts + count * (1 + (size_t)d), count * (size_t)d * (size_t)d * sizeof *parts);
+    memcpy(mixture.covariance, parts + count * (1 + (size_t)d),
+           count * (size_t)d * (size_t)d * sizeof *parts);
     status = closed_create(prior, &mixture, fit);
   }
   mixture_destroy(&mixture);
   return status;
 }
 
-static Status gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts) {
+static Status gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                const double *parts) {
   return assemble_components(prior, fit, 1, samples->d, parts);
 }
-static Status mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts) {
+static Status mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                               const double *parts) {
   return assemble_components(prior, fit, fit->components, samples->d, parts);
 }
 
-/* The chain is exact and made anew from the study's keys when a file is loaded, so a fit does not depend on the schedule. */
+/* The chain is exact and made anew from the study's keys when a file is loaded, so a fit does not depend on
+ * the schedule. */
 static void gaussian_describe_fit(const PriorFit *fit, FILE *out) {
   (void)fit;
   fprintf(out, "maximum likelihood");
 }
-static void mixture_describe_fit(const PriorFit *fit, FILE *out) { fprintf(out, "components %d starts %d", fit->components, fit->starts); }
+static void mixture_describe_fit(const PriorFit *fit, FILE *out) {
+  fprintf(out, "components %d starts %d", fit->components, fit->starts);
+}
 
 /* Prior files. */
 
@@ -262,7 +274,8 @@ static Status closed_save(const Prior *prior, StoreFile *file) {
   TRY(store_dimension(file, "dim2", (size_t)mixture->d, &axis[2]));
   TRY(store_variable(file, "weight", STORE_DOUBLE, 1, axis, "weight of the component", "1", &weight));
   TRY(store_variable(file, "mean", STORE_DOUBLE, 2, axis, "mean of the component", "1", &mean));
-  TRY(store_variable(file, "covariance", STORE_DOUBLE, 3, axis, "covariance of the component", "1", &covariance));
+  TRY(store_variable(file, "covariance", STORE_DOUBLE, 3, axis, "covariance of the component", "1",
+                     &covariance));
   TRY(store_put(file, weight, mixture->weight));
   TRY(store_put(file, mean, mixture->mean));
   return store_put(file, covariance, mixture->covariance);
@@ -273,10 +286,12 @@ static Status check_weights(const char *path, Mixture *mixture) {
   double sum = 0;
   for (int c = 0; c < mixture->components; c++) {
     if (!isfinite(mixture->weight[c]) || mixture->weight[c] <= 0)
-      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights are above 0", path, c, mixture->weight[c]);
+      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights are above 0", path, c,
+                        mixture->weight[c]);
     sum += mixture->weight[c];
   }
-  if (fabs(sum - 1) > 1e-6) return status_set(STATUS_INPUT, "%s: the weights sum to %.9g instead of 1", path, sum);
+  if (fabs(sum - 1) > 1e-6)
+    return status_set(STATUS_INPUT, "%s: the weights sum to %.9g instead of 1", path, sum);
   bool exact = fabs(sum - 1) <= 1e-14; /* our own files, to be read back bit for bit */
   for (int c = 0; c < mixture->components && !exact; c++) mixture->weight[c] /= sum;
   return STATUS_OK;
@@ -297,9 +312,10 @@ static Status check_component(const char *path, int c, Mixture *mixture) {
     for (size_t j = 0; j < i; j++) {
       double low = s[i * d + j], high = s[j * d + i];
       if (fabs(low - high) > 1e-6 * sqrt(fabs(s[i * d + i] * s[j * d + j])))
-        return status_set(STATUS_INPUT,
-                          "%s: the covariance of component %d is not symmetric: [%zu, %zu] is %g but [%zu, %zu] is %g",
-                          path, c, i, j, low, j, i, high);
+        return status_set(
+            STATUS_INPUT,
+            "%s: the covariance of component %d is not symmetric: [%zu, %zu] is %g but [%zu, %zu] is %g",
+            path, c, i, j, low, j, i, high);
       s[i * d + j] = s[j * d + i] = 0.5 * low + 0.5 * high;
     }
   }
@@ -310,8 +326,8 @@ static Status read_mixture(StoreFile *file, Mixture *out) {
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
   TRY(store_shape(file, "mean", 2, shape));
   if (shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
-    return status_set(STATUS_INPUT, "%s: 'mean' has shape (%zu, %zu); it is (component, dim)", store_path(file),
-                      shape[0], shape[1]);
+    return status_set(STATUS_INPUT, "%s: 'mean' has shape (%zu, %zu); it is (component, dim)",
+                      store_path(file), shape[0], shape[1]);
   shape[2] = shape[1];
   TRY(store_shape(file, "weight", 1, shape));
   TRY(store_shape(file, "covariance", 3, shape));
@@ -338,9 +354,9 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
   return status;
 }
 
-#define CLOSED_OPS                                                                                                     \
-  .sample = closed_sample, .save = closed_save, .load = closed_load, .destroy = closed_destroy, .parts = closed_parts, \
-  .log_density = closed_log_density, .score = closed_score
+#define CLOSED_OPS                                                                                           \
+  .sample = closed_sample, .save = closed_save, .load = closed_load, .destroy = closed_destroy,              \
+  .parts = closed_parts, .log_density = closed_log_density, .score = closed_score
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",
@@ -352,7 +368,8 @@ const PriorOps prior_gaussian = {.name = "gaussian",
                                  CLOSED_OPS};
 
 const PriorOps prior_mixture = {.name = "mixture",
-                                .summary = "Gaussians fitted by expectation maximisation, best of several starts",
+                                .summary =
+                                    "Gaussians fitted by expectation maximisation, best of several starts",
                                 .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
                                 .part_size = mixture_part_size,
                                 .fit_part = mixture_fit_part,

@@ -26,7 +26,8 @@ Status schedule_derive(Schedule *schedule) {
   for (int t = 1; t <= schedule->stages; t++) {
     double alpha = schedule->alpha[t];
     if (!(alpha > 0 && alpha < 1))
-      return status_set(STATUS_INPUT, "alpha of diffusion stage %d is %g; it must be between 0 and 1", t, alpha);
+      return status_set(STATUS_INPUT, "alpha of diffusion stage %d is %g; it must be between 0 and 1", t,
+                        alpha);
     schedule->beta[t] = 1 - alpha;
     bar[t] = bar[t - 1] * alpha;
     schedule->beta_tilde[t] = schedule->beta[t] * (1 - bar[t - 1]) / (1 - bar[t]);

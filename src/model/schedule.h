@@ -1,4 +1,5 @@
-/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint mended: sqrt(alpha_t)). */
+/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint mended:
+ * sqrt(alpha_t)). */
 #ifndef MODEL_SCHEDULE_H
 #define MODEL_SCHEDULE_H
 
@@ -6,30 +7,35 @@
 
 #include <stdbool.h>
 
-/* What the last stage's covariance Sigma_1 is. beta_tilde_1 = 0, so the last stage as printed ignores the evidence. */
+/* What the last stage's covariance Sigma_1 is. beta_tilde_1 = 0, so the last stage as printed ignores the
+ * evidence. */
 typedef enum {
   LAST_STAGE_REPAIRED, /* Sigma_1 = beta_tilde_2 (beta_1 when T = 1) */
-  LAST_STAGE_LITERAL   /* Sigma_1 = beta_tilde_1 = 0, the papers' */
+  LAST_STAGE_LITERAL /* Sigma_1 = beta_tilde_1 = 0, the papers' */
 } LastStage;
 
-/* All arrays have T + 1 entries and are indexed by stage t = 1 .. T; entry 0 is "no noise" (alpha_bar[0] = 1). */
+/* All arrays have T + 1 entries and are indexed by stage t = 1 .. T; entry 0 is "no noise" (alpha_bar[0] =
+ * 1). */
 typedef struct {
-  int stages;         /* T */
-  double *alpha;      /* alpha_t */
-  double *alpha_bar;  /* product of alpha_1 .. alpha_t */
-  double *beta;       /* 1 - alpha_t */
+  int stages; /* T */
+  double *alpha; /* alpha_t */
+  double *alpha_bar; /* product of alpha_1 .. alpha_t */
+  double *beta; /* 1 - alpha_t */
   double *beta_tilde; /* variance of s_{t-1} given s_t and s_0; [1] is 0 */
 } Schedule;
 
-/* Constant alpha. With keep_signal alpha is replaced by alpha^(100/T), so that alpha_bar_T stays alpha^100 (T ablation). */
+/* Constant alpha. With keep_signal alpha is replaced by alpha^(100/T), so that alpha_bar_T stays alpha^100 (T
+ * ablation). */
 Status schedule_create(int stages, double alpha, bool keep_signal, Schedule *out);
-/* Fill alpha_bar, beta and beta_tilde from alpha[1 .. T]. STATUS_INPUT when one of those is not between 0 and 1. */
+/* Fill alpha_bar, beta and beta_tilde from alpha[1 .. T]. STATUS_INPUT when one of those is not between 0
+ * and 1. */
 Status schedule_derive(Schedule *schedule);
 void schedule_destroy(Schedule *schedule);
 
 /* Sigma_t, the reverse variance of stage t. */
 double schedule_variance(const Schedule *schedule, int t, LastStage last_stage);
-/* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of eps. */
+/* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of eps.
+ */
 void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
 LastStage schedule_last_stage(const char *word); /* "repaired" | "literal" */
 

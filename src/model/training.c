@@ -11,8 +11,8 @@
 enum {
   CHECKED_LANES = 2048, /* enough that the held-out loss is known to about 2% in d = 2 */
   MOST_HELD_OUT = 2048,
-  CHECKS = 20,          /* held-out evaluations in a full training */
-  START_CHUNK = 128     /* weights drawn at once */
+  CHECKS = 20, /* held-out evaluations in a full training */
+  START_CHUNK = 128 /* weights drawn at once */
 };
 
 /* Kingma and Ba 2015, its own defaults. */
@@ -24,7 +24,8 @@ void training_standardise(const PriorFit *fit, const Samples *samples, double *s
     const double *row = samples->theta + (size_t)i * (size_t)n;
     shift[i] = 0, scale[i] = 1;
     if (!fit->standardise) continue;
-    double mean = 0, squares = 0; /* of the distance to the first sample, so that a constant has variance 0 exactly */
+    double mean = 0,
+           squares = 0; /* of the distance to the first sample, so that a constant has variance 0 exactly */
     for (int j = 0; j < n; j++) mean += (row[j] - row[0]) / n;
     for (int j = 0; j < n; j++) squares += (row[j] - row[0] - mean) * (row[j] - row[0] - mean) / n;
     shift[i] = row[0] + mean;
@@ -32,7 +33,8 @@ void training_standardise(const PriorFit *fit, const Samples *samples, double *s
   }
 }
 
-/* order[n] <- a random permutation, the same for all stages. Round 0 of the training streams, since stages count from 1. */
+/* order[n] <- a random permutation, the same for all stages. Round 0 of the training streams, since stages
+ * count from 1. */
 static void shuffle(const PriorFit *fit, int n, int *order) {
   Rng rng = {.key = rng_key(fit->seed, RNG_NETWORK_TRAINING), .run = fit->replicate};
   for (int i = 0; i < n; i++) order[i] = i;
@@ -81,7 +83,8 @@ static Status create_scratch(TrainingSetup *setup) {
 
 Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetup *out) {
   int n = samples->n, held_out = n / 10 < 1 ? 1 : n / 10 > MOST_HELD_OUT ? MOST_HELD_OUT : n / 10;
-  *out = (TrainingSetup){.fit = fit, .d = samples->d, .held_out = held_out, .training = n - held_out, .checked = CHECKED_LANES};
+  *out = (TrainingSetup){
+      .fit = fit, .d = samples->d, .held_out = held_out, .training = n - held_out, .checked = CHECKED_LANES};
   if (n < 1) return status_set(STATUS_INPUT, "a diffusion prior cannot be learned from no samples");
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
@@ -119,17 +122,21 @@ static void to_stage(const TrainingSetup *setup, int t, Rng *rng, int lanes, flo
 
 /* x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t. */
 static void draw_batch(const TrainingSetup *setup, int t, int step) {
-  Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t, (uint32_t)step, 0};
-  int lanes = setup->batch, n = setup->training + setup->held_out, pool = setup->training ? setup->training : n;
+  Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t,
+             (uint32_t)step, 0};
+  int lanes = setup->batch, n = setup->training + setup->held_out,
+      pool = setup->training ? setup->training : n;
   rng_uniform(&rng, lanes, setup->uniform);
   for (int lane = 0; lane < lanes; lane++) {
     int j = (int)(setup->uniform[lane] * pool);
-    for (int i = 0; i < setup->d; i++) setup->x[(size_t)i * (size_t)lanes + (size_t)lane] = setup->z[(size_t)i * (size_t)n + (size_t)j];
+    for (int i = 0; i < setup->d; i++)
+      setup->x[(size_t)i * (size_t)lanes + (size_t)lane] = setup->z[(size_t)i * (size_t)n + (size_t)j];
   }
   to_stage(setup, t, &rng, lanes, setup->x, setup->noise);
 }
 
-/* held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. Draw 0 of the stage; steps count from 1. */
+/* held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. Draw 0 of the
+ * stage; steps count from 1. */
 static void draw_held_out(const TrainingSetup *setup, int t) {
   Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t, 0, 0};
   int lanes = setup->checked, n = setup->training + setup->held_out;
@@ -142,7 +149,8 @@ static void draw_held_out(const TrainingSetup *setup, int t) {
 
 static double held_out_loss(const TrainingSetup *setup, const float *parameters) {
   int n = setup->d * setup->checked;
-  network_forward(&setup->shape, parameters, setup->checked, setup->held_x, setup->predicted, setup->workspace);
+  network_forward(&setup->shape, parameters, setup->checked, setup->held_x, setup->predicted,
+                  setup->workspace);
   double sum = 0;
   for (int i = 0; i < n; i++) {
     double difference = (double)setup->predicted[i] - setup->held_noise[i];
@@ -169,8 +177,8 @@ static void start_parameters(const TrainingSetup *setup, int t, float *parameter
 
 /* One step of Adam; rate has the bias corrections in it. */
 SIMD_CLONES
-static void adam(size_t n, float rate, const float *restrict gradient, float *restrict first, float *restrict second,
-                 float *restrict parameters) {
+static void adam(size_t n, float rate, const float *restrict gradient, float *restrict first,
+                 float *restrict second, float *restrict parameters) {
   for (size_t i = 0; i < n; i++) {
     first[i] = ADAM_BETA1 * first[i] + (1 - ADAM_BETA1) * gradient[i];
     second[i] = ADAM_BETA2 * second[i] + (1 - ADAM_BETA2) * gradient[i] * gradient[i];
@@ -178,9 +186,12 @@ static void adam(size_t n, float rate, const float *restrict gradient, float *re
   }
 }
 
+/* Up along a line in the first twentieth of the steps (without it networks of 200 and wider diverge at rates
+ * that are best for narrow ones), then down along a cosine; with Adam's bias corrections. */
 static float step_rate(const PriorFit *fit, int step) {
-  double cosine = 0.5 * (1 + cos(M_PI * (step - 1) / fit->steps));
-  return (float)(fit->learning_rate * cosine * sqrt(1 - pow(ADAM_BETA2, step)) / (1 - pow(ADAM_BETA1, step)));
+  double rise = fmin(1, 20.0 * step / fit->steps), fall = 0.5 * (1 + cos(M_PI * (step - 1) / fit->steps));
+  return (float)(fit->learning_rate * rise * fall * sqrt(1 - pow(ADAM_BETA2, step)) /
+                 (1 - pow(ADAM_BETA1, step)));
 }
 
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss) {
@@ -195,7 +206,8 @@ void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss
   *loss = held_out_loss(setup, parameters);
   for (int step = 1; step <= fit->steps && failures < fit->patience; step++) {
     draw_batch(setup, t, step);
-    network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient, setup->workspace);
+    network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
+                          setup->workspace);
     adam(count, step_rate(fit, step), setup->gradient, setup->first, setup->second, parameters);
     if (step % interval != 0 && step != fit->steps) continue;
     double found = held_out_loss(setup, parameters);

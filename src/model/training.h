@@ -1,6 +1,7 @@
-/* Fits the noise predictor of one stage by regression (DiffTS paper, equation 15): minimise E |eps - network(s_t)|^2 with
- * s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) eps, fresh noise in every step. Adam with a learning rate that falls to zero along a cosine;
- * the best parameters on held-out samples are kept. A stage depends on (fit, samples, t) only. */
+/* Fits the noise predictor of one stage by regression (DiffTS paper, equation 15): minimise E |eps -
+ * network(s_t)|^2 with s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) eps, fresh noise in every step. Adam
+ * with a learning rate that rises for a twentieth of the steps and falls to zero along a cosine; the best
+ * parameters on held-out samples are kept. A stage depends on (fit, samples, t) only. */
 #ifndef MODEL_TRAINING_H
 #define MODEL_TRAINING_H
 
@@ -14,28 +15,29 @@ typedef struct {
   Schedule schedule;
   NetworkShape shape;
   int d, training, held_out; /* numbers of samples; the held-out ones are last */
-  double *shift, *scale;     /* [d]: theta = shift + scale z */
-  float *z;                  /* [d, training + held_out], standardised, in the order of the split */
+  double *shift, *scale; /* [d]: theta = shift + scale z */
+  float *z; /* [d, training + held_out], standardised, in the order of the split */
   /* Scratch of training_stage. */
-  int batch, checked;                       /* lanes of a step and of a held-out evaluation */
-  float *gradient, *first, *second, *best;  /* [parameters]: Adam's gradient and moments; the best parameters so far */
-  float *x, *noise, *predicted;             /* [d, batch or checked, whichever is larger] */
-  float *held_x, *held_noise;               /* [d, checked] */
-  float *workspace;                         /* of the network */
-  double *uniform, *normal;                 /* [batch], [d, batch or checked] */
+  int batch, checked; /* lanes of a step and of a held-out evaluation */
+  float *gradient, *first, *second,
+      *best; /* [parameters]: Adam's gradient and moments; the best parameters so far */
+  float *x, *noise, *predicted; /* [d, batch or checked, whichever is larger] */
+  float *held_x, *held_noise; /* [d, checked] */
+  float *workspace; /* of the network */
+  double *uniform, *normal; /* [batch], [d, batch or checked] */
 } TrainingSetup;
 
-/* shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of each coordinate (1 when that is zero); 0 and 1 when the
- * fit does not standardise. */
+/* shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of each coordinate
+ * (1 when that is zero); 0 and 1 when the fit does not standardise. */
 void training_standardise(const PriorFit *fit, const Samples *samples, double *shift, double *scale);
 
-/* A tenth of the samples (1 .. 2048 of them) is held out, the same for all stages; a single sample serves as both. The caller ends with
- * training_destroy, also after a failure. */
+/* A tenth of the samples (1 .. 2048 of them) is held out, the same for all stages; a single sample serves as
+ * both. The caller ends with training_destroy, also after a failure. */
 Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 void training_destroy(TrainingSetup *setup);
 
-/* parameters[network_parameters] of stage t = 1 .. T; *loss is the mean squared error of the noise for each coordinate on held-out samples. The batch
- * is rounded up to a multiple of NETWORK_LANES. */
+/* parameters[network_parameters] of stage t = 1 .. T; *loss is the mean squared error of the noise for each
+ * coordinate on held-out samples. The batch is rounded up to a multiple of NETWORK_LANES. */
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss);
 
 #endif

@@ -18,11 +18,20 @@ static Chunk chunk_at(RngLanes rng, int first) {
 Chunk chunk_begin(RngLanes rng) { return chunk_at(rng, 0); }
 void chunk_next(Chunk *chunk, RngLanes rng) { *chunk = chunk_at(rng, chunk->first + chunk->lanes); }
 
-/* Number of elements that are NaN or beyond the limit; isgreater and its kin are quiet on NaN. */
+/* Beyond the guard, or NaN. Compared as integers, where NaN is larger than every number: a floating-point
+ * comparison would raise "invalid" on NaN once it is vectorised. */
+static inline bool is_outside(double x) {
+  const double limit = CHAIN_GUARD;
+  uint64_t bits, limit_bits;
+  memcpy(&bits, &x, sizeof bits);
+  memcpy(&limit_bits, &limit, sizeof limit_bits);
+  return (bits & INT64_MAX) > limit_bits;
+}
+
 SIMD_CLONES
 static long count_outside(int n, const double *s) {
   long outside = 0;
-  for (int i = 0; i < n; i++) outside += !islessequal(fabs(s[i]), CHAIN_GUARD);
+  for (int i = 0; i < n; i++) outside += is_outside(s[i]);
   return outside;
 }
 
@@ -32,7 +41,7 @@ void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       double *x = &s[i * lanes + n];
-      if (islessequal(fabs(*x), CHAIN_GUARD)) continue;
+      if (!is_outside(*x)) continue;
       *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
       fallbacks[(uint32_t)(chunk->first + n) / chunk->rng.draws]++;
     }

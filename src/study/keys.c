@@ -72,7 +72,8 @@ const ConfigKey study_keys[] = {
      .words = "repaired literal"},
     {INT("prior.training_steps", 1, 10000000, "1000", "Adam steps for each stage, at most")},
     {INT("prior.training_batch", 1, 1000000, "256", "samples in a step")},
-    {REAL("prior.learning_rate", TINY, 10, "0.01", "of Adam at the first step; cosine decay to 0")},
+    {REAL("prior.learning_rate", TINY, 10, "0.01",
+          "of Adam at its peak: a linear rise over the first 5% of steps, then cosine decay to 0")},
     {INT("prior.patience", 1, 10000, "10",
          "checks of the held-out loss without improvement before training stops")},
     {.name = NULL}};

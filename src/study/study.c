@@ -84,6 +84,18 @@ static Status list_tasks(Study *study) {
   return STATUS_OK;
 }
 
+static Status check_names(const StudyFile *file) {
+  const char *name = config_text(file->settings[0], "name");
+  if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
+    return status_set(STATUS_INPUT,
+                      "key 'name': '%s' cannot be the name of a folder; it must not be empty, begin with a "
+                      "dot, or hold a slash",
+                      name);
+  if (file->policy_count == 0)
+    return status_set(STATUS_INPUT, "key 'policies' is needed: a list such as [ts, diffts]");
+  return STATUS_OK;
+}
+
 Status study_create(StudyFile *file, Study *out) {
   const Config *first = file->settings[0];
   *out = (Study){.file = file,
@@ -94,6 +106,7 @@ Status study_create(StudyFile *file, Study *out) {
     if (config_is(first, "study", registry[i]->name)) out->ops = registry[i];
   ASSERT(out->ops);
   while (out->ops->curves[out->curve_count].name) out->curve_count++;
+  TRY(check_names(file));
   if (study_replicates(out) > out->runs)
     return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs",
                       study_replicates(out), (long long)out->runs);

@@ -1,0 +1,108 @@
+"""One look for all figures: a fixed colour and marker for each policy name, fonts and sizes.
+
+Colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
+Policies that usually share a figure have different colours; the marker tells apart the rest, and print without colour.
+"""
+import itertools
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
+
+TRUE_PRIOR = "#0072B2"
+LEARNED_PRIOR = "#D55E00"
+ENDINGS = (".png", ".pdf", ".svg")
+TEXT = "#222222"
+FAINT = "#666666"
+
+# Policy name: colour, marker.
+POLICIES = {
+    "ts": ("#0072B2", "o"),
+    "tuned_ts": ("#56B4E9", "s"),
+    "mixts": ("#009E73", "^"),
+    "diffts": ("#D55E00", "D"),
+    "dps": ("#CC79A7", "v"),
+    "linucb": ("#555555", "P"),
+    "egreedy": ("#E69F00", "X"),
+    "smc": ("#332288", "<"),
+    "smc_tempered": ("#332288", ">"),
+    "joint": ("#882255", "p"),
+    "twisted": ("#AA4499", "h"),
+    "exact": ("#000000", "*"),
+    "tilted": ("#117733", "d"),
+    "mala": ("#999933", "8"),
+    "lints": ("#0072B2", "H"),
+    "vits1": ("#CC6677", "o"),
+    "vits2": ("#882255", "s"),
+    "vits2_hf": ("#AA4499", "^"),
+    "lmc": ("#44AA99", "D"),
+    "fgts": ("#117733", "v"),
+    "vts": ("#999933", "P"),
+    "rvga": ("#D55E00", "X"),
+    "glm_ucb": ("#555555", "<"),
+    "random": ("#BBBBBB", "d"),
+    "oracle": ("#000000", "p"),
+}
+
+# The policy under its own name, then variants of it under other labels, which keep its hue: share of black, dashes.
+VARIANTS = [(0.0, "-"), (0.35, (0, (4, 1.5))), (0.55, (0, (1, 1))), (0.2, (0, (5, 1, 1, 1)))]
+# Policies that this list does not know.
+STRANGERS = ["#332288", "#882255", "#117733", "#999933", "#44AA99"]
+
+
+def use():
+    """Set fonts and sizes for all figures that follow."""
+    plt.rcParams.update({
+        "font.family": "DejaVu Sans",
+        "font.size": 9,
+        "axes.titlesize": 10,
+        "axes.labelsize": 9,
+        "axes.edgecolor": TEXT,
+        "axes.labelcolor": TEXT,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.8,
+        "xtick.labelsize": 8,
+        "ytick.labelsize": 8,
+        "lines.linewidth": 1.5,
+        "lines.markersize": 5,
+        "legend.frameon": False,
+        "legend.fontsize": 9,
+        "savefig.dpi": 200,
+        "pdf.fonttype": 42,
+        "svg.hashsalt": "thompson",
+    })
+
+
+def darker(colour, share):
+    """`colour` mixed with `share` of black."""
+    return tuple((1 - share) * channel for channel in matplotlib.colors.to_rgb(colour))
+
+
+def lines(names):
+    """{label: keyword arguments of plot} for the policies of one figure, given as {label: name}; a policy under its own name
+    always looks the same, whatever else is drawn."""
+    look, seen = {}, {name: 1 for label, name in names.items() if label != name}
+    strangers = itertools.cycle(STRANGERS)
+    for label, name in names.items():
+        if name not in POLICIES:
+            look[label] = {"color": next(strangers), "marker": "+", "linestyle": "-"}
+            continue
+        colour, marker = POLICIES[name]
+        variant = 0
+        if label != name:
+            variant = seen[name]
+            seen[name] += 1
+        shade, dashes = VARIANTS[variant % len(VARIANTS)]
+        look[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes}
+    return look
+
+
+def save(figure, paths):
+    """Write the figure to every path, the format by its ending, and print where."""
+    for path in paths:
+        figure.savefig(path, bbox_inches="tight", facecolor="white")
+        print(path)
+    plt.close(figure)

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Purpose: install the Debian packages that thompson needs to be built, tested and run, and its results to be drawn.
+# Cost:    a download on a bare system; nothing at all when everything is there.
+# Output:  none; calls apt-get only when a package is missing (as root, or through sudo).
+set -eu
+
+packages="
+build-essential cmake ninja-build pkg-config clang-format git
+libopenmpi-dev openmpi-bin libscalapack-openmpi-dev libnetcdf-dev libcunit1-dev librandom123-dev libsleef-dev
+libyaml-dev libjansson-dev libopenblas-dev liblapacke-dev libmd-dev
+python3 python3-numpy python3-scipy python3-xarray python3-netcdf4 python3-matplotlib python3-pandas python3-sklearn
+"
+
+fail() {
+  echo "install_debian.sh: $1" >&2
+  exit 1
+}
+
+case "${1-}" in
+"") ;;
+-h | --help)
+  echo "usage: jobs/install_debian.sh"
+  echo "Installs what is missing of:$packages"
+  exit 0
+  ;;
+*) fail "unknown argument '$1'; it takes none" ;;
+esac
+
+command -v apt-get >/dev/null ||
+  fail "this is not a Debian system; --help lists the packages whose equivalents are needed"
+
+missing=
+for package in $packages; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=absent
+  [ "$state" = installed ] || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+  echo "install_debian.sh: all packages are installed"
+  exit 0
+fi
+echo "install_debian.sh: installing$missing"
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || fail "not root and no sudo; ask an administrator to install:$missing"
+  as_root=sudo
+fi
+$as_root apt-get update || fail "apt-get update failed: is there a network, and are the sources right?"
+# shellcheck disable=SC2086  # one word for each package
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing ||
+  fail "apt-get could not install:$missing"

@@ -1,0 +1,61 @@
+#!/bin/bash
+# Purpose: from a fresh clone to a figure: install packages, build, run a bandit study on all cores, print its table, draw its figure.
+# Cost:    build and jobs/quickstart.yaml: measured, see README
+# Output:  results/NAME/ with results.nc, prior_samples.nc, figure_diffts_2.png and .pdf, where the study file is NAME.yaml
+set -euo pipefail
+
+usage() {
+  cat <<END
+usage: jobs/quickstart.sh [--no-install] [-n RANKS] [STUDY.yaml]
+
+  --no-install   do not look for missing Debian packages
+  -n RANKS       MPI ranks; all cores, but at most 16, by default
+  STUDY.yaml     another bandit study than jobs/quickstart.yaml
+
+Results in results/NAME of the repository are replaced.
+END
+}
+
+fail() {
+  echo "quickstart.sh: $1" >&2
+  exit "${2:-1}"
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+install=yes study=$root/jobs/quickstart.yaml ranks=
+while [ $# -gt 0 ]; do
+  case "$1" in
+  -h | --help) usage && exit 0 ;;
+  --no-install) install=no ;;
+  -n) [ $# -gt 1 ] || fail "-n needs a number of ranks" 2; ranks=$2; shift ;;
+  -*) fail "unknown option '$1'; see --help" 2 ;;
+  *) [ -f "$1" ] || fail "there is no study file $1" 2; study=$(realpath "$1") ;;
+  esac
+  shift
+done
+if [ -z "$ranks" ]; then
+  ranks=$(nproc)
+  [ "$ranks" -le 16 ] || ranks=16
+fi
+[[ "$ranks" =~ ^[1-9][0-9]*$ ]] || fail "-n $ranks: expected a positive number of ranks" 2
+
+cd "$root"
+[ "$install" = no ] || jobs/install_debian.sh
+source jobs/environment.sh
+
+cmake --preset release >/dev/null || fail "cmake could not configure; its messages are above"
+cmake --build --preset release -j "$(nproc)" || fail "the build failed; its messages are above"
+
+name=$(basename "$study")
+folder=results/${name%.*}
+status=0
+mpiexec -n "$ranks" build/release/thompson run "$study" -o "$folder" --overwrite || status=$?
+# 5: some tasks failed and the results of the others are written.
+[ "$status" -eq 0 ] || [ "$status" -eq 5 ] || fail "thompson ended with status $status; its message is above" "$status"
+
+echo
+"$THOMPSON_PYTHON" analysis/table.py "$folder"
+echo
+echo "$root/$folder/results.nc"
+"$THOMPSON_PYTHON" analysis/figure_diffts_2.py "$root/$folder"
+exit "$status"

@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""Tests of analysis/: every script on results files made here with netCDF4, in the form that DESIGN's results contract gives.
+
+The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
+With THOMPSON_PROGRAM set, also: every policy that the program lists has a look of its own in style.py.
+"""
+import contextlib
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+import netCDF4
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ANALYSIS = ROOT / "analysis"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ANALYSIS))
+
+import figure_diffts_2  # noqa: E402
+import load  # noqa: E402
+import style  # noqa: E402
+import table  # noqa: E402
+
+PRIORS = ["cross", "rays", "triangles"]
+# Final regret and its spread over runs, near what a study gives; dps diverges.
+POLICIES = {"ts": (19, 8), "tuned_ts": (18.5, 8), "mixts": (16, 8), "mixts10": (14, 8), "diffts": (13, 8), "dps": (200, 90),
+            "linucb": (24, 5), "egreedy": (40, 30)}
+CONFIG = """name: figure2
+study: bandit
+seed: 2024
+runs: {runs}
+problem:
+  family: synthetic
+  theta: cross
+  arms: 100
+  noise: 1
+prior:
+  stages: 100
+policies:
+{policies}
+"""
+
+
+def texts(file, name, dimension, values):
+    """A char variable as src/io/store.h writes it: NUL-padded, _Encoding = utf-8."""
+    width = max(len(value) for value in values)
+    length = f"{name}_length"
+    file.createDimension(length, width)
+    variable = file.createVariable(name, "S1", (dimension, length))
+    variable._Encoding = "utf-8"
+    variable.set_auto_chartostring(False)
+    variable[:] = np.array([list(value.ljust(width, "\0")) for value in values], dtype="S1")
+
+
+def write_results(folder, settings, policies=POLICIES, runs=64, rounds=200, failed=(), not_run=(), seed=1,
+                  rounds_of=None):
+    """folder/results.nc; `failed` and `not_run` list (setting, policy, run), `rounds_of` the rounds by setting.
+    Returns regret [setting, policy, run, round]."""
+    rng = np.random.default_rng(seed)
+    shape = (len(settings), len(policies), runs, rounds)
+    k = np.arange(1, rounds + 1)
+    regret, status = np.full(shape, np.nan), np.ones(shape[:3], dtype="i1")
+    world = rng.standard_normal((len(settings), 1, runs))  # the same for all policies: paired
+    for p, (name, (final, spread)) in enumerate(policies.items()):
+        end = np.abs(final + spread * (0.8 * world[:, 0] + 0.6 * rng.standard_normal((len(settings), runs))))
+        shape_of_rounds = (k / rounds) ** (1.8 if name == "dps" else 0.35)
+        regret[:, p] = end[..., None] * shape_of_rounds
+    for s, p, r in failed:
+        regret[s, p, r], status[s, p, r] = np.nan, 2
+    for s, p, r in not_run:
+        regret[s, p, r], status[s, p, r] = np.nan, 0
+    for s, last in enumerate(rounds_of or []):
+        regret[s, ..., last:] = np.nan
+    n = (status == 1).sum(axis=2)
+    both = (status == 1) & (status[:, :1] == 1)
+
+    def moments(values, use):
+        values = np.where(use[..., None], values, np.nan)
+        count = np.isfinite(values).sum(axis=2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.nansum(values, axis=2) / np.where(count > 0, count, np.nan)
+            square = np.nansum((values - mean[:, :, None]) ** 2, axis=2)
+            return mean, np.sqrt(square / np.where(count > 1, count - 1, np.nan) / np.where(count > 0, count, np.nan))
+
+    with netCDF4.Dataset(folder / "results.nc", "w") as file:
+        for name, length in zip(("setting", "policy", "run", "round"), shape):
+            file.createDimension(name, length)
+        texts(file, "setting", "setting", [f"problem.theta={setting}" for setting in settings])
+        texts(file, "policy", "policy", list(policies))
+        texts(file, "problem_theta", "setting", list(settings))
+
+        def put(name, kind, dimensions, values, **attributes):
+            fill = np.nan if kind == "f8" else False
+            variable = file.createVariable(name, kind, dimensions, fill_value=fill)
+            variable.setncatts(attributes)
+            variable[:] = values
+
+        put("run", "i4", ("run",), np.arange(runs), long_name="simulation")
+        put("round", "f8", ("round",), k, long_name="round")
+        put("replicate", "i4", ("run",), np.arange(runs) * 2 // runs)
+        full, small = ("setting", "policy", "run"), ("setting", "policy", "round")
+        put("regret", "f8", (*full, "round"), regret, units="1", long_name="cumulative expected regret")
+        mean, error = moments(regret, status == 1)
+        put("regret_mean", "f8", small, mean, units="1", cell_methods="run: mean", ancillary_variables="regret_se regret_n")
+        put("regret_se", "f8", small, error, units="1")
+        groups = [regret[:, :, r * runs // 2:(r + 1) * runs // 2] for r in range(2)]
+        use = [status[:, :, r * runs // 2:(r + 1) * runs // 2] == 1 for r in range(2)]
+        means = np.stack([moments(*pair)[0] for pair in zip(groups, use)])
+        put("regret_se_replicate", "f8", small, means.std(axis=0, ddof=1) / np.sqrt(2), units="1")
+        put("regret_n", "i4", small, np.repeat(n[..., None], rounds, axis=2))
+        mean, error = moments(regret - regret[:, :1], both)
+        put("regret_diff_mean", "f8", small, mean, units="1")
+        put("regret_diff_se", "f8", small, error, units="1")
+        seconds = np.where(status == 1, 0.001 * (1 + np.arange(len(policies)))[None, :, None], np.nan)
+        put("seconds", "f8", full, seconds, units="s")
+        put("seconds_train", "f8", ("setting", "policy"), np.full(shape[:2], 3.5), units="s")
+        put("status", "i1", full, status, flag_values=np.arange(3, dtype="i1"), flag_meanings="not_run ok failed")
+        put("fallbacks", "i8", full, np.where(status == 1, np.arange(len(policies))[None, :, None] % 2, 0))
+        listed = [f"  - {{name: {'mixts' if name == 'mixts10' else name}, label: {name}, prior: default}}" for name in policies]
+        config = CONFIG.format(runs=runs, policies="\n".join(listed))
+        file.setncatts({"Conventions": "CF-1.10", "title": "figure2", "config": config, "seed": np.int64(2024)})
+    return regret
+
+
+def two_priors(setting, n, d, rng):
+    """n samples of a prior in the shape of `setting` and of a slightly wrong one: [2, n, d]."""
+    u = rng.uniform(-3, 3, (2, 40 * n, 2))
+    radius, largest = np.hypot(u[..., 0], u[..., 1]), np.abs(u).max(axis=-1)
+    inside = {"rays": (radius < 3) & (largest > 0.95 * radius),
+              "triangles": ((u[..., 0] > 0) & (np.abs(u[..., 1]) < u[..., 0]))
+              | ((u[..., 0] < 0) & (np.abs(u[..., 1]) < -u[..., 0] / 3))}
+    both = []
+    for source in range(2):
+        if setting in inside:
+            flat = u[source][inside[setting][source]][:n]
+        else:
+            sign = np.where(rng.random(n) < 0.5, 1, -1)
+            flat = rng.standard_normal((n, 2)) @ np.linalg.cholesky([[1, 0.9], [0.9, 1]]).T * np.stack([np.ones(n), sign], 1)
+        theta = np.concatenate([flat, np.zeros((n, d - 2))], axis=1) if d > 2 else flat[:, :d]
+        both.append(theta + (0.1 if source else 0.02) * rng.standard_normal(theta.shape))
+    return np.stack(both)
+
+
+def write_priors(folder, settings, n=1000, dimensions=2, seed=2, learned=True):
+    """folder/prior_samples.nc; `dimensions` is one number or one for each setting, absent entries are NaN."""
+    rng = np.random.default_rng(seed)
+    sizes = [dimensions] * len(settings) if isinstance(dimensions, int) else dimensions
+    theta = np.full((len(settings), 2, n, max(sizes)), np.nan)
+    for s, (setting, d) in enumerate(zip(settings, sizes)):
+        both = two_priors(setting, n, d, rng)
+        theta[s, :, :, :d] = both
+    if not learned:
+        theta[:, 1] = np.nan
+    with netCDF4.Dataset(folder / "prior_samples.nc", "w") as file:
+        for name, length in zip(("setting", "source", "sample", "dim"), theta.shape):
+            file.createDimension(name, length)
+        texts(file, "setting", "setting", [f"problem.theta={setting}" for setting in settings])
+        texts(file, "source", "source", ["true", "diffusion"])
+        file.createVariable("theta", "f8", ("setting", "source", "sample", "dim"), fill_value=np.nan)[:] = theta
+    return theta
+
+
+def run(script, *arguments):
+    """A script as a user starts it, from another folder."""
+    return subprocess.run([sys.executable, "-B", str(ANALYSIS / script), *map(str, arguments)], cwd="/", capture_output=True,
+                          text=True, timeout=100, check=False)
+
+
+def call(module, *arguments):
+    """The same within this process, which is quicker: (exit status, stdout, stderr)."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
+            unittest.mock.patch.object(sys, "argv", [module.__file__, *map(str, arguments)]):
+        try:
+            load.script(module.main)
+            status = 0
+        except SystemExit as end:
+            status = end.code
+    return status, out.getvalue(), err.getvalue()
+
+
+class Analysis(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+
+    def refused(self, module, part):
+        """The script ends with status 3 and one sentence that contains `part`."""
+        status, out, err = call(module, self.folder)
+        self.assertEqual((status, out), (3, ""), err)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        self.assertIn(part, err)
+
+    def test_help(self):
+        scripts = {path.stem for path in ANALYSIS.glob("*.py")} - {"load", "style"}
+        self.assertEqual(scripts, {"table", "figure_diffts_2"})
+        for module in (table, figure_diffts_2):
+            status, out, _ = call(module, "--help")
+            self.assertEqual(status, 0)
+            self.assertIn("DIR", out)
+
+    def test_table_csv(self):
+        regret = write_results(self.folder, PRIORS, failed=[(0, 4, 3)], not_run=[(1, 0, r) for r in range(40, 64)])
+        done = run("table.py", self.folder, "--format", "csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual(len(rows), len(PRIORS) * len(POLICIES))
+        for index, row in enumerate(rows):
+            s, p = divmod(index, len(POLICIES))
+            self.assertEqual((row["setting"], row["policy"]), (PRIORS[s], list(POLICIES)[p]))
+            final = regret[s, p, :, -1]
+            good = final[~np.isnan(final)]
+            self.assertAlmostEqual(float(row["regret"]), good.mean(), places=9)
+            self.assertAlmostEqual(float(row["se"]), good.std(ddof=1) / np.sqrt(len(good)), places=9)
+            halves = [half[~np.isnan(half)].mean() for half in np.split(final, 2)]
+            self.assertAlmostEqual(float(row["se_replicate"]), abs(halves[0] - halves[1]) / 2, places=9)
+            paired = (final - regret[s, 0, :, -1])[~np.isnan(final + regret[s, 0, :, -1])]
+            self.assertAlmostEqual(float(row["difference"]), paired.mean(), places=9)
+            self.assertAlmostEqual(float(row["difference_se"]), paired.std(ddof=1) / np.sqrt(len(paired)), places=9)
+            self.assertAlmostEqual(float(row["seconds"]), 0.001 * (1 + p), places=12)
+            self.assertEqual(int(row["runs"]), len(good))
+            self.assertEqual(int(row["fallbacks"]), len(good) * (p % 2))
+            self.assertEqual(int(row["failed"]), 1 if (s, p) == (0, 4) else 0)
+
+    def test_table_markdown_and_latex(self):
+        write_results(self.folder, PRIORS, failed=[(0, 4, 3)])
+        text = call(table, self.folder)[1]
+        lines = text.splitlines()
+        self.assertEqual(len(lines), 2 + len(PRIORS) * len(POLICIES))
+        self.assertEqual({line.count("|") for line in lines}, {12})
+        self.assertIn("minus ts", lines[0])
+        self.assertIn("63 of 64 (1 failed)", text)
+        self.assertEqual(text.count("**"), 2 * len(PRIORS))
+        out = self.folder / "table.tex"
+        self.assertEqual(call(table, self.folder, "-f", "latex", "-o", out), (0, "", ""))
+        text = out.read_text()
+        self.assertIn("tuned\\_ts", text)
+        self.assertEqual(text.count("\\midrule"), len(PRIORS))
+        self.assertEqual({line.count("&") for line in text.splitlines() if "&" in line}, {10})
+
+    def test_figure_writes_files(self):
+        write_results(self.folder, PRIORS)
+        write_priors(self.folder, PRIORS)
+        done = run("figure_diffts_2.py", self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual((self.folder / "figure_diffts_2.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual((self.folder / "figure_diffts_2.pdf").read_bytes()[:5], b"%PDF-")
+
+    def test_figure_draws_the_numbers(self):
+        """Every line and dot of the figure, read back from its artists."""
+        write_results(self.folder, PRIORS, failed=[(2, 3, 0)])
+        theta = write_priors(self.folder, PRIORS)
+        dataset = load.results(self.folder)
+        figure = figure_diffts_2.draw(dataset, load.prior_samples(self.folder))
+        self.addCleanup(style.plt.close, figure)
+        upper, lower = figure.axes[:3], figure.axes[3:]
+        for s, (top, bottom) in enumerate(zip(upper, lower)):
+            self.assertEqual(top.get_title(), PRIORS[s])
+            dots = np.asarray(top.collections[0].get_offsets())
+            expected = theta[s].reshape(-1, 2)
+            self.assertTrue(np.array_equal(dots[np.lexsort(dots.T)], expected[np.lexsort(expected.T)]))
+            self.assertEqual(len(bottom.lines), len(POLICIES))
+            for p, line in enumerate(bottom.lines):
+                self.assertTrue(np.array_equal(line.get_ydata(), dataset["regret_mean"].values[s, p]))
+            notes = " ".join(text.get_text() for text in bottom.texts)
+            self.assertIn(f"off axis: dps, {dataset['regret_mean'].values[s, 5, -1]:.3g} ±", notes)
+            finals = dataset["regret_mean"].values[s, :, -1]
+            self.assertLess(bottom.get_ylim()[1], finals.max())
+            self.assertGreater(bottom.get_ylim()[1], np.sort(finals)[-2])
+            self.assertEqual("mixts10: 63 of 64 runs are in" in notes, s == 2)
+
+    def test_caption(self):
+        write_results(self.folder, PRIORS, failed=[(2, 3, 0)])
+        text = figure_diffts_2.caption(load.results(self.folder))
+        for part in ("63 to 64 of 64 runs are in", "1 failed", "2 times", "seed 2024", "reward noise 1", "one standard error"):
+            self.assertIn(part, text)
+
+    def test_figure_with_any_number_of_settings_and_dimensions(self):
+        settings = ["cross", "rays", "triangles", "a", "b", "c", "d"]
+        write_results(self.folder, settings, runs=8, rounds=20)
+        write_priors(self.folder, settings, n=200, dimensions=[2, 3, 5, 1, 2, 2, 2])
+        figure = figure_diffts_2.draw(load.results(self.folder), load.prior_samples(self.folder))
+        self.addCleanup(style.plt.close, figure)
+        shown = [axis for axis in figure.axes if axis.get_visible()]
+        self.assertEqual(len(shown), 2 * len(settings))
+        self.assertIn("1st principal component of 3", " ".join(axis.get_xlabel() for axis in shown))
+
+    def test_figure_without_a_learned_prior_or_a_finished_policy(self):
+        write_results(self.folder, ["cross"], runs=8, rounds=20, not_run=[(0, 4, r) for r in range(8)])
+        write_priors(self.folder, ["cross"], n=100, learned=False)
+        figure = figure_diffts_2.draw(load.results(self.folder), load.prior_samples(self.folder))
+        self.addCleanup(style.plt.close, figure)
+        self.assertIn("no samples of the learned diffusion prior", figure.axes[0].texts[0].get_text())
+        self.assertIn("diffts: no run is in", " ".join(text.get_text() for text in figure.axes[1].texts))
+
+    def test_figure_of_a_study_that_has_just_begun(self):
+        write_results(self.folder, ["cross"], runs=8, rounds=20, not_run=[(0, p, r) for p in range(8) for r in range(p + 1)])
+        write_priors(self.folder, ["cross"], n=100)
+        figure = figure_diffts_2.draw(load.results(self.folder), load.prior_samples(self.folder))
+        self.addCleanup(style.plt.close, figure)
+        self.assertIn("8 policies: 0 to 7 of 8 runs are in", [text.get_text() for text in figure.axes[1].texts])
+
+    def test_principal_components(self):
+        rng = np.random.default_rng(3)
+        scale = np.array([1.0, 5.0, 0.1, 2.0])
+        drawn, names = figure_diffts_2.plane({"true": rng.standard_normal((20000, 4)) * scale})
+        spread = drawn["true"].std(axis=0)
+        # 20 000 samples: relative error of a standard deviation is 1 / sqrt(40 000) = .005; 4 of these.
+        np.testing.assert_allclose(spread, [5, 2], rtol=0.02)
+        self.assertIn("(83%)", names[0])  # 25 / 30.01
+
+    def test_axis_is_cut_only_for_the_one_that_diverges(self):
+        self.assertIsNone(figure_diffts_2.ceiling(np.array([19, 19, 16, 14, 13, 24, 40.0])))
+        self.assertLess(figure_diffts_2.ceiling(np.array([19, 19, 16, 14, 13, 200, 24, 40.0])), 60)
+        self.assertIsNone(figure_diffts_2.ceiling(np.array([19, np.nan])))
+        self.assertIsNone(figure_diffts_2.ceiling(np.array([1.0, 9.0])))
+
+    def test_bad_input(self):
+        self.refused(figure_diffts_2, "does not exist")
+        self.assertEqual(run("table.py", self.folder).returncode, 3)
+        (self.folder / "results.nc").write_text("not a NetCDF file")
+        self.refused(table, "cannot be read as NetCDF")
+        write_results(self.folder, PRIORS, runs=4, rounds=5)
+        self.refused(figure_diffts_2, "prior_samples.nc does not exist")
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            file.renameVariable("regret_diff_se", "other")
+        self.refused(table, "has no variable regret_diff_se")
+
+    def test_output_that_cannot_be_written(self):
+        write_results(self.folder, ["cross"], runs=4, rounds=5)
+        status, _, err = call(table, self.folder, "-o", self.folder / "absent" / "table.md")
+        self.assertEqual(status, 4)
+        self.assertIn("No such file", err)
+        self.assertEqual(call(figure_diffts_2, self.folder, "-o", "figure.xyz")[0], 2)
+
+    def test_truncated_file(self):
+        write_results(self.folder, PRIORS)
+        path = self.folder / "results.nc"
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        self.refused(table, "cannot be read as NetCDF")
+
+    def test_config(self):
+        self.assertEqual(load.scalars("a: 1\nproblem:\n  noise: 0.5\n  deep:\n    x: 'y'\nprior:\n  stages: 3\n- b: 2\n"),
+                         {"a": "1", "problem.noise": "0.5", "problem.deep.x": "y", "prior.stages": "3"})
+
+    def test_looks_are_distinct(self):
+        names = {label: "mixts" if label == "mixts10" else label for label in POLICIES}
+        look = style.lines(names)
+        self.assertEqual(len({(str(k["color"]), str(k["linestyle"])) for k in look.values()}), len(POLICIES))
+        self.assertEqual(len(set(style.POLICIES.values())), len(style.POLICIES))
+        # The same name always looks the same, whatever else is drawn.
+        self.assertEqual(style.lines({"diffts": "diffts"})["diffts"], look["diffts"])
+        self.assertEqual(style.lines({"EM": "mixts", "mixts": "mixts"})["mixts"], look["mixts"])
+        self.assertEqual(look["mixts10"]["marker"], look["mixts"]["marker"])
+
+    def test_policy_names(self):
+        write_results(self.folder, ["cross"], runs=4, rounds=5)
+        dataset = load.results(self.folder)
+        self.assertEqual(load.policy_names(dataset), {label: "mixts" if label == "mixts10" else label for label in POLICIES})
+        dataset.attrs["config"] = 'policies:\n  - {name: vits2, label: "VITS, II", steps: 10}\n  - {name: ts, label: ts}\n'
+        dataset = dataset.isel(policy=[0, 1]).assign_coords(policy=["VITS, II", "ts"])
+        self.assertEqual(load.policy_names(dataset), {"VITS, II": "vits2", "ts": "ts"})
+
+    def test_settings_with_different_numbers_of_rounds(self):
+        regret = write_results(self.folder, ["cross", "rays"], runs=8, rounds=20, rounds_of=[20, 12])
+        write_priors(self.folder, ["cross", "rays"], n=50)
+        dataset = load.results(self.folder)
+        rows = table.frame(dataset)
+        self.assertEqual(sorted(set(zip(rows["setting"], rows["round"]))), [("cross", 20), ("rays", 12)])
+        self.assertAlmostEqual(rows.regret.iloc[-1], regret[1, -1, :, 11].mean(), places=9)
+        figure = figure_diffts_2.draw(dataset, load.prior_samples(self.folder))
+        self.addCleanup(style.plt.close, figure)
+        self.assertEqual([axis.get_xlim()[1] for axis in figure.axes[2:]], [20, 12])
+
+    @unittest.skipUnless("THOMPSON_PROGRAM" in os.environ, "no program")
+    def test_every_policy_has_a_look(self):
+        listed = subprocess.run([os.environ["THOMPSON_PROGRAM"], "list", "policies", "--json"], capture_output=True, text=True,
+                                timeout=100, check=True)
+        self.assertEqual([], [row["name"] for row in json.loads(listed.stdout) if row["name"] not in style.POLICIES])
+
+
+if __name__ == "__main__":
+    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Analysis))
+    failures = len(outcome.failures) + len(outcome.errors)
+    print(f"{outcome.testsRun - failures} passed, {failures} failed")
+    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)

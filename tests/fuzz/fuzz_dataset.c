@@ -1,0 +1,69 @@
+/* libFuzzer target for CSV samples and histories (src/io/dataset_csv.c).
+ *
+ * Every input is read in both forms. A table that was accepted must hold finite numbers only, and must come
+ * back bit for bit when it is printed with 17 digits and read again. Build and run (clang), from the root of
+ * the repository:
+ *
+ *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Isrc tests/fuzz/fuzz_dataset.c
+ * \ src/io/dataset_csv.c src/core/status.c src/core/memory.c -o fuzz_dataset
+ *   ./fuzz_dataset -max_total_time=300 tests/fuzz/corpus_dataset */
+#include "core/status.h"
+#include "io/dataset_csv.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static Status parse(const void *text, size_t size, CsvForm form, Table *table) {
+  FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
+  if (!stream) abort();
+  Status status = dataset_csv_parse(stream, "input", form, table);
+  fclose(stream);
+  return status;
+}
+
+/* Print a table as CSV; *text is the caller's. */
+static size_t print(const Table *table, CsvForm form, char **text) {
+  size_t size;
+  FILE *stream = open_memstream(text, &size);
+  if (!stream) abort();
+  for (int j = 0; form == CSV_X_Y_HEADER && j < table->columns; j++)
+    if (j + 1 < table->columns)
+      fprintf(stream, "x%d,", j + 1);
+    else
+      fprintf(stream, "y\n");
+  for (int i = 0; i < table->rows; i++)
+    for (int j = 0; j < table->columns; j++)
+      fprintf(stream, "%.17g%s", table->values[(size_t)i * (size_t)table->columns + (size_t)j],
+              j + 1 < table->columns ? "," : "\n");
+  fclose(stream);
+  return size;
+}
+
+static void try_form(const uint8_t *data, size_t size, CsvForm form) {
+  Table table, again;
+  if (parse(data, size, form, &table) != STATUS_OK) {
+    if (table.values || status_message()[0] == '\0') abort();
+    return;
+  }
+  size_t count = (size_t)table.rows * (size_t)table.columns;
+  for (size_t i = 0; i < count; i++)
+    if (!isfinite(table.values[i])) abort();
+  char *text;
+  size_t length = print(&table, form, &text);
+  if (parse(text, length, form, &again) != STATUS_OK) abort();
+  if (again.rows != table.rows || again.columns != table.columns) abort();
+  if (count > 0 && memcmp(again.values, table.values, count * sizeof *table.values) != 0) abort();
+  free(text);
+  free(table.values);
+  free(again.values);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  try_form(data, size, CSV_NO_HEADER);
+  try_form(data, size, CSV_X_Y_HEADER);
+  return 0;
+}

@@ -1,0 +1,96 @@
+"""What the tests of the built program share: run it, alone or under mpiexec; compare results files byte for byte."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import netCDF4
+
+PROGRAM = os.environ["THOMPSON_PROGRAM"]
+SOURCE = os.environ["THOMPSON_SOURCE"]
+
+# Attributes that tell where a file came from; they may differ between files that are otherwise equal.
+PROVENANCE = {"history", "source", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas"}
+
+SMALL_STUDY = """
+name: small
+study: bandit
+seed: 7
+runs: 40
+block: 8
+problem: {theta: cross, arms: 10, rounds: 20}
+policies: [ts, tuned_ts, mixts, diffts, dps, linucb, egreedy, random, oracle]
+prior: {train_samples: 500, replicates: 2, stages: 8, training_steps: 60, hidden: [8, 8]}
+sweep:
+  problem.theta: [cross, rays]
+"""
+
+
+def thompson(*arguments, ranks=0, timeout=120, environment=None, cwd=None):
+    """Run the program; `ranks` 0 means without mpiexec. Returns the finished process (text output)."""
+    command = [PROGRAM, *map(str, arguments)]
+    if ranks:
+        command = ["mpiexec", "-n", str(ranks), *command]
+    env = dict(os.environ, **(environment or {}))
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, cwd=cwd, check=False)
+
+
+class ProgramTest(unittest.TestCase):
+    """A test with a folder of its own, and the small study in it."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="thompson-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.study = self.write("small.yaml", SMALL_STUDY)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def succeed(self, *arguments, **options):
+        process = thompson(*arguments, **options)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        return process
+
+    def fail_with(self, code, part, *arguments, **options):
+        """The program must end with this exit status and one sentence on stderr that contains `part`."""
+        process = thompson(*arguments, **options)
+        self.assertEqual(process.returncode, code, f"stdout: {process.stdout}\nstderr: {process.stderr}")
+        sentences = [line for line in process.stderr.splitlines() if line.startswith("thompson:")]
+        self.assertEqual(len(sentences), 1, process.stderr)
+        self.assertIn(part, sentences[0])
+        return sentences[0]
+
+    def assert_same_results(self, first, second):
+        """Every variable but seconds*, every dimension and every attribute but provenance: equal to the byte."""
+        with netCDF4.Dataset(first) as one, netCDF4.Dataset(second) as two:
+            one.set_auto_maskandscale(False)
+            two.set_auto_maskandscale(False)
+            self.assertEqual({k: len(v) for k, v in one.dimensions.items()}, {k: len(v) for k, v in two.dimensions.items()})
+            self.assertEqual(list(one.variables), list(two.variables))
+            self.assertGreater(len(one.variables), 0)
+            for name, variable in one.variables.items():
+                other = two.variables[name]
+                self.assertEqual(variable.dimensions, other.dimensions, name)
+                self.assertEqual(variable.ncattrs(), other.ncattrs(), name)
+                if not name.startswith("seconds"):
+                    self.assertEqual(variable[...].tobytes(), other[...].tobytes(), f"variable {name} differs")
+            for attribute in set(one.ncattrs()) | set(two.ncattrs()):
+                if attribute not in PROVENANCE:
+                    self.assertEqual(one.getncattr(attribute), two.getncattr(attribute), attribute)
+
+
+def main():
+    """Run the tests of the calling file; last line `N passed, N failed`."""
+    result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
+    failed = len(result.failures) + len(result.errors)
+    skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed{skipped}")
+    sys.exit(0 if failed == 0 and result.testsRun > 0 else 1)

@@ -1,0 +1,180 @@
+"""Bad input ends with one clear sentence and the right exit status, alone and under mpiexec, and loses nothing."""
+
+import os
+import subprocess
+
+import netCDF4
+import numpy as np
+
+import program
+
+
+class StudyErrors(program.ProgramTest):
+    """The study file and --set: exit status 3, with the place and what is allowed."""
+
+    def refuse(self, old, new, *parts, ranks=0):
+        text = program.SMALL_STUDY.replace(old, new)
+        self.assertNotEqual(text, program.SMALL_STUDY)
+        sentence = self.fail_with(3, parts[0], "run", self.write("bad.yaml", text), "-o", self.path("out"), ranks=ranks)
+        for part in parts:
+            self.assertIn(part, sentence)
+        self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_misspelt_key(self):
+        self.refuse("runs: 40", "rnus: 40", "bad.yaml:5", "'rnus'", "did you mean 'runs'?")
+
+    def test_misspelt_key_under_mpiexec(self):
+        self.refuse("runs: 40", "rnus: 40", "did you mean 'runs'?", ranks=3)
+
+    def test_no_policies(self):
+        self.refuse("policies: [ts, tuned_ts, mixts, diffts, dps, linucb, egreedy, random, oracle]", "", "policies")
+
+    def test_name_that_is_no_folder(self):
+        self.refuse("name: small", "name: ../../etc", "name", "slash")
+
+    def test_wrong_type(self):
+        self.refuse("block: 8", "block: eight", "bad.yaml:6", "block", "eight", "integer")
+
+    def test_out_of_range(self):
+        self.refuse("arms: 10", "arms: 0", "bad.yaml:7", "problem.arms", "0")
+
+    def test_unknown_policy(self):
+        self.refuse("linucb", "linusb", "linusb", "did you mean 'linucb'?")
+
+    def test_misspelt_option_of_a_policy(self):
+        self.refuse("egreedy", "{name: egreedy, epsilom: 0.1}", "epsilom", "did you mean 'epsilon'?")
+
+    def test_set_names_itself(self):
+        self.fail_with(3, "--set", "run", self.study, "-o", self.path("out"), "--set", "problem.nois=1")
+
+    def test_sampler_that_does_not_fit_the_prior(self):
+        self.refuse("mixts", "{name: mixts, prior: diffusion}", "mixts", "mixture")
+
+    def test_exact_prior_without_closed_form(self):
+        self.refuse("dps", "{name: dps, prior: exact}", "dps", "rays")
+
+    def test_prior_file_that_is_missing(self):
+        self.fail_with(4, "nowhere.nc", "run", self.study, "-o", self.path("out"), "--set", "policies=[{name: mixts, prior: nowhere.nc}]")
+
+    def test_prior_file_of_another_dimension(self):
+        with netCDF4.Dataset(self.path("prior.nc"), "w") as file:
+            file.prior = "gaussian"
+            for name, size in (("component", 1), ("dim", 3), ("dim2", 3)):
+                file.createDimension(name, size)
+            file.createVariable("weight", "f8", ("component",))[:] = 1
+            file.createVariable("mean", "f8", ("component", "dim"))[:] = 0
+            file.createVariable("covariance", "f8", ("component", "dim", "dim2"))[:] = np.eye(3)
+        sentence = self.fail_with(3, "3 dimensions", "run", self.study, "-o", self.path("out"), "--set",
+                                  f"policies=[{{name: ts, prior: {self.path('prior.nc')}}}]")
+        self.assertIn("prior.nc", sentence)
+
+    def test_samples_that_are_no_numbers(self):
+        self.write("theta.csv", "1,2\n3,x\n")
+        sentence = self.fail_with(3, "theta.csv", "run", self.study, "-o", self.path("out"), "--set", "problem.theta=file", "--set",
+                                  f"problem.file={self.path('theta.csv')}")
+        self.assertIn("x", sentence)
+
+
+class Files(program.ProgramTest):
+    """Files and folders: exit status 4; nothing is overwritten."""
+
+    def test_unreadable_study(self):
+        self.fail_with(4, "nothing.yaml", "run", self.path("nothing.yaml"))
+        self.fail_with(4, "nothing.yaml", "run", self.path("nothing.yaml"), ranks=2)
+
+    def test_existing_folder(self):
+        self.succeed("run", self.study, "-o", self.path("out"), "--set", "policies=[ts]")
+        with open(self.path("out/results.nc"), "rb") as file:
+            before = file.read()
+        for ranks in (0, 2):
+            self.fail_with(4, "--resume", "run", self.study, "-o", self.path("out"), "--set", "policies=[ts]", ranks=ranks)
+        with open(self.path("out/results.nc"), "rb") as file:
+            self.assertEqual(before, file.read())
+
+    def test_resume_of_another_configuration(self):
+        self.succeed("run", self.study, "-o", self.path("out"), "--set", "policies=[ts]")
+        for ranks in (0, 2):
+            self.fail_with(6, "problem.noise", "run", self.study, "-o", self.path("out"), "--set", "policies=[ts]", "--set", "problem.noise=2",
+                           "--resume", ranks=ranks)
+
+    def test_overwrite_replaces(self):
+        self.succeed("run", self.study, "-o", self.path("out"), "--set", "policies=[ts]")
+        self.succeed("run", self.study, "-o", self.path("out"), "--set", "policies=[oracle]", "--overwrite")
+        with netCDF4.Dataset(self.path("out/results.nc")) as file:
+            self.assertEqual(float(file["regret_mean"][:].max()), 0)
+
+    def test_full_disk(self):
+        """A tmpfs of 300 kB: one sentence, status 4, and what was there before is untouched; the run goes on when there is room."""
+        mount = self.path("small")
+        os.mkdir(mount)
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", mount], check=False, capture_output=True).returncode:
+            self.skipTest("needs the right to mount a tmpfs")
+        try:
+            for ranks in (0, 2):
+                self.fail_with(4, "No space left", "run", self.study, "-o", os.path.join(mount, "out"), "--resume", ranks=ranks)
+            self.assertFalse(any(name.endswith(".tmp") for _, _, files in os.walk(mount) for name in files))
+            subprocess.run(["mount", "-o", "remount,size=30m", mount], check=True)
+            self.succeed("run", self.study, "-o", os.path.join(mount, "out"), "--resume")
+            self.succeed("run", self.study, "-o", self.path("roomy"))
+            self.assert_same_results(os.path.join(mount, "out/results.nc"), self.path("roomy/results.nc"))
+        finally:
+            subprocess.run(["umount", mount], check=False)
+
+    def test_folder_that_cannot_be_made(self):
+        self.fail_with(4, "Not a directory", "run", self.study, "-o", os.path.join(self.study, "out"))
+
+    def test_two_jobs_on_one_folder(self):
+        job = subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.path("out"), "--set", "prior.training_steps=100000", "--set",
+                                "prior.patience=10000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while not os.path.exists(self.path("out/study.yaml")):
+                self.assertIsNone(job.poll())
+            self.fail_with(4, "another job", "run", self.study, "-o", self.path("out"), "--resume")
+        finally:
+            job.kill()
+            job.wait()
+
+    def test_folders_without_a_study(self):
+        for verb in ("status", "reduce", "verify"):
+            self.fail_with(3, "holds no study", verb, self.folder)
+
+
+class CommandLine(program.ProgramTest):
+    """Usage errors: exit status 2, once, whatever the number of ranks."""
+
+    def test_usage(self):
+        for arguments in (["run"], ["run", "a", "b"], ["run", self.study, "--resume", "--overwrite"], ["run", self.study, "--shard", "2/2"],
+                          ["list", "poets"], ["sample"], ["train"], ["run", self.study, "--progress", "loud"]):
+            for ranks in (0, 2):
+                process = program.thompson(*arguments, ranks=ranks)
+                self.assertEqual(process.returncode, 2, arguments)
+                self.assertEqual(process.stderr.count("Try `thompson"), 1, process.stderr)
+        self.fail_with(2, "not a verb", "rum")
+        self.fail_with(2, "no verb")
+
+    def test_help(self):
+        for verb in ("run", "plan", "status", "list", "train", "sample", "reduce", "verify"):
+            self.assertIn("Usage: thompson", self.succeed(verb, "--help").stdout)
+        self.assertEqual(self.succeed("run", "--help", ranks=3).stdout.count("Usage:"), 1)
+        self.assertIn("75", self.succeed("--help").stdout)
+
+    def test_sample_names_what_is_wrong(self):
+        self.write("history.csv", "x1,x2,y\n1,0,1\n")
+        with netCDF4.Dataset(self.path("prior.nc"), "w") as file:
+            file.prior = "mixture"
+            for name, size in (("component", 2), ("dim", 2), ("dim2", 2)):
+                file.createDimension(name, size)
+            file.createVariable("weight", "f8", ("component",))[:] = 0.5
+            file.createVariable("mean", "f8", ("component", "dim"))[:] = 0
+            file.createVariable("covariance", "f8", ("component", "dim", "dim2"))[:] = np.eye(2)
+        prior, data = ["--prior", self.path("prior.nc")], ["--data", self.path("history.csv"), "-o", self.path("draws.nc")]
+        self.fail_with(3, "did you mean 'mixts'?", "sample", *prior, *data, "--sampler", "mixt")
+        self.fail_with(3, "gaussian", "sample", *prior, *data, "--sampler", "ts", "--likelihood", "gausian")
+        self.fail_with(3, "ts", "sample", *prior, *data, "--sampler", "ts")
+        self.write("history.csv", "x1,x2,x3,y\n1,0,1,1\n")
+        self.fail_with(3, "3 dimensions", "sample", *prior, *data, "--sampler", "mixts")
+        self.assertFalse(os.path.exists(self.path("draws.nc")))
+
+
+if __name__ == "__main__":
+    program.main()

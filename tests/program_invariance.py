@@ -1,0 +1,95 @@
+"""Results do not depend on ranks, on the order of blocks, or on interruptions: byte for byte."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import program
+
+
+class Invariance(program.ProgramTest):
+    def reference(self):
+        self.succeed("run", self.study, "-o", self.path("one"), ranks=1)
+        return self.path("one/results.nc")
+
+    def test_any_number_of_ranks(self):
+        reference = self.reference()
+        for ranks in (2, 3, 4):
+            self.succeed("run", self.study, "-o", self.path(f"ranks{ranks}"), ranks=ranks)
+            self.assert_same_results(reference, self.path(f"ranks{ranks}/results.nc"))
+
+    def test_without_mpiexec(self):
+        self.succeed("run", self.study, "-o", self.path("alone"))
+        self.assert_same_results(self.reference(), self.path("alone/results.nc"))
+
+    def test_block_order(self):
+        """Shards run the blocks in another order: the last third first."""
+        reference = self.reference()
+        for shard in (2, 0, 1):
+            self.succeed("run", self.study, "-o", self.path("shards"), "--shard", f"{shard}/3")
+        self.succeed("reduce", self.path("shards"))
+        self.assert_same_results(reference, self.path("shards/results.nc"))
+
+    def test_killed_twice_and_resumed(self):
+        """kill -9 of a rank at a random moment, twice, on different numbers of ranks; then resumed to the end on another."""
+        reference = self.reference()
+        chance = random.Random(1)
+        killed = 0
+        for attempt, ranks in enumerate((2, 3, 2, 3, 2, 3)):
+            if killed == 2:
+                break
+            mode = ["--resume"] if attempt else []
+            command = ["mpiexec", "-n", str(ranks), program.PROGRAM, "run", self.study, "-o", self.path("killed"), *mode]
+            job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            killed += self.kill_a_rank(job, chance)
+        self.assertEqual(killed, 2, "no run lived long enough to be killed twice")
+        self.succeed("run", self.study, "-o", self.path("killed"), "--resume", ranks=4)
+        self.assert_same_results(reference, self.path("killed/results.nc"))
+
+    def kill_a_rank(self, job, chance):
+        """Wait until a task or a prior is finished, then kill -9 one rank. False when the job was done before that."""
+        def finished():
+            return sum(len(files) for _, _, files in os.walk(self.path("killed")))
+
+        start, deadline = finished(), time.time() + 60
+        while finished() < start + 3 + chance.randrange(6) and time.time() < deadline and job.poll() is None:
+            time.sleep(0.001)
+        ranks = subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True, check=False).stdout.split()
+        if job.poll() is not None or not ranks:
+            return False
+        os.kill(int(chance.choice(ranks)), signal.SIGKILL)
+        return job.wait(timeout=60) != 0
+
+    def test_torn_task_file_is_set_aside(self):
+        reference = self.reference()
+        self.succeed("run", self.study, "-o", self.path("torn"))
+        with open(self.path("torn/tasks/000003.nc"), "r+b") as file:
+            file.truncate(100)
+        process = program.thompson("reduce", self.path("torn"))
+        self.assertIn("set aside", process.stderr)
+        self.succeed("run", self.study, "-o", self.path("torn"), "--resume")
+        self.assert_same_results(reference, self.path("torn/results.nc"))
+
+    def test_verify(self):
+        self.reference()
+        self.assertIn("same", self.succeed("verify", self.path("one"), "--tasks", "4").stdout)
+
+    def test_early_stop(self):
+        """SIGUSR1 ends the run with status 75, keeps what is finished, and --resume gives the same results."""
+        reference = self.reference()
+        command = ["mpiexec", "-n", "2", program.PROGRAM, "run", self.study, "-o", self.path("stopped")]
+        job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while not os.path.isdir(self.path("stopped/priors")) and job.poll() is None:
+            time.sleep(0.001)
+        job.send_signal(signal.SIGUSR1)
+        job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 75)
+        self.assertFalse(os.path.exists(self.path("stopped/results.nc")))
+        self.succeed("run", self.study, "-o", self.path("stopped"), "--resume", ranks=3)
+        self.assert_same_results(reference, self.path("stopped/results.nc"))
+
+
+if __name__ == "__main__":
+    program.main()

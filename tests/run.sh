@@ -1,0 +1,49 @@
+#!/bin/bash
+# Every test of the project: installs missing packages, builds with warnings as errors, runs CTest. The last line is
+# "N passed, N failed", counted in CTest tests, and the exit status says the same.
+set -euo pipefail
+
+usage() {
+  cat <<END
+usage: tests/run.sh [--no-install] [--sanitize]
+
+  --no-install   do not look for missing Debian packages
+  --sanitize     build with AddressSanitizer and UndefinedBehaviorSanitizer instead
+END
+}
+
+fail() {
+  echo "run.sh: $1" >&2
+  exit 1
+}
+
+install=yes preset=ci
+for argument in "$@"; do
+  case "$argument" in
+  -h | --help) usage && exit 0 ;;
+  --no-install) install=no ;;
+  --sanitize) preset=debug ;;
+  *) echo "run.sh: unknown argument '$argument'; see --help" >&2 && exit 2 ;;
+  esac
+done
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+[ "$install" = no ] || jobs/install_debian.sh
+source jobs/environment.sh
+
+cmake --preset "$preset" || fail "cmake could not configure; its messages are above"
+cmake --build --preset "$preset" -j "$(nproc)" || fail "the build failed; its messages are above"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+ctest --preset "$preset" -j "$(nproc)" 2>&1 | tee "$log" || status=$?
+
+# CTest's summary: "95% tests passed, 1 tests failed out of 20"
+summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log" | tail -n 1)
+[ -n "$summary" ] || fail "ctest ran no tests (status $status)"
+read -r failed total <<<"$summary"
+# A test that passes while CTest reports an error (or the other way round) must not look well.
+[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || fail "ctest ended with status $status although no test failed"
+echo "$((total - failed)) passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$total" -gt 0 ]

@@ -1,0 +1,268 @@
+/* What the sampler tests share: priors, linear-Gaussian data, draws, and the exact posterior by formulas that
+ * the program does not use (in the space of observations, with a plain dense inverse). */
+#ifndef TESTS_SAMPLER_FIXTURE_H
+#define TESTS_SAMPLER_FIXTURE_H
+
+#include "harness.h"
+
+#include "core/status.h"
+#include "sampler/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIXTURE_SEED = 20240517, FIXTURE_DIMENSION = 8, FIXTURE_OBSERVATIONS = 8 };
+
+static inline Rng fixture_rng(uint32_t run, uint32_t round) {
+  return (Rng){.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = run, .round = round};
+}
+
+static inline void *fixture_new(size_t count, size_t size) {
+  void *block = calloc(count ? count : 1, size);
+  ASSERT(block);
+  return block;
+}
+
+/* ---- dense algebra */
+
+/* inverse[n, n] of a[n, n] by Gauss-Jordan elimination with pivoting; returns log |det a|. */
+static inline double fixture_invert(int n, const double *a, double *inverse) {
+  double *m = (double *)fixture_new((size_t)(n * n), sizeof(double)), log_determinant = 0;
+  memcpy(m, a, (size_t)(n * n) * sizeof(double));
+  for (int i = 0; i < n * n; i++) inverse[i] = i % (n + 1) == 0;
+  for (int k = 0; k < n; k++) {
+    int pivot = k;
+    for (int i = k + 1; i < n; i++)
+      if (fabs(m[i * n + k]) > fabs(m[pivot * n + k])) pivot = i;
+    for (int j = 0; j < n; j++) {
+      double swap = m[k * n + j];
+      m[k * n + j] = m[pivot * n + j], m[pivot * n + j] = swap;
+      swap = inverse[k * n + j];
+      inverse[k * n + j] = inverse[pivot * n + j], inverse[pivot * n + j] = swap;
+    }
+    double scale = m[k * n + k];
+    log_determinant += log(fabs(scale));
+    for (int j = 0; j < n; j++) m[k * n + j] /= scale, inverse[k * n + j] /= scale;
+    for (int i = 0; i < n; i++) {
+      double factor = m[i * n + k];
+      if (i == k || factor == 0) continue;
+      for (int j = 0; j < n; j++) {
+        m[i * n + j] -= factor * m[k * n + j];
+        inverse[i * n + j] -= factor * inverse[k * n + j];
+      }
+    }
+  }
+  free(m);
+  return log_determinant;
+}
+
+/* ---- data */
+
+/* Linear-Gaussian data of one run: y = phi' theta + noise, with some theta. */
+typedef struct {
+  int d, n;
+  double noise;
+  double phi[FIXTURE_OBSERVATIONS][FIXTURE_DIMENSION], y[FIXTURE_OBSERVATIONS];
+} FixtureData;
+
+/* The data of run `run`, which do not depend on how many runs there are. */
+static inline FixtureData fixture_data(int d, int n, double noise, uint32_t run) {
+  FixtureData data = {.d = d, .n = n, .noise = noise};
+  Rng rng = fixture_rng(run, 1000);
+  double theta[FIXTURE_DIMENSION], error;
+  ASSERT(d <= FIXTURE_DIMENSION && n <= FIXTURE_OBSERVATIONS);
+  rng_normal(&rng, d, theta);
+  for (int l = 0; l < n; l++) {
+    rng_normal(&rng, d, data.phi[l]);
+    rng_normal(&rng, 1, &error);
+    data.y[l] = noise * error;
+    for (int i = 0; i < d; i++) data.y[l] += data.phi[l][i] * theta[i];
+  }
+  return data;
+}
+
+static inline Likelihood fixture_likelihood(double noise) {
+  return (Likelihood){.ops = likelihood_find("gaussian"), .noise = noise};
+}
+
+/* Runs first_run .. first_run + runs - 1 of fixture_data as one block. */
+static inline History fixture_history(int d, int runs, uint32_t first_run, int n,
+                                      const Likelihood *likelihood) {
+  History history;
+  double phi[FIXTURE_DIMENSION * 16], y[16];
+  ASSERT(runs <= 16 && history_create(d, runs, likelihood, &history) == STATUS_OK);
+  for (int l = 0; l < n; l++) {
+    for (int run = 0; run < runs; run++) {
+      FixtureData data = fixture_data(d, n, likelihood->noise, first_run + (uint32_t)run);
+      for (int i = 0; i < d; i++) phi[i * runs + run] = data.phi[l][i];
+      y[run] = data.y[l];
+    }
+    history_append(&history, phi, y);
+  }
+  return history;
+}
+
+/* ---- priors */
+
+static inline PriorFit fixture_fit(int stages, double alpha, LastStage last_stage) {
+  return (PriorFit){.components = 2,
+                    .starts = 2,
+                    .stages = stages,
+                    .alpha = alpha,
+                    .standardise = true,
+                    .hidden_count = 2,
+                    .hidden = {16, 16},
+                    .last_stage = last_stage,
+                    .steps = 40,
+                    .batch = 64,
+                    .patience = 1000,
+                    .learning_rate = 0.01,
+                    .seed = FIXTURE_SEED};
+}
+
+/* A mixture with correlated covariances, unequal weights and means of size `spread`. */
+static inline Mixture fixture_mixture(int d, int components, double spread) {
+  Mixture mixture;
+  Rng rng = fixture_rng(0, 2000);
+  ASSERT(mixture_create(d, components, &mixture) == STATUS_OK);
+  for (int c = 0; c < components; c++) {
+    double root[FIXTURE_DIMENSION * FIXTURE_DIMENSION];
+    mixture.weight[c] = (c + 1.0) / (0.5 * components * (components + 1));
+    rng_normal(&rng, d, mixture.mean + c * d);
+    rng_normal(&rng, d * d, root);
+    for (int i = 0; i < d; i++) {
+      mixture.mean[c * d + i] *= spread;
+      for (int j = 0; j < d; j++) {
+        double sum = i == j ? 0.3 : 0;
+        for (int k = 0; k < d; k++) sum += 0.4 * root[i * d + k] * root[j * d + k] / d;
+        mixture.covariance[(c * d + i) * d + j] = sum;
+      }
+    }
+  }
+  ASSERT(mixture_prepare(&mixture) == STATUS_OK);
+  return mixture;
+}
+
+/* A prior with that mixture and its exact chain. */
+static inline Prior fixture_exact_prior(const Mixture *mixture, const PriorFit *fit) {
+  Prior prior;
+  Status status = prior_from_mixture(mixture, fit, &prior);
+  if (status != STATUS_OK) printf("%s\n", status_message());
+  ASSERT(status == STATUS_OK);
+  return prior;
+}
+
+/* ---- exact posterior of a mixture prior */
+
+typedef struct {
+  double weight[4], mean[4][FIXTURE_DIMENSION], covariance[4][FIXTURE_DIMENSION * FIXTURE_DIMENSION];
+  double total_mean[FIXTURE_DIMENSION], total_covariance[FIXTURE_DIMENSION * FIXTURE_DIMENSION];
+} FixturePosterior;
+
+/* N(mu, Sigma) given the data, by the gain Sigma Phi' (Phi Sigma Phi' + sigma^2 I)^-1; returns the log
+ * density of y. */
+static inline double fixture_condition(const FixtureData *data, const double *mu, const double *sigma,
+                                       double *mean, double *covariance) {
+  const int d = data->d, n = data->n;
+  double cross[FIXTURE_OBSERVATIONS][FIXTURE_DIMENSION], error[FIXTURE_OBSERVATIONS];
+  double s[FIXTURE_OBSERVATIONS * FIXTURE_OBSERVATIONS], inverse[FIXTURE_OBSERVATIONS * FIXTURE_OBSERVATIONS];
+  for (int l = 0; l < n; l++) {
+    error[l] = data->y[l];
+    for (int i = 0; i < d; i++) {
+      error[l] -= data->phi[l][i] * mu[i];
+      cross[l][i] = 0;
+      for (int j = 0; j < d; j++) cross[l][i] += data->phi[l][j] * sigma[j * d + i];
+    }
+  }
+  for (int l = 0; l < n; l++)
+    for (int k = 0; k < n; k++) {
+      s[l * n + k] = l == k ? data->noise * data->noise : 0;
+      for (int i = 0; i < d; i++) s[l * n + k] += cross[l][i] * data->phi[k][i];
+    }
+  double log_density = n > 0 ? -0.5 * fixture_invert(n, s, inverse) : 0;
+  memcpy(mean, mu, (size_t)d * sizeof *mu);
+  memcpy(covariance, sigma, (size_t)(d * d) * sizeof *sigma);
+  for (int l = 0; l < n; l++)
+    for (int k = 0; k < n; k++) {
+      log_density -= 0.5 * error[l] * inverse[l * n + k] * error[k];
+      for (int i = 0; i < d; i++) {
+        mean[i] += cross[l][i] * inverse[l * n + k] * error[k];
+        for (int j = 0; j < d; j++) covariance[i * d + j] -= cross[l][i] * inverse[l * n + k] * cross[k][j];
+      }
+    }
+  return log_density;
+}
+
+static inline FixturePosterior fixture_posterior(const Mixture *prior, const FixtureData *data) {
+  FixturePosterior out;
+  const int d = prior->d;
+  double largest = -1e300, total = 0;
+  memset(&out, 0, sizeof out);
+  ASSERT(prior->components <= 4);
+  for (int c = 0; c < prior->components; c++) {
+    out.weight[c] =
+        log(prior->weight[c]) + fixture_condition(data, prior->mean + c * d, prior->covariance + c * d * d,
+                                                  out.mean[c], out.covariance[c]);
+    largest = fmax(largest, out.weight[c]);
+  }
+  for (int c = 0; c < prior->components; c++) total += out.weight[c] = exp(out.weight[c] - largest);
+  for (int c = 0; c < prior->components; c++) {
+    out.weight[c] /= total;
+    for (int i = 0; i < d; i++) out.total_mean[i] += out.weight[c] * out.mean[c][i];
+  }
+  for (int c = 0; c < prior->components; c++)
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++)
+        out.total_covariance[i * d + j] +=
+            out.weight[c] * (out.covariance[c][i * d + j] +
+                             (out.mean[c][i] - out.total_mean[i]) * (out.mean[c][j] - out.total_mean[j]));
+  return out;
+}
+
+/* ---- draws */
+
+/* theta[d, runs * draws] of a fresh sampler with default options or "key=value" sets; fallbacks[runs] may be
+ * NULL. The caller frees. */
+static inline double *fixture_draw(const SamplerOps *method, const Prior *prior, const History *history,
+                                   uint32_t first_run, int draws, int set_count, const char *const *sets,
+                                   int64_t *fallbacks) {
+  int lanes = history->runs * draws;
+  int64_t *rescues = (int64_t *)fixture_new((size_t)history->runs, sizeof *rescues);
+  double *theta = (double *)fixture_new((size_t)(prior->d * lanes), sizeof *theta);
+  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = first_run, .round = 7};
+  SamplerSetup setup = {
+      .prior = prior, .likelihood = history->likelihood, .runs = history->runs, .draws = draws};
+  Config *options = NULL;
+  Sampler sampler;
+  rng.draws = (uint32_t)draws, rng.lanes = (uint32_t)lanes;
+  if (method->keys) CHECK_OK(config_options("test", method->keys, set_count, sets, &options));
+  setup.options = options;
+  CHECK_OK(sampler_create(method, &setup, &sampler));
+  sampler_sample(&sampler, history, rng, draws, theta, rescues);
+  if (fallbacks) memcpy(fallbacks, rescues, (size_t)history->runs * sizeof *rescues);
+  sampler_destroy(&sampler);
+  if (options) config_free(options);
+  free(rescues);
+  return theta;
+}
+
+/* The draws of one run have this mean and covariance, within `deviations` standard errors (estimated from the
+ * draws). */
+static inline void fixture_check_moments(int d, int runs, int draws, int run, const double *theta,
+                                         const double *mean, const double *covariance, double deviations) {
+  const double *x = theta + run * draws;
+  const int stride = runs * draws;
+  for (int i = 0; i < d; i++)
+    for (int j = i; j < d; j++) {
+      double sum = 0, square = 0, first = 0;
+      for (int m = 0; m < draws; m++) {
+        double product = (x[i * stride + m] - mean[i]) * (x[j * stride + m] - mean[j]);
+        sum += product, square += product * product, first += x[i * stride + m];
+      }
+      sum /= draws, square /= draws, first /= draws;
+      CHECK_NEAR(sum, covariance[i * d + j], deviations * sqrt((square - sum * sum) / draws));
+      if (i == j) CHECK_NEAR(first, mean[i], deviations * sqrt(covariance[i * d + i] / draws));
+    }
+}
+
+#endif

@@ -1,0 +1,341 @@
+/* Study files that are right: values and layers, sweeps, policies, the resolved text and its round trip. */
+#include "config_toy.h"
+#include "core/status.h"
+#include "harness.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char full[] = "policies: [ts, {name: vits2, step_size: 1e-3, label: \"VITS-II\"}]\n"
+                           "prior:\n"
+                           "  hidden: [20, 30]\n"
+                           "  samples: all\n"
+                           "name: figure 2\n"
+                           "seed: 2024\n"
+                           "runs: 512\n"
+                           "problem.arms: 10\n"
+                           "metrics: [rank, emd]\n"
+                           "sweep:\n"
+                           "  problem.theta: [rays, H]\n"
+                           "  problem:\n"
+                           "    noise: [.1, 1e2, 3]\n";
+
+/* Written by hand from the table; its hash is sha256sum's. */
+static const char full_resolved[] =
+    "name: \"figure 2\"\n"
+    "seed: 2024\n"
+    "runs: 512\n"
+    "problem:\n"
+    "  arms: 10\n"
+    "  resample: false\n"
+    "  file: null\n"
+    "  sizes: [1, 5]\n"
+    "prior:\n"
+    "  samples: all\n"
+    "  hidden: [20, 30]\n"
+    "  shift: 0\n"
+    "metrics: [rank, emd]\n"
+    "policies:\n"
+    "  - {name: ts, label: ts}\n"
+    "  - {name: vits2, label: VITS-II, steps: 10, step_size: 0.001, rule: eta_t}\n"
+    "sweep:\n"
+    "  problem.theta: [rays, H]\n"
+    "  problem.noise: [0.1, 100, 3]\n";
+static const char full_sha256[] = "79db098518fc42033d4f32eb2345c7dbe533b94da76adf3188b82a9500cc7ff1";
+
+static void values_are_read(void) {
+  StudyFile *study;
+  const int64_t *integers;
+  const char *const *words;
+  CHECK_OK(
+      toy_parse("name: x\nproblem: {theta: file, noise: -0, resample: true, file: 007, sizes: 3}\nseed: +12\n"
+                "metrics: emd\nprior: {shift: -2.5E-3}\n",
+                NULL, NULL, NULL, &study));
+  const Config *c = study->settings[0];
+  CU_ASSERT_STRING_EQUAL(config_text(c, "name"), "x");
+  CU_ASSERT_EQUAL(config_int(c, "seed"), 12);
+  CU_ASSERT_EQUAL(config_int(c, "runs"), 8);
+  CU_ASSERT(config_is(c, "problem.theta", "file") && !config_is(c, "problem.theta", "cross"));
+  CU_ASSERT(config_real(c, "problem.noise") == 0 && !signbit(config_real(c, "problem.noise")));
+  CU_ASSERT(config_real(c, "prior.shift") == -0.0025);
+  CU_ASSERT_TRUE(config_bool(c, "problem.resample"));
+  CU_ASSERT_STRING_EQUAL(config_text(c, "problem.file"), "007");
+  CU_ASSERT_EQUAL(config_ints(c, "problem.sizes", &integers), 1);
+  CU_ASSERT_EQUAL(integers[0], 3);
+  CU_ASSERT_PTR_NULL(config_text(c, "prior.samples"));
+  CU_ASSERT_EQUAL(config_int(c, "prior.samples"), 1000);
+  CU_ASSERT_TRUE(config_is(c, "prior.hidden", "auto"));
+  CU_ASSERT_EQUAL(config_ints(c, "prior.hidden", &integers), 0);
+  CU_ASSERT_EQUAL(config_words(c, "metrics", &words), 1);
+  CU_ASSERT_STRING_EQUAL(words[0], "emd");
+  CU_ASSERT(config_has(c, "problem.arms") && !config_has(c, "problem") && !config_has(c, "arms"));
+  CU_ASSERT_EQUAL(study->setting_count, 1);
+  CU_ASSERT_STRING_EQUAL(study->setting_labels[0], "default");
+  CU_ASSERT_EQUAL(study->policy_count, 0);
+  config_study_free(study);
+}
+
+static void empty_sections_and_null_text(void) {
+  StudyFile *study;
+  CHECK_OK(toy_parse("name: 'null'\nproblem:\nprior: ~\nsweep:\nproblem.file: null\npolicies:\n", NULL, NULL,
+                     NULL, &study));
+  CU_ASSERT_STRING_EQUAL(config_text(study->settings[0], "name"), "null");
+  CU_ASSERT_PTR_NULL(config_text(study->settings[0], "problem.file"));
+  config_study_free(study);
+}
+
+static void sweep_is_a_product(void) {
+  StudyFile *study;
+  static const char *const theta[] = {"rays", "rays", "rays", "H", "H", "H"};
+  static const double noise[] = {.1, 100, 3, .1, 100, 3};
+  CHECK_OK(toy_parse(full, NULL, NULL, NULL, &study));
+  CU_ASSERT_EQUAL_FATAL(study->setting_count, 6);
+  for (int s = 0; s < 6; s++) {
+    CU_ASSERT_STRING_EQUAL(config_text(study->settings[s], "problem.theta"), theta[s]);
+    CU_ASSERT_EQUAL(config_real(study->settings[s], "problem.noise"), noise[s]);
+    CU_ASSERT_EQUAL(config_int(study->settings[s], "problem.arms"), 10);
+  }
+  CU_ASSERT_STRING_EQUAL(study->setting_labels[4], "problem.theta=H, problem.noise=100");
+  CU_ASSERT_EQUAL_FATAL(study->axis_count, 2);
+  CU_ASSERT(!study->axes[0].numeric && study->axes[0].count == 2 && study->axes[1].numeric);
+  CU_ASSERT_STRING_EQUAL(study->axes[0].texts[1], "H");
+  CU_ASSERT_STRING_EQUAL(study->axes[1].key, "problem.noise");
+  CU_ASSERT_EQUAL(study->axes[1].numbers[1], 100);
+  CU_ASSERT_STRING_EQUAL(study->axes[1].texts[0], "0.1");
+  config_study_free(study);
+}
+
+static void zip_advances_together(void) {
+  StudyFile *study;
+  CHECK_OK(toy_parse("name: x\nsweep: {zip: true, problem.arms: [2, 2, 3], prior.samples: [5, all, 5], "
+                     "problem.resample: [true, "
+                     "false, false]}\n",
+                     NULL, NULL, NULL, &study));
+  CU_ASSERT_EQUAL_FATAL(study->setting_count, 3);
+  CU_ASSERT_STRING_EQUAL(study->setting_labels[1],
+                         "problem.arms=2, prior.samples=all, problem.resample=false");
+  CU_ASSERT(study->axes[0].numeric && !study->axes[1].numeric && !study->axes[2].numeric);
+  CU_ASSERT_STRING_EQUAL(study->axes[1].texts[0], "5");
+  CU_ASSERT_TRUE(config_is(study->settings[1], "prior.samples", "all"));
+  CU_ASSERT_EQUAL(config_int(study->settings[2], "prior.samples"), 5);
+  config_study_free(study);
+}
+
+static void policies_have_options_and_labels(void) {
+  StudyFile *study;
+  CHECK_OK(toy_parse(full, NULL, NULL, NULL, &study));
+  CU_ASSERT_EQUAL_FATAL(study->policy_count, 2);
+  CU_ASSERT_STRING_EQUAL(study->policies[0].label, "ts");
+  CU_ASSERT_STRING_EQUAL(study->policies[1].name, "vits2");
+  CU_ASSERT_STRING_EQUAL(study->policies[1].label, "VITS-II");
+  CU_ASSERT_EQUAL(config_int(study->policies[1].options, "steps"), 10);
+  CU_ASSERT_EQUAL(config_real(study->policies[1].options, "step_size"), 1e-3);
+  CU_ASSERT_FALSE(config_has(study->policies[0].options, "steps"));
+  config_study_free(study);
+}
+
+static void sets_override_the_file(void) {
+  StudyFile *study;
+  CHECK_OK(toy_parse(full, "problem.theta=cross", "prior.shift=[1,2]", "policies=[ts,{name: ts, label: x}]",
+                     &study));
+  CU_ASSERT_EQUAL(study->setting_count, 6);
+  CU_ASSERT_STRING_EQUAL(study->setting_labels[1], "problem.noise=0.1, prior.shift=2");
+  CU_ASSERT_TRUE(config_is(study->settings[5], "problem.theta", "cross"));
+  CU_ASSERT_EQUAL(study->policy_count, 2);
+  CU_ASSERT_STRING_EQUAL(study->policies[1].label, "x");
+  config_study_free(study);
+  CHECK_OK(toy_parse(full, "problem.noise=[7]", "problem.theta=[H,rays]", "prior.hidden=[5,6,7]", &study));
+  CU_ASSERT_EQUAL(study->setting_count, 2);
+  CU_ASSERT_STRING_EQUAL(study->setting_labels[0], "problem.theta=H, problem.noise=7");
+  const int64_t *integers;
+  CU_ASSERT_EQUAL(config_ints(study->settings[0], "prior.hidden", &integers), 3);
+  config_study_free(study);
+  CHECK_OK(toy_parse("name: x\n", "problem.arms=[2,3]", "problem.noise=[1,2]", "sweep.zip=true", &study));
+  CU_ASSERT_EQUAL(study->setting_count, 2);
+  config_study_free(study);
+  CHECK_OK(toy_parse("name: x\n", "problem.arms=[2,3]", "problem.arms=[4,5]", "problem.arms=6", &study));
+  CU_ASSERT_EQUAL(config_int(study->settings[0], "problem.arms"), 6);
+  config_study_free(study);
+  CHECK_OK(toy_parse("name: x\n", "problem={arms: 5, theta: H}", "sweep={prior.shift: [1, 2]}",
+                     "problem.file=", &study));
+  CU_ASSERT_EQUAL(config_int(study->settings[1], "problem.arms"), 5);
+  config_study_free(study);
+}
+
+static void resolved_text_is_the_whole_study(void) {
+  StudyFile *study, *again;
+  CHECK_OK(toy_parse(full, NULL, NULL, NULL, &study));
+  CU_ASSERT_STRING_EQUAL(study->resolved, full_resolved);
+  CU_ASSERT_STRING_EQUAL(study->sha256, full_sha256);
+  CHECK_OK(toy_parse(study->resolved, NULL, NULL, NULL, &again));
+  CU_ASSERT_STRING_EQUAL(again->resolved, study->resolved);
+  CU_ASSERT_EQUAL(again->setting_count, study->setting_count);
+  config_study_free(study);
+  config_study_free(again);
+}
+
+/* Reals, quoted text and zipped sweeps come back as they were. */
+static void round_trip_is_exact(void) {
+  static const char *const reals[] = {
+      "0.1", "1e-5", "123456789.123456789", "5e-324", "1.7976931348623157e308", "0.30000000000000004"};
+  static const char *const texts[] = {
+      "'a: b'", "'#x'", "\"q\\\"\\\\\"", "'true'", "'1e3'", "\"\\u00e9t\\u00e9 \"",
+      "'~'",    "''",   "/data/x-1.nc",  "'-'"};
+  for (size_t i = 0; i < sizeof reals / sizeof *reals + sizeof texts / sizeof *texts; i++) {
+    size_t count = sizeof reals / sizeof *reals;
+    char text[400], difference[100];
+    snprintf(
+        text, sizeof text, "name: %s\nsweep: {zip: true, prior.shift: [%s, 2], problem.file: [%s, null]}\n",
+        i < count ? "x" : texts[i - count], i < count ? reals[i] : "7", i < count ? "y" : texts[i - count]);
+    StudyFile *study = NULL, *again = NULL;
+    CHECK_OK(toy_parse(text, NULL, NULL, NULL, &study));
+    CHECK_OK(toy_parse(study->resolved, NULL, NULL, NULL, &again));
+    CU_ASSERT_STRING_EQUAL(again->resolved, study->resolved);
+    CU_ASSERT_STRING_EQUAL(config_text(again->settings[0], "name"), config_text(study->settings[0], "name"));
+    CU_ASSERT_EQUAL(config_real(again->settings[0], "prior.shift"), strtod(i < count ? reals[i] : "7", NULL));
+    CU_ASSERT_PTR_NULL(config_text(again->settings[1], "problem.file"));
+    CU_ASSERT_FALSE(config_first_difference(study->resolved, again->resolved, sizeof difference, difference));
+    config_study_free(study);
+    config_study_free(again);
+  }
+}
+
+/* A bare 1e-05 is text to YAML 1.1 readers such as PyYAML. */
+static void small_reals_stay_numbers(void) {
+  StudyFile *study;
+  CHECK_OK(toy_parse("name: x\nprior.shift: 1e-5\n", NULL, NULL, NULL, &study));
+  CU_ASSERT_PTR_NOT_NULL(strstr(study->resolved, "shift: 1.0e-05\n"));
+  config_study_free(study);
+}
+
+/* Layout, order, number format and swept-over values do not change a study. */
+static void spelling_does_not_matter(void) {
+  StudyFile *a, *b;
+  CHECK_OK(toy_parse("name: x\nproblem: {arms: 5, noise: 1.50}\nsweep: {prior.shift: [1, 2]}\n", NULL, NULL,
+                     NULL, &a));
+  CHECK_OK(toy_parse("problem.noise: 15e-1\nproblem:\n  arms: +5\nprior.shift: 9\nname: \"x\"\n",
+                     "prior.shift=[1.0,2]", NULL, NULL, &b));
+  CU_ASSERT_STRING_EQUAL(a->resolved, b->resolved);
+  CU_ASSERT_STRING_EQUAL(a->sha256, b->sha256);
+  config_study_free(a);
+  config_study_free(b);
+}
+
+static void check_difference(const char *set, const char *expected) {
+  StudyFile *a, *b;
+  char difference[300];
+  CHECK_OK(toy_parse(full, NULL, NULL, NULL, &a));
+  CHECK_OK(toy_parse(full, set, NULL, NULL, &b));
+  CU_ASSERT_TRUE(config_first_difference(a->resolved, b->resolved, sizeof difference, difference));
+  CU_ASSERT_STRING_EQUAL(difference, expected);
+  if (strcmp(difference, expected) != 0) printf("\n    got: %s\n", difference);
+  CU_ASSERT_FALSE(config_first_difference(b->resolved, b->resolved, sizeof difference, difference));
+  config_study_free(a);
+  config_study_free(b);
+}
+
+static void differences_name_the_key(void) {
+  char difference[40];
+  check_difference("problem.arms=11", "problem.arms: 10 -> 11");
+  check_difference("name=y", "name: figure 2 -> y");
+  check_difference("prior.hidden=auto", "prior.hidden: [20, 30] -> auto");
+  check_difference("problem.theta=cross", "problem.theta: swept over [rays, H] -> cross");
+  check_difference("prior.shift=[1,2]", "prior.shift: 0 -> swept over [1, 2]");
+  check_difference("problem.noise=[1,2]", "sweep.problem.noise: [0.1, 100, 3] -> [1, 2]");
+  check_difference("policies=[ts]", "policies: [ts, VITS-II] -> [ts]");
+  check_difference("policies=[ts,{name: vits2, label: VITS-II}]",
+                   "policies.VITS-II.step_size: 0.001 -> 0.01");
+  CU_ASSERT_TRUE(config_first_difference("a: {b: 1}\n", "c: 2\n", sizeof difference, difference));
+  CU_ASSERT_STRING_EQUAL(difference, "a.b: 1 -> (not there)");
+  CU_ASSERT_TRUE(config_first_difference("a: [", "c: 2\n", sizeof difference, difference));
+  CU_ASSERT_STRING_EQUAL(difference, "the old configuration cannot be read");
+}
+
+static void options_stand_alone(void) {
+  const char *good[] = {"steps=5", "rule=lambda_max", "steps=7"}, *bad[] = {"stepz=5"},
+             *list[] = {"steps=[1,2]"};
+  Config *config;
+  CHECK_OK(config_options("--option", toy_vits_keys, 3, good, &config));
+  CU_ASSERT_EQUAL(config_int(config, "steps"), 7);
+  CU_ASSERT_EQUAL(config_real(config, "step_size"), 0.01);
+  CU_ASSERT_TRUE(config_is(config, "rule", "lambda_max"));
+  config_free(config);
+  CHECK_FAILS(config_options("--option", toy_vits_keys, 1, bad, &config), STATUS_INPUT,
+              "--option stepz=5: key 'stepz': unknown key; allowed here: steps | step_size | rule; did you "
+              "mean 'steps'?");
+  CHECK_FAILS(config_options("--option", toy_vits_keys, 1, list, &config), STATUS_INPUT,
+              "a list where one value belongs");
+}
+
+static void files_are_read(void) {
+  char path[] = "/tmp/test_config_XXXXXX";
+  int descriptor = mkstemp(path);
+  CU_ASSERT_FATAL(descriptor >= 0);
+  CU_ASSERT_EQUAL(write(descriptor, full, sizeof full - 1), (ssize_t)sizeof full - 1);
+  StudyFile *study;
+  CHECK_OK(config_study_read(path, &toy_schema, 0, NULL, &study));
+  CU_ASSERT_STRING_EQUAL(study->resolved, full_resolved);
+  config_study_free(study);
+  CU_ASSERT_EQUAL(write(descriptor, "\0", 1), 1);
+  CHECK_FAILS(config_study_read(path, &toy_schema, 0, NULL, &study), STATUS_INPUT, "is NUL");
+  CU_ASSERT_EQUAL(ftruncate(descriptor, 100), 0);
+  close(descriptor);
+  unlink(path);
+  CHECK_FAILS(config_study_read(path, &toy_schema, 0, NULL, &study), STATUS_FILE, "No such file");
+  CHECK_FAILS(config_study_read("/tmp", &toy_schema, 0, NULL, &study), STATUS_FILE, "Is a directory");
+}
+
+static void a_wrong_table_is_our_bug(void) {
+  static const ConfigKey keys[] = {
+      {.name = "a", .type = KEY_INT, .minimum = 1, .maximum = 2, .fallback = "3", .help = ""},
+      {.name = NULL}};
+  Config *config;
+  CHECK_FAILS(config_options("x", keys, 0, NULL, &config), STATUS_INTERNAL,
+              "a bug in a table of keys: built-in default: key 'a'");
+}
+
+static void tables_are_described(void) {
+  char *text;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+  config_describe(out, toy_keys);
+  fclose(out);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "name: text; required\n    Name of the study.\n"));
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(text, "problem.noise: a number in [0, 1000], in reward; default 1\n    Noise.\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "problem.file: text; default none\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "metrics: a list of emd | moments | rank; default []\n"));
+  free(text);
+}
+
+static void nearest_names(void) {
+  CU_ASSERT_STRING_EQUAL(config_nearest("corss", toy_theta), "cross");
+  CU_ASSERT_STRING_EQUAL(config_nearest("RAYS", toy_theta), "rays");
+  CU_ASSERT_STRING_EQUAL(config_nearest("triangle", toy_theta), "triangles");
+  CU_ASSERT_PTR_NULL(config_nearest("swirl", toy_theta));
+  CU_ASSERT_PTR_NULL(config_nearest("", toy_theta));
+  CU_ASSERT_PTR_NULL(config_nearest("xy", toy_policy));
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"values are read", values_are_read},
+                         {"empty sections and null text", empty_sections_and_null_text},
+                         {"sweep is a product", sweep_is_a_product},
+                         {"zip advances together", zip_advances_together},
+                         {"policies have options and labels", policies_have_options_and_labels},
+                         {"--set overrides the file", sets_override_the_file},
+                         {"resolved text is the whole study", resolved_text_is_the_whole_study},
+                         {"round trip is exact", round_trip_is_exact},
+                         {"small reals stay numbers", small_reals_stay_numbers},
+                         {"spelling does not matter", spelling_does_not_matter},
+                         {"differences name the key", differences_name_the_key},
+                         {"options stand alone", options_stand_alone},
+                         {"files are read", files_are_read},
+                         {"a wrong table is our bug", a_wrong_table_is_our_bug},
+                         {"tables are described", tables_are_described},
+                         {"nearest names", nearest_names},
+                         CU_TEST_INFO_NULL};
+  return harness_run("config", tests);
+}

@@ -1,0 +1,287 @@
+/* Samples and histories that users bring, as CSV and NetCDF. */
+#include "core/status.h"
+#include "harness.h"
+#include "io/dataset.h"
+#include "io/dataset_csv.h"
+
+#include <dirent.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Status parse_bytes(const char *text, size_t size, CsvForm form, Table *table) {
+  FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
+  Status status = dataset_csv_parse(stream, "it.csv", form, table);
+  fclose(stream);
+  return status;
+}
+
+static Status parse(const char *text, CsvForm form, Table *table) {
+  return parse_bytes(text, strlen(text), form, table);
+}
+
+/* The text is refused, and the sentence contains `part`. */
+static void refused(const char *text, CsvForm form, const char *part) {
+  Table table;
+  CHECK_FAILS(parse(text, form, &table), STATUS_INPUT, part);
+  CU_ASSERT_PTR_NULL(table.values);
+}
+
+static void check_table(const char *text, CsvForm form, int rows, int columns, const double *values) {
+  Table table;
+  CHECK_OK(parse(text, form, &table));
+  CU_ASSERT_EQUAL(table.rows, rows);
+  CU_ASSERT_EQUAL(table.columns, columns);
+  for (int i = 0; i < rows * columns && table.rows == rows && table.columns == columns; i++)
+    CHECK_NEAR(table.values[i], values[i], 0);
+  free(table.values);
+}
+
+static void test_number_forms(void) {
+  const double values[] = {1, -2.5, 3, 400, 0.05, -6e-3};
+  check_table("1,-2.5,+3\n4e2,5E-02,-6.E-3\n", CSV_NO_HEADER, 2, 3, values);
+  check_table("1,-2.5,+3\r\n4e2,.05,-.006\r\n", CSV_NO_HEADER, 2, 3, values);
+  check_table(" 1 ,\t-2.5, +3 \n 400.,5e-2 ,-6e-003", CSV_NO_HEADER, 2, 3, values);
+  check_table("\xef\xbb\xbf"
+              "1,-2.5,3\n4e+2,0.05,-0.006\n\n  \r\n\n",
+              CSV_NO_HEADER, 2, 3, values);
+}
+
+/* The C library's strtod rounds correctly; the reader must agree to the last bit on numbers of every length.
+ */
+static void test_numbers_are_rounded_correctly(void) {
+  static const char *const hard[] = {"9007199254740993",
+                                     "9007199254740992.999999999999",
+                                     "0.1",
+                                     "1.00000000000000011102230246251565",
+                                     "2.2250738585072014e-308",
+                                     "4.9e-324",
+                                     "1e-400",
+                                     "1.7976931348623157e308",
+                                     "-0.0",
+                                     "18446744073709551615",
+                                     "18446744073709551616",
+                                     "9.5367431640625e-07",
+                                     "0000000000000000000000001",
+                                     "123456789012345678e9",
+                                     "8.5e22",
+                                     "1e23"};
+  for (size_t i = 0; i < sizeof hard / sizeof *hard; i++) {
+    double expected = strtod(hard[i], NULL);
+    Table table;
+    CHECK_OK(parse(hard[i], CSV_NO_HEADER, &table));
+    if (table.values) CU_ASSERT_EQUAL(memcmp(table.values, &expected, sizeof expected), 0);
+    free(table.values);
+  }
+  uint64_t state = 1;
+  int wrong = 0;
+  for (int i = 0; i < 200000; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
+    char text[64];
+    snprintf(text, sizeof text, "%s%lu.%0*lue%d", i % 2 ? "-" : "", (unsigned long)(state >> 60), 1 + i % 17,
+             (unsigned long)(state >> 12) % 10000000000000000u, (int)(state >> 32) % 30);
+    double expected = strtod(text, NULL);
+    Table table;
+    if (parse(text, CSV_NO_HEADER, &table) != STATUS_OK ||
+        memcmp(table.values, &expected, sizeof expected) != 0)
+      wrong++;
+    free(table.values);
+  }
+  CU_ASSERT_EQUAL(wrong, 0);
+}
+
+static void test_bad_tables(void) {
+  refused("", CSV_NO_HEADER, "it.csv is empty");
+  refused("\n\n", CSV_NO_HEADER, "it.csv is empty");
+  refused("1,2\n3\n", CSV_NO_HEADER, "line 2: fewer values than the 2 of line 1");
+  refused("1,2\n3,4\n5,6,7\n", CSV_NO_HEADER, "line 3: more values than the 2 of line 1");
+  refused("1,2\n\n3,4\n", CSV_NO_HEADER, "line 2 is blank");
+  refused("1,2\n3,\n", CSV_NO_HEADER, "line 2, column 2: the value is missing");
+  refused("1,2\n3,abc\n", CSV_NO_HEADER, "line 2, column 2: 'abc' is not a number");
+  refused("1,0x10\n", CSV_NO_HEADER, "line 1, column 2: '0x10' is not a number");
+  refused("1;2\n", CSV_NO_HEADER, "'1;2' is not a number (values are decimal numbers separated by commas)");
+  refused("1 2\n", CSV_NO_HEADER, "'1 2' is not a number");
+  refused("1,\"2\"\n", CSV_NO_HEADER, "line 1, column 2: quotes are not allowed");
+  refused("1,nan\n", CSV_NO_HEADER, "line 1, column 2: 'nan' is not finite");
+  refused("-Inf,1\n", CSV_NO_HEADER, "line 1, column 1: '-Inf' is not finite");
+  refused("1e999\n", CSV_NO_HEADER, "'1e999' is too large for a double");
+  refused("x1,x2\n1,2\n", CSV_NO_HEADER, "'x1' is not a number");
+  refused("1.2.3\n", CSV_NO_HEADER, "not a number");
+  refused("1e\n", CSV_NO_HEADER, "not a number");
+  refused("-\n", CSV_NO_HEADER, "not a number");
+  refused(".\n", CSV_NO_HEADER, "not a number");
+  Table table;
+  CHECK_FAILS(parse_bytes("1\0002\n", 4, CSV_NO_HEADER, &table), STATUS_INPUT, "'1?2' is not a number");
+  CHECK_FAILS(parse_bytes("x1,y\0z\n", 7, CSV_X_Y_HEADER, &table), STATUS_INPUT, "'y?z'");
+}
+
+static void test_header(void) {
+  const double values[] = {1, 2, 3, 4, 5, 6};
+  check_table("x1,x2,y\n1,2,3\n4,5,6\n", CSV_X_Y_HEADER, 2, 3, values);
+  check_table(" x1 , x2,\ty \r\n1,2,3\r\n4,5,6", CSV_X_Y_HEADER, 2, 3, values);
+  check_table("x1,y\n", CSV_X_Y_HEADER, 0, 2, values);
+  check_table("x1,y", CSV_X_Y_HEADER, 0, 2, values);
+  refused("", CSV_X_Y_HEADER, "there is no header; it must read x1,...,xd,y");
+  refused("1,2,3\n", CSV_X_Y_HEADER, "line 1, column 1: the header has '1' where 'x1' is expected");
+  refused("y\n1\n", CSV_X_Y_HEADER, "the header has 'y' where 'x1' is expected");
+  refused("x1,x3,y\n", CSV_X_Y_HEADER, "column 2: the header has 'x3' where 'x2' or 'y' is expected");
+  refused("x1,x2\n", CSV_X_Y_HEADER, "must end with the column 'y'");
+  refused("x1,y,x2\n", CSV_X_Y_HEADER, "'y' must be the last column");
+  refused("x1,Y\n", CSV_X_Y_HEADER, "'Y'");
+  refused("x1,y\n1,2,3\n", CSV_X_Y_HEADER, "line 2: more values than the 2 of line 1");
+  refused("x1,y\n1\n", CSV_X_Y_HEADER, "line 2: fewer values");
+}
+
+/* One line of 10 000 numbers is longer than any buffer of the reader; so is a field of 100 000 characters,
+ * which is no number. */
+static void test_long_lines(void) {
+  enum { D = 10000 };
+  char *text;
+  size_t size;
+  FILE *stream = open_memstream(&text, &size);
+  for (int line = 0; line < 3; line++)
+    for (int j = 0; j < D; j++) fprintf(stream, "%d.%05d%s", line, j, j + 1 < D ? "," : "\n");
+  fclose(stream);
+  Table table;
+  CHECK_OK(parse(text, CSV_NO_HEADER, &table));
+  CU_ASSERT_EQUAL(table.rows, 3);
+  CU_ASSERT_EQUAL(table.columns, D);
+  for (int i = 0; table.values && i < 3 * D; i += 997)
+    CHECK_NEAR(table.values[i], i / D + (i % D) / 1e5, 1e-15);
+  free(table.values);
+  free(text);
+
+  text = calloc(100001, 1);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  memset(text, '1', 100000);
+  refused(text, CSV_NO_HEADER, "line 1, column 1: more than 1024 characters without a comma");
+  free(text);
+}
+
+static const char *golden(const char *name) {
+  static char path[4096];
+  const char *source = getenv("THOMPSON_SOURCE");
+  snprintf(path, sizeof path, "%s/tests/golden/%s", source ? source : ".", name);
+  return path;
+}
+
+/* Write text to a file of the working directory. */
+static const char *file_of(const char *text) {
+  static const char name[] = "test_dataset.csv";
+  FILE *stream = fopen(name, "wb");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+  fputs(text, stream);
+  fclose(stream);
+  return name;
+}
+
+static void test_samples_of_csv(void) {
+  Samples samples;
+  CHECK_OK(dataset_read_samples(file_of("1,2\n3,4\n5,6\n"), &samples));
+  CU_ASSERT_EQUAL(samples.d, 2);
+  CU_ASSERT_EQUAL(samples.n, 3);
+  for (int i = 0; samples.theta && i < 6; i++) CHECK_NEAR(samples.theta[i % 2 * 3 + i / 2], i + 1, 0);
+  samples_free(&samples);
+  CU_ASSERT_PTR_NULL(samples.theta);
+  CHECK_FAILS(dataset_read_samples(file_of("1,2\n3,x\n"), &samples), STATUS_INPUT,
+              "test_dataset.csv, line 2");
+  CHECK_FAILS(dataset_read_samples("no/such/file.csv", &samples), STATUS_FILE, "No such file");
+  CHECK_FAILS(dataset_read_samples(".", &samples), STATUS_FILE, "directory");
+  remove("test_dataset.csv");
+}
+
+static void test_samples_of_netcdf(void) {
+  Samples samples;
+  CHECK_OK(dataset_read_samples(golden("dataset_float.nc"), &samples));
+  CU_ASSERT_EQUAL(samples.d, 3);
+  CU_ASSERT_EQUAL(samples.n, 5);
+  for (int j = 0; samples.theta && j < 3; j++)
+    for (int i = 0; i < 5; i++) CHECK_NEAR(samples.theta[j * 5 + i], i + j / 8.0, 0);
+  samples_free(&samples);
+  CHECK_FAILS(dataset_read_samples(golden("dataset_missing.nc"), &samples), STATUS_INPUT,
+              "theta[3, 1] is nan");
+  CHECK_FAILS(dataset_read_samples(golden("dataset_transposed.nc"), &samples), STATUS_INPUT, "is transposed");
+  CHECK_FAILS(dataset_read_samples(golden("dataset_packed.nc"), &samples), STATUS_INPUT, "is packed");
+  CHECK_FAILS(dataset_read_samples(golden("dataset_no_rewards.nc"), &samples), STATUS_INPUT,
+              "no variable 'theta'");
+  CHECK_FAILS(dataset_read_samples("no/such/file.nc", &samples), STATUS_FILE, "No such file");
+  CU_ASSERT_PTR_NULL(samples.theta);
+}
+
+static void test_observations(void) {
+  Observations seen;
+  CHECK_OK(dataset_read_observations(golden("dataset_history_records.nc"), &seen));
+  CU_ASSERT_EQUAL(seen.rows, 4);
+  CU_ASSERT_EQUAL(seen.d, 3);
+  for (int i = 0; seen.rewards && i < 4; i++) {
+    CHECK_NEAR(seen.rewards[i], 3 * i, 0);
+    for (int j = 0; j < 3; j++) CHECK_NEAR(seen.features[i * 3 + j], i - j / 4.0, 0);
+  }
+  observations_free(&seen);
+  CHECK_OK(dataset_read_observations(golden("dataset_history_empty.nc"), &seen));
+  CU_ASSERT_EQUAL(seen.rows, 0);
+  CU_ASSERT_EQUAL(seen.d, 3);
+  observations_free(&seen);
+  CHECK_FAILS(dataset_read_observations(golden("dataset_no_rewards.nc"), &seen), STATUS_INPUT,
+              "no variable 'y'");
+  CU_ASSERT_PTR_NULL(seen.features);
+
+  CHECK_OK(dataset_read_observations(file_of("x1,x2,y\n1,2,3\n4,5,6\n"), &seen));
+  CU_ASSERT_EQUAL(seen.rows, 2);
+  CU_ASSERT_EQUAL(seen.d, 2);
+  for (int i = 0; seen.rewards && i < 2; i++) {
+    CHECK_NEAR(seen.rewards[i], 3 * i + 3, 0);
+    for (int j = 0; j < 2; j++) CHECK_NEAR(seen.features[i * 2 + j], 3 * i + j + 1, 0);
+  }
+  observations_free(&seen);
+  CHECK_OK(dataset_read_observations(file_of("x1,x2,y\n"), &seen));
+  CU_ASSERT_EQUAL(seen.rows, 0);
+  CU_ASSERT_EQUAL(seen.d, 2);
+  observations_free(&seen);
+  CHECK_FAILS(dataset_read_observations(file_of("a,b\n1,2\n"), &seen), STATUS_INPUT,
+              "where 'x1' is expected");
+  remove("test_dataset.csv");
+}
+
+/* The fuzzer's corpus, in both forms: whatever is accepted is finite, whatever is refused has a sentence. */
+static void test_corpus(void) {
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%s", golden("../fuzz/corpus_dataset"));
+  DIR *files = opendir(folder);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(files);
+  int seen = 0;
+  for (struct dirent *entry; (entry = readdir(files));) {
+    char path[8192];
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    for (int form = 0; form < 2; form++) {
+      FILE *stream = fopen(path, "rb");
+      CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+      Table table;
+      Status status = dataset_csv_parse(stream, path, form == 0 ? CSV_NO_HEADER : CSV_X_Y_HEADER, &table);
+      fclose(stream);
+      CU_ASSERT_TRUE(status == STATUS_OK || status == STATUS_INPUT);
+      if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));
+      for (int i = 0; status == STATUS_OK && i < table.rows * table.columns; i++)
+        CU_ASSERT(isfinite(table.values[i]));
+      free(table.values);
+    }
+    seen++;
+  }
+  closedir(files);
+  CU_ASSERT(seen >= 10);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"number forms", test_number_forms},
+                         {"numbers are rounded correctly", test_numbers_are_rounded_correctly},
+                         {"bad tables", test_bad_tables},
+                         {"header", test_header},
+                         {"long lines", test_long_lines},
+                         {"samples of CSV", test_samples_of_csv},
+                         {"samples of NetCDF", test_samples_of_netcdf},
+                         {"observations", test_observations},
+                         {"corpus of the fuzzer", test_corpus},
+                         CU_TEST_INFO_NULL};
+  return harness_run("dataset", tests);
+}

@@ -1,0 +1,158 @@
+/* Likelihoods against finite differences; the evidence of a block of runs against sums over observations. */
+#include "harness.h"
+
+#include "core/rng.h"
+#include "model/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* slope and curvature are the derivatives of log_likelihood; samples have mean g(u). Walks the registry. */
+static void test_likelihoods(void) {
+  const LikelihoodOps *family;
+  int count = 0;
+  for (; (family = likelihood_family(count)); count++) {
+    Likelihood likelihood = {.ops = family, .noise = 0.7};
+    CU_ASSERT_PTR_EQUAL(likelihood_find(family->name), family);
+    CU_ASSERT_STRING_EQUAL(likelihood_name(count), family->name);
+    for (double u = -1.5; u <= 1.5; u += 0.5) {
+      double y = 1, h = 1e-4;
+      double low = family->log_likelihood(&likelihood, y, u - h),
+             high = family->log_likelihood(&likelihood, y, u + h);
+      double middle = family->log_likelihood(&likelihood, y, u);
+      CHECK_NEAR(family->slope(&likelihood, y, u), (high - low) / (2 * h), 1e-6);
+      CHECK_NEAR(family->curvature(&likelihood, y, u), (high - 2 * middle + low) / (h * h), 1e-5);
+      enum { N = 20000 };
+      double uniform[2 * N], mean = 0, square = 0;
+      Rng rng = {.key = rng_key(1, RNG_TEST), .run = (uint32_t)count};
+      rng_uniform(&rng, N, uniform);
+      rng_normal(&rng, N, uniform + N);
+      for (int i = 0; i < N; i++) {
+        double reward = family->sample(&likelihood, u, uniform[i], uniform[N + i]);
+        mean += reward / N, square += reward * reward / N;
+      }
+      CHECK_NEAR(mean, family->mean(&likelihood, u),
+                 5 * sqrt((square - mean * mean) / N)); /* 5 standard errors */
+    }
+  }
+  CU_ASSERT(count >= 1);
+  CU_ASSERT_PTR_NULL(likelihood_find("gausian"));
+  CU_ASSERT_PTR_NULL(likelihood_name(count));
+}
+
+/* The normal density, at its peak and one standard deviation away. */
+static void test_gaussian(void) {
+  Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 2};
+  CHECK_NEAR(likelihood.ops->log_likelihood(&likelihood, 3, 3), log(0.3989422804014327 / 2), 1e-15);
+  CHECK_NEAR(likelihood.ops->log_likelihood(&likelihood, 5, 3), log(0.24197072451914337 / 2), 1e-15);
+  CHECK_NEAR(likelihood.ops->sample(&likelihood, 1, 0.5, -1.5), -2, 1e-15);
+  CU_ASSERT(likelihood.ops->conjugate);
+}
+
+enum { D = 3, RUNS = 70, ROUNDS = 5, DRAWS = 3 };
+
+typedef struct {
+  History history;
+  Likelihood likelihood;
+  double phi[ROUNDS][D * RUNS], y[ROUNDS][RUNS];
+} Case;
+
+static void case_create(Case *self) {
+  self->likelihood = (Likelihood){.ops = likelihood_find("gaussian"), .noise = 0.5};
+  CHECK_OK(history_create(D, RUNS, &self->likelihood, &self->history));
+  Rng rng = {.key = rng_key(2, RNG_TEST)};
+  for (int t = 0; t < ROUNDS; t++) {
+    rng_normal(&rng, D * RUNS, self->phi[t]);
+    rng_normal(&rng, RUNS, self->y[t]);
+    history_append(&self->history, self->phi[t], self->y[t]);
+  }
+}
+
+static void test_append(void) {
+  Case self;
+  case_create(&self);
+  const History *h = &self.history;
+  CU_ASSERT_EQUAL(h->rounds, ROUNDS);
+  for (int n = 0; n < RUNS; n++) {
+    double squares = 0;
+    for (int t = 0; t < ROUNDS; t++) squares += self.y[t][n] * self.y[t][n] / 0.25;
+    CHECK_NEAR(h->reward_squares[n], squares, 1e-12);
+    for (int i = 0; i < D; i++) {
+      double vector = 0;
+      for (int t = 0; t < ROUNDS; t++) vector += self.phi[t][i * RUNS + n] * self.y[t][n] / 0.25;
+      CHECK_NEAR(h->vector[i * RUNS + n], vector, 1e-12);
+      for (int j = 0; j < D; j++) {
+        double precision = 0;
+        for (int t = 0; t < ROUNDS; t++)
+          precision += self.phi[t][i * RUNS + n] * self.phi[t][j * RUNS + n] / 0.25;
+        CHECK_NEAR(h->precision[(i * D + j) * RUNS + n], precision, 1e-12);
+        CU_ASSERT_EQUAL(h->precision[(i * D + j) * RUNS + n], h->precision[(j * D + i) * RUNS + n]);
+      }
+    }
+  }
+  history_clear(&self.history);
+  CU_ASSERT_EQUAL(h->rounds, 0);
+  for (int k = 0; k < D * D * RUNS; k++) CU_ASSERT_EQUAL(h->precision[k], 0);
+  for (int k = 0; k < D * RUNS; k++) CU_ASSERT_EQUAL(h->vector[k], 0);
+  for (int k = 0; k < RUNS; k++) CU_ASSERT_EQUAL(h->reward_squares[k], 0);
+  history_destroy(&self.history);
+}
+
+/* The log likelihood of all rewards at theta = shift + scale z, by its definition; differences of two z must
+ * agree with -1/2 z' Lambda_z z + z' b_z. */
+static double log_likelihood(const Case *self, int run, const double *theta) {
+  double sum = 0;
+  for (int t = 0; t < ROUNDS; t++) {
+    double u = 0;
+    for (int i = 0; i < D; i++) u += self->phi[t][i * RUNS + run] * theta[i];
+    sum += self->likelihood.ops->log_likelihood(&self->likelihood, self->y[t][run], u);
+  }
+  return sum;
+}
+
+static void test_evidence(void) {
+  Case self;
+  case_create(&self);
+  const double shift[D] = {1, -2, 0.5}, scale[D] = {0.1, 3, 2};
+  const int parts[][2] = {{0, RUNS * DRAWS}, {5, 1}, {64, 130}};
+  for (int mapped = 0; mapped < 2; mapped++) {
+    for (int p = 0; p < 3; p++) {
+      int first = parts[p][0], lanes = parts[p][1];
+      double *precision = malloc((size_t)(D * D * lanes) * sizeof *precision);
+      double *vector = malloc((size_t)(D * lanes) * sizeof *vector);
+      history_evidence(&self.history, DRAWS, first, lanes, mapped ? shift : NULL, mapped ? scale : NULL,
+                       precision, vector);
+      for (int n = 0; n < lanes; n++) {
+        int run = (first + n) / DRAWS;
+        double zero[D] = {0}, theta[D], z[D] = {0.3, -0.8, 1.1}, quadratic = 0;
+        for (int i = 0; i < D; i++) {
+          theta[i] = mapped ? shift[i] + scale[i] * z[i] : z[i];
+          if (mapped) zero[i] = shift[i];
+          quadratic += z[i] * vector[i * lanes + n];
+          for (int j = 0; j < D; j++) quadratic -= 0.5 * z[i] * precision[(i * D + j) * lanes + n] * z[j];
+        }
+        double expected = log_likelihood(&self, run, theta) - log_likelihood(&self, run, zero);
+        CHECK_NEAR(quadratic, expected, 1e-11 * (1 + fabs(expected)));
+      }
+      free(precision);
+      free(vector);
+    }
+  }
+  history_destroy(&self.history);
+}
+
+static void test_refusal(void) {
+  LikelihoodOps other = *likelihood_find("gaussian");
+  other.name = "other", other.conjugate = false;
+  Likelihood likelihood = {.ops = &other, .noise = 1};
+  History history;
+  CHECK_FAILS(history_create(2, 3, &likelihood, &history), STATUS_INPUT, "'other'");
+  history_destroy(&history);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"likelihoods", test_likelihoods}, {"Gaussian likelihood", test_gaussian},
+                         {"append and clear", test_append}, {"evidence in other coordinates", test_evidence},
+                         {"refusal", test_refusal},         CU_TEST_INFO_NULL};
+  return harness_run("history", tests);
+}

@@ -1,0 +1,340 @@
+/* Batched and single linear algebra against LAPACK's dsyev, definitions (A = Q diag(w) Q', A = L L') and
+ * closed forms. */
+#include "harness.h"
+
+#include "core/linalg.h"
+#include "core/rng.h"
+
+#include <lapacke.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int DIMENSIONS[] = {1, 2, 3, 5, 8, 16, 17, 24};
+enum { DIMENSION_COUNT = 8, MOST = 24 * 24 };
+
+static Rng test_rng(int stream) { return (Rng){.key = rng_key(7, RNG_TEST), .run = (uint32_t)stream}; }
+
+/* Element (i, j) of lane n. */
+static double at(int d, int lanes, const double *a, int i, int j, int n) {
+  return a[(i * d + j) * lanes + n];
+}
+
+static double *new_array(int count) {
+  double *array = calloc((size_t)count, sizeof *array);
+  if (!array) abort();
+  return array;
+}
+
+/* a[d, d, lanes]: symmetric, from Gaussian numbers; positive definite when `ridge` is above zero. */
+static double *random_symmetric(int d, int lanes, double ridge, int stream) {
+  double *a = new_array(d * d * lanes), g[MOST];
+  Rng rng = test_rng(stream);
+  for (int n = 0; n < lanes; n++) {
+    rng_normal(&rng, d * d, g);
+    for (int i = 0; i < d; i++) {
+      for (int j = 0; j <= i; j++) {
+        double sum = ridge > 0 ? (i == j) * ridge : g[i * d + j];
+        for (int k = 0; k < d && ridge > 0; k++) sum += g[i * d + k] * g[j * d + k];
+        a[(i * d + j) * lanes + n] = a[(j * d + i) * lanes + n] = sum;
+      }
+    }
+  }
+  return a;
+}
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Reconstruction, orthogonality, and LAPACK's eigenvalues; 1e-13 of the largest eigenvalue is about 100
+ * roundings per row. */
+static void check_eigen(int d, int lanes, const double *a, const double *q, const double *w) {
+  for (int n = 0; n < lanes; n++) {
+    double matrix[MOST], expected[24], sorted[24], tiny = 1e-300;
+    for (int k = 0; k < d * d; k++) matrix[k] = a[k * lanes + n];
+    CU_ASSERT_EQUAL(LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'N', 'U', d, matrix, d, expected), 0);
+    double scale = fmax(fabs(expected[0]), fabs(expected[d - 1])) + tiny;
+    for (int k = 0; k < d; k++) sorted[k] = w[k * lanes + n];
+    qsort(sorted, (size_t)d, sizeof *sorted, compare);
+    for (int k = 0; k < d; k++) CHECK_NEAR(sorted[k] / scale, expected[k] / scale, 1e-13);
+    for (int i = 0; i < d; i++) {
+      for (int j = 0; j < d; j++) {
+        double sum = 0, product = 0;
+        for (int k = 0; k < d; k++) {
+          sum += at(d, lanes, q, i, k, n) * (w[k * lanes + n] / scale) * at(d, lanes, q, j, k, n);
+          product += at(d, lanes, q, k, i, n) * at(d, lanes, q, k, j, n);
+        }
+        CHECK_NEAR(sum, at(d, lanes, a, i, j, n) / scale, 1e-13);
+        CHECK_NEAR(product, i == j, 1e-13);
+      }
+    }
+  }
+}
+
+static void test_eigen_lanes(void) {
+  const int lane_counts[] = {1, 7, 64, 100};
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    for (int l = 0; l < 4; l++) {
+      for (int definite = 0; definite < 2; definite++) {
+        int d = DIMENSIONS[c], lanes = lane_counts[l];
+        double *a = random_symmetric(d, lanes, definite ? 0.01 : 0, d), *q = new_array(d * d * lanes);
+        double *w = new_array(d * lanes), *copy = new_array(d * d * lanes);
+        memcpy(copy, a, (size_t)(d * d * lanes) * sizeof *a);
+        linalg_eigen_lanes(d, lanes, a, q, w);
+        CU_ASSERT_EQUAL(memcmp(copy, a, (size_t)(d * d * lanes) * sizeof *a), 0);
+        check_eigen(d, lanes, a, q, w);
+        free(a), free(q), free(w), free(copy);
+      }
+    }
+  }
+}
+
+/* One lane of many gives the bits that it gives alone. */
+static void test_eigen_alone(void) {
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    int d = DIMENSIONS[c], lanes = 37;
+    double *a = random_symmetric(d, lanes, 0, 50 + d), *q = new_array(d * d * lanes),
+           *w = new_array(d * lanes);
+    double one[MOST], q_one[MOST], w_one[24];
+    linalg_eigen_lanes(d, lanes, a, q, w);
+    for (int n = 0; n < lanes; n++) {
+      for (int k = 0; k < d * d; k++) one[k] = a[k * lanes + n];
+      linalg_eigen_lanes(d, 1, one, q_one, w_one);
+      for (int k = 0; k < d; k++) CU_ASSERT_EQUAL(w_one[k], w[k * lanes + n]);
+      for (int k = 0; k < d * d; k++) CU_ASSERT_EQUAL(q_one[k], q[k * lanes + n]);
+    }
+    free(a), free(q), free(w);
+  }
+}
+
+/* Diagonal matrices exactly; zero, rank-one, repeated, tiny and huge ones without a floating-point exception.
+ */
+static void test_eigen_special(void) {
+  enum { LANES = 9 };
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    int d = DIMENSIONS[c];
+    double *a = new_array(d * d * LANES), *q = new_array(d * d * LANES), *w = new_array(d * LANES), x[24];
+    for (int i = 0; i < d; i++) {
+      a[(i * d + i) * LANES + 1] = d - i; /* lane 0 stays zero, lane 1 is diagonal */
+      a[(i * d + i) * LANES + 2] = i == d / 2 ? 0 : -3e7 * i;
+    }
+    for (int i = 0; i < d; i++) x[i] = 1 + i % 3;
+    for (int i = 0; i < d; i++) {
+      for (int j = 0; j < d; j++) {
+        double product = x[i] * x[j], *lane = a + (i * d + j) * LANES;
+        lane[3] = product; /* rank one */
+        lane[4] = 1e-150 * product; /* squares of its entries underflow */
+        lane[5] = 1e150 * product; /* and overflow */
+        lane[6] = (i == j) + 1e-14; /* nearly repeated eigenvalues */
+        lane[7] = product * pow(10, -0.5 * (i + j)); /* graded */
+        lane[8] = 1;
+      }
+    }
+    linalg_eigen_lanes(d, LANES, a, q, w);
+    check_eigen(d, LANES, a, q, w);
+    if (d > LINALG_BATCH_DIMENSION) goto done;
+    for (int n = 0; n < 3; n++) {
+      for (int i = 0; i < d; i++) {
+        CU_ASSERT_EQUAL(w[i * LANES + n], at(d, LANES, a, i, i, n));
+        for (int j = 0; j < d; j++) CU_ASSERT_EQUAL(at(d, LANES, q, i, j, n), i == j);
+      }
+    }
+  done:
+    free(a), free(q), free(w);
+  }
+}
+
+static void test_eigen_closed_form(void) {
+  double a[4] = {2, 1, 1, 2}, q[4], w[2];
+  linalg_eigen_lanes(2, 1, a, q, w);
+  CHECK_NEAR(fmin(w[0], w[1]), 1, 1e-15);
+  CHECK_NEAR(fmax(w[0], w[1]), 3, 1e-15);
+  for (int k = 0; k < 4; k++) CHECK_NEAR(fabs(q[k]), sqrt(0.5), 1e-15);
+}
+
+static void test_cholesky_lanes(void) {
+  const int lane_counts[] = {1, 7, 100};
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    for (int m = 0; m < 3; m++) {
+      int d = DIMENSIONS[c], lanes = lane_counts[m], rescues[100] = {0};
+      double *a = random_symmetric(d, lanes, 0.1, 100 + d), *l = new_array(d * d * lanes),
+             *x = new_array(d * lanes);
+      double *y = new_array(d * lanes), *b = new_array(d * lanes);
+      memcpy(l, a, (size_t)(d * d * lanes) * sizeof *a);
+      linalg_cholesky_lanes(d, lanes, l, rescues);
+      for (int n = 0; n < lanes; n++) {
+        CU_ASSERT_EQUAL(rescues[n], 0);
+        for (int i = 0; i < d; i++) {
+          for (int j = 0; j < d; j++) {
+            double sum = 0, scale = at(d, lanes, a, i, i, n) + at(d, lanes, a, j, j, n);
+            for (int k = 0; k <= (i < j ? i : j); k++)
+              sum += at(d, lanes, l, i, k, n) * at(d, lanes, l, j, k, n);
+            CHECK_NEAR(sum, at(d, lanes, a, i, j, n), 1e-14 * scale);
+            if (j > i) CU_ASSERT_EQUAL(at(d, lanes, l, i, j, n), at(d, lanes, a, i, j, n));
+          }
+        }
+      }
+      /* The smallest eigenvalue is at least .1 and the largest below 200: errors stay under 2000 roundings.
+       */
+      Rng rng = test_rng(200 + d);
+      rng_normal(&rng, d * lanes, b);
+      linalg_multiply_lanes(d, lanes, a, b, x);
+      linalg_multiply_transposed_lanes(d, lanes, a, b, y);
+      for (int k = 0; k < d * lanes; k++) CHECK_NEAR(y[k], x[k], 1e-12);
+      for (int n = 0; n < lanes; n++) {
+        for (int i = 0; i < d; i++) {
+          double sum = 0;
+          for (int j = 0; j < d; j++) sum += at(d, lanes, a, i, j, n) * b[j * lanes + n];
+          CHECK_NEAR(x[i * lanes + n], sum, 1e-12);
+        }
+      }
+      linalg_solve_lanes(d, lanes, l, x);
+      for (int k = 0; k < d * lanes; k++) CHECK_NEAR(x[k], b[k], 1e-11);
+      /* Forward then L, and backward then L', give back what was there. */
+      memcpy(x, b, (size_t)(d * lanes) * sizeof *b);
+      memcpy(y, b, (size_t)(d * lanes) * sizeof *b);
+      linalg_forward_lanes(d, lanes, l, x);
+      linalg_backward_lanes(d, lanes, l, y);
+      for (int n = 0; n < lanes; n++) {
+        for (int i = 0; i < d; i++) {
+          double lower = 0, upper = 0;
+          for (int j = 0; j <= i; j++) lower += at(d, lanes, l, i, j, n) * x[j * lanes + n];
+          for (int j = i; j < d; j++) upper += at(d, lanes, l, j, i, n) * y[j * lanes + n];
+          CHECK_NEAR(lower, b[i * lanes + n], 1e-12);
+          CHECK_NEAR(upper, b[i * lanes + n], 1e-12);
+        }
+      }
+      free(a), free(l), free(x), free(y), free(b);
+    }
+  }
+}
+
+/* A transposed product of a matrix that is not symmetric. */
+static void test_multiply(void) {
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    for (int lanes = 1; lanes < 20; lanes += 9) {
+      int d = DIMENSIONS[c];
+      double *q = new_array(d * d * lanes), *x = new_array(d * lanes), *y = new_array(d * lanes);
+      Rng rng = test_rng(300 + d);
+      rng_normal(&rng, d * d * lanes, q);
+      rng_normal(&rng, d * lanes, x);
+      for (int transposed = 0; transposed < 2; transposed++) {
+        (transposed ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, lanes, q, x, y);
+        for (int n = 0; n < lanes; n++) {
+          for (int i = 0; i < d; i++) {
+            double sum = 0;
+            for (int j = 0; j < d; j++)
+              sum += (transposed ? at(d, lanes, q, j, i, n) : at(d, lanes, q, i, j, n)) * x[j * lanes + n];
+            CHECK_NEAR(y[i * lanes + n], sum, 1e-13 * d);
+          }
+        }
+      }
+      free(q), free(x), free(y);
+    }
+  }
+}
+
+/* Zero, singular and indefinite lanes are counted and stay finite; their neighbours do not notice. */
+static void test_rescues(void) {
+  enum { LANES = 6 };
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    int d = DIMENSIONS[c], rescues[LANES] = {0}, before[LANES] = {0};
+    double *a = random_symmetric(d, LANES, 0.1, 400 + d), *good = new_array(d * d * LANES);
+    memcpy(good, a, (size_t)(d * d * LANES) * sizeof *a);
+    for (int i = 0; i < d; i++) {
+      for (int j = 0; j < d; j++) {
+        double *lane = a + (i * d + j) * LANES;
+        lane[0] = 0;
+        lane[2] = 4;
+        lane[3] = i == j ? (i == d - 1 ? -1 : 1) : 0;
+        lane[5] = i == j ? 0 : 1;
+      }
+    }
+    linalg_cholesky_lanes(d, LANES, good, before);
+    linalg_cholesky_lanes(d, LANES, a, rescues);
+    CU_ASSERT_EQUAL(rescues[0], d);
+    CU_ASSERT_EQUAL(rescues[1], 0);
+    CU_ASSERT_EQUAL(rescues[2], d - 1);
+    CU_ASSERT_EQUAL(rescues[3], 1);
+    CU_ASSERT_EQUAL(rescues[4], 0);
+    for (int i = 0; i < d; i++) {
+      for (int j = 0; j <= i; j++) {
+        for (int n = 0; n < LANES; n++) CU_ASSERT(isfinite(at(d, LANES, a, i, j, n)));
+        CU_ASSERT_EQUAL(at(d, LANES, a, i, j, 1), at(d, LANES, good, i, j, 1));
+        CU_ASSERT_EQUAL(at(d, LANES, a, i, j, 4), at(d, LANES, good, i, j, 4));
+      }
+      for (int n = 0; n < LANES; n++) CU_ASSERT(at(d, LANES, a, i, i, n) > 0);
+    }
+    linalg_cholesky_lanes(d, LANES, a, NULL);
+    free(a), free(good);
+  }
+}
+
+static void test_single(void) {
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    int d = DIMENSIONS[c];
+    double *a = random_symmetric(d, 1, 0.1, 500 + d), l[MOST], inverse[MOST], triangle[MOST], q[MOST], w[24];
+    memcpy(l, a, (size_t)(d * d) * sizeof *l);
+    CHECK_OK(linalg_cholesky(d, l));
+    linalg_inverse(d, l, inverse);
+    memcpy(triangle, l, sizeof triangle);
+    linalg_invert_triangle(d, triangle);
+    CHECK_OK(linalg_eigen(d, a, q, w));
+    check_eigen(d, 1, a, q, w);
+    double log_determinant = 0;
+    for (int k = 0; k < d; k++) {
+      log_determinant += log(w[k]);
+      if (k > 0) CU_ASSERT(w[k] >= w[k - 1]);
+    }
+    CHECK_NEAR(linalg_log_determinant(d, l), log_determinant, 1e-10);
+    for (int i = 0; i < d; i++) {
+      for (int j = 0; j < d; j++) {
+        double product = 0, identity = 0, unit = 0;
+        for (int k = 0; k < d; k++) {
+          product += l[i * d + k] * l[j * d + k];
+          identity += a[i * d + k] * inverse[k * d + j];
+          unit += l[i * d + k] * triangle[k * d + j];
+        }
+        CHECK_NEAR(product, a[i * d + j], 1e-12);
+        CHECK_NEAR(identity, i == j, 1e-11);
+        CHECK_NEAR(unit, i == j, 1e-11);
+        if (j > i) CU_ASSERT(l[i * d + j] == 0 && triangle[i * d + j] == 0);
+        CU_ASSERT_EQUAL(inverse[i * d + j], inverse[j * d + i]);
+      }
+    }
+    a[0] = -1;
+    CHECK_FAILS(linalg_cholesky(d, a), STATUS_INPUT, "not positive definite");
+    free(a);
+  }
+}
+
+/* 1, 2, .. n and their negatives doubled, far from zero: mean and variance of an arithmetic progression. */
+static void test_moments(void) {
+  for (int n = 1; n < 70; n += 13) {
+    double *x = new_array(2 * n), mean[2], covariance[4], variance = (n * (double)n - 1) / 12;
+    for (int k = 0; k < n; k++) x[k] = 1e8 + k, x[n + k] = -2.0 * k;
+    linalg_moments(2, n, x, mean, covariance);
+    CHECK_NEAR(mean[0], 1e8 + 0.5 * (n - 1), 1e-6);
+    CHECK_NEAR(mean[1], 1.0 - n, 1e-12);
+    CHECK_NEAR(covariance[0], variance, 1e-6);
+    CHECK_NEAR(covariance[1], -2 * variance, 1e-6);
+    CU_ASSERT_EQUAL(covariance[1], covariance[2]);
+    CHECK_NEAR(covariance[3], 4 * variance, 1e-10);
+    free(x);
+  }
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"eigendecomposition of lanes", test_eigen_lanes},
+                         {"a lane does not notice the others", test_eigen_alone},
+                         {"special matrices", test_eigen_special},
+                         {"eigendecomposition in closed form", test_eigen_closed_form},
+                         {"Cholesky factors and solves", test_cholesky_lanes},
+                         {"products", test_multiply},
+                         {"rescued pivots", test_rescues},
+                         {"single matrices", test_single},
+                         {"moments", test_moments},
+                         CU_TEST_INFO_NULL};
+  return harness_run("linalg", tests);
+}

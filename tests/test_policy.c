@@ -1,0 +1,173 @@
+/* Policies (walks the registry): every one runs, is deterministic and is not beaten by chance; LinUCB and
+ * epsilon-greedy against their formulas. */
+#include "harness.h"
+
+#include "policy/policy.h"
+#include "study/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { B = 24, K = 12, ROUNDS = 40 };
+
+typedef struct {
+  StudyFile *study;
+  Problem problem;
+  World world;
+  History history;
+  Policy policy;
+} Game;
+
+static void game_begin(const char *policy, const Prior *prior, Game *game) {
+  char text[300];
+  snprintf(text, sizeof text, "name: t\nproblem: {arms: %d, rounds: %d}\npolicies: [%s]\n", K, ROUNDS,
+           policy);
+  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &game->study));
+  CHECK_OK(problem_create(game->study->settings[0], &game->problem));
+  CHECK_OK(world_create(&game->problem, 0, 0, B, &game->world));
+  CHECK_OK(history_create(game->problem.d, B, &game->problem.likelihood, &game->history));
+  PolicyMethod method;
+  CU_ASSERT_TRUE(policy_find(game->study->policies[0].name, &method));
+  PolicySetup setup = {.prior = prior,
+                       .problem = &game->problem,
+                       .options = game->study->policies[0].options,
+                       .seed = 3,
+                       .runs = B};
+  CHECK_OK(policy_create(&method, &setup, &game->policy));
+}
+
+static void game_end(Game *game) {
+  policy_destroy(&game->policy);
+  history_destroy(&game->history);
+  world_destroy(&game->world);
+  problem_destroy(&game->problem);
+  config_study_free(game->study);
+}
+
+/* Mean regret of a run over the game; the arms of every round go to arms[ROUNDS, B]. */
+static double play(Game *game, int *arms) {
+  double phi[2 * B], y[B], regret[B], sum = 0;
+  int64_t fallbacks[B] = {0};
+  for (int k = 1; k <= ROUNDS; k++) {
+    int *arm = arms + (k - 1) * B;
+    world_advance(&game->world, (uint32_t)k);
+    policy_choose(&game->policy, &game->world, &game->history, arm, fallbacks);
+    for (int b = 0; b < B; b++) CU_ASSERT_TRUE(arm[b] >= 0 && arm[b] < K);
+    world_play(&game->world, arm, phi, y, regret);
+    history_append(&game->history, phi, y);
+    for (int b = 0; b < B; b++) sum += regret[b] / B;
+  }
+  return sum;
+}
+
+/* A mixture of one: every sampler fits it, exact chain included. */
+static Prior make_prior(void) {
+  Prior prior;
+  PriorFit chain = {.stages = 20, .alpha = 0.9};
+  CHECK_OK(prior_standard(2, &chain, &prior));
+  return prior;
+}
+
+static void test_every_policy(void) {
+  static int arms[ROUNDS * B], again[ROUNDS * B];
+  Prior prior = make_prior();
+  Game game;
+  game_begin("random", NULL, &game);
+  double chance = play(&game, arms);
+  game_end(&game);
+  PolicyMethod method;
+  for (int i = 0; policy_method(i, &method); i++) {
+    game_begin(method.name, method.sampler ? &prior : NULL, &game);
+    double regret = play(&game, arms);
+    game_end(&game);
+    game_begin(method.name, method.sampler ? &prior : NULL, &game);
+    play(&game, again);
+    game_end(&game);
+    CU_ASSERT_EQUAL(memcmp(arms, again, sizeof arms), 0);
+    if (!strcmp(method.name, "oracle")) CHECK_NEAR(regret, 0, 0);
+    if (!strcmp(method.name, "random")) CHECK_NEAR(regret, chance, 0);
+    if (regret > chance * 1.001) printf("\n    %s: regret %.3g, random %.3g\n", method.name, regret, chance);
+    CU_ASSERT_TRUE(regret <= chance * 1.001);
+  }
+  prior_destroy(&prior);
+}
+
+/* Dense 2 x 2 ridge regression of one run: theta and the inverse of I + Lambda. */
+static double ridge(const Game *game, int b, double *theta, double *inverse) {
+  const double *a = game->history.precision, *v = game->history.vector;
+  double m00 = 1 + a[b], m01 = a[B + b], m11 = 1 + a[3 * B + b], determinant = m00 * m11 - m01 * m01;
+  inverse[0] = m11 / determinant, inverse[1] = -m01 / determinant, inverse[2] = m00 / determinant;
+  theta[0] = inverse[0] * v[b] + inverse[1] * v[B + b];
+  theta[1] = inverse[1] * v[b] + inverse[2] * v[B + b];
+  return determinant;
+}
+
+/* LinUCB takes the arm of the highest bound; with an immense width that of the largest uncertainty, with none
+ * the greedy one. */
+static void test_linucb(void) {
+  static const double widths[] = {0, 1, 1e6};
+  static int arms[ROUNDS * B];
+  for (int w = 0; w < 3; w++) {
+    char policy[80];
+    Game game;
+    snprintf(policy, sizeof policy, "{name: linucb, width: %g}", widths[w]);
+    game_begin(policy, NULL, &game);
+    play(&game, arms);
+    int arm[B];
+    int64_t fallbacks[B] = {0};
+    policy_choose(&game.policy, &game.world, &game.history, arm, fallbacks);
+    for (int b = 0; b < B; b++) {
+      double theta[2], inverse[3], determinant = ridge(&game, b, theta, inverse), top = -INFINITY, taken = 0;
+      double width = widths[w] * (sqrt(2 * log(ROUNDS) + log(determinant)) + 1);
+      for (int k = 0; k < K; k++) {
+        double x = game.world.features[(2 * k) * B + b], y = game.world.features[(2 * k + 1) * B + b];
+        double bound = x * theta[0] + y * theta[1] +
+                       width * sqrt(x * x * inverse[0] + 2 * x * y * inverse[1] + y * y * inverse[2]);
+        top = fmax(top, bound);
+        if (k == arm[b]) taken = bound;
+      }
+      CHECK_NEAR(taken, top, 1e-9 * fmax(1, widths[w]));
+    }
+    game_end(&game);
+  }
+}
+
+/* With epsilon 0 every choice is greedy; else the share of choices that are not is epsilon / 2 sqrt(n / k) (1
+ * - 1 / K). */
+static void test_egreedy(void) {
+  static const double epsilons[] = {0, 0.2};
+  for (int e = 0; e < 2; e++) {
+    char policy[80];
+    Game game;
+    snprintf(policy, sizeof policy, "{name: egreedy, epsilon: %g}", epsilons[e]);
+    game_begin(policy, NULL, &game);
+    double phi[2 * B], y[B], regret[B], expected = 0, explored = 0;
+    int64_t fallbacks[B] = {0};
+    for (int k = 1; k <= ROUNDS; k++) {
+      int arm[B], best[B];
+      double theta[2 * B];
+      world_advance(&game.world, (uint32_t)k);
+      policy_choose(&game.policy, &game.world, &game.history, arm, fallbacks);
+      for (int b = 0; b < B; b++) {
+        double one[2], inverse[3];
+        ridge(&game, b, one, inverse);
+        theta[b] = one[0], theta[B + b] = one[1];
+      }
+      world_greedy(&game.world, theta, best);
+      for (int b = 0; b < B; b++) explored += arm[b] != best[b];
+      expected += B * fmin(1, epsilons[e] / 2 * sqrt((double)ROUNDS / k)) * (1 - 1.0 / K);
+      world_play(&game.world, arm, phi, y, regret);
+      history_append(&game.history, phi, y);
+    }
+    CHECK_NEAR(explored, expected, 4 * sqrt(expected)); /* binomial, 4 standard deviations */
+    game_end(&game);
+  }
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"every policy: deterministic, in range, not worse than chance", test_every_policy},
+                         {"LinUCB takes the highest bound", test_linucb},
+                         {"epsilon-greedy explores as often as it should", test_egreedy},
+                         CU_TEST_INFO_NULL};
+  return harness_run("policy", tests);
+}

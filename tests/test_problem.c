@@ -1,0 +1,235 @@
+/* Worlds: the distributions of theta* against their definitions (walks the registry), common random numbers,
+ * regret against its definition. */
+#include "harness.h"
+
+#include "problem/problem.h"
+#include "problem/theta.h"
+#include "study/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RUNS = 4000 };
+
+/* A study of one setting from text; the caller frees. */
+static StudyFile *read_study(const char *text) {
+  StudyFile *file = NULL;
+  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
+  return file;
+}
+
+/* Definitions, written a second time: 1 when u lies in the support. */
+static bool in_support(const char *name, double x, double y) {
+  double r = sqrt(x * x + y * y);
+  bool square = fabs(x) <= 3 && fabs(y) <= 3;
+  if (!strcmp(name, "rays")) return r < 3 && (fabs(x) > 0.95 * r || fabs(y) > 0.95 * r);
+  if (!strcmp(name, "triangles")) return square && (x > 0 ? fabs(y) < x : 3 * fabs(y) < -x);
+  if (!strcmp(name, "H")) return square && !(fabs(x) <= 2.5 && fabs(y) >= 0.25);
+  if (!strcmp(name, "corners"))
+    return square && (fabs(x) > 2.5 || fabs(y) > 2.5) && fabs(x) > 1 && fabs(y) > 1;
+  return true;
+}
+
+/* Mean and covariance by the definition: numerical integration over the square, or closed forms. out: mean x,
+ * y, var x, var y, cov. */
+static void moments(const char *name, double *out) {
+  double sum = 0, m[5] = {0};
+  enum { CELLS = 1200 };
+  for (int i = 0; i < CELLS; i++)
+    for (int j = 0; j < CELLS; j++) {
+      double x, y, weight = 1;
+      if (!strcmp(name, "swirl")) {
+        double u = (i + 0.5) / CELLS, v = (j + 0.5) / CELLS, radius = 3.5 * u - u * (v - 0.5);
+        x = sin(2 * M_PI * u) * radius + 1, y = cos(2 * M_PI * u) * radius - 1;
+      } else {
+        x = 6 * (i + 0.5) / CELLS - 3, y = 6 * (j + 0.5) / CELLS - 3;
+        weight = in_support(name, x, y);
+      }
+      sum += weight, m[0] += weight * x, m[1] += weight * y, m[2] += weight * x * x, m[3] += weight * y * y,
+          m[4] += weight * x * y;
+    }
+  for (int i = 0; i < 5; i++) m[i] /= sum;
+  out[0] = m[0], out[1] = m[1], out[2] = m[2] - m[0] * m[0], out[3] = m[3] - m[1] * m[1],
+  out[4] = m[4] - m[0] * m[1];
+  if (!strcmp(name, "cross"))
+    memcpy(out, (double[]){0, 0, 1, 1, 0.045}, 5 * sizeof *out); /* (.99 - .9) / 2 */
+  if (!strcmp(name, "gaussian")) memcpy(out, (double[]){0, 0, 1, 1, 0}, 5 * sizeof *out);
+}
+
+static void test_distributions(void) {
+  for (int i = 0; theta_distribution(i); i++) {
+    const ThetaOps *ops = theta_distribution(i);
+    ThetaSource source;
+    if (!strcmp(ops->name, "mixture") || !strcmp(ops->name, "file"))
+      continue; /* need a file; tested below and by the program tests */
+    CHECK_OK(theta_create(ops, 0, NULL, 0.2, 5, &source));
+    CU_ASSERT_EQUAL(source.d, 2);
+    static double theta[2 * RUNS];
+    double expected[5], found[5] = {0};
+    theta_draw(&source, 0, 0, RUNS, theta);
+    moments(ops->name, expected);
+    for (int r = 0; r < RUNS; r++) {
+      double x = theta[r], y = theta[RUNS + r];
+      CU_ASSERT_TRUE(in_support(ops->name, x, y));
+      found[0] += x / RUNS, found[1] += y / RUNS, found[2] += x * x / RUNS, found[3] += y * y / RUNS,
+          found[4] += x * y / RUNS;
+    }
+    found[2] -= found[0] * found[0], found[3] -= found[1] * found[1], found[4] -= found[0] * found[1];
+    /* 4000 draws: the standard error of a mean is sd / 63, of a second moment at most 9 / 63 / 2 for |theta|
+     * <= 4; 4 of them. */
+    for (int k = 0; k < 5; k++)
+      CHECK_NEAR(found[k], expected[k], k < 2 ? 4 * sqrt(expected[2 + k] / RUNS) : 4 * 4.5 / sqrt(RUNS));
+    theta_destroy(&source);
+  }
+}
+
+static void test_file_split(void) {
+  char path[] = "theta-XXXXXX.csv";
+  int file = mkstemps(path, 4);
+  FILE *out = fdopen(file, "w");
+  enum { N = 103 };
+  for (int i = 0; i < N; i++) fprintf(out, "%d,%d\n", i, -i);
+  fclose(out);
+  ThetaSource source;
+  CHECK_OK(theta_create(theta_find("file"), 0, path, 0.2, 11, &source));
+  int replicate_difference = 0;
+  bool first[N] = {false};
+  for (uint32_t replicate = 0; replicate < 2; replicate++) {
+    Samples train;
+    bool seen[N] = {false};
+    CHECK_OK(theta_training_samples(&source, replicate, -1, &train));
+    CU_ASSERT_EQUAL(train.n, N - 21); /* 0.2 x 103 rounds to 21 */
+    for (int s = 0; s < train.n; s++) {
+      int member = (int)train.theta[s];
+      CU_ASSERT_FALSE(seen[member]); /* a permutation: nobody twice */
+      CHECK_NEAR(train.theta[train.n + s], -member, 0);
+      seen[member] = true;
+    }
+    static double theta[2 * RUNS];
+    bool tested[N] = {false};
+    int distinct = 0;
+    theta_draw(&source, replicate, 0, RUNS, theta);
+    for (int r = 0; r < RUNS; r++) {
+      int member = (int)theta[r];
+      CU_ASSERT_FALSE(seen[member]); /* theta* is never among the training samples */
+      distinct += !tested[member];
+      tested[member] = true;
+    }
+    CU_ASSERT_EQUAL(distinct, 21);
+    for (int m = 0; m < N; m++) replicate_difference += replicate && first[m] != seen[m], first[m] = seen[m];
+    samples_free(&train);
+  }
+  CU_ASSERT_TRUE(replicate_difference > 0); /* split afresh */
+  theta_destroy(&source);
+  CHECK_FAILS(theta_create(theta_find("file"), 3, path, 0.2, 11, &source), STATUS_INPUT, "2 dimensions");
+  theta_destroy(&source);
+  CHECK_FAILS(theta_create(theta_find("file"), 0, NULL, 0.2, 11, &source), STATUS_INPUT, "problem.file");
+  CHECK_FAILS(theta_create(theta_find("rays"), 3, NULL, 0.2, 11, &source), STATUS_INPUT, "2 dimensions");
+  unlink(path);
+}
+
+static void test_features(void) {
+  static const char *const kinds[] = {"ball", "sphere", "gaussian"};
+  for (int kind = 0; kind < 3; kind++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "name: t\nproblem: {theta: gaussian, dimension: 3, arms: 200, features: %s, resample_arms: "
+             "true}\npolicies: [ts]\n",
+             kinds[kind]);
+    StudyFile *study = read_study(text);
+    Problem problem;
+    World world;
+    CHECK_OK(problem_create(study->settings[0], &problem));
+    CHECK_OK(world_create(&problem, 0, 0, 20, &world));
+    world_advance(&world, 1);
+    double square = 0, mean = 0, first = world.features[0];
+    int n = problem.arms * 20;
+    for (int k = 0; k < problem.arms; k++)
+      for (int b = 0; b < 20; b++) {
+        double length = 0;
+        for (int i = 0; i < 3; i++) {
+          double x = world.features[(k * 3 + i) * 20 + b];
+          length += x * x;
+          mean += x / (3 * n);
+        }
+        square += length / n;
+        if (kind == 0) CU_ASSERT_TRUE(length < 1);
+        if (kind == 1) CHECK_NEAR(length, 1, 1e-12);
+      }
+    /* E |phi|^2 is d / (d + 2) in the ball, 1 on the sphere, d for a Gaussian; n = 4000, 4 standard errors
+     * (sd .26, 0, 2.4). */
+    static const double expected[] = {3.0 / 5, 1, 3}, tolerance[] = {0.017, 1e-12, 0.16};
+    CHECK_NEAR(square, expected[kind], tolerance[kind]);
+    CHECK_NEAR(mean, 0, 0.04);
+    world_advance(&world, 2);
+    CU_ASSERT_TRUE(world.features[0] != first); /* resampled */
+    world_destroy(&world);
+    problem_destroy(&problem);
+    config_study_free(study);
+  }
+}
+
+/* A run meets the same world whatever block it is in, whatever the number of arms, and whatever was played.
+ */
+static void test_common_random_numbers(void) {
+  StudyFile *study =
+      read_study("name: t\nproblem: {arms: 7}\npolicies: [ts]\nsweep: {problem.arms: [7, 12]}\n");
+  Problem few, many;
+  World block, alone, more;
+  CHECK_OK(problem_create(study->settings[0], &few));
+  CHECK_OK(problem_create(study->settings[1], &many));
+  CHECK_OK(world_create(&few, 0, 4, 6, &block));
+  CHECK_OK(world_create(&few, 0, 8, 1, &alone));
+  CHECK_OK(world_create(&many, 0, 8, 1, &more));
+  int arm[6] = {0, 1, 2, 3, 4, 5}, last = 6;
+  double phi[12], y[6], regret[6];
+  for (uint32_t round = 1; round < 4; round++) {
+    world_advance(&block, round), world_advance(&alone, round), world_advance(&more, round);
+    world_play(&block, arm, phi, y, regret);
+    for (int i = 0; i < 2; i++) CU_ASSERT_EQUAL(block.theta[i * 6 + 4], alone.theta[i]);
+    for (int i = 0; i < 14; i++) CU_ASSERT_EQUAL(block.features[i * 6 + 4], alone.features[i]);
+    for (int i = 0; i < 14; i++) CU_ASSERT_EQUAL(more.features[i], alone.features[i]);
+    double mean = y[4] - (phi[4] * alone.theta[0] + phi[6 + 4] * alone.theta[1]), phi1[2], y1, regret1;
+    world_play(&alone, &last, phi1, &y1, &regret1);
+    CHECK_NEAR(y1 - (phi1[0] * alone.theta[0] + phi1[1] * alone.theta[1]), mean,
+               1e-12); /* same noise for another arm */
+    /* Regret by its definition, equation (9). */
+    double top = -INFINITY, mine = 0;
+    for (int k = 0; k < 7; k++) {
+      double u = alone.features[2 * k] * alone.theta[0] + alone.features[2 * k + 1] * alone.theta[1];
+      top = fmax(top, u);
+      if (k == last) mine = u;
+    }
+    CHECK_NEAR(regret1, top - mine, 1e-12);
+  }
+  world_destroy(&block), world_destroy(&alone), world_destroy(&more);
+  problem_destroy(&few), problem_destroy(&many);
+  config_study_free(study);
+}
+
+static void test_greedy(void) {
+  StudyFile *study =
+      read_study("name: t\nproblem: {theta: gaussian, dimension: 5, arms: 33}\npolicies: [ts]\n");
+  Problem problem;
+  World world;
+  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(world_create(&problem, 0, 0, 70, &world));
+  int arm[70];
+  world_greedy(&world, world.theta, arm); /* with the true theta the greedy arm is the best one */
+  for (int b = 0; b < 70; b++) CU_ASSERT_EQUAL(arm[b], world.best[b]);
+  world_destroy(&world);
+  problem_destroy(&problem);
+  config_study_free(study);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {
+      {"every distribution of theta has the support and moments of its definition", test_distributions},
+      {"a finite set is split into training and test theta, afresh for each replicate", test_file_split},
+      {"features of ball, sphere and Gaussian", test_features},
+      {"common random numbers, and regret by definition", test_common_random_numbers},
+      {"the greedy arm", test_greedy},
+      CU_TEST_INFO_NULL};
+  return harness_run("problem", tests);
+}

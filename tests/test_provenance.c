@@ -1,0 +1,99 @@
+/* Digests and the attributes that tell where a file came from. */
+#include "core/status.h"
+#include "harness.h"
+#include "io/digest.h"
+#include "io/provenance.h"
+#include "io/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* FIPS 180-2, appendix B, and the digest of nothing. */
+static void test_digest(void) {
+  char hex[DIGEST_SIZE];
+  digest_hex("", 0, hex);
+  CU_ASSERT_STRING_EQUAL(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  digest_hex("abc", 3, hex);
+  CU_ASSERT_STRING_EQUAL(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Digest digest;
+  digest_begin(&digest);
+  digest_add(&digest, NULL, 0);
+  for (int i = 0; i < 100000; i++) digest_add(&digest, "aaaaaaaaaa", 10);
+  digest_end(&digest, hex);
+  CU_ASSERT_STRING_EQUAL(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+static char *attribute(StoreFile *file, const char *name) {
+  char *text = NULL;
+  CHECK_OK(store_get_text_attribute(file, NULL, name, &text));
+  return text ? text : strdup("");
+}
+
+static void check_attribute(StoreFile *file, const char *name, const char *expected) {
+  char *text = attribute(file, name);
+  CU_ASSERT_STRING_EQUAL(text, expected);
+  free(text);
+}
+
+/* The attribute is there and contains `part`. */
+static void check_contains(StoreFile *file, const char *name, const char *part) {
+  char *text = attribute(file, name);
+  CU_ASSERT(strlen(text) > 3 && strstr(text, part));
+  free(text);
+}
+
+static void test_attributes(void) {
+  static char *const command[] = {"thompson", "run", "my study.yaml", "--set", "a=[b,c]", "it's", ""};
+  const char *path = "test_provenance.nc";
+  provenance_set_command(7, command);
+  provenance_set_mpi(3, "Open MPI v4.1.4,\nident");
+  StoreFile *file;
+  CHECK_OK(store_create(path, STORE_CLASSIC, &file));
+  CHECK_OK(provenance_write(file, "a title"));
+  CHECK_OK(store_commit(file));
+  CHECK_OK(store_open(path, &file));
+  check_attribute(file, "Conventions", "CF-1.10");
+  check_attribute(file, "title", "a title");
+  check_attribute(file, "source", provenance_source());
+  check_attribute(file, "mpi_library", "Open MPI v4.1.4, ident");
+  check_contains(file, "references", "Diffusion Prior");
+  check_contains(file, "blas", "OpenBLAS");
+  check_contains(file, "compiler", "");
+  check_contains(file, "compiler_flags", "-O");
+  check_contains(file, "source", "thompson ");
+  check_contains(file, "source", "(commit ");
+  int64_t ranks;
+  CHECK_OK(store_get_int_attribute(file, NULL, "mpi_ranks", &ranks));
+  CU_ASSERT_EQUAL(ranks, 3);
+
+  char *history = attribute(file, "history");
+  struct tm when = {0};
+  const char *rest = strptime(history, "%Y-%m-%dT%H:%M:%SZ", &when);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(rest);
+  CHECK_NEAR(difftime(timegm(&when), time(NULL)), 0, 60);
+  CU_ASSERT_STRING_EQUAL(rest, ": thompson run 'my study.yaml' --set 'a=[b,c]' 'it'\\''s' ''");
+  free(history);
+  store_abandon(file);
+  remove(path);
+}
+
+/* What tells of content must be compared, what tells of origin must not. */
+static void test_kinds(void) {
+  static const char *const origin[] = {"source",      "history",  "hostname",       "mpi_ranks",
+                                       "mpi_library", "compiler", "compiler_flags", "blas"};
+  static const char *const content[] = {"title",  "references",    "Conventions",
+                                        "config", "config_sha256", "seed"};
+  for (size_t i = 0; i < sizeof origin / sizeof *origin; i++)
+    CU_ASSERT_TRUE(provenance_is_provenance(origin[i]));
+  for (size_t i = 0; i < sizeof content / sizeof *content; i++)
+    CU_ASSERT_FALSE(provenance_is_provenance(content[i]));
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"digest", test_digest},
+                         {"attributes", test_attributes},
+                         {"origin and content", test_kinds},
+                         CU_TEST_INFO_NULL};
+  return harness_run("provenance", tests);
+}

@@ -1,0 +1,386 @@
+/* NetCDF and text files: what is written is read back, by us and by others; nothing is ever half there. */
+#include "core/status.h"
+#include "harness.h"
+#include "io/store.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <netcdf.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const StoreFormat formats[] = {STORE_CLASSIC, STORE_NETCDF4};
+enum { FORMATS = 2, ROWS = 40, COLUMNS = 300 };
+
+static char folder[] = "/tmp/test_store.XXXXXX";
+
+static const char *in_folder(const char *name) {
+  static char paths[4][PATH_MAX];
+  static int turn;
+  turn = (turn + 1) % 4;
+  snprintf(paths[turn], PATH_MAX, "%s/%s", folder, name);
+  return paths[turn];
+}
+
+/* Number of entries of the folder, and whether the only one is `name`. */
+static bool folder_holds_only(const char *name) {
+  int others = 0, found = 0;
+  DIR *entries = opendir(folder);
+  for (struct dirent *entry; entries && (entry = readdir(entries));)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+      name &&strcmp(entry->d_name, name) == 0 ? found++ : others++;
+  if (entries) closedir(entries);
+  return others == 0 && found == (name ? 1 : 0);
+}
+
+static double value_at(int i, int j) { return sin(i + 0.37 * j) * 1e3; }
+
+/* A file with something of every kind: regret[policy, round] (large enough to be compressed), and small
+ * things. */
+static Status write_sample(const char *path, StoreFormat format) {
+  static double regret[ROWS * COLUMNS], round_axis[COLUMNS];
+  static float single[ROWS];
+  int steps[ROWS], dimensions[2], regret_id, round_id, single_id, steps_id, flag_id, unused_id;
+  int64_t big = INT64_MAX - 1;
+  signed char flags[ROWS];
+  char names[ROWS][32];
+  const char *labels[ROWS];
+  for (int i = 0; i < ROWS; i++) {
+    for (int j = 0; j < COLUMNS; j++) regret[i * COLUMNS + j] = value_at(i, j);
+    single[i] = (float)value_at(i, 0);
+    steps[i] = -i;
+    flags[i] = (signed char)(i % 3);
+    snprintf(names[i], sizeof names[i], i == 1 ? "größer" : "p%d", i);
+    labels[i] = names[i];
+  }
+  for (int j = 0; j < COLUMNS; j++) round_axis[j] = j + 1;
+
+  StoreFile *file;
+  Status status;
+  TRY(store_create(path, format, &file));
+  TRY_GOTO(status, store_dimension(file, "policy", ROWS, &dimensions[0]), fail);
+  TRY_GOTO(status, store_dimension(file, "round", COLUMNS, &dimensions[1]), fail);
+  TRY_GOTO(status, store_texts(file, "policy", dimensions[0], ROWS, labels, "policy"), fail);
+  TRY_GOTO(status,
+           store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &regret_id),
+           fail);
+  TRY_GOTO(status, store_variable(file, "round", STORE_DOUBLE, 1, dimensions + 1, NULL, NULL, &round_id),
+           fail);
+  TRY_GOTO(status, store_variable(file, "single", STORE_FLOAT, 1, dimensions, NULL, NULL, &single_id), fail);
+  TRY_GOTO(status, store_variable(file, "steps", STORE_INT, 1, dimensions, NULL, NULL, &steps_id), fail);
+  TRY_GOTO(status, store_variable(file, "status", STORE_BYTE, 1, dimensions, NULL, NULL, &flag_id), fail);
+  TRY_GOTO(status, store_variable(file, "unused", STORE_DOUBLE, 1, dimensions, NULL, NULL, &unused_id), fail);
+  TRY_GOTO(status, store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"), fail);
+  TRY_GOTO(status, store_text_attribute(file, NULL, "nothing", ""), fail);
+  TRY_GOTO(status, store_real_attribute(file, "regret", "noise", 0.1), fail);
+  TRY_GOTO(status, store_int_attribute(file, NULL, "seed", big), fail);
+  for (size_t i = 0; i < ROWS; i++)
+    TRY_GOTO(status,
+             store_put_part(file, regret_id, (size_t[]){i, 0}, (size_t[]){1, COLUMNS}, regret + i * COLUMNS),
+             fail);
+  TRY_GOTO(status, store_put(file, round_id, round_axis), fail);
+  TRY_GOTO(status, store_put(file, single_id, single), fail);
+  TRY_GOTO(status, store_put(file, steps_id, steps), fail);
+  TRY_GOTO(status, store_put(file, flag_id, flags), fail);
+  return store_commit(file);
+fail:
+  store_abandon(file);
+  return status;
+}
+
+static void check_sample(const char *path) {
+  StoreFile *file;
+  CHECK_OK(store_open(path, &file));
+  if (!file) return;
+  CU_ASSERT_STRING_EQUAL(store_path(file), path);
+  CU_ASSERT(store_has_variable(file, "regret") && !store_has_variable(file, "Regret"));
+  CU_ASSERT(store_has_dimension(file, "round") && !store_has_dimension(file, "regret"));
+  CU_ASSERT(store_axis_is(file, "regret", 0, "policy") && store_axis_is(file, "regret", 1, "round"));
+  CU_ASSERT(!store_axis_is(file, "regret", 1, "policy") && !store_axis_is(file, "regret", 2, "round"));
+  size_t length, shape[2] = {SIZE_MAX, COLUMNS};
+  CHECK_OK(store_dimension_length(file, "round", &length));
+  CU_ASSERT_EQUAL(length, COLUMNS);
+  CHECK_OK(store_shape(file, "regret", 2, shape));
+  CU_ASSERT_EQUAL(shape[0], ROWS);
+
+  static double regret[ROWS * COLUMNS], unused[ROWS];
+  static float single[ROWS];
+  int steps[ROWS];
+  signed char flags[ROWS];
+  CHECK_OK(store_get_doubles(file, "regret", regret));
+  CHECK_OK(store_get_doubles(file, "unused", unused));
+  CHECK_OK(store_get_floats(file, "single", single));
+  CHECK_OK(store_get_ints(file, "steps", steps));
+  CHECK_OK(store_get_bytes(file, "status", flags));
+  for (int i = 0; i < ROWS; i++) {
+    CHECK_NEAR(regret[i * COLUMNS + 7 * i], value_at(i, 7 * i), 0);
+    CHECK_NEAR(single[i], (float)value_at(i, 0), 0);
+    CU_ASSERT(steps[i] == -i && flags[i] == i % 3 && isnan(unused[i]));
+  }
+  char *config = NULL, *nothing = NULL;
+  double noise;
+  int64_t seed;
+  CHECK_OK(store_get_text_attribute(file, NULL, "config", &config));
+  CHECK_OK(store_get_text_attribute(file, NULL, "nothing", &nothing));
+  CHECK_OK(store_get_real_attribute(file, "regret", "noise", &noise));
+  CHECK_OK(store_get_int_attribute(file, NULL, "seed", &seed));
+  CU_ASSERT(config && strcmp(config, "name: a\nseed: 1\n") == 0);
+  CU_ASSERT(nothing && strcmp(nothing, "") == 0);
+  CHECK_NEAR(noise, 0.1, 0);
+  CU_ASSERT_EQUAL(seed, INT64_MAX - 1);
+  free(config);
+  free(nothing);
+  store_abandon(file);
+}
+
+static void test_round_trip(void) {
+  for (int f = 0; f < FORMATS; f++) {
+    const char *path = in_folder("a b#c:ü.nc");
+    CHECK_OK(write_sample(path, formats[f]));
+    check_sample(path);
+    CU_ASSERT(folder_holds_only("a b#c:ü.nc"));
+    remove(path);
+  }
+}
+
+/* What xarray makes of the file, without arguments. */
+static void test_xarray_reads_it(void) {
+  static const char script[] =
+      "import sys, numpy as np, xarray as xr\n"
+      "d = xr.open_dataset(sys.argv[1])\n"
+      "assert dict(d.sizes) == {'policy': 40, 'round': 300}, d.sizes\n"
+      "r = np.sin(np.arange(40)[:, None] + .37 * np.arange(300)) * 1e3\n"
+      "assert np.allclose(d.regret, r, rtol=1e-14), abs(d.regret - r).max()\n"
+      "assert float(d.regret.sel(policy='größer', round=300)) == d.regret.values[1, 299]\n"
+      "assert list(d.policy.values[:3]) == ['p0', 'größer', 'p2']\n"
+      "assert np.isnan(d.unused).all() and np.isnan(d.unused.encoding['_FillValue'])\n"
+      "assert d.regret.attrs == {'long_name': 'cumulative regret', 'units': '1', 'noise': .1}, "
+      "d.regret.attrs\n"
+      "assert '_FillValue' not in d['round'].encoding and '_FillValue' not in d.status.encoding\n"
+      "assert d.attrs == {'config': 'name: a\\nseed: 1\\n', 'nothing': '', 'seed': 2**63 - 2}, d.attrs\n"
+      "assert d.status.dtype == 'int8' and d.single.dtype == 'f4' and d.steps.dtype == 'i4'\n";
+  const char *text = in_folder("read.py");
+  CHECK_OK(store_write_text(text, script));
+  for (int f = 0; f < FORMATS; f++) {
+    const char *path = in_folder("it.nc");
+    char command[2 * PATH_MAX + 64];
+    CHECK_OK(write_sample(path, formats[f]));
+    snprintf(command, sizeof command, "/usr/bin/python3 '%s' '%s'", text, path);
+    CU_ASSERT_EQUAL(system(command), 0);
+    remove(path);
+  }
+  remove(text);
+}
+
+/* Only large variables of netCDF-4 files are compressed. */
+static void test_compression(void) {
+  const char *path = in_folder("it.nc");
+  CHECK_OK(write_sample(path, STORE_NETCDF4));
+  int ncid, id, shuffle, deflate, level;
+  CU_ASSERT_EQUAL_FATAL(nc_open(path, NC_NOWRITE, &ncid), NC_NOERR);
+  CU_ASSERT_EQUAL(nc_inq_varid(ncid, "regret", &id), NC_NOERR);
+  CU_ASSERT_EQUAL(nc_inq_var_deflate(ncid, id, &shuffle, &deflate, &level), NC_NOERR);
+  CU_ASSERT(shuffle && deflate && level == 1);
+  CU_ASSERT_EQUAL(nc_inq_varid(ncid, "steps", &id), NC_NOERR);
+  CU_ASSERT_EQUAL(nc_inq_var_deflate(ncid, id, &shuffle, &deflate, &level), NC_NOERR);
+  CU_ASSERT(!deflate);
+  nc_close(ncid);
+  remove(path);
+}
+
+static void test_same_content_same_bytes(void) {
+  for (int f = 0; f < FORMATS; f++) {
+    char *first, *second;
+    size_t first_size, second_size;
+    const char *one = in_folder("one.nc"), *two = in_folder("two.nc");
+    CHECK_OK(write_sample(one, formats[f]));
+    CHECK_OK(write_sample(two, formats[f]));
+    CHECK_OK(store_read_text(one, &first, &first_size));
+    CHECK_OK(store_read_text(two, &second, &second_size));
+    CU_ASSERT(first_size == second_size && first_size > 1000 && memcmp(first, second, first_size) == 0);
+    free(first);
+    free(second);
+    remove(one);
+    remove(two);
+  }
+}
+
+/* Until the commit only a hidden file with our process id is there, and what stood at the name stays. */
+static void test_temporary_name(void) {
+  for (int f = 0; f < FORMATS; f++) {
+    const char *path = in_folder("it.nc");
+    char hidden[64], *text;
+    size_t size;
+    snprintf(hidden, sizeof hidden, ".it.nc.%ld.tmp", (long)getpid());
+    StoreFile *file;
+    CHECK_OK(store_create(path, formats[f], &file));
+    CU_ASSERT(folder_holds_only(hidden));
+    store_abandon(file);
+    CU_ASSERT(folder_holds_only(NULL));
+
+    CHECK_OK(store_write_text(path, "old"));
+    CHECK_OK(store_create(path, formats[f], &file));
+    CHECK_OK(store_read_text(path, &text, &size));
+    CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
+    free(text);
+    CHECK_OK(store_commit(file));
+    CU_ASSERT(folder_holds_only("it.nc"));
+    CHECK_OK(store_open(path, &file));
+    store_abandon(file);
+    remove(path);
+  }
+  store_abandon(NULL);
+}
+
+static void test_cannot_create(void) {
+  StoreFile *file;
+  CHECK_FAILS(store_create(in_folder("no/such/it.nc"), STORE_NETCDF4, &file), STATUS_FILE, "No such file");
+  CHECK_FAILS(store_create(in_folder(""), STORE_CLASSIC, &file), STATUS_FILE, "does not name a file");
+  CHECK_FAILS(store_create(folder, STORE_CLASSIC, &file), STATUS_FILE, "a folder stands there");
+  CHECK_FAILS(store_create("/dev/null", STORE_CLASSIC, &file), STATUS_FILE, "not a regular file");
+  CHECK_FAILS(store_write_text(in_folder("no/such/it.txt"), "x"), STATUS_FILE, "No such file");
+  CU_ASSERT_PTR_NULL(file);
+  CU_ASSERT(folder_holds_only(NULL));
+}
+
+static void test_cannot_open(void) {
+  StoreFile *file;
+  const char *path = in_folder("it.nc");
+  CHECK_FAILS(store_open(path, &file), STATUS_FILE, "No such file");
+  CHECK_FAILS(store_open(folder, &file), STATUS_FILE, "not a regular file");
+  CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
+  CHECK_FAILS(store_open(path, &file), STATUS_FILE, "not a regular file");
+  remove(path);
+  CHECK_OK(store_write_text(path, ""));
+  CHECK_FAILS(store_open(path, &file), STATUS_INPUT, "is not a NetCDF file");
+  CHECK_OK(store_write_text(path, "x1,x2,y\n"));
+  CHECK_FAILS(store_open(path, &file), STATUS_INPUT, "is not a NetCDF file");
+  CHECK_OK(store_write_text(path, "\211HDF\r\n\032\nand no more"));
+  CHECK_FAILS(store_open(path, &file), STATUS_INPUT, "damaged or cut off");
+  CU_ASSERT_PTR_NULL(file);
+  remove(path);
+}
+
+static void test_wrong_content(void) {
+  const char *path = in_folder("it.nc");
+  CHECK_OK(write_sample(path, STORE_CLASSIC));
+  StoreFile *file;
+  CHECK_OK(store_open(path, &file));
+  size_t shape[3] = {SIZE_MAX, 299, 1};
+  double real, reals[ROWS];
+  int ints[ROWS];
+  int64_t integer;
+  char *text;
+  CHECK_FAILS(store_shape(file, "regret", 2, shape), STATUS_INPUT,
+              "the variable 'regret' has shape (40, 300), expected (any, 299)");
+  CU_ASSERT_EQUAL(shape[0], SIZE_MAX);
+  CHECK_FAILS(store_shape(file, "regret", 3, shape), STATUS_INPUT,
+              "has shape (40, 300), expected (any, 299, 1)");
+  CHECK_FAILS(store_shape(file, "theta", 2, shape), STATUS_INPUT, "it.nc has no variable 'theta'");
+  CHECK_FAILS(store_dimension_length(file, "dim", shape), STATUS_INPUT, "has no dimension 'dim'");
+  CHECK_FAILS(store_get_doubles(file, "theta", reals), STATUS_INPUT, "has no variable 'theta'");
+  CHECK_FAILS(store_get_doubles(file, "policy", reals), STATUS_INPUT, "'policy' does not hold numbers");
+  CHECK_FAILS(store_get_ints(file, "single", ints), STATUS_INPUT, "'single' does not hold integers");
+  CHECK_FAILS(store_get_text_attribute(file, NULL, "title", &text), STATUS_INPUT, "has no attribute 'title'");
+  CHECK_FAILS(store_get_text_attribute(file, "regret", "title", &text), STATUS_INPUT,
+              "attribute 'regret:title'");
+  CHECK_FAILS(store_get_text_attribute(file, NULL, "seed", &text), STATUS_INPUT, "'seed' is not a text");
+  CHECK_FAILS(store_get_real_attribute(file, NULL, "config", &real), STATUS_INPUT,
+              "'config' is not one number");
+  CHECK_FAILS(store_get_int_attribute(file, "regret", "noise", &integer), STATUS_INPUT, "is not one integer");
+  store_abandon(file);
+  remove(path);
+}
+
+/* A double that no float holds is an error, although the tests trap overflow. */
+static void test_value_out_of_range(void) {
+  for (int f = 0; f < FORMATS; f++) {
+    const char *path = in_folder("it.nc");
+    StoreFile *file;
+    int dimension, id;
+    float single[2];
+    CHECK_OK(store_create(path, formats[f], &file));
+    CHECK_OK(store_dimension(file, "i", 2, &dimension));
+    CHECK_OK(store_variable(file, "v", STORE_DOUBLE, 1, &dimension, NULL, NULL, &id));
+    CHECK_OK(store_put(file, id, (double[]){1, 1e300}));
+    CHECK_OK(store_commit(file));
+    CHECK_OK(store_open(path, &file));
+    CHECK_FAILS(store_get_floats(file, "v", single), STATUS_INPUT, "cannot read the variable 'v'");
+    store_abandon(file);
+    remove(path);
+  }
+}
+
+static void test_texts(void) {
+  const char *path = in_folder("it.txt");
+  char *text;
+  size_t size;
+  char *large = calloc(300001, 1);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(large);
+  for (int i = 0; i < 300000; i++) large[i] = (char)('a' + i % 26);
+  const char *const texts[] = {"", "one line\n", large};
+  for (int i = 0; i < 3; i++) {
+    CHECK_OK(store_write_text(path, texts[i]));
+    CU_ASSERT(folder_holds_only("it.txt"));
+    CHECK_OK(store_read_text(path, &text, &size));
+    CU_ASSERT(size == strlen(texts[i]) && strcmp(text, texts[i]) == 0);
+    free(text);
+  }
+  free(large);
+  remove(path);
+  CHECK_FAILS(store_read_text(path, &text, &size), STATUS_FILE, "it.txt: No such file");
+  CHECK_FAILS(store_read_text(folder, &text, &size), STATUS_FILE, "Is a directory");
+  CU_ASSERT_PTR_NULL(text);
+  CHECK_OK(store_read_text("/proc/self/status", &text, &size)); /* its length is not known beforehand */
+  CU_ASSERT(strncmp(text, "Name:", 5) == 0 && size == strlen(text));
+  free(text);
+}
+
+/* Files of other programs: float with another missing value, text as netCDF-4 string, record variables. */
+static void test_foreign_files(void) {
+  char path[PATH_MAX];
+  const char *source = getenv("THOMPSON_SOURCE");
+  StoreFile *file;
+  char *note;
+  double theta[15], x[12];
+  int y[4];
+  signed char tag[4];
+  snprintf(path, sizeof path, "%s/tests/golden/dataset_float.nc", source ? source : ".");
+  CHECK_OK(store_open(path, &file));
+  CHECK_OK(store_get_text_attribute(file, NULL, "note", &note));
+  CU_ASSERT_STRING_EQUAL(note, "größer");
+  free(note);
+  CHECK_OK(store_get_doubles(file, "theta", theta));
+  CHECK_NEAR(theta[14], 4.25, 0);
+  store_abandon(file);
+
+  snprintf(path, sizeof path, "%s/tests/golden/dataset_history_records.nc", source ? source : ".");
+  CHECK_OK(store_open(path, &file));
+  CHECK_OK(store_get_doubles(file, "x", x));
+  CHECK_OK(store_get_ints(file, "y", y));
+  CHECK_OK(store_get_bytes(file, "tag", tag));
+  CU_ASSERT(x[11] == 2.5 && y[3] == 9 && tag[3] == 3);
+  store_abandon(file);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"round trip", test_round_trip},
+                         {"xarray reads it", test_xarray_reads_it},
+                         {"compression", test_compression},
+                         {"same content, same bytes", test_same_content_same_bytes},
+                         {"temporary name", test_temporary_name},
+                         {"cannot create", test_cannot_create},
+                         {"cannot open", test_cannot_open},
+                         {"wrong content", test_wrong_content},
+                         {"value out of range", test_value_out_of_range},
+                         {"texts", test_texts},
+                         {"foreign files", test_foreign_files},
+                         CU_TEST_INFO_NULL};
+  if (!mkdtemp(folder)) return EXIT_FAILURE;
+  int result = harness_run("store", tests);
+  rmdir(folder);
+  return result;
+}

@@ -1,0 +1,196 @@
+/* Files that are cut off, damaged, or do not fit on the disk. */
+#include "core/status.h"
+#include "harness.h"
+#include "io/store.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const StoreFormat formats[] = {STORE_CLASSIC, STORE_NETCDF4};
+enum { FORMATS = 2, ROWS = 40, COLUMNS = 300, SEAL = 72 /* bytes of the checksum behind NetCDF's own */ };
+
+static char folder[] = "/tmp/test_store_damage.XXXXXX";
+static char path[PATH_MAX];
+
+/* regret[policy, round], which the netCDF-4 format compresses, and a few small things. */
+static Status write_sample(const char *name, StoreFormat format) {
+  static double regret[ROWS * COLUMNS];
+  const char *labels[ROWS];
+  for (int i = 0; i < ROWS * COLUMNS; i++) regret[i] = sin(i) * 1e3;
+  for (int i = 0; i < ROWS; i++) labels[i] = i % 2 ? "odd" : "even";
+  StoreFile *file;
+  Status status;
+  int dimensions[2], id;
+  TRY(store_create(name, format, &file));
+  TRY_GOTO(status, store_dimension(file, "policy", ROWS, &dimensions[0]), fail);
+  TRY_GOTO(status, store_dimension(file, "round", COLUMNS, &dimensions[1]), fail);
+  TRY_GOTO(status, store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"), fail);
+  TRY_GOTO(status, store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &id),
+           fail);
+  TRY_GOTO(status, store_put(file, id, regret), fail);
+  TRY_GOTO(status, store_texts(file, "policy", dimensions[0], ROWS, labels, "policy"), fail);
+  return store_commit(file);
+fail:
+  store_abandon(file);
+  return status;
+}
+
+static void write_and_load(StoreFormat format, char **bytes, size_t *size) {
+  CHECK_OK(write_sample(path, format));
+  CHECK_OK(store_read_text(path, bytes, size));
+}
+
+/* Write the first `size` bytes, and try to read all of it. */
+static Status read_bytes(const char *bytes, size_t size) {
+  FILE *stream = fopen(path, "wb");
+  if (!stream || fwrite(bytes, 1, size, stream) != size || fclose(stream) != 0) return STATUS_INTERNAL;
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  static double regret[ROWS * COLUMNS];
+  size_t shape[2] = {ROWS, COLUMNS};
+  Status status = store_shape(file, "regret", 2, shape);
+  if (status == STATUS_OK) status = store_get_doubles(file, "regret", regret);
+  store_abandon(file);
+  return status;
+}
+
+/* Cut off anywhere within NetCDF's own bytes (the checksum follows them), the file is refused. */
+static void test_truncated(void) {
+  for (int f = 0; f < FORMATS; f++) {
+    char *bytes;
+    size_t size;
+    write_and_load(formats[f], &bytes, &size);
+    CHECK_OK(read_bytes(bytes, size));
+    CHECK_OK(read_bytes(bytes, size - SEAL));
+    int accepted = 0, tried = 0;
+    for (size_t length = 0; length < size - SEAL; length += length < 4000 ? 13 : 509, tried++)
+      if (read_bytes(bytes, length) != STATUS_INPUT) accepted++;
+    if (read_bytes(bytes, size - SEAL - 4) != STATUS_INPUT) accepted++;
+    CU_ASSERT_EQUAL(accepted, 0);
+    CU_ASSERT(tried > 300);
+    free(bytes);
+    remove(path);
+  }
+}
+
+/* One flipped bit anywhere before the checksum is noticed. */
+static void test_flipped_bits(void) {
+  for (int f = 0; f < FORMATS; f++) {
+    char *bytes;
+    size_t size;
+    write_and_load(formats[f], &bytes, &size);
+    int accepted = 0;
+    for (size_t at = 0; at < size - SEAL; at += at < 4000 ? 17 : 401) {
+      bytes[at] ^= (char)(1 << at % 8);
+      if (read_bytes(bytes, size) != STATUS_INPUT) accepted++;
+      bytes[at] ^= (char)(1 << at % 8);
+    }
+    CU_ASSERT_EQUAL(accepted, 0);
+    CHECK_OK(read_bytes(bytes, size));
+    free(bytes);
+    remove(path);
+  }
+}
+
+/* A classic file of somebody else has no checksum: flips may go unnoticed, but must not crash or overrun
+ * (sanitizers). */
+static void test_flipped_bits_without_checksum(void) {
+  char *bytes;
+  size_t size;
+  write_and_load(STORE_CLASSIC, &bytes, &size);
+  int refused = 0;
+  for (size_t at = 0; at < 600; at++) { /* the header */
+    bytes[at] ^= (char)(1 << at * 5 % 8);
+    Status status = read_bytes(bytes, size - SEAL);
+    CU_ASSERT(status == STATUS_OK || status == STATUS_INPUT);
+    refused += status == STATUS_INPUT;
+    bytes[at] ^= (char)(1 << at * 5 % 8);
+  }
+  CU_ASSERT(refused > 60);
+  free(bytes);
+  remove(path);
+}
+
+/* Number of files in a folder, hidden ones included. */
+static int count_files(const char *name) {
+  int count = 0;
+  DIR *entries = opendir(name);
+  for (struct dirent *entry; entries && (entry = readdir(entries));) count += entry->d_type != DT_DIR;
+  if (entries) closedir(entries);
+  return count;
+}
+
+/* Both formats fail with `reason`, and leave what stood there and nothing else. */
+static void check_no_room(const char *name, const char *reason) {
+  char *text;
+  size_t size;
+  for (int i = 0; i < 2 * FORMATS; i++) {
+    CHECK_FAILS(write_sample(name, formats[i % FORMATS]), STATUS_FILE, reason);
+    CHECK_OK(store_read_text(name, &text, &size));
+    CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
+    free(text);
+  }
+}
+
+/* A limit on the size of files stands for a full disk where no file system can be mounted. */
+static void test_file_size_limit(void) {
+  struct rlimit saved, small;
+  CHECK_OK(store_write_text(path, "old"));
+  getrlimit(RLIMIT_FSIZE, &saved);
+  small = (struct rlimit){.rlim_cur = 1 << 14, .rlim_max = saved.rlim_max};
+  void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+  fflush(NULL);
+  setrlimit(RLIMIT_FSIZE, &small);
+  check_no_room(path, "File too large");
+  setrlimit(RLIMIT_FSIZE, &saved);
+  signal(SIGXFSZ, handler);
+  CU_ASSERT_EQUAL(count_files(folder), 1);
+  CHECK_OK(write_sample(path, STORE_NETCDF4));
+  remove(path);
+}
+
+static void test_full_disk(void) {
+  char disk[PATH_MAX], name[PATH_MAX + 16];
+  snprintf(disk, sizeof disk, "%s/disk", folder);
+  mkdir(disk, 0700);
+  if (mount("tmpfs", disk, "tmpfs", 0, "size=32k") != 0) {
+    printf("(skipped: only root may mount a small file system) ");
+    rmdir(disk);
+    return;
+  }
+  snprintf(name, sizeof name, "%s/it.nc", disk);
+  CHECK_OK(store_write_text(name, "old"));
+  check_no_room(name, "No space left on device");
+  char *large = calloc(100001, 1);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(large);
+  memset(large, 'a', 100000);
+  CHECK_FAILS(store_write_text(name, large), STATUS_FILE, "it.nc: No space left on device");
+  CU_ASSERT_EQUAL(count_files(disk), 1);
+  CHECK_OK(store_write_text(name, "fits"));
+  free(large);
+  umount2(disk, MNT_DETACH);
+  rmdir(disk);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"truncated", test_truncated},
+                         {"flipped bits", test_flipped_bits},
+                         {"flipped bits without checksum", test_flipped_bits_without_checksum},
+                         {"limit on the size of files", test_file_size_limit},
+                         {"full disk", test_full_disk},
+                         CU_TEST_INFO_NULL};
+  if (!mkdtemp(folder)) return EXIT_FAILURE;
+  snprintf(path, sizeof path, "%s/it.nc", folder);
+  int result = harness_run("store_damage", tests);
+  remove(path);
+  rmdir(folder);
+  return result;
+}

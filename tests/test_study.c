@@ -1,0 +1,119 @@
+/* Studies: tasks cover every run once and no block spans two replicates; statistics of a cell against NumPy's
+ * definitions by hand. */
+#include "harness.h"
+
+#include "parallel/cell.h"
+#include "study/keys.h"
+#include "study/study.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Study make_study(const char *text) {
+  StudyFile *file;
+  Study study = {0};
+  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
+  CHECK_OK(study_create(file, &study));
+  return study;
+}
+
+static void test_tasks_cover_runs(void) {
+  static const struct {
+    int runs, block, replicates;
+  } cases[] = {{1, 1, 1}, {512, 64, 8}, {100, 64, 3}, {7, 2, 7}, {65, 64, 1}, {10, 4096, 4}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "name: t\nruns: %d\nblock: %d\nprior: {replicates: %d}\npolicies: [ts, oracle]\nsweep: "
+             "{problem.noise: [1, 2, 3]}\n",
+             cases[c].runs, cases[c].block, cases[c].replicates);
+    Study study = make_study(text);
+    int *met = calloc((size_t)(6 * cases[c].runs), sizeof *met);
+    for (int i = 0; i < study.task_count; i++) {
+      const Task *task = &study.tasks[i];
+      CU_ASSERT_EQUAL(task->index, i);
+      CU_ASSERT_TRUE(task->runs >= 1 && task->runs <= cases[c].block);
+      for (int b = 0; b < task->runs; b++) {
+        uint32_t run = task->first_run + (uint32_t)b;
+        CU_ASSERT_EQUAL(study_replicate(&study, run), task->replicate);
+        met[(task->setting * 2 + task->policy) * cases[c].runs + (int)run]++;
+      }
+    }
+    for (int i = 0; i < 6 * cases[c].runs; i++) CU_ASSERT_EQUAL(met[i], 1);
+    CU_ASSERT_EQUAL(study_replicate(&study, cases[c].runs - 1), (uint32_t)cases[c].replicates - 1);
+    free(met);
+    study_destroy(&study);
+  }
+}
+
+static void test_statistics(void) {
+  Study study =
+      make_study("name: t\nruns: 6\nprior: {replicates: 3}\nproblem: {rounds: 2}\npolicies: [ts]\n");
+  /* values[runs, points]; run 3 is missing at both points, run 5 at the second. */
+  double values[12] = {1, 10, 2, 20, 4, 40, NAN, NAN, 8, 80, 16, NAN},
+         base[12] = {0, 1, 1, 1, 1, NAN, 1, 1, 2, 2, 4, 4};
+  double mean[2], se[2];
+  int n[2];
+  cell_completed(&study, values, n);
+  CU_ASSERT_EQUAL(n[0], 5);
+  CU_ASSERT_EQUAL(n[1], 4);
+  cell_mean(&study, values, NULL, mean, se);
+  CHECK_NEAR(mean[0], 6.2, 1e-14); /* (1 + 2 + 4 + 8 + 16) / 5 */
+  CHECK_NEAR(se[0], sqrt((341 - 5 * 6.2 * 6.2) / 4 / 5), 1e-14); /* 341: sum of squares */
+  CHECK_NEAR(mean[1], 37.5, 1e-14);
+  CHECK_NEAR(se[1], sqrt((8500 - 4 * 37.5 * 37.5) / 3 / 4), 1e-13);
+  cell_mean(&study, values, base, mean, se); /* differences 1, 1, 3, 6, 12 and 9, 19, 78 */
+  CHECK_NEAR(mean[0], 23.0 / 5, 1e-14);
+  CHECK_NEAR(mean[1], 106.0 / 3, 1e-13);
+  CHECK_NEAR(se[0], sqrt((191 - 5 * 4.6 * 4.6) / 4 / 5), 1e-14);
+  cell_replicate_se(&study, values, se); /* replicate means 1.5, 4, 12 and 15, 40, 80 */
+  CHECK_NEAR(se[0], sqrt((2.25 + 16 + 144 - 3 * (17.5 / 3) * (17.5 / 3)) / 2 / 3), 1e-13);
+  CHECK_NEAR(se[1], sqrt((225 + 1600 + 6400 - 3 * 45.0 * 45.0) / 2 / 3), 1e-12);
+  study_destroy(&study);
+}
+
+static void test_too_many_replicates(void) {
+  StudyFile *file;
+  Study study = {0};
+  CHECK_OK(config_study_parse("test", "name: t\nruns: 3\nprior: {replicates: 4}\npolicies: [ts]\n",
+                              &study_schema, 0, NULL, &file));
+  CHECK_FAILS(study_create(file, &study), STATUS_INPUT, "prior.replicates");
+  study_destroy(&study);
+}
+
+static void test_beliefs(void) {
+  /* A prior is shared when nothing that it depends on differs, and only then. */
+  Study study = make_study("name: t\nruns: 4\nproblem: {rounds: 2}\npolicies: [tuned_ts, mixts, {name: "
+                           "mixts, label: m5, components: 5}, diffts, dps, {name: "
+                           "diffts, label: on_mixture, prior: mixture}]\nsweep: {prior.stages: [5, 6]}\n");
+  char hash[2][6][65];
+  for (int s = 0; s < 2; s++)
+    for (int p = 0; p < 6; p++) {
+      Problem problem;
+      Belief belief;
+      CHECK_OK(problem_create(study.file->settings[s], &problem));
+      CHECK_OK(belief_create(study.file->settings[s], &study.file->policies[p], &problem, 0, &belief));
+      CU_ASSERT_EQUAL(belief.kind, BELIEF_FITTED);
+      memcpy(hash[s][p], belief.hash, sizeof belief.hash);
+      Belief other;
+      CHECK_OK(belief_create(study.file->settings[s], &study.file->policies[p], &problem, 1, &other));
+      CU_ASSERT_TRUE(strcmp(other.hash, belief.hash) != 0); /* another replicate is another fit */
+      problem_destroy(&problem);
+    }
+  CU_ASSERT_STRING_EQUAL(hash[0][0], hash[1][0]); /* a Gaussian fit does not depend on the stages */
+  CU_ASSERT_STRING_EQUAL(hash[0][1], hash[1][1]);
+  CU_ASSERT_TRUE(strcmp(hash[0][3], hash[1][3]) != 0); /* a diffusion model does */
+  CU_ASSERT_STRING_EQUAL(hash[0][3], hash[0][4]); /* diffts and dps share it */
+  CU_ASSERT_STRING_EQUAL(hash[0][1], hash[0][5]); /* so do mixts and a chain on the mixture */
+  CU_ASSERT_TRUE(strcmp(hash[0][1], hash[0][2]) != 0); /* another number of components is another fit */
+  study_destroy(&study);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"tasks cover every run once, within replicates", test_tasks_cover_runs},
+                         {"mean, standard error, paired difference, replicates", test_statistics},
+                         {"more replicates than runs are refused", test_too_many_replicates},
+                         {"fitted priors are shared when they are the same", test_beliefs},
+                         CU_TEST_INFO_NULL};
+  return harness_run("study", tests);
+}
