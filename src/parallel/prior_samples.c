@@ -23,8 +23,7 @@ static Status find_diffusion(const Study *study, const Config *setting, const Pr
     if (belief.kind != BELIEF_FITTED || strcmp(belief.family->name, "diffusion") != 0) continue;
     belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
-    TRY(belief_prior(&belief, problem, directory, out));
-    *found = true;
+    *found = belief_prior(&belief, problem, directory, out) == STATUS_OK;
   }
   return STATUS_OK;
 }

@@ -98,9 +98,12 @@ static bool tick(void *context, double fraction) {
 
 static void report_failure(const Runner *runner, const Task *task, const TaskResult *result) {
   const StudyFile *file = runner->study->file;
-  fprintf(stderr, "task %d failed (setting %s, policy %s, runs %u to %u): %s\n", task->index,
-          file->setting_labels[task->setting], file->policies[task->policy].label, task->first_run,
-          task->first_run + (unsigned)task->runs - 1, result->message);
+  fprintf(stderr,
+          "task %d failed (setting %s, policy %s, runs %u to %u, seed %llu): %s; to try it again: thompson "
+          "run %s/study.yaml -o %s --resume\n",
+          task->index, file->setting_labels[task->setting], file->policies[task->policy].label,
+          task->first_run, task->first_run + (unsigned)task->runs - 1,
+          (unsigned long long)runner->study->seed, result->message, runner->directory, runner->directory);
 }
 
 static Status run_one(Runner *runner, int index) {

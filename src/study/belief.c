@@ -110,7 +110,9 @@ Status belief_prior(const Belief *belief, const Problem *problem, const char *di
   case BELIEF_FITTED: break;
   }
   belief_path(belief, directory, sizeof path, path);
-  return prior_load(path, &belief->fit, out);
+  Status status = prior_load(path, &belief->fit, out);
+  return status == STATUS_INPUT ? status_prefix(status, "remove this file and it will be fitted again: ")
+                                : status;
 }
 
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {

@@ -170,13 +170,13 @@ static Status task_prior(const Study *study, const Task *task, const char *direc
 
 Status study_run_task(const Study *study, const Task *task, const char *directory, StudyTick tick,
                       TaskResult *result) {
-  Prior prior;
-  TRY(task_prior(study, task, directory, &prior));
+  Prior prior = {0};
   clear_result(study, result);
-  Status status = study->ops->run(study, task, &prior, tick, result);
+  Status status = task_prior(study, task, directory, &prior);
+  if (status == STATUS_OK) status = study->ops->run(study, task, &prior, tick, result);
   prior_destroy(&prior);
   result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
-  if (status == STATUS_STOPPED || status == STATUS_OK) return status;
+  if (status == STATUS_STOPPED || status == STATUS_INTERNAL || status == STATUS_OK) return status;
   clear_result(study, result);
   snprintf(result->message, sizeof result->message, "%s", status_message());
   return STATUS_OK;

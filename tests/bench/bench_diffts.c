@@ -1,0 +1,181 @@
+/* Speed of a whole DiffTS simulation (DiffTS paper, Section 6.2: d = 2, T = 100, 200 rounds, 100 arms, one
+ * block of 64 runs) through the study, beside the FMA peak at the same moment; then its parts by themselves.
+ * Only the products of the networks count as work. The weights are hardly trained: speed does not depend on
+ * them. Usage: bench_diffts */
+#include "core/memory.h"
+#include "fma_peak.h"
+#include "sampler/chunk.h"
+#include "sampler/laplace_dps.h"
+#include "study/keys.h"
+#include "study/study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { D = 2, STAGES = 100, ROUNDS = 200, RUNS = 64, TRIES = 21 };
+
+static void ok(Status status) {
+  if (status == STATUS_OK) return;
+  fprintf(stderr, "bench_diffts: %s\n", status_message());
+  exit((int)status);
+}
+
+/* A study with one task, its prior, and what the parts work on. */
+typedef struct {
+  Study study;
+  Problem problem;
+  Prior prior;
+  TaskResult result;
+  World world;
+  LaplaceEvidence evidence;
+  Chunk chunk;
+  double s[D * RUNS], mu[D * RUNS], z[D * RUNS], theta[D * RUNS];
+  int arm[RUNS];
+  int64_t fallbacks[RUNS];
+} Case;
+
+static void make_prior(Case *c) {
+  const Config *setting = c->study.file->settings[0];
+  Belief belief;
+  Samples samples;
+  ok(belief_create(setting, &c->study.file->policies[0], &c->problem, 0, &belief));
+  ok(c->problem.ops->training_samples(&c->problem, 0, belief.train_samples, &samples));
+  ok(prior_fit(belief.family, &belief.fit, &samples, &c->prior));
+  samples_free(&samples);
+}
+
+/* Evidence and state as in the middle of a simulation: 100 observations of the unit disc. */
+static void make_parts(Case *c) {
+  RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = RUNS};
+  ok(world_create(&c->problem, 0, 0, RUNS, &c->world));
+  ok(laplace_evidence_create(D, &c->evidence));
+  c->chunk = chunk_begin(rng);
+  rng_lanes_normal(&rng, D, c->theta);
+  rng_lanes_normal(&rng, D, c->mu);
+  for (int n = 0; n < RUNS; n++) {
+    double *a = c->evidence.precision + n;
+    a[0] = 30, a[3 * RUNS] = 20, a[RUNS] = a[2 * RUNS] = 3;
+    for (int i = 0; i < D; i++)
+      c->evidence.vector[i * RUNS + n] = 25 * c->theta[i * RUNS + n],
+                                    c->s[i * RUNS + n] = c->mu[i * RUNS + n];
+  }
+  c->evidence.lanes = RUNS;
+  laplace_evidence_decompose(&c->evidence);
+}
+
+static Case *new_case(int width) {
+  char text[512];
+  StudyFile *file;
+  Case *c = calloc(1, sizeof *c);
+  if (!c) abort();
+  snprintf(text, sizeof text,
+           "{name: speed, runs: %d, block: %d, policies: [diffts], problem: {rounds: %d, arms: 100, theta: "
+           "cross}, prior: {stages: %d, hidden: [%d, %d], training_steps: 2}}\n",
+           RUNS, RUNS, ROUNDS, STAGES, width, width);
+  ok(config_study_parse("bench_diffts", text, &study_schema, 0, NULL, &file));
+  ok(study_create(file, &c->study));
+  ok(problem_create(file->settings[0], &c->problem));
+  make_prior(c);
+  ok(task_result_create(&c->study, &c->study.tasks[0], &c->result));
+  make_parts(c);
+  return c;
+}
+
+static void free_case(Case *c) {
+  laplace_evidence_destroy(&c->evidence);
+  world_destroy(&c->world);
+  task_result_destroy(&c->result);
+  prior_destroy(&c->prior);
+  problem_destroy(&c->problem);
+  study_destroy(&c->study);
+  free(c);
+}
+
+/* What one round costs in each part. */
+static void simulation(Case *c) {
+  ok(c->study.ops->run(&c->study, &c->study.tasks[0], &c->prior, (StudyTick){0}, &c->result));
+}
+
+static void network(Case *c) {
+  for (int t = STAGES; t >= 1; t--) c->prior.chain->noise(c->prior.chain, t, RUNS, c->s, c->mu);
+}
+
+static void random_numbers(Case *c) {
+  RngLanes rng = c->chunk.rng;
+  for (int t = STAGES; t >= 0; t--) rng_lanes_normal(&rng, D, c->z);
+}
+
+static void stage_update(Case *c) {
+  const Schedule *schedule = &c->prior.chain->schedule;
+  for (int t = STAGES; t >= 1; t--) {
+    double v = schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
+    laplace_dps_product(&c->evidence, v, schedule->alpha_bar[t - 1], c->mu, c->z, c->s);
+    chunk_guard(&c->chunk, D, c->s, c->fallbacks);
+  }
+}
+
+static void arm_scoring(Case *c) { world_greedy(&c->world, c->theta, c->arm); }
+
+static const struct {
+  const char *name;
+  void (*run)(Case *c);
+  int calls; /* in one simulation */
+} parts[] = {{"simulation", simulation, 1},
+             {"network", network, ROUNDS},
+             {"random numbers", random_numbers, ROUNDS},
+             {"stage update", stage_update, ROUNDS},
+             {"arm scoring", arm_scoring, ROUNDS}};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Each part in turns with the peak, many times: a shared core changes its speed for seconds at a time, the
+ * ratios much less. `seconds` gets the best try and `peak_seconds` the median of seconds times flop/s at the
+ * peak. */
+static void measure(Case *c, double *seconds, double *peak_flops) {
+  double product[PARTS][TRIES], roof = fma_rate_float();
+  for (int i = 0; i < TRIES; i++)
+    for (int p = 0; p < PARTS; p++) {
+      double start = bench_seconds();
+      for (int j = 0; j < parts[p].calls; j++) parts[p].run(c);
+      double used = bench_seconds() - start, next = fma_rate_float();
+      product[p][i] = used * (roof + next) / 2;
+      roof = next;
+      if (i == 0 || used < seconds[p]) seconds[p] = used;
+    }
+  for (int p = 0; p < PARTS; p++) {
+    qsort(product[p], TRIES, sizeof *product[p], ascending);
+    peak_flops[p] = product[p][TRIES / 2];
+  }
+}
+
+static void report(int width) {
+  Case *c = new_case(width);
+  double seconds[PARTS], peak_flops[PARTS];
+  double flops = 2.0 * (2.0 * D * width + (double)width * width) * STAGES * ROUNDS * RUNS;
+  measure(c, seconds, peak_flops);
+  printf(
+      "hidden (%d, %d): %.3f ms of CPU for each run of %d rounds, %.2f Gflop, %.1f Gflop/s, %.0f%% of peak "
+      "(median)\n",
+      width, width, 1e3 * seconds[0] / RUNS, ROUNDS, flops / RUNS * 1e-9, flops / seconds[0] * 1e-9,
+      100 * flops / peak_flops[0]);
+  double rest = 100;
+  for (int p = 1; p < PARTS; p++) {
+    double share = 100 * peak_flops[p] / peak_flops[0];
+    rest -= share;
+    printf("  %-16s %5.1f%%\n", parts[p].name, share);
+  }
+  printf("  %-16s %5.1f%%\n  network alone at %.0f%% of peak\n", "rest", rest, 100 * flops / peak_flops[1]);
+  free_case(c);
+}
+
+int main(void) {
+  printf("peak of one core: float %.1f Gflop/s\n", fma_peak_float() * 1e-9);
+  report(100);
+  report(20);
+  return 0;
+}

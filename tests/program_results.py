@@ -1,0 +1,218 @@
+"""The results file keeps its contract: dimensions, names, CF attributes, and statistics recomputed with NumPy; draws, priors and training from files."""
+
+import json
+import os
+
+import netCDF4
+import numpy as np
+import xarray as xr
+
+import program
+
+
+def write_prior(path, kind, weight, mean, covariance):
+    """A prior file as a user would write it."""
+    mean = np.asarray(mean, float)
+    xr.Dataset({"weight": ("component", np.asarray(weight, float)), "mean": (("component", "dim"), mean),
+                "covariance": (("component", "dim", "dim2"), np.asarray(covariance, float))}, attrs={"prior": kind}).to_netcdf(path)
+
+
+class ResultsFile(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed("run", self.study, "-o", self.path("out"))
+
+    def test_contract(self):
+        with xr.open_dataset(self.path("out/results.nc")) as data:
+            self.assertEqual(data["regret"].dims, ("setting", "policy", "run", "round"))
+            self.assertEqual(list(data["policy"].values.astype(str)), "ts tuned_ts mixts diffts dps linucb egreedy random oracle".split())
+            self.assertEqual(list(data["problem_theta"].values.astype(str)), ["cross", "rays"])
+            self.assertEqual(data["regret"].sel(policy="diffts").shape, (2, 40, 20))
+            np.testing.assert_array_equal(data["run"], np.arange(40))
+            np.testing.assert_array_equal(data["round"], np.arange(1, 21))
+            np.testing.assert_array_equal(data["replicate"], np.repeat([0, 1], 20))
+            regret = data["regret"].values
+            self.assertTrue(np.all(np.diff(regret, axis=-1) >= 0))
+            np.testing.assert_array_equal(regret[:, -1], 0)  # the oracle
+            np.testing.assert_allclose(data["regret_mean"], regret.mean(2), rtol=1e-12)
+            np.testing.assert_allclose(data["regret_se"], regret.std(2, ddof=1) / np.sqrt(40), rtol=1e-9, atol=1e-13)
+            difference = regret - regret[:, :1]
+            np.testing.assert_allclose(data["regret_diff_mean"], difference.mean(2), rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(data["regret_diff_se"], difference.std(2, ddof=1) / np.sqrt(40), rtol=1e-9, atol=1e-13)
+            parts = regret.reshape(2, 9, 2, 20, 20).mean(3)
+            np.testing.assert_allclose(data["regret_se_replicate"], parts.std(2, ddof=1) / np.sqrt(2), rtol=1e-9, atol=1e-13)
+            self.assertTrue((data["regret_n"] == 40).all() and (data["status"] == 1).all())
+            self.assertTrue((data["seconds"] > 0).all())
+            self.assertTrue(np.isfinite(data["seconds_train"].sel(policy="diffts")).all())
+            self.assertTrue(np.isnan(data["seconds_train"].sel(policy="linucb")).all())
+
+    def test_conventions(self):
+        """CF: a long name and a unit for each variable, no fill value for flags, ancillary variables that exist."""
+        with netCDF4.Dataset(self.path("out/results.nc")) as file:
+            for attribute in ("Conventions", "title", "source", "history", "references", "config", "config_sha256", "seed", "hostname", "mpi_ranks",
+                              "mpi_library", "compiler", "compiler_flags", "blas"):
+                self.assertIn(attribute, file.ncattrs())
+            self.assertEqual(file.Conventions, "CF-1.10")
+            self.assertEqual(file["status"].flag_meanings, "not_run ok failed")
+            self.assertNotIn("_FillValue", file["status"].ncattrs())
+            for name, variable in file.variables.items():
+                self.assertIn("long_name", variable.ncattrs(), name)
+                if variable.dtype.kind == "f" and variable.dimensions != (name,):
+                    self.assertTrue(np.isnan(variable._FillValue), name)
+                if variable.dtype.kind == "f" and not name.startswith("problem_"):
+                    self.assertIn("units", variable.ncattrs(), name)
+                if variable.dtype.kind == "S":
+                    self.assertEqual(variable._Encoding, "utf-8")
+                for other in getattr(variable, "ancillary_variables", "").split():
+                    self.assertIn(other, file.variables)
+
+    def test_resolved_configuration_is_a_study(self):
+        with netCDF4.Dataset(self.path("out/results.nc")) as file:
+            resolved, digest = file.config, file.config_sha256
+        plan = json.loads(self.succeed("plan", self.write("again.yaml", resolved), "--json").stdout)
+        self.assertEqual(plan["config_sha256"], digest)
+        self.assertEqual(plan["tasks"], 2 * 9 * 6)  # two replicates of 20 runs in blocks of 8
+
+    def test_status_and_list(self):
+        status = json.loads(self.succeed("status", self.path("out"), "--json").stdout)
+        self.assertEqual((status["tasks"], status["done"], status["failed"], status["left"]), (108, 108, 0, 0))
+        policies = json.loads(self.succeed("list", "policies", "--json").stdout)
+        self.assertLessEqual({"ts", "tuned_ts", "mixts", "diffts", "dps", "linucb", "egreedy", "random", "oracle"}, {p["name"] for p in policies})
+        for family in ("policies", "samplers", "priors", "likelihoods", "problems", "studies"):
+            for entry in json.loads(self.succeed("list", family, "--json").stdout):
+                self.assertTrue(entry["name"] and entry["summary"] and entry["reference"])
+
+
+class TimeLimit(program.ProgramTest):
+    def test_stops_and_resumes(self):
+        for ranks in (0, 2):
+            process = program.thompson("run", self.study, "-o", self.path(f"out{ranks}"), "--time-limit", "0.001", ranks=ranks)
+            self.assertEqual(process.returncode, 75, process.stderr)
+            self.assertIn("--resume", process.stderr)
+        self.succeed("run", self.study, "-o", self.path("out2"), "--resume")
+
+
+class FailingTask(program.ProgramTest):
+    def test_recorded_and_tried_again(self):
+        """A task whose prior cannot be read fails alone: status 5, the others are in the results, and --resume mends it."""
+        sets = ["--set", "policies=[ts, diffts]", "--set", "problem.theta=cross"]
+        self.succeed("run", self.study, "-o", self.path("good"), *sets)
+        self.succeed("run", self.study, "-o", self.path("out"), *sets)
+        for task in range(6, 12):  # the blocks of diffts
+            os.unlink(self.path(f"out/tasks/{task:06d}.nc"))
+        prior = self.path("out/priors/" + min(os.listdir(self.path("out/priors"))))
+        with open(prior, "r+b") as file:
+            file.truncate(1000)
+        for ranks in (0, 2):
+            sentence = self.fail_with(5, "tasks failed", "run", self.study, "-o", self.path("out"), "--resume", *sets, ranks=ranks)
+            self.assertIn("--resume", sentence)
+        with xr.open_dataset(self.path("out/results.nc")) as data:
+            self.assertEqual(sorted(np.unique(data["status"].sel(policy="diffts"))), [1, 2])
+            self.assertTrue((data["status"].sel(policy="ts") == 1).all())
+            self.assertEqual(int(np.isnan(data["regret"].sel(policy="diffts")).all("round").sum()), 20)
+            self.assertEqual(int(data["regret_n"].sel(policy="diffts")[0, -1]), 20)
+        status = json.loads(self.succeed("status", self.path("out"), "--json").stdout)
+        self.assertEqual((status["done"], status["failed"]), (9, 3))
+        self.fail_with(5, "tasks failed", "run", self.study, "-o", self.path("out"), "--resume", "--fail-fast", *sets)
+        os.unlink(prior)
+        self.succeed("run", self.study, "-o", self.path("out"), "--resume", *sets)
+        self.assert_same_results(self.path("good/results.nc"), self.path("out/results.nc"))
+
+
+class OwnData(program.ProgramTest):
+    """The user's own arrays: a prior and a history for `sample`; samples of theta for `train` and for a study."""
+
+    def test_sample_against_the_closed_form(self):
+        """Gaussian prior, Gaussian likelihood: mean and covariance of 40 000 draws against dense algebra (5 standard errors)."""
+        chance = np.random.default_rng(3)
+        mean, covariance, noise, n = np.array([1.0, -2.0, 0.5]), np.diag([1.0, 4.0, 0.25]) + 0.1, 0.7, 40000
+        write_prior(self.path("prior.nc"), "gaussian", [1], [mean], [covariance])
+        x = chance.normal(size=(12, 3))
+        y = x @ [0.5, -1, 1] + noise * chance.normal(size=12)
+        self.write("history.csv", "x1,x2,x3,y\n" + "".join(",".join(map(repr, map(float, [*row, value]))) + "\n" for row, value in zip(x, y)))
+        xr.Dataset({"x": (("observation", "dim"), x), "y": ("observation", y)}).to_netcdf(self.path("history.nc"))
+        precision = np.linalg.inv(covariance) + x.T @ x / noise**2
+        exact = np.linalg.solve(precision, np.linalg.solve(covariance, mean) + x.T @ y / noise**2)
+        sd = np.sqrt(np.diag(np.linalg.inv(precision)))
+        draws = {}
+        for history in ("history.csv", "history.nc"):
+            self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path(history), "--sampler", "ts", "-n", n, "--noise", noise,
+                         "--seed", 5, "-o", self.path("draws.nc"))
+            with xr.open_dataset(self.path("draws.nc")) as data:
+                self.assertEqual(data["theta"].dims, ("draw", "dim"))
+                self.assertEqual(data.attrs["sampler"], "ts")
+                draws[history] = data["theta"].values
+        np.testing.assert_array_equal(draws["history.csv"], draws["history.nc"])
+        np.testing.assert_array_less(abs(draws["history.csv"].mean(0) - exact), 5 * sd / np.sqrt(n))
+        np.testing.assert_allclose(np.cov(draws["history.csv"].T), np.linalg.inv(precision), atol=5 * np.sqrt(2) * sd.max() ** 2 / np.sqrt(n))
+
+    def test_empty_history_gives_the_prior(self):
+        write_prior(self.path("prior.nc"), "mixture", [0.25, 0.75], [[-4, 0], [4, 0]], [np.eye(2), np.eye(2)])
+        self.write("history.csv", "x1,x2,y\n")
+        self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "mixts", "-n", 20000, "-o",
+                     self.path("draws.nc"))
+        with xr.open_dataset(self.path("draws.nc")) as data:
+            share = float((data["theta"][:, 0] > 0).mean())
+        self.assertLess(abs(share - 0.75), 5 * np.sqrt(0.75 * 0.25 / 20000))
+
+    def test_train_and_sample(self):
+        """A diffusion prior of the user's samples: the same bytes on 1, 2 and 3 ranks, and unconditional draws with their mean."""
+        chance = np.random.default_rng(1)
+        theta = np.concatenate([chance.normal([5, 0, 0], 0.5, (300, 3)), chance.normal([-5, 0, 1], 0.5, (300, 3))])
+        np.savetxt(self.path("theta.csv"), theta, delimiter=",")
+        options = ["--option", "stages=40", "--option", "alpha=0.92", "--option", "training_steps=300"]
+        for ranks in (0, 1, 2, 3):
+            self.succeed("train", "--theta", self.path("theta.csv"), "-o", self.path(f"prior{ranks}.nc"), "--seed", 4, *options, ranks=ranks)
+        with netCDF4.Dataset(self.path("prior0.nc")) as one:
+            self.assertEqual(one.prior, "diffusion")
+            for ranks in (1, 2, 3):
+                with netCDF4.Dataset(self.path(f"prior{ranks}.nc")) as other:
+                    self.assertEqual(list(one.variables), list(other.variables))
+                    for name in one.variables:
+                        self.assertEqual(one[name][...].tobytes(), other[name][...].tobytes(), name)
+        self.write("history.csv", "x1,x2,x3,y\n")
+        self.succeed("sample", "--prior", self.path("prior0.nc"), "--data", self.path("history.csv"), "--sampler", "diffts", "-n", 4000, "-o",
+                     self.path("draws.nc"))
+        with xr.open_dataset(self.path("draws.nc")) as data:
+            draws = data["theta"].values
+        self.assertLess(abs((draws[:, 0] > 0).mean() - 0.5), 0.1)       # both modes, within what 300 steps of training give
+        self.assertGreater((abs(abs(draws[:, 0]) - 5) < 2.5).mean(), 0.9)
+
+    def test_theta_from_a_file(self):
+        chance = np.random.default_rng(2)
+        xr.Dataset({"theta": (("sample", "dim"), chance.normal(size=(400, 5)))}).to_netcdf(self.path("theta.nc"))
+        self.succeed("run", self.study, "-o", self.path("out"), "--set", "problem.theta=file", "--set", f"problem.file={self.path('theta.nc')}",
+                     "--set", "prior.train_samples=all", ranks=2)
+        with xr.open_dataset(self.path("out/results.nc")) as data:
+            self.assertTrue((data["status"] == 1).all())
+        with xr.open_dataset(self.path("out/prior_samples.nc")) as data:
+            self.assertEqual(data.sizes["dim"], 5)
+
+
+class Memory(program.ProgramTest):
+    def peak(self, *settings):
+        """Peak memory of a run in MB."""
+        arguments = [program.PROGRAM, "run", self.study, "-o", self.path("out"), "--overwrite", "--progress", "none", "--set", "prior.replicates=1",
+                     "--set", "problem.theta=cross", "--set", "policies=[diffts]", *sum((["--set", s] for s in settings), [])]
+        pid = os.fork()
+        if pid == 0:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            os.execv(program.PROGRAM, arguments)
+        _, status, usage = os.wait4(pid, 0)
+        self.assertEqual(status, 0)
+        return usage.ru_maxrss / 1024
+
+    def test_flat_in_rounds_and_runs(self):
+        """Beyond the stored curves (8 bytes a round and run, for two policies at once in the reducer) memory does not grow: 3 MB of slack for the
+        allocator and NetCDF's buffers."""
+        small = self.peak("runs=64", "problem.rounds=50")
+        longer = self.peak("runs=64", "problem.rounds=2000")
+        more = self.peak("runs=2048", "problem.rounds=50")
+        curves = 2 * 8 * 64 * 1950 / 2**20
+        self.assertLess(longer - small, 2 * curves + 3)
+        self.assertLess(more - small, 2 * 2 * 8 * 1984 * 50 / 2**20 + 3)
+
+
+if __name__ == "__main__":
+    program.main()
