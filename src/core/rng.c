@@ -33,20 +33,33 @@ static uint32_t take_positions(uint32_t *position, int n) {
   return start;
 }
 
+/* The streams of lanes lane .. lane + count - 1. */
+static void name_streams(const RngLanes *rng, uint32_t lane, uint32_t count, RngCounters *counters) {
+  uint32_t index = rng->first_lane + lane, run = rng->run + index / rng->draws, draw = index % rng->draws;
+  if (rng->draws == 1) { /* a bandit's: a loop without branches */
+    for (uint32_t i = 0; i < count; i++) counters->run[i] = run + i, counters->draw[i] = 0;
+    return;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    counters->run[i] = run, counters->draw[i] = draw;
+    if (++draw == rng->draws) draw = 0, run++;
+  }
+}
+
 /* Row `row` (and the next, unless it is past the last) of out[n, lanes]: the two numbers of one position of
  * every lane. */
 static void fill_rows(const RngLanes *rng, uint32_t position, bool both, Law law, double *out) {
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
-  uint32_t run = rng->run + rng->first_lane / rng->draws, draw = rng->first_lane % rng->draws,
-           lanes = rng->lanes;
+  uint32_t lanes = rng->lanes;
   for (uint32_t i = 0; i < PAIRS; i++) counters.position[i] = position;
   for (uint32_t lane = 0; lane < lanes; lane += PAIRS) {
-    double first[PAIRS], second[PAIRS];
     uint32_t count = lanes - lane < PAIRS ? lanes - lane : PAIRS;
-    for (uint32_t i = 0; i < count; i++) {
-      counters.run[i] = run, counters.draw[i] = draw;
-      if (++draw == rng->draws) draw = 0, run++;
+    name_streams(rng, lane, count, &counters);
+    if (both && count == PAIRS) {
+      draw_pairs(&counters, law, out + lane, out + lanes + lane);
+      continue;
     }
+    double first[PAIRS], second[PAIRS];
     draw_pairs(&counters, law, first, second);
     memcpy(out + lane, first, count * sizeof *out);
     if (both) memcpy(out + lanes + lane, second, count * sizeof *out);

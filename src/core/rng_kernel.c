@@ -46,27 +46,40 @@ static inline Words broadcast(uint32_t word) { return BROADCAST((long long)word)
 
 /* 64 bits to the middle of one of 2^52 equal cells of (0, 1), by way of [1, 2). */
 static inline Reals unit_interval(Words low, Words high) {
-  Words bits = OR(low, OP(slli_epi64)(high, 32));
+  Words bits = OR(AND(low, broadcast(UINT32_MAX)), OP(slli_epi64)(high, 32));
   Words one_to_two = OR(OP(srli_epi64)(bits, 12), BROADCAST(0x3ff0000000000000LL));
   return OP(add_pd)(OP(sub_pd)(AS_REALS(one_to_two), OP(set1_pd)(1)), OP(set1_pd)(0x1p-53));
 }
 
+/* Two groups of counters at once: a round is a chain of dependent instructions, and the second group fills
+ * its gaps. The upper halves of the 64-bit lanes hold rubbish, which a multiplication of 32 bits does not
+ * read. */
 void SIMD_NAME(rng_kernel_uniform)(const RngCounters *counters, double *u, double *v) {
-  const Words low_half = broadcast(UINT32_MAX), m0 = broadcast(PHILOX_M4x32_0),
-              m1 = broadcast(PHILOX_M4x32_1);
-  for (int i = 0; i < RNG_KERNEL_PAIRS; i += WIDTH) {
-    Words c0 = LOAD_WORDS(counters->position + i), c1 = LOAD_WORDS(counters->draw + i);
-    Words c2 = broadcast(counters->round), c3 = LOAD_WORDS(counters->run + i);
-    uint32_t key0 = counters->key[0], key1 = counters->key[1];
-    for (int round = 0; round < philox4x32_rounds; round++, key0 += PHILOX_W32_0, key1 += PHILOX_W32_1) {
-      Words product0 = OP(mul_epu32)(m0, c0), product1 = OP(mul_epu32)(m1, c2);
-      c0 = XOR(XOR(OP(srli_epi64)(product1, 32), c1), broadcast(key0));
-      c2 = XOR(XOR(OP(srli_epi64)(product0, 32), c3), broadcast(key1));
-      c1 = AND(product1, low_half);
-      c3 = AND(product0, low_half);
+  enum { GROUPS = 2 };
+  const Words m0 = broadcast(PHILOX_M4x32_0), m1 = broadcast(PHILOX_M4x32_1);
+  Words key[philox4x32_rounds][2];
+  uint32_t key0 = counters->key[0], key1 = counters->key[1];
+  for (int round = 0; round < philox4x32_rounds; round++, key0 += PHILOX_W32_0, key1 += PHILOX_W32_1)
+    key[round][0] = broadcast(key0), key[round][1] = broadcast(key1);
+  for (int i = 0; i < RNG_KERNEL_PAIRS; i += GROUPS * WIDTH) {
+    Words c[GROUPS][4];
+    for (int g = 0; g < GROUPS; g++) {
+      int at = i + g * WIDTH;
+      c[g][0] = LOAD_WORDS(counters->position + at), c[g][1] = LOAD_WORDS(counters->draw + at);
+      c[g][2] = broadcast(counters->round), c[g][3] = LOAD_WORDS(counters->run + at);
     }
-    OP(storeu_pd)(u + i, unit_interval(c0, c1));
-    OP(storeu_pd)(v + i, unit_interval(c2, c3));
+    for (int round = 0; round < philox4x32_rounds; round++)
+      for (int g = 0; g < GROUPS; g++) {
+        Words product0 = OP(mul_epu32)(m0, c[g][0]), product1 = OP(mul_epu32)(m1, c[g][2]);
+        c[g][0] = XOR(XOR(OP(srli_epi64)(product1, 32), c[g][1]), key[round][0]);
+        c[g][2] = XOR(XOR(OP(srli_epi64)(product0, 32), c[g][3]), key[round][1]);
+        c[g][1] = product1;
+        c[g][3] = product0;
+      }
+    for (int g = 0; g < GROUPS; g++) {
+      OP(storeu_pd)(u + i + g * WIDTH, unit_interval(c[g][0], c[g][1]));
+      OP(storeu_pd)(v + i + g * WIDTH, unit_interval(c[g][2], c[g][3]));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 /* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by
  * its own regression. */
 #include "core/memory.h"
+#include "core/simd.h"
 #include "io/digest.h"
 #include "model/families.h"
 #include "model/network.h"
@@ -31,6 +32,7 @@ static const float *stage_parameters(const Diffusion *diffusion, int t) {
 }
 
 /* to[d, 64] = columns first .. of from[d, lanes], zeros beyond the last. */
+SIMD_CLONES
 static void gather(int d, int lanes, int first, const double *from, float *to) {
   int count = lanes - first < LANES ? lanes - first : LANES;
   for (int i = 0; i < d; i++, to += LANES) {
@@ -41,6 +43,7 @@ static void gather(int d, int lanes, int first, const double *from, float *to) {
 }
 
 /* The reverse. */
+SIMD_CLONES
 static void scatter(int d, int lanes, int first, const float *from, double *to) {
   int count = lanes - first < LANES ? lanes - first : LANES;
   for (int i = 0; i < d; i++, from += LANES) {
