@@ -1,5 +1,6 @@
 #include "app/app.h"
 
+#include "io/provenance.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
 #include "study/keys.h"
@@ -58,10 +59,33 @@ double app_real(struct argp_state *state, const char *option, const char *text, 
   return value;
 }
 
+void app_take(struct argp_state *state, const char **slot, const char *text, const char *what) {
+  if (*slot) argp_error(state, "one %s at a time; '%s' is the second", what, text);
+  *slot = text;
+}
+
+void app_need(struct argp_state *state, const char *slot, const char *what) {
+  if (!slot) argp_error(state, "no %s given", what);
+}
+
 void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text) {
   int most = sizeof texts->texts / sizeof *texts->texts;
   if (texts->count == most) argp_error(state, "more than %d times the same option", most);
   texts->texts[texts->count++] = text;
+}
+
+void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text) {
+  snprintf(space, 40, "seed=%lld", app_integer(state, "--seed", text, 0, 1LL << 53));
+  app_texts_add(state, sets, space);
+}
+
+Parallel app_begin_parallel(int *argc, char ***argv) {
+  char library[256];
+  Parallel parallel = parallel_begin(argc, argv);
+  app_speaks = parallel.rank == 0;
+  parallel_library(sizeof library, library);
+  provenance_set_mpi(parallel.size, library);
+  return parallel;
 }
 
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out) {

@@ -5,6 +5,7 @@
 #define APP_APP_H
 
 #include "core/status.h"
+#include "parallel/parallel.h"
 #include "study/study.h"
 
 #include <argp.h>
@@ -31,12 +32,24 @@ long long app_integer(struct argp_state *state, const char *option, const char *
                       long long high);
 double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);
 
+/* Take the one positional argument into *slot; argp_error when there is one already. `what` names it: "study
+ * file". */
+void app_take(struct argp_state *state, const char **slot, const char *text, const char *what);
+/* argp_error when the positional argument is missing. */
+void app_need(struct argp_state *state, const char *slot, const char *what);
+
 /* A growing list of texts, for options that may be repeated. */
 typedef struct {
   int count;
   const char *texts[256];
 } AppTexts;
 void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
+
+/* --seed N for a study is --set seed=N; `space` keeps the text. */
+void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text);
+
+/* Start MPI; from here on only rank 0 prints. */
+Parallel app_begin_parallel(int *argc, char ***argv);
 
 /* The study of a results folder (DIR/study.yaml). The caller ends with study_destroy. */
 Status app_study_of_folder(const char *directory, Study *out);

@@ -29,19 +29,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
-  case KEY_SEED:
-    snprintf(arguments->seed, sizeof arguments->seed, "seed=%lld",
-             app_integer(state, "--seed", text, 0, 1LL << 53));
-    app_texts_add(state, &arguments->sets, arguments->seed);
-    return 0;
+  case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
   case 'j': arguments->json = true; return 0;
-  case ARGP_KEY_ARG:
-    if (arguments->study) argp_error(state, "one study file at a time; '%s' is the second", text);
-    arguments->study = text;
-    return 0;
-  case ARGP_KEY_END:
-    if (!arguments->study) argp_error(state, "no study file given");
-    return 0;
+  case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
+  case ARGP_KEY_END: app_need(state, arguments->study, "study file"); return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }

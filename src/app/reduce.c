@@ -7,13 +7,8 @@
 static error_t parse(int key, char *text, struct argp_state *state) {
   const char **directory = state->input;
   switch (key) {
-  case ARGP_KEY_ARG:
-    if (*directory) argp_error(state, "one folder at a time; '%s' is the second", text);
-    *directory = text;
-    return 0;
-  case ARGP_KEY_END:
-    if (!*directory) argp_error(state, "no results folder given");
-    return 0;
+  case ARGP_KEY_ARG: app_take(state, directory, text, "results folder"); return 0;
+  case ARGP_KEY_END: app_need(state, *directory, "results folder"); return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }

@@ -1,6 +1,6 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
-#include "io/provenance.h"
+#include "core/clock.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
 #include "parallel/prepare.h"
@@ -66,11 +66,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   switch (key) {
   case 'o': arguments->directory = text; return 0;
   case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
-  case KEY_SEED:
-    snprintf(arguments->seed, sizeof arguments->seed, "seed=%lld",
-             app_integer(state, "--seed", text, 0, 1LL << 53));
-    app_texts_add(state, &arguments->sets, arguments->seed);
-    return 0;
+  case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
   case KEY_RESUME: arguments->resume = true; return 0;
   case KEY_OVERWRITE: arguments->overwrite = true; return 0;
   case KEY_FAIL_FAST: arguments->tasks.max_failures = 0; return 0;
@@ -82,12 +78,9 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     return 0;
   case KEY_SHARD: parse_shard(state, text, &arguments->tasks); return 0;
   case KEY_PROGRESS: arguments->tasks.progress = parse_progress(state, text); return 0;
-  case ARGP_KEY_ARG:
-    if (arguments->study) argp_error(state, "one study file at a time; '%s' is the second", text);
-    arguments->study = text;
-    return 0;
+  case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
   case ARGP_KEY_END:
-    if (!arguments->study) argp_error(state, "no study file given");
+    app_need(state, arguments->study, "study file");
     if (arguments->resume && arguments->overwrite)
       argp_error(state, "--resume and --overwrite exclude each other");
     return 0;
@@ -191,13 +184,9 @@ Status app_run(int argc, char **argv) {
       NULL,
       NULL};
   Arguments arguments = {
-      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .start = progress_now()}};
+      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .start = clock_wall()}};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = parallel_begin(&argc, &argv);
-  app_speaks = parallel.rank == 0;
-  char library[256];
-  parallel_library(sizeof library, library);
-  provenance_set_mpi(parallel.size, library);
+  Parallel parallel = app_begin_parallel(&argc, &argv);
   catch_signals();
   Study study = {0};
   Status status = run_study(&parallel, &arguments, &study);

@@ -2,7 +2,6 @@
  * Works under mpiexec. */
 #include "app/app.h"
 #include "io/dataset.h"
-#include "io/provenance.h"
 #include "io/store.h"
 #include "parallel/prepare.h"
 #include "study/keys.h"
@@ -38,10 +37,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     arguments->has_seed = true;
     return 0;
   case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
-  case ARGP_KEY_ARG:
-    if (arguments->study) argp_error(state, "one study file at a time; '%s' is the second", text);
-    arguments->study = text;
-    return 0;
+  case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
   case ARGP_KEY_END:
     if (!arguments->study == !arguments->theta) argp_error(state, "give either a study file or --theta FILE");
     return 0;
@@ -134,11 +130,7 @@ Status app_train(int argc, char **argv) {
       NULL};
   Arguments arguments = {.output = "prior.nc"};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = parallel_begin(&argc, &argv);
-  app_speaks = parallel.rank == 0;
-  char library[256];
-  parallel_library(sizeof library, library);
-  provenance_set_mpi(parallel.size, library);
+  Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = train(&parallel, &arguments);
   parallel_end();
   return status;

@@ -20,13 +20,8 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_TASKS: arguments->tasks = (int)app_integer(state, "--tasks", text, 1, 1000000000); return 0;
-  case ARGP_KEY_ARG:
-    if (arguments->directory) argp_error(state, "one folder at a time; '%s' is the second", text);
-    arguments->directory = text;
-    return 0;
-  case ARGP_KEY_END:
-    if (!arguments->directory) argp_error(state, "no results folder given");
-    return 0;
+  case ARGP_KEY_ARG: app_take(state, &arguments->directory, text, "results folder"); return 0;
+  case ARGP_KEY_END: app_need(state, arguments->directory, "results folder"); return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }

@@ -33,13 +33,21 @@ static uint32_t take_positions(uint32_t *position, int n) {
   return start;
 }
 
+/* to[i] = first + i step. */
+SIMD_CLONES
+static void count_up(uint32_t first, uint32_t step, uint32_t *to) {
+  for (uint32_t i = 0; i < PAIRS; i++) to[i] = first + i * step;
+}
+
 /* The streams of lanes lane .. lane + count - 1. */
 static void name_streams(const RngLanes *rng, uint32_t lane, uint32_t count, RngCounters *counters) {
-  uint32_t index = rng->first_lane + lane, run = rng->run + index / rng->draws, draw = index % rng->draws;
-  if (rng->draws == 1) { /* a bandit's: a loop without branches */
-    for (uint32_t i = 0; i < count; i++) counters->run[i] = run + i, counters->draw[i] = 0;
+  uint32_t index = rng->first_lane + lane;
+  if (rng->draws == 1) { /* a bandit's lanes need no division */
+    count_up(rng->run + index, 1, counters->run);
+    count_up(0, 0, counters->draw);
     return;
   }
+  uint32_t run = rng->run + index / rng->draws, draw = index % rng->draws;
   for (uint32_t i = 0; i < count; i++) {
     counters->run[i] = run, counters->draw[i] = draw;
     if (++draw == rng->draws) draw = 0, run++;
@@ -51,7 +59,7 @@ static void name_streams(const RngLanes *rng, uint32_t lane, uint32_t count, Rng
 static void fill_rows(const RngLanes *rng, uint32_t position, bool both, Law law, double *out) {
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
   uint32_t lanes = rng->lanes;
-  for (uint32_t i = 0; i < PAIRS; i++) counters.position[i] = position;
+  count_up(position, 0, counters.position);
   for (uint32_t lane = 0; lane < lanes; lane += PAIRS) {
     uint32_t count = lanes - lane < PAIRS ? lanes - lane : PAIRS;
     name_streams(rng, lane, count, &counters);
@@ -80,10 +88,11 @@ void rng_lanes_normal(RngLanes *rng, int n, double *out) { fill(rng, n, out, NOR
 static void fill_one(Rng *rng, int n, double *out, Law law) {
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
   uint32_t start = take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;
-  for (uint32_t i = 0; i < PAIRS; i++) counters.run[i] = rng->run, counters.draw[i] = rng->draw;
+  count_up(rng->run, 0, counters.run);
+  count_up(rng->draw, 0, counters.draw);
   for (uint32_t pair = 0; pair < pairs; pair += PAIRS) {
     double first[PAIRS], second[PAIRS];
-    for (uint32_t i = 0; i < PAIRS; i++) counters.position[i] = start + pair + i;
+    count_up(start + pair, 1, counters.position);
     draw_pairs(&counters, law, first, second);
     for (uint32_t i = 0; i < PAIRS && pair + i < pairs; i++) {
       uint32_t at = 2 * (pair + i);

@@ -1,11 +1,11 @@
 #include "parallel/prepare.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "parallel/counter.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* One prior to fit: its parts are spread over ranks and meet again on the owner. */
@@ -19,12 +19,6 @@ typedef struct {
   double seconds; /* CPU seconds spent here */
 } Fit;
 
-static double cpu_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static Status fit_begin(Fit *fit) {
   fit->parts = fit->family->parts(fit->fit);
   fit->part_size = fit->family->part_size(fit->fit, fit->samples->d);
@@ -33,10 +27,10 @@ static Status fit_begin(Fit *fit) {
 }
 
 static Status fit_part(Fit *fit, int part) {
-  double start = cpu_seconds();
+  double start = clock_cpu();
   Status status =
       fit->family->fit_part(fit->fit, fit->samples, part, fit->values + (size_t)part * fit->part_size);
-  fit->seconds += cpu_seconds() - start;
+  fit->seconds += clock_cpu() - start;
   return status;
 }
 

@@ -1,17 +1,12 @@
 #include "parallel/progress.h"
 
+#include "core/clock.h"
+
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-double progress_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what) {
-  Progress progress = {.what = what, .shown = is_rank_zero && mode != PROGRESS_NONE, .start = progress_now()};
+  Progress progress = {.what = what, .shown = is_rank_zero && mode != PROGRESS_NONE, .start = clock_wall()};
   progress.terminal = mode == PROGRESS_AUTO && isatty(STDERR_FILENO);
   progress.last = progress.start;
   return progress;
@@ -29,7 +24,7 @@ static void print_duration(double seconds) {
 }
 
 void progress_update(Progress *progress, long done, long total, double fraction) {
-  double now = progress_now(), interval = progress->terminal ? 0.2 : 5;
+  double now = clock_wall(), interval = progress->terminal ? 0.2 : 5;
   if (!progress->shown || now - progress->last < interval) return;
   progress->last = now;
   double elapsed = now - progress->start;
@@ -55,6 +50,6 @@ void progress_update(Progress *progress, long done, long total, double fraction)
 void progress_end(Progress *progress, long done, long total) {
   if (!progress->shown) return;
   fprintf(stderr, "%s%s: %ld/%ld in ", progress->terminal ? "\r\033[K" : "", progress->what, done, total);
-  print_duration(progress_now() - progress->start);
+  print_duration(clock_wall() - progress->start);
   fputc('\n', stderr);
 }

@@ -13,9 +13,6 @@ typedef struct {
   double start, last; /* seconds */
 } Progress;
 
-/* Seconds of a clock that never jumps. */
-double progress_now(void);
-
 Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what);
 /* Report that `done` of `total` are finished, of the work that fraction (0 .. 1); prints when enough time has
  * passed. */

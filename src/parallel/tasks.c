@@ -1,5 +1,6 @@
 #include "parallel/tasks.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "parallel/checkpoint.h"
 #include "parallel/counter.h"
@@ -67,9 +68,9 @@ static Status list_tasks(Runner *runner, const signed char *state, TasksOutcome 
 
 static bool stop_asked(Runner *runner) {
   const TasksOptions *options = runner->options;
-  bool late = options->time_limit > 0 && progress_now() - options->start > options->time_limit;
+  bool late = options->time_limit > 0 && clock_wall() - options->start > options->time_limit;
   if ((late || options->stop()) && runner->stopped_at == 0) {
-    runner->stopped_at = progress_now();
+    runner->stopped_at = clock_wall();
     counter_add(runner->counters, STOP, 1);
   }
   return runner->stopped_at != 0;
@@ -86,7 +87,7 @@ static void show_progress(Runner *runner) {
 static bool tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
-  double now = progress_now();
+  double now = clock_wall();
   if (now - runner->polled_at < 0.05) return true;
   runner->polled_at = now;
   counter_progress();

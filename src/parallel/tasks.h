@@ -13,7 +13,7 @@ typedef struct {
   double time_limit; /* seconds since start after which no new task begins; 0: none */
   int shard, shards; /* run the tasks with index % shards == shard */
   bool (*stop)(void); /* a signal asked for an early end */
-  double start; /* progress_now() at the start of the job */
+  double start; /* clock_wall() at the start of the job */
 } TasksOptions;
 
 typedef struct {

@@ -1,10 +1,10 @@
 #include "study/bandit.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "policy/policy.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* One block of B runs in lockstep. */
 typedef struct {
@@ -69,20 +69,14 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result) {
   return STATUS_OK;
 }
 
-static double cpu_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
                   TaskResult *result) {
   Block block = {0};
   Status status = block_create(study, task, prior, &block);
   if (status == STATUS_OK) {
-    double start = cpu_seconds();
+    double start = clock_cpu();
     status = simulate(&block, tick, result);
-    for (int b = 0; b < result->runs; b++) result->seconds[b] = (cpu_seconds() - start) / result->runs;
+    for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
   }
   block_destroy(&block);
   return status;

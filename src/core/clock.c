@@ -1,0 +1,12 @@
+#include "core/clock.h"
+
+#include <time.h>
+
+static double read_clock(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double clock_cpu(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
+double clock_wall(void) { return read_clock(CLOCK_MONOTONIC); }
