@@ -93,13 +93,12 @@ static void test_every_policy(void) {
 }
 
 /* Dense 2 x 2 ridge regression of one run: theta and the inverse of I + Lambda. */
-static double ridge(const Game *game, int b, double *theta, double *inverse) {
+static void ridge(const Game *game, int b, double *theta, double *inverse) {
   const double *a = game->history.precision, *v = game->history.vector;
   double m00 = 1 + a[b], m01 = a[B + b], m11 = 1 + a[3 * B + b], determinant = m00 * m11 - m01 * m01;
   inverse[0] = m11 / determinant, inverse[1] = -m01 / determinant, inverse[2] = m00 / determinant;
   theta[0] = inverse[0] * v[b] + inverse[1] * v[B + b];
   theta[1] = inverse[1] * v[b] + inverse[2] * v[B + b];
-  return determinant;
 }
 
 /* LinUCB takes the arm of the highest bound; with an immense width that of the largest uncertainty, with none
@@ -117,8 +116,12 @@ static void test_linucb(void) {
     int64_t fallbacks[B] = {0};
     policy_choose(&game.policy, &game.world, &game.history, arm, fallbacks);
     for (int b = 0; b < B; b++) {
-      double theta[2], inverse[3], determinant = ridge(&game, b, theta, inverse), top = -INFINITY, taken = 0;
-      double width = widths[w] * (sqrt(2 * log(ROUNDS) + log(determinant)) + 1);
+      double theta[2], inverse[3], top = -INFINITY, taken = 0, longest = 0;
+      ridge(&game, b, theta, inverse);
+      for (int k = 0; k < K; k++)
+        longest = fmax(longest,
+                       hypot(game.world.features[2 * k * B + b], game.world.features[(2 * k + 1) * B + b]));
+      double width = widths[w] * (sqrt(2) + sqrt(2 * log((1 + ROUNDS * longest * longest) * ROUNDS)));
       for (int k = 0; k < K; k++) {
         double x = game.world.features[(2 * k) * B + b], y = game.world.features[(2 * k + 1) * B + b];
         double bound = x * theta[0] + y * theta[1] +

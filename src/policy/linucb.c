@@ -1,6 +1,7 @@
-/* LinUCB with the confidence width of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2), lambda =
- * sigma^2, delta = 1 / n: in units of sigma, |theta - theta*|_(I + Lambda) <= sqrt(2 log(n) + log det(I +
- * Lambda)) + S with S = 1 a bound on |theta*| / sigma x sigma. */
+/* LinUCB with the confidence width of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2, second form)
+ * over the horizon n, with lambda = sigma^2, delta = 1 / n, L the longest feature vector and S = sqrt(d) as
+ * the bound on |theta*|. In units of sigma: |theta - theta*| in the norm of I + Lambda is at most S + sqrt(d
+ * log((1 + n L^2 / sigma^2) n)). */
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "policy/policies.h"
@@ -39,15 +40,20 @@ static void destroy(Policy *self) {
 }
 
 /* The OFUL width, scaled by the option `width`. */
-static void confidence_width(Policy *self) {
+static void confidence_width(const Policy *self, const World *world) {
   LinUcb *state = self->state;
-  int d = self->setup.problem->d, runs = self->setup.runs;
-  double scale = config_real(self->setup.options, "width"), rounds = self->setup.problem->rounds;
+  int d = world->problem->d, runs = world->runs;
+  double scale = config_real(self->setup.options, "width"), rounds = world->problem->rounds,
+         sigma = world->problem->likelihood.noise;
   for (int b = 0; b < runs; b++) {
-    double log_determinant = 0;
-    for (int i = 0; i < d; i++)
-      log_determinant += 2 * log(state->ridge.cholesky[(size_t)(i * d + i) * (size_t)runs + (size_t)b]);
-    state->width[b] = scale * (sqrt(2 * log(rounds) + log_determinant) + 1);
+    double longest = 0; /* L^2 */
+    for (int k = 0; k < world->problem->arms; k++) {
+      double square = 0;
+      for (int i = 0; i < d; i++)
+        square += pow(world->features[(size_t)(k * d + i) * (size_t)runs + (size_t)b], 2);
+      longest = fmax(longest, square);
+    }
+    state->width[b] = scale * (sqrt(d) + sqrt(d * log((1 + rounds * longest / (sigma * sigma)) * rounds)));
   }
 }
 
@@ -56,7 +62,7 @@ static void choose(Policy *self, const World *world, const History *history, int
   LinUcb *state = self->state;
   int d = world->problem->d, runs = world->runs;
   ridge_update(&state->ridge, history);
-  confidence_width(self);
+  if (world->round == 1 || world->problem->resample_arms) confidence_width(self, world);
   for (int k = 0; k < world->problem->arms; k++) {
     const double *features = world->features + (size_t)k * (size_t)d * (size_t)runs;
     for (int i = 0; i < d * runs; i++) state->phi[i] = features[i];
