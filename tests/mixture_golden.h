@@ -1,11 +1,11 @@
-/* The numbers of golden/mixture.nc, and small helpers that test_mixture.c and test_prior.c share. */
+/* The numbers of golden/mixture.nc, and small helpers that the tests of mixtures and priors share. */
 #ifndef TESTS_MIXTURE_GOLDEN_H
 #define TESTS_MIXTURE_GOLDEN_H
 
 #include "harness.h"
 
 #include "io/store.h"
-#include "model/mixture.h"
+#include "model/prior.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +69,39 @@ static inline double golden_moment_error(int d, int n, const double *x, const do
     }
   }
   return worst;
+}
+
+/* mean[d] and covariance[d, d] of x[d, n]. */
+static inline void golden_moments(int d, int n, const double *x, double *mean, double *covariance) {
+  for (int i = 0; i < d; i++) {
+    mean[i] = 0;
+    for (int k = 0; k < n; k++) mean[i] += x[i * n + k] / n;
+  }
+  for (int i = 0; i < d; i++) {
+    for (int j = 0; j < d; j++) {
+      covariance[i * d + j] = 0;
+      for (int k = 0; k < n; k++)
+        covariance[i * d + j] += (x[i * n + k] - mean[i]) * (x[j * n + k] - mean[j]) / n;
+    }
+  }
+}
+
+/* Short training: for tests of what does not depend on how well a prior is fitted. */
+static inline PriorFit golden_fit(void) {
+  return (PriorFit){.components = 2,
+                    .starts = 5,
+                    .stages = 20,
+                    .alpha = 0.8,
+                    .standardise = true,
+                    .hidden_count = 2,
+                    .hidden = {20, 20},
+                    .last_stage = LAST_STAGE_REPAIRED,
+                    .steps = 150,
+                    .batch = 128,
+                    .patience = 1000,
+                    .learning_rate = 0.01,
+                    .seed = GOLDEN_SEED,
+                    .replicate = 3};
 }
 
 #endif

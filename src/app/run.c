@@ -7,6 +7,7 @@
 #include "parallel/reduce.h"
 #include "parallel/tasks.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static const struct argp_option options[] = {
     {"overwrite", KEY_OVERWRITE, NULL, 0, "replace what the folder holds", 0},
     {"fail-fast", KEY_FAIL_FAST, NULL, 0, "stop at the first task that fails", 0},
     {"max-failures", KEY_MAX_FAILURES, "N", 0, "stop when more than N tasks have failed", 0},
-    {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0, "begin no new task after this time; exit 75", 0},
+    {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0, "begin no new work after this time; exit 75", 0},
     {"shard", KEY_SHARD, "I/N", 0, "run part I (from 0) of N only; `thompson reduce DIR` ends them", 0},
     {"progress", KEY_PROGRESS, "MODE", 0, "auto, plain or none", 0},
     {0}};
@@ -61,6 +62,12 @@ static ProgressMode parse_progress(struct argp_state *state, const char *text) {
   return PROGRESS_AUTO;
 }
 
+static volatile sig_atomic_t signalled;
+static double deadline = INFINITY; /* by clock_wall */
+
+static void on_signal(int number) { signalled = number; }
+static bool stop_asked(void) { return signalled != 0 || clock_wall() > deadline; }
+
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
@@ -73,9 +80,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_MAX_FAILURES:
     arguments->tasks.max_failures = app_integer(state, "--max-failures", text, 0, 1LL << 53);
     return 0;
-  case KEY_TIME_LIMIT:
-    arguments->tasks.time_limit = app_real(state, "--time-limit", text, 1e-3, 1e9);
-    return 0;
+  case KEY_TIME_LIMIT: deadline = clock_wall() + app_real(state, "--time-limit", text, 1e-3, 1e9); return 0;
   case KEY_SHARD: parse_shard(state, text, &arguments->tasks); return 0;
   case KEY_PROGRESS: arguments->tasks.progress = parse_progress(state, text); return 0;
   case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
@@ -87,10 +92,6 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   default: return ARGP_ERR_UNKNOWN;
   }
 }
-
-static volatile sig_atomic_t signalled;
-static void on_signal(int number) { signalled = number; }
-static bool stop_asked(void) { return signalled != 0; }
 
 static void catch_signals(void) {
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -183,8 +184,7 @@ Status app_run(int argc, char **argv) {
       NULL,
       NULL,
       NULL};
-  Arguments arguments = {
-      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .start = clock_wall()}};
+  Arguments arguments = {.tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked}};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   catch_signals();

@@ -110,22 +110,12 @@ static void tile_narrow(const Product *p, int row, int column, int rows, int vec
 }
 #endif
 
-/* Ask for rows row .. row + rows - 1 of A: the weights of T stages do not fit into the caches near the core, and
- * come while the tile before is worked on. */
-static inline void fetch(const Product *p, int row, int rows) {
-  enum { LINE = 64 / sizeof(float) };
-  if (p->a_depth != 1) return;
-  const float *a = p->a + (size_t)row * p->a_row, *end = a + (size_t)rows * p->a_row;
-  for (; a < end; a += LINE) __builtin_prefetch(a, 0, 3);
-}
-
 static void product(const Product *p) {
   const int tiles = (p->rows + TILE_ROWS - 1) / TILE_ROWS, width = TILE_VECTORS * VECTOR_LANES;
   const int height = p->rows / tiles, higher = p->rows % tiles; /* 100 rows: 15 tiles of 6, 2 of 5 */
   for (int column = 0; column < p->columns; column += width) {
     for (int i = 0, row = 0; i < tiles; i++) {
       int rows = height + (i < higher);
-      if (column == 0 && i + 1 < tiles) fetch(p, row + rows, height);
 #if defined(__AVX512F__)
       if (p->columns - column < width)
         tile_narrow(p, row, column, rows, (p->columns - column) / VECTOR_LANES);

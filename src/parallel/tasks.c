@@ -67,9 +67,7 @@ static Status list_tasks(Runner *runner, const signed char *state, TasksOutcome 
 /* Stopping and progress. */
 
 static bool stop_asked(Runner *runner) {
-  const TasksOptions *options = runner->options;
-  bool late = options->time_limit > 0 && clock_wall() - options->start > options->time_limit;
-  if ((late || options->stop()) && runner->stopped_at == 0) {
+  if (runner->stopped_at == 0 && runner->options->stop()) {
     runner->stopped_at = clock_wall();
     counter_add(runner->counters, STOP, 1);
   }

@@ -10,10 +10,9 @@
 typedef struct {
   ProgressMode progress;
   int64_t max_failures; /* stop when more tasks than this have failed; < 0: never */
-  double time_limit; /* seconds since start after which no new task begins; 0: none */
   int shard, shards; /* run the tasks with index % shards == shard */
-  bool (*stop)(void); /* a signal asked for an early end */
-  double start; /* clock_wall() at the start of the job */
+  /* A signal or the time limit asks for an early end. */
+  bool (*stop)(void);
 } TasksOptions;
 
 typedef struct {

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Golden numbers for test_mixture.c and test_prior.c, from NumPy, SciPy and scikit-learn; writes mixture.nc beside this file.
+"""Golden numbers of Gaussian mixtures, from NumPy, SciPy and scikit-learn; writes mixture.nc beside this file.
 
 Samples of four priors of the DiffTS paper with the best mean log likelihood that scikit-learn's GaussianMixture finds in
-many starts; and densities, scores and moments of fixed mixtures.
+many starts (some minutes); and densities, scores and moments of fixed mixtures.
 """
 
 import pathlib
