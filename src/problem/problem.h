@@ -59,7 +59,7 @@ typedef struct {
   double *mean; /* [K, B], expected reward of each arm in the present round */
   int *best; /* [B], arm of highest expected reward */
   double *noise; /* [2, B], a uniform and a normal number of the present round */
-  double *score; /* [B], scratch */
+  double *scratch; /* [3, B] */
 } World;
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);

@@ -2,14 +2,12 @@
  * block of 64 runs) through the study, beside the FMA peak at the same moment; then its parts by themselves.
  * Only the products of the networks count as work. The weights are hardly trained: speed does not depend on
  * them. Usage: bench_diffts */
-#include "core/memory.h"
 #include "fma_peak.h"
 #include "sampler/chunk.h"
 #include "sampler/laplace_dps.h"
 #include "study/keys.h"
 #include "study/study.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -92,11 +90,11 @@ static void free_case(Case *c) {
   free(c);
 }
 
-/* What one round costs in each part. */
 static void simulation(Case *c) {
   ok(c->study.ops->run(&c->study, &c->study.tasks[0], &c->prior, (StudyTick){0}, &c->result));
 }
 
+/* The parts, as often as one round needs them. */
 static void network(Case *c) {
   for (int t = STAGES; t >= 1; t--) c->prior.chain->noise(c->prior.chain, t, RUNS, c->s, c->mu);
 }
@@ -134,8 +132,8 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* Each part in turns with the peak, many times: a shared core changes its speed for seconds at a time, the
- * ratios much less. `seconds` gets the best try and `peak_seconds` the median of seconds times flop/s at the
- * peak. */
+ * ratios much less. seconds[PARTS] is the best try, peak_flops[PARTS] the median of what the peak would have
+ * done in the time. */
 static void measure(Case *c, double *seconds, double *peak_flops) {
   double product[PARTS][TRIES], roof = fma_rate_float();
   for (int i = 0; i < TRIES; i++)
