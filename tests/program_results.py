@@ -2,6 +2,7 @@
 
 import json
 import os
+import unittest
 
 import netCDF4
 import numpy as np
@@ -203,6 +204,7 @@ class Memory(program.ProgramTest):
         self.assertEqual(status, 0)
         return usage.ru_maxrss / 1024
 
+    @unittest.skipIf(program.SANITIZED, "sanitizers keep freed memory")
     def test_flat_in_rounds_and_runs(self):
         """Beyond the stored curves (8 bytes a round and run, for two policies at once in the reducer) memory does not grow: 3 MB of slack for the
         allocator and NetCDF's buffers."""
