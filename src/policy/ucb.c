@@ -1,6 +1,12 @@
-/* LinUCB with the confidence width of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2), lambda =
- * sigma^2, delta = 1 / n: in units of sigma, |theta - theta*|_(I + Lambda) <= sqrt(2 log(n) + log det(I +
- * Lambda)) + S with S = 1 a bound on |theta*| / sigma x sigma. */
+/* Upper confidence bounds: the arm with the largest phi' theta_hat + width |phi|_H^-1, where theta_hat is the
+ * regularised estimate of ridge.h and H = I + Lambda.
+ *
+ * LinUCB has the width of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2), lambda = sigma^2, delta =
+ * 1 / n: in units of sigma, |theta - theta*|_H <= sqrt(2 log(n) + log det H) + S with S = 1 a bound on |theta*|
+ * / sigma x sigma. GLM-UCB (Filippi et al. 2010, and with this index Li, Lu and Zhou 2017) takes the Fisher
+ * information at the estimate for Lambda, as Faury et al. (2020, Improved optimistic algorithms for logistic
+ * bandits) do, so that no lower bound on the slope of the mean function comes in; for Gaussian rewards it is
+ * LinUCB. */
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "policy/policies.h"
@@ -14,21 +20,21 @@ typedef struct {
   double *width; /* [B] */
   double *phi; /* [d, B] */
   double *top; /* [B], highest upper confidence bound so far */
-} LinUcb;
+} Ucb;
 
 static Status create(Policy *self) {
-  LinUcb *state;
+  Ucb *state;
   size_t runs = (size_t)self->setup.runs;
   NEW(state, 1);
   self->state = state;
   NEW(state->width, runs);
   NEW(state->phi, (size_t)self->setup.problem->d * runs);
   NEW(state->top, runs);
-  return ridge_create(self->setup.problem->d, self->setup.runs, &state->ridge);
+  return ridge_create(self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood, &state->ridge);
 }
 
 static void destroy(Policy *self) {
-  LinUcb *state = self->state;
+  Ucb *state = self->state;
   if (state) {
     ridge_destroy(&state->ridge);
     free(state->width);
@@ -40,7 +46,7 @@ static void destroy(Policy *self) {
 
 /* The OFUL width, scaled by the option `width`. */
 static void confidence_width(Policy *self) {
-  LinUcb *state = self->state;
+  Ucb *state = self->state;
   int d = self->setup.problem->d, runs = self->setup.runs;
   double scale = config_real(self->setup.options, "width"), rounds = self->setup.problem->rounds;
   for (int b = 0; b < runs; b++) {
@@ -52,15 +58,14 @@ static void confidence_width(Policy *self) {
 }
 
 static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
-  (void)fallbacks;
-  LinUcb *state = self->state;
+  Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
-  ridge_update(&state->ridge, history);
+  ridge_update(&state->ridge, history, fallbacks);
   confidence_width(self);
   for (int k = 0; k < world->problem->arms; k++) {
     const double *features = world->features + (size_t)k * (size_t)d * (size_t)runs;
     for (int i = 0; i < d * runs; i++) state->phi[i] = features[i];
-    linalg_forward_lanes(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_(I + Lambda)^-1 */
+    linalg_forward_lanes(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_H^-1 */
     for (int b = 0; b < runs; b++) {
       double mean = 0, square = 0;
       for (int i = 0; i < d; i++) {
@@ -84,7 +89,16 @@ static const ConfigKey keys[] = {{.name = "width",
 const PolicyOps policy_linucb = {.name = "linucb",
                                  .summary = "upper confidence bounds of ridge regression",
                                  .reference = "Abbasi-Yadkori et al. 2011 (OFUL)",
+                                 .conjugate_only = true,
                                  .keys = keys,
                                  .create = create,
                                  .destroy = destroy,
                                  .choose = choose};
+
+const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
+                                  .summary = "upper confidence bounds of the regularised estimate by IRLS",
+                                  .reference = "Filippi et al. 2010; Li, Lu and Zhou 2017",
+                                  .keys = keys,
+                                  .create = create,
+                                  .destroy = destroy,
+                                  .choose = choose};
