@@ -52,7 +52,7 @@ def note(axis, text, colour, line=0):
                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
 
 
-def draw_prior(axis, priors, setting):
+def draw_prior(axis, priors, setting, projection=plane):
     """Upper panel: samples of both priors, in random order so that neither hides the other."""
     axis.set_box_aspect(1)
     theta = {}
@@ -67,7 +67,7 @@ def draw_prior(axis, priors, setting):
     if not theta:
         axis.set(xticks=[], yticks=[])
         return
-    drawn, names = plane(theta)
+    drawn, names = projection(theta)
     if next(iter(drawn.values())).shape[1] == 1:
         for source, rows in drawn.items():
             axis.hist(rows[:, 0], bins=40, density=True, histtype="step", color=SOURCES[source][1])
@@ -128,6 +128,16 @@ def draw_regret(axis, dataset, s, look):
     axis.set_xlabel("round")
 
 
+def rewards(dataset):
+    """What a reward is, beside its mean."""
+    likelihood, noise = load.config(dataset, "likelihood"), load.config(dataset, "problem.noise")
+    if likelihood not in (None, "gaussian"):
+        return f"{likelihood} rewards"
+    if noise == "auto":
+        noise = "as in the data file" if load.config(dataset, "problem.family") == "embedding" else "1"
+    return f"reward noise {noise}" if noise is not None else "reward noise not recorded"
+
+
 def caption(dataset):
     """What one must know to judge the lines: runs, priors, seed, noise, what the bands are."""
     done, failed, wanted = load.counts(dataset)
@@ -139,8 +149,7 @@ def caption(dataset):
         if replicates > 1:
             parts.append(f"priors learned afresh {replicates} times")
     parts.append(f"seed {dataset.attrs['seed']}" if "seed" in dataset.attrs else "seed not recorded")
-    noise = load.config(dataset, "problem.noise")
-    parts.append(f"reward noise {noise}" if noise is not None else "reward noise not recorded")
+    parts.append(rewards(dataset))
     return "; ".join(parts) + ". Lines: mean over completed runs; bands: one standard error."
 
 

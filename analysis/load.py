@@ -122,6 +122,8 @@ def titles(dataset):
     """A short title for each setting: the value alone when one key was swept, else the label."""
     labels = [str(label) for label in dataset["setting"].values]
     keys = {part.split("=")[0].strip() for label in labels for part in label.split(", ") if "=" in part}
+    if labels == ["default"] and config(dataset, "problem.family") == "embedding":
+        return [pathlib.PurePath(config(dataset, "problem.file")).stem]
     if labels == ["default"]:
         return [config(dataset, "problem.theta") or "default"]
     if len(keys) == 1 and all(label.count("=") == 1 for label in labels):

@@ -6,6 +6,7 @@ With THOMPSON_PROGRAM set, also: every policy that the program lists has a look 
 """
 import contextlib
 import csv
+import importlib
 import io
 import json
 import os
@@ -25,6 +26,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ANALYSIS))
 
 import figure_diffts_2  # noqa: E402
+import figure_diffts_3  # noqa: E402
 import load  # noqa: E402
 import style  # noqa: E402
 import table  # noqa: E402
@@ -202,9 +204,9 @@ class Analysis(unittest.TestCase):
 
     def test_help(self):
         scripts = {path.stem for path in ANALYSIS.glob("*.py")} - {"load", "style"}
-        self.assertEqual(scripts, {"table", "figure_diffts_2"})
-        for module in (table, figure_diffts_2):
-            status, out, _ = call(module, "--help")
+        self.assertIn("figure_diffts_2", scripts)
+        for name in sorted(scripts):
+            status, out, _ = call(importlib.import_module(name), "--help")
             self.assertEqual(status, 0)
             self.assertIn("DIR", out)
 
@@ -318,6 +320,55 @@ class Analysis(unittest.TestCase):
         # 20 000 samples: relative error of a standard deviation is 1 / sqrt(40 000) = .005; 4 of these.
         np.testing.assert_allclose(spread, [5, 2], rtol=0.02)
         self.assertIn("(83%)", names[0])  # 25 / 30.01
+
+    def real_study(self, likelihood, policies, seed):
+        """Results as of a study on an embedding file, with their prior samples."""
+        write_results(self.folder, ["x"], policies={name: POLICIES[name] for name in policies}, runs=16, rounds=30, seed=seed)
+        write_priors(self.folder, ["x"], n=60, dimensions=[5])
+        dataset, priors = load.results(self.folder).load(), load.prior_samples(self.folder).load()
+        dataset.attrs["config"] += (f"problem:\n  family: embedding\n  file: data/movielens.nc\n  noise: auto\n"
+                                    f"likelihood: {likelihood}\n")
+        return dataset.assign_coords(setting=["default"]), priors.assign_coords(setting=["default"])
+
+    def test_figure_of_real_data(self):
+        """The linear and the logistic study side by side, with different policies."""
+        studies = [self.real_study("gaussian", ["diffts", "ts", "linucb"], 1), self.real_study("logistic", ["diffts", "dps"], 2)]
+        with unittest.mock.patch.object(figure_diffts_3, "embed", lambda points: (2 * points[:, :2], "MAP")):
+            figure = figure_diffts_3.draw(studies)
+        self.addCleanup(style.plt.close, figure)
+        components, mapped, *regrets = figure.axes
+        self.assertEqual([axis.get_title() for axis in regrets], ["movielens, linear bandit", "movielens, logistic bandit"])
+        self.assertIn("principal component of 5", components.get_xlabel())
+        self.assertEqual(mapped.get_xlabel(), "MAP 1")
+        dots, drawn = 2 * studies[0][1]["theta"].values.reshape(-1, 5)[:, :2], np.asarray(mapped.collections[0].get_offsets())
+        np.testing.assert_array_equal(drawn[np.lexsort(drawn.T)], dots[np.lexsort(dots.T)])
+        for axis, (dataset, _) in zip(regrets, studies):
+            self.assertEqual(len(axis.lines), dataset.sizes["policy"])
+            for line, mean in zip(axis.lines, dataset["regret_mean"].values[0]):
+                np.testing.assert_array_equal(line.get_ydata(), mean)
+        self.assertEqual(regrets[0].lines[0].get_color(), regrets[1].lines[0].get_color())
+        self.assertIn("reward noise as in the data file", figure.texts[-1].get_text())
+        self.assertIn("logistic rewards", figure.texts[-1].get_text())
+
+    def test_figure_of_real_data_refuses_a_sweep(self):
+        write_results(self.folder, PRIORS, runs=4, rounds=5)
+        self.refused(figure_diffts_3, "3 settings; this figure is for studies with one")
+
+    def test_map_keeps_neighbours(self):
+        """Three clusters in five dimensions, two sources: in the map, too, the nearest point is of the same cluster."""
+        rng = np.random.default_rng(4)
+        centres = 20 * np.eye(5)[:3]
+        points = {source: np.repeat(centres, 20, axis=0) + rng.standard_normal((60, 5)) for source in ("true", "diffusion")}
+        points["true"] = np.concatenate([points["true"], points["true"][:7]])  # drawn twice
+        with unittest.mock.patch.dict(sys.modules, {"umap": None}):
+            drawn, names = figure_diffts_3.neighbours(points)
+        self.assertEqual(names, ("t-SNE 1", "t-SNE 2"))
+        self.assertEqual([len(rows) for rows in drawn.values()], [60, 60])
+        original = np.concatenate([np.unique(rows, axis=0) for rows in points.values()])
+        cluster = original[:, :3].argmax(axis=1)
+        mapped = np.concatenate(list(drawn.values()))
+        distance = np.linalg.norm(mapped[:, None] - mapped, axis=2) + 1e9 * np.eye(len(mapped))
+        np.testing.assert_array_equal(cluster[distance.argmin(axis=1)], cluster)
 
     def test_axis_is_cut_only_for_the_one_that_diverges(self):
         self.assertIsNone(figure_diffts_2.ceiling(np.array([19, 19, 16, 14, 13, 24, 40.0])))

@@ -21,6 +21,7 @@ Status app_status(int argc, char **argv);
 Status app_list(int argc, char **argv);
 Status app_train(int argc, char **argv);
 Status app_sample(int argc, char **argv);
+Status app_prepare(int argc, char **argv);
 Status app_reduce(int argc, char **argv);
 Status app_verify(int argc, char **argv);
 

@@ -14,6 +14,7 @@ static const AppVerb verbs[] = {
     {"list", "policies, samplers, priors, likelihoods, problems and studies", app_list},
     {"train", "fit a diffusion prior", app_train},
     {"sample", "draw from a posterior: a prior file and a history", app_sample},
+    {"prepare", "turn MovieLens or MNIST into an embedding file", app_prepare},
     {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
     {"verify", "run random tasks again and compare every byte", app_verify},
     {NULL, NULL, NULL}};

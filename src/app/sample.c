@@ -76,13 +76,24 @@ static Status find_methods(const Arguments *arguments, const SamplerOps **sample
   return STATUS_OK;
 }
 
+static Status check_rewards(const Arguments *arguments, const Likelihood *likelihood,
+                            const Observations *observations) {
+  for (int row = 0; row < observations->rows; row++)
+    if (!likelihood->ops->admits(observations->rewards[row]))
+      return status_set(STATUS_INPUT, "%s: the reward of observation %d is %g; with likelihood %s it is %s",
+                        arguments->data, row + 1, observations->rewards[row], likelihood->ops->name,
+                        likelihood->ops->rewards);
+  return STATUS_OK;
+}
+
 static Status observe(const Arguments *arguments, int d, History *history) {
   Observations observations;
   TRY(dataset_read_observations(arguments->data, &observations));
-  Status status = STATUS_OK;
+  Status status = history_reserve(history, observations.rows);
   if (observations.rows > 0 && observations.d != d)
     status = status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d",
                         arguments->data, observations.d, arguments->prior, d);
+  if (status == STATUS_OK) status = check_rewards(arguments, history->likelihood, &observations);
   for (int row = 0; row < observations.rows && status == STATUS_OK; row++)
     history_append(history, observations.features + (size_t)row * (size_t)d, observations.rewards + row);
   observations_free(&observations);

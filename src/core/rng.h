@@ -26,7 +26,8 @@
   ENTRY(NETWORK_TRAINING, "batches and noise of network training")                                           \
   ENTRY(UNCONDITIONAL, "samples of a fitted prior")                                                          \
   ENTRY(VERIFY, "which tasks are run again by verify")                                                       \
-  ENTRY(TEST, "tests")
+  ENTRY(TEST, "tests")                                                                                       \
+  ENTRY(FACTORISATION, "first factors of alternating least squares")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -4,36 +4,85 @@
 
 #include <stdint.h>
 
-/* exp(x) within 2 units in the last place; 0 below -708, exp(709) above 709. The library's exp is a call for
- * each lane, and SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r, |r|
- * <= log(2)/2, exp(r) by its Taylor series to r^13 (remainder below 2^-57). Raises no floating-point
- * exception but inexact. */
-static inline double special_exp(double x) {
+/* exp(r) by its Taylor series, highest power first: STEP(c) continues p with p r + c. */
+#define SPECIAL_EXP_FIRST (1.0 / 6227020800) /* 1 / 13! */
+#define SPECIAL_EXP_SERIES(STEP)                                                                             \
+  STEP(1.0 / 479001600)                                                                                      \
+  STEP(1.0 / 39916800)                                                                                       \
+  STEP(1.0 / 3628800)                                                                                        \
+  STEP(1.0 / 362880)                                                                                         \
+  STEP(1.0 / 40320)                                                                                          \
+  STEP(1.0 / 5040)                                                                                           \
+  STEP(1.0 / 720) STEP(1.0 / 120) STEP(1.0 / 24) STEP(1.0 / 6) STEP(0.5) STEP(1) STEP(1)
+
+/* exp(x) within 2 units in the last place for -708 <= x <= 709. The library's exp is a call for each lane, and
+ * SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r, |r| <= log(2)/2
+ * (remainder of the series below 2^-57). Raises no floating-point exception but inexact. */
+static inline double special_exp_inside(double x) {
   union {
     double real;
     int64_t bits;
   } rounded, scale;
-  double y = x < -708 ? -708 : x;
-  y = y > 709 ? 709 : y;
-  rounded.real = y * 0x1.71547652b82fep0 + 0x1.8p52; /* the low bits of the sum are the nearest integer, k */
+  rounded.real = x * 0x1.71547652b82fep0 + 0x1.8p52; /* the low bits of the sum are the nearest integer, k */
   double k = rounded.real - 0x1.8p52;
-  double r = (y - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b39p-40;
-  double p = 1.0 / 6227020800;
-  p = p * r + 1.0 / 479001600;
-  p = p * r + 1.0 / 39916800;
-  p = p * r + 1.0 / 3628800;
-  p = p * r + 1.0 / 362880;
-  p = p * r + 1.0 / 40320;
-  p = p * r + 1.0 / 5040;
-  p = p * r + 1.0 / 720;
-  p = p * r + 1.0 / 120;
-  p = p * r + 1.0 / 24;
-  p = p * r + 1.0 / 6;
-  p = p * r + 0.5;
-  p = p * r + 1;
-  p = p * r + 1;
+  double r = (x - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b39p-40;
+  double p = SPECIAL_EXP_FIRST;
+#define SPECIAL_STEP(c) p = p * r + (c);
+  SPECIAL_EXP_SERIES(SPECIAL_STEP)
+#undef SPECIAL_STEP
   scale.bits = (int64_t)((uint64_t)(rounded.bits + 1023) << 52);
-  return x < -708 ? 0 : p * scale.real;
+  return p * scale.real;
+}
+
+/* exp(x) for every x: 0 below -708, exp(709) above 709. */
+static inline double special_exp(double x) {
+  double y = x < -708 ? -708 : x;
+  double inside = special_exp_inside(y > 709 ? 709 : y);
+  return x < -708 ? 0 : inside;
+}
+
+/* x[SPECIAL_BLOCK] <- special_exp_inside(x), to rounding. The series is one long chain of dependent operations;
+ * here four vectors go through it side by side, at 2/3 of the time for each number. */
+enum { SPECIAL_VECTOR = 8, SPECIAL_VECTORS = 4, SPECIAL_BLOCK = SPECIAL_VECTOR * SPECIAL_VECTORS };
+typedef double SpecialReal __attribute__((vector_size(8 * SPECIAL_VECTOR)));
+typedef int64_t SpecialBits __attribute__((vector_size(8 * SPECIAL_VECTOR)));
+#define SPECIAL_EACH(k) _Pragma("GCC unroll 4") for (int k = 0; k < SPECIAL_VECTORS; k++)
+
+static inline __attribute__((always_inline)) void special_exp_block(double *x) {
+  SpecialReal r[SPECIAL_VECTORS], p[SPECIAL_VECTORS], rounded[SPECIAL_VECTORS], whole[SPECIAL_VECTORS];
+  __builtin_memcpy(r, x, sizeof r);
+  SPECIAL_EACH(k) rounded[k] = r[k] * 0x1.71547652b82fep0 + 0x1.8p52;
+  SPECIAL_EACH(k) whole[k] = rounded[k] - 0x1.8p52;
+  SPECIAL_EACH(k) r[k] -= whole[k] * 0x1.62e42fefa0000p-1;
+  SPECIAL_EACH(k) r[k] -= whole[k] * 0x1.cf79abc9e3b39p-40;
+  SPECIAL_EACH(k) p[k] = SPECIAL_EXP_FIRST - (SpecialReal){0};
+#define SPECIAL_STEP(c) SPECIAL_EACH(k) p[k] = p[k] * r[k] + (c);
+  SPECIAL_EXP_SERIES(SPECIAL_STEP)
+#undef SPECIAL_STEP
+  SPECIAL_EACH(k) p[k] *= (SpecialReal)(((SpecialBits)rounded[k] + 1023) << 52);
+  __builtin_memcpy(x, p, sizeof p);
+}
+
+/* log(1 + x) for 0 <= x <= 1, within 2 units in the last place: twice the area tangent of s = x / (2 + x) <=
+ * 1/3, by its series to s^33 (remainder below 2^-58). */
+static inline double special_log1p(double x) {
+  double s = x / (2 + x), square = s * s, p = 1.0 / 33;
+  p = p * square + 1.0 / 31;
+  p = p * square + 1.0 / 29;
+  p = p * square + 1.0 / 27;
+  p = p * square + 1.0 / 25;
+  p = p * square + 1.0 / 23;
+  p = p * square + 1.0 / 21;
+  p = p * square + 1.0 / 19;
+  p = p * square + 1.0 / 17;
+  p = p * square + 1.0 / 15;
+  p = p * square + 1.0 / 13;
+  p = p * square + 1.0 / 11;
+  p = p * square + 1.0 / 9;
+  p = p * square + 1.0 / 7;
+  p = p * square + 1.0 / 5;
+  p = p * square + 1.0 / 3;
+  return 2 * s + 2 * s * square * p;
 }
 
 #endif

@@ -24,21 +24,21 @@ static Status check_axis(StoreFile *file, const char *name, const char *axis, si
                     length);
 }
 
-static Status check_finite(StoreFile *file, const char *name, const Table *table) {
-  size_t count = (size_t)table->rows * (size_t)table->columns;
+static Status check_finite(StoreFile *file, const char *name, size_t count, size_t columns,
+                           const double *values) {
   for (size_t i = 0; i < count; i++) {
-    if (isfinite(table->values[i])) continue;
+    if (isfinite(values[i])) continue;
     return status_set(STATUS_INPUT, "%s: %s[%zu, %zu] is %g (indices from 0); every value must be finite",
-                      store_path(file), name, i / (size_t)table->columns, i % (size_t)table->columns,
-                      table->values[i]);
+                      store_path(file), name, i / columns, i % columns, values[i]);
   }
   return STATUS_OK;
 }
 
-/* Read the matrix `name`(row, dim) of an open file. */
-static Status read_matrix(StoreFile *file, const char *name, const char *row, Table *table) {
+Status dataset_read_matrix(StoreFile *file, const char *name, const char *row, int *rows, int *columns,
+                           double **values) {
   size_t shape[2] = {SIZE_MAX, SIZE_MAX};
-  *table = (Table){0};
+  *rows = *columns = 0;
+  *values = NULL;
   TRY(store_shape(file, name, 2, shape));
   if (store_axis_is(file, name, 0, "dim") || store_axis_is(file, name, 1, row))
     return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, dim)",
@@ -46,17 +46,17 @@ static Status read_matrix(StoreFile *file, const char *name, const char *row, Ta
   TRY(check_axis(file, name, "first", shape[0]));
   TRY(check_axis(file, name, "second", shape[1]));
   if (shape[1] == 0) return status_set(STATUS_INPUT, "%s: '%s' has no columns", store_path(file), name);
-  table->rows = (int)shape[0];
-  table->columns = (int)shape[1];
-  NEW(table->values, shape[0] * shape[1]);
-  TRY(store_get_doubles(file, name, table->values));
-  return check_finite(file, name, table);
+  *rows = (int)shape[0];
+  *columns = (int)shape[1];
+  NEW(*values, shape[0] * shape[1]);
+  TRY(store_get_doubles(file, name, *values));
+  return check_finite(file, name, shape[0] * shape[1], shape[1], *values);
 }
 
 static Status read_netcdf_samples(const char *path, Table *table) {
   StoreFile *file;
   TRY(store_open(path, &file));
-  Status status = read_matrix(file, "theta", "sample", table);
+  Status status = dataset_read_matrix(file, "theta", "sample", &table->rows, &table->columns, &table->values);
   if (status == STATUS_OK && table->rows == 0)
     status = status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
   store_abandon(file);
@@ -108,13 +108,9 @@ static Status read_rewards(StoreFile *file, int rows, double **rewards) {
 
 static Status read_netcdf_observations(const char *path, Observations *out) {
   StoreFile *file;
-  Table x;
   TRY(store_open(path, &file));
-  Status status = read_matrix(file, "x", "observation", &x);
-  out->features = x.values;
-  out->rows = x.rows;
-  out->d = x.columns;
-  if (status == STATUS_OK) status = read_rewards(file, x.rows, &out->rewards);
+  Status status = dataset_read_matrix(file, "x", "observation", &out->rows, &out->d, &out->features);
+  if (status == STATUS_OK) status = read_rewards(file, out->rows, &out->rewards);
   store_abandon(file);
   return status;
 }

@@ -3,6 +3,7 @@
 #define IO_DATASET_H
 
 #include "core/status.h"
+#include "io/store.h"
 
 /* n samples of theta in R^d, sample last: theta[d, n]. */
 typedef struct {
@@ -15,6 +16,11 @@ typedef struct {
  * empty files are STATUS_INPUT with the line (CSV) or the element. The caller ends with samples_free. */
 Status dataset_read_samples(const char *path, Samples *out);
 void samples_free(Samples *samples);
+
+/* The matrix `name`(row, dim) of an open NetCDF file: (*values)[rows, columns], columns at least 1, all
+ * finite; the caller frees *values, also after an error. */
+Status dataset_read_matrix(StoreFile *file, const char *name, const char *row, int *rows, int *columns,
+                           double **values);
 
 /* rows observations: features[rows, d], rewards[rows]. */
 typedef struct {

@@ -59,6 +59,8 @@ Status store_open(const char *path, StoreFile **out);
 const char *store_path(const StoreFile *file);
 bool store_has_variable(StoreFile *file, const char *name);
 bool store_has_dimension(StoreFile *file, const char *name);
+/* A global attribute of any type. */
+bool store_has_attribute(StoreFile *file, const char *name);
 Status store_dimension_length(StoreFile *file, const char *name, size_t *length);
 /* Check that variable `name` has exactly the named dimensions' shape: rank and lengths[rank]; SIZE_MAX in
  * lengths is filled in. */

@@ -182,6 +182,8 @@ static Status find_numbers(StoreFile *file, const char *name, bool integer_only,
   return STATUS_OK;
 }
 
+bool store_has_attribute(StoreFile *file, const char *name) { return has_attribute(file, NC_GLOBAL, name); }
+
 static Status count_elements(StoreFile *file, const char *name, const Variable *variable, size_t *count) {
   int dimensions[NC_MAX_VAR_DIMS];
   TRY(find_dimensions(file, name, variable, dimensions));

@@ -1,30 +1,65 @@
 /* What B runs have observed so far, as a block; run last in every array.
  *
  * With a conjugate likelihood the evidence is a precision and a precision-weighted mean (DiffTS paper,
- * equation 3), so memory does not grow with rounds; its covariance need not exist. */
+ * equation 3), so memory does not grow with rounds; its covariance need not exist. With any other likelihood
+ * the observations are kept row by row, and the evidence is taken at a point, in one pass over them. */
 #ifndef MODEL_HISTORY_H
 #define MODEL_HISTORY_H
 
 #include "model/likelihood.h"
 
+/* Lanes that a pass over the rows takes at once: a whole number of vectors for every instruction level. */
+enum { HISTORY_STRIP = 16 };
+
 typedef struct {
   int d, runs; /* B */
   int rounds; /* observations so far, the same for all runs */
   const Likelihood *likelihood; /* not owned */
+  /* Of a conjugate likelihood; NULL otherwise. */
   double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
   double *vector; /* [d, B]: sum phi y / sigma^2 */
   double *reward_squares; /* [B]: sum y^2 / sigma^2 */
+  /* Of any other: all rows of a strip of runs, then those of the next, so that a pass reads memory in order.
+   * Run n is at [n / STRIP, .., n % STRIP]; what lies past B is 0. */
+  int capacity;
+  double *features; /* [strips, capacity, d, STRIP]: phi */
+  double *rewards; /* [strips, capacity, STRIP]: y */
+  double *longest; /* [B]: the largest |phi| of a run */
 } History;
 
 Status history_create(int d, int runs, const Likelihood *likelihood, History *out);
+/* Room for `rows` observations in all: needed before the first history_append unless the likelihood is
+ * conjugate, when there is nothing to do. Empties the history. */
+Status history_reserve(History *history, int rows);
 void history_destroy(History *history);
 void history_clear(History *history);
 /* One observation for every run: phi[d, B], y[B]. */
 void history_append(History *history, const double *phi, const double *y);
 
 /* The evidence of lanes first .. first + lanes - 1 where lane n belongs to run n / draws, in coordinates z
- * with theta = shift + scale z (NULL: identity): precision[d, d, lanes], vector[d, lanes]. */
+ * with theta = shift + scale z (NULL: identity): precision[d, d, lanes], vector[d, lanes]. Conjugate
+ * likelihoods. */
 void history_evidence(const History *history, int draws, int first, int lanes, const double *shift,
                       const double *scale, double *precision, double *vector);
+
+/* The same lanes and coordinates, for a history that keeps rows (history_passes.c). One call is one pass over
+ * the rows. Lanes that share a run share its rows; the result for a lane does not depend on the others. */
+typedef struct {
+  const History *history;
+  int draws, first, lanes;
+  const double *shift, *scale;
+} HistoryView;
+
+/* At z[d, lanes]: gradient[d, lanes] of the log likelihood with respect to z, and minus its Hessian,
+ * precision[d, d, lanes]. Strips in which every settled[lanes] is true are left as they are (NULL: none is). */
+void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
+                         double *precision);
+/* At z[d, lanes]: deviance[lanes], the sum over observations; and gradient[d, lanes] of the log likelihood,
+ * unless that is NULL. */
+void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient);
+/* reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all observations. An upper
+ * bound, |phi| |theta step|, where that is below `enough` for all lanes of a strip; the exact maximum, by a
+ * pass, elsewhere. */
+void history_reach(const HistoryView *view, const double *step, double enough, double *reach);
 
 #endif

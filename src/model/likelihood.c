@@ -1,10 +1,16 @@
 /* The likelihood families. */
 #include "model/likelihood.h"
 
+#include "core/simd.h"
+#include "core/special.h"
+
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
-/* y = u + sigma e: log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
+/* ---- Gaussian: y = u + sigma e, log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
+
+static bool gaussian_admits(double y) { return isfinite(y); }
 static double gaussian_mean(const Likelihood *likelihood, double u) {
   (void)likelihood;
   return u;
@@ -13,12 +19,21 @@ static double gaussian_log_likelihood(const Likelihood *likelihood, double y, do
   double residual = (y - u) / likelihood->noise;
   return -0.5 * residual * residual - log(likelihood->noise) - 0.5 * log(2 * M_PI);
 }
-static double gaussian_slope(const Likelihood *likelihood, double y, double u) {
-  return (y - u) / (likelihood->noise * likelihood->noise);
+SIMD_CLONES
+static void gaussian_derivatives(const Likelihood *likelihood, int n, const double *restrict y,
+                                 const double *restrict u, double *restrict slope,
+                                 double *restrict curvature) {
+  const double inverse_variance = 1 / (likelihood->noise * likelihood->noise);
+  for (int i = 0; i < n; i++) {
+    slope[i] = inverse_variance * (y[i] - u[i]);
+    curvature[i] = -inverse_variance;
+  }
 }
-static double gaussian_curvature(const Likelihood *likelihood, double y, double u) {
-  (void)y, (void)u;
-  return -1 / (likelihood->noise * likelihood->noise);
+SIMD_CLONES
+static void gaussian_deviance(const Likelihood *likelihood, int n, const double *restrict y,
+                              const double *restrict u, double *restrict deviance) {
+  const double inverse_variance = 1 / (likelihood->noise * likelihood->noise);
+  for (int i = 0; i < n; i++) deviance[i] = inverse_variance * (y[i] - u[i]) * (y[i] - u[i]);
 }
 static double gaussian_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
   (void)uniform;
@@ -29,13 +44,142 @@ static const LikelihoodOps gaussian = {.name = "gaussian",
                                        .summary = "reward phi' theta plus Gaussian noise",
                                        .reference = "DiffTS, equation 1",
                                        .conjugate = true,
+                                       .bend = 0,
+                                       .rewards = "any number",
+                                       .admits = gaussian_admits,
                                        .mean = gaussian_mean,
                                        .log_likelihood = gaussian_log_likelihood,
-                                       .slope = gaussian_slope,
-                                       .curvature = gaussian_curvature,
+                                       .derivatives = gaussian_derivatives,
+                                       .deviance = gaussian_deviance,
                                        .sample = gaussian_sample};
 
-static const LikelihoodOps *const families[] = {&gaussian};
+/* ---- Logistic: P(y = 1) = 1 / (1 + e^-u). With e = e^-|u| <= 1 nothing below can overflow or cancel. */
+
+/* -|u|; beyond 700 that of 700, for which e is zero beside 1. */
+static inline double exponent(double u) {
+  double size = fabs(u);
+  return size < 700 ? -size : -700;
+}
+
+static bool logistic_admits(double y) { return y == 0 || y == 1; }
+static double logistic_mean(const Likelihood *likelihood, double u) {
+  (void)likelihood;
+  double e = special_exp_inside(exponent(u));
+  return (u >= 0 ? 1 : e) / (1 + e);
+}
+/* log p = -log(1 + e^-m) with the margin m = u for y = 1 and -u for y = 0. */
+static inline double logistic_loss(double y, double u) {
+  double margin = y > 0.5 ? u : -u;
+  double loss = special_log1p(special_exp_inside(exponent(u)));
+  return margin < 0 ? loss - margin : loss;
+}
+static double logistic_log_likelihood(const Likelihood *likelihood, double y, double u) {
+  (void)likelihood;
+  return -logistic_loss(y, u);
+}
+SIMD_CLONES
+static void logistic_derivatives(const Likelihood *likelihood, int n, const double *restrict y,
+                                 const double *restrict u, double *restrict slope,
+                                 double *restrict curvature) {
+  (void)likelihood;
+  for (int from = 0; from < n; from += SPECIAL_BLOCK) {
+    int count = n - from < SPECIAL_BLOCK ? n - from : SPECIAL_BLOCK;
+    double e[SPECIAL_BLOCK] = {0};
+    for (int i = 0; i < count; i++) e[i] = exponent(u[from + i]);
+    special_exp_block(e);
+    for (int i = 0; i < count; i++) {
+      double larger = 1 / (1 + e[i]), smaller = e[i] * larger;
+      slope[from + i] = y[from + i] - (u[from + i] >= 0 ? larger : smaller);
+      curvature[from + i] = -larger * smaller;
+    }
+  }
+}
+SIMD_CLONES
+static void logistic_deviance(const Likelihood *likelihood, int n, const double *restrict y,
+                              const double *restrict u, double *restrict deviance) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++) deviance[i] = 2 * logistic_loss(y[i], u[i]);
+}
+static double logistic_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+  (void)normal;
+  return uniform < logistic_mean(likelihood, u) ? 1 : 0;
+}
+
+static const LikelihoodOps logistic = {.name = "logistic",
+                                       .summary = "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
+                                       .reference = "DiffTS, Section 2.2",
+                                       .bend = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
+                                       .rewards = "0 or 1",
+                                       .admits = logistic_admits,
+                                       .mean = logistic_mean,
+                                       .log_likelihood = logistic_log_likelihood,
+                                       .derivatives = logistic_derivatives,
+                                       .deviance = logistic_deviance,
+                                       .sample = logistic_sample};
+
+/* ---- Poisson: a count of rate e^u. Beyond RATE_LIMIT the rate stays what it is there, 3e43, so that sums of
+ * products of rates are finite. */
+
+static const double RATE_LIMIT = 100;
+
+static inline double poisson_rate(double u) { return special_exp(u > RATE_LIMIT ? RATE_LIMIT : u); }
+
+static bool poisson_admits(double y) { return y >= 0 && y <= 0x1p53 && y == floor(y); }
+static double poisson_mean(const Likelihood *likelihood, double u) {
+  (void)likelihood;
+  return poisson_rate(u);
+}
+/* y log y - y, the largest value of y u - e^u. */
+static inline double poisson_best(double y) { return y > 0 ? y * log(y) - y : 0; }
+static double poisson_log_likelihood(const Likelihood *likelihood, double y, double u) {
+  (void)likelihood;
+  return y * u - poisson_rate(u) - lgamma(y + 1);
+}
+SIMD_CLONES
+static void poisson_derivatives(const Likelihood *likelihood, int n, const double *restrict y,
+                                const double *restrict u, double *restrict slope,
+                                double *restrict curvature) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++) {
+    double rate = poisson_rate(u[i]);
+    slope[i] = y[i] - rate;
+    curvature[i] = -rate;
+  }
+}
+/* Rounding leaves a difference of large numbers below zero at times. */
+static void poisson_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
+                             double *deviance) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++)
+    deviance[i] = fmax(0, 2 * (poisson_best(y[i]) - (y[i] * u[i] - poisson_rate(u[i]))));
+}
+/* By inversion up to a rate of 500; beyond, the normal number with the Cornish-Fisher correction of its
+ * skewness, rounded: the distribution function is then right to 1e-4. */
+static double poisson_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+  double rate = poisson_mean(likelihood, u);
+  if (rate > 500) return fmax(0, floor(rate + sqrt(rate) * normal + (normal * normal - 1) / 6 + 0.5));
+  double probability = exp(-rate), left = uniform - probability;
+  int y = 0;
+  while (left > 0 && (y < rate || probability > DBL_EPSILON)) {
+    probability *= rate / ++y;
+    left -= probability;
+  }
+  return y;
+}
+
+static const LikelihoodOps poisson = {.name = "poisson",
+                                      .summary = "reward a count of mean exp(phi' theta)",
+                                      .reference = "McCullagh and Nelder 1989, Section 6.2",
+                                      .bend = 1, /* e^u is its own derivative */
+                                      .rewards = "a count 0, 1, 2, ...",
+                                      .admits = poisson_admits,
+                                      .mean = poisson_mean,
+                                      .log_likelihood = poisson_log_likelihood,
+                                      .derivatives = poisson_derivatives,
+                                      .deviance = poisson_deviance,
+                                      .sample = poisson_sample};
+
+static const LikelihoodOps *const families[] = {&gaussian, &logistic, &poisson};
 
 const LikelihoodOps *likelihood_family(int index) {
   return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;

@@ -1,5 +1,8 @@
-/* Likelihoods: how a reward depends on u = phi' theta. One constant descriptor for each family; an instance
- * adds the noise. */
+/* Likelihoods: how a reward y depends on u = phi' theta (DiffTS paper, Assumption 2). One constant descriptor
+ * for each family; an instance adds the noise.
+ *
+ * The functions of n observations take arrays of n numbers and are written for vector instructions. No
+ * function raises a floating-point exception while |u| <= 1000. */
 #ifndef MODEL_LIKELIHOOD_H
 #define MODEL_LIKELIHOOD_H
 
@@ -13,12 +16,20 @@ typedef struct Likelihood Likelihood;
 typedef struct {
   const char *name, *summary, *reference;
   bool conjugate; /* quadratic in u: the evidence is a precision and a vector (history.h) */
+  /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere: how fast the curvature can
+   * change, on which the safeguard and the stopping rule of IRLS rest (sampler/irls.h). */
+  double bend;
+  const char *rewards; /* what y can be, in words */
+  bool (*admits)(double y);
   /* Mean reward g(u). */
   double (*mean)(const Likelihood *likelihood, double u);
-  /* log p(y | u), its first and second derivative with respect to u. */
+  /* log p(y | u), with all constants. */
   double (*log_likelihood)(const Likelihood *likelihood, double y, double u);
-  double (*slope)(const Likelihood *likelihood, double y, double u);
-  double (*curvature)(const Likelihood *likelihood, double y, double u);
+  /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. */
+  void (*derivatives)(const Likelihood *likelihood, int n, const double *y, const double *u, double *slope,
+                      double *curvature);
+  /* deviance[n] >= 0: twice what log p(y | u) falls short of its largest value over u. */
+  void (*deviance)(const Likelihood *likelihood, int n, const double *y, const double *u, double *deviance);
   /* A reward, from one uniform and one normal number of the round's reward stream (so that every arm would
    * meet the same noise). */
   double (*sample)(const Likelihood *likelihood, double u, double uniform, double normal);

@@ -55,3 +55,11 @@ float network_loss_gradient(const NetworkShape *shape, const float *parameters, 
   SIMD_CALL(network_kernel_loss_gradient, shape, parameters, lanes, x, target, gradient, workspace, &loss);
   return loss;
 }
+
+float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                               const float *target, float *gradient, float *workspace) {
+  ASSERT(lanes >= NETWORK_LANES && lanes % NETWORK_LANES == 0);
+  float loss;
+  SIMD_CALL(network_kernel_entropy_gradient, shape, parameters, lanes, x, target, gradient, workspace, &loss);
+  return loss;
+}

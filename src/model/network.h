@@ -1,5 +1,5 @@
-/* The multi-layer perceptron with ReLU hidden layers and a linear output that regresses the noise of a stage
- * (DiffTS paper, Appendix B).
+/* The multi-layer perceptron with ReLU hidden layers and a linear output: it regresses the noise of a stage
+ * (DiffTS paper, Appendix B) and classifies digits (Appendix C.2, classifier.h).
  *
  * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_LANES (pad with
  * zeros). Parameters of one network lie in one block: for each layer the weights w[out, in], then the biases
@@ -31,6 +31,11 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
 /* Mean over lanes and outputs of (network(x) - target)^2, and its gradient[network_parameters]. */
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                             const float *target, float *gradient, float *workspace);
+/* The same for a classifier: the mean over lanes of the cross entropy -sum_j target_j log
+ * softmax(network(x))_j, where target[width_L, lanes] holds probabilities (one 1 in each lane when the
+ * classes are known). */
+float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                               const float *target, float *gradient, float *workspace);
 
 /* The plain double-precision version of the same three, one input at a time; kept to test the fast ones
  * against. */

@@ -9,6 +9,7 @@
 
 #include "core/simd.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -244,14 +245,36 @@ void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *param
   }
 }
 
-/* delta[out, 64] = scale (y - target); adds the squares of y - target to squares[64]. */
-static void residual(int out, const float *y, const float *target, size_t target_row, float scale,
-                     float *delta, float *squares) {
+/* What is minimised, for 64 lanes: adds the losses of y[out, 64] to loss[64]; delta[out, 64] = scale times
+ * their derivative by y. */
+typedef void LossFunction(int out, const float *y, const float *target, size_t target_row, float scale,
+                          float *delta, float *loss);
+
+static void squared_error(int out, const float *y, const float *target, size_t target_row, float scale,
+                          float *delta, float *loss) {
   for (int j = 0; j < out; j++) {
     for (int lane = 0; lane < LANES; lane++) {
       float difference = y[j * LANES + lane] - target[(size_t)j * target_row + lane];
-      delta[j * LANES + lane] = scale * difference;
-      squares[lane] += difference * difference;
+      delta[j * LANES + lane] = 2 * scale * difference;
+      loss[lane] += difference * difference;
+    }
+  }
+}
+
+/* -sum_j target_j log p_j, p = softmax(y), where the targets of a lane sum to 1; its derivative is p -
+ * target. */
+static void cross_entropy(int out, const float *y, const float *target, size_t target_row, float scale,
+                          float *delta, float *loss) {
+  for (int lane = 0; lane < LANES; lane++) {
+    float largest = y[lane], sum = 0;
+    for (int j = 1; j < out; j++)
+      if (y[j * LANES + lane] > largest) largest = y[j * LANES + lane];
+    for (int j = 0; j < out; j++) sum += delta[j * LANES + lane] = expf(y[j * LANES + lane] - largest);
+    float log_sum = largest + logf(sum);
+    for (int j = 0; j < out; j++) {
+      float wanted = target[(size_t)j * target_row + lane];
+      loss[lane] += wanted * (log_sum - y[j * LANES + lane]);
+      delta[j * LANES + lane] = scale * (delta[j * LANES + lane] / sum - wanted);
     }
   }
 }
@@ -298,17 +321,18 @@ static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gr
   }
 }
 
-void SIMD_NAME(network_kernel_loss_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
-                                             const float *x, const float *target, float *gradient,
-                                             float *workspace, float *loss) {
+/* The mean of a loss over `count` terms, and its gradient. */
+static float loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                           const float *target, LossFunction *loss_of, double count, float *gradient,
+                           float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1, outputs = shape->width[shape->layers];
-  float squares[LANES] = {0}, scale = 2.0f / ((float)lanes * (float)outputs);
+  float loss[LANES] = {0}, scale = (float)(1 / count);
   begin_gradient(shape, &at);
   for (int lane = 0; lane < lanes; lane += LANES) {
     forward(shape, &at, x + lane, (size_t)lanes, at.active[last], LANES);
     float *delta = at.delta[0], *next = at.delta[1];
-    residual(outputs, at.active[last], target + lane, (size_t)lanes, scale, delta, squares);
+    loss_of(outputs, at.active[last], target + lane, (size_t)lanes, scale, delta, loss);
     for (int l = last; l > 0; l--) {
       add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
       backward(shape, &at, l, delta, LANES, next, LANES);
@@ -319,6 +343,19 @@ void SIMD_NAME(network_kernel_loss_gradient)(const NetworkShape *shape, const fl
   }
   pack_gradient(shape, &at, gradient);
   double sum = 0;
-  for (int lane = 0; lane < LANES; lane++) sum += squares[lane];
-  *loss = (float)(sum / ((double)lanes * outputs));
+  for (int lane = 0; lane < LANES; lane++) sum += loss[lane];
+  return (float)(sum / count);
+}
+
+void SIMD_NAME(network_kernel_loss_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
+                                             const float *x, const float *target, float *gradient,
+                                             float *workspace, float *loss) {
+  double count = (double)lanes * shape->width[shape->layers];
+  *loss = loss_gradient(shape, parameters, lanes, x, target, squared_error, count, gradient, workspace);
+}
+
+void SIMD_NAME(network_kernel_entropy_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
+                                                const float *x, const float *target, float *gradient,
+                                                float *workspace, float *loss) {
+  *loss = loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
 }

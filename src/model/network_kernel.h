@@ -16,7 +16,10 @@ static inline int network_kernel_columns(int inputs) { return (inputs + 1 + 15) 
                                   const float *x, const float *v, float *out, float *workspace);             \
   void network_kernel_loss_gradient_##level(const NetworkShape *shape, const float *parameters, int lanes,   \
                                             const float *x, const float *target, float *gradient,            \
-                                            float *workspace, float *loss);
+                                            float *workspace, float *loss);                                  \
+  void network_kernel_entropy_gradient_##level(const NetworkShape *shape, const float *parameters,           \
+                                               int lanes, const float *x, const float *target,               \
+                                               float *gradient, float *workspace, float *loss);
 NETWORK_KERNEL_DECLARE(v1)
 NETWORK_KERNEL_DECLARE(v3)
 NETWORK_KERNEL_DECLARE(v4)

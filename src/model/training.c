@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 #include "core/simd.h"
+#include "model/learning.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +12,8 @@
 enum {
   CHECKED_LANES = 2048, /* enough that the held-out loss is known to about 2% in d = 2 */
   MOST_HELD_OUT = 2048,
-  CHECKS = 20, /* held-out evaluations in a full training */
-  START_CHUNK = 128 /* weights drawn at once */
+  CHECKS = 20 /* held-out evaluations in a full training */
 };
-
-/* Kingma and Ba 2015, its own defaults. */
-static const float ADAM_BETA1 = 0.9f, ADAM_BETA2 = 0.999f, ADAM_EPSILON = 1e-8f;
 
 void training_standardise(const PriorFit *fit, const Samples *samples, double *shift, double *scale) {
   int n = samples->n;
@@ -159,46 +156,12 @@ static double held_out_loss(const TrainingSetup *setup, const float *parameters)
   return sum / n;
 }
 
-/* He et al. 2015: weights N(0, 2 / inputs), biases 0. */
-static void start_parameters(const TrainingSetup *setup, int t, float *parameters) {
-  Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_START), setup->fit->replicate, (uint32_t)t, 0, 0};
-  for (int l = 0; l < setup->shape.layers; l++) {
-    int in = setup->shape.width[l], out = setup->shape.width[l + 1];
-    for (int left = out * in, count; left > 0; left -= count) {
-      double normal[START_CHUNK];
-      count = left < START_CHUNK ? left : START_CHUNK;
-      rng_normal(&rng, count, normal);
-      for (int i = 0; i < count; i++) *parameters++ = (float)(sqrt(2.0 / in) * normal[i]);
-    }
-    memset(parameters, 0, (size_t)out * sizeof *parameters);
-    parameters += out;
-  }
-}
-
-/* One step of Adam; rate has the bias corrections in it. */
-SIMD_CLONES
-static void adam(size_t n, float rate, const float *restrict gradient, float *restrict first,
-                 float *restrict second, float *restrict parameters) {
-  for (size_t i = 0; i < n; i++) {
-    first[i] = ADAM_BETA1 * first[i] + (1 - ADAM_BETA1) * gradient[i];
-    second[i] = ADAM_BETA2 * second[i] + (1 - ADAM_BETA2) * gradient[i] * gradient[i];
-    parameters[i] -= rate * first[i] / (sqrtf(second[i]) + ADAM_EPSILON);
-  }
-}
-
-/* Up along a line in the first twentieth of the steps (without it networks of 200 and wider diverge at rates
- * that are best for narrow ones), then down along a cosine; with Adam's bias corrections. */
-static float step_rate(const PriorFit *fit, int step) {
-  double rise = fmin(1, 20.0 * step / fit->steps), fall = 0.5 * (1 + cos(M_PI * (step - 1) / fit->steps));
-  return (float)(fit->learning_rate * rise * fall * sqrt(1 - pow(ADAM_BETA2, step)) /
-                 (1 - pow(ADAM_BETA1, step)));
-}
-
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss) {
   const PriorFit *fit = setup->fit;
   size_t count = network_parameters(&setup->shape), bytes = count * sizeof *parameters;
   int interval = (fit->steps + CHECKS - 1) / CHECKS, failures = 0;
-  start_parameters(setup, t, parameters);
+  Rng start = {rng_key(fit->seed, RNG_NETWORK_START), fit->replicate, (uint32_t)t, 0, 0};
+  learning_start(&setup->shape, &start, parameters);
   draw_held_out(setup, t);
   memset(setup->first, 0, bytes);
   memset(setup->second, 0, bytes);
@@ -208,7 +171,8 @@ void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss
     draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
-    adam(count, step_rate(fit, step), setup->gradient, setup->first, setup->second, parameters);
+    learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), setup->gradient, setup->first,
+                  setup->second, parameters);
     if (step % interval != 0 && step != fit->steps) continue;
     double found = held_out_loss(setup, parameters);
     failures++;

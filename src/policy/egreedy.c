@@ -1,4 +1,4 @@
-/* Epsilon-greedy: with probability eps_k a random arm, else the best by ridge regression. eps_k = epsilon
+/* Epsilon-greedy: with probability eps_k a random arm, else the best by the regularised estimate of ridge.h. eps_k = epsilon
  * sqrt(n / k) / 2 in round k of n. */
 #include "core/memory.h"
 #include "policy/policies.h"
@@ -11,7 +11,7 @@ static Status create(Policy *self) {
   Ridge *state;
   NEW(state, 1);
   self->state = state;
-  return ridge_create(self->setup.problem->d, self->setup.runs, state);
+  return ridge_create(self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood, state);
 }
 
 static void destroy(Policy *self) {
@@ -20,9 +20,8 @@ static void destroy(Policy *self) {
 }
 
 static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
-  (void)fallbacks;
   Ridge *ridge = self->state;
-  ridge_update(ridge, history);
+  ridge_update(ridge, history, fallbacks);
   world_greedy(world, ridge->theta, arm);
   double epsilon =
       config_real(self->setup.options, "epsilon") / 2 * sqrt((double)world->problem->rounds / world->round);
@@ -44,7 +43,7 @@ static const ConfigKey keys[] = {{.name = "epsilon",
                                  {.name = NULL}};
 
 const PolicyOps policy_egreedy = {.name = "egreedy",
-                                  .summary = "epsilon-greedy on ridge regression, decaying exploration",
+                                  .summary = "epsilon-greedy on the regularised estimate, decaying exploration",
                                   .reference = "DiffTS, Section 6.1 (baseline)",
                                   .keys = keys,
                                   .create = create,

@@ -8,6 +8,6 @@
 extern const PolicyOps policy_thompson;
 
 /* The policies that do not sample. */
-extern const PolicyOps policy_linucb, policy_egreedy, policy_random, policy_oracle;
+extern const PolicyOps policy_linucb, policy_glm_ucb, policy_egreedy, policy_random, policy_oracle;
 
 #endif

@@ -21,6 +21,7 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary, *reference;
+  bool conjugate_only; /* rewards must be conjugate (likelihood.h) */
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
   /* REQUIRED. The only place that allocates. */
   Status (*create)(Policy *self);
@@ -52,8 +53,10 @@ const char *policy_name(int index); /* NULL ends */
  * Lives for ever. */
 const ConfigKey *policy_keys(const char *name);
 
-/* STATUS_INPUT with one sentence when the sampler does not fit the prior or the likelihood. The caller ends
- * with policy_destroy. */
+/* STATUS_INPUT with one sentence when a policy that does not sample cannot act in this problem. */
+Status policy_check(const PolicyMethod *method, const Problem *problem);
+/* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
+ * likelihood. The caller ends with policy_destroy. */
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);
 void policy_destroy(Policy *policy);
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks);

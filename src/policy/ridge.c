@@ -6,25 +6,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status ridge_create(int d, int runs, Ridge *out) {
+static void add_identity(int d, int runs, double *matrix) {
+  for (int i = 0; i < d; i++)
+    for (int b = 0; b < runs; b++) matrix[(size_t)(i * d + i) * (size_t)runs + (size_t)b] += 1;
+}
+
+Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out) {
+  const size_t vector = (size_t)d * (size_t)runs, matrix = (size_t)d * vector;
   *out = (Ridge){0};
-  NEW(out->cholesky, (size_t)d * (size_t)d * (size_t)runs);
-  NEW(out->theta, (size_t)d * (size_t)runs);
+  NEW(out->cholesky, matrix);
+  NEW(out->theta, vector);
+  if (likelihood->ops->conjugate) return STATUS_OK;
+  TRY(irls_create(d, runs, 1e-8, &out->irls));
+  NEW(out->prior_precision, matrix);
+  NEW(out->prior_vector, vector);
+  NEW(out->precision, matrix);
+  NEW(out->vector, vector);
+  add_identity(d, runs, out->prior_precision);
   return STATUS_OK;
 }
 
 void ridge_destroy(Ridge *ridge) {
+  irls_destroy(&ridge->irls);
   free(ridge->cholesky);
   free(ridge->theta);
+  free(ridge->prior_precision);
+  free(ridge->prior_vector);
+  free(ridge->precision);
+  free(ridge->vector);
 }
 
-void ridge_update(Ridge *ridge, const History *history) {
-  int d = history->d, runs = history->runs;
-  size_t size = (size_t)d * (size_t)runs;
-  memcpy(ridge->cholesky, history->precision, size * (size_t)d * sizeof *ridge->cholesky);
-  for (int i = 0; i < d; i++)
-    for (int b = 0; b < runs; b++) ridge->cholesky[(size_t)(i * d + i) * (size_t)runs + (size_t)b] += 1;
+void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
+  const int d = history->d, runs = history->runs;
+  const size_t vector = (size_t)d * (size_t)runs * sizeof(double), matrix = (size_t)d * vector;
+  if (!history->likelihood->ops->conjugate) {
+    const HistoryView view = {history, 1, 0, runs, NULL, NULL};
+    memset(ridge->precision, 0, matrix);
+    memset(ridge->vector, 0, vector);
+    irls_solve(&ridge->irls, &view, ridge->prior_precision, ridge->prior_vector, ridge->precision,
+               ridge->vector, ridge->theta, fallbacks);
+    memcpy(ridge->cholesky, ridge->irls.factor, matrix);
+    return;
+  }
+  memcpy(ridge->cholesky, history->precision, matrix);
+  add_identity(d, runs, ridge->cholesky);
   linalg_cholesky_lanes(d, runs, ridge->cholesky, NULL);
-  memcpy(ridge->theta, history->vector, size * sizeof *ridge->theta);
+  memcpy(ridge->theta, history->vector, vector);
   linalg_solve_lanes(d, runs, ridge->cholesky, ridge->theta);
 }

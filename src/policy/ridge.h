@@ -1,17 +1,24 @@
-/* Ridge regression on the evidence, shared by LinUCB and epsilon-greedy: (I + Lambda) theta = b with Lambda,
- * b of history.h, which is least squares with ridge lambda = sigma^2. */
+/* The regularised maximum likelihood estimate, shared by the confidence bounds and epsilon-greedy: the mode of
+ * N(0, I) times the likelihood. With Gaussian rewards it is ridge regression, (I + Lambda) theta = b with
+ * Lambda, b of history.h, which is least squares with ridge lambda = sigma^2; with others it comes by IRLS. */
 #ifndef POLICY_RIDGE_H
 #define POLICY_RIDGE_H
 
 #include "policy/policy.h"
+#include "sampler/irls.h"
 
 typedef struct {
-  double *cholesky; /* [d, d, B], of I + Lambda */
+  double *cholesky; /* [d, d, B], of I + Lambda, Lambda at the estimate */
   double *theta; /* [d, B], the estimate */
+  /* Of a likelihood that is not conjugate. */
+  Irls irls;
+  double *prior_precision, *prior_vector; /* [d, d, B], [d, B]: I and 0 */
+  double *precision, *vector; /* [d, d, B], [d, B]: the evidence */
 } Ridge;
 
-Status ridge_create(int d, int runs, Ridge *out);
+Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out);
 void ridge_destroy(Ridge *ridge);
-void ridge_update(Ridge *ridge, const History *history);
+/* Numerical rescues are added to fallbacks[B]. */
+void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);
 
 #endif

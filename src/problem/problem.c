@@ -2,12 +2,13 @@
 
 #include "core/memory.h"
 #include "core/simd.h"
+#include "problem/embedding.h"
 #include "problem/synthetic.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const ProblemOps *const registry[] = {&problem_synthetic, NULL};
+static const ProblemOps *const registry[] = {&problem_synthetic, &problem_embedding, NULL};
 
 const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }
@@ -16,8 +17,8 @@ Status problem_create(const Config *config, Problem *out) {
   *out = (Problem){.rounds = (int)config_int(config, "problem.rounds"),
                    .resample_arms = config_bool(config, "problem.resample_arms"),
                    .seed = (uint64_t)config_int(config, "seed")};
-  out->likelihood =
-      (Likelihood){likelihood_find(config_text(config, "likelihood")), config_real(config, "problem.noise")};
+  double noise = config_is(config, "problem.noise", "auto") ? 1 : config_real(config, "problem.noise");
+  out->likelihood = (Likelihood){likelihood_find(config_text(config, "likelihood")), noise};
   for (int i = 0; registry[i]; i++)
     if (config_is(config, "problem.family", registry[i]->name)) out->ops = registry[i];
   ASSERT(out->ops && out->likelihood.ops);

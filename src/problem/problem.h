@@ -14,7 +14,8 @@ typedef struct Problem Problem;
 
 typedef struct {
   const char *name, *summary, *reference;
-  /* REQUIRED. Read the keys problem.*; fill d and arms. */
+  /* REQUIRED. Read the keys problem.*; fill d and arms, and likelihood.noise where problem.noise is auto and
+   * the family knows better than 1. */
   Status (*create)(Problem *self, const Config *config);
   /* REQUIRED. Takes half-built instances. */
   void (*destroy)(Problem *self);

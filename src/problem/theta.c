@@ -61,32 +61,45 @@ const ThetaOps *theta_find(const char *name) {
 
 static bool needs_file(const ThetaOps *ops) { return ops == &theta_mixture || ops->set; }
 
+/* `dimension` 0: any. `source` names where theta comes from. */
+static Status check_dimension(int dimension, int d, const char *source) {
+  if (!dimension || dimension == d) return STATUS_OK;
+  return status_set(STATUS_INPUT, "problem.dimension: %d, but %s holds theta in %d dimensions", dimension,
+                    source, d);
+}
+
+Status theta_create_set(Samples *set, const char *source, int dimension, double test_fraction, uint64_t seed,
+                        ThetaSource *out) {
+  *out = (ThetaSource){
+      .ops = &theta_file, .d = set->d, .set = *set, .test_fraction = test_fraction, .seed = seed};
+  *set = (Samples){0};
+  if (out->set.n < 2)
+    return status_set(STATUS_INPUT,
+                      "%s: %d sample of theta; at least 2 are needed (one to learn from, one to test)",
+                      source, out->set.n);
+  return check_dimension(dimension, out->d, source);
+}
+
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
                     ThetaSource *out) {
-  *out = (ThetaSource){.ops = ops, .test_fraction = test_fraction, .seed = seed};
+  *out = (ThetaSource){.ops = ops, .seed = seed};
   if (needs_file(ops) && !file)
     return status_set(STATUS_INPUT, "problem.theta = %s needs problem.file, which is not given", ops->name);
+  if (ops->set) {
+    Samples set;
+    TRY(ops->set(file, &set));
+    return theta_create_set(&set, file, dimension, test_fraction, seed, out);
+  }
   out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
   if (ops->mixture) {
     TRY(ops->mixture(out->d, file, &out->mixture));
     out->has_mixture = true;
-    if (needs_file(ops)) out->d = out->mixture.d;
-  }
-  if (ops->set) {
-    TRY(ops->set(file, &out->set));
-    out->d = out->set.d;
-    if (out->set.n < 2)
-      return status_set(STATUS_INPUT,
-                        "%s: %d sample of theta; at least 2 are needed (one to learn from, one to test)",
-                        file, out->set.n);
+    out->d = out->mixture.d;
   }
   if (ops->dimension && out->d != ops->dimension)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
                       dimension, ops->name, ops->dimension);
-  if (dimension && out->d != dimension)
-    return status_set(STATUS_INPUT, "problem.dimension: %d, but %s holds theta in %d dimensions", dimension,
-                      file, out->d);
-  return STATUS_OK;
+  return check_dimension(dimension, out->d, file);
 }
 
 void theta_destroy(ThetaSource *source) {

@@ -43,6 +43,9 @@ struct ThetaSource {
 /* `dimension` 0 means the distribution's own. Errors: STATUS_INPUT when it has another, or lacks its file. */
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
                     ThetaSource *out);
+/* A finite set that is in memory already, taken over from `set`; `source` names it in messages. */
+Status theta_create_set(Samples *set, const char *source, int dimension, double test_fraction, uint64_t seed,
+                        ThetaSource *out);
 void theta_destroy(ThetaSource *source);
 
 /* theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A finite set

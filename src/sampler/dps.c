@@ -4,7 +4,9 @@
  *
  * The step zeta_t = step_size / sqrt(sum of squared residuals) does not shrink with the precision of the
  * evidence, so the chain diverges once there are many observations: states are guarded and every use of the
- * guard is counted. There is no noise in the last stage, where beta_tilde_1 = 0. A draw uses d normals of its
+ * guard is counted. With a likelihood that is not conjugate the deviance (likelihood.h) takes the place of
+ * the sum of squared residuals, in the gradient and in zeta_t = step_size / sqrt(deviance); for Gaussian
+ * rewards of variance 1 the two are the same. There is no noise in the last stage, where beta_tilde_1 = 0. A draw uses d normals of its
  * stream for s_T, then d for each stage. */
 #include "sampler/dps.h"
 
@@ -35,9 +37,15 @@ static void estimate_clean(int n, double alpha_bar, const double *restrict s, co
   for (int i = 0; i < n; i++) clean[i] = of_state * s[i] - of_noise * eps[i];
 }
 
-/* g <- Lambda s_0 - b, half the gradient over sigma^2; residual <- sigma^2 (constant - s_0' b + s_0' g). */
+/* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2 (constant
+ * - s_0' b + s_0' g). */
 static void score_residual(const DpsEvidence *evidence, const double *clean, double *residual, double *g) {
   const int d = evidence->d, lanes = evidence->lanes;
+  if (evidence->rows) {
+    history_deviance(evidence->rows, clean, residual, g);
+    for (int i = 0; i < d * lanes; i++) g[i] = -g[i];
+    return;
+  }
   linalg_multiply_lanes(d, lanes, evidence->precision, clean, g);
   for (int n = 0; n < lanes; n++) residual[n] = evidence->constant[n];
   for (int i = 0; i < d; i++)
@@ -64,11 +72,12 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
 }
 
 /* Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, so without observations.
- * The residual is a difference of large numbers and is kept above their rounding error. */
+ * The residual of the quadratic is a difference of large numbers and is kept above their rounding error. */
 static void set_step(const Dps *self, double *zeta) {
   const DpsEvidence *evidence = &self->evidence;
   for (int n = 0; n < evidence->lanes; n++) {
-    double residual = self->residual[n], floor = DBL_EPSILON * evidence->variance * evidence->constant[n];
+    double residual = self->residual[n];
+    double floor = evidence->rows ? DBL_MIN : DBL_EPSILON * evidence->variance * evidence->constant[n];
     zeta[n] = residual > 0 ? self->step_size / sqrt(fmax(residual, floor)) : 0;
   }
 }
@@ -91,15 +100,14 @@ static void stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
 }
 
 /* Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
-static void gather_evidence(DpsEvidence *evidence, const Chain *chain, const History *history,
-                            const Chunk *chunk) {
-  const int d = chain->d, runs = history->runs, draws = (int)chunk->rng.draws;
-  const double *shift = chain->shift;
-  evidence->lanes = chunk->lanes;
-  history_evidence(history, draws, chunk->first, chunk->lanes, shift, chain->scale, evidence->precision,
+static void gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
+  const History *history = view->history;
+  const int d = history->d, runs = history->runs;
+  const double *shift = view->shift;
+  history_evidence(history, view->draws, view->first, view->lanes, shift, view->scale, evidence->precision,
                    evidence->vector);
-  for (int n = 0; n < chunk->lanes; n++) {
-    int run = (chunk->first + n) / draws;
+  for (int n = 0; n < view->lanes; n++) {
+    int run = (view->first + n) / view->draws;
     double sum = history->reward_squares[run];
     for (int i = 0; i < d; i++) {
       sum -= 2 * shift[i] * history->vector[i * runs + run];
@@ -114,9 +122,11 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
                        int64_t *fallbacks) {
   Dps *self = sampler->state;
   const Chain *chain = sampler->setup.prior->chain;
-  (void)draws;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    gather_evidence(&self->evidence, chain, history, &chunk);
+    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    self->evidence.lanes = chunk.lanes;
+    self->evidence.rows = history->likelihood->ops->conjugate ? NULL : &view;
+    if (!self->evidence.rows) gather_evidence(&self->evidence, &view);
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
       stage(self, chain, t, &chunk);
@@ -151,7 +161,8 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
       config_is(setup->options, "gradient", "at_estimate") ? DPS_AT_ESTIMATE : DPS_THROUGH_NETWORK;
   self->step_size = config_real(setup->options, "step_size");
   self->evidence.d = sampler->d;
-  self->evidence.variance = setup->likelihood->noise * setup->likelihood->noise;
+  const Likelihood *likelihood = setup->likelihood;
+  self->evidence.variance = likelihood->ops->conjugate ? likelihood->noise * likelihood->noise : 1;
   NEW(self->evidence.precision, d * vector);
   NEW(self->evidence.vector, vector);
   NEW(self->evidence.constant, CHUNK_LANES);
@@ -184,7 +195,7 @@ const SamplerOps sampler_dps = {
     .summary = "Diffusion posterior sampling: reverse stages pushed along the gradient of the likelihood",
     .reference = "Chung et al. (2023); DiffTS paper, Algorithm 4 and Appendix D",
     .default_prior = "diffusion",
-    .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,
+    .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = dps_create,
     .destroy = dps_destroy,

@@ -3,12 +3,16 @@
 #define SAMPLER_DPS_H
 
 #include "model/chain.h"
+#include "model/history.h"
 
-/* sum_l (y_l - phi_l' theta)^2 of n lanes, as a quadratic of s_0 in the chain's coordinates:
- * sigma^2 (constant - 2 s_0' b + s_0' Lambda s_0). Lane last. */
+/* What guides the chain of n lanes: the sum of squared residuals sum_l (y_l - phi_l' theta)^2 or, with a
+ * likelihood that is not conjugate, the deviance, which is the same for a Gaussian likelihood of variance 1.
+ * With a conjugate likelihood it is a quadratic of s_0 in the chain's coordinates, sigma^2 (constant - 2 s_0'
+ * b + s_0' Lambda s_0). Lane last. */
 typedef struct {
   int d, lanes;
-  double variance; /* sigma^2 */
+  const HistoryView *rows; /* where the deviance is taken from; NULL: the quadratic */
+  double variance; /* sigma^2; 1 with rows */
   double *precision; /* [d, d, n]: Lambda */
   double *vector; /* [d, n]: b */
   double *constant; /* [n]: the sum at s_0 = 0, over sigma^2 */
@@ -20,7 +24,7 @@ typedef enum {
 } DpsGradient;
 
 /* For each lane at stage t, from s = S_t[d, n]: the estimate clean = S_0_hat[d, n] (line 5), the sum of
- * squared residuals there, residual[n], and its gradient[d, n]. scratch[d, n]. */
+ * squared residuals or the deviance there, residual[n], and its gradient[d, n]. scratch[d, n]. */
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
                   double *clean, double *residual, double *gradient, double *scratch);
 

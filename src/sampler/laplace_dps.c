@@ -1,6 +1,9 @@
-/* LaplaceDPS (DiffTS paper, Algorithm 2 with Theorem 2): a chain of products of two Gaussians, the
- * conditional prior of every reverse stage and the evidence diffused up to it. In a bandit it is called
- * DiffTS (Section 5).
+/* LaplaceDPS (DiffTS paper, Algorithm 2): a chain of products of two Gaussians, the conditional prior of every
+ * reverse stage and the evidence diffused up to it. In a bandit it is called DiffTS (Section 5).
+ *
+ * With a conjugate likelihood the evidence is the same at all stages (Theorem 2). With any other it is that
+ * of the Laplace approximation, taken afresh at the mode of every stage by IRLS (Theorem 4); the product is
+ * the same.
  *
  * All of it happens in the standardised coordinates of the chain. A draw uses d normals of its stream for
  * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
@@ -10,6 +13,7 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "sampler/chunk.h"
+#include "sampler/laplace_glm.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -21,6 +25,7 @@ typedef struct {
   LastStage last_stage;
   LaplaceEvidence evidence;
   double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
+  LaplaceGlm glm;
 } LaplaceDps;
 
 Status laplace_evidence_create(int d, LaplaceEvidence *out) {
@@ -71,29 +76,50 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
   linalg_multiply_lanes(d, lanes, evidence->basis, z, s);
 }
 
+/* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none at
+ * first, and Theorem 4 takes it at the mode of every stage. */
+static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
+  LaplaceEvidence *evidence = &self->evidence;
+  const size_t vector = (size_t)(evidence->d * view->lanes);
+  evidence->lanes = view->lanes;
+  if (view->history->likelihood->ops->conjugate) {
+    history_evidence(view->history, view->draws, view->first, view->lanes, view->shift, view->scale,
+                     evidence->precision, evidence->vector);
+  } else {
+    memset(evidence->precision, 0, vector * (size_t)evidence->d * sizeof *evidence->precision);
+    memset(evidence->vector, 0, vector * sizeof *evidence->vector);
+    laplace_glm_begin(&self->glm, view->lanes);
+  }
+  laplace_evidence_decompose(evidence);
+}
+
+/* s, the product of N(mu, v I) and the evidence diffused by alpha_bar. */
+static void draw_product(LaplaceDps *self, const HistoryView *view, double v, double alpha_bar, Chunk *chunk,
+                         int64_t *fallbacks) {
+  const History *history = view->history;
+  rng_lanes_normal(&chunk->rng, history->d, self->z);
+  if (history->likelihood->ops->conjugate || history->rounds == 0 || v == 0)
+    laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
+  else
+    laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
+  chunk_guard(chunk, history->d, self->s, fallbacks);
+}
+
 /* Line 2: s_T, the product of N(0, I) and the evidence diffused up to stage T. */
-static void draw_start(LaplaceDps *self, const Chain *chain, Chunk *chunk) {
+static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
+                       int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
   memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
-  rng_lanes_normal(&chunk->rng, chain->d, self->z);
-  laplace_dps_product(&self->evidence, 1, schedule->alpha_bar[schedule->stages], self->mu, self->z, self->s);
+  draw_product(self, view, 1, schedule->alpha_bar[schedule->stages], chunk, fallbacks);
 }
 
 /* Line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
-static void draw_stage(LaplaceDps *self, const Chain *chain, int t, Chunk *chunk) {
+static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const HistoryView *view, Chunk *chunk,
+                       int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
   double v = schedule_variance(schedule, t, self->last_stage);
   chain_mean(chain, t, chunk->lanes, self->s, self->mu);
-  rng_lanes_normal(&chunk->rng, chain->d, self->z);
-  laplace_dps_product(&self->evidence, v, schedule->alpha_bar[t - 1], self->mu, self->z, self->s);
-}
-
-static void gather_evidence(LaplaceEvidence *evidence, const Chain *chain, const History *history,
-                            const Chunk *chunk) {
-  evidence->lanes = chunk->lanes;
-  history_evidence(history, (int)chunk->rng.draws, chunk->first, chunk->lanes, chain->shift, chain->scale,
-                   evidence->precision, evidence->vector);
-  laplace_evidence_decompose(evidence);
+  draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
 }
 
 /* Algorithm 2, for every chunk of lanes. */
@@ -101,15 +127,11 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
                                double *theta, int64_t *fallbacks) {
   LaplaceDps *self = sampler->state;
   const Chain *chain = sampler->setup.prior->chain;
-  (void)draws;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    gather_evidence(&self->evidence, chain, history, &chunk);
-    draw_start(self, chain, &chunk);
-    chunk_guard(&chunk, chain->d, self->s, fallbacks);
-    for (int t = chain->schedule.stages; t >= 1; t--) {
-      draw_stage(self, chain, t, &chunk);
-      chunk_guard(&chunk, chain->d, self->s, fallbacks);
-    }
+    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    gather_evidence(self, &view);
+    draw_start(self, chain, &view, &chunk, fallbacks);
+    for (int t = chain->schedule.stages; t >= 1; t--) draw_stage(self, chain, t, &view, &chunk, fallbacks);
     chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
   }
@@ -118,6 +140,7 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
 static void laplace_dps_destroy(Sampler *sampler) {
   LaplaceDps *self = sampler->state;
   laplace_evidence_destroy(&self->evidence);
+  laplace_glm_destroy(&self->glm);
   free(self->s);
   free(self->mu);
   free(self->z);
@@ -136,7 +159,8 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->s, vector);
   NEW(self->mu, vector);
   NEW(self->z, vector);
-  return STATUS_OK;
+  return setup->likelihood->ops->conjugate ? STATUS_OK
+                                           : laplace_glm_create(sampler->d, CHUNK_LANES, &self->glm);
 }
 
 static const ConfigKey KEYS[] = {{.name = "last_stage",
@@ -151,9 +175,9 @@ const SamplerOps sampler_diffts = {
     .name = "diffts",
     .summary = "LaplaceDPS: a chain of products of the reverse stages of a diffusion prior and the diffused "
                "evidence",
-    .reference = "Kveton et al., DiffTS paper, Algorithm 2 and Theorem 2",
+    .reference = "Kveton et al., DiffTS paper, Algorithm 2 with Theorems 2 and 4",
     .default_prior = "diffusion",
-    .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,
+    .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = laplace_dps_create,
     .destroy = laplace_dps_destroy,

@@ -32,8 +32,8 @@ typedef struct {
   const char *name, *summary, *reference;
   const char *default_prior; /* standard | gaussian | mixture | diffusion | exact */
   unsigned needs;
-  /* Draws come from the exact posterior for every prior and likelihood that `needs` admits; the conformance
-   * tests then compare their mean and covariance with it. */
+  /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
+   * conformance tests then compare their mean and covariance with it. */
   bool exact;
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
   /* REQUIRED. The only place that allocates. */

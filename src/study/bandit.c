@@ -25,6 +25,7 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(history_reserve(&block->history, block->problem.rounds));
   PolicySetup setup = {.prior = prior,
                        .problem = &block->problem,
                        .options = chosen->options,

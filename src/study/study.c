@@ -45,9 +45,11 @@ static Status check_policies(const Study *study, const Config *setting) {
     PolicyMethod method;
     Belief belief;
     ASSERT(policy_find(policy->name, &method));
-    if (!method.sampler) continue;
-    status = belief_create(setting, policy, &problem, 0, &belief);
-    if (status == STATUS_OK) status = belief_check(&belief, method.sampler, &problem);
+    status = policy_check(&method, &problem);
+    if (status == STATUS_OK && method.sampler) {
+      status = belief_create(setting, policy, &problem, 0, &belief);
+      if (status == STATUS_OK) status = belief_check(&belief, method.sampler, &problem);
+    }
     if (status != STATUS_OK) status_prefix(status, "policy '%s': ", policy->label);
   }
   problem_destroy(&problem);

@@ -1,5 +1,6 @@
-/* Exact posterior sampling with a Gaussian mixture prior and a conjugate likelihood: TS, TunedTS and MixTS of
- * the DiffTS paper (Section 6.1) are this one method with three priors.
+/* Posterior sampling with a Gaussian mixture prior: TS, TunedTS and MixTS of the DiffTS paper (Section 6.1) are
+ * this one method with three priors. Exact with a conjugate likelihood; by the Laplace approximation of every
+ * component (irls.h) with any other.
  *
  * With evidence (Lambda, b) component c has the posterior N(P_c^-1 h_c, P_c^-1) of equation 3, P_c =
  * Sigma_c^-1 + Lambda, h_c = Sigma_c^-1 mu_c + b, and the weight (Hong et al. 2022, Thompson sampling with a
@@ -7,10 +8,15 @@
  *
  *     w_c |Sigma_c|^-1/2 |P_c|^-1/2 exp(-mu_c' Sigma_c^-1 mu_c / 2 + h_c' P_c^-1 h_c / 2).
  *
+ * Under the Laplace approximation every component has evidence of its own, taken at its own mode m: the log
+ * likelihood near m is l(m) - b' m + m' Lambda m / 2 + b' theta - theta' Lambda theta / 2, and the first three
+ * terms are added to the logarithm of the weight. That makes it the Laplace evidence of the component.
+ *
  * A draw uses 1 uniform and d normals of its stream. */
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "sampler/chunk.h"
+#include "sampler/irls.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -29,10 +35,15 @@ typedef struct {
   double *chosen_factor; /* [d, d, n]: L of the drawn component */
   double *uniform, *normal; /* [n], [d, n] */
   int *rescues; /* [n] */
-} Conjugate;
+  /* Of the Laplace approximation. */
+  Irls irls;
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: one component's, the same in all lanes */
+  double *mode; /* [d, n] */
+  double *deviance; /* [n] */
+} MixturePosterior;
 
-static void conjugate_destroy(Sampler *self) {
-  Conjugate *state = self->state;
+static void posterior_destroy(Sampler *self) {
+  MixturePosterior *state = self->state;
   free(state->prior_constant);
   free(state->precision);
   free(state->vector);
@@ -43,13 +54,18 @@ static void conjugate_destroy(Sampler *self) {
   free(state->uniform);
   free(state->normal);
   free(state->rescues);
+  irls_destroy(&state->irls);
+  free(state->prior_precision);
+  free(state->prior_vector);
+  free(state->mode);
+  free(state->deviance);
   free(state);
 }
 
-static Status conjugate_create(Sampler *self, const SamplerSetup *setup) {
+static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   const Mixture *prior = setup->prior->mixture;
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, n = CHUNK_LANES;
-  Conjugate *state;
+  MixturePosterior *state;
   NEW(state, 1);
   self->state = state;
   NEW(state->prior_constant, components);
@@ -67,6 +83,12 @@ static Status conjugate_create(Sampler *self, const SamplerSetup *setup) {
     for (size_t i = 0; i < d; i++) square += prior->mean[c * d + i] * prior->information[c * d + i];
     state->prior_constant[c] = prior->log_norm[c] - 0.5 * square;
   }
+  if (setup->likelihood->ops->conjugate) return STATUS_OK;
+  TRY(irls_create(prior->d, CHUNK_LANES, 1e-8, &state->irls));
+  NEW(state->prior_precision, d * d * n);
+  NEW(state->prior_vector, d * n);
+  NEW(state->mode, d * n);
+  NEW(state->deviance, n);
   return STATUS_OK;
 }
 
@@ -104,23 +126,62 @@ static int pick_component(int components, int lanes, int n, double *log_weight, 
   return components - 1;
 }
 
+/* out[rows, lanes] = prior[rows]. */
+static void spread(int rows, int lanes, const double *prior, double *out) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++) out[i * lanes + n] = prior[i];
+}
+
+/* The evidence at the mode of component c, which IRLS looks for from the component's mean. */
+static void linearise(MixturePosterior *state, const Mixture *prior, int c, const HistoryView *view,
+                      int64_t *fallbacks) {
+  const int d = prior->d, lanes = view->lanes;
+  spread(d * d, lanes, prior->precision + c * d * d, state->prior_precision);
+  spread(d, lanes, prior->information + c * d, state->prior_vector);
+  memset(state->precision, 0, (size_t)(d * d * lanes) * sizeof *state->precision);
+  memset(state->vector, 0, (size_t)(d * lanes) * sizeof *state->vector);
+  irls_solve(&state->irls, view, state->prior_precision, state->prior_vector, state->precision, state->vector,
+             state->mode, fallbacks);
+}
+
+/* log_weight[lanes] += l(m) - b' m + m' Lambda m / 2, l(m) up to a constant that all components share. */
+static void weigh_mode(MixturePosterior *state, const HistoryView *view, double *log_weight) {
+  const int d = view->history->d, lanes = view->lanes;
+  history_deviance(view, state->mode, state->deviance, NULL);
+  for (int n = 0; n < lanes; n++) log_weight[n] -= 0.5 * state->deviance[n];
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double pull = -state->vector[i * lanes + n];
+      for (int j = 0; j < d; j++)
+        pull += 0.5 * state->precision[(i * d + j) * lanes + n] * state->mode[j * lanes + n];
+      log_weight[n] += state->mode[i * lanes + n] * pull;
+    }
+}
+
 /* Posterior of every component for the lanes of a chunk. */
-static void update_components(Conjugate *state, const Mixture *prior, int lanes) {
-  const int d = prior->d;
+static void update_components(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
+                              int64_t *fallbacks) {
+  const int d = prior->d, lanes = view->lanes;
   const size_t square = (size_t)d * (size_t)d;
+  const bool conjugate = view->history->likelihood->ops->conjugate;
+  if (conjugate)
+    history_evidence(view->history, view->draws, view->first, lanes, NULL, NULL, state->precision,
+                     state->vector);
   for (int c = 0; c < prior->components; c++) {
     double *factor = state->factor + (size_t)c * square * (size_t)lanes;
     double *whitened = state->whitened + (size_t)c * (size_t)(d * lanes);
+    if (!conjugate) linearise(state, prior, c, view, fallbacks);
     add_evidence(d * d, lanes, prior->precision + (size_t)c * square, state->precision, factor);
     add_evidence(d, lanes, prior->information + c * d, state->vector, whitened);
     linalg_cholesky_lanes(d, lanes, factor, state->rescues);
     linalg_forward_lanes(d, lanes, factor, whitened);
     weigh(d, lanes, state->prior_constant[c], factor, whitened, state->log_weight + c * lanes);
+    if (!conjugate && prior->components > 1) weigh_mode(state, view, state->log_weight + c * lanes);
   }
 }
 
 /* z[d, lanes] <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. */
-static void draw(Conjugate *state, int d, int components, int lanes, double *z) {
+static void draw(MixturePosterior *state, int d, int components, int lanes, double *z) {
   const size_t rows = (size_t)d * (size_t)d;
   for (int n = 0; n < lanes; n++) {
     int c = pick_component(components, lanes, n, state->log_weight, state->uniform[n]);
@@ -133,15 +194,15 @@ static void draw(Conjugate *state, int d, int components, int lanes, double *z) 
   linalg_backward_lanes(d, lanes, state->chosen_factor, z);
 }
 
-static void conjugate_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
+static void posterior_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                              int64_t *fallbacks) {
-  Conjugate *state = self->state;
+  MixturePosterior *state = self->state;
   const Mixture *prior = self->setup.prior->mixture;
   const int d = self->d;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    history_evidence(history, draws, chunk.first, chunk.lanes, NULL, NULL, state->precision, state->vector);
+    const HistoryView view = {history, draws, chunk.first, chunk.lanes, NULL, NULL};
     memset(state->rescues, 0, CHUNK_LANES * sizeof *state->rescues);
-    update_components(state, prior, chunk.lanes);
+    update_components(state, prior, &view, fallbacks);
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
     rng_lanes_normal(&chunk.rng, d, state->normal);
     draw(state, d, prior->components, chunk.lanes, state->normal);
@@ -152,36 +213,36 @@ static void conjugate_sample(Sampler *self, const History *history, RngLanes rng
 
 const SamplerOps sampler_ts = {
     .name = "ts",
-    .summary = "Thompson sampling from the exact posterior of a Gaussian prior, N(0, I) by default",
+    .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
     .reference = "Chapelle and Li (2011); DiffTS paper, equation 3",
     .default_prior = "standard",
-    .needs = NEEDS_GAUSSIAN | NEEDS_CONJUGATE,
+    .needs = NEEDS_GAUSSIAN,
     .exact = true,
-    .create = conjugate_create,
-    .destroy = conjugate_destroy,
-    .sample = conjugate_sample,
+    .create = posterior_create,
+    .destroy = posterior_destroy,
+    .sample = posterior_sample,
 };
 
 const SamplerOps sampler_tuned_ts = {
     .name = "tuned_ts",
-    .summary = "Thompson sampling from the exact posterior of a Gaussian prior fitted to samples",
+    .summary = "Thompson sampling from the posterior of a Gaussian prior fitted to samples",
     .reference = "DiffTS paper, Section 6.1",
     .default_prior = "gaussian",
-    .needs = NEEDS_GAUSSIAN | NEEDS_CONJUGATE,
+    .needs = NEEDS_GAUSSIAN,
     .exact = true,
-    .create = conjugate_create,
-    .destroy = conjugate_destroy,
-    .sample = conjugate_sample,
+    .create = posterior_create,
+    .destroy = posterior_destroy,
+    .sample = posterior_sample,
 };
 
 const SamplerOps sampler_mixts = {
     .name = "mixts",
-    .summary = "Thompson sampling from the exact posterior of a Gaussian mixture prior",
+    .summary = "Thompson sampling from the posterior of a Gaussian mixture prior",
     .reference = "Hong et al. (2022); DiffTS paper, Section 6.1",
     .default_prior = "mixture",
-    .needs = NEEDS_MIXTURE | NEEDS_CONJUGATE,
+    .needs = NEEDS_MIXTURE,
     .exact = true,
-    .create = conjugate_create,
-    .destroy = conjugate_destroy,
-    .sample = conjugate_sample,
+    .create = posterior_create,
+    .destroy = posterior_destroy,
+    .sample = posterior_sample,
 };

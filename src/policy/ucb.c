@@ -1,7 +1,14 @@
-/* LinUCB with the confidence width of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2, second form)
- * over the horizon n, with lambda = sigma^2, delta = 1 / n, L the longest feature vector and S = sqrt(d) as
- * the bound on |theta*|. In units of sigma: |theta - theta*| in the norm of I + Lambda is at most S + sqrt(d
- * log((1 + n L^2 / sigma^2) n)). */
+/* Upper confidence bounds: the arm with the largest phi' theta_hat + width |phi|_H^-1, where theta_hat is the
+ * regularised estimate of ridge.h and H = I + Lambda.
+ *
+ * The width is that of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2, second form) over the
+ * horizon n, with lambda = sigma^2, delta = 1 / n, L the longest feature vector and S = sqrt(d) as the bound
+ * on |theta*|. In units of sigma: |theta - theta*|_H is at most S + sqrt(d log((1 + n L^2 / sigma^2) n)).
+ *
+ * LinUCB is this for Gaussian rewards. GLM-UCB (Filippi et al. 2010, and with this index Li, Lu and Zhou
+ * 2017) takes the Fisher information at the estimate for Lambda, as Faury et al. (2020, Improved optimistic
+ * algorithms for logistic bandits) do, so that no lower bound on the slope of the mean function comes in, and
+ * sigma = 1. */
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "policy/policies.h"
@@ -15,21 +22,22 @@ typedef struct {
   double *width; /* [B] */
   double *phi; /* [d, B] */
   double *top; /* [B], highest upper confidence bound so far */
-} LinUcb;
+} Ucb;
 
 static Status create(Policy *self) {
-  LinUcb *state;
+  Ucb *state;
   size_t runs = (size_t)self->setup.runs;
   NEW(state, 1);
   self->state = state;
   NEW(state->width, runs);
   NEW(state->phi, (size_t)self->setup.problem->d * runs);
   NEW(state->top, runs);
-  return ridge_create(self->setup.problem->d, self->setup.runs, &state->ridge);
+  return ridge_create(self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood,
+                      &state->ridge);
 }
 
 static void destroy(Policy *self) {
-  LinUcb *state = self->state;
+  Ucb *state = self->state;
   if (state) {
     ridge_destroy(&state->ridge);
     free(state->width);
@@ -41,10 +49,11 @@ static void destroy(Policy *self) {
 
 /* The OFUL width, scaled by the option `width`. */
 static void confidence_width(const Policy *self, const World *world) {
-  LinUcb *state = self->state;
+  Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
-  double scale = config_real(self->setup.options, "width"), rounds = world->problem->rounds,
-         sigma = world->problem->likelihood.noise;
+  const Likelihood *likelihood = &world->problem->likelihood;
+  double scale = config_real(self->setup.options, "width"), rounds = world->problem->rounds;
+  double sigma = likelihood->ops->conjugate ? likelihood->noise : 1;
   for (int b = 0; b < runs; b++) {
     double longest = 0; /* L^2 */
     for (int k = 0; k < world->problem->arms; k++) {
@@ -58,15 +67,14 @@ static void confidence_width(const Policy *self, const World *world) {
 }
 
 static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
-  (void)fallbacks;
-  LinUcb *state = self->state;
+  Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
-  ridge_update(&state->ridge, history);
+  ridge_update(&state->ridge, history, fallbacks);
   if (world->round == 1 || world->problem->resample_arms) confidence_width(self, world);
   for (int k = 0; k < world->problem->arms; k++) {
     const double *features = world->features + (size_t)k * (size_t)d * (size_t)runs;
     for (int i = 0; i < d * runs; i++) state->phi[i] = features[i];
-    linalg_forward_lanes(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_(I + Lambda)^-1 */
+    linalg_forward_lanes(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_H^-1 */
     for (int b = 0; b < runs; b++) {
       double mean = 0, square = 0;
       for (int i = 0; i < d; i++) {
@@ -90,7 +98,16 @@ static const ConfigKey keys[] = {{.name = "width",
 const PolicyOps policy_linucb = {.name = "linucb",
                                  .summary = "upper confidence bounds of ridge regression",
                                  .reference = "Abbasi-Yadkori et al. 2011 (OFUL)",
+                                 .conjugate_only = true,
                                  .keys = keys,
                                  .create = create,
                                  .destroy = destroy,
                                  .choose = choose};
+
+const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
+                                  .summary = "upper confidence bounds of the regularised estimate by IRLS",
+                                  .reference = "Filippi et al. 2010; Li, Lu and Zhou 2017",
+                                  .keys = keys,
+                                  .create = create,
+                                  .destroy = destroy,
+                                  .choose = choose};

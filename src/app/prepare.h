@@ -1,0 +1,27 @@
+/* thompson prepare: public data sets as embedding files (io/embedding.h). One file for each set; the verb
+ * (prepare.c) parses the command line, starts MPI, and calls the set's function on all ranks. */
+#ifndef APP_PREPARE_H
+#define APP_PREPARE_H
+
+#include "io/config.h"
+#include "parallel/parallel.h"
+
+/* What the user asked for. */
+typedef struct {
+  int input_count;
+  const char *const *inputs;
+  const char *output;
+  uint64_t seed;
+  const Config *options; /* --option KEY=VALUE, under the set's own table of keys */
+} PrepareJob;
+
+/* The tables of keys for --option; they end with a NULL name. */
+extern const ConfigKey prepare_movielens_keys[];
+extern const ConfigKey prepare_mnist_keys[];
+
+/* Read the inputs, learn, write the embedding file. Convergence goes to stderr, one closing summary to
+ * stdout, both from rank 0 only. Collective; every rank returns the same Status (parallel_agree). */
+Status prepare_movielens(const Parallel *parallel, const PrepareJob *job);
+Status prepare_mnist(const Parallel *parallel, const PrepareJob *job);
+
+#endif

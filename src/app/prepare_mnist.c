@@ -1,0 +1,187 @@
+/* thompson prepare mnist: images of digits to embeddings and linear models (DiffTS paper, Appendix C.2). The
+ * linear models are the parameters theta, the embeddings of all digits, training set first, the features of
+ * arms.
+ *
+ * The paper does not say how long the embeddings are; those of the classifier are about 25. With scale=unit
+ * they are all multiplied by one number that makes their mean squared length 1. Rewards x'theta do not
+ * change, but an agent who believes theta ~ N(0, I) (ts) then expects rewards of variance 1, that of the
+ * labels -1 and 1; with scale=none she expects rewards of about 25, which is as wrong as it is arbitrary.
+ * Priors that are learned do not care. */
+#include "app/app.h"
+#include "app/prepare.h"
+#include "core/memory.h"
+#include "io/digest.h"
+#include "io/embedding.h"
+#include "model/classifier.h"
+#include "model/linear_fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double NOISE = 1; /* of the rewards, as in the paper */
+
+const ConfigKey prepare_mnist_keys[] = {
+    {.name = "epochs",
+     .type = KEY_INT,
+     .minimum = 1,
+     .maximum = 100000,
+     .fallback = "10",
+     .help = "how often the classifier sees the training digits"},
+    {.name = "samples",
+     .type = KEY_INT,
+     .minimum = 1,
+     .maximum = 10000000,
+     .fallback = "10000",
+     .help = "linear models theta that are fitted"},
+    {.name = "ridge",
+     .type = KEY_REAL,
+     .minimum = 1e-9,
+     .maximum = 1e9,
+     .fallback = "0.1",
+     .help = "penalty on |theta|^2, in units of the mean squared length of the embeddings; a linear model "
+             "has 20 points"},
+    {.name = "scale",
+     .type = KEY_WORD,
+     .fallback = "unit",
+     .words = "unit none",
+     .help = "unit: mean squared length of the embeddings is 1; none: as the classifier gives them"},
+    {.name = NULL}};
+
+/* Everything on the way from images to file. Rows are the digits of the training set, then of the test set.
+ */
+typedef struct {
+  Digits training, test;
+  Classifier classifier;
+  double accuracy; /* on the test set */
+  unsigned char *label; /* [rows] */
+  double scale; /* what the embeddings were multiplied by */
+  signed char *positive; /* [models], the label of reward 1 */
+  Embedding embedding; /* theta[d, models], features[rows, d] */
+} Mnist;
+
+static void mnist_destroy(Mnist *mnist) {
+  digits_free(&mnist->training);
+  digits_free(&mnist->test);
+  classifier_destroy(&mnist->classifier);
+  embedding_free(&mnist->embedding);
+  free(mnist->label);
+  free(mnist->positive);
+}
+
+static void report(int start, int epoch, double loss) {
+  fprintf(stderr, "start %d, epoch %d: mean cross entropy %.5f\n", start, epoch, loss);
+}
+
+static Status classify(const PrepareJob *job, Mnist *mnist) {
+  TRY(idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
+  TRY(classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed, report,
+                       &mnist->classifier));
+  return classifier_accuracy(&mnist->classifier, &mnist->test, &mnist->accuracy);
+}
+
+static LabelledRows rows_of(const Mnist *mnist) {
+  return (LabelledRows){mnist->embedding.arms, mnist->embedding.d, IDX_LABELS, mnist->embedding.features,
+                        mnist->label};
+}
+
+static Status embed(const PrepareJob *job, Mnist *mnist) {
+  size_t first = (size_t)mnist->training.count, rows = first + (size_t)mnist->test.count,
+         d = CLASSIFIER_EMBEDDING;
+  mnist->embedding.arms = (int)rows;
+  mnist->embedding.d = (int)d;
+  mnist->embedding.noise = NOISE;
+  NEW(mnist->embedding.features, rows * d);
+  NEW(mnist->label, rows);
+  double *features = mnist->embedding.features;
+  TRY(classifier_embed(&mnist->classifier, &mnist->training, features));
+  TRY(classifier_embed(&mnist->classifier, &mnist->test, features + first * d));
+  memcpy(mnist->label, mnist->training.label, first);
+  memcpy(mnist->label + first, mnist->test.label, rows - first);
+  LabelledRows all = rows_of(mnist);
+  double square = linear_fit_mean_square(&all);
+  mnist->scale = config_is(job->options, "scale", "unit") && square > 0 ? 1 / sqrt(square) : 1;
+  for (size_t i = 0; i < rows * d; i++) features[i] *= mnist->scale;
+  return STATUS_OK;
+}
+
+static Status fit(const PrepareJob *job, Mnist *mnist) {
+  Samples *theta = &mnist->embedding.theta;
+  LabelledRows all = rows_of(mnist);
+  theta->n = (int)config_int(job->options, "samples");
+  theta->d = mnist->embedding.d;
+  NEW(theta->theta, (size_t)theta->d * (size_t)theta->n);
+  NEW(mnist->positive, theta->n);
+  return linear_fit_sample(&all, config_real(job->options, "ridge"), job->seed, theta->n, theta->theta,
+                           mnist->positive);
+}
+
+/* The images and labels that all came from, whatever the form of their files. */
+static void hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
+  const Digits *sets[2] = {&mnist->training, &mnist->test};
+  Digest digest;
+  digest_begin(&digest);
+  for (int s = 0; s < 2; s++) {
+    digest_add(&digest, sets[s]->pixels, (size_t)sets[s]->count * (size_t)sets[s]->inputs);
+    digest_add(&digest, sets[s]->label, (size_t)sets[s]->count);
+  }
+  digest_end(&digest, hash);
+}
+
+static Status write_labels(StoreFile *file, const char *name, int dimension, const char *long_name,
+                           const void *labels) {
+  int id;
+  TRY(store_variable(file, name, STORE_BYTE, 1, &dimension, long_name, NULL, &id));
+  return store_put(file, id, labels);
+}
+
+static Status write_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item, int arm) {
+  char hash[DIGEST_SIZE];
+  hash_digits(mnist, hash);
+  TRY(store_text_attribute(file, NULL, "digits_sha256", hash));
+  TRY(store_int_attribute(file, NULL, "training_digits", mnist->training.count));
+  TRY(store_int_attribute(file, NULL, "test_digits", mnist->test.count));
+  TRY(store_real_attribute(file, NULL, "test_accuracy", mnist->accuracy));
+  TRY(store_int_attribute(file, NULL, "epochs", config_int(job->options, "epochs")));
+  TRY(store_int_attribute(file, NULL, "units_alive", mnist->classifier.alive));
+  TRY(store_real_attribute(file, NULL, "scale", mnist->scale));
+  TRY(store_real_attribute(file, NULL, "ridge", config_real(job->options, "ridge")));
+  TRY(store_int_attribute(file, NULL, "seed", (int64_t)job->seed));
+  TRY(write_labels(file, "positive_label", item, "label of reward 1 of a linear model", mnist->positive));
+  return write_labels(file, "label", arm, "label of a digit; training digits come first", mnist->label);
+}
+
+static Status write_file(const PrepareJob *job, const Mnist *mnist) {
+  StoreFile *file;
+  int item, arm;
+  TRY(embedding_create(job->output, "embedding of digits and linear models of their labels",
+                       &mnist->embedding, &item, &arm, &file));
+  Status status = write_details(file, job, mnist, item, arm);
+  if (status == STATUS_OK) return store_commit(file);
+  store_abandon(file);
+  return status;
+}
+
+static void print_summary(const PrepareJob *job, const Mnist *mnist) {
+  printf("%s: %d training and %d test digits, %d linear models\n", job->output, mnist->training.count,
+         mnist->test.count, mnist->embedding.theta.n);
+  printf("  test accuracy of the classifier %.4f (%lld epochs); %d of %d embedding units alive (start %d)\n",
+         mnist->accuracy, (long long)config_int(job->options, "epochs"), mnist->classifier.alive,
+         CLASSIFIER_EMBEDDING, mnist->classifier.starts);
+  printf("  embeddings multiplied by %.6g; noise of the rewards %g\n", mnist->scale, NOISE);
+}
+
+Status prepare_mnist(const Parallel *parallel, const PrepareJob *job) {
+  Mnist mnist = {0};
+  Status status = STATUS_OK;
+  if (parallel->rank == 0) { /* seconds of work: not worth sharing */
+    status = classify(job, &mnist);
+    if (status == STATUS_OK) status = embed(job, &mnist);
+    if (status == STATUS_OK) status = fit(job, &mnist);
+    if (status == STATUS_OK) status = write_file(job, &mnist);
+    if (status == STATUS_OK) print_summary(job, &mnist);
+  }
+  mnist_destroy(&mnist);
+  return parallel_agree(parallel, status);
+}

@@ -1,0 +1,73 @@
+#include "io/gzip.h"
+
+#include "core/memory.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { BUFFER_SIZE = 1 << 17 };
+
+struct GzipFile {
+  gzFile stream;
+  char *path;
+};
+
+Status gzip_open(const char *path, GzipFile **out) {
+  GzipFile *file;
+  *out = NULL;
+  NEW(file, 1);
+  Status status;
+  NEW_GOTO(status, file->path, strlen(path) + 1, fail);
+  strcpy(file->path, path);
+  errno = 0;
+  file->stream = gzopen(path, "rbe");
+  if (!file->stream || gzbuffer(file->stream, BUFFER_SIZE) != 0) {
+    status = status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno ? errno : ENOMEM));
+    goto fail;
+  }
+  *out = file;
+  return STATUS_OK;
+fail:
+  gzip_close(file);
+  return status;
+}
+
+/* Why a read ended before its time, or STATUS_OK at the end of the file. */
+static Status reason(const GzipFile *file) {
+  int code, system_error = errno;
+  const char *text = gzerror(file->stream, &code);
+  long long good = (long long)gztell(file->stream);
+  switch (code) {
+  case Z_OK:
+  case Z_STREAM_END: return STATUS_OK;
+  case Z_ERRNO: return status_set(STATUS_FILE, "cannot read %s: %s", file->path, strerror(system_error));
+  case Z_MEM_ERROR: return status_set(STATUS_INTERNAL, "out of memory while reading %s", file->path);
+  case Z_BUF_ERROR:
+    return status_set(STATUS_INPUT, "%s is cut off: its gzip data end too early, after %lld unpacked bytes",
+                      file->path, good);
+  default:
+    return status_set(STATUS_INPUT, "%s is damaged: %s, after %lld unpacked bytes", file->path, text, good);
+  }
+}
+
+Status gzip_read(GzipFile *file, void *bytes, size_t size, size_t *count) {
+  *count = 0;
+  while (*count < size) {
+    size_t left = size - *count;
+    errno = 0;
+    int got = gzread(file->stream, (char *)bytes + *count, left < INT_MAX ? (unsigned)left : INT_MAX);
+    if (got > 0) *count += (size_t)got;
+    if (got <= 0) return reason(file);
+  }
+  return STATUS_OK;
+}
+
+void gzip_close(GzipFile *file) {
+  if (!file) return;
+  if (file->stream) gzclose(file->stream);
+  free(file->path);
+  free(file);
+}

@@ -1,0 +1,53 @@
+/* Iteratively reweighted least squares (DiffTS paper, Algorithm 1; McCullagh and Nelder 1989): the mode of a
+ * Gaussian prior N(P^-1 h, P^-1) times the likelihood of a history that keeps rows, for many lanes at once.
+ *
+ * It is Newton's method. A pass over the history gives the gradient g and the precision Lambda of the log
+ * likelihood at the present point z, so the evidence there is the Gaussian (Lambda, b = g + Lambda z), and the
+ * step is p = (P + Lambda)^-1 (h - P z + g). One pass for each step; no log likelihood is computed.
+ *
+ * Safeguard. Let R = M max |phi' p| over the observations, M the `bend` of the likelihood. Along p the
+ * curvature changes at most by the factor e^R, so that (Sun and Tran-Dinh 2019, Generalized self-concordant
+ * functions) a step of length a gains at least delta^2 (a - (e^(R a) - R a - 1) / R^2), delta^2 = p' (P +
+ * Lambda) p. The full step is taken while R <= IRLS_FULL_STEP, where it gains at least delta^2 / 10; else a =
+ * log(1 + R) / R, the best by that bound. So the posterior density never falls, and separable data are as
+ * safe as any others.
+ *
+ * Stopping rule. After a full step with R <= 1/2 what is left of delta, which is the distance to the mode in
+ * posterior standard deviations, is at most R delta. The last step is the one with R delta <= tolerance; the
+ * precision then is that of the mode up to the factor e^R. With a Gaussian likelihood M = 0: one pass, and
+ * the closed form. A lane that is not there after IRLS_PASSES stays where it is and counts
+ * as a fallback. Lanes that have stopped wait for the others unchanged; nothing about a lane depends on
+ * them. */
+#ifndef SAMPLER_IRLS_H
+#define SAMPLER_IRLS_H
+
+#include "model/history.h"
+
+#include <stdint.h>
+
+#define IRLS_FULL_STEP 1.5
+enum { IRLS_PASSES = 50 };
+
+typedef struct {
+  int d, capacity; /* the most lanes that it can take */
+  double tolerance;
+  double *gradient, *step; /* [d, n] */
+  double *factor; /* [d, d, n]: Cholesky factor of P + Lambda */
+  double *reach, *decrement; /* [n]: R, delta^2 */
+  bool *settled; /* [n] */
+  int *rescues; /* [n] */
+} Irls;
+
+Status irls_create(int d, int capacity, double tolerance, Irls *out);
+void irls_destroy(Irls *irls);
+
+/* For the lanes of the view, with the prior P[d, d, lanes], h[d, lanes] in its coordinates. precision[d, d,
+ * lanes] and vector[d, lanes] are the evidence to start from, that of a similar problem or 0: z starts at the
+ * mode under it. They become the evidence at the mode, and mode[d, lanes] = (P + Lambda)^-1 (h + b). The
+ * Cholesky factor of P + Lambda, the precision of the Laplace approximation, is left in irls->factor[d, d,
+ * lanes]. Lanes that did not converge, and pivots that were rescued, are added to fallbacks[B]. */
+void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
+                const double *prior_vector, double *precision, double *vector, double *mode,
+                int64_t *fallbacks);
+
+#endif

@@ -1,0 +1,278 @@
+/* Embedding files and the bandits on them: rows come back as they are in the file, arms are uniform, theta*
+ * is never learned from, and files that do not fit are refused. */
+#include "harness.h"
+
+#include "io/embedding.h"
+#include "problem/problem.h"
+#include "study/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ITEMS = 50, ARMS = 7, D = 3, MOST = 60 };
+
+/* Where a test's file departs from a good one. */
+typedef struct {
+  StoreType type;
+  int items, theta_columns, arms, feature_columns;
+  bool no_theta, no_features, transposed, no_noise;
+  double first_theta, noise;
+} Form;
+
+static const Form good = {.type = STORE_DOUBLE,
+                          .items = ITEMS,
+                          .theta_columns = D,
+                          .arms = ARMS,
+                          .feature_columns = D,
+                          .first_theta = 0,
+                          .noise = 0.5};
+
+/* theta[item, i] = item + i / 8; features[arm, i] = -arm - i / 8: each number tells its place. */
+static double place(int row, int column) { return row + column / 8.0; }
+
+static void put_matrix(StoreFile *file, const Form *form, const char *name, const char *rows_name, int rows,
+                       int columns, double sign, double first) {
+  double values[MOST * D + MOST] = {0};
+  float floats[MOST * D + MOST];
+  char dim[32];
+  int dimension[2], id;
+  for (int r = 0; r < rows; r++)
+    for (int i = 0; i < columns; i++) values[r * columns + i] = sign * place(r, i);
+  if (rows > 0) values[0] += first;
+  for (int i = 0; i < rows * columns; i++) floats[i] = (float)values[i];
+  snprintf(dim, sizeof dim, columns == D ? "dim" : "other_dim");
+  CHECK_OK(store_dimension(file, rows_name, (size_t)rows, &dimension[form->transposed]));
+  if (store_has_dimension(file, dim))
+    dimension[!form->transposed] = 1; /* defined second, for the first matrix */
+  else
+    CHECK_OK(store_dimension(file, dim, (size_t)columns, &dimension[!form->transposed]));
+  CHECK_OK(store_variable(file, name, form->type, 2, dimension, NULL, NULL, &id));
+  CHECK_OK(store_put(file, id, form->type == STORE_FLOAT ? (const void *)floats : values));
+}
+
+static void write_form(const char *path, const Form *form) {
+  StoreFile *file;
+  CHECK_OK(store_create(path, STORE_NETCDF4, &file));
+  if (!form->no_noise) CHECK_OK(store_real_attribute(file, NULL, "noise", form->noise));
+  if (!form->no_theta)
+    put_matrix(file, form, "theta", "item", form->items, form->theta_columns, 1, form->first_theta);
+  if (!form->no_features) put_matrix(file, form, "features", "arm", form->arms, form->feature_columns, -1, 0);
+  CHECK_OK(store_commit(file));
+}
+
+static char path[64];
+
+static StudyFile *study_of(const char *keys) {
+  char text[512];
+  StudyFile *file = NULL;
+  snprintf(text, sizeof text, "name: t\nproblem: {family: embedding, file: %s, %s}\npolicies: [ts]\n", path,
+           keys);
+  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
+  return file;
+}
+
+static Status open_problem(const char *keys, StudyFile **study, Problem *problem) {
+  *study = study_of(keys);
+  return problem_create((*study)->settings[0], problem);
+}
+
+static void close_problem(StudyFile *study, Problem *problem) {
+  problem_destroy(problem);
+  config_study_free(study);
+}
+
+/* Reals and floats, and what embedding_create writes, come back. */
+static void test_round_trip(void) {
+  for (int kind = 0; kind < 3; kind++) {
+    Embedding embedding;
+    Form form = good;
+    form.type = kind == 1 ? STORE_FLOAT : STORE_DOUBLE;
+    write_form(path, &form);
+    if (kind == 2) {
+      StoreFile *file;
+      Embedding first;
+      CHECK_OK(embedding_read(path, &first));
+      CHECK_OK(embedding_create(path, "a test", &first, NULL, NULL, &file));
+      CHECK_OK(store_commit(file));
+      embedding_free(&first);
+    }
+    CHECK_OK(embedding_read(path, &embedding));
+    CU_ASSERT_EQUAL_FATAL(embedding.d, D);
+    CU_ASSERT_EQUAL_FATAL(embedding.theta.n, ITEMS);
+    CU_ASSERT_EQUAL_FATAL(embedding.arms, ARMS);
+    CHECK_NEAR(embedding.noise, 0.5, 0);
+    for (int i = 0; i < D; i++) {
+      for (int r = 0; r < ITEMS; r++) CHECK_NEAR(embedding.theta.theta[i * ITEMS + r], place(r, i), 0);
+      for (int r = 0; r < ARMS; r++) CHECK_NEAR(embedding.features[r * D + i], -place(r, i), 0);
+    }
+    embedding_free(&embedding);
+  }
+}
+
+static void refused(Form form, const char *part) {
+  Embedding embedding;
+  write_form(path, &form);
+  CHECK_FAILS(embedding_read(path, &embedding), STATUS_INPUT, part);
+  CU_ASSERT_PTR_NULL(embedding.features);
+}
+
+static void test_refusals(void) {
+#define REFUSED(part, ...)                                                                                   \
+  do {                                                                                                       \
+    Form form = good;                                                                                        \
+    __VA_ARGS__;                                                                                             \
+    refused(form, part);                                                                                     \
+  } while (0)
+  REFUSED("has no variable 'theta'", form.no_theta = true);
+  REFUSED("has no variable 'features'", form.no_features = true);
+  REFUSED("'theta' has 3 columns, but 'features' has 2", form.feature_columns = 2);
+  REFUSED("theta[0, 0] is nan", form.first_theta = NAN);
+  REFUSED("theta[0, 0] is inf", form.first_theta = INFINITY);
+  REFUSED("'theta' is transposed", form.transposed = true);
+  REFUSED("'features' has no arms", form.arms = 0);
+  REFUSED("'noise' is 0; it must be above zero", form.noise = 0);
+  REFUSED("'noise' is inf", form.noise = INFINITY);
+#undef REFUSED
+  Embedding embedding;
+  FILE *out = fopen(path, "wb");
+  fputs("no NetCDF", out);
+  fclose(out);
+  CHECK_FAILS(embedding_read(path, &embedding), STATUS_INPUT, "not a NetCDF file");
+  unlink(path);
+  CHECK_FAILS(embedding_read(path, &embedding), STATUS_FILE, path);
+}
+
+static void test_refused_problems(void) {
+  StudyFile *study;
+  Problem problem;
+  write_form(path, &good);
+  CHECK_FAILS(open_problem("dimension: 4", &study, &problem), STATUS_INPUT, "holds theta in 3 dimensions");
+  close_problem(study, &problem);
+  Form form = good;
+  form.items = 1;
+  write_form(path, &form);
+  CHECK_FAILS(open_problem("arms: 2", &study, &problem), STATUS_INPUT, "1 sample of theta");
+  close_problem(study, &problem);
+  form = good;
+  form.no_noise = true;
+  write_form(path, &form);
+  CHECK_FAILS(open_problem("arms: 2", &study, &problem), STATUS_INPUT, "problem.noise is needed");
+  close_problem(study, &problem);
+  CHECK_OK(open_problem("noise: 2", &study, &problem));
+  close_problem(study, &problem);
+  CHECK_OK(config_study_parse("test", "name: t\nproblem: {family: embedding}\npolicies: [ts]\n",
+                              &study_schema, 0, NULL, &study));
+  CHECK_FAILS(problem_create(study->settings[0], &problem), STATUS_INPUT, "needs problem.file");
+  close_problem(study, &problem);
+}
+
+static void test_noise(void) {
+  static const struct {
+    const char *keys;
+    double noise;
+  } cases[] = {{"arms: 2", 0.5}, {"noise: auto", 0.5}, {"noise: 0.75", 0.75}};
+  write_form(path, &good);
+  for (int i = 0; i < 3; i++) {
+    StudyFile *study;
+    Problem problem;
+    CHECK_OK(open_problem(cases[i].keys, &study, &problem));
+    CHECK_NEAR(problem.likelihood.noise, cases[i].noise, 0);
+    close_problem(study, &problem);
+  }
+}
+
+/* The row of the file that arm k of run b is; -1 when it is none. */
+static int row_of(const World *world, int k, int b) {
+  double first = world->features[(size_t)(k * D) * (size_t)world->runs + (size_t)b];
+  int row = (int)-first;
+  for (int i = 0; i < D; i++)
+    if (world->features[(size_t)(k * D + i) * (size_t)world->runs + (size_t)b] != -place(row, i)) return -1;
+  return row >= 0 && row < ARMS ? row : -1;
+}
+
+/* Arms are whole rows, each row equally often, drawn afresh in each round; the same for more arms, for other
+ * blocks, and for each visit. */
+static void test_arms(void) {
+  enum { K = 4, RUNS = 10, ROUNDS = 100 };
+  StudyFile *study, *wider;
+  Problem problem, wide;
+  World world, other, alone;
+  int count[ARMS] = {0}, changed = 0, same = 0, previous[K * RUNS] = {0};
+  write_form(path, &good);
+  CHECK_OK(open_problem("arms: 4, resample_arms: true", &study, &problem));
+  CHECK_OK(open_problem("arms: 6, resample_arms: true", &wider, &wide));
+  CHECK_OK(world_create(&problem, 0, 5, RUNS, &world));
+  CHECK_OK(world_create(&wide, 0, 5, RUNS, &other));
+  CHECK_OK(world_create(&problem, 0, 8, 1, &alone));
+  for (uint32_t round = 1; round <= ROUNDS; round++) {
+    world_advance(&world, round), world_advance(&other, round), world_advance(&alone, round);
+    for (int k = 0; k < K; k++)
+      for (int b = 0; b < RUNS; b++) {
+        int row = row_of(&world, k, b);
+        CU_ASSERT_TRUE_FATAL(row >= 0);
+        count[row]++;
+        changed += row != previous[k * RUNS + b];
+        previous[k * RUNS + b] = row;
+        same += row == row_of(&other, k, b);
+        if (b == 3) CU_ASSERT_EQUAL(row, row_of(&alone, k, 0));
+      }
+  }
+  CU_ASSERT_EQUAL(same, K * RUNS * ROUNDS);
+  /* 4000 draws: 571.4 a row, sd sqrt(4000 (1/7) (6/7)) = 22; a change with probability 6/7; 4.5 sd each. */
+  for (int row = 0; row < ARMS; row++) CHECK_NEAR(count[row], 4000.0 / 7, 4.5 * 22.2);
+  CHECK_NEAR(changed, 4000.0 * 6 / 7, 4.5 * 22.2);
+  world_destroy(&world), world_destroy(&other), world_destroy(&alone);
+  close_problem(study, &problem), close_problem(wider, &wide);
+  CHECK_OK(open_problem("arms: 4, resample_arms: false", &study, &problem));
+  CHECK_OK(world_create(&problem, 0, 5, RUNS, &world));
+  double before[K * D * RUNS];
+  memcpy(before, world.features, sizeof before);
+  world_advance(&world, 1), world_advance(&world, 2);
+  CU_ASSERT_EQUAL(memcmp(before, world.features, sizeof before), 0); /* one set for each run */
+  world_destroy(&world);
+  close_problem(study, &problem);
+}
+
+/* theta* comes from the test part, priors from the rest, both are whole rows. */
+static void test_split(void) {
+  enum { RUNS = 500 };
+  StudyFile *study;
+  Problem problem;
+  write_form(path, &good);
+  CHECK_OK(open_problem("arms: 4", &study, &problem));
+  for (uint32_t replicate = 0; replicate < 3; replicate++) {
+    Samples samples;
+    double theta[D * RUNS];
+    bool learned[ITEMS] = {false};
+    CHECK_OK(problem.ops->training_samples(&problem, replicate, -1, &samples));
+    CU_ASSERT_EQUAL(samples.n, 40); /* 0.2 of 50 are kept */
+    for (int s = 0; s < samples.n; s++) {
+      int row = (int)samples.theta[s];
+      for (int i = 0; i < D; i++) CHECK_NEAR(samples.theta[i * samples.n + s], place(row, i), 0);
+      learned[row] = true;
+    }
+    problem.ops->theta(&problem, replicate, 0, RUNS, theta);
+    for (int b = 0; b < RUNS; b++) {
+      int row = (int)theta[b];
+      for (int i = 0; i < D; i++) CHECK_NEAR(theta[i * RUNS + b], place(row, i), 0);
+      CU_ASSERT_FALSE(learned[row]);
+    }
+    samples_free(&samples);
+  }
+  close_problem(study, &problem);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"files come back as they were written", test_round_trip},
+                         {"files that do not fit are refused", test_refusals},
+                         {"studies that do not fit are refused", test_refused_problems},
+                         {"noise of the file or of the study", test_noise},
+                         {"arms are uniform rows", test_arms},
+                         {"theta is split", test_split},
+                         CU_TEST_INFO_NULL};
+  snprintf(path, sizeof path, "embedding-%d.nc", (int)getpid());
+  int failed = harness_run("embedding", tests);
+  unlink(path);
+  return failed;
+}

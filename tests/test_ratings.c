@@ -1,0 +1,253 @@
+/* Readers of ratings: every form, and what is said about files that are wrong. */
+#include "harness.h"
+
+#include "core/status.h"
+#include "io/ratings.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { PATH_SIZE = 64 };
+
+static void temporary(char path[PATH_SIZE]) {
+  strcpy(path, "ratings-XXXXXX");
+  int file = mkstemp(path);
+  if (file < 0) abort();
+  close(file);
+}
+
+static void write_file(const char *path, const void *bytes, size_t size) {
+  FILE *out = fopen(path, "wb");
+  if (!out || fwrite(bytes, 1, size, out) != size) abort();
+  fclose(out);
+}
+
+static void write_gzip(const char *path, const char *text) {
+  gzFile out = gzopen(path, "wb");
+  if (!out || gzwrite(out, text, (unsigned)strlen(text)) != (int)strlen(text)) abort();
+  gzclose(out);
+}
+
+static Status read_text(const char *text, size_t size, const char *format, Ratings *out) {
+  char path[PATH_SIZE];
+  const char *input = path;
+  temporary(path);
+  write_file(path, text, size);
+  Status status = ratings_read(1, &input, format, out);
+  unlink(path);
+  return status;
+}
+
+/* The text is refused with STATUS_INPUT, at ":LINE: ", and the sentence contains `part`. */
+static void refused_as(const char *format, const char *text, int line, const char *part) {
+  Ratings ratings;
+  char place[32];
+  snprintf(place, sizeof place, ":%d: ", line);
+  CHECK_FAILS(read_text(text, strlen(text), format, &ratings), STATUS_INPUT, part);
+  CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), place));
+  CU_ASSERT_PTR_NULL(ratings.rating);
+}
+
+static void refused(const char *text, int line, const char *part) { refused_as("auto", text, line, part); }
+
+/* Three ratings: user 3 rates 7 with 4.5 and 9 with 1, user 20 rates 7 with -2. */
+static void check_three(const Ratings *ratings) {
+  CU_ASSERT_EQUAL_FATAL(ratings->count, 3);
+  CU_ASSERT_EQUAL(ratings->users, 2);
+  CU_ASSERT_EQUAL(ratings->items, 2);
+  CU_ASSERT_EQUAL(ratings->user_id[0], 3);
+  CU_ASSERT_EQUAL(ratings->user_id[1], 20);
+  CU_ASSERT_EQUAL(ratings->item_id[0], 7);
+  CU_ASSERT_EQUAL(ratings->item_id[1], 9);
+  static const Rating expected[] = {{0, 0, 4.5}, {0, 1, 1}, {1, 0, -2}};
+  for (int i = 0; i < 3; i++) {
+    CU_ASSERT_EQUAL(ratings->rating[i].user, expected[i].user);
+    CU_ASSERT_EQUAL(ratings->rating[i].item, expected[i].item);
+    CHECK_NEAR(ratings->rating[i].value, expected[i].value, 0);
+  }
+  CHECK_NEAR(ratings_mean(ratings), 3.5 / 3, 1e-15);
+}
+
+static void test_forms(void) {
+  static const char *const texts[] = {
+      "3::7::4.5::978300760\n3::9::1::978302109\n20::7::-2::978301968\n",
+      "20::7::-2\n3::9::1\n3::7::4.5\n",
+      "3::9::1.\r\n20::7::-2e0\r\n3::7::45e-1\r\n\r\n",
+      "\xef\xbb\xbf"
+      "3::7::4.5\n3::9::+1\n20::7::-2",
+      "3\t7\t4.5\t881250949\n20\t7\t-2\t881250949\n3\t9\t1\t0\n",
+      "20\t7\t-2\n3\t9\t1\n3\t7\t4.5\n",
+      "userId,movieId,rating,timestamp\n3,7,4.5,1\n3,9,1.0,1\n20,7,-2.0,1\n",
+      "Rating,note,USER_ID,item_id\n4.5,x,3,7\n1,,3,9\n-2,a b,20,7\n\n \n",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    Ratings ratings;
+    CHECK_OK(read_text(texts[i], strlen(texts[i]), "auto", &ratings));
+    check_three(&ratings);
+    ratings_free(&ratings);
+  }
+}
+
+static void test_several_files_and_gzip(void) {
+  char first[PATH_SIZE], second[PATH_SIZE];
+  const char *inputs[] = {first, second};
+  Ratings ratings;
+  temporary(first), temporary(second);
+  write_gzip(first, "3::9::1\n20::7::-2\n");
+  write_file(second, "3\t7\t4.5\t1\n", 10);
+  CHECK_OK(ratings_read(2, inputs, "auto", &ratings));
+  check_three(&ratings);
+  ratings_free(&ratings);
+  inputs[1] = first;
+  CHECK_FAILS(ratings_read(2, inputs, "auto", &ratings), STATUS_INPUT, "a second time (first at ");
+  unlink(first), unlink(second);
+  CHECK_FAILS(ratings_read(1, inputs, "auto", &ratings), STATUS_FILE, first);
+  CHECK_FAILS(ratings_read(1, (const char *[]){"/"}, "auto", &ratings), STATUS_FILE, "directory");
+}
+
+static void test_wrong_lines(void) {
+  refused("1::2::3\n1::x::3\n", 2, "the item is 'x'");
+  refused("0::2::3\n", 1, "the user is '0'");
+  refused("-1::2::3\n", 1, "the user is '-1'");
+  refused("1::9007199254740993::3\n", 1, "the item is '9007199254740993'");
+  refused("1::99999999999999999999999999::3\n", 1, "integer from 1 to 2^53");
+  refused("1::2::\n", 1, "the rating is ''");
+  refused("1::2::nan\n", 1, "the rating is 'nan'");
+  refused("1::2::inf::5\n", 1, "the rating is 'inf'");
+  refused("1::2::1e999\n", 1, "from -100 to 100");
+  refused("1::2::978300760\n", 1, "the rating is '978300760'");
+  refused("1::2::0x3\n", 1, "the rating is '0x3'");
+  refused("1::2::3-4\n", 1, "the rating is '3-4'");
+  refused("1::2::3::4\n5::6::7\n", 2, "3 fields, expected 4");
+  refused("1::2::3\n5::6::1::7\n", 2, "4 fields, expected 3");
+  refused("1::2::3::4::5\n", 1, "5 fields");
+  refused("1::2::3\n1::", 2, "2 fields, expected 3"); /* cut off in the middle of a line */
+  refused("1::2::3\n\n4::5::1\n", 2, "blank line");
+  refused("1::2::3\n4::5::1\n1::2::3\n", 3, "user 1 rates item 2 a second time (first at");
+  refused("1\t2\t3\t4\n1,3,3\n", 2, "1 field, expected 4");
+}
+
+static void test_wrong_files(void) {
+  refused("1::F::1::10::48067\n", 1, "5 fields"); /* users.dat */
+  refused("1::Toy Story (1995)::Animation\n", 1, "the item is 'Toy Story (1995)'"); /* movies.dat */
+  refused("1|24|M|technician|85711\n", 1, "'1|24|M|technician|85711' is no rating"); /* 100K's u.user */
+  refused("userId,movieId,tag,timestamp\n1,2,funny,3\n", 1, "no column 'rating'"); /* tags.csv */
+  refused("1,2,3,4\n", 1, "no column 'userId'");
+  refused("\x1b[31mhello\n", 1, "'?[31mhello' is no rating");
+  refused_as("1m", "1\t2\t3\t4\n", 1, "1 field, expected 4: user::movie::rating");
+  refused_as("100k", "1::2::3\n", 1, "(format 100k)");
+  refused_as("csv", "1::2::3\n", 1, "no column 'userId'");
+  static char text[6000];
+  memset(text, '7', sizeof text - 1);
+  refused(text, 1, "more than 4096 characters without a line end");
+  Ratings ratings;
+  CHECK_FAILS(read_text("", 0, "auto", &ratings), STATUS_INPUT, "no ratings");
+  CHECK_FAILS(read_text("\n\n", 2, "auto", &ratings), STATUS_INPUT, "no ratings");
+  CHECK_FAILS(read_text("userId,movieId,rating\n", 22, "auto", &ratings), STATUS_INPUT, "no ratings");
+  CHECK_FAILS(read_text("PK\3\4\0\0", 6, "auto", &ratings), STATUS_INPUT, "zip archive");
+  CHECK_FAILS(read_text("1::2::3\n4::\0::5\n", 16, "auto", &ratings), STATUS_INPUT, ":2: a byte of value 0");
+}
+
+/* Every prefix of a compressed file is refused as cut off, and every flipped byte of its data as damaged. */
+static void test_damaged_gzip(void) {
+  char path[PATH_SIZE], *text;
+  const char *input = path;
+  size_t length;
+  FILE *out = open_memstream(&text, &length);
+  for (int i = 1; i <= 300; i++) fprintf(out, "%d::%d::%d\n", i, 1 + i * i % 97, 1 + i % 5);
+  fclose(out);
+  temporary(path);
+  write_gzip(path, text);
+  free(text);
+  unsigned char bytes[4096];
+  FILE *in = fopen(path, "rb");
+  size_t size = fread(bytes, 1, sizeof bytes, in);
+  fclose(in);
+  CU_ASSERT_FATAL(size > 500 && size < sizeof bytes);
+  Ratings ratings;
+  int wrong = 0;
+  for (size_t cut = 20; cut < size; cut += 7) { /* below 18 bytes there is no whole header */
+    write_file(path, bytes, cut);
+    wrong += ratings_read(1, &input, "auto", &ratings) != STATUS_INPUT ||
+             !strstr(status_message(), "is cut off: its gzip data end too early");
+  }
+  CU_ASSERT_EQUAL(wrong, 0);
+  for (size_t at = 10; at < size - 4; at += 11) { /* the last four bytes are the length */
+    bytes[at] ^= 0x10;
+    write_file(path, bytes, size);
+    wrong += ratings_read(1, &input, "auto", &ratings) != STATUS_INPUT;
+    bytes[at] ^= 0x10;
+  }
+  CU_ASSERT_EQUAL(wrong, 0);
+  unlink(path);
+}
+
+/* The made samples hold the same ratings in four forms. */
+static void test_samples(void) {
+  static const char *const names[] = {"ratings_1m.dat", "ratings_1m_no_timestamp.dat.gz", "ratings_100k.data",
+                                      "ratings.csv"};
+  const char *root = getenv("THOMPSON_SOURCE");
+  Ratings first = {0};
+  for (int i = 0; i < 4; i++) {
+    char path[4096];
+    const char *input = path;
+    Ratings ratings;
+    snprintf(path, sizeof path, "%s/data/samples/%s", root ? root : "..", names[i]);
+    CHECK_OK(ratings_read(1, &input, "auto", &ratings));
+    if (i == 0) {
+      first = ratings;
+      CU_ASSERT_EQUAL(first.count, 433); /* wc -l */
+      continue;
+    }
+    CU_ASSERT_EQUAL_FATAL(ratings.count, first.count);
+    CU_ASSERT_EQUAL(memcmp(ratings.rating, first.rating, (size_t)first.count * sizeof *first.rating), 0);
+    CU_ASSERT_EQUAL(memcmp(ratings.user_id, first.user_id, (size_t)first.users * sizeof(int64_t)), 0);
+    CU_ASSERT_EQUAL(memcmp(ratings.item_id, first.item_id, (size_t)first.items * sizeof(int64_t)), 0);
+    ratings_free(&ratings);
+  }
+  ratings_free(&first);
+}
+
+/* The fuzzer's corpus, in every format: whatever is accepted is in range, whatever is refused has a sentence.
+ */
+static void test_corpus(void) {
+  static const char *const formats[] = {"auto", "1m", "100k", "csv"};
+  const char *root = getenv("THOMPSON_SOURCE");
+  char folder[4096];
+  int seen = 0;
+  snprintf(folder, sizeof folder, "%s/tests/fuzz/corpus_ratings", root ? root : "..");
+  DIR *files = opendir(folder);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(files);
+  for (struct dirent *entry; (entry = readdir(files));) {
+    char path[8192];
+    const char *input = path;
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    for (int f = 0; f < 4; f++) {
+      Ratings ratings;
+      Status status = ratings_read(1, &input, formats[f], &ratings);
+      CU_ASSERT_TRUE(status == STATUS_OK || status == STATUS_INPUT);
+      if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));
+      for (int64_t i = 0; i < ratings.count; i++) CU_ASSERT_TRUE(fabs(ratings.rating[i].value) <= 100);
+      ratings_free(&ratings);
+    }
+    seen++;
+  }
+  closedir(files);
+  CU_ASSERT_TRUE(seen >= 10);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"every form of a rating", test_forms},
+                         {"several files, compressed or not", test_several_files_and_gzip},
+                         {"lines that are wrong", test_wrong_lines},
+                         {"files that are no ratings", test_wrong_files},
+                         {"compressed files that are cut off or damaged", test_damaged_gzip},
+                         {"the made samples are the same in all forms", test_samples},
+                         {"corpus of the fuzzer", test_corpus},
+                         CU_TEST_INFO_NULL};
+  return harness_run("ratings", tests);
+}
