@@ -85,17 +85,25 @@ static inline Likelihood fixture_likelihood(double noise) {
   return (Likelihood){.ops = likelihood_find("gaussian"), .noise = noise};
 }
 
+/* A reward that the likelihood admits, from that of linear-Gaussian data. */
+static inline double fixture_reward(const Likelihood *likelihood, double y) {
+  if (likelihood->ops == likelihood_find("logistic")) return y > 0 ? 1 : 0;
+  if (likelihood->ops == likelihood_find("poisson")) return floor(exp(fmin(y, 3)));
+  return y;
+}
+
 /* Runs first_run .. first_run + runs - 1 of fixture_data as one block. */
 static inline History fixture_history(int d, int runs, uint32_t first_run, int n,
                                       const Likelihood *likelihood) {
   History history;
   double phi[FIXTURE_DIMENSION * 16], y[16];
   ASSERT(runs <= 16 && history_create(d, runs, likelihood, &history) == STATUS_OK);
+  ASSERT(history_reserve(&history, n) == STATUS_OK);
   for (int l = 0; l < n; l++) {
     for (int run = 0; run < runs; run++) {
       FixtureData data = fixture_data(d, n, likelihood->noise, first_run + (uint32_t)run);
       for (int i = 0; i < d; i++) phi[i * runs + run] = data.phi[l][i];
-      y[run] = data.y[l];
+      y[run] = fixture_reward(likelihood, data.y[l]);
     }
     history_append(&history, phi, y);
   }

@@ -1,4 +1,4 @@
-/* Conformance: every registered sampler with every prior family that it fits, on linear-Gaussian data. A new
+/* Conformance: every registered sampler with every prior family and every likelihood that it fits. A new
  * sampler is tested by being registered. What is special to one method is in the test of its own file. */
 #include "sampler_fixture.h"
 
@@ -75,21 +75,28 @@ static void check_exact(const SamplerOps *method, const Prior *prior, const Like
   }
 }
 
-static void test_every_sampler_and_prior(void) {
-  const Likelihood likelihood = fixture_likelihood(0.7);
+/* Every method that fits the prior and the likelihood; adds to the numbers of tests. */
+static void check_methods(const Prior *prior, const Likelihood *likelihood, int *pairs, int *exact) {
   char sentence[256];
+  for (int i = 0; sampler_method(i); i++) {
+    const SamplerOps *method = sampler_method(i);
+    if (sampler_misfit(method, prior, likelihood, sizeof sentence, sentence)) continue;
+    check_streams(method, prior, likelihood);
+    ++*pairs;
+    if (!method->exact || !prior->mixture || !likelihood->ops->conjugate) continue;
+    check_exact(method, prior, likelihood);
+    ++*exact;
+  }
+}
+
+static void test_every_sampler_prior_and_likelihood(void) {
   int pairs = 0, exact = 0;
   for (int family = 0; prior_family(family); family++)
     for (size_t k = 0; k < sizeof DIMENSIONS / sizeof *DIMENSIONS; k++) {
       Prior prior = fitted_prior(prior_family(family), DIMENSIONS[k]);
-      for (int i = 0; sampler_method(i); i++) {
-        const SamplerOps *method = sampler_method(i);
-        if (sampler_misfit(method, &prior, &likelihood, sizeof sentence, sentence)) continue;
-        check_streams(method, &prior, &likelihood);
-        pairs++;
-        if (!method->exact || !prior.mixture) continue;
-        check_exact(method, &prior, &likelihood);
-        exact++;
+      for (int i = 0; likelihood_family(i); i++) {
+        const Likelihood likelihood = {.ops = likelihood_family(i), .noise = 0.7};
+        check_methods(&prior, &likelihood, &pairs, &exact);
       }
       prior_destroy(&prior);
     }
@@ -213,7 +220,7 @@ static void test_failed_create_frees(void) {
 int main(void) {
   CU_TestInfo tests[] = {
       {"registry", test_registry},
-      {"every sampler with every prior it fits", test_every_sampler_and_prior},
+      {"every sampler with every prior and likelihood it fits", test_every_sampler_prior_and_likelihood},
       {"refusals", test_refusals},
       {"a draw that is not finite is replaced and counted", test_non_finite_draw_is_replaced},
       {"a failed create frees what it made", test_failed_create_frees},

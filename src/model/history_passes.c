@@ -156,6 +156,11 @@ typedef struct {
   double *gradient, *precision;
 } Sums;
 
+/* Loops of a constant number of turns, so that the compiler unrolls them and keeps each sum in a register; a
+ * constant `count` in the version that it makes removes the turns beyond. */
+#define EACH(k, count)                                                                                       \
+  _Pragma("GCC unroll 5") for (int k = 0; k < GROUP; k++) if (k < (count))
+
 /* Rows i .. i + height - 1 of the precision, minus the sum over rows of curvature phi_i phi_j, in vector v of the
  * strip: on the diagonal up to column i, and with it the gradient, the sum of slope phi_i; below it the
  * columns from .. from + GROUP - 1. All sums stay in registers. */
@@ -163,34 +168,25 @@ INLINE void add_tile(const Strip *strip, const int spread, int v, int row, int r
                      int from, const bool diagonal, const Sums *sums) {
   const size_t d = (size_t)strip->view->history->d;
   Vector pull[GROUP], sum[GROUP][GROUP];
-#pragma GCC unroll 5
-  for (int k = 0; k < height; k++) {
+  EACH(k, height) {
     if (diagonal) get_vector(strip, v, lanes_of(strip, (size_t)(i + k), sums->gradient), &pull[k]);
-#pragma GCC unroll 5
-    for (int j = 0; j < (diagonal ? k + 1 : GROUP); j++)
-      get_vector(strip, v, lanes_of(strip, (size_t)(i + k) * d + (size_t)(from + j), sums->precision),
-                 &sum[k][j]);
+    EACH(j, diagonal ? k + 1 : GROUP)
+    get_vector(strip, v, lanes_of(strip, (size_t)(i + k) * d + (size_t)(from + j), sums->precision), &sum[k][j]);
   }
   for (int r = 0; r < rows; r++) {
     const double *phi_i = features_of(strip, row + r, i), *phi_j = features_of(strip, row + r, from);
     Vector x[GROUP], slope = LOAD(sums->slope + r * STRIP, v), curvature = LOAD(sums->curvature + r * STRIP, v);
-#pragma GCC unroll 5
-    for (int j = 0; j < (diagonal ? height : GROUP); j++) x[j] = LOAD_SPREAD(phi_j + j * STRIP, spread, v);
-#pragma GCC unroll 5
-    for (int k = 0; k < height; k++) {
+    EACH(j, diagonal ? height : GROUP) x[j] = LOAD_SPREAD(phi_j + j * STRIP, spread, v);
+    EACH(k, height) {
       Vector x_k = diagonal ? x[k] : LOAD_SPREAD(phi_i + k * STRIP, spread, v), weighted = curvature * x_k;
       if (diagonal) pull[k] += slope * x_k;
-#pragma GCC unroll 5
-      for (int j = 0; j < (diagonal ? k + 1 : GROUP); j++) sum[k][j] -= weighted * x[j];
+      EACH(j, diagonal ? k + 1 : GROUP) sum[k][j] -= weighted * x[j];
     }
   }
-#pragma GCC unroll 5
-  for (int k = 0; k < height; k++) {
+  EACH(k, height) {
     if (diagonal) put_vector(strip, v, &pull[k], lanes_of(strip, (size_t)(i + k), sums->gradient));
-#pragma GCC unroll 5
-    for (int j = 0; j < (diagonal ? k + 1 : GROUP); j++)
-      put_vector(strip, v, &sum[k][j],
-                 lanes_of(strip, (size_t)(i + k) * d + (size_t)(from + j), sums->precision));
+    EACH(j, diagonal ? k + 1 : GROUP)
+    put_vector(strip, v, &sum[k][j], lanes_of(strip, (size_t)(i + k) * d + (size_t)(from + j), sums->precision));
   }
 }
 
