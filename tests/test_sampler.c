@@ -139,6 +139,8 @@ static void test_refusals(void) {
   const Likelihood gaussian = fixture_likelihood(1);
   const LikelihoodOps curved_ops = {.name = "curved"};
   const Likelihood curved = {.ops = &curved_ops, .noise = 1};
+  const SamplerOps closed = {.name = "closed", .needs = NEEDS_CONJUGATE};
+  char sentence[256];
   Mixture two = fixture_mixture(2, 2, 1);
   const Prior bare = {.ops = &BARE_OPS, .d = 2};
   const Prior mixture_only = {.ops = &BARE_OPS, .d = 2, .mixture = &two};
@@ -152,10 +154,12 @@ static void test_refusals(void) {
               "sampler diffts needs a prior with a reverse chain; prior bare has none");
   CHECK_FAILS(create("dps", &bare, &gaussian), STATUS_INPUT,
               "sampler dps needs a prior with a reverse chain; prior bare has none");
-  CHECK_FAILS(create("mixts", &mixture_only, &curved), STATUS_INPUT,
-              "sampler mixts needs a likelihood that is quadratic in phi' theta (gaussian); likelihood "
-              "curved is not");
+  CU_ASSERT_TRUE(sampler_misfit(&closed, &mixture_only, &curved, sizeof sentence, sentence));
+  CU_ASSERT_STRING_EQUAL(sentence, "sampler closed needs a likelihood that is quadratic in phi' theta "
+                                   "(gaussian); likelihood curved is not");
+  CU_ASSERT_FALSE(sampler_misfit(&closed, &mixture_only, &gaussian, sizeof sentence, sentence));
   CHECK_OK(create("mixts", &mixture_only, &gaussian));
+  CHECK_OK(create("mixts", &mixture_only, &curved));
   mixture_destroy(&two);
 }
 

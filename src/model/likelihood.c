@@ -106,7 +106,8 @@ static double logistic_sample(const Likelihood *likelihood, double u, double uni
 }
 
 static const LikelihoodOps logistic = {.name = "logistic",
-                                       .summary = "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
+                                       .summary =
+                                           "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
                                        .reference = "DiffTS, Section 2.2",
                                        .bend = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
                                        .rewards = "0 or 1",
@@ -117,10 +118,10 @@ static const LikelihoodOps logistic = {.name = "logistic",
                                        .deviance = logistic_deviance,
                                        .sample = logistic_sample};
 
-/* ---- Poisson: a count of rate e^u. Beyond RATE_LIMIT the rate stays what it is there, 3e43, so that sums of
- * products of rates are finite. */
+/* ---- Poisson: a count of rate e^u. Beyond RATE_LIMIT the rate stays what it is there, 6e34, which a float
+ * can hold, so that sums of products of rates are finite. */
 
-static const double RATE_LIMIT = 100;
+static const double RATE_LIMIT = 80;
 
 static inline double poisson_rate(double u) { return special_exp(u > RATE_LIMIT ? RATE_LIMIT : u); }
 

@@ -31,10 +31,15 @@ void irls_destroy(Irls *irls) {
   free(irls->rescues);
 }
 
+/* out[n] = a + b. */
+SIMD_CLONES
+static void add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
+  for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
+}
+
 /* factor = P + Lambda, and its Cholesky factor. */
 static void factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
-  const size_t size = (size_t)(irls->d * irls->d) * (size_t)lanes;
-  for (size_t k = 0; k < size; k++) irls->factor[k] = prior_precision[k] + precision[k];
+  add((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
   memset(irls->rescues, 0, (size_t)lanes * sizeof *irls->rescues);
   linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->rescues);
 }
@@ -42,7 +47,7 @@ static void factorise(Irls *irls, int lanes, const double *prior_precision, cons
 /* The mode under the evidence to start from. */
 static void start(Irls *irls, int lanes, const double *prior_precision, const double *prior_vector,
                   const double *precision, const double *vector, double *z) {
-  for (int k = 0; k < irls->d * lanes; k++) z[k] = prior_vector[k] + vector[k];
+  add((size_t)(irls->d * lanes), prior_vector, vector, z);
   factorise(irls, lanes, prior_precision, precision);
   linalg_solve_lanes(irls->d, lanes, irls->factor, z);
 }

@@ -2,6 +2,7 @@
 
 #include "core/linalg.h"
 #include "core/memory.h"
+#include "core/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -75,18 +76,30 @@ static void rotate(LaplaceGlm *glm, int lanes, const double *a) {
   }
 }
 
+/* a[d, d, lanes] <- I + gain a. */
+SIMD_CLONES
+static void add_to_identity(int d, int lanes, double gain, double *a) {
+  for (int k = 0; k < d * d * lanes; k++) a[k] *= gain;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) a[(i * d + i) * lanes + n] += 1;
+}
+
+/* s[n] <- root mode[n] + deviation s[n]. */
+SIMD_CLONES
+static void place(int n, double root, const double *restrict mode, double deviation, double *restrict s) {
+  for (int k = 0; k < n; k++) s[k] = root * mode[k] + deviation * s[k];
+}
+
 void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar, const double *mu,
                          double *z, double *s, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
-  const double gain = v / alpha_bar, root = sqrt(alpha_bar), deviation = sqrt(v);
   find_mode(glm, view, v, alpha_bar, mu, fallbacks);
   if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);
   glm->started = true;
   rotate(glm, lanes, glm->precision);
-  for (int k = 0; k < d * d * lanes; k++)
-    glm->rotated[k] = gain * glm->rotated[k] + (k / lanes % (d + 1) == 0 ? 1 : 0); /* I + v Q' Lambda Q / alpha_bar */
+  add_to_identity(d, lanes, v / alpha_bar, glm->rotated); /* v times the precision of s, in the basis Q */
   linalg_cholesky_lanes(d, lanes, glm->rotated, NULL);
   linalg_backward_lanes(d, lanes, glm->rotated, z);
   linalg_multiply_lanes(d, lanes, glm->basis, z, s);
-  for (int k = 0; k < d * lanes; k++) s[k] = root * glm->mode[k] + deviation * s[k];
+  place(d * lanes, sqrt(alpha_bar), glm->mode, sqrt(v), s);
 }

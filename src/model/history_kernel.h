@@ -1,0 +1,35 @@
+/* The sums over rows behind history_passes.c; one version for each instruction level (core/simd.h). v3 and v4
+ * give the same bits. */
+#ifndef MODEL_HISTORY_KERNEL_H
+#define MODEL_HISTORY_KERNEL_H
+
+#include "model/history.h"
+
+#include <stddef.h>
+
+/* At most HISTORY_STRIP lanes that are taken at once. The arrays of a call begin at the strip's first lane;
+ * their next row is `stride` further. */
+typedef struct {
+  const History *history;
+  int run; /* of the first lane */
+  bool shared; /* all lanes belong to `run`; else lane n belongs to run + n, and `run` begins a strip */
+  int count; /* lanes */
+  size_t stride;
+  const double *shift, *scale; /* theta = shift + scale z; may be NULL */
+} HistoryStrip;
+
+/* derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..], both with
+ * respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest |phi' scale
+ * step| of each lane. */
+#define HISTORY_KERNEL_DECLARE(level)                                                                        \
+  void history_kernel_derivatives_##level(const HistoryStrip *strip, const double *z, double *gradient,      \
+                                          double *precision);                                                \
+  void history_kernel_deviance_##level(const HistoryStrip *strip, const double *z, double *deviance,         \
+                                       double *gradient);                                                    \
+  void history_kernel_reach_##level(const HistoryStrip *strip, const double *step, double *reach);
+HISTORY_KERNEL_DECLARE(v1)
+HISTORY_KERNEL_DECLARE(v3)
+HISTORY_KERNEL_DECLARE(v4)
+#undef HISTORY_KERNEL_DECLARE
+
+#endif
