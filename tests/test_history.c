@@ -143,18 +143,63 @@ static void test_evidence(void) {
   history_destroy(&self.history);
 }
 
-static void test_refusal(void) {
-  LikelihoodOps other = *likelihood_find("gaussian");
-  other.name = "other", other.conjugate = false;
-  Likelihood likelihood = {.ops = &other, .noise = 1};
-  History history;
-  CHECK_FAILS(history_create(2, 3, &likelihood, &history), STATUS_INPUT, "'other'");
-  history_destroy(&history);
+/* A history that keeps rows: gradient and precision at a point, and the deviance, against sums over
+ * observations; two draws of each of 20 runs share their rows, in coordinates theta = shift + scale z. */
+static void test_rows(void) {
+  enum { R = 20, M = 2, N = R * M, OBSERVATIONS = 37 };
+  static const double shift[2] = {0.3, -0.2}, scale[2] = {0.5, 2};
+  static double phi[OBSERVATIONS][2 * R], y[OBSERVATIONS][R], z[2 * N], gradient[2 * N], precision[4 * N],
+      deviance[N], reach[N];
+  for (int f = 0; likelihood_family(f); f++) {
+    Likelihood likelihood = {.ops = likelihood_family(f), .noise = 1};
+    if (likelihood.ops->conjugate) continue;
+    History history;
+    Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)f};
+    CHECK_OK(history_create(2, R, &likelihood, &history));
+    CHECK_OK(history_reserve(&history, OBSERVATIONS));
+    rng_normal(&rng, 2 * N, z);
+    for (int t = 0; t < OBSERVATIONS; t++) {
+      rng_normal(&rng, 2 * R, phi[t]);
+      for (int b = 0; b < R; b++) y[t][b] = (t + b) % 2;
+      history_append(&history, phi[t], y[t]);
+    }
+    HistoryView view = {
+        .history = &history, .draws = M, .first = 0, .lanes = N, .shift = shift, .scale = scale};
+    history_derivatives(&view, z, NULL, gradient, precision);
+    history_deviance(&view, z, deviance, NULL);
+    history_reach(&view, z, 0, reach); /* nothing is enough: the exact maximum */
+    for (int n = 0; n < N; n++) {
+      double g[2] = {0}, p[4] = {0}, sum = 0, top = 0;
+      for (int t = 0; t < OBSERVATIONS; t++) {
+        double x[2] = {phi[t][n / M], phi[t][R + n / M]}, u = 0, move = 0, slope, curvature, term;
+        for (int i = 0; i < 2; i++)
+          u += x[i] * (shift[i] + scale[i] * z[i * N + n]), move += x[i] * scale[i] * z[i * N + n];
+        likelihood.ops->derivatives(&likelihood, 1, &y[t][n / M], &u, &slope, &curvature);
+        likelihood.ops->deviance(&likelihood, 1, &y[t][n / M], &u, &term);
+        for (int i = 0; i < 2; i++) {
+          g[i] += slope * x[i] * scale[i];
+          for (int j = 0; j < 2; j++) p[2 * i + j] -= curvature * x[i] * scale[i] * x[j] * scale[j];
+        }
+        sum += term;
+        top = fmax(top, fabs(move));
+      }
+      for (int i = 0; i < 2; i++)
+        CHECK_NEAR(gradient[i * N + n], g[i], 1e-12 * fmax(1, fabs(g[i])) * OBSERVATIONS);
+      for (int i = 0; i < 4; i++)
+        CHECK_NEAR(precision[i * N + n], p[i], 1e-12 * fmax(1, fabs(p[i])) * OBSERVATIONS);
+      CHECK_NEAR(deviance[n], sum, 1e-12 * OBSERVATIONS * fmax(1, sum));
+      CHECK_NEAR(reach[n], top, 1e-12 * fmax(1, top));
+    }
+    history_destroy(&history);
+  }
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {{"likelihoods", test_likelihoods}, {"Gaussian likelihood", test_gaussian},
-                         {"append and clear", test_append}, {"evidence in other coordinates", test_evidence},
-                         {"refusal", test_refusal},         CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"likelihoods", test_likelihoods},
+                         {"Gaussian likelihood", test_gaussian},
+                         {"append and clear", test_append},
+                         {"evidence in other coordinates", test_evidence},
+                         {"rows", test_rows},
+                         CU_TEST_INFO_NULL};
   return harness_run("history", tests);
 }

@@ -15,9 +15,9 @@
   STEP(1.0 / 5040)                                                                                           \
   STEP(1.0 / 720) STEP(1.0 / 120) STEP(1.0 / 24) STEP(1.0 / 6) STEP(0.5) STEP(1) STEP(1)
 
-/* exp(x) within 2 units in the last place for -708 <= x <= 709. The library's exp is a call for each lane, and
- * SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r, |r| <= log(2)/2
- * (remainder of the series below 2^-57). Raises no floating-point exception but inexact. */
+/* exp(x) within 2 units in the last place for -708 <= x <= 709. The library's exp is a call for each lane,
+ * and SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r, |r| <=
+ * log(2)/2 (remainder of the series below 2^-57). Raises no floating-point exception but inexact. */
 static inline double special_exp_inside(double x) {
   union {
     double real;
@@ -41,8 +41,8 @@ static inline double special_exp(double x) {
   return x < -708 ? 0 : inside;
 }
 
-/* x[SPECIAL_BLOCK] <- special_exp_inside(x), to rounding. The series is one long chain of dependent operations;
- * here four vectors go through it side by side, at 2/3 of the time for each number. */
+/* x[SPECIAL_BLOCK] <- special_exp_inside(x), to rounding. The series is one long chain of dependent
+ * operations; here four vectors go through it side by side, at 2/3 of the time for each number. */
 enum { SPECIAL_VECTOR = 8, SPECIAL_VECTORS = 4, SPECIAL_BLOCK = SPECIAL_VECTOR * SPECIAL_VECTORS };
 typedef double SpecialReal __attribute__((vector_size(8 * SPECIAL_VECTOR)));
 typedef int64_t SpecialBits __attribute__((vector_size(8 * SPECIAL_VECTOR)));

@@ -51,7 +51,8 @@ typedef struct {
 } HistoryView;
 
 /* At z[d, lanes]: gradient[d, lanes] of the log likelihood with respect to z, and minus its Hessian,
- * precision[d, d, lanes]. Strips in which every settled[lanes] is true are left as they are (NULL: none is). */
+ * precision[d, d, lanes]. Strips in which every settled[lanes] is true are left as they are (NULL: none is).
+ */
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision);
 /* At z[d, lanes]: deviance[lanes], the sum over observations; and gradient[d, lanes] of the log likelihood,

@@ -25,7 +25,7 @@ typedef double Vector __attribute__((vector_size(8 * VECTOR)));
 typedef double Unaligned __attribute__((vector_size(8 * VECTOR), aligned(8), may_alias));
 #define INLINE static inline __attribute__((always_inline))
 /* Vector v of the strip; the number that all its lanes share. */
-#define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v) * VECTOR)))
+#define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*VECTOR)))
 #define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
 
 /* The first lane's reward in a row. */
@@ -167,7 +167,8 @@ INLINE void add_derivatives(const HistoryStrip *strip, const bool shared, int ro
 }
 
 static void clear(const HistoryStrip *strip, size_t rows, double *array) {
-  for (size_t i = 0; i < rows; i++) memset(array + i * strip->stride, 0, (size_t)strip->count * sizeof *array);
+  for (size_t i = 0; i < rows; i++)
+    memset(array + i * strip->stride, 0, (size_t)strip->count * sizeof *array);
 }
 
 INLINE void derivatives(const HistoryStrip *strip, const bool shared, const double *z, double *gradient,

@@ -19,8 +19,8 @@ typedef struct {
 } HistoryStrip;
 
 /* derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..], both with
- * respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest |phi' scale
- * step| of each lane. */
+ * respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest |phi'
+ * scale step| of each lane. */
 #define HISTORY_KERNEL_DECLARE(level)                                                                        \
   void history_kernel_derivatives_##level(const HistoryStrip *strip, const double *z, double *gradient,      \
                                           double *precision);                                                \

@@ -125,7 +125,7 @@ static const double RATE_LIMIT = 80;
 
 static inline double poisson_rate(double u) { return special_exp(u > RATE_LIMIT ? RATE_LIMIT : u); }
 
-static bool poisson_admits(double y) { return y >= 0 && y <= 0x1p53 && y == floor(y); }
+static bool poisson_admits(double y) { return isfinite(y) && y >= 0 && y <= 0x1p53 && y == floor(y); }
 static double poisson_mean(const Likelihood *likelihood, double u) {
   (void)likelihood;
   return poisson_rate(u);

@@ -42,7 +42,8 @@ static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(
     int64_t next = counter_add(counters, 0, 1);
     if (next >= total) return STATUS_OK;
     progress_update(progress, (long)next, (long)total, (double)next / (double)total);
-    if (stop && stop()) return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
+    if (stop && stop())
+      return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
     int f = 0;
     while (next >= fits[f].parts) next -= fits[f++].parts;
     TRY(fit_part(&fits[f], (int)next));

@@ -1,5 +1,5 @@
-/* Epsilon-greedy: with probability eps_k a random arm, else the best by the regularised estimate of ridge.h. eps_k = epsilon
- * sqrt(n / k) / 2 in round k of n. */
+/* Epsilon-greedy: with probability eps_k a random arm, else the best by the regularised estimate of ridge.h.
+ * eps_k = epsilon sqrt(n / k) / 2 in round k of n. */
 #include "core/memory.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
@@ -43,7 +43,8 @@ static const ConfigKey keys[] = {{.name = "epsilon",
                                  {.name = NULL}};
 
 const PolicyOps policy_egreedy = {.name = "egreedy",
-                                  .summary = "epsilon-greedy on the regularised estimate, decaying exploration",
+                                  .summary =
+                                      "epsilon-greedy on the regularised estimate, decaying exploration",
                                   .reference = "DiffTS, Section 6.1 (baseline)",
                                   .keys = keys,
                                   .create = create,

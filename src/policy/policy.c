@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const PolicyOps *const registry[] = {&policy_linucb, &policy_glm_ucb, &policy_egreedy, &policy_random, &policy_oracle,
-                                            NULL};
+static const PolicyOps *const registry[] = {&policy_linucb, &policy_glm_ucb, &policy_egreedy,
+                                            &policy_random, &policy_oracle,  NULL};
 
 bool policy_method(int index, PolicyMethod *out) {
   int samplers = 0;
@@ -80,10 +80,11 @@ static const PolicyOps *ops_of(const PolicyMethod *method) {
 Status policy_check(const PolicyMethod *method, const Problem *problem) {
   const LikelihoodOps *likelihood = problem->likelihood.ops;
   if (!method->ops || !method->ops->conjugate_only || likelihood->conjugate) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is "
-                    "not: take glm_ucb",
-                    method->name, likelihood->name);
+  return status_set(
+      STATUS_INPUT,
+      "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is "
+      "not: take glm_ucb",
+      method->name, likelihood->name);
 }
 
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out) {

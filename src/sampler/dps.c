@@ -6,8 +6,8 @@
  * evidence, so the chain diverges once there are many observations: states are guarded and every use of the
  * guard is counted. With a likelihood that is not conjugate the deviance (likelihood.h) takes the place of
  * the sum of squared residuals, in the gradient and in zeta_t = step_size / sqrt(deviance); for Gaussian
- * rewards of variance 1 the two are the same. There is no noise in the last stage, where beta_tilde_1 = 0. A draw uses d normals of its
- * stream for s_T, then d for each stage. */
+ * rewards of variance 1 the two are the same. There is no noise in the last stage, where beta_tilde_1 = 0. A
+ * draw uses d normals of its stream for s_T, then d for each stage. */
 #include "sampler/dps.h"
 
 #include "core/linalg.h"
@@ -37,7 +37,8 @@ static void estimate_clean(int n, double alpha_bar, const double *restrict s, co
   for (int i = 0; i < n; i++) clean[i] = of_state * s[i] - of_noise * eps[i];
 }
 
-/* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2 (constant
+/* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2
+ * (constant
  * - s_0' b + s_0' g). */
 static void score_residual(const DpsEvidence *evidence, const double *clean, double *residual, double *g) {
   const int d = evidence->d, lanes = evidence->lanes;

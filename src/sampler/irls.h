@@ -2,8 +2,8 @@
  * Gaussian prior N(P^-1 h, P^-1) times the likelihood of a history that keeps rows, for many lanes at once.
  *
  * It is Newton's method. A pass over the history gives the gradient g and the precision Lambda of the log
- * likelihood at the present point z, so the evidence there is the Gaussian (Lambda, b = g + Lambda z), and the
- * step is p = (P + Lambda)^-1 (h - P z + g). One pass for each step; no log likelihood is computed.
+ * likelihood at the present point z, so the evidence there is the Gaussian (Lambda, b = g + Lambda z), and
+ * the step is p = (P + Lambda)^-1 (h - P z + g). One pass for each step; no log likelihood is computed.
  *
  * Safeguard. Let R = M max |phi' p| over the observations, M the `bend` of the likelihood. Along p the
  * curvature changes at most by the factor e^R, so that (Sun and Tran-Dinh 2019, Generalized self-concordant

@@ -1,5 +1,5 @@
-/* LaplaceDPS (DiffTS paper, Algorithm 2): a chain of products of two Gaussians, the conditional prior of every
- * reverse stage and the evidence diffused up to it. In a bandit it is called DiffTS (Section 5).
+/* LaplaceDPS (DiffTS paper, Algorithm 2): a chain of products of two Gaussians, the conditional prior of
+ * every reverse stage and the evidence diffused up to it. In a bandit it is called DiffTS (Section 5).
  *
  * With a conjugate likelihood the evidence is the same at all stages (Theorem 2). With any other it is that
  * of the Laplace approximation, taken afresh at the mode of every stage by IRLS (Theorem 4); the product is
@@ -76,8 +76,8 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
   linalg_multiply_lanes(d, lanes, evidence->basis, z, s);
 }
 
-/* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none at
- * first, and Theorem 4 takes it at the mode of every stage. */
+/* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none
+ * at first, and Theorem 4 takes it at the mode of every stage. */
 static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   const size_t vector = (size_t)(evidence->d * view->lanes);

@@ -1,5 +1,5 @@
-/* The one computation of LaplaceDPS, apart so that it can be tested: a product of two Gaussians for a chunk of
- * lanes. */
+/* The one computation of LaplaceDPS, apart so that it can be tested: a product of two Gaussians for a chunk
+ * of lanes. */
 #ifndef SAMPLER_LAPLACE_DPS_H
 #define SAMPLER_LAPLACE_DPS_H
 

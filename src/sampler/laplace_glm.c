@@ -58,8 +58,8 @@ static void find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double
       glm->prior_precision[(i * d + i) * lanes + n] = precision;
       glm->prior_vector[i * lanes + n] = of_mean * mu[i * lanes + n];
     }
-  irls_solve(&glm->irls, view, glm->prior_precision, glm->prior_vector, glm->precision, glm->vector, glm->mode,
-             fallbacks);
+  irls_solve(&glm->irls, view, glm->prior_precision, glm->prior_vector, glm->precision, glm->vector,
+             glm->mode, fallbacks);
 }
 
 /* rotated = Q' A Q, symmetric. */
@@ -90,8 +90,8 @@ static void place(int n, double root, const double *restrict mode, double deviat
   for (int k = 0; k < n; k++) s[k] = root * mode[k] + deviation * s[k];
 }
 
-void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar, const double *mu,
-                         double *z, double *s, int64_t *fallbacks) {
+void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+                         const double *mu, double *z, double *s, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
   find_mode(glm, view, v, alpha_bar, mu, fallbacks);
   if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);

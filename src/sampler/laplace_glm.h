@@ -1,5 +1,6 @@
 /* Theorem 4 of the DiffTS paper for a chunk of lanes: a stage of LaplaceDPS with a likelihood that is not
- * conjugate, the product of the conditional prior and the diffused likelihood by the Laplace approximation. */
+ * conjugate, the product of the conditional prior and the diffused likelihood by the Laplace approximation.
+ */
 #ifndef SAMPLER_LAPLACE_GLM_H
 #define SAMPLER_LAPLACE_GLM_H
 
@@ -29,7 +30,7 @@ void laplace_glm_begin(LaplaceGlm *glm, int lanes);
  * of the first stage's evidence and L L' = Q' (precision) Q: where the evidence does not change from stage to
  * stage, and so for a Gaussian likelihood, it is the root that laplace_dps_product takes. z is overwritten.
  * Fallbacks as in irls_solve. */
-void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar, const double *mu,
-                         double *z, double *s, int64_t *fallbacks);
+void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+                         const double *mu, double *z, double *s, int64_t *fallbacks);
 
 #endif

@@ -6,9 +6,9 @@
 #include "sampler/sampler.h"
 
 #define SAMPLER_LIST(ENTRY)                                                                                  \
-  ENTRY(ts) /* mixture_posterior.c */                                                                                \
-  ENTRY(tuned_ts) /* mixture_posterior.c */                                                                          \
-  ENTRY(mixts) /* mixture_posterior.c */                                                                             \
+  ENTRY(ts) /* mixture_posterior.c */                                                                        \
+  ENTRY(tuned_ts) /* mixture_posterior.c */                                                                  \
+  ENTRY(mixts) /* mixture_posterior.c */                                                                     \
   ENTRY(diffts) /* laplace_dps.c */                                                                          \
   ENTRY(dps) /* dps.c */
 

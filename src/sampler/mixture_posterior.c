@@ -1,6 +1,6 @@
-/* Posterior sampling with a Gaussian mixture prior: TS, TunedTS and MixTS of the DiffTS paper (Section 6.1) are
- * this one method with three priors. Exact with a conjugate likelihood; by the Laplace approximation of every
- * component (irls.h) with any other.
+/* Posterior sampling with a Gaussian mixture prior: TS, TunedTS and MixTS of the DiffTS paper (Section 6.1)
+ * are this one method with three priors. Exact with a conjugate likelihood; by the Laplace approximation of
+ * every component (irls.h) with any other.
  *
  * With evidence (Lambda, b) component c has the posterior N(P_c^-1 h_c, P_c^-1) of equation 3, P_c =
  * Sigma_c^-1 + Lambda, h_c = Sigma_c^-1 mu_c + b, and the weight (Hong et al. 2022, Thompson sampling with a
@@ -9,8 +9,8 @@
  *     w_c |Sigma_c|^-1/2 |P_c|^-1/2 exp(-mu_c' Sigma_c^-1 mu_c / 2 + h_c' P_c^-1 h_c / 2).
  *
  * Under the Laplace approximation every component has evidence of its own, taken at its own mode m: the log
- * likelihood near m is l(m) - b' m + m' Lambda m / 2 + b' theta - theta' Lambda theta / 2, and the first three
- * terms are added to the logarithm of the weight. That makes it the Laplace evidence of the component.
+ * likelihood near m is l(m) - b' m + m' Lambda m / 2 + b' theta - theta' Lambda theta / 2, and the first
+ * three terms are added to the logarithm of the weight. That makes it the Laplace evidence of the component.
  *
  * A draw uses 1 uniform and d normals of its stream. */
 #include "core/linalg.h"

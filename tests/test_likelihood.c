@@ -1,0 +1,229 @@
+/* The likelihood families: every function of the registry against finite differences, sums over all rewards,
+ * and each other. */
+#include "harness.h"
+
+#include "core/rng.h"
+#include "model/likelihood.h"
+
+#include <string.h>
+
+#define WALK_FAMILIES(likelihood)                                                                            \
+  Likelihood likelihood = {.noise = 0.7};                                                                    \
+  for (int index_ = 0; (likelihood.ops = likelihood_family(index_)); index_++)
+
+static void derivatives(const Likelihood *likelihood, double y, double u, double *slope, double *curvature) {
+  likelihood->ops->derivatives(likelihood, 1, &y, &u, slope, curvature);
+}
+
+static double log_likelihood(const Likelihood *likelihood, double y, double u) {
+  return likelihood->ops->log_likelihood(likelihood, y, u);
+}
+
+static void test_registry(void) {
+  int count = 0;
+  WALK_FAMILIES(likelihood) {
+    CU_ASSERT_PTR_EQUAL(likelihood_find(likelihood.ops->name), likelihood.ops);
+    CU_ASSERT_STRING_EQUAL(likelihood_name(count), likelihood.ops->name);
+    CU_ASSERT(strlen(likelihood.ops->summary) > 0 && strlen(likelihood.ops->reference) > 0);
+    CU_ASSERT(strlen(likelihood.ops->rewards) > 0);
+    CU_ASSERT_EQUAL(likelihood.ops->conjugate, likelihood.ops->bend == 0); /* quadratic, and only then */
+    count++;
+  }
+  CU_ASSERT_EQUAL(count, 3);
+  CU_ASSERT_PTR_NULL(likelihood_find("gausian"));
+  CU_ASSERT_PTR_NULL(likelihood_name(count));
+  CU_ASSERT_PTR_NULL(likelihood_family(-1));
+}
+
+static void test_admits(void) {
+  const double values[] = {0, 1, 2, 0.5, -1, 0x1p60, INFINITY};
+  const char *expected[][2] = {{"gaussian", "1111110"}, {"logistic", "1100000"}, {"poisson", "1110000"}};
+  for (int f = 0; f < 3; f++)
+    for (int k = 0; k < 7; k++)
+      CU_ASSERT_EQUAL(likelihood_find(expected[f][0])->admits(values[k]), expected[f][1][k] == '1');
+}
+
+/* Central differences: their error is h^2 / 6 times a third derivative that is at most bend e^2 + rounding.
+ */
+static void test_derivatives(void) {
+  const double h = 1e-4;
+  WALK_FAMILIES(likelihood) {
+    for (double u = -4.25; u <= 4.5; u += 0.5)
+      for (double y = 0; y <= 3; y++) {
+        double slope, curvature, low[2], high[2];
+        if (!likelihood.ops->admits(y)) continue;
+        derivatives(&likelihood, y, u, &slope, &curvature);
+        derivatives(&likelihood, y, u - h, &low[0], &low[1]);
+        derivatives(&likelihood, y, u + h, &high[0], &high[1]);
+        double difference = log_likelihood(&likelihood, y, u + h) - log_likelihood(&likelihood, y, u - h);
+        CHECK_NEAR(slope, difference / (2 * h), 1e-8 * (1 + fabs(slope)));
+        CHECK_NEAR(curvature, (high[0] - low[0]) / (2 * h), 1e-8 * (1 + fabs(curvature)));
+        CU_ASSERT(curvature < 0);
+        double third = fabs(high[1] - low[1]) / (2 * h);
+        CU_ASSERT(third <= likelihood.ops->bend * fabs(curvature) * (1 + 1e-6) + 1e-9);
+      }
+  }
+}
+
+/* The mean is the derivative of the log partition A of y u - A(u), up to the scale of the slope; log A from
+ * the likelihood itself: A(u) = y u / scale - log p(y | u) + constants. */
+static void test_mean_is_derivative_of_log_partition(void) {
+  const double h = 1e-4;
+  WALK_FAMILIES(likelihood) {
+    double scale = likelihood.ops->conjugate ? likelihood.noise * likelihood.noise : 1;
+    for (double u = -4; u <= 4; u += 0.5) {
+      double y = 1, low = y * (u - h) / scale - log_likelihood(&likelihood, y, u - h),
+             high = y * (u + h) / scale - log_likelihood(&likelihood, y, u + h);
+      double mean = likelihood.ops->mean(&likelihood, u);
+      CHECK_NEAR(mean, scale * (high - low) / (2 * h), 1e-7 * (1 + fabs(mean)));
+    }
+  }
+}
+
+/* One plus the rounding of `terms` added numbers: probabilities and densities of all rewards add up to 1,
+ * their first moment is the mean. Gaussian by the trapezoidal rule, exact to rounding for a smooth density.
+ */
+static void test_normalisation(void) {
+  WALK_FAMILIES(likelihood) {
+    const bool counts = !likelihood.ops->admits(0.5);
+    const double step = counts ? 1 : 0.05;
+    for (double u = -3; u <= 3; u += 0.75) {
+      double total = 0, first = 0;
+      for (int k = counts ? 0 : -400; k <= 400; k++) {
+        double y = k * step;
+        if (!likelihood.ops->admits(y)) continue;
+        double density = step * exp(log_likelihood(&likelihood, y, u));
+        total += density, first += y * density;
+      }
+      CHECK_NEAR(total, 1, 1e-12);
+      CHECK_NEAR(first, likelihood.ops->mean(&likelihood, u), 1e-11);
+    }
+  }
+}
+
+/* Twice the distance to the best u, by the values of a fine grid around it; 0 at the best. */
+static void test_deviance(void) {
+  WALK_FAMILIES(likelihood) {
+    for (double y = 0; y <= 3; y++) {
+      if (!likelihood.ops->admits(y)) continue;
+      double best = -INFINITY;
+      for (int k = -40000; k <= 40000; k++) best = fmax(best, log_likelihood(&likelihood, y, k * 1e-3));
+      for (double u = -4; u <= 4; u += 0.25) {
+        double deviance;
+        likelihood.ops->deviance(&likelihood, 1, &y, &u, &deviance);
+        /* The grid is at most 5e-4 off, where the log likelihood is below its peak by less than 1e-6. */
+        CHECK_NEAR(deviance, 2 * (best - log_likelihood(&likelihood, y, u)), 2e-6);
+        CU_ASSERT(deviance >= 0);
+      }
+    }
+  }
+}
+
+/* Arrays of every length give what single numbers give (blocks and their rests), up to contraction. */
+static void test_arrays(void) {
+  enum { N = 75 };
+  double y[N], u[N], slope[N], curvature[N], deviance[N];
+  Rng rng = {.key = rng_key(3, RNG_TEST)};
+  rng_normal(&rng, N, u);
+  for (int i = 0; i < N; i++) y[i] = i % 2, u[i] *= 3;
+  WALK_FAMILIES(likelihood)
+  for (int n = 1; n <= N; n += 2) {
+    for (int i = 0; i < N; i++) slope[i] = curvature[i] = deviance[i] = -99;
+    likelihood.ops->derivatives(&likelihood, n, y, u, slope, curvature);
+    likelihood.ops->deviance(&likelihood, n, y, u, deviance);
+    for (int i = 0; i < n; i++) {
+      double one[3];
+      derivatives(&likelihood, y[i], u[i], &one[0], &one[1]);
+      likelihood.ops->deviance(&likelihood, 1, &y[i], &u[i], &one[2]);
+      CHECK_NEAR(slope[i], one[0], 1e-14 * (1 + fabs(one[0])));
+      CHECK_NEAR(curvature[i], one[1], 1e-14 * (1 + fabs(one[1])));
+      CHECK_NEAR(deviance[i], one[2], 1e-13 * (1 + fabs(one[2])));
+    }
+    if (n < N) CU_ASSERT(slope[n] == -99 && curvature[n] == -99 && deviance[n] == -99);
+  }
+}
+
+/* Everything is finite, of the right sign, and raises nothing (harness_run traps) up to |u| = 1000. */
+static void test_far_out(void) {
+  const double sizes[] = {0, 1e-300, 1e-8, 30, 99, 101, 499, 700, 708.5, 709.5, 745, 999, 1000};
+  const double uniforms[] = {1e-17, 0.5, 1 - 0x1p-53}, normals[] = {-8.5, 0, 8.5};
+  WALK_FAMILIES(likelihood)
+  for (int k = 0; k < 26; k++) {
+    double u = k < 13 ? sizes[k] : -sizes[k - 13];
+    CU_ASSERT(isfinite(likelihood.ops->mean(&likelihood, u)));
+    for (double y = 0; y <= 1; y++) {
+      double slope, curvature, deviance;
+      derivatives(&likelihood, y, u, &slope, &curvature);
+      likelihood.ops->deviance(&likelihood, 1, &y, &u, &deviance);
+      CU_ASSERT(isfinite(slope) && isfinite(curvature) && curvature <= 0);
+      CU_ASSERT(isfinite(log_likelihood(&likelihood, y, u)));
+      CU_ASSERT(isfinite(deviance) && deviance >= 0);
+    }
+    for (int i = 0; i < 9; i++)
+      CU_ASSERT(
+          likelihood.ops->admits(likelihood.ops->sample(&likelihood, u, uniforms[i / 3], normals[i % 3])) ||
+          u > 36); /* a count above 2^53 = e^36.7 */
+  }
+}
+
+/* Tails to full relative accuracy, where 1 - g(u) would cancel. */
+static void test_logistic_tails(void) {
+  Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
+  double slope, curvature;
+  CHECK_NEAR(log_likelihood(&likelihood, 1, 40) / -exp(-40), 1, 1e-14);
+  CHECK_NEAR(log_likelihood(&likelihood, 0, 40), -40, 1e-14);
+  derivatives(&likelihood, 0, -40, &slope, &curvature);
+  CHECK_NEAR(slope / -exp(-40), 1, 1e-14);
+  CHECK_NEAR(curvature / -exp(-40), 1, 1e-14);
+}
+
+/* Mean and, by the score, variance of samples: within 5 standard errors. */
+static void test_samples(void) {
+  enum { N = 20000 };
+  static double uniform[N], normal[N];
+  WALK_FAMILIES(likelihood)
+  for (double u = -2; u <= 7; u += 0.5) { /* a rate of e^7 > 500: beyond inversion */
+    Rng rng = {.key = rng_key(1, RNG_TEST), .run = (uint32_t)(2 * u + 10)};
+    double mean = 0, square = 0, expected = likelihood.ops->mean(&likelihood, u), slope, curvature;
+    rng_uniform(&rng, N, uniform);
+    rng_normal(&rng, N, normal);
+    for (int i = 0; i < N; i++) {
+      double error = likelihood.ops->sample(&likelihood, u, uniform[i], normal[i]) - expected;
+      CU_ASSERT(likelihood.ops->admits(error + expected) || likelihood.ops->bend > 0);
+      mean += error / N, square += error * error / N;
+    }
+    /* Fisher information is the variance of the score, (y - g(u)) / scale, and minus the curvature. */
+    double scale = likelihood.ops->conjugate ? likelihood.noise * likelihood.noise : 1;
+    derivatives(&likelihood, 1, u, &slope, &curvature);
+    double variance = -curvature * scale * scale;
+    CHECK_NEAR(mean, 0, 5 * sqrt(variance / N));
+    /* The variance of (y - g)^2 is at most (2 + 1 / variance) variance^2 for the three families. */
+    CHECK_NEAR(square, variance, 5 * variance * sqrt((2 + 1 / variance) / N));
+  }
+}
+
+/* The normal density, at its peak and one standard deviation away. */
+static void test_gaussian(void) {
+  Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 2};
+  CHECK_NEAR(log_likelihood(&likelihood, 3, 3), log(0.3989422804014327 / 2), 1e-15);
+  CHECK_NEAR(log_likelihood(&likelihood, 5, 3), log(0.24197072451914337 / 2), 1e-15);
+  CHECK_NEAR(likelihood.ops->sample(&likelihood, 1, 0.5, -1.5), -2, 1e-15);
+  CU_ASSERT(likelihood.ops->conjugate);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {
+      {"registry", test_registry},
+      {"rewards admitted", test_admits},
+      {"derivatives and bend", test_derivatives},
+      {"mean is the derivative of the log partition", test_mean_is_derivative_of_log_partition},
+      {"normalisation and mean", test_normalisation},
+      {"deviance", test_deviance},
+      {"arrays of any length", test_arrays},
+      {"far out", test_far_out},
+      {"logistic tails", test_logistic_tails},
+      {"moments of samples", test_samples},
+      {"Gaussian density", test_gaussian},
+      CU_TEST_INFO_NULL};
+  return harness_run("likelihood", tests);
+}
