@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of analysis/: every script on results files made here with netCDF4, in the form that DESIGN's results contract gives.
+"""Tests of analysis/: every script on results files made here with netCDF4, in the form that the program writes them.
 
 The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 With THOMPSON_PROGRAM set, also: every policy that the program lists has a look of its own in style.py.

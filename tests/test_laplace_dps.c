@@ -250,7 +250,7 @@ static History one_observation(double y, const Likelihood *likelihood) {
   return history;
 }
 
-/* NUMERICS section 4: for N(0, 1), evidence precision L and many stages the variance tends to e^2L E2(2L),
+/* For N(0, 1), evidence precision L and many stages the variance tends to e^2L E2(2L),
  * the mean to L e^L E1(L) theta-bar; sd over the posterior's is .745 at L = 1 and .709 at L = 10. The
  * recursion at alpha = .999, T = 8 000 is within 1% of the limit (the error is of the order (1 - alpha) log(1
  * - alpha)); 8 000 draws at alpha = .998, T = 4 000 agree with the recursion there within 5 standard errors.

@@ -6,7 +6,7 @@
 #include "core/status.h"
 
 /* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one
- * decomposition serves all stages (NUMERICS section 3). Lane last. */
+ * decomposition serves all stages. Lane last. */
 typedef struct {
   int d, lanes;
   double *precision; /* [d, d, n]: Lambda */
