@@ -1,43 +1,100 @@
-"""Modes of penalised generalised linear models from scikit-learn and SciPy, for tests/test_irls.c: prints tests/irls_golden.h.
+#!/usr/bin/python3
+"""Golden numbers for test_irls.c, from scikit-learn and SciPy; writes ../irls_golden.h.
 
-The data are simple formulas, so that C and Python have the same bits without a file.
+Modes of a Gaussian prior times a logistic or Poisson likelihood. scikit-learn penalises |w|^2 / 2 with C = 1; with
+theta = L w and features phi L that is the prior N(0, L L'). Poisson modes, under a prior with a mean, are SciPy's: Newton's
+method in a trust region.
 """
+
+import pathlib
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-N, D = 60, 3
+rng = np.random.default_rng(17)
+D, ROWS = 4, 40
 
 
-def features(separable):
-    t = np.arange(N)[:, None]
-    i = np.arange(D)[None, :]
-    return ((7 * t * (i + 1) + 3 * i * i) % 19 - 9) / 8.0 * (10 if separable else 1)
+def prior():
+    """A precision P and a factor L with L L' = P^-1."""
+    a = rng.standard_normal((D, 2 * D))
+    precision = a @ a.T / D
+    return precision, np.linalg.cholesky(np.linalg.inv(precision))
 
 
-def rewards(kind, x):
-    t = np.arange(N)
-    if kind == "separable":
-        return (x[:, 0] > 0.01).astype(float)
-    if kind == "logistic":
-        return ((5 * t) % 7 < 3).astype(float)
-    return (t % 4).astype(float)
+def logistic(phi, y, factor):
+    fit = LogisticRegression(C=1, fit_intercept=False, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    return factor @ fit.fit(phi @ factor, y).coef_[0]
 
 
-def mode(kind):
-    x = features(kind == "separable")
-    y = rewards(kind, x)
-    if kind == "poisson":
-        value = lambda w: np.exp(x @ w).sum() - y @ (x @ w) + w @ w / 2
-        slope = lambda w: x.T @ (np.exp(x @ w) - y) + w
-        return minimize(value, np.zeros(D), jac=slope, method="BFGS", options={"gtol": 1e-11, "maxiter": 10000}).x
-    model = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-13, max_iter=100000, solver="newton-cholesky")
-    return model.fit(x, y).coef_[0]
+def poisson(phi, y, precision, mean):
+    def loss(theta):
+        u = phi @ theta
+        return np.exp(u).sum() - y @ u + (theta - mean) @ precision @ (theta - mean) / 2
+
+    def gradient(theta):
+        return phi.T @ (np.exp(phi @ theta) - y) + precision @ (theta - mean)
+
+    def hessian(theta):
+        return phi.T @ (np.exp(phi @ theta)[:, None] * phi) + precision
+
+    return minimize(loss, mean, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10}).x
 
 
-print("/* Written by tests/golden/irls.py: modes under the prior N(0, I), from scikit-learn and SciPy. */")
-print("#ifndef TESTS_IRLS_GOLDEN_H\n#define TESTS_IRLS_GOLDEN_H\n")
-for kind in ("logistic", "separable", "poisson"):
-    print(f"static const double irls_golden_{kind}[{D}] = {{{', '.join(f'{w:.15g}' for w in mode(kind))}}};")
-print("\n#endif")
+def array(values):
+    return "{" + ", ".join(str(value) for value in values.tolist()) + "}"
+
+
+def case(name, family, y, phi, precision, mean, mode):
+    rows = ",\n              ".join(map(array, phi))
+    return (f'    {{.name = "{name}",\n     .family = "{family}",\n     .phi = {{{rows}}},\n     .y = {array(y)},\n'
+            f"     .precision = {{{', '.join(map(array, precision))}}},\n"
+            f"     .mean = {array(mean)},\n     .mode = {array(mode)}}},\n")
+
+
+cases = []
+zero, theta = np.zeros(D), np.array([1.5, -1, 0.5, 2])
+
+phi = rng.standard_normal((ROWS, D)).round(3)
+y = (rng.uniform(size=ROWS) < 1 / (1 + np.exp(-phi @ theta))).astype(int)
+precision, factor = prior()
+cases.append(case("logistic", "logistic", y, phi, precision, zero, logistic(phi, y, factor)))
+
+# A gap between the classes, and a prior so wide that the mode lies far out.
+phi[:, 0] = (phi[:, 0] + np.where(phi @ theta > 0, 1, -1)).round(3)
+y = (phi @ theta > 0).astype(int)
+wide = 100
+cases.append(case("separable", "logistic", y, phi, precision / wide**2, zero, logistic(phi, y, wide * factor)))
+
+phi = (0.5 * rng.standard_normal((ROWS, D))).round(3)
+y = rng.poisson(np.exp(phi @ theta))
+precision, _ = prior()
+mean = rng.standard_normal(D).round(3)
+cases.append(case("poisson", "poisson", y, phi, precision, mean, poisson(phi, y, precision, mean)))
+
+# Only the prior keeps the rates from zero.
+none, wide = np.zeros(ROWS, int), 10
+cases.append(case("no counts", "poisson", none, phi, precision / wide**2, mean,
+                  poisson(phi, none, precision / wide**2, mean)))
+
+text = f"""/* Modes of Gaussian prior times likelihood, from scikit-learn and SciPy; written by golden/irls.py. */
+#ifndef TESTS_IRLS_GOLDEN_H
+#define TESTS_IRLS_GOLDEN_H
+
+enum {{ GOLDEN_D = {D}, GOLDEN_ROWS = {ROWS} }};
+
+typedef struct {{
+  const char *name, *family;
+  double phi[GOLDEN_ROWS][GOLDEN_D], y[GOLDEN_ROWS];
+  double precision[GOLDEN_D][GOLDEN_D], mean[GOLDEN_D], mode[GOLDEN_D];
+}} GoldenMode;
+
+/* clang-format off */
+static const GoldenMode golden_modes[] = {{
+{"".join(cases)}}};
+/* clang-format on */
+
+#endif
+"""
+pathlib.Path(__file__).resolve().parent.parent.joinpath("irls_golden.h").write_text(text)
