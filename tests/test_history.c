@@ -1,4 +1,5 @@
-/* Likelihoods against finite differences; the evidence of a block of runs against sums over observations. */
+/* Likelihoods against finite differences; the evidence of a block of runs, and passes over its rows, against
+ * sums over observations. */
 #include "harness.h"
 
 #include "core/rng.h"
@@ -143,54 +144,143 @@ static void test_evidence(void) {
   history_destroy(&self.history);
 }
 
-/* A history that keeps rows: gradient and precision at a point, and the deviance, against sums over
- * observations; two draws of each of 20 runs share their rows, in coordinates theta = shift + scale z. */
-static void test_rows(void) {
-  enum { R = 20, M = 2, N = R * M, OBSERVATIONS = 37 };
-  static const double shift[2] = {0.3, -0.2}, scale[2] = {0.5, 2};
-  static double phi[OBSERVATIONS][2 * R], y[OBSERVATIONS][R], z[2 * N], gradient[2 * N], precision[4 * N],
-      deviance[N], reach[N];
-  for (int f = 0; likelihood_family(f); f++) {
-    Likelihood likelihood = {.ops = likelihood_family(f), .noise = 1};
-    if (likelihood.ops->conjugate) continue;
-    History history;
-    Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)f};
-    CHECK_OK(history_create(2, R, &likelihood, &history));
-    CHECK_OK(history_reserve(&history, OBSERVATIONS));
-    rng_normal(&rng, 2 * N, z);
+/* ---- a history that keeps rows: derivatives at a point, deviance and reach against sums over observations
+ */
+
+enum { ROWS_D = 5, ROWS_RUNS = 20, ROWS_DRAWS = 3, ROWS_LANES = ROWS_RUNS * ROWS_DRAWS, OBSERVATIONS = 37 };
+
+/* Of one lane, in the coordinates z. */
+typedef struct {
+  double gradient[ROWS_D], precision[ROWS_D * ROWS_D], deviance, reach;
+} Sums;
+
+typedef struct {
+  Likelihood likelihood;
+  History history;
+  HistoryView view;
+  double phi[OBSERVATIONS][ROWS_D * ROWS_RUNS], y[OBSERVATIONS][ROWS_RUNS], z[ROWS_D * ROWS_LANES];
+} RowsCase;
+
+static void rows_create(const LikelihoodOps *family, int d, int draws, bool mapped, RowsCase *self) {
+  static const double shift[ROWS_D] = {0.3, -0.2, 0.1, 0, -0.4}, scale[ROWS_D] = {0.5, 2, 1, 0.7, 1.3};
+  Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)d, .round = (uint32_t)draws};
+  self->likelihood = (Likelihood){.ops = family, .noise = 1};
+  CHECK_OK(history_create(d, ROWS_RUNS, &self->likelihood, &self->history));
+  CHECK_OK(history_reserve(&self->history, OBSERVATIONS));
+  rng_normal(&rng, d * ROWS_RUNS * draws, self->z);
+  for (int t = 0; t < OBSERVATIONS; t++) {
+    rng_normal(&rng, d * ROWS_RUNS, self->phi[t]);
+    for (int b = 0; b < ROWS_RUNS; b++) self->y[t][b] = (t + b) % 2;
+    history_append(&self->history, self->phi[t], self->y[t]);
+  }
+  self->view = (HistoryView){.history = &self->history,
+                             .draws = draws,
+                             .lanes = ROWS_RUNS * draws,
+                             .shift = mapped ? shift : NULL,
+                             .scale = mapped ? scale : NULL};
+}
+
+/* What lane n should get, at z and for the step z. */
+static Sums sum_rows(const RowsCase *self, int n) {
+  const HistoryView *view = &self->view;
+  const int d = self->history.d, run = n / view->draws;
+  const Likelihood *likelihood = &self->likelihood;
+  Sums out = {0};
+  for (int t = 0; t < OBSERVATIONS; t++) {
+    double x[ROWS_D], u = 0, move = 0, slope, curvature, term;
+    for (int i = 0; i < d; i++) {
+      double scale = view->scale ? view->scale[i] : 1, z = self->z[i * view->lanes + n];
+      double phi = self->phi[t][i * ROWS_RUNS + run];
+      x[i] = phi * scale; /* d u / d z */
+      u += phi * ((view->shift ? view->shift[i] : 0) + scale * z);
+      move += x[i] * z;
+    }
+    likelihood->ops->derivatives(likelihood, 1, &self->y[t][run], &u, &slope, &curvature);
+    likelihood->ops->deviance(likelihood, 1, &self->y[t][run], &u, &term);
+    for (int i = 0; i < d; i++) {
+      out.gradient[i] += slope * x[i];
+      for (int j = 0; j < d; j++) out.precision[i * d + j] -= curvature * x[i] * x[j];
+    }
+    out.deviance += term;
+    out.reach = fmax(out.reach, fabs(move));
+  }
+  return out;
+}
+
+static void check_rows(const RowsCase *self) {
+  static double gradient[ROWS_D * ROWS_LANES], precision[ROWS_D * ROWS_D * ROWS_LANES], deviance[ROWS_LANES],
+      also[ROWS_D * ROWS_LANES], reach[ROWS_LANES];
+  const HistoryView *view = &self->view;
+  const int d = self->history.d, lanes = view->lanes;
+  history_derivatives(view, self->z, NULL, gradient, precision);
+  history_deviance(view, self->z, deviance, also);
+  history_reach(view, self->z, 0, reach); /* nothing is enough: the exact maximum */
+  for (int n = 0; n < lanes; n++) {
+    const Sums sums = sum_rows(self, n);
+    for (int i = 0; i < d; i++) {
+      const double rounding = 1e-12 * fmax(1, fabs(sums.gradient[i])) * OBSERVATIONS;
+      CHECK_NEAR(gradient[i * lanes + n], sums.gradient[i], rounding);
+      CHECK_NEAR(also[i * lanes + n], sums.gradient[i], rounding);
+    }
+    for (int k = 0; k < d * d; k++)
+      CHECK_NEAR(precision[k * lanes + n], sums.precision[k],
+                 1e-12 * fmax(1, fabs(sums.precision[k])) * OBSERVATIONS);
+    CHECK_NEAR(deviance[n], sums.deviance, 1e-12 * OBSERVATIONS * fmax(1, sums.deviance));
+    CHECK_NEAR(reach[n], sums.reach, 1e-12 * fmax(1, sums.reach));
+  }
+}
+
+/* An upper bound is enough where it is below `enough`: never below the maximum, never above |phi| |step|. */
+static void check_bound(const RowsCase *self) {
+  const HistoryView *view = &self->view;
+  const int d = self->history.d, lanes = view->lanes;
+  double reach[ROWS_LANES];
+  history_reach(view, self->z, 1e6, reach);
+  for (int n = 0; n < lanes; n++) {
+    double step = 0, longest = 0;
+    for (int i = 0; i < d; i++) step += pow((view->scale ? view->scale[i] : 1) * self->z[i * lanes + n], 2);
     for (int t = 0; t < OBSERVATIONS; t++) {
-      rng_normal(&rng, 2 * R, phi[t]);
-      for (int b = 0; b < R; b++) y[t][b] = (t + b) % 2;
-      history_append(&history, phi[t], y[t]);
+      double square = 0;
+      for (int i = 0; i < d; i++) square += pow(self->phi[t][i * ROWS_RUNS + n / view->draws], 2);
+      longest = fmax(longest, square);
     }
-    HistoryView view = {
-        .history = &history, .draws = M, .first = 0, .lanes = N, .shift = shift, .scale = scale};
-    history_derivatives(&view, z, NULL, gradient, precision);
-    history_deviance(&view, z, deviance, NULL);
-    history_reach(&view, z, 0, reach); /* nothing is enough: the exact maximum */
-    for (int n = 0; n < N; n++) {
-      double g[2] = {0}, p[4] = {0}, sum = 0, top = 0;
-      for (int t = 0; t < OBSERVATIONS; t++) {
-        double x[2] = {phi[t][n / M], phi[t][R + n / M]}, u = 0, move = 0, slope, curvature, term;
-        for (int i = 0; i < 2; i++)
-          u += x[i] * (shift[i] + scale[i] * z[i * N + n]), move += x[i] * scale[i] * z[i * N + n];
-        likelihood.ops->derivatives(&likelihood, 1, &y[t][n / M], &u, &slope, &curvature);
-        likelihood.ops->deviance(&likelihood, 1, &y[t][n / M], &u, &term);
-        for (int i = 0; i < 2; i++) {
-          g[i] += slope * x[i] * scale[i];
-          for (int j = 0; j < 2; j++) p[2 * i + j] -= curvature * x[i] * scale[i] * x[j] * scale[j];
+    CU_ASSERT(reach[n] >= sum_rows(self, n).reach * (1 - 1e-12));
+    CHECK_NEAR(reach[n], sqrt(longest * step), 1e-12 * (1 + sqrt(longest * step)));
+  }
+}
+
+/* Strips where all lanes have settled keep what they had; others get every lane. */
+static void check_settled(const RowsCase *self) {
+  static double gradient[ROWS_D * ROWS_LANES], precision[ROWS_D * ROWS_D * ROWS_LANES];
+  const HistoryView *view = &self->view;
+  const int lanes = view->lanes, d = self->history.d;
+  bool settled[ROWS_LANES];
+  for (int k = 0; k < d * lanes; k++) gradient[k] = -7;
+  for (int n = 0; n < lanes; n++) settled[n] = n != lanes - 1;
+  history_derivatives(view, self->z, settled, gradient, precision);
+  const Sums sums = sum_rows(self, lanes - 1);
+  for (int i = 0; i < d; i++) {
+    CU_ASSERT_EQUAL(gradient[i * lanes], -7);
+    CHECK_NEAR(gradient[i * lanes + lanes - 1], sums.gradient[i],
+               1e-12 * fmax(1, fabs(sums.gradient[i])) * OBSERVATIONS);
+  }
+}
+
+/* Draws of a run share its rows; as they are and in coordinates theta = shift + scale z. */
+static void test_rows(void) {
+  static const int dimensions[] = {1, 2, 5};
+  static RowsCase self;
+  for (int f = 0; likelihood_family(f); f++) {
+    if (likelihood_family(f)->conjugate) continue;
+    for (int k = 0; k < 3; k++)
+      for (int draws = 1; draws <= ROWS_DRAWS; draws++)
+        for (int mapped = 0; mapped < 2; mapped++) {
+          rows_create(likelihood_family(f), dimensions[k], draws, mapped, &self);
+          check_rows(&self);
+          check_bound(&self);
+          check_settled(&self);
+          history_destroy(&self.history);
         }
-        sum += term;
-        top = fmax(top, fabs(move));
-      }
-      for (int i = 0; i < 2; i++)
-        CHECK_NEAR(gradient[i * N + n], g[i], 1e-12 * fmax(1, fabs(g[i])) * OBSERVATIONS);
-      for (int i = 0; i < 4; i++)
-        CHECK_NEAR(precision[i * N + n], p[i], 1e-12 * fmax(1, fabs(p[i])) * OBSERVATIONS);
-      CHECK_NEAR(deviance[n], sum, 1e-12 * OBSERVATIONS * fmax(1, sum));
-      CHECK_NEAR(reach[n], top, 1e-12 * fmax(1, top));
-    }
-    history_destroy(&history);
   }
 }
 

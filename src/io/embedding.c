@@ -20,6 +20,8 @@ static Status read_theta(StoreFile *file, Samples *theta) {
     status = memory_new((void **)&theta->theta, (size_t)theta->n * (size_t)theta->d, sizeof *rows);
   if (status == STATUS_OK) transpose(theta->n, theta->d, rows, theta->theta);
   free(rows);
+  if (status == STATUS_OK && theta->n == 0)
+    status = status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
   return status;
 }
 

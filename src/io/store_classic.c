@@ -5,6 +5,7 @@
 #include "io/store_internal.h"
 
 #include <errno.h>
+#include <netcdf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,13 @@ static void skip(Walk *walk, uint64_t bytes) {
     walk->bad = true;
 }
 
-static void skip_name(Walk *walk) { skip(walk, read_count(walk, 1)); }
+/* The library promises its callers names of NC_MAX_NAME bytes and variables of NC_MAX_VAR_DIMS axes at most,
+ * but hands out longer ones of a file as they are: past the end of what the caller has room for. */
+static void skip_name(Walk *walk) {
+  uint64_t length = read_count(walk, 1);
+  if (length > NC_MAX_NAME) walk->bad = true;
+  skip(walk, length);
+}
 
 /* Bytes of one value of an external type; 0 and bad for an unknown one. */
 static uint64_t read_type_size(Walk *walk) {
@@ -102,6 +109,7 @@ static void walk_variable(Walk *walk) {
   skip_name(walk);
   uint64_t rank = read_count(walk, (uint64_t)walk->count_bytes), bytes = 1;
   bool record = false;
+  if (rank > NC_MAX_VAR_DIMS) walk->bad = true;
   for (uint64_t axis = 0; axis < rank && !walk->bad; axis++) {
     uint64_t id = read_number(walk, walk->count_bytes);
     if (id >= walk->dimension_count)

@@ -127,6 +127,15 @@ static void print_shape(int rank, const size_t *lengths, size_t size, char *out)
   if (used < size) snprintf(out + used, size - used, ")");
 }
 
+/* Can sizes be computed from these lengths without overflow? No machine holds more elements. */
+static bool countable(int rank, const size_t *lengths) {
+  const size_t most = (size_t)1 << 48;
+  size_t count = 1;
+  for (int axis = 0; axis < rank; axis++)
+    if (__builtin_mul_overflow(count, lengths[axis], &count)) return false;
+  return count <= most;
+}
+
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths) {
   Variable variable;
   int dimensions[NC_MAX_VAR_DIMS];
@@ -146,6 +155,8 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
     return status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
                       found_text, expected_text);
   }
+  if (!countable(rank, found))
+    return status_set(STATUS_INPUT, "%s: the variable '%s' is too large", file->path, name);
   for (int axis = 0; axis < rank; axis++) lengths[axis] = found[axis];
   return STATUS_OK;
 }
@@ -198,10 +209,16 @@ static Status count_elements(StoreFile *file, const char *name, const Variable *
 }
 
 /* The value that stands for "missing" in a variable of reals: its own _FillValue, or the library's default.
- */
+ * The library hands out a _FillValue of any length and type from a classic file. */
 static Status missing_value(StoreFile *file, const char *name, const Variable *variable, double *value) {
   double as_double;
   float as_float;
+  nc_type type;
+  size_t length;
+  if (nc_inq_att(file->ncid, variable->id, "_FillValue", &type, &length) == NC_NOERR &&
+      (length != 1 || type != variable->type))
+    return status_set(STATUS_INPUT, "%s: the _FillValue of '%s' is not one number of the variable's type",
+                      file->path, name);
   void *fill = variable->type == NC_DOUBLE ? (void *)&as_double : &as_float;
   int code = nc_inq_var_fill(file->ncid, variable->id, NULL, fill);
   TRY(store_check(file, code, "read the missing value of '%s'", name));
@@ -225,7 +242,7 @@ Status store_get_doubles(StoreFile *file, const char *name, double *out) {
   TRY(find_numbers(file, name, false, &variable));
   READ(file, name, nc_get_var_double(file->ncid, variable.id, out));
   if (!is_real(variable.type)) return STATUS_OK;
-  double missing;
+  double missing = NAN;
   size_t count;
   TRY(missing_value(file, name, &variable, &missing));
   TRY(count_elements(file, name, &variable, &count));

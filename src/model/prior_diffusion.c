@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = NETWORK_LANES };
+enum { LANES = NETWORK_LANES, MOST_UNITS = 1 << 24 /* of a layer that a file may have */ };
 
 typedef struct {
   Chain chain;
@@ -248,7 +248,7 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   *d = SIZE_MAX;
   TRY(store_shape(file, "alpha", 1, &stages));
   TRY(store_shape(file, "shift", 1, d));
-  if (stages < 1 || stages > INT_MAX || *d < 1 || *d > INT_MAX)
+  if (stages < 1 || stages > INT_MAX || *d < 1 || *d > MOST_UNITS)
     return status_set(STATUS_INPUT, "%s: %zu stages in %zu dimensions are not a prior", store_path(file),
                       stages, *d);
   fit->stages = (int)stages;
@@ -265,8 +265,9 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
     if (fit->hidden_count >= 0) fit->hidden[fit->hidden_count] = (int)width;
     fit->hidden_count++;
     width = lengths[1];
-    if (width < 1 || width > INT_MAX)
-      return status_set(STATUS_INPUT, "%s: %s has no units", store_path(file), name);
+    if (width < 1 || width > MOST_UNITS)
+      return status_set(STATUS_INPUT, "%s: %s has %zu units; a layer has 1 to %d", store_path(file), name,
+                        width, MOST_UNITS);
   }
   if (fit->hidden_count < 0 || width != *d)
     return status_set(STATUS_INPUT, "%s: the layers do not lead from %zu to %zu units", store_path(file), *d,
@@ -315,10 +316,14 @@ static Status load_provenance(Diffusion *self, StoreFile *file) {
   snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
   free(text);
   TRY(store_get_text_attribute(file, NULL, "last_stage", &text));
-  bool literal = !strcmp(text, "literal");
+  Status status = STATUS_OK;
+  if (strcmp(text, "literal") != 0 && strcmp(text, "repaired") != 0)
+    status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; it is literal or repaired",
+                        store_path(file), text);
+  else
+    self->chain.last_stage = schedule_last_stage(text);
   free(text);
-  self->chain.last_stage = literal ? LAST_STAGE_LITERAL : LAST_STAGE_REPAIRED;
-  return STATUS_OK;
+  return status;
 }
 
 static Status load_vectors(Diffusion *self, StoreFile *file) {
@@ -327,8 +332,12 @@ static Status load_vectors(Diffusion *self, StoreFile *file) {
   TRY(store_shape(file, "loss", 1, &stages));
   TRY(store_shape(file, "scale", 1, &d));
   TRY(store_get_doubles(file, "alpha", chain->schedule.alpha + 1));
-  TRY(schedule_derive(&chain->schedule));
+  Status status = schedule_derive(&chain->schedule);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   TRY(store_get_doubles(file, "loss", self->loss + 1));
+  for (size_t t = 1; t <= stages; t++)
+    if (!isfinite(self->loss[t]))
+      return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g", store_path(file), t, self->loss[t]);
   TRY(store_get_doubles(file, "shift", chain->shift));
   TRY(store_get_doubles(file, "scale", chain->scale));
   for (size_t i = 0; i < d; i++)

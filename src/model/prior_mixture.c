@@ -297,6 +297,18 @@ static Status check_weights(const char *path, Mixture *mixture) {
   return STATUS_OK;
 }
 
+/* Within what squares, inverses and ratios of a few parameters keep finite; far beyond any prior's use. */
+static Status check_range(const char *path, int c, size_t i, double mean, double variance) {
+  const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
+  if (fabs(mean) > most_mean)
+    return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is %g; means are at most %g in size", path, c, i, mean,
+                      most_mean);
+  if (variance > 0 && (variance < least_variance || variance > most_variance))
+    return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is %g; variances are between %g and %g",
+                      path, c, i, i, variance, least_variance, most_variance);
+  return STATUS_OK;
+}
+
 /* Finite, symmetric but for the rounding of a float; then made symmetric. */
 static Status check_component(const char *path, int c, Mixture *mixture) {
   size_t d = (size_t)mixture->d;
@@ -307,6 +319,7 @@ static Status check_component(const char *path, int c, Mixture *mixture) {
     for (size_t j = 0; j < d; j++)
       if (!isfinite(s[i * d + j]))
         return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is not a finite number", path, c, i, j);
+    TRY(check_range(path, c, i, mixture->mean[(size_t)c * d + i], s[i * d + i]));
   }
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j < i; j++) {

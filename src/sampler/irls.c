@@ -13,10 +13,16 @@ Status irls_create(int d, int capacity, double tolerance, Irls *out) {
   *out = (Irls){.d = d, .capacity = capacity, .tolerance = tolerance};
   NEW(out->gradient, vector);
   NEW(out->step, vector);
+  NEW(out->trial, vector);
   NEW(out->factor, vector * (size_t)d);
   NEW(out->reach, capacity);
   NEW(out->decrement, capacity);
+  NEW(out->slope, capacity);
+  NEW(out->length, capacity);
+  NEW(out->low, capacity);
+  NEW(out->high, capacity);
   NEW(out->settled, capacity);
+  NEW(out->idle, capacity);
   NEW(out->rescues, capacity);
   return STATUS_OK;
 }
@@ -24,10 +30,16 @@ Status irls_create(int d, int capacity, double tolerance, Irls *out) {
 void irls_destroy(Irls *irls) {
   free(irls->gradient);
   free(irls->step);
+  free(irls->trial);
   free(irls->factor);
   free(irls->reach);
   free(irls->decrement);
+  free(irls->slope);
+  free(irls->length);
+  free(irls->low);
+  free(irls->high);
   free(irls->settled);
+  free(irls->idle);
   free(irls->rescues);
 }
 
@@ -78,36 +90,89 @@ static void inner_product(int d, int lanes, const double *restrict a, const doub
     for (int n = 0; n < lanes; n++) out[n] += a[i * lanes + n] * b[i * lanes + n];
 }
 
-/* The pass at z: evidence as (Lambda, g), Cholesky factor, step, delta^2 and R of every lane. */
+/* A pass at z: evidence as (Lambda, g), and the gradient of the log posterior. */
+static void differentiate(Irls *irls, const HistoryView *view, const double *prior_precision,
+                          const double *prior_vector, const double *z, const bool *skip, double *precision,
+                          double *g) {
+  const int d = irls->d, lanes = view->lanes;
+  history_derivatives(view, z, skip, g, precision);
+  memcpy(irls->gradient, g, (size_t)(d * lanes) * sizeof *g);
+  add_prior(d, lanes, prior_precision, prior_vector, z, irls->gradient);
+}
+
+/* The pass at z, Cholesky factor, step, delta^2 and R of every lane. */
 static void newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
                         const double *prior_vector, const double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
-  const size_t bytes = (size_t)(d * lanes) * sizeof *g;
   const double bend = view->history->likelihood->ops->bend;
-  history_derivatives(view, z, irls->settled, g, precision);
-  memcpy(irls->gradient, g, bytes);
-  add_prior(d, lanes, prior_precision, prior_vector, z, irls->gradient);
+  differentiate(irls, view, prior_precision, prior_vector, z, irls->settled, precision, g);
   factorise(irls, lanes, prior_precision, precision);
-  memcpy(irls->step, irls->gradient, bytes);
+  memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *g);
   linalg_solve_lanes(d, lanes, irls->factor, irls->step);
   inner_product(d, lanes, irls->gradient, irls->step, irls->decrement);
   if (bend > 0) history_reach(view, irls->step, IRLS_FULL_STEP / bend, irls->reach);
   for (int n = 0; n < lanes; n++) irls->reach[n] = bend > 0 ? bend * irls->reach[n] : 0;
 }
 
-/* Settle the lanes that are near enough, move the others; returns how many those are. */
-static int move(Irls *irls, int lanes, double *z) {
+/* Settle the lanes that are near enough; returns how many are not. */
+static int settle(Irls *irls, int lanes) {
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
-    double reach = irls->reach[n], left = reach * sqrt(fmax(irls->decrement[n], 0));
-    if (irls->settled[n]) continue;
-    irls->settled[n] = left <= irls->tolerance && reach <= 0.5;
-    if (irls->settled[n]) continue;
-    double length = reach <= IRLS_FULL_STEP ? 1 : log1p(reach) / reach;
-    for (int i = 0; i < irls->d; i++) z[i * lanes + n] += length * irls->step[i * lanes + n];
-    moving++;
+    double reach = irls->reach[n], delta = sqrt(fmax(irls->decrement[n], 0));
+    if (!irls->settled[n])
+      irls->settled[n] = reach <= 0.5 && 0.5 * reach * exp(reach) * delta <= irls->tolerance;
+    moving += irls->settled[n] ? 0 : 1;
   }
   return moving;
+}
+
+/* trial = z + a p; z, to the bit, where a = 0. */
+static void set_trial(Irls *irls, int lanes, const double *z) {
+  for (int i = 0; i < irls->d; i++)
+    for (int k = i * lanes, n = 0; n < lanes; k++, n++)
+      irls->trial[k] = irls->length[n] > 0 ? z[k] + irls->length[n] * irls->step[k] : z[k];
+}
+
+/* Full steps for the lanes that have not settled; returns how many of them reach too far to be taken without
+ * a trial. */
+static int start_search(Irls *irls, int lanes) {
+  int searching = 0;
+  for (int n = 0; n < lanes; n++) {
+    const double reach = irls->reach[n];
+    irls->length[n] = irls->high[n] = irls->settled[n] ? 0 : 1;
+    irls->idle[n] = irls->settled[n] || reach <= IRLS_FULL_STEP;
+    irls->low[n] = irls->idle[n] ? irls->length[n] : log1p(reach) / reach;
+    searching += irls->idle[n] ? 0 : 1;
+  }
+  return searching;
+}
+
+/* After a trial: halve the brackets of the searching lanes; returns how many are to go on. */
+static int bisect(Irls *irls, int lanes) {
+  int searching = 0;
+  for (int n = 0; n < lanes; n++) {
+    if (irls->idle[n]) continue;
+    *(irls->slope[n] >= 0 ? &irls->low[n] : &irls->high[n]) = irls->length[n];
+    irls->idle[n] = !((irls->high[n] - irls->low[n]) * irls->reach[n] > IRLS_FULL_STEP);
+    irls->length[n] = irls->idle[n] ? irls->low[n] : 0.5 * (irls->low[n] + irls->high[n]);
+    searching += irls->idle[n] ? 0 : 1;
+  }
+  return searching;
+}
+
+/* Move the lanes that have not settled. */
+static void move(Irls *irls, const HistoryView *view, const double *prior_precision,
+                 const double *prior_vector, double *z, double *precision, double *g) {
+  const int d = irls->d, lanes = view->lanes;
+  int searching = start_search(irls, lanes);
+  set_trial(irls, lanes, z);
+  while (searching > 0) {
+    differentiate(irls, view, prior_precision, prior_vector, irls->trial, irls->idle, precision, g);
+    inner_product(d, lanes, irls->gradient, irls->step, irls->slope);
+    searching = bisect(irls, lanes);
+    set_trial(irls, lanes, z);
+  }
+  memcpy(z, irls->trial, (size_t)(d * lanes) * sizeof *z);
 }
 
 /* The evidence at z, from (Lambda, g) to (Lambda, b), and the last step. Where a lane has not settled b is
@@ -137,7 +202,9 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
   for (int n = 0; n < lanes; n++) irls->settled[n] = false;
   start(irls, lanes, prior_precision, prior_vector, precision, vector, mode);
   newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
-  for (int pass = 1; pass < IRLS_PASSES && move(irls, lanes, mode) > 0; pass++)
+  for (int pass = 1; settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
+    move(irls, view, prior_precision, prior_vector, mode, precision, vector);
     newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
+  }
   finish(irls, view, mode, precision, vector, fallbacks);
 }

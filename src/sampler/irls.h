@@ -3,21 +3,24 @@
  *
  * It is Newton's method. A pass over the history gives the gradient g and the precision Lambda of the log
  * likelihood at the present point z, so the evidence there is the Gaussian (Lambda, b = g + Lambda z), and
- * the step is p = (P + Lambda)^-1 (h - P z + g). One pass for each step; no log likelihood is computed.
+ * the step is p = (P + Lambda)^-1 (h - P z + g). One pass for each step, as a rule.
  *
  * Safeguard. Let R = M max |phi' p| over the observations, M the `bend` of the likelihood. Along p the
  * curvature changes at most by the factor e^R, so that (Sun and Tran-Dinh 2019, Generalized self-concordant
  * functions) a step of length a gains at least delta^2 (a - (e^(R a) - R a - 1) / R^2), delta^2 = p' (P +
- * Lambda) p. The full step is taken while R <= IRLS_FULL_STEP, where it gains at least delta^2 / 10; else a =
- * log(1 + R) / R, the best by that bound. So the posterior density never falls, and separable data are as
- * safe as any others.
+ * Lambda) p. The full step is taken unseen while R <= IRLS_FULL_STEP, where it gains at least delta^2 / 10;
+ * beyond, a = log(1 + R) / R is best by that bound, which is pessimistic with long features and far from the
+ * mode: it moves phi' z by log(1 + R) at most. So there the maximum along p is looked for between that length
+ * and the full step, by bisection on the slope of the log posterior, a pass for each trial, until R times the
+ * bracket is at most IRLS_FULL_STEP; its lower end is taken. The log posterior is concave, so it never falls,
+ * and separable data, long features and far starts are as safe as any others.
  *
  * Stopping rule. After a full step with R <= 1/2 what is left of delta, which is the distance to the mode in
- * posterior standard deviations, is at most R delta. The last step is the one with R delta <= tolerance; the
- * precision then is that of the mode up to the factor e^R. With a Gaussian likelihood M = 0: one pass, and
- * the closed form. A lane that is not there after IRLS_PASSES stays where it is and counts
- * as a fallback. Lanes that have stopped wait for the others unchanged; nothing about a lane depends on
- * them. */
+ * posterior standard deviations, is at most e^(R/2) (e^R - 1 - R) / R delta <= R e^R delta / 2. The last step
+ * is the one for which this is at most the tolerance; the precision is that from before the step, which is
+ * the mode's up to the factor e^R. With a Gaussian likelihood M = 0: one pass, and the closed form. A lane
+ * that is not there after IRLS_PASSES stays where it is and counts as a fallback. Lanes that have stopped
+ * wait for the others unchanged; nothing about a lane depends on them. */
 #ifndef SAMPLER_IRLS_H
 #define SAMPLER_IRLS_H
 
@@ -31,10 +34,11 @@ enum { IRLS_PASSES = 50 };
 typedef struct {
   int d, capacity; /* the most lanes that it can take */
   double tolerance;
-  double *gradient, *step; /* [d, n] */
+  double *gradient, *step, *trial; /* [d, n] */
   double *factor; /* [d, d, n]: Cholesky factor of P + Lambda */
   double *reach, *decrement; /* [n]: R, delta^2 */
-  bool *settled; /* [n] */
+  double *slope, *length, *low, *high; /* [n]: of the log posterior along p at the trial; a and its bracket */
+  bool *settled, *idle; /* [n] */
   int *rescues; /* [n] */
 } Irls;
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""CPU time of one round of DiffTS against the number of observations, with logistic and with Gaussian rewards.
+
+Reads the CSV that tests/bench/bench_glm prints (a file, or - for standard input); writes glm_cost.png. Upper panel: time of one
+draw for each run of a block; the guide has the slope of a cost that is proportional to the observations. Lower panel: IRLS
+passes over the observations a stage.
+"""
+import argparse
+import csv
+import pathlib
+import sys
+
+import numpy as np
+from matplotlib.ticker import ScalarFormatter
+
+import load
+import style
+from style import plt
+
+COLUMNS = {"likelihood", "observations", "seconds", "passes"}
+LOOKS = {"gaussian": {"color": "#0072B2", "marker": "o", "label": "Gaussian rewards: evidence of fixed size"},
+         "logistic": {"color": "#D55E00", "marker": "D", "label": "logistic rewards: passes over all observations"}}
+
+
+def read(path):
+    """{likelihood: (observations, seconds, passes)}, sorted by observations."""
+    try:
+        text = sys.stdin.read() if path == "-" else pathlib.Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise load.BadInput(f"{path} cannot be read ({error})") from error
+    rows = list(csv.DictReader(text.splitlines()))
+    if not rows or set(rows[0]) != COLUMNS:
+        raise load.BadInput(f"{path} does not have the columns {', '.join(sorted(COLUMNS))}; bench_glm prints them")
+    found = {}
+    for row in rows:
+        try:
+            numbers = [float(row[name]) for name in ("observations", "seconds", "passes")]
+        except (TypeError, ValueError) as error:
+            raise load.BadInput(f"{path}: a row is not complete ({error})") from error
+        found.setdefault(row["likelihood"], []).append(numbers)
+    if set(found) != set(LOOKS):
+        raise load.BadInput(f"{path} has the likelihoods {', '.join(found)}, expected {', '.join(LOOKS)}")
+    return {name: np.array(sorted(values)).T for name, values in found.items()}
+
+
+def draw(data):
+    """The whole figure."""
+    style.use()
+    figure, (upper, lower) = plt.subplots(2, 1, sharex=True, figsize=(5.2, 5.4), height_ratios=(3, 1.1))
+    for name, look in LOOKS.items():
+        observations, seconds, _ = data[name]
+        upper.loglog(observations, 1e3 * seconds, **look)
+    observations, seconds, passes = data["logistic"]
+    upper.loglog(observations, 1e3 * seconds[-1] * observations / observations[-1], color=style.FAINT, linewidth=1,
+                 linestyle=(0, (4, 2)), label="slope 1", zorder=0)
+    upper.set_ylim(0.5 * 1e3 * data["gaussian"][1].min(), 2e3 * seconds.max())
+    upper.set_ylabel("CPU ms of a block of 64 draws")
+    upper.legend(loc="upper left")
+    lower.semilogx(observations, passes, color=LOOKS["logistic"]["color"], marker=LOOKS["logistic"]["marker"])
+    lower.set_ylim(0.9, max(2, 1.1 * passes.max()))
+    lower.set_ylabel("IRLS passes\na stage")
+    lower.set_xlabel("observations of each run")
+    lower.set_xticks(observations)
+    lower.xaxis.set_major_formatter(ScalarFormatter())
+    lower.minorticks_off()
+    figure.align_ylabels()
+    figure.tight_layout()
+    figure.text(0.5, 0.0, "DiffTS, d = 5, 100 stages; median of 9 rounds.", ha="center", va="top", fontsize=8.5,
+                color=style.FAINT)
+    return figure
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", metavar="FILE", help="what bench_glm printed; - for standard input")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    paths = [pathlib.Path(path) for path in arguments.output or ["glm_cost.png"]]
+    for path in paths:
+        if path.suffix not in style.ENDINGS:
+            parser.error(f"{path}: the file name must end with one of {' '.join(style.ENDINGS)}")
+    style.save(draw(read(arguments.table)), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)

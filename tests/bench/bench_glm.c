@@ -1,0 +1,126 @@
+/* Speed of one round of DiffTS with logistic and with Gaussian rewards against the number of observations
+ * (DiffTS paper, Sections 4.2 and 6: d = 5, T = 100, one block of 64 runs, one draw for each). Evidence of
+ * Gaussian rewards has a fixed size; logistic rewards are passed over at every stage, once for each iteration
+ * of IRLS. Prints CSV: likelihood, observations, CPU seconds of the block's draw (median), IRLS passes a
+ * stage. Plotted by analysis/glm_cost.py. Usage: bench_glm */
+#include "fma_peak.h"
+#include "sampler/sampler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { D = 5, STAGES = 100, RUNS = 64, SAMPLES = 2000, TRIES = 9 };
+static const int sizes[] = {10, 20, 50, 100, 200, 500, 1000, 2000};
+
+static void ok(Status status) {
+  if (status == STATUS_OK) return;
+  fprintf(stderr, "bench_glm: %s\n", status_message());
+  exit((int)status);
+}
+
+/* A diffusion prior learned from N(0, I), well enough for its states to move as they do in a study. */
+static void make_prior(Prior *prior) {
+  const PriorFit fit = {.stages = STAGES,
+                        .alpha = 0.97,
+                        .standardise = true,
+                        .hidden_count = 2,
+                        .hidden = {10 * D, 10 * D},
+                        .last_stage = LAST_STAGE_REPAIRED,
+                        .steps = 300,
+                        .batch = 128,
+                        .patience = 1000,
+                        .learning_rate = 0.02};
+  static double theta[D * SAMPLES];
+  Rng rng = {.key = rng_key(1, RNG_TEST)};
+  rng_normal(&rng, D * SAMPLES, theta);
+  ok(prior_fit(prior_find("diffusion"), &fit, &(Samples){.d = D, .n = SAMPLES, .theta = theta}, prior));
+}
+
+/* Rewards of features uniform in the unit ball, each run with a theta of its own from N(0, I). */
+static void observe(const Likelihood *likelihood, int observations, History *history) {
+  double theta[D * RUNS], phi[D * RUNS], y[RUNS], size[RUNS], uniform[RUNS], normal[RUNS];
+  Rng rng = {.key = rng_key(2, RNG_TEST)};
+  ok(history_create(D, RUNS, likelihood, history));
+  ok(history_reserve(history, observations));
+  rng_normal(&rng, D * RUNS, theta);
+  for (int t = 0; t < observations; t++) {
+    rng_normal(&rng, D * RUNS, phi);
+    rng_uniform(&rng, RUNS, size);
+    rng_uniform(&rng, RUNS, uniform);
+    rng_normal(&rng, RUNS, normal);
+    for (int n = 0; n < RUNS; n++) {
+      double square = 0, u = 0;
+      for (int i = 0; i < D; i++) square += phi[i * RUNS + n] * phi[i * RUNS + n];
+      for (int i = 0; i < D; i++) {
+        phi[i * RUNS + n] *= pow(size[n], 1.0 / D) / sqrt(square);
+        u += phi[i * RUNS + n] * theta[i * RUNS + n];
+      }
+      y[n] = likelihood->ops->sample(likelihood, u, uniform[n], normal[n]);
+    }
+    history_append(history, phi, y);
+  }
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The draws of TRIES rounds. */
+static double median_seconds(const Prior *prior, const History *history) {
+  static double theta[D * RUNS], seconds[TRIES];
+  int64_t fallbacks[RUNS] = {0};
+  const SamplerOps *method = sampler_find("diffts");
+  SamplerSetup setup = {.prior = prior, .likelihood = history->likelihood, .runs = RUNS, .draws = 1};
+  Config *options;
+  Sampler sampler;
+  ok(config_options("bench_glm", method->keys, 0, NULL, &options));
+  setup.options = options;
+  ok(sampler_create(method, &setup, &sampler));
+  for (int i = 0; i < TRIES; i++) {
+    const RngLanes rng = {.key = rng_key(3, RNG_TEST), .round = (uint32_t)i, .draws = 1, .lanes = RUNS};
+    double start = bench_seconds();
+    sampler_sample(&sampler, history, rng, 1, theta, fallbacks);
+    seconds[i] = bench_seconds() - start;
+  }
+  sampler_destroy(&sampler);
+  config_free(options);
+  qsort(seconds, TRIES, sizeof *seconds, ascending);
+  return seconds[TRIES / 2];
+}
+
+/* Rewards that IRLS looks at, counted where it asks for their derivatives. */
+static const LikelihoodOps *counted;
+static int64_t looks;
+static void count_derivatives(const Likelihood *likelihood, int n, const double *y, const double *u,
+                              double *slope, double *curvature) {
+  looks += n;
+  counted->derivatives(likelihood, n, y, u, slope, curvature);
+}
+
+static void report(const Prior *prior, const char *family, int observations) {
+  LikelihoodOps ops = *likelihood_find(family);
+  const Likelihood likelihood = {.ops = &ops, .noise = 1};
+  History history;
+  counted = likelihood_find(family);
+  ops.derivatives = count_derivatives;
+  looks = 0;
+  observe(&likelihood, observations, &history);
+  double seconds = median_seconds(prior, &history);
+  printf("%s,%d,%.6g,%.3f\n", family, observations, seconds,
+         (double)looks / ((double)TRIES * (STAGES + 1) * RUNS * observations));
+  history_destroy(&history);
+}
+
+int main(void) {
+  Prior prior;
+  make_prior(&prior);
+  printf("likelihood,observations,seconds,passes\n");
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    report(&prior, "gaussian", sizes[k]);
+    report(&prior, "logistic", sizes[k]);
+  }
+  prior_destroy(&prior);
+  return 0;
+}
