@@ -1,8 +1,10 @@
 """The only reader of a results folder: checks what it opens, and says in one sentence what is wrong.
 
     from load import results, prior_samples
-    ds = results("results/figure2")          # an xarray Dataset
-    ds.regret_mean.sel(policy="diffts")      # (setting, round)
+    ds = results("results/figure2")                  # an xarray Dataset
+    ds.regret_mean.sel(policy="diffts")              # (setting, round)
+    ds = results("results/figure7", "posterior")     # kind=None: a study of any kind
+    ds.emd_mean.sel(policy="diffts")                 # (setting, sample_size)
 """
 import pathlib
 import re
@@ -11,21 +13,19 @@ import sys
 import numpy as np
 import xarray as xr
 
-# Variable: dimensions, of a bandit study.
-BANDIT = {
-    "regret_mean": ("setting", "policy", "round"),
-    "regret_se": ("setting", "policy", "round"),
-    "regret_n": ("setting", "policy", "round"),
-    "regret_diff_mean": ("setting", "policy", "round"),
-    "regret_diff_se": ("setting", "policy", "round"),
+# The axis of a study's curves tells its kind.
+AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence"}
+# Variable: dimensions, of every study; and what the reducer writes for each curve, by ending.
+RUNS = {
     "seconds": ("setting", "policy", "run"),
     "seconds_train": ("setting", "policy"),
     "status": ("setting", "policy", "run"),
     "fallbacks": ("setting", "policy", "run"),
     "setting": ("setting",),
     "policy": ("policy",),
-    "round": ("round",),
 }
+MOMENTS = ("_mean", "_se", "_n", "_diff_mean", "_diff_se")
+FLOOR = "_floor"
 PRIOR_SAMPLES = {"theta": ("setting", "source", "sample", "dim"), "setting": ("setting",), "source": ("source",)}
 STATUS_OK, STATUS_FAILED = 1, 2
 BAD_INPUT, BAD_FILE = 3, 4  # exit status, as of the program
@@ -35,17 +35,18 @@ class BadInput(Exception):
     """A file that is missing, broken or not what was expected; its text is one sentence for the user."""
 
 
-def read(path, needed, what):
-    """A NetCDF file with all variables of `needed`, as an xarray Dataset; these are in memory, others are read when used."""
+def opened(path, what):
+    """A NetCDF file as an xarray Dataset; variables are read when used."""
     if not path.is_file():
         raise BadInput(f"{path} does not exist; {what}")
     try:
-        dataset = xr.open_dataset(path)
-        for name in needed:
-            if name in dataset.variables:
-                dataset[name].load()
+        return xr.open_dataset(path)
     except (OSError, ValueError, RuntimeError) as error:
         raise BadInput(f"{path} cannot be read as NetCDF ({str(error).splitlines()[0]})") from error
+
+
+def checked(path, dataset, needed, what):
+    """The dataset with all variables of `needed` in memory."""
     for name, dimensions in needed.items():
         if name not in dataset.variables:
             raise BadInput(f"{path} has no variable {name}; {what}")
@@ -54,22 +55,89 @@ def read(path, needed, what):
                            f"expected ({', '.join(dimensions)})")
         if dataset[name].size == 0:
             raise BadInput(f"{path}: {name} is empty")
+        try:
+            dataset[name].load()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise BadInput(f"{path} cannot be read as NetCDF ({str(error).splitlines()[0]})") from error
     for name in ("setting", "policy", "source"):
         if name in needed:
             dataset[name] = dataset[name].astype(str)
     return dataset
 
 
-def results(folder):
-    """DIR/results.nc of a bandit study."""
-    return read(pathlib.Path(folder) / "results.nc", BANDIT,
-                "this needs the results of a bandit study, which `thompson run` or `thompson reduce` writes")
+def results(folder, kind="bandit"):
+    """DIR/results.nc of a study of this kind; of any when it is None."""
+    path = pathlib.Path(folder) / "results.nc"
+    what = (f"this needs the results of a {f'{kind} ' if kind else ''}study, which `thompson run` or `thompson reduce` "
+            "writes")
+    dataset = opened(path, what)
+    along = [name for name in AXES if name in dataset.dims]
+    if len(along) != 1:
+        raise BadInput(f"{path} has {'several' if along else 'none'} of the dimensions {', '.join(AXES)}; {what}")
+    if kind not in (None, AXES[along[0]]):
+        raise BadInput(f"{path} is of a {AXES[along[0]]} study; {what}")
+    measured = ["regret"] if along == ["round"] else curves(dataset)[:1]
+    if not measured:
+        raise BadInput(f"{path} has no measured curve; {what}")
+    means = {measured[0] + ending: ("setting", "policy", along[0]) for ending in MOMENTS}
+    return checked(path, dataset, {**means, **RUNS, along[0]: (along[0],)}, what)
 
 
 def prior_samples(folder):
     """DIR/prior_samples.nc: samples of the true and of the learned prior of each setting."""
-    return read(pathlib.Path(folder) / "prior_samples.nc", PRIOR_SAMPLES,
-                "`thompson run` and `thompson reduce` write it beside results.nc")
+    path, what = pathlib.Path(folder) / "prior_samples.nc", "`thompson run` and `thompson reduce` write it beside results.nc"
+    return checked(path, opened(path, what), PRIOR_SAMPLES, what)
+
+
+def axis(dataset):
+    """The dimension along which the curves of a study run: round, sample_size or step."""
+    return next(name for name in AXES if name in dataset.dims)
+
+
+def curves(dataset):
+    """Names of what was measured, [setting, policy, run, axis], without their floors; the first is the study's own."""
+    whole = ("setting", "policy", "run", axis(dataset))
+    return [name for name in dataset.data_vars if dataset[name].dims == whole and not name.endswith(FLOOR)]
+
+
+def chosen(dataset, curve, others=()):
+    """`curve`, or the first measured one for None; refuses what the file does not have. `others`: further names allowed."""
+    known = [*curves(dataset), *others]
+    if curve is not None and curve not in known:
+        raise BadInput(f"the study has no metric {curve}; it has {', '.join(known)}")
+    return curve or known[0]
+
+
+def replicates(dataset):
+    """How many times the priors were learned afresh."""
+    return len(np.unique(dataset["replicate"].values)) if "replicate" in dataset.variables else 1
+
+
+def moments(dataset, curve):
+    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each: over replicates, which
+    includes learning, where there are several; else over runs."""
+    error = dataset[f"{curve}_se"].values
+    if replicates(dataset) > 1 and f"{curve}_se_replicate" in dataset:
+        wider = dataset[f"{curve}_se_replicate"].values
+        error = np.where(np.isfinite(wider), wider, error)
+    return dataset[f"{curve}_mean"].values, error
+
+
+def floor(dataset, curve):
+    """What exact draws reach: mean and standard error over runs (nothing is learned), [setting, point] each, or None where a
+    curve has no floor. It is the same for all policies but for the runs that are in, so it is of the policy with most of
+    them."""
+    if f"{curve}{FLOOR}_mean" not in dataset:
+        return None
+    most = counts(dataset)[0].argmax(axis=1)
+    return tuple(dataset[f"{curve}{FLOOR}{ending}"].values[np.arange(len(most)), most] for ending in ("_mean", "_se"))
+
+
+def swept(dataset):
+    """{dotted key: its value in each setting, [setting]} of the keys that the study sweeps."""
+    mark = "swept key "
+    return {dataset[name].attrs["long_name"].removeprefix(mark): dataset[name].values for name in dataset.variables
+            if dataset[name].dims == ("setting",) and dataset[name].attrs.get("long_name", "").startswith(mark)}
 
 
 def counts(dataset):
@@ -81,9 +149,9 @@ def counts(dataset):
 def config(dataset, key):
     """The value of a scalar key ("problem.noise") in the study, as text: all its values when it was swept; None when the
     file does not say."""
-    swept = key.replace(".", "_")
-    if swept in dataset.variables:
-        return ", ".join(dict.fromkeys(plain(value) for value in dataset[swept].values))
+    variable = key.replace(".", "_")
+    if variable in dataset.variables:
+        return ", ".join(dict.fromkeys(plain(value) for value in dataset[variable].values))
     return scalars(dataset.attrs.get("config", "")).get(key)
 
 
@@ -113,8 +181,8 @@ def policy_names(dataset):
 
 
 def last_rounds(dataset):
-    """Index of the last round of each setting, [setting]; settings may have different numbers of rounds, NaN beyond."""
-    there = np.isfinite(dataset["regret_mean"].values).any(axis=1)
+    """Index of the last point of each setting, [setting]; settings may have different numbers of rounds, NaN beyond."""
+    there = np.isfinite(dataset[f"{curves(dataset)[0]}_mean"].values).any(axis=1)
     return np.where(there.any(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1), there.shape[1] - 1)
 
 

@@ -4,6 +4,7 @@ Colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" sch
 Policies that usually share a figure have different colours; the marker tells apart the rest, and print without colour.
 """
 import itertools
+import pathlib
 
 import matplotlib
 
@@ -27,9 +28,9 @@ POLICIES = {
     "linucb": ("#555555", "P"),
     "egreedy": ("#E69F00", "X"),
     "smc": ("#332288", "<"),
-    "smc_tempered": ("#332288", ">"),
-    "joint": ("#882255", "p"),
-    "twisted": ("#AA4499", "h"),
+    "smc_tempered": ("#117733", ">"),
+    "joint": ("#999933", "p"),
+    "twisted": ("#882255", "h"),
     "exact": ("#000000", "*"),
     "tilted": ("#117733", "d"),
     "mala": ("#999933", "8"),
@@ -97,7 +98,18 @@ def lines(names):
             seen[name] += 1
         shade, dashes = VARIANTS[variant % len(VARIANTS)]
         look[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes}
+        if variant:
+            look[label]["markerfacecolor"] = "white"
     return look
+
+
+def outputs(parser, given, folder, name):
+    """The files to write: those given with -o, or name.png and name.pdf in the results folder."""
+    paths = [pathlib.Path(path) for path in given or [pathlib.Path(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]]
+    for path in paths:
+        if path.suffix not in ENDINGS:
+            parser.error(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")
+    return paths
 
 
 def save(figure, paths):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The results of a bandit study as a table: Markdown, CSV or LaTeX.
+"""The results of a study as a table: Markdown, CSV or LaTeX.
 
-One row for each setting and policy: regret at the last round with its standard error over runs (and, where priors were
-learned several times, over these replicates), the paired difference to the first policy (negative: better) with its standard
-error over runs, CPU seconds for one run without training, CPU seconds of training, numerical rescues over all runs, and how
-many runs are in. Bold in Markdown and LaTeX: the lowest regret of a setting.
+One row for each setting and policy, of a posterior study also for each sample size. The metric (regret, emd, ...) at the last
+round or at the sample size with its standard error over runs (and, where priors were learned several times, over these
+replicates), the floor that exact draws reach, the paired difference to the first policy with its standard error over runs,
+CPU seconds for one run without training, CPU seconds of training, numerical rescues over all runs, and how many runs are in.
+Bold in Markdown and LaTeX: the best of a setting and sample size, where there is a best.
 """
 import argparse
 import csv
@@ -16,57 +17,86 @@ import pandas as pd
 
 import load
 
-COLUMNS = ["setting", "policy", "round", "regret", "se", "se_replicate", "difference", "difference_se", "seconds",
-           "seconds_train", "fallbacks", "runs", "failed", "wanted"]
+PARTS = {"se": "_se", "se_replicate": "_se_replicate", "floor": "_floor_mean", "difference": "_diff_mean",
+         "difference_se": "_diff_se"}
+# What is best, as a number to be small; the others are best when they are small themselves.
+BEST = {"sd_ratio": lambda values: (values - 1).abs(), "ess": lambda values: -values, "rank": lambda values: values * np.nan}
 
 
-def frame(dataset):
-    """One row for each setting and policy, numbers unrounded; columns as in COLUMNS."""
+def rows_of(dataset):
+    """Index of the points that get a row, for each setting."""
+    if load.axis(dataset) == "sample_size":
+        return [range(last + 1) for last in load.last_rounds(dataset)]
+    return [[last] for last in load.last_rounds(dataset)]
+
+
+def frame(dataset, metric=None):
+    """One row for each setting, policy and point, numbers unrounded. The metric's column has its name; a floor only where the
+    metric has one."""
+    metric, axis = load.chosen(dataset, metric), load.axis(dataset)
     done, failed, wanted = load.counts(dataset)
-    unknown = np.full(done.shape, np.nan)  # regret_se_replicate may be absent when priors are learned once
-    last = load.last_rounds(dataset)
-    finals = [dataset[name].values[np.arange(len(last)), :, last] if name in dataset else unknown
-              for name in ("regret_mean", "regret_se", "regret_se_replicate", "regret_diff_mean", "regret_diff_se")]
+    unknown = np.full((*done.shape, dataset.sizes[axis]), np.nan)  # parts may be absent: replicates, differences
+    values = {metric: dataset[f"{metric}_mean"].values}
+    for part, ending in PARTS.items():
+        if part != "floor" or f"{metric}{ending}" in dataset:
+            values[part] = dataset[f"{metric}{ending}"].values if f"{metric}{ending}" in dataset else unknown
     rows = []
-    for s, setting in enumerate(load.titles(dataset)):
-        for p, policy in enumerate(dataset["policy"].values):
-            ok = dataset["status"].values[s, p] == load.STATUS_OK
-            seconds, fallbacks = dataset["seconds"].values[s, p][ok], dataset["fallbacks"].values[s, p][ok]
-            rows.append([setting, str(policy), int(dataset["round"].values[last[s]]),
-                         *(float(values[s, p]) for values in finals), seconds.mean() if ok.any() else np.nan,
-                         float(dataset["seconds_train"].values[s, p]), int(np.nansum(fallbacks)),
-                         int(done[s, p]), int(failed[s, p]), wanted])
-    return pd.DataFrame(rows, columns=COLUMNS)
+    for s, (setting, points) in enumerate(zip(load.titles(dataset), rows_of(dataset))):
+        for point in points:
+            for p, policy in enumerate(dataset["policy"].values):
+                ok = dataset["status"].values[s, p] == load.STATUS_OK
+                seconds, fallbacks = (dataset[name].values[s, p][ok] for name in ("seconds", "fallbacks"))
+                rows.append({"setting": setting, "policy": str(policy), axis: int(dataset[axis].values[point]),
+                             **{part: float(numbers[s, p, point]) for part, numbers in values.items()},
+                             "seconds": seconds.mean() if ok.any() else np.nan,
+                             "seconds_train": float(dataset["seconds_train"].values[s, p]),
+                             "fallbacks": int(np.nansum(fallbacks)), "runs": int(done[s, p]), "failed": int(failed[s, p]),
+                             "wanted": wanted})
+    return pd.DataFrame(rows)
 
 
 def number(value, form="{:.2f}"):
     return "" if np.isnan(value) else form.format(value)
 
 
-def cells(row, first):
+def point_of(table):
+    """Name of the column of the points, and of the metric's: the third and the fourth."""
+    return table.columns[2], table.columns[3]
+
+
+def cells(row, table):
     """The texts of one printed row; the first policy is what the others are compared with."""
+    axis, metric = point_of(table)
+    first = row.policy == table.policy[0]
+    form = "{:.2f}" if metric == "regret" else "{:.3g}"
+    signed = form.replace(":", ":+")
     runs = f"{row.runs}" if row.runs == row.wanted else f"{row.runs} of {row.wanted}"
     if row.failed:
         runs += f" ({row.failed} failed)"
-    return [row.setting, row.policy, number(row.regret), number(row.se), number(row.se_replicate),
-            "" if first else number(row.difference, "{:+.2f}"), "" if first else number(row.difference_se),
+    return [row.setting, row.policy, *([str(getattr(row, axis))] if axis == "sample_size" else []),
+            number(getattr(row, metric), form), number(row.se, form), number(row.se_replicate, form),
+            *([number(row.floor, form)] if "floor" in table else []),
+            "" if first else number(row.difference, signed), "" if first else number(row.difference_se, form),
             number(row.seconds, "{:.2g}"), number(row.seconds_train, "{:.3g}"), str(row.fallbacks), runs]
 
 
 def printed(table):
-    """Heading and rows of texts, with the index of the best row of each setting."""
-    reference = table.policy[0]
-    regret = f"regret at {table['round'][0]}" if table["round"].nunique() == 1 else "regret at the end"
-    heading = ["setting", "policy", regret, "SE", "SE (replicates)", f"minus {reference}", "SE", "CPU s/run", "training s",
+    """Heading and rows of texts, with the column of the metric and the index of the best row of each setting and point."""
+    axis, metric = point_of(table)
+    each = axis == "sample_size"
+    name = metric if each else f"{metric} at {table[axis][0]}" if table[axis].nunique() == 1 else f"{metric} at the end"
+    heading = ["setting", "policy", *(["n"] if each else []), name, "SE", "SE (replicates)",
+               *(["floor"] if "floor" in table else []), f"minus {table.policy[0]}", "SE", "CPU s/run", "training s",
                "fallbacks", "runs"]
-    best = set(table.loc[table.regret.notna()].groupby("setting", sort=False).regret.idxmin())
-    return heading, [cells(row, row.policy == reference) for row in table.itertuples()], best
+    score = BEST.get(metric, lambda values: values)(table[metric])
+    best = set(score[score.notna()].groupby([table["setting"], table[axis]], sort=False).idxmin())
+    return heading, [cells(row, table) for row in table.itertuples()], heading.index(name), best
 
 
 def markdown(table):
-    heading, rows, best = printed(table)
+    heading, rows, column, best = printed(table)
     for index in best:
-        rows[index][2] = f"**{rows[index][2]}**"
+        rows[index][column] = f"**{rows[index][column]}**"
     widths = [max(len(row[c]) for row in [heading, *rows]) for c in range(len(heading))]
 
     def line(row):
@@ -78,7 +108,7 @@ def markdown(table):
 
 
 def latex(table):
-    heading, rows, best = printed(table)
+    heading, rows, column, best = printed(table)
 
     def line(row):
         return " & ".join(text.replace("_", r"\_").replace("%", r"\%") for text in row) + " \\\\\n"
@@ -87,7 +117,7 @@ def latex(table):
     for index, row in enumerate(rows):
         new_setting = index == 0 or row[0] != rows[index - 1][0]
         if index in best:
-            row = row[:2] + [f"\\textbf{{{row[2]}}}"] + row[3:]
+            row = row[:column] + [f"\\textbf{{{row[column]}}}"] + row[column + 1:]
         text += ("\\midrule\n" if new_setting else "") + line(row if new_setting else ["", *row[1:]])
     return text + "\\bottomrule\n\\end{tabular}\n"
 
@@ -103,12 +133,13 @@ FORMATS = {"markdown": markdown, "csv": comma_separated, "latex": latex}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
+    parser.add_argument("folder", metavar="DIR", help="results folder of a study")
+    parser.add_argument("--metric", metavar="NAME", help="what to list (default: the first that was measured)")
     parser.add_argument("-f", "--format", choices=FORMATS, default="markdown")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of on stdout")
     arguments = parser.parse_args()
 
-    text = FORMATS[arguments.format](frame(load.results(arguments.folder)))
+    text = FORMATS[arguments.format](frame(load.results(arguments.folder, kind=None), arguments.metric))
     if arguments.output:
         pathlib.Path(arguments.output).write_text(text, encoding="utf-8")
     else:

@@ -27,6 +27,7 @@ sys.path.insert(0, str(ANALYSIS))
 
 import figure_diffts_2  # noqa: E402
 import figure_diffts_3  # noqa: E402
+import glm_cost  # noqa: E402
 import load  # noqa: E402
 import style  # noqa: E402
 import table  # noqa: E402
@@ -92,6 +93,7 @@ def write_results(folder, settings, policies=POLICIES, runs=64, rounds=200, fail
             square = np.nansum((values - mean[:, :, None]) ** 2, axis=2)
             return mean, np.sqrt(square / np.where(count > 1, count - 1, np.nan) / np.where(count > 0, count, np.nan))
 
+    (folder / "results.nc").unlink(missing_ok=True)  # it may be open still
     with netCDF4.Dataset(folder / "results.nc", "w") as file:
         for name, length in zip(("setting", "policy", "run", "round"), shape):
             file.createDimension(name, length)
@@ -203,12 +205,12 @@ class Analysis(unittest.TestCase):
         self.assertIn(part, err)
 
     def test_help(self):
-        scripts = {path.stem for path in ANALYSIS.glob("*.py")} - {"load", "style"}
+        scripts = {path.stem for path in ANALYSIS.glob("*.py")} - {"load", "style", "panel"}
         self.assertIn("figure_diffts_2", scripts)
         for name in sorted(scripts):
             status, out, _ = call(importlib.import_module(name), "--help")
             self.assertEqual(status, 0)
-            self.assertIn("DIR", out)
+            self.assertRegex(out, r"positional arguments:\n +(DIR|FILE) ")
 
     def test_table_csv(self):
         regret = write_results(self.folder, PRIORS, failed=[(0, 4, 3)], not_run=[(1, 0, r) for r in range(40, 64)])
@@ -386,6 +388,24 @@ class Analysis(unittest.TestCase):
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.renameVariable("regret_diff_se", "other")
         self.refused(table, "has no variable regret_diff_se")
+
+    def test_cost_of_a_logistic_round(self):
+        """The lines are the numbers of the file, in milliseconds; the guide has slope 1."""
+        rows = [(name, n, (1e-3 + 1e-5 * n) if name == "logistic" else 1e-3, 1.5) for n in (100, 10, 1000) for name in ("gaussian", "logistic")]
+        lines = "\n".join(",".join(map(str, row)) for row in rows)
+        table_file = self.folder / "cost.csv"
+        table_file.write_text("likelihood,observations,seconds,passes\n" + lines)
+        figure = glm_cost.draw(glm_cost.read(table_file))
+        self.addCleanup(style.plt.close, figure)
+        gaussian, logistic, guide = figure.axes[0].lines
+        np.testing.assert_allclose(gaussian.get_ydata(), [1, 1, 1])
+        np.testing.assert_array_equal(logistic.get_xdata(), [10, 100, 1000])
+        np.testing.assert_allclose(logistic.get_ydata(), [1.1, 2, 11])
+        np.testing.assert_allclose(guide.get_ydata(), [0.11, 1.1, 11])
+        table_file.write_text("likelihood,seconds\nlogistic,1\n")
+        status, _, err = call(glm_cost, table_file)
+        self.assertEqual((status, err.count("\n")), (3, 1))
+        self.assertIn("does not have the columns", err)
 
     def test_output_that_cannot_be_written(self):
         write_results(self.folder, ["cross"], runs=4, rounds=5)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every C file in src and tests is formatted as .clang-format says."""
+"""Every C and C++ file in src and tests is formatted as .clang-format says."""
 
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ def main():
         print("clang-format is missing: install the package clang-format")
         print("0 passed, 1 failed")
         return 1
-    files = sorted(f for folder in ("src", "tests") for f in (ROOT / folder).rglob("*.[ch]"))
+    files = sorted(f for folder in ("src", "tests") for f in (ROOT / folder).rglob("*") if f.suffix in (".c", ".h", ".cpp"))
     failed = 0
     for file in files:
         answer = subprocess.run([tool, "--dry-run", "-Werror", "--style=file", file], capture_output=True, text=True)

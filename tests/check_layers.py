@@ -42,7 +42,7 @@ def check_guard(file, text):
 
 
 def check_sources(report):
-    for file in sorted(SOURCE.rglob("*.[ch]")) + sorted(SOURCE.rglob("*.h.in")):
+    for file in sorted(SOURCE.rglob("*.[ch]")) + sorted(SOURCE.rglob("*.cpp")) + sorted(SOURCE.rglob("*.h.in")):
         layer = file.relative_to(SOURCE).parts[0]
         if layer not in LAYERS or len(file.relative_to(SOURCE).parts) != 2:
             report(file, "lies outside the layers: src/LAYER/NAME")

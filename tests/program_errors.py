@@ -50,8 +50,14 @@ class StudyErrors(program.ProgramTest):
     def test_sampler_that_does_not_fit_the_prior(self):
         self.refuse("mixts", "{name: mixts, prior: diffusion}", "mixts", "mixture")
 
-    def test_exact_prior_without_closed_form(self):
-        self.refuse("dps", "{name: dps, prior: exact}", "dps", "rays")
+    def test_exact_prior_without_a_chain(self):
+        self.refuse("dps", "{name: dps, prior: exact}", "dps", "reverse chain", "prior exact")
+
+    def test_exact_prior_of_a_finite_set(self):
+        self.write("theta.csv", "1,2\n3,4\n5,6\n")
+        sentence = self.fail_with(3, "finite set", "run", self.study, "-o", self.path("out"), "--set", "problem.theta=file", "--set",
+                                  f"problem.file={self.path('theta.csv')}", "--set", "policies=[exact]")
+        self.assertIn("prior 'exact'", sentence)
 
     def test_prior_file_that_is_missing(self):
         self.fail_with(4, "nowhere.nc", "run", self.study, "-o", self.path("out"), "--set", "policies=[{name: mixts, prior: nowhere.nc}]")

@@ -151,6 +151,17 @@ static inline Mixture fixture_mixture(int d, int components, double spread) {
   return mixture;
 }
 
+/* 1/2 N(0, [1, .99; .99, 1]) + 1/2 N(0, [1, -.9; -.9, 1]): the prior `cross`. */
+static inline Mixture fixture_cross(void) {
+  const double covariance[8] = {1, 0.99, 0.99, 1, 1, -0.9, -0.9, 1};
+  Mixture mixture;
+  ASSERT(mixture_create(2, 2, &mixture) == STATUS_OK);
+  mixture.weight[0] = mixture.weight[1] = 0.5;
+  memcpy(mixture.covariance, covariance, sizeof covariance);
+  ASSERT(mixture_prepare(&mixture) == STATUS_OK);
+  return mixture;
+}
+
 /* A prior with that mixture and its exact chain. */
 static inline Prior fixture_exact_prior(const Mixture *mixture, const PriorFit *fit) {
   Prior prior;
@@ -238,12 +249,15 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
   int64_t *rescues = (int64_t *)fixture_new((size_t)history->runs, sizeof *rescues);
   double *theta = (double *)fixture_new((size_t)(prior->d * lanes), sizeof *theta);
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = first_run, .round = 7};
-  SamplerSetup setup = {
-      .prior = prior, .likelihood = history->likelihood, .runs = history->runs, .draws = draws};
+  SamplerSetup setup = {.prior = prior,
+                        .likelihood = history->likelihood,
+                        .runs = history->runs,
+                        .draws = draws,
+                        .first_run = first_run};
   Config *options = NULL;
   Sampler sampler;
   rng.draws = (uint32_t)draws, rng.lanes = (uint32_t)lanes;
-  if (method->keys) CHECK_OK(config_options("test", method->keys, set_count, sets, &options));
+  CHECK_OK(config_options("test", sampler_keys(method), set_count, sets, &options));
   setup.options = options;
   CHECK_OK(sampler_create(method, &setup, &sampler));
   sampler_sample(&sampler, history, rng, draws, theta, rescues);
@@ -252,6 +266,19 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
   if (options) config_free(options);
   free(rescues);
   return theta;
+}
+
+/* `method` with the option `set` is refused for so many draws, with a sentence that holds `part`. */
+static inline void fixture_refused(const char *method, const Prior *prior, const Likelihood *likelihood,
+                                   int runs, int draws, const char *set, const char *part) {
+  const SamplerOps *ops = sampler_find(method);
+  Config *options;
+  Sampler sampler;
+  CHECK_OK(config_options("test", sampler_keys(ops), 1, &set, &options));
+  const SamplerSetup setup = {
+      .prior = prior, .likelihood = likelihood, .runs = runs, .draws = draws, .options = options};
+  CHECK_FAILS(sampler_create(ops, &setup, &sampler), STATUS_INPUT, part);
+  config_free(options);
 }
 
 /* The draws of one run have this mean and covariance, within `deviations` standard errors (estimated from the
@@ -271,6 +298,36 @@ static inline void fixture_check_moments(int d, int runs, int draws, int run, co
       CHECK_NEAR(sum, covariance[i * d + j], deviations * sqrt((square - sum * sum) / draws));
       if (i == j) CHECK_NEAR(first, mean[i], deviations * sqrt(covariance[i * d + i] / draws));
     }
+}
+
+/* Gaussian prior, exact chain: mean and covariance of the exact posterior given these numbers of observations
+ * (0: of the prior), within 5 standard errors, for any number of stages. */
+static inline void fixture_check_gaussian_prior(const SamplerOps *method, int draws, int set_count,
+                                                const char *const *sets, int count, const int *observations) {
+  enum { RUNS = 2 };
+  const int stages[] = {1, 5, 100}, dimensions[] = {1, 2, 5};
+  const Likelihood likelihood = fixture_likelihood(0.8);
+  for (int a = 0; a < 9; a++) {
+    const int d = dimensions[a / 3], t = stages[a % 3];
+    if (t == 100 && d != 2) continue; /* as the others, and slow */
+    PriorFit fit = fixture_fit(t, 0.97, LAST_STAGE_LITERAL);
+    Mixture mixture = fixture_mixture(d, 1, 1.5);
+    Prior prior = fixture_exact_prior(&mixture, &fit);
+    for (int k = 0; k < count; k++) {
+      const int n = observations[k];
+      History history = fixture_history(d, RUNS, 0, n, &likelihood);
+      double *theta = fixture_draw(method, &prior, &history, 0, draws, set_count, sets, NULL);
+      for (int run = 0; run < RUNS; run++) {
+        FixtureData data = fixture_data(d, n, likelihood.noise, (uint32_t)run);
+        FixturePosterior exact = fixture_posterior(&mixture, &data);
+        fixture_check_moments(d, RUNS, draws, run, theta, exact.total_mean, exact.total_covariance, 5);
+      }
+      free(theta);
+      history_destroy(&history);
+    }
+    prior_destroy(&prior);
+    mixture_destroy(&mixture);
+  }
 }
 
 #endif

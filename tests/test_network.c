@@ -19,12 +19,15 @@ typedef struct {
   void (*vjp)(const NetworkShape *, const float *, int, const float *, const float *, float *, float *);
   void (*loss_gradient)(const NetworkShape *, const float *, int, const float *, const float *, float *,
                         float *, float *);
+  void (*jacobian)(const NetworkShape *, const float *, int, const float *, float *, float *, float *);
 } Kernel;
 
-static const Kernel kernels[LEVELS] = {
-    {SIMD_V1, network_kernel_forward_v1, network_kernel_vjp_v1, network_kernel_loss_gradient_v1},
-    {SIMD_V3, network_kernel_forward_v3, network_kernel_vjp_v3, network_kernel_loss_gradient_v3},
-    {SIMD_V4, network_kernel_forward_v4, network_kernel_vjp_v4, network_kernel_loss_gradient_v4}};
+static const Kernel kernels[LEVELS] = {{SIMD_V1, network_kernel_forward_v1, network_kernel_vjp_v1,
+                                        network_kernel_loss_gradient_v1, network_kernel_jacobian_v1},
+                                       {SIMD_V3, network_kernel_forward_v3, network_kernel_vjp_v3,
+                                        network_kernel_loss_gradient_v3, network_kernel_jacobian_v3},
+                                       {SIMD_V4, network_kernel_forward_v4, network_kernel_vjp_v4,
+                                        network_kernel_loss_gradient_v4, network_kernel_jacobian_v4}};
 
 static const struct {
   int d, hidden_count, hidden[6];
@@ -145,6 +148,29 @@ static void test_vjp(void) {
     }
 }
 
+/* To the bit what `forward`, and `vjp` for unit vectors, give. */
+static void test_jacobian(void) {
+  for (int i = 0; i < SHAPES; i++) {
+    enum { LANES = 128 };
+    Example e = example(i, LANES);
+    const size_t d = (size_t)e.shape.width[0], bytes = e.block * sizeof(float);
+    float *jacobian = floats(d * e.block), *y = floats(e.block);
+    for (int k = 0; k < LEVELS && kernels[k].level <= simd_level(); k++) {
+      kernels[k].jacobian(&e.shape, e.p, LANES, e.x, y, jacobian, e.workspace);
+      kernels[k].forward(&e.shape, e.p, LANES, e.x, e.out, e.workspace);
+      CU_ASSERT(memcmp(y, e.out, bytes) == 0);
+      for (size_t row = 0; row < d; row++) {
+        for (size_t n = 0; n < e.block; n++) e.v[n] = n / LANES == row;
+        kernels[k].vjp(&e.shape, e.p, LANES, e.x, e.v, e.out, e.workspace);
+        for (size_t n = 0; n < e.block; n++) CU_ASSERT_FATAL(jacobian[row * e.block + n] == e.out[n]);
+      }
+    }
+    free(jacobian);
+    free(y);
+    example_free(&e);
+  }
+}
+
 static void test_loss_gradient(void) {
   for (int i = 0; i < SHAPES; i++)
     for (int lanes = 64; lanes <= MOST_LANES; lanes += 192) {
@@ -251,6 +277,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"shape", test_shape},
                          {"forward against the reference", test_forward},
                          {"vjp against the reference", test_vjp},
+                         {"Jacobian", test_jacobian},
                          {"loss gradient against the reference", test_loss_gradient},
                          {"v3 and v4 give the same bits", test_same_bits},
                          {"lanes are independent", test_lanes_are_independent},

@@ -2,8 +2,9 @@
  * regret against its definition. */
 #include "harness.h"
 
+#include "core/linalg.h"
 #include "problem/problem.h"
-#include "problem/theta.h"
+#include "problem/theta_prior.h"
 #include "study/keys.h"
 
 #include <stdlib.h>
@@ -31,9 +32,10 @@ static bool in_support(const char *name, double x, double y) {
   return true;
 }
 
-/* Mean and covariance by the definition: numerical integration over the square, or closed forms. out: mean x,
- * y, var x, var y, cov. */
+/* Mean and covariance by the definition: numerical integration over the square, or closed forms. The mixture
+ * variants have the moments of what they stand for. out: mean x, y, var x, var y, cov. */
 static void moments(const char *name, double *out) {
+  if (!strncmp(name, "gm_", 3)) name += 3;
   double sum = 0, m[5] = {0};
   enum { CELLS = 1200 };
   for (int i = 0; i < CELLS; i++)
@@ -81,6 +83,135 @@ static void test_distributions(void) {
     for (int k = 0; k < 5; k++)
       CHECK_NEAR(found[k], expected[k], k < 2 ? 4 * sqrt(expected[2 + k] / RUNS) : 4 * 4.5 / sqrt(RUNS));
     theta_destroy(&source);
+  }
+}
+
+/* The components of gm_rays against samples of the real rays, told apart by the axis that they are nearest
+ * to: weight, mean and covariance within 5 standard errors of 4000 points. For those of the covariance: a
+ * deviation from the mean has a square of at most 4.5 along a ray, .9 across. */
+static void test_mixture_of_rays(void) {
+  enum { N = 16000 };
+  static double theta[2 * N];
+  ThetaSource rays, mixture;
+  CHECK_OK(theta_create(theta_find("rays"), 0, NULL, 0.2, 5, &rays));
+  CHECK_OK(theta_create(theta_find("gm_rays"), 0, NULL, 0.2, 5, &mixture));
+  theta_draw(&rays, 0, 0, N, theta);
+  CU_ASSERT_EQUAL(mixture.mixture.components, 4);
+  for (int c = 0; c < 4; c++) {
+    const double *mean = mixture.mixture.mean + 2 * c, *covariance = mixture.mixture.covariance + 4 * c;
+    double count = 0, sum[2] = {0}, product[3] = {0};
+    for (int n = 0; n < N; n++) {
+      double x = theta[n], y = theta[N + n], length = hypot(mean[0], mean[1]);
+      if ((x * mean[0] + y * mean[1]) / length < 0.9 * hypot(x, y)) continue;
+      double a = x - mean[0], b = y - mean[1];
+      count++, sum[0] += a, sum[1] += b, product[0] += a * a, product[1] += a * b, product[2] += b * b;
+    }
+    CHECK_NEAR(count / N, mixture.mixture.weight[c], 5 * sqrt(0.25 * 0.75 / N));
+    CHECK_NEAR(sum[0] / count, 0, 5 * sqrt(covariance[0] / count));
+    CHECK_NEAR(sum[1] / count, 0, 5 * sqrt(covariance[3] / count));
+    CHECK_NEAR(product[0] / count, covariance[0], 5 * sqrt(4.5 * covariance[0] / count));
+    CHECK_NEAR(product[1] / count, covariance[1], 5 * sqrt(0.9 * 0.5 / count));
+    CHECK_NEAR(product[2] / count, covariance[3], 5 * sqrt(4.5 * covariance[3] / count));
+  }
+  theta_destroy(&rays);
+  theta_destroy(&mixture);
+}
+
+/* Log densities: the integral over the cells of a grid against the share of samples in each: chi-squared at
+ * level 1e-4; all cells together give 1. The integrals are by the midpoint rule, FINE^2 points a cell: their
+ * error is below 1% of a cell's mass, but in the cells around the tip of the swirl, where the density has no
+ * bound; these are left out. */
+static void test_log_densities(void) {
+  enum { N = 40000, CELLS = 18, FINE = 60 };
+  static double theta[2 * N];
+  int densities = 0;
+  for (int i = 0; theta_distribution(i); i++) {
+    const ThetaOps *ops = theta_distribution(i);
+    if (!ops->log_density) continue;
+    const bool swirl = !strcmp(ops->name, "swirl");
+    ThetaSource source;
+    Prior prior;
+    double count[CELLS * CELLS] = {0}, total = 0, chi = 0, freedom = -1, lost = 0;
+    CHECK_OK(theta_create(ops, 0, NULL, 0.2, 5, &source));
+    CHECK_OK(theta_prior(&source, NULL, &prior));
+    theta_draw(&source, 0, 0, N, theta);
+    const double low = -4.5, width = 9.0 / CELLS, step = width / FINE;
+    for (int n = 0; n < N; n++) {
+      int x = (int)floor((theta[n] - low) / width), y = (int)floor((theta[N + n] - low) / width);
+      double density;
+      prior.ops->log_density(&prior, 1, (double[]){theta[n], theta[N + n]}, &density);
+      CU_ASSERT_FATAL(isfinite(density)); /* samples lie in the support */
+      if (x >= 0 && x < CELLS && y >= 0 && y < CELLS)
+        count[y * CELLS + x]++;
+      else
+        lost++;
+    }
+    for (int c = 0; c < CELLS * CELLS; c++) {
+      double mass = 0, x = low + width * (c % CELLS), y = low + width * (c / CELLS);
+      for (int k = 0; k < FINE * FINE; k++)
+        mass +=
+            exp(fmax(ops->log_density((double[]){x + step * (k % FINE + 0.5), y + step * (k / FINE + 0.5)}),
+                     -700)) *
+            step * step;
+      bool tip = swirl && fabs(x + width / 2 - 1) < width && fabs(y + width / 2 + 1) < width;
+      total += tip ? count[c] / N : mass;
+      if (tip || mass * N < 5) continue;
+      chi += (count[c] - mass * N) * (count[c] - mass * N) / (mass * N), freedom++;
+    }
+    if (swirl)
+      CU_ASSERT(lost / N < 0.1); /* the wide end of the swirl reaches out to y = 3 but no further left */
+    CHECK_NEAR(total, 1 - lost / N, swirl ? 0.01 : 0.005);
+    /* Wilson and Hilferty: (chi / f)^(1/3) is normal with variance 2 / (9 f). */
+    CU_ASSERT(cbrt(chi / freedom) < 1 - 2 / (9 * freedom) + 3.72 * sqrt(2 / (9 * freedom)));
+    densities++;
+    prior_destroy(&prior);
+    theta_destroy(&source);
+  }
+  CU_ASSERT_EQUAL(densities, 5);
+}
+
+/* The prior of a density samples what theta_draw draws: same streams, same numbers; also for a part of the
+ * lanes. */
+static void test_prior_of_a_density(void) {
+  ThetaSource source;
+  Prior prior;
+  double theta[8], point[4], other[4];
+  CHECK_OK(theta_create(theta_find("swirl"), 0, NULL, 0.2, 5, &source));
+  CHECK_OK(theta_prior(&source, NULL, &prior));
+  CU_ASSERT_PTR_NULL(prior.mixture);
+  CU_ASSERT_PTR_NULL(prior.chain);
+  theta_draw(&source, 0, 6, 4, theta);
+  RngLanes rng = {.key = rng_key(5, RNG_THETA), .run = 6, .draws = 1, .first_lane = 1, .lanes = 2};
+  RngLanes rest = rng;
+  prior.ops->sample(&prior, &rng, point);
+  for (int n = 0; n < 2; n++)
+    for (int i = 0; i < 2; i++) CU_ASSERT_EQUAL(point[2 * i + n], theta[4 * i + 1 + n]);
+  rest.position = rng.position;
+  prior.ops->sample(&prior, &rest, other);
+  for (int n = 0; n < 4; n++) CU_ASSERT(other[n] != point[n]); /* the streams went on */
+  prior_destroy(&prior);
+  theta_destroy(&source);
+}
+
+/* Only what is no finite set has an exact prior. */
+static void test_exact_prior(void) {
+  static const char *const names[] = {"cross", "rays"};
+  for (int i = 0; i < 2; i++) {
+    char text[100];
+    Problem problem;
+    Prior prior;
+    PriorFit fit = {.stages = 2, .alpha = 0.9};
+    snprintf(text, sizeof text, "name: t\nproblem: {theta: %s}\npolicies: [ts]\n", names[i]);
+    StudyFile *study = read_study(text);
+    CHECK_OK(problem_create(study->settings[0], &problem));
+    CHECK_OK(problem_exact_prior(&problem, &fit, &prior));
+    CU_ASSERT_EQUAL(prior.mixture != NULL, i == 0);
+    CU_ASSERT_EQUAL(prior.chain != NULL, i == 0);
+    prior_destroy(&prior);
+    problem.has_exact_prior = false;
+    CHECK_FAILS(problem_exact_prior(&problem, &fit, &prior), STATUS_INPUT, "finite set");
+    problem_destroy(&problem);
+    config_study_free(study);
   }
 }
 
@@ -170,6 +301,59 @@ static void test_features(void) {
   }
 }
 
+/* E[phi phi'] has the eigenvalues c kappa^(-i / (d - 1)), c that of the features as they come, along axes
+ * that differ between runs. In the frame of those axes every second moment is known: with 4000 arms its
+ * standard error is below sqrt(2 / 4000) of itself (Gaussian; less in the ball), here 5 of them, and 2% for
+ * the eigenvalues, which the errors of the off-diagonal elements move too. */
+static void test_condition_number(void) {
+  enum { D = 3, RUNS_HERE = 4, ARMS = 4000 };
+  static const char *const kinds[] = {"ball", "gaussian"};
+  static const double largest[] = {1.0 / (D + 2), 1}, kappas[] = {1, 10, 1e4};
+  for (int kind = 0; kind < 2; kind++) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "name: t\nproblem: {theta: gaussian, dimension: %d, arms: %d, features: %s}\npolicies: [ts]\n"
+             "sweep: {problem.condition_number: [1, 10, 10000]}\n",
+             D, ARMS, kinds[kind]);
+    StudyFile *study = read_study(text);
+    double axis[RUNS_HERE] = {0};
+    static double plain[RUNS_HERE * D];
+    for (int k = 0; k < 3; k++) {
+      Problem problem;
+      World world;
+      CHECK_OK(problem_create(study->settings[k], &problem));
+      CHECK_OK(world_create(&problem, 0, 5, RUNS_HERE, &world));
+      for (int b = 0; b < RUNS_HERE; b++) {
+        double moment[D * D] = {0}, q[D * D], w[D];
+        for (int a = 0; a < ARMS; a++)
+          for (int i = 0; i < D * D; i++)
+            moment[i] += world.features[(a * D + i / D) * RUNS_HERE + b] *
+                         world.features[(a * D + i % D) * RUNS_HERE + b] / ARMS;
+        CHECK_OK(linalg_eigen(D, moment, q, w));
+        for (int i = 0; i < D; i++) {
+          double expected = largest[kind] * pow(kappas[k], -(D - 1 - i) / (D - 1.0));
+          CHECK_NEAR(w[i] / expected, 1, 5 * sqrt(2.0 / ARMS) + 0.02);
+        }
+        if (k == 0) continue;
+        CU_ASSERT(b == 0 || fabs(fabs(q[2]) - axis[b - 1]) > 1e-6); /* another rotation for each run */
+        axis[b] = fabs(q[2]);
+      }
+      for (int i = 0; i < D * RUNS_HERE; i++) { /* theta* does not depend on kappa */
+        if (k == 0) plain[i] = world.theta[i];
+        CU_ASSERT_EQUAL(world.theta[i], plain[i]);
+      }
+      /* A run's arms do not depend on its block. */
+      World alone;
+      CHECK_OK(world_create(&problem, 0, 7, 1, &alone));
+      for (int i = 0; i < 10 * D; i++) CU_ASSERT_EQUAL(alone.features[i], world.features[i * RUNS_HERE + 2]);
+      world_destroy(&alone);
+      world_destroy(&world);
+      problem_destroy(&problem);
+    }
+    config_study_free(study);
+  }
+}
+
 /* A run meets the same world whatever block it is in, whatever the number of arms, and whatever was played.
  */
 static void test_common_random_numbers(void) {
@@ -227,7 +411,12 @@ int main(void) {
   CU_TestInfo tests[] = {
       {"every distribution of theta has the support and moments of its definition", test_distributions},
       {"a finite set is split into training and test theta, afresh for each replicate", test_file_split},
+      {"gm_rays has the moments of the rays", test_mixture_of_rays},
+      {"log densities integrate to 1 and follow the samples", test_log_densities},
+      {"the prior of a density", test_prior_of_a_density},
+      {"the exact prior of a problem", test_exact_prior},
       {"features of ball, sphere and Gaussian", test_features},
+      {"the second moment of shaped features", test_condition_number},
       {"common random numbers, and regret by definition", test_common_random_numbers},
       {"the greedy arm", test_greedy},
       CU_TEST_INFO_NULL};

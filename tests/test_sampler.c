@@ -127,7 +127,7 @@ static Status create(const char *name, const Prior *prior, const Likelihood *lik
   SamplerSetup setup = {.prior = prior, .likelihood = likelihood, .runs = 2, .draws = 1};
   Config *options = NULL;
   Sampler sampler;
-  if (method->keys) CHECK_OK(config_options("test", method->keys, 0, NULL, &options));
+  CHECK_OK(config_options("test", sampler_keys(method), 0, NULL, &options));
   setup.options = options;
   Status status = sampler_create(method, &setup, &sampler);
   sampler_destroy(&sampler);
@@ -207,6 +207,26 @@ static void test_non_finite_draw_is_replaced(void) {
   history_destroy(&history);
 }
 
+/* Lanes, and the entries of the matrices of a chunk of them, must not overflow. */
+static void test_too_many_draws(void) {
+  const Likelihood likelihood = fixture_likelihood(1);
+  const Prior wide = {.ops = &BARE_OPS, .d = 5793};
+  const SamplerOps ops = {.name = "any", .create = failing_create, .destroy = count_destroy};
+  const SamplerSetup setup = {.prior = &wide, .likelihood = &likelihood, .runs = 1, .draws = 1};
+  PriorFit fit = fixture_fit(4, 0.8, LAST_STAGE_REPAIRED);
+  Sampler sampler;
+  Prior prior;
+  CHECK_FAILS(sampler_create(&ops, &setup, &sampler), STATUS_INPUT, "in 5793 dimensions are too many");
+  CHECK_OK(prior_standard(2, &fit, &prior));
+  fixture_refused("ts", &prior, &likelihood, 65536, 32768, "temper=1",
+                  "sampler ts: 32768 draws for each of 65536 runs in 2 dimensions are too many");
+  fixture_refused("smc", &prior, &likelihood, 4096, 1, "particles=1000000",
+                  "sampler smc: 1000000 particles for each of 4096 runs are too many");
+  fixture_refused("smc_tempered", &prior, &likelihood, 4096, 1, "particles=1000000",
+                  "sampler smc_tempered: 1000000 particles for each of 4096 runs are too many");
+  prior_destroy(&prior);
+}
+
 static void test_failed_create_frees(void) {
   const SamplerOps failing = {
       .name = "failing", .create = failing_create, .destroy = count_destroy, .sample = broken_sample};
@@ -227,6 +247,7 @@ int main(void) {
       {"every sampler with every prior and likelihood it fits", test_every_sampler_prior_and_likelihood},
       {"refusals", test_refusals},
       {"a draw that is not finite is replaced and counted", test_non_finite_draw_is_replaced},
+      {"too many draws", test_too_many_draws},
       {"a failed create frees what it made", test_failed_create_frees},
       CU_TEST_INFO_NULL};
   return harness_run("sampler", tests);

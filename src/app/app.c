@@ -114,25 +114,55 @@ static Status read_means(StoreFile *file, const Study *study, const char *suffix
   char name[64];
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
                      (size_t)study->points};
-  snprintf(name, sizeof name, "%s%s", study->ops->curves[0].name, suffix);
+  snprintf(name, sizeof name, "%s%s", study->curves[0]->name, suffix);
   TRY(store_shape(file, name, 3, shape));
   *out = malloc(shape[0] * shape[1] * shape[2] * sizeof **out);
   if (!*out) return status_set(STATUS_INTERNAL, "out of memory");
   return store_get_doubles(file, name, *out);
 }
 
-static void print_setting(const Study *study, int setting, double *const columns[5]) {
-  const StudyOps *ops = study->ops;
-  int points = ops->points(study->file->settings[setting]), policies = study->file->policy_count, widest = 6;
-  for (int p = 0; p < policies; p++) {
+enum { TABLE_POINTS = 8 /* more of them are not printed side by side: the last one stands for the curve */ };
+
+static int label_width(const Study *study) {
+  int widest = 6;
+  for (int p = 0; p < study->file->policy_count; p++) {
     int width = (int)strlen(study->file->policies[p].label);
     if (width > widest) widest = width;
   }
-  printf("\n%s: %s at %s %g\n", study->file->setting_labels[setting], ops->curves[0].long_name, ops->axis,
+  return widest;
+}
+
+static size_t row_of(const Study *study, int setting, int policy) {
+  return ((size_t)setting * (size_t)study->file->policy_count + (size_t)policy) * (size_t)study->points;
+}
+
+/* Few points: mean and standard error at each. */
+static void print_points(const Study *study, int setting, double *const columns[5]) {
+  const StudyOps *ops = study->ops;
+  const Config *config = study->file->settings[setting];
+  const int points = ops->points(config), widest = label_width(study);
+  printf("\n%s: %s by %s\n  %-*s", study->file->setting_labels[setting], study->curves[0]->long_name,
+         ops->axis, widest, "policy");
+  for (int i = 0; i < points; i++) printf("  %7g %8s", ops->axis_value(config, i), "se");
+  printf(" %6s\n", "runs");
+  for (int p = 0; p < study->file->policy_count; p++) {
+    size_t row = row_of(study, setting, p);
+    printf("  %-*s", widest, study->file->policies[p].label);
+    for (int i = 0; i < points; i++)
+      printf("  %7.3g %8.2g", columns[0][row + (size_t)i], columns[1][row + (size_t)i]);
+    printf(" %6.0f\n", columns[4][row]);
+  }
+}
+
+/* Many points: the last one, with the paired difference to the first policy. */
+static void print_last(const Study *study, int setting, double *const columns[5]) {
+  const StudyOps *ops = study->ops;
+  const int points = ops->points(study->file->settings[setting]), widest = label_width(study);
+  printf("\n%s: %s at %s %g\n", study->file->setting_labels[setting], study->curves[0]->long_name, ops->axis,
          ops->axis_value(study->file->settings[setting], points - 1));
   printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
-  for (int p = 0; p < policies; p++) {
-    size_t at = ((size_t)setting * (size_t)policies + (size_t)p) * (size_t)study->points + (size_t)points - 1;
+  for (int p = 0; p < study->file->policy_count; p++) {
+    size_t at = row_of(study, setting, p) + (size_t)points - 1;
     printf("  %-*s %10.4g %8.2g   ", widest, study->file->policies[p].label, columns[0][at], columns[1][at]);
     if (p == 0)
       printf("%12s %8s", "", "");
@@ -153,8 +183,10 @@ Status app_print_table(const Study *study, const char *directory) {
   for (int i = 0; i < 5 && status == STATUS_OK; i++)
     status = read_means(file, study, suffixes[i], &columns[i]);
   if (status == STATUS_OK) {
-    for (int s = 0; s < study->file->setting_count; s++) print_setting(study, s, columns);
-    printf("\ndifference: paired with the first policy, same theta*, arms and noise\n");
+    const bool few = study->points <= TABLE_POINTS;
+    for (int s = 0; s < study->file->setting_count; s++)
+      few ? print_points(study, s, columns) : print_last(study, s, columns);
+    if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise\n");
   }
   for (int i = 0; i < 5; i++) free(columns[i]);
   store_abandon(file);

@@ -71,7 +71,9 @@ static const struct {
 } needs_words[] = {{NEEDS_MIXTURE, "mixture"},
                    {NEEDS_GAUSSIAN, "gaussian"},
                    {NEEDS_CHAIN, "chain"},
-                   {NEEDS_CONJUGATE, "conjugate likelihood"}};
+                   {NEEDS_CONJUGATE, "conjugate likelihood"},
+                   {NEEDS_DENSITY, "prior with a density"},
+                   {NEEDS_TRACTABLE, "exact posterior"}};
 
 static json_t *json_of_entry(const Entry *entry) {
   json_t *object = json_pack("{s:s, s:s, s:s}", "name", entry->name, "summary", entry->summary, "reference",

@@ -130,7 +130,7 @@ static Status finish(const Study *study, const char *directory) {
   ReduceCounts counts;
   TRY(reduce_study(study, directory, &counts));
   TRY(app_print_table(study, directory));
-  printf("\nresults: %s/results.nc\nfigure:  analysis/figure_diffts_2.py %s\n", directory, directory);
+  printf("\nresults: %s/results.nc\nfigure:  analysis/%s %s\n", directory, study->ops->figure, directory);
   return STATUS_OK;
 }
 

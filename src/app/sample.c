@@ -86,7 +86,8 @@ static Status check_rewards(const Arguments *arguments, const Likelihood *likeli
   return STATUS_OK;
 }
 
-static Status observe(const Arguments *arguments, int d, History *history) {
+static Status observe(const Arguments *arguments, int d, History *history, Sampler *sampler,
+                      int64_t *fallbacks) {
   Observations observations;
   TRY(dataset_read_observations(arguments->data, &observations));
   Status status = history_reserve(history, observations.rows);
@@ -94,8 +95,10 @@ static Status observe(const Arguments *arguments, int d, History *history) {
     status = status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d",
                         arguments->data, observations.d, arguments->prior, d);
   if (status == STATUS_OK) status = check_rewards(arguments, history->likelihood, &observations);
-  for (int row = 0; row < observations.rows && status == STATUS_OK; row++)
+  for (int row = 0; row < observations.rows && status == STATUS_OK; row++) {
     history_append(history, observations.features + (size_t)row * (size_t)d, observations.rewards + row);
+    sampler_observe(sampler, history, fallbacks);
+  }
   observations_free(&observations);
   return status;
 }
@@ -170,12 +173,16 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   int64_t fallbacks = 0;
   int d = prior->d;
   Status status = history_create(d, 1, likelihood, &history);
-  if (status == STATUS_OK) status = observe(arguments, d, &history);
   if (status == STATUS_OK)
     status = memory_new((void **)&theta, (size_t)d * (size_t)arguments->draws, sizeof *theta);
-  SamplerSetup setup = {
-      .prior = prior, .likelihood = likelihood, .runs = 1, .draws = arguments->draws, .options = config};
+  SamplerSetup setup = {.prior = prior,
+                        .likelihood = likelihood,
+                        .runs = 1,
+                        .draws = arguments->draws,
+                        .seed = arguments->seed,
+                        .options = config};
   if (status == STATUS_OK) status = sampler_create(method, &setup, &sampler);
+  if (status == STATUS_OK) status = observe(arguments, d, &history, &sampler, &fallbacks);
   if (status == STATUS_OK) {
     RngLanes rng = {.key = rng_key(arguments->seed, RNG_AGENT),
                     .draws = (uint32_t)arguments->draws,
@@ -198,13 +205,12 @@ Status app_sample(int argc, char **argv) {
       .likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .noise = 1, .seed = 1};
   const SamplerOps *method;
   Likelihood likelihood;
-  static const ConfigKey none[] = {{.name = NULL}};
   Config *chain = NULL, *config = NULL;
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
   TRY(find_methods(&arguments, &method, &likelihood));
-  TRY(config_options("--option", method->keys ? method->keys : none, arguments.options.count,
-                     arguments.options.texts, &config));
+  TRY(config_options("--option", sampler_keys(method), arguments.options.count, arguments.options.texts,
+                     &config));
   Status status = config_options("defaults", study_prior_keys(), 0, NULL, &chain);
   PriorFit fit = {0};
   if (status == STATUS_OK) fit = study_prior_fit(chain, "", 1, arguments.seed, 0);

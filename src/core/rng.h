@@ -27,7 +27,11 @@
   ENTRY(UNCONDITIONAL, "samples of a fitted prior")                                                          \
   ENTRY(VERIFY, "which tasks are run again by verify")                                                       \
   ENTRY(TEST, "tests")                                                                                       \
-  ENTRY(FACTORISATION, "first factors of alternating least squares")
+  ENTRY(FACTORISATION, "first factors of alternating least squares")                                         \
+  ENTRY(OBSERVE, "samplers that move as they observe")                                                       \
+  ENTRY(EXACT, "draws from the exact posterior, to compare with")                                            \
+  ENTRY(HISTORY, "which arms a history holds")                                                               \
+  ENTRY(DIRECTION, "directions that draws are projected on, and along which arms are shaped")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

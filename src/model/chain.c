@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 Status chain_create(Chain *chain, int d, int stages, double alpha, bool keep_signal, LastStage last_stage) {
   *chain = (Chain){.d = d, .last_stage = last_stage};
@@ -21,6 +22,23 @@ void chain_destroy(Chain *chain) {
   free(chain->shift);
   free(chain->scale);
   *chain = (Chain){0};
+}
+
+void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                          double *jacobian, double *scratch) {
+  const size_t row = (size_t)lanes, vector = (size_t)chain->d * row;
+  if (chain->noise_jacobian) {
+    chain->noise_jacobian(chain, t, lanes, s, eps, jacobian);
+    return;
+  }
+  chain->noise(chain, t, lanes, s, eps);
+  memset(scratch, 0, vector * sizeof *scratch);
+  for (size_t i = 0; i < (size_t)chain->d; i++) {
+    double *unit = scratch + i * row;
+    for (int n = 0; n < lanes; n++) unit[n] = 1;
+    chain->noise_vjp(chain, t, lanes, s, scratch, jacobian + i * vector);
+    memset(unit, 0, row * sizeof *unit);
+  }
 }
 
 /* y[n] = a x[n] + b y[n]. */

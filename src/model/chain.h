@@ -21,17 +21,24 @@ struct Chain {
   void (*noise)(const Chain *chain, int t, int lanes, const double *s, double *eps);
   /* out[d, N] = (d eps / d s)' v. */
   void (*noise_vjp)(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out);
+  /* OPTIONAL. eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, for less than d + 1 calls of the two
+   * above. */
+  void (*noise_jacobian)(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                         double *jacobian);
 };
 
 /* Every state a sampler hands to a chain is kept within |s| <= CHAIN_GUARD, so that a stage far from its
  * training data cannot run away. */
 #define CHAIN_GUARD 100.0
 
-/* Everything but noise, noise_vjp, loss and state; shift is 0 and scale 1. The owner sets the rest, frees
- * what it set, and calls chain_destroy also after a failure. */
+/* Everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The owner sets the
+ * rest, frees what it set, and calls chain_destroy also after a failure. */
 Status chain_create(Chain *chain, int d, int stages, double alpha, bool keep_signal, LastStage last_stage);
 void chain_destroy(Chain *chain);
 
+/* eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
+void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                          double *jacobian, double *scratch);
 /* mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */
 void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
 /* theta = shift + scale z, in place on [d, N]. */

@@ -11,7 +11,7 @@
 
 Status history_create(int d, int runs, const Likelihood *likelihood, History *out) {
   ASSERT(d >= 1 && runs >= 1);
-  *out = (History){.d = d, .runs = runs, .likelihood = likelihood};
+  *out = (History){.d = d, .runs = runs, .likelihood = likelihood, .temper = 1};
   if (!likelihood->ops->conjugate) return STATUS_OK;
   size_t vectors = (size_t)d * (size_t)runs;
   NEW(out->precision, vectors * (size_t)d);
@@ -116,14 +116,15 @@ SIMD_CLONES
 static void evidence_chunk(const History *history, int count, const int *restrict run, size_t stride,
                            const double *shift, const double *scale, double *restrict precision,
                            double *restrict vector) {
-  size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  const double temper = history->temper;
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
     const double *b = history->vector + i * runs;
     double *restrict b_z = vector + i * stride;
     for (int n = 0; n < count; n++) b_z[n] = b[run[n]];
     for (size_t j = 0; j < d; j++) {
-      double s_ij = s_i * (scale ? scale[j] : 1), m_j = shift ? shift[j] : 0;
+      double s_ij = temper * s_i * (scale ? scale[j] : 1), m_j = shift ? shift[j] : 0;
       const double *a = history->precision + (i * d + j) * runs;
       double *restrict a_z = precision + (i * d + j) * stride;
       for (int n = 0; n < count; n++) {
@@ -131,7 +132,7 @@ static void evidence_chunk(const History *history, int count, const int *restric
         b_z[n] -= m_j * a[run[n]];
       }
     }
-    for (int n = 0; n < count; n++) b_z[n] *= s_i;
+    for (int n = 0; n < count; n++) b_z[n] *= temper * s_i;
   }
 }
 

@@ -15,6 +15,7 @@ typedef struct {
   int d, runs; /* B */
   int rounds; /* observations so far, the same for all runs */
   const Likelihood *likelihood; /* not owned */
+  double temper; /* multiplies the log likelihood in every function that reads a history; 1 to begin with */
   /* Of a conjugate likelihood; NULL otherwise. */
   double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
   double *vector; /* [d, B]: sum phi y / sigma^2 */
@@ -50,6 +51,9 @@ typedef struct {
   const double *shift, *scale;
 } HistoryView;
 
+/* The observations from `row` on, of a history that keeps rows: a view that owns nothing. */
+History history_since(const History *history, int row);
+
 /* At z[d, lanes]: gradient[d, lanes] of the log likelihood with respect to z, and minus its Hessian,
  * precision[d, d, lanes]. Strips in which every settled[lanes] is true are left as they are (NULL: none is).
  */
@@ -58,6 +62,9 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
 /* At z[d, lanes]: deviance[lanes], the sum over observations; and gradient[d, lanes] of the log likelihood,
  * unless that is NULL. */
 void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient);
+/* The log likelihood, up to a constant of the run: minus half of that deviance. */
+void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                            double *gradient);
 /* reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all observations. An upper
  * bound, |phi| |theta step|, where that is below `enough` for all lanes of a strip; the exact maximum, by a
  * pass, elsewhere. */

@@ -21,6 +21,16 @@ static HistoryStrip strip_at(const HistoryView *view, int first) {
                         .scale = view->scale};
 }
 
+History history_since(const History *history, int row) {
+  const size_t skipped = (size_t)row * HISTORY_STRIP;
+  History view = *history;
+  ASSERT(history->rewards && row >= 0 && row <= history->rounds);
+  view.rounds -= row;
+  view.features += skipped * (size_t)history->d;
+  view.rewards += skipped;
+  return view;
+}
+
 static void check_view(const HistoryView *view) {
   const History *history = view->history;
   ASSERT(history->rewards && view->draws >= 1 && view->first >= 0);
@@ -28,16 +38,16 @@ static void check_view(const HistoryView *view) {
   ASSERT(view->draws > 1 || view->first % HISTORY_STRIP == 0);
 }
 
-/* From theta to z, and the upper triangle. */
+/* From theta to z, tempered, and the upper triangle. */
 SIMD_CLONES
 static void scale_derivatives(const HistoryStrip *strip, double *gradient, double *precision) {
-  const double *scale = strip->scale;
+  const double *scale = strip->scale, temper = strip->history->temper;
   const size_t d = (size_t)strip->history->d, stride = strip->stride;
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
-    for (int n = 0; n < strip->count; n++) gradient[i * stride + (size_t)n] *= s_i;
+    for (int n = 0; n < strip->count; n++) gradient[i * stride + (size_t)n] *= temper * s_i;
     for (size_t j = 0; j <= i; j++) {
-      double s_ij = s_i * (scale ? scale[j] : 1);
+      double s_ij = temper * s_i * (scale ? scale[j] : 1);
       double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
       for (int n = 0; n < strip->count; n++) high[n] = low[n] *= s_ij;
     }
@@ -72,8 +82,17 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
               gradient ? gradient + first : NULL);
     first += strip.count;
   }
-  for (size_t i = 0; gradient && view->scale && i < d; i++)
-    for (size_t n = 0; n < stride; n++) gradient[i * stride + n] *= view->scale[i];
+  const double temper = view->history->temper;
+  for (size_t n = 0; n < stride; n++) deviance[n] *= temper;
+  for (size_t i = 0; gradient && i < d; i++)
+    for (size_t n = 0; n < stride; n++)
+      gradient[i * stride + n] *= temper * (view->scale ? view->scale[i] : 1);
+}
+
+void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                            double *gradient) {
+  history_deviance(view, z, log_likelihood, gradient);
+  for (int n = 0; n < view->lanes; n++) log_likelihood[n] *= -0.5;
 }
 
 /* |phi| |theta step| of every lane, at most; returns whether all are at most `enough`. */

@@ -48,6 +48,12 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
   SIMD_CALL(network_kernel_vjp, shape, parameters, lanes, x, v, out, workspace);
 }
 
+void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
+                      float *jacobian, float *workspace) {
+  ASSERT(lanes % NETWORK_LANES == 0);
+  SIMD_CALL(network_kernel_jacobian, shape, parameters, lanes, x, y, jacobian, workspace);
+}
+
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                             const float *target, float *gradient, float *workspace) {
   ASSERT(lanes >= NETWORK_LANES && lanes % NETWORK_LANES == 0);

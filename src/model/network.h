@@ -28,6 +28,10 @@ void network_forward(const NetworkShape *shape, const float *parameters, int lan
 /* out[width_0, lanes] = J(x)' v, with v[width_L, lanes]: vector-Jacobian product (ReLU at 0 has slope 0). */
 void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                  const float *v, float *out, float *workspace);
+/* y[width_L, lanes] as network_forward gives it, and the whole Jacobian there: jacobian[width_L, width_0,
+ * lanes], its rows to the bit what network_vjp gives for unit vectors. */
+void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
+                      float *jacobian, float *workspace);
 /* Mean over lanes and outputs of (network(x) - target)^2, and its gradient[network_parameters]. */
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                             const float *target, float *gradient, float *workspace);

@@ -198,6 +198,22 @@ static void backward(const NetworkShape *shape, const Layout *at, int l, const f
                      .active = l ? at->active[l - 1] : NULL});
 }
 
+/* The same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
+static void backward_output(const NetworkShape *shape, const Layout *at, int i, float *out, size_t out_row) {
+  const int l = shape->layers - 1;
+  float ones[LANES];
+  for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
+  product(&(Product){.rows = shape->width[l],
+                     .columns = LANES,
+                     .depth = 1,
+                     .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
+                     .a_row = 1,
+                     .b = ones,
+                     .c = out,
+                     .c_row = out_row,
+                     .active = l ? at->active[l - 1] : NULL});
+}
+
 /* to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
 static void transpose(int n, const float *x, size_t x_row, int columns, float *to) {
   int quads = n / 4 * 4;
@@ -242,6 +258,25 @@ void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *param
       delta = next, delta_row = LANES;
     }
     backward(shape, &at, 0, delta, delta_row, out + lane, (size_t)lanes);
+  }
+}
+
+void SIMD_NAME(network_kernel_jacobian)(const NetworkShape *shape, const float *parameters, int lanes,
+                                        const float *x, float *y, float *jacobian, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  const int last = shape->layers - 1;
+  for (int lane = 0; lane < lanes; lane += LANES) {
+    forward(shape, &at, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    for (int i = 0; i < shape->width[last + 1]; i++) {
+      float *row = jacobian + (size_t)i * (size_t)shape->width[0] * (size_t)lanes + lane;
+      float *delta = last > 0 ? at.delta[last % 2] : row;
+      backward_output(shape, &at, i, delta, last > 0 ? LANES : (size_t)lanes);
+      for (int l = last - 1; l >= 0; l--) {
+        float *next = l > 0 ? at.delta[l % 2] : row;
+        backward(shape, &at, l, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
+        delta = next;
+      }
+    }
   }
 }
 

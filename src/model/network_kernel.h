@@ -14,6 +14,8 @@ static inline int network_kernel_columns(int inputs) { return (inputs + 1 + 15) 
                                       const float *x, float *y, float *workspace);                           \
   void network_kernel_vjp_##level(const NetworkShape *shape, const float *parameters, int lanes,             \
                                   const float *x, const float *v, float *out, float *workspace);             \
+  void network_kernel_jacobian_##level(const NetworkShape *shape, const float *parameters, int lanes,        \
+                                       const float *x, float *y, float *jacobian, float *workspace);         \
   void network_kernel_loss_gradient_##level(const NetworkShape *shape, const float *parameters, int lanes,   \
                                             const float *x, const float *target, float *gradient,            \
                                             float *workspace, float *loss);                                  \

@@ -30,26 +30,29 @@ typedef struct {
   uint32_t replicate; /* names the streams of this fit, with `seed` */
 } PriorFit;
 
+/* A family of the registry can be fitted and has files. A prior outside of it, such as the known distribution
+ * of theta* (problem/theta_prior.h), only needs `sample` and `destroy`; the rest of what families must have
+ * is NULL. */
 typedef struct {
   const char *name, *summary, *reference;
 
   /* REQUIRED. N samples: theta[d, N]. */
   void (*sample)(const Prior *prior, RngLanes *rng, double *theta);
-  /* REQUIRED. Write to and read from a prior file; `load` fills a zeroed instance. */
+  /* REQUIRED of a family. Write to and read from a prior file; `load` fills a zeroed instance. */
   Status (*save)(const Prior *prior, StoreFile *file);
   Status (*load)(Prior *prior, StoreFile *file, const PriorFit *chain_settings);
   /* REQUIRED. Free the state; takes half-built instances. */
   void (*destroy)(Prior *prior);
 
-  /* REQUIRED. Fitting is split into independent parts so that ranks can share it: `parts` of them, each
-   * giving part_size doubles; `assemble` makes the prior of all parts [parts, part_size]. `fit_part` does not
-   * depend on other parts, on ranks or on order. */
+  /* REQUIRED of a family. Fitting is split into independent parts so that ranks can share it: `parts` of
+   * them, each giving part_size doubles; `assemble` makes the prior of all parts [parts, part_size].
+   * `fit_part` does not depend on other parts, on ranks or on order. */
   int (*parts)(const PriorFit *fit);
   size_t (*part_size)(const PriorFit *fit, int d);
   Status (*fit_part)(const PriorFit *fit, const Samples *samples, int part, double *out);
   Status (*assemble)(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
-  /* REQUIRED. Print everything of `fit` that the fitted prior depends on: fits that print the same are the
-   * same. */
+  /* REQUIRED of a family. Print everything of `fit` that the fitted prior depends on: fits that print the
+   * same are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
 
   /* OPTIONAL. out[N]; out[d, N]. */

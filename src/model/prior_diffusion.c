@@ -24,6 +24,7 @@ typedef struct {
   char samples_sha256[DIGEST_SIZE];
   /* Scratch for 64 lanes. */
   float *input, *vector, *output, *workspace; /* [d, 64] each */
+  float *jacobian; /* [d, d, 64] */
   double *theta, *scratch; /* [d, 64], [2, d, 64] */
 } Diffusion;
 
@@ -74,6 +75,18 @@ static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const doub
   }
 }
 
+static void diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                     double *jacobian) {
+  const Diffusion *self = chain->state;
+  for (int first = 0; first < lanes; first += LANES) {
+    gather(chain->d, lanes, first, s, self->input);
+    network_jacobian(&self->shape, stage_parameters(self, t), LANES, self->input, self->output,
+                     self->jacobian, self->workspace);
+    scatter(chain->d, lanes, first, self->output, eps);
+    scatter(chain->d * chain->d, lanes, first, self->jacobian, jacobian);
+  }
+}
+
 static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Diffusion *self = prior->state;
   int d = prior->d, lanes = (int)rng->lanes;
@@ -95,8 +108,8 @@ static void diffusion_destroy(Prior *prior) {
   Diffusion *self = prior->state;
   if (!self) return;
   chain_destroy(&self->chain);
-  void *blocks[] = {self->parameters, self->loss,      self->input, self->vector,
-                    self->output,     self->workspace, self->theta, self->scratch};
+  void *blocks[] = {self->parameters, self->loss,     self->input, self->vector, self->output,
+                    self->workspace,  self->jacobian, self->theta, self->scratch};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   free(self);
   prior->state = NULL;
@@ -117,6 +130,7 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   NEW(self->input, block);
   NEW(self->vector, block);
   NEW(self->output, block);
+  NEW(self->jacobian, (size_t)d * block);
   NEW(self->workspace, network_workspace(&self->shape));
   NEW(self->theta, block);
   NEW(self->scratch, 2 * block);
@@ -124,6 +138,7 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   self->chain.state = self;
   self->chain.noise = diffusion_noise;
   self->chain.noise_vjp = diffusion_noise_vjp;
+  self->chain.noise_jacobian = diffusion_noise_jacobian;
   prior->chain = &self->chain;
   *out = self;
   return STATUS_OK;

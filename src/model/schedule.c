@@ -52,6 +52,12 @@ void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, do
   *of_noise = -schedule->beta[t] / sqrt(1 - schedule->alpha_bar[t]) * *of_state;
 }
 
+void schedule_clean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise) {
+  const double alpha_bar = schedule->alpha_bar[t];
+  *of_state = 1 / sqrt(alpha_bar);
+  *of_noise = -sqrt((1 - alpha_bar) / alpha_bar);
+}
+
 LastStage schedule_last_stage(const char *word) {
   if (!strcmp(word, "literal")) return LAST_STAGE_LITERAL;
   ASSERT(!strcmp(word, "repaired"));

@@ -37,6 +37,8 @@ double schedule_variance(const Schedule *schedule, int t, LastStage last_stage);
 /* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of eps.
  */
 void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
+/* The estimate of s_0, (s_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t): likewise. */
+void schedule_clean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
 LastStage schedule_last_stage(const char *word); /* "repaired" | "literal" */
 
 #endif

@@ -155,7 +155,7 @@ static Status write_task(StoreFile *file, const Study *study, const Task *task, 
   TRY(store_put(file, seconds, result->seconds));
   TRY(store_put(file, fallbacks, result->fallbacks));
   for (int c = 0; c < study->curve_count; c++) {
-    const StudyCurve *curve = &study->ops->curves[c];
+    const StudyCurve *curve = study->curves[c];
     int id;
     TRY(store_variable(file, curve->name, STORE_DOUBLE, 2, dimensions, curve->long_name, curve->units, &id));
     TRY(store_put(file, id, result->curves + (size_t)c * (size_t)result->runs * (size_t)result->points));
@@ -204,8 +204,8 @@ static Status read_task(StoreFile *file, const Study *study, const Task *task, T
   TRY(store_shape(file, "fallbacks", 1, shape));
   TRY(store_get_int64s(file, "fallbacks", result->fallbacks));
   for (int c = 0; c < study->curve_count; c++) {
-    TRY(store_shape(file, study->ops->curves[c].name, 2, shape));
-    TRY(store_get_doubles(file, study->ops->curves[c].name,
+    TRY(store_shape(file, study->curves[c]->name, 2, shape));
+    TRY(store_get_doubles(file, study->curves[c]->name,
                           result->curves + (size_t)c * (size_t)task->runs * (size_t)result->points));
   }
   return STATUS_OK;

@@ -18,58 +18,53 @@ typedef struct {
   StoreFile *file;
   int setting, policy, run, axis; /* dimensions */
   int *curve_ids; /* [curve_count, PER_CURVE] variable ids */
-  int curve_n, seconds, seconds_train, fallbacks, status;
+  int seconds, seconds_train, fallbacks, status;
 } Reducer;
 
-enum { VALUES, MEAN, SE, DIFF_MEAN, DIFF_SE, REPLICATE_SE, PER_CURVE };
+enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, PER_CURVE };
+
+/* The parts of a curve: the last two are of paired differences. */
+static int part_count(const StudyCurve *curve) { return curve->unpaired ? DIFF_MEAN : PER_CURVE; }
 
 /* Layout of the file. */
 
 static Status define_curve(Reducer *reducer, int c) {
-  const StudyCurve *curve = &reducer->study->ops->curves[c];
+  const StudyCurve *curve = reducer->study->curves[c];
   static const struct {
     const char *suffix, *words, *method;
   } parts[PER_CURVE] = {
       {"", "", NULL},
       {"_mean", ", mean over completed runs", "run: mean"},
       {"_se", ", standard error of the mean over completed runs", "run: standard_error"},
+      {"_n", ", number of completed runs in the mean", NULL},
+      {"_se_replicate", ", standard error over the means of replicates", "run: standard_error"},
       {"_diff_mean", ", mean of the paired difference to the first policy", "run: mean"},
-      {"_diff_se", ", standard error of the paired difference to the first policy", "run: standard_error"},
-      {"_se_replicate", ", standard error over the means of replicates", "run: standard_error"}};
+      {"_diff_se", ", standard error of the paired difference to the first policy", "run: standard_error"}};
   int whole[4] = {reducer->setting, reducer->policy, reducer->run, reducer->axis},
       means[3] = {reducer->setting, reducer->policy, reducer->axis};
-  for (int part = 0; part < PER_CURVE; part++) {
+  for (int part = 0; part < part_count(curve); part++) {
     char name[64], words[256];
     snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
-    int *id = &reducer->curve_ids[c * PER_CURVE + part];
-    TRY(store_variable(reducer->file, name, STORE_DOUBLE, part == VALUES ? 4 : 3,
-                       part == VALUES ? whole : means, words, curve->units, id));
+    TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE, part == VALUES ? 4 : 3,
+                       part == VALUES ? whole : means, words, part == COUNT ? "1" : curve->units,
+                       &reducer->curve_ids[c * PER_CURVE + part]));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
-    if (part == MEAN) {
-      char ancillary[200];
-      snprintf(ancillary, sizeof ancillary, "%s_se %s_n %s_se_replicate", curve->name, curve->name,
-               curve->name);
-      TRY(store_text_attribute(reducer->file, name, "ancillary_variables", ancillary));
-    }
-    if (part == DIFF_MEAN) {
-      char ancillary[80];
-      snprintf(ancillary, sizeof ancillary, "%s_diff_se", curve->name);
-      TRY(store_text_attribute(reducer->file, name, "ancillary_variables", ancillary));
-    }
   }
-  return STATUS_OK;
+  char of[64], names[256];
+  snprintf(of, sizeof of, "%s_mean", curve->name);
+  snprintf(names, sizeof names, "%s_se %s_n %s_se_replicate", curve->name, curve->name, curve->name);
+  TRY(store_text_attribute(reducer->file, of, "ancillary_variables", names));
+  if (curve->unpaired) return STATUS_OK;
+  snprintf(of, sizeof of, "%s_diff_mean", curve->name);
+  snprintf(names, sizeof names, "%s_diff_se", curve->name);
+  return store_text_attribute(reducer->file, of, "ancillary_variables", names);
 }
 
 static Status define_flags(Reducer *reducer) {
   StoreFile *file = reducer->file;
-  int runs[3] = {reducer->setting, reducer->policy, reducer->run},
-      means[3] = {reducer->setting, reducer->policy, reducer->axis};
-  char name[64];
-  snprintf(name, sizeof name, "%s_n", reducer->study->ops->curves[0].name);
-  TRY(store_variable(file, name, STORE_INT, 3, means, "number of completed runs in the means", "1",
-                     &reducer->curve_n));
+  int runs[3] = {reducer->setting, reducer->policy, reducer->run};
   TRY(store_variable(file, "seconds", STORE_DOUBLE, 3, runs,
                      "CPU seconds of the block's simulation divided by its runs", "s", &reducer->seconds));
   TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, runs,
@@ -203,7 +198,7 @@ static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, c
          mean_count[3] = {1, 1, points};
   size_t run_count[3] = {1, 1, runs};
   double *mean_values = scratch, *se = scratch + points;
-  int *n;
+  int *n = (int *)(void *)scratch;
   for (int c = 0; c < study->curve_count; c++) {
     const int *id = reducer->curve_ids + c * PER_CURVE;
     const double *values = cell->curves + (size_t)c * runs * points,
@@ -212,15 +207,15 @@ static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, c
     cell_mean(study, values, NULL, mean_values, se);
     TRY(store_put_part(reducer->file, id[MEAN], mean, mean_count, mean_values));
     TRY(store_put_part(reducer->file, id[SE], mean, mean_count, se));
+    cell_replicate_se(study, values, se);
+    TRY(store_put_part(reducer->file, id[REPLICATE_SE], mean, mean_count, se));
+    cell_completed(study, values, n);
+    TRY(store_put_part(reducer->file, id[COUNT], mean, mean_count, n));
+    if (study->curves[c]->unpaired) continue;
     cell_mean(study, values, base, mean_values, se);
     TRY(store_put_part(reducer->file, id[DIFF_MEAN], mean, mean_count, mean_values));
     TRY(store_put_part(reducer->file, id[DIFF_SE], mean, mean_count, se));
-    cell_replicate_se(study, values, se);
-    TRY(store_put_part(reducer->file, id[REPLICATE_SE], mean, mean_count, se));
   }
-  n = (int *)(void *)scratch;
-  cell_completed(study, cell->curves, n);
-  TRY(store_put_part(reducer->file, reducer->curve_n, mean, mean_count, n));
   TRY(store_put_part(reducer->file, reducer->seconds, mean, run_count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, mean, (size_t[]){1, 1}, &cell->seconds_train));
   TRY(store_put_part(reducer->file, reducer->fallbacks, mean, run_count, cell->fallbacks));

@@ -64,10 +64,11 @@ const ConfigKey *policy_keys(const char *name) {
   for (int p = 0; policy_method(p, &method); p++) {
     if (strcmp(method.name, name) != 0) continue;
     if (!method.sampler) return method.ops->keys ? method.ops->keys : no_keys;
-    int common = count(sampling_keys), own = count(method.sampler->keys);
+    const ConfigKey *own_keys = sampler_keys(method.sampler);
+    int common = count(sampling_keys), own = count(own_keys);
     ASSERT(p < POLICIES && common + own < KEYS);
     for (int i = 0; i < common; i++) joined[p][i] = sampling_keys[i];
-    for (int i = 0; i < own; i++) joined[p][common + i] = method.sampler->keys[i];
+    for (int i = 0; i < own; i++) joined[p][common + i] = own_keys[i];
     return joined[p];
   }
   return NULL;
@@ -103,4 +104,9 @@ void policy_destroy(Policy *policy) {
 
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   ops_of(&policy->method)->choose(policy, world, history, arm, fallbacks);
+}
+
+void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {
+  const PolicyOps *ops = ops_of(&policy->method);
+  if (ops->observe) ops->observe(policy, history, fallbacks);
 }

@@ -30,6 +30,8 @@ typedef struct {
   /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
    * rescues are added to fallbacks[B]. */
   void (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
+  /* OPTIONAL. The last observation of `history` is new. */
+  void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
 } PolicyOps;
 
 /* A registered policy: one of `sampler` and `ops` is set. */
@@ -49,8 +51,8 @@ struct Policy {
 bool policy_method(int index, PolicyMethod *out);
 bool policy_find(const char *name, PolicyMethod *out);
 const char *policy_name(int index); /* NULL ends */
-/* The options of a policy in a study: those of every sampling policy (`prior`, `components`) and its own.
- * Lives for ever. */
+/* The options of a policy in a study: those of every sampling policy (`prior`, `components`, `temper`) and
+ * its own. Lives for ever. */
 const ConfigKey *policy_keys(const char *name);
 
 /* STATUS_INPUT with one sentence when a policy that does not sample cannot act in this problem. */
@@ -60,5 +62,7 @@ Status policy_check(const PolicyMethod *method, const Problem *problem);
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);
 void policy_destroy(Policy *policy);
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks);
+/* Tell the policy of the last observation of `history`; every one must be told, in order. */
+void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
 
 #endif

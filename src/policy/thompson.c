@@ -21,6 +21,8 @@ static Status create(Policy *self) {
                           .likelihood = &setup->problem->likelihood,
                           .runs = setup->runs,
                           .draws = 1,
+                          .seed = setup->seed,
+                          .first_run = setup->first_run,
                           .options = setup->options};
   return sampler_create(self->method.sampler, &sampler, &state->sampler);
 }
@@ -45,4 +47,10 @@ static void choose(Policy *self, const World *world, const History *history, int
   world_greedy(world, state->theta, arm);
 }
 
-const PolicyOps policy_thompson = {.create = create, .destroy = destroy, .choose = choose};
+static void observe(Policy *self, const History *history, int64_t *fallbacks) {
+  Thompson *state = self->state;
+  sampler_observe(&state->sampler, history, fallbacks);
+}
+
+const PolicyOps policy_thompson = {
+    .create = create, .destroy = destroy, .choose = choose, .observe = observe};

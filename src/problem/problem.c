@@ -32,8 +32,16 @@ void problem_destroy(Problem *problem) {
   *problem = (Problem){0};
 }
 
-const Mixture *problem_exact_prior(const Problem *problem) {
-  return problem->ops->exact_prior ? problem->ops->exact_prior(problem) : NULL;
+Status problem_check_exact_prior(const Problem *problem) {
+  if (problem->has_exact_prior) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "theta* is drawn from a finite set, so it has no density and there is no exact prior; "
+                    "every problem.theta but 'file' has one");
+}
+
+Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out) {
+  TRY(problem_check_exact_prior(problem));
+  return problem->ops->exact_prior(problem, chain_settings, out);
 }
 
 /* Expected rewards of all arms and the best of them. */
@@ -65,7 +73,7 @@ static Status allocate(World *world) {
   NEW(world->mean, arms * runs);
   NEW(world->best, runs);
   NEW(world->noise, 2 * runs);
-  NEW(world->scratch, 3 * runs);
+  NEW(world->scratch, 3 * runs + world->problem->feature_scratch);
   return STATUS_OK;
 }
 

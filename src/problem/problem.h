@@ -8,34 +8,36 @@
 #include "io/config.h"
 #include "io/dataset.h"
 #include "model/likelihood.h"
-#include "model/mixture.h"
+#include "model/prior.h"
 
 typedef struct Problem Problem;
 
 typedef struct {
   const char *name, *summary, *reference;
-  /* REQUIRED. Read the keys problem.*; fill d and arms, and likelihood.noise where problem.noise is auto and
-   * the family knows better than 1. */
+  /* REQUIRED. Read the keys problem.*; fill d and arms; feature_scratch and has_exact_prior where they are
+   * not 0 and false; likelihood.noise where problem.noise is auto and the family knows better than 1. */
   Status (*create)(Problem *self, const Config *config);
   /* REQUIRED. Takes half-built instances. */
   void (*destroy)(Problem *self);
   /* REQUIRED. theta* of the runs: theta[d, B]. */
   void (*theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
-  /* REQUIRED. Features of the arms in this round (1-based): features[K, d, B]; scratch[B]. Called once, with
-   * round 0, when the arms are not resampled. */
+  /* REQUIRED. Features of the arms in this round (1-based): features[K, d, B]; scratch[B + feature_scratch].
+   * Called once, with round 0, when the arms are not resampled. */
   void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
                    double *scratch);
   /* REQUIRED. Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
    * caller ends with samples_free. */
   Status (*training_samples)(const Problem *self, uint32_t replicate, int64_t limit, Samples *out);
-  /* OPTIONAL. The exact distribution of theta*, or NULL. */
-  const Mixture *(*exact_prior)(const Problem *self);
+  /* REQUIRED where has_exact_prior. The distribution of theta*. */
+  Status (*exact_prior)(const Problem *self, const PriorFit *chain_settings, Prior *out);
 } ProblemOps;
 
 struct Problem {
   const ProblemOps *ops;
   int d, arms, rounds;
   bool resample_arms;
+  bool has_exact_prior; /* the distribution of theta* has a density */
+  size_t feature_scratch; /* doubles that drawing the features needs, beside one for each run */
   Likelihood likelihood;
   uint64_t seed;
   void *state;
@@ -47,8 +49,11 @@ const char *problem_name(int index);
 /* Of one setting: reads problem.*, likelihood and seed. The caller ends with problem_destroy. */
 Status problem_create(const Config *config, Problem *out);
 void problem_destroy(Problem *problem);
-/* NULL when the distribution of theta* has no closed form. */
-const Mixture *problem_exact_prior(const Problem *problem);
+/* STATUS_INPUT with a sentence when the distribution of theta* has no density. */
+Status problem_check_exact_prior(const Problem *problem);
+/* The distribution of theta* as a prior; errors as above. A mixture has the exact chain of `chain_settings`;
+ * any other can be sampled and has a log density, and no more. The caller ends with prior_destroy. */
+Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out);
 
 /* The world of one block of runs, and what happens in it. */
 typedef struct {
@@ -60,7 +65,7 @@ typedef struct {
   double *mean; /* [K, B], expected reward of each arm in the present round */
   int *best; /* [B], arm of highest expected reward */
   double *noise; /* [2, B], a uniform and a normal number of the present round */
-  double *scratch; /* [3, B] */
+  double *scratch; /* [3 B], or more where the features need it */
 } World;
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);

@@ -1,13 +1,16 @@
 #include "problem/synthetic.h"
 
 #include "core/memory.h"
-#include "problem/theta.h"
+#include "problem/theta_prior.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char SYNTHETIC_FEATURES[] = "ball sphere gaussian";
 
+/* The rotation of a run comes from the upper half of the positions of its stream. */
+static const uint32_t ROTATION_POSITION = 1u << 31;
 /* Radii come from the upper half of the positions of the run's stream, directions from the lower. */
 static const uint32_t RADIUS_POSITION = 1u << 31;
 
@@ -15,7 +18,13 @@ typedef struct {
   ThetaSource theta;
   bool normalised; /* ball and sphere: directions */
   bool radius; /* ball: radius u^(1/d) */
+  double condition_number; /* kappa, of E[phi phi'] */
 } Synthetic;
+
+/* In one dimension there is nothing to shape. */
+static bool is_shaped(const Problem *self, const Synthetic *state) {
+  return state->condition_number != 1 && self->d > 1;
+}
 
 static Status create(Problem *self, const Config *config) {
   Synthetic *state;
@@ -30,6 +39,9 @@ static Status create(Problem *self, const Config *config) {
                    self->seed, &state->theta));
   self->d = state->theta.d;
   self->arms = (int)config_int(config, "problem.arms");
+  self->has_exact_prior = theta_has_prior(&state->theta);
+  state->condition_number = config_real(config, "problem.condition_number");
+  if (is_shaped(self, state)) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
   return STATUS_OK;
 }
 
@@ -49,15 +61,65 @@ static Status training_samples(const Problem *self, uint32_t replicate, int64_t 
   return theta_training_samples(&state->theta, replicate, limit, out);
 }
 
-static const Mixture *exact_prior(const Problem *self) {
+static Status exact_prior(const Problem *self, const PriorFit *chain_settings, Prior *out) {
   const Synthetic *state = self->state;
-  return state->theta.has_mixture ? &state->theta.mixture : NULL;
+  return theta_prior(&state->theta, chain_settings, out);
+}
+
+/* The rows of q[d, d], standard normal, made orthonormal (Gram and Schmidt, twice for the rounding): a random
+ * rotation, uniform among all. */
+static void orthonormalise(size_t d, double *q) {
+  for (size_t i = 0; i < 2 * d; i++) {
+    double *row = q + i / 2 * d, square = 0;
+    for (size_t k = 0; k < i / 2; k++) {
+      double along = 0;
+      for (size_t j = 0; j < d; j++) along += row[j] * q[k * d + j];
+      for (size_t j = 0; j < d; j++) row[j] -= along * q[k * d + j];
+    }
+    for (size_t j = 0; j < d; j++) square += row[j] * row[j];
+    for (size_t j = 0; j < d; j++) row[j] /= sqrt(square);
+  }
+}
+
+/* shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' of a run; q[d, d] is scratch. */
+static void find_shape(const Problem *self, uint32_t run, double *shape, double *q) {
+  const Synthetic *state = self->state;
+  const size_t d = (size_t)self->d;
+  Rng rng = {.key = rng_key(self->seed, RNG_DIRECTION), .run = run, .position = ROTATION_POSITION};
+  rng_normal(&rng, self->d * self->d, q);
+  orthonormalise(d, q);
+  memset(shape, 0, d * d * sizeof *shape);
+  for (size_t k = 0; k < d; k++) {
+    double scale = pow(state->condition_number, -0.5 * (double)k / (double)(d - 1));
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j < d; j++) shape[i * d + j] += scale * q[k * d + i] * q[k * d + j];
+  }
+}
+
+/* phi <- shape phi for all arms of every run; scratch[(2 d + 1) d]. E[phi phi'] was a multiple of I, and gets
+ * the condition number kappa; its largest eigenvalue stays. */
+static void shape_features(const Problem *self, uint32_t first_run, int runs, double *features,
+                           double *scratch) {
+  const size_t d = (size_t)self->d, stride = (size_t)runs;
+  double *shape = scratch, *q = scratch + d * d, *phi = q + d * d;
+  for (size_t b = 0; b < stride; b++) {
+    find_shape(self, first_run + (uint32_t)b, shape, q);
+    for (size_t k = 0; k < (size_t)self->arms; k++) {
+      double *arm = features + k * d * stride + b;
+      for (size_t i = 0; i < d; i++) phi[i] = arm[i * stride];
+      for (size_t i = 0; i < d; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < d; j++) sum += shape[i * d + j] * phi[j];
+        arm[i * stride] = sum;
+      }
+    }
+  }
 }
 
 /* A standard normal vector, scaled to length 1 (sphere) or u^(1/d) (ball). More arms leave the first ones as
  * they are. */
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
-                          double *scratch) {
+static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                           double *features, double *scratch) {
   const Synthetic *state = self->state;
   int d = self->d, arms = self->arms;
   RngLanes direction = {.key = rng_key(self->seed, RNG_ARMS),
@@ -79,6 +141,12 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
       for (int i = 0; i < d; i++) arm[i * runs + b] *= scale;
     }
   }
+}
+
+static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
+                          double *scratch) {
+  draw_isotropic(self, first_run, runs, round, features, scratch);
+  if (is_shaped(self, self->state)) shape_features(self, first_run, runs, features, scratch + runs);
 }
 
 const ProblemOps problem_synthetic = {.name = "synthetic",

@@ -18,6 +18,8 @@ typedef struct {
   /* OPTIONAL. One sample theta[d] from its own stream. Absent: the distribution is `mixture`, or a finite
    * set. */
   void (*sample)(Rng *rng, double *theta);
+  /* OPTIONAL. Its log density at theta[2], with all constants; -infinity outside of the support. */
+  double (*log_density)(const double *theta);
   /* OPTIONAL. The exact density as a mixture of Gaussians; d is that of the problem, `file` the key
    * problem.file (NULL when absent). */
   Status (*mixture)(int d, const char *file, Mixture *out);

@@ -1,5 +1,5 @@
-/* The six priors of Figures 2 and 4 of the DiffTS paper. Except for cross and swirl they are uniform on a
- * part of [-3, 3]^2. */
+/* The priors of Figures 2 and 4 of the DiffTS paper that are no mixtures. Except for swirl they are uniform
+ * on a part of [-3, 3]^2. */
 #include "problem/theta_planar.h"
 
 #include <math.h>
@@ -38,44 +38,54 @@ static void sample_swirl(Rng *rng, double *theta) {
   theta[1] = cos(2 * M_PI * u[0]) * radius - 1;
 }
 
-static Status mixture_of_cross(int d, const char *file, Mixture *out) {
-  (void)file;
-  static const double covariance[2][4] = {{1, 0.99, 0.99, 1}, {1, -0.9, -0.9, 1}};
-  TRY(mixture_create(d, 2, out));
-  for (int c = 0; c < 2; c++) {
-    out->weight[c] = 0.5;
-    for (int i = 0; i < 4; i++) out->covariance[4 * c + i] = covariance[c][i];
-  }
-  return mixture_prepare(out);
+/* Uniform where `inside` holds within [-3, 3]^2, a part of this area. */
+static double log_uniform(bool (*inside)(const double *), double area, const double *u) {
+  return fabs(u[0]) < 3 && fabs(u[1]) < 3 && inside(u) ? -log(area) : -INFINITY;
 }
 
-const ThetaOps theta_cross = {.name = "cross",
-                              .summary = "two crossed Gaussians",
-                              .reference = PAPER,
-                              .dimension = 2,
-                              .mixture = mixture_of_cross};
+/* Four sectors of radius 3 and half angle arccos .95. */
+static double log_density_rays(const double *u) { return log_uniform(in_rays, 36 * acos(0.95), u); }
+static double log_density_triangles(const double *u) { return log_uniform(in_triangles, 9 + 3, u); }
+/* Two strips of .5 x 6 and a bar of 5 x .5. */
+static double log_density_h(const double *u) { return log_uniform(in_h, 6 + 2.5, u); }
+/* In each corner two strips of .5 x 2 that share a square of .5 x .5. */
+static double log_density_corners(const double *u) { return log_uniform(in_corners, 4 * (1 + 1 - 0.25), u); }
+
+/* About (1, -1) theta has the angle 2 pi u and the radius r = u (4 - v), uniform on (3 u, 4 u). So (u, r) has
+ * the density 1 / u, and the area element is 2 pi r du dr. Unbounded at the tip. */
+static double log_density_swirl(const double *theta) {
+  double x = theta[0] - 1, y = theta[1] + 1, radius = hypot(x, y), u = atan2(x, y) / (2 * M_PI);
+  if (u < 0) u += 1;
+  return 3 * u < radius && radius < 4 * u ? -log(2 * M_PI * u * radius) : -INFINITY;
+}
+
 const ThetaOps theta_rays = {.name = "rays",
                              .summary = "uniform on four narrow rays along the axes",
                              .reference = PAPER,
                              .dimension = 2,
-                             .sample = sample_rays};
+                             .sample = sample_rays,
+                             .log_density = log_density_rays};
 const ThetaOps theta_triangles = {.name = "triangles",
                                   .summary = "uniform on a wide and a narrow triangle",
                                   .reference = PAPER,
                                   .dimension = 2,
-                                  .sample = sample_triangles};
+                                  .sample = sample_triangles,
+                                  .log_density = log_density_triangles};
 const ThetaOps theta_swirl = {.name = "swirl",
                               .summary = "a spiral of growing width",
                               .reference = PAPER,
                               .dimension = 2,
-                              .sample = sample_swirl};
+                              .sample = sample_swirl,
+                              .log_density = log_density_swirl};
 const ThetaOps theta_h = {.name = "H",
                           .summary = "uniform on the letter H",
                           .reference = PAPER,
                           .dimension = 2,
-                          .sample = sample_h};
+                          .sample = sample_h,
+                          .log_density = log_density_h};
 const ThetaOps theta_corners = {.name = "corners",
                                 .summary = "uniform on four corners of a square",
                                 .reference = PAPER,
                                 .dimension = 2,
-                                .sample = sample_corners};
+                                .sample = sample_corners,
+                                .log_density = log_density_corners};

@@ -29,12 +29,11 @@ typedef struct {
   double *residual, *zeta; /* [n] */
 } Dps;
 
-/* Line 5: S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t). */
+/* Line 5: S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t) takes the place of eps. */
 SIMD_CLONES
-static void estimate_clean(int n, double alpha_bar, const double *restrict s, const double *restrict eps,
-                           double *restrict clean) {
-  const double of_state = 1 / sqrt(alpha_bar), of_noise = sqrt((1 - alpha_bar) / alpha_bar);
-  for (int i = 0; i < n; i++) clean[i] = of_state * s[i] - of_noise * eps[i];
+static void estimate_clean(int n, double of_state, const double *restrict s, double of_noise,
+                           double *restrict eps) {
+  for (int i = 0; i < n; i++) eps[i] = of_state * s[i] + of_noise * eps[i];
 }
 
 /* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2
@@ -61,9 +60,10 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
                   double *clean, double *residual, double *gradient, double *scratch) {
   const int lanes = evidence->lanes, n = evidence->d * lanes;
   const double alpha_bar = chain->schedule.alpha_bar[t];
-  double *eps = scratch, *pulled = scratch;
-  chain->noise(chain, t, lanes, s, eps);
-  estimate_clean(n, alpha_bar, s, eps, clean);
+  double *pulled = scratch, of_state, of_noise;
+  schedule_clean_factors(&chain->schedule, t, &of_state, &of_noise);
+  chain->noise(chain, t, lanes, s, clean);
+  estimate_clean(n, of_state, s, of_noise, clean);
   score_residual(evidence, clean, residual, gradient);
   for (int i = 0; i < n; i++) gradient[i] *= evidence->variance;
   if (kind == DPS_AT_ESTIMATE) return;
@@ -114,7 +114,7 @@ static void gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
       sum -= 2 * shift[i] * history->vector[i * runs + run];
       for (int j = 0; j < d; j++) sum += shift[i] * history->precision[(i * d + j) * runs + run] * shift[j];
     }
-    evidence->constant[n] = fmax(sum, 0);
+    evidence->constant[n] = history->temper * fmax(sum, 0);
   }
 }
 

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #define IRLS_FULL_STEP 1.5
-enum { IRLS_PASSES = 50 };
+enum { IRLS_PASSES = 200 };
 
 typedef struct {
   int d, capacity; /* the most lanes that it can take */

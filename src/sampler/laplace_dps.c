@@ -5,6 +5,12 @@
  * of the Laplace approximation, taken afresh at the mode of every stage by IRLS (Theorem 4); the product is
  * the same.
  *
+ * The paper is one of a family: at stage t let the evidence have the variance abar_t Sigma-bar + c (1 -
+ * abar_t) I (option evidence_c). c = 0 is LaplaceDPS, c = 1 noises the evidence like the sample. With c = -1
+ * the unconditional reverse process carries the noised prior times the evidence of one stage into that of the
+ * next, so the evidence is used only once (laplace_tilt.h). That is exact for the prior N(0, I) and many
+ * stages.
+ *
  * All of it happens in the standardised coordinates of the chain. A draw uses d normals of its stream for
  * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
 #include "sampler/laplace_dps.h"
@@ -14,6 +20,7 @@
 #include "core/simd.h"
 #include "sampler/chunk.h"
 #include "sampler/laplace_glm.h"
+#include "sampler/laplace_tilt.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -26,6 +33,8 @@ typedef struct {
   LaplaceEvidence evidence;
   double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
   LaplaceGlm glm;
+  bool tilted; /* c = -1 */
+  LaplaceTilt tilt; /* of c = -1 */
 } LaplaceDps;
 
 Status laplace_evidence_create(int d, LaplaceEvidence *out) {
@@ -57,12 +66,14 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence) {
  * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
  * sqrt(v) z is left. */
 SIMD_CLONES
-static void product_in_basis(int n, double v, double alpha_bar, const double *restrict l,
+static void product_in_basis(int n, double v, double alpha_bar, double constant, const double *restrict l,
                              const double *restrict c, const double *restrict u, double *restrict z) {
   const double of_precision = v / alpha_bar, of_vector = v / sqrt(alpha_bar);
+  const double noise = constant * (1 - alpha_bar) / alpha_bar;
   for (int i = 0; i < n; i++) {
-    double gain = of_precision * l[i], shrink = 1 / (1 + gain);
-    double mean = u[i] + (of_vector * c[i] - gain * u[i]) * shrink;
+    double noised = 1 / (1 + noise * l[i]);
+    double gain = of_precision * (l[i] * noised), shrink = 1 / (1 + gain);
+    double mean = u[i] + (of_vector * (c[i] * noised) - gain * u[i]) * shrink;
     z[i] = mean + sqrt(v * shrink) * z[i];
   }
 }
@@ -72,7 +83,8 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
   const int d = evidence->d, lanes = evidence->lanes;
   double *u = s;
   linalg_multiply_transposed_lanes(d, lanes, evidence->basis, mu, u);
-  product_in_basis(d * lanes, v, alpha_bar, evidence->eigenvalue, evidence->rotated, u, z);
+  product_in_basis(d * lanes, v, alpha_bar, evidence->constant, evidence->eigenvalue, evidence->rotated, u,
+                   z);
   linalg_multiply_lanes(d, lanes, evidence->basis, z, s);
 }
 
@@ -93,7 +105,7 @@ static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
   laplace_evidence_decompose(evidence);
 }
 
-/* s, the product of N(mu, v I) and the evidence diffused by alpha_bar. */
+/* s, the product of N(mu, v I) and the evidence diffused by alpha_bar; not yet guarded. */
 static void draw_product(LaplaceDps *self, const HistoryView *view, double v, double alpha_bar, Chunk *chunk,
                          int64_t *fallbacks) {
   const History *history = view->history;
@@ -102,15 +114,18 @@ static void draw_product(LaplaceDps *self, const HistoryView *view, double v, do
     laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
   else
     laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
-  chunk_guard(chunk, history->d, self->s, fallbacks);
 }
 
 /* Line 2: s_T, the product of N(0, I) and the evidence diffused up to stage T. */
 static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
+  double alpha_bar = self->tilted ? 1 : schedule->alpha_bar[schedule->stages];
   memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
-  draw_product(self, view, 1, schedule->alpha_bar[schedule->stages], chunk, fallbacks);
+  if (self->tilted) laplace_tilt_begin(&self->tilt, schedule, &self->evidence);
+  draw_product(self, view, 1, alpha_bar, chunk, fallbacks);
+  chunk_guard(chunk, chain->d, self->s, fallbacks);
+  if (self->tilted) laplace_tilt_started(&self->tilt, self->s, &self->evidence);
 }
 
 /* Line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
@@ -118,8 +133,14 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
   double v = schedule_variance(schedule, t, self->last_stage);
+  if (self->tilted && t > self->tilt.first) {
+    rng_lanes_normal(&chunk->rng, chain->d, self->z); /* a lane's numbers do not depend on its chunk */
+    return;
+  }
   chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
+  if (self->tilted) laplace_tilt_hold(&self->tilt, t, chain->d, chunk->lanes, self->s);
+  chunk_guard(chunk, chain->d, self->s, fallbacks);
 }
 
 /* Algorithm 2, for every chunk of lanes. */
@@ -144,21 +165,31 @@ static void laplace_dps_destroy(Sampler *sampler) {
   free(self->s);
   free(self->mu);
   free(self->z);
+  laplace_tilt_destroy(&self->tilt);
   free(self);
 }
 
 static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   const size_t vector = (size_t)sampler->d * CHUNK_LANES;
+  const int64_t constant = config_int(setup->options, "evidence_c");
   LaplaceDps *self;
+  if (constant != 0 && !setup->likelihood->ops->conjugate)
+    return status_set(STATUS_INPUT,
+                      "sampler diffts takes evidence_c = %d only with a likelihood that is quadratic in phi' "
+                      "theta (gaussian); likelihood %s is not",
+                      (int)constant, setup->likelihood->ops->name);
   NEW(self, 1);
   sampler->state = self;
+  self->tilted = constant < 0;
   self->last_stage = config_is(setup->options, "last_stage", "prior")
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
   TRY(laplace_evidence_create(sampler->d, &self->evidence));
+  self->evidence.constant = constant > 0 ? 1 : 0; /* the tilted evidence is made ready before its product */
   NEW(self->s, vector);
   NEW(self->mu, vector);
   NEW(self->z, vector);
+  if (self->tilted) TRY(laplace_tilt_create(sampler->d, &self->tilt));
   return setup->likelihood->ops->conjugate ? STATUS_OK
                                            : laplace_glm_create(sampler->d, CHUNK_LANES, &self->glm);
 }
@@ -169,6 +200,14 @@ static const ConfigKey KEYS[] = {{.name = "last_stage",
                                   .words = "repaired literal prior",
                                   .help = "covariance of the last stage: repaired (beta_tilde_2), literal "
                                           "(0, as printed), or as the prior has it"},
+                                 {.name = "evidence_c",
+                                  .type = KEY_INT,
+                                  .minimum = -1,
+                                  .maximum = 1,
+                                  .fallback = "0",
+                                  .help = "the evidence of a stage has the variance abar Sigma + c (1 - "
+                                          "abar) I: 0 LaplaceDPS, 1 noised like the sample, -1 tilted "
+                                          "transport (used once, at the start)"},
                                  {.name = NULL}};
 
 const SamplerOps sampler_diffts = {

@@ -9,8 +9,13 @@
   ENTRY(ts) /* mixture_posterior.c */                                                                        \
   ENTRY(tuned_ts) /* mixture_posterior.c */                                                                  \
   ENTRY(mixts) /* mixture_posterior.c */                                                                     \
+  ENTRY(exact) /* exact.c */                                                                                 \
   ENTRY(diffts) /* laplace_dps.c */                                                                          \
-  ENTRY(dps) /* dps.c */
+  ENTRY(dps) /* dps.c */                                                                                     \
+  ENTRY(joint) /* joint.c */                                                                                 \
+  ENTRY(twisted) /* twisted.c */                                                                             \
+  ENTRY(smc) /* smc.c */                                                                                     \
+  ENTRY(smc_tempered) /* smc_tempered.c */
 
 #define SAMPLER_DECLARE(name) extern const SamplerOps sampler_##name;
 SAMPLER_LIST(SAMPLER_DECLARE)

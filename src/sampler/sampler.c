@@ -1,10 +1,14 @@
 /* The registry of posterior samplers, and what every one of them is checked for before and after it runs. */
 #include "sampler/sampler.h"
 
+#include "core/memory.h"
+#include "sampler/chunk.h"
 #include "sampler/methods.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const SamplerOps *const METHODS[] = {
@@ -47,18 +51,64 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   else if ((needs & NEEDS_CHAIN) && !prior->chain)
     snprintf(sentence, size, "sampler %s needs a prior with a reverse chain; prior %s has none", name,
              prior_family);
+  else if ((needs & NEEDS_DENSITY) && !prior->ops->log_density)
+    snprintf(sentence, size, "sampler %s needs a prior with a density; prior %s has none", name,
+             prior_family);
+  else if ((needs & NEEDS_TRACTABLE) && !(mixture && likelihood->ops->conjugate) &&
+           !(prior->ops->log_density && prior->d == 2))
+    snprintf(sentence, size,
+             "sampler %s needs a mixture prior with likelihood gaussian, or a prior with a density in two "
+             "dimensions; prior %s (%d dimensions) with likelihood %s is neither",
+             name, prior_family, prior->d, likelihood->ops->name);
   else
     return false;
   return true;
 }
 
+/* What every sampler understands. */
+static const ConfigKey COMMON[] = {{.name = "temper",
+                                    .type = KEY_REAL,
+                                    .minimum = 1e-6,
+                                    .maximum = 1e6,
+                                    .fallback = "1",
+                                    .help = "multiplies the log likelihood; 2 doubles the evidence"},
+                                   {.name = NULL}};
+
+const ConfigKey *sampler_keys(const SamplerOps *method) {
+  enum { KEYS = 12, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
+  static ConfigKey joined[sizeof METHODS / sizeof *METHODS][KEYS];
+  size_t place = 0;
+  while (METHODS[place] && METHODS[place] != method) place++;
+  ConfigKey *keys = joined[place];
+  int count = COMMON_KEYS;
+  memcpy(keys, COMMON, sizeof COMMON);
+  for (const ConfigKey *own = method->keys; own && own->name; own++) {
+    ASSERT(count + 1 < KEYS);
+    keys[count++] = *own;
+  }
+  keys[count].name = NULL;
+  return keys;
+}
+
+/* The lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by int. */
+static Status check_size(const SamplerOps *method, const SamplerSetup *setup) {
+  const int d = setup->prior->d;
+  if (setup->runs <= INT_MAX / setup->draws && d <= INT_MAX / CHUNK_LANES / d) return STATUS_OK;
+  return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
+                    method->name, setup->draws, setup->runs, d);
+}
+
 Status sampler_create(const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
   char sentence[256];
-  *out = (Sampler){.ops = method, .setup = *setup, .d = setup->prior->d};
+  *out = (Sampler){.ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
   ASSERT(setup->runs >= 1 && setup->draws >= 1);
   ASSERT(setup->options || !method->keys);
   if (sampler_misfit(method, setup->prior, setup->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
+  TRY(check_size(method, setup));
+  if (setup->options) out->temper = config_real(setup->options, "temper");
+  NEW(out->ess, setup->runs);
+  for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
   Status status = method->create(out, setup);
   if (status != STATUS_OK) sampler_destroy(out);
   return status;
@@ -66,6 +116,7 @@ Status sampler_create(const SamplerOps *method, const SamplerSetup *setup, Sampl
 
 void sampler_destroy(Sampler *sampler) {
   if (sampler->state) sampler->ops->destroy(sampler);
+  free(sampler->ess);
   *sampler = (Sampler){0};
 }
 
@@ -85,6 +136,15 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT(history->d == sampler->d && history->runs <= sampler->setup.runs);
   ASSERT(draws >= 1 && draws <= sampler->setup.draws);
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
-  sampler->ops->sample(sampler, history, rng, draws, theta, fallbacks);
+  History tempered = *history;
+  tempered.temper *= sampler->temper;
+  sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
   replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
+}
+
+void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  if (!sampler->ops->observe) return;
+  History tempered = *history;
+  tempered.temper *= sampler->temper;
+  sampler->ops->observe(sampler, &tempered, fallbacks);
 }

@@ -18,14 +18,19 @@ enum {
   NEEDS_MIXTURE = 1 << 0, /* a mixture of Gaussians in closed form */
   NEEDS_GAUSSIAN = 1 << 1, /* a mixture of exactly one */
   NEEDS_CHAIN = 1 << 2, /* a reverse chain */
-  NEEDS_CONJUGATE = 1 << 3 /* a likelihood quadratic in phi' theta */
+  NEEDS_CONJUGATE = 1 << 3, /* a likelihood quadratic in phi' theta */
+  NEEDS_DENSITY = 1 << 4, /* a log density */
+  NEEDS_TRACTABLE = 1 << 5 /* a mixture with a conjugate likelihood, or a log density in two dimensions */
 };
 
 typedef struct {
   const Prior *prior; /* not owned; outlives the sampler */
   const Likelihood *likelihood; /* not owned */
   int runs, draws; /* B; the largest M that `sample` will be asked for */
-  const Config *options; /* values of ops->keys */
+  uint64_t seed; /* with first_run, names the streams of a sampler that moves as it observes */
+  uint32_t first_run;
+  const Config
+      *options; /* values of sampler_keys; NULL: every default, for a method without keys of its own */
 } SamplerSetup;
 
 typedef struct {
@@ -44,12 +49,17 @@ typedef struct {
    * rescues are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
+  /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
+   * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */
+  void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
 } SamplerOps;
 
 struct Sampler {
   const SamplerOps *ops;
   SamplerSetup setup;
   int d;
+  double temper; /* multiplies the log likelihood: the history that ops get is scaled by it */
+  double *ess; /* [B], effective sample size behind the last draws; NAN where the method has none */
   void *state;
 };
 
@@ -57,14 +67,21 @@ const SamplerOps *sampler_method(int index); /* registry; NULL ends */
 const SamplerOps *sampler_find(const char *name);
 const char *sampler_name(int index);
 
+/* The options of a sampler: `temper`, which all share, and its own. Ends with a NULL name; lives for ever. */
+const ConfigKey *sampler_keys(const SamplerOps *method);
+
 /* `method` with the options of `setup`, which may be NULL for a method without keys. STATUS_INPUT with one
- * sentence when prior or likelihood lacks what the method needs. The caller ends with sampler_destroy. */
+ * sentence when prior or likelihood lacks what the method needs, or when the draws are too many. The caller
+ * ends with sampler_destroy. */
 Status sampler_create(const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
 void sampler_destroy(Sampler *sampler);
 /* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks.
  * `history` may hold fewer runs than the sampler was created for. */
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);
+
+/* Tell the sampler of the last observation of `history`; every one must be told, in order. */
+void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks);
 
 /* Why this method cannot run with this prior and likelihood: writes a sentence and returns true; false when
  * it can. */

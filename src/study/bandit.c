@@ -60,6 +60,7 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result) {
     policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
     history_append(&block->history, block->phi, block->reward);
+    policy_observe(&block->policy, &block->history, result->fallbacks);
     for (int b = 0; b < result->runs; b++) {
       double *curve = result->curves + (size_t)b * (size_t)result->points;
       curve[k - 1] = block->regret[b] + (k > 1 ? curve[k - 2] : 0);
@@ -90,28 +91,20 @@ static double axis_value(const Config *setting, int point) {
   return point + 1;
 }
 
-/* Arm scoring, and for a chain two flops for each weight of each stage's network. */
+/* Draws, and the scores of all arms. */
 static double cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  PolicyMethod method;
-  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
-  int64_t given =
-      config_is(setting, "problem.dimension", "auto") ? 0 : config_int(setting, "problem.dimension");
-  double d = given ? (double)given : 2, draw = 50 * d * d * d;
-  if (method.sampler && method.sampler->needs & NEEDS_CHAIN) {
-    const int64_t *hidden;
-    int layers = config_ints(setting, "prior.hidden", &hidden);
-    double width = layers ? (double)hidden[0] : 10 * d;
-    draw += (double)config_int(setting, "prior.stages") * (2 * (2 * d * width + width * width) + 200 * d);
-  }
-  return task->runs * (double)points(setting) * (draw + 2 * d * (double)config_int(setting, "problem.arms"));
+  double scores = 2 * study_dimension(setting) * (double)config_int(setting, "problem.arms");
+  return task->runs * (double)points(setting) * (study_draw_cost(study, task) + scores);
 }
 
-static const StudyCurve curves[] = {{"regret", "cumulative expected regret", "1"}, {NULL, NULL, NULL}};
+static const StudyCurve curves[] = {
+    {.name = "regret", .long_name = "cumulative expected regret", .units = "1"}, {.name = NULL}};
 
 const StudyOps study_bandit = {.name = "bandit",
                                .summary = "contextual bandit simulations: cumulative regret by round",
                                .reference = "DiffTS, Sections 5 and 6",
+                               .figure = "figure_diffts_2.py",
                                .axis = "round",
                                .axis_long_name = "round of the bandit",
                                .curves = curves,

@@ -73,11 +73,10 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(word, words[i].word) == 0) out->kind = words[i].kind;
   if (out->kind == BELIEF_FILE) out->file = word;
-  if (out->kind == BELIEF_EXACT && !problem_exact_prior(problem))
-    return status_set(
-        STATUS_INPUT,
-        "policy '%s': prior 'exact', but the distribution of theta* in problem.theta = %s has no closed form",
-        policy->label, config_text(setting, "problem.theta"));
+  if (out->kind == BELIEF_EXACT) {
+    Status status = problem_check_exact_prior(problem);
+    if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
+  }
   if (out->kind != BELIEF_FITTED) return STATUS_OK;
   out->family = prior_find(word);
   ASSERT(out->family);
@@ -105,7 +104,7 @@ Status belief_prior(const Belief *belief, const Problem *problem, const char *di
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
   case BELIEF_STANDARD: return prior_standard(problem->d, &belief->fit, out);
-  case BELIEF_EXACT: return prior_from_mixture(problem_exact_prior(problem), &belief->fit, out);
+  case BELIEF_EXACT: return problem_exact_prior(problem, &belief->fit, out);
   case BELIEF_FILE: return prior_of_file(belief, problem, out);
   case BELIEF_FITTED: break;
   }

@@ -3,13 +3,14 @@
 #include "core/memory.h"
 #include "policy/policy.h"
 #include "study/bandit.h"
+#include "study/posterior.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const StudyOps *const registry[] = {&study_bandit, NULL};
+static const StudyOps *const registry[] = {&study_bandit, &study_posterior, NULL};
 
 const StudyOps *study_kind(int index) { return registry[index]; }
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
@@ -40,12 +41,14 @@ static Status check_policies(const Study *study, const Config *setting) {
   Problem problem;
   TRY(problem_create(setting, &problem));
   Status status = STATUS_OK;
+  if (study->ops->check_setting) status = study->ops->check_setting(study, setting, &problem);
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
     PolicyMethod method;
     Belief belief;
     ASSERT(policy_find(policy->name, &method));
     status = policy_check(&method, &problem);
+    if (status == STATUS_OK && study->ops->check_policy) status = study->ops->check_policy(&method);
     if (status == STATUS_OK && method.sampler) {
       status = belief_create(setting, policy, &problem, 0, &belief);
       if (status == STATUS_OK) status = belief_check(&belief, method.sampler, &problem);
@@ -98,6 +101,24 @@ static Status check_names(const StudyFile *file) {
   return STATUS_OK;
 }
 
+bool study_measures(const Study *study, const char *metric) {
+  const char *const *metrics;
+  int count = config_words(study->file->settings[0], "metrics", &metrics);
+  for (int i = 0; i < count; i++)
+    if (strcmp(metrics[i], metric) == 0) return true;
+  return false;
+}
+
+static Status select_curves(Study *study) {
+  int count = 0;
+  while (study->ops->curves[count].name) count++;
+  NEW(study->curves, count);
+  for (int i = 0; i < count; i++)
+    if (!study->ops->curves[i].metric || study_measures(study, study->ops->curves[i].metric))
+      study->curves[study->curve_count++] = &study->ops->curves[i];
+  return STATUS_OK;
+}
+
 Status study_create(StudyFile *file, Study *out) {
   const Config *first = file->settings[0];
   *out = (Study){.file = file,
@@ -107,7 +128,7 @@ Status study_create(StudyFile *file, Study *out) {
   for (int i = 0; registry[i]; i++)
     if (config_is(first, "study", registry[i]->name)) out->ops = registry[i];
   ASSERT(out->ops);
-  while (out->ops->curves[out->curve_count].name) out->curve_count++;
+  TRY(select_curves(out));
   TRY(check_names(file));
   if (study_replicates(out) > out->runs)
     return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs",
@@ -126,6 +147,7 @@ Status study_create(StudyFile *file, Study *out) {
 void study_destroy(Study *study) {
   config_study_free(study->file);
   free(study->tasks);
+  free(study->curves);
   *study = (Study){0};
 }
 
@@ -182,4 +204,21 @@ Status study_run_task(const Study *study, const Task *task, const char *director
   clear_result(study, result);
   snprintf(result->message, sizeof result->message, "%s", status_message());
   return STATUS_OK;
+}
+
+double study_dimension(const Config *setting) {
+  return config_is(setting, "problem.dimension", "auto") ? 2
+                                                         : (double)config_int(setting, "problem.dimension");
+}
+
+double study_draw_cost(const Study *study, const Task *task) {
+  const Config *setting = study->file->settings[task->setting];
+  double d = study_dimension(setting), cost = 50 * d * d * d;
+  PolicyMethod method;
+  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  if (!method.sampler || !(method.sampler->needs & NEEDS_CHAIN)) return cost;
+  const int64_t *hidden;
+  int layers = config_ints(setting, "prior.hidden", &hidden);
+  double width = layers ? (double)hidden[0] : 10 * d;
+  return cost + (double)config_int(setting, "prior.stages") * (2 * (2 * d * width + width * width) + 200 * d);
 }

@@ -4,6 +4,7 @@
 #define STUDY_STUDY_H
 
 #include "io/config.h"
+#include "policy/policy.h"
 #include "study/belief.h"
 
 #include <stdbool.h>
@@ -34,6 +35,8 @@ typedef struct {
 /* A measured curve: one value for each run and point of the axis. */
 typedef struct {
   const char *name, *long_name, *units;
+  const char *metric; /* the word of the key `metrics` that asks for it; NULL: always there */
+  bool unpaired; /* the same for all policies, so that a paired difference says nothing */
 } StudyCurve;
 
 /* Called between the rounds of a task; returns false to give the task up. */
@@ -44,10 +47,15 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary, *reference;
+  const char *figure; /* the script in analysis/ that draws the results */
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
-  const StudyCurve *curves; /* ends with a NULL name; the first is the one in tables */
+  const StudyCurve *curves; /* ends with a NULL name; the first that a study has is the one in tables */
   int (*points)(const Config *setting);
   double (*axis_value)(const Config *setting, int point);
+  /* OPTIONAL. Whether a setting and a policy make sense in this study: STATUS_INPUT with a sentence if not.
+   */
+  Status (*check_setting)(const Study *study, const Config *setting, const Problem *problem);
+  Status (*check_policy)(const PolicyMethod *method);
   /* Floating-point operations of a task, roughly: only for ordering and estimates. */
   double (*cost)(const Study *study, const Task *task);
   /* Run one task into `result`, which has room. Errors belong to the task alone. */
@@ -63,6 +71,7 @@ struct Study {
   const char *name;
   uint64_t seed;
   int64_t runs;
+  const StudyCurve **curves; /* [curve_count], those that the study measures */
   int curve_count;
   int points; /* the largest number of points of any setting */
   Task *tasks; /* [task_count] */
@@ -77,6 +86,13 @@ void study_destroy(Study *study);
 /* The replicate (which learned prior) of a run: contiguous parts, as equal as can be. */
 uint32_t study_replicate(const Study *study, int64_t run);
 int study_replicates(const Study *study);
+
+/* Whether `metrics` of the study has that word. */
+bool study_measures(const Study *study, const char *metric);
+/* Floating-point operations of one posterior draw, roughly: two for each weight of each stage's network where
+ * the sampler needs a chain. The dimension is 2 where only the problem's file knows it. */
+double study_draw_cost(const Study *study, const Task *task);
+double study_dimension(const Config *setting);
 
 Status task_result_create(const Study *study, const Task *task, TaskResult *out);
 void task_result_destroy(TaskResult *result);

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Figure 6 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): what learning and the number of stages are worth.
+
+Give one or more results folders of bandit studies that sweep prior.train_samples or prior.stages; the panels that they allow
+are drawn: (a) regret at the last round against the number of training samples, (b) against the number of stages, one panel for
+each value of prior.keep_signal, (c) CPU seconds for one run, and to learn the prior once, against the number of stages. Error
+bars: one standard error over learned priors (replicates), else over runs.
+
+Reads results.nc of each DIR; writes figure_diffts_6.png and .pdf into the first DIR.
+"""
+import argparse
+
+import ablation
+import load
+import panel
+import style
+
+SAMPLES, STAGES, KEEP = "prior.train_samples", "prior.stages", "prior.keep_signal"
+
+
+def titled(panels, letter, words=None):
+    """The same panels; their titles have the letter of the paper's figure, and say `words` where given."""
+    for one in panels:
+        one.title = " ".join(filter(None, [f"({letter})", words or one.title]))
+    return panels
+
+
+def of_study(dataset):
+    """The panels that one study allows."""
+    keys, made = ablation.numeric_keys(dataset), []
+    if SAMPLES in keys:
+        made += titled(ablation.panels(dataset, "regret", SAMPLES), "a")
+    if STAGES in keys:
+        made += titled(ablation.panels(dataset, "regret", STAGES), "b")
+        one = load.swept(dataset)[KEEP][0] if KEEP in load.swept(dataset) else None  # time does not depend on it
+        for metric, words in (("seconds", "one run"), ("seconds_train", "learning")):
+            made += titled(ablation.panels(dataset, metric, STAGES, select=lambda other: other.get(KEEP) == one), "c", words)
+    return made
+
+
+def draw(datasets):
+    """The whole figure, of the results of one or more studies."""
+    studies = [of_study(dataset) for dataset in datasets]
+    panels = sorted((one for made in studies for one in made), key=lambda one: one.title[:3])
+    if not panels:
+        raise load.BadInput(f"no study sweeps {SAMPLES} or {STAGES}; analysis/ablation.py draws other sweeps")
+    sentences = [" ".join([*dict.fromkeys(one.title[:3] for one in made), *panel.facts([dataset])])
+                 for made, dataset in zip(studies, datasets) if made]
+    return panel.page(panels, datasets, sentences)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a bandit study")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    paths = style.outputs(parser, arguments.output, arguments.folders[0], "figure_diffts_6")
+    style.save(draw([load.results(folder) for folder in arguments.folders]), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)

@@ -1,0 +1,229 @@
+"""One panel of all posterior and ablation figures: a line for each policy, with error bars, against a number; the floor that
+exact draws reach as a grey band; and the page around such panels. The caption and the notes are those of figure_diffts_2.
+"""
+import dataclasses
+import math
+import textwrap
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
+
+import figure_diffts_2
+import load
+import style
+from style import plt
+
+DECADE = 10.0       # values that span more than this have a log axis
+COLUMNS = 4         # panels side by side; more go into further bands
+DODGE = 0.05        # policies stand apart sideways, over this share of the axis, so that equal ones are seen
+LABELS = 0.075      # tick labels stand this share of the axis apart, or are left out
+FLOOR = "#BDBDBD"
+
+
+@dataclasses.dataclass
+class Panel:
+    """What is drawn; policies in the order of `names`, {label: registered name}."""
+    title: str
+    xlabel: str
+    ylabel: str
+    x: np.ndarray                 # [points], rising
+    means: np.ndarray             # [policy, points]
+    errors: np.ndarray            # as means
+    names: dict
+    done: np.ndarray              # [policy], completed runs at the point with fewest
+    wanted: int
+    floor: tuple | None = None    # mean and error, [points] each
+    ideal: float | None = None    # where a perfect sampler would be, when that is a number
+    log: bool | None = None       # a log axis for the values; None: where they span more than a decade
+    cut: bool = True              # a policy far above the others leaves the axis
+
+
+def of_study(dataset, curve, s, title, **more):
+    """The panel of one curve against its axis (sample size, ...) in setting s."""
+    last = load.last_rounds(dataset)[s] + 1
+    means, errors = (values[s, :, :last] for values in load.moments(dataset, curve))
+    floor = load.floor(dataset, curve)
+    done, _, wanted = load.counts(dataset)
+    axis = load.axis(dataset)
+    return Panel(title, dataset[axis].attrs.get("long_name", axis), curve, dataset[axis].values[:last], means, errors,
+                 load.policy_names(dataset), done[s], wanted, floor and tuple(values[s, :last] for values in floor), **more)
+
+
+def wide(values):
+    """Whether positive values span more than a decade."""
+    values = values[np.isfinite(values)]
+    return values.size > 0 and values.min() > 0 and values.max() > DECADE * values.min()
+
+
+def highest(rows):
+    """Largest finite value of each row of [n, points]; NaN where there is none."""
+    finite = np.isfinite(rows)
+    return np.where(finite.any(axis=1), np.where(finite, rows, -np.inf).max(axis=1), np.nan)
+
+
+def spread_out(axis, x):
+    """Label the values of x themselves, as many as fit; the first and the last always."""
+    low, high = axis.get_xlim()
+    place = np.log if axis.get_xscale() == "log" else np.asarray
+    where = (place(x) - place(low)) / (place(high) - place(low))
+    kept = [0]
+    for i in range(1, len(x) - 1):
+        if where[i] - where[kept[-1]] > LABELS and where[-1] - where[i] > LABELS:
+            kept.append(i)
+    axis.xaxis.set_major_locator(FixedLocator(x[sorted({*kept, len(x) - 1})]))
+    axis.xaxis.set_minor_locator(FixedLocator(x))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+    axis.xaxis.set_minor_formatter("")
+
+
+def values_axis(axis, panel, low, high, notes):
+    """Scale and limits of the values; notes stand above all lines that stay, each takes a share of the axis."""
+    free = max(0.3, 1 - 0.065 * len(notes))
+    if low > 0 and (high > DECADE * low if panel.log is None else panel.log):
+        axis.set_yscale("log", nonpositive="clip")
+        axis.set_ylim(low / 1.25, low / 1.25 * (1.25 ** 2 * high / low) ** (1 / free))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+        if high < 50 * low:
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_minor_formatter("")
+    else:
+        bottom = 0 if low >= 0 and panel.ideal is None else low - 0.08 * (high - low)
+        axis.set_ylim(bottom, bottom + max(1.06 * (high - bottom), 1e-12) / free)
+
+
+def points_axis(axis, x):
+    """Scale and limits of x, with room at both ends."""
+    if wide(x):
+        axis.set_xscale("log")
+        room = (x[-1] / x[0]) ** 0.06
+        axis.set_xlim(x[0] / room, x[-1] * room)
+    else:
+        room = 0.06 * (x[-1] - x[0]) or 1
+        axis.set_xlim(x[0] - room, x[-1] + room)
+
+
+def beside(axis, x, p, count):
+    """x of policy p of `count`, a little aside."""
+    share = DODGE * ((p + 0.5) / count - 0.5)
+    low, high = axis.get_xlim()
+    return x * (high / low) ** share if axis.get_xscale() == "log" else x + share * (high - low)
+
+
+def draw_floor(axis, panel):
+    """The floor: mean with a band of one standard error, and the ground below where smaller is better."""
+    mean, error = panel.floor
+    error = np.where(np.isfinite(error), error, 0)
+    if panel.ideal is None:
+        axis.fill_between(panel.x, np.zeros_like(mean), mean, color=FLOOR, alpha=0.35, linewidth=0, zorder=1)
+    axis.fill_between(panel.x, mean - error, mean + error, color=FLOOR, linewidth=2.5, zorder=1)
+
+
+def draw(axis, panel, look):
+    """One panel. A policy that diverges leaves the axis, and a note says how far."""
+    peaks = highest(panel.means)
+    cut = figure_diffts_2.ceiling(peaks) if panel.cut else None
+    stays = np.ones(len(peaks), bool) if cut is None else ~(peaks > cut)
+    notes = [(f"off axis: {label}, " + " to ".join(f"{value:.3g}" for value in sorted({row.min(), row.max()})),
+              look[label]["color"])
+             for label, row, kept in zip(panel.names, panel.means, stays) if not kept for row in [row[np.isfinite(row)]]]
+    notes += figure_diffts_2.unfinished({label: look[label] for label in panel.names}, panel.done, panel.wanted)
+    points_axis(axis, panel.x)
+    shown = [panel.means[stays], panel.means[stays] + np.nan_to_num(panel.errors[stays]),
+             np.full((1, len(panel.x)), np.nan if panel.ideal is None else panel.ideal)]
+    if panel.floor:
+        draw_floor(axis, panel)
+        shown.append(panel.floor[0][None])
+    if panel.ideal is not None:
+        axis.axhline(panel.ideal, color=style.FAINT, linewidth=0.8, linestyle=":", zorder=1)
+    for p, (label, mean, error, kept) in enumerate(zip(panel.names, panel.means, panel.errors, stays)):
+        if kept or (mean <= cut).any():
+            axis.errorbar(beside(axis, panel.x, p, len(stays)), mean, error if np.isfinite(error).any() else None,
+                          capsize=1.5, elinewidth=0.9, zorder=3, **look[label])
+    shown = np.concatenate(shown)
+    shown = shown[np.isfinite(shown)]
+    values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
+    for line, (text, colour) in enumerate(notes):
+        figure_diffts_2.note(axis, text, colour, line)
+    spread_out(axis, panel.x)
+    axis.set_title(textwrap.fill(panel.title, 40))
+    axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
+
+
+def looks(panels):
+    """style.lines for the policies of all panels together."""
+    return style.lines({label: name for panel in panels for label, name in panel.names.items()})
+
+
+def handles(panels, look):
+    """Legend entries of the policies and, where drawn, of the floor."""
+    entries = [Line2D([], [], label=label, **drawn) for label, drawn in look.items()]
+    if any(panel.floor for panel in panels):
+        entries.append(Patch(color=FLOOR, label="floor"))
+    return entries
+
+
+def facts(datasets):
+    """What one must know of each study, a sentence each: runs, replicates, seed, rewards; the same sentence once."""
+    return list(dict.fromkeys(figure_diffts_2.caption(dataset).partition(" Lines:")[0] for dataset in datasets))
+
+
+def reading(panels, datasets):
+    """How to read the lines: what the error bars and the floor are."""
+    kinds = sorted({load.replicates(dataset) > 1 for dataset in datasets})
+    over = {(False,): "over runs", (True,): "over replicates, which includes learning",
+            (False, True): "over replicates, which includes learning, where there are several, else over runs"}[tuple(kinds)]
+    text = f"Lines: mean over completed runs; bars: one standard error {over}; policies stand slightly apart sideways."
+    if any(panel.floor for panel in panels):
+        text += " Floor: what a second set of exact draws reaches, with one standard error over runs."
+    return text
+
+
+def draws(dataset):
+    """How many draws were compared, where the file says."""
+    number = load.config(dataset, "draws")
+    return f"{number} draws for each history. " if number else ""
+
+
+def below(figure, entries, sentences):
+    """Legend and caption under the panels."""
+    width, height = figure.get_size_inches()
+    longest = max((len(entry.get_label()) for entry in entries), default=0)
+    rows = math.ceil(len(entries) / max(1, int(width / (0.55 + 0.075 * longest))))
+    if entries:
+        figure_diffts_2.legend(figure, entries, 0.02 / height, math.ceil(len(entries) / rows))
+    text = "\n".join(textwrap.fill(sentence, int(15.5 * width)) for sentence in sentences)
+    figure.text(0.5, -(0.12 + 0.2 * rows) / height, text, ha="center", va="top", fontsize=8.5, color=style.FAINT)
+
+
+def grid(count, heights=(1,)):
+    """A figure with `count` places for panels, at most COLUMNS side by side; each place has panels of these relative heights,
+    one below the other: (figure, places [count, len(heights)] of axes)."""
+    tall = len(heights)
+    bands = math.ceil(count / COLUMNS)
+    columns = math.ceil(count / bands)
+    width, height = max(5.6, 3.4 * columns), 3.2 * sum(heights) * bands
+    figure, axes = plt.subplots(tall * bands, columns, figsize=(width, height), squeeze=False,
+                                height_ratios=tuple(heights) * bands)
+    figure.subplots_adjust(left=0.75 / width, right=1 - 0.15 / width, bottom=0.5 / height, top=1 - 0.35 / height,
+                           hspace=0.3 if tall > 1 else 0.38, wspace=0.3)
+    places = axes.reshape(bands, tall, columns).transpose(0, 2, 1).reshape(-1, tall)
+    for spare in places[count:].ravel():
+        spare.set_visible(False)
+    return figure, places[:count]
+
+
+def page(panels, datasets, sentences=None):
+    """A whole figure of panels, those with the same values on the same axis; `sentences` instead of the facts."""
+    style.use()
+    look = looks(panels)
+    figure, places = grid(len(panels))
+    for axis, panel in zip(places[:, 0], panels):
+        draw(axis, panel, look)
+    for axis, panel in zip(places[:, 0], panels):
+        same = [other for other, its in zip(places[:, 0], panels)
+                if (its.ylabel, other.get_yscale()) == (panel.ylabel, axis.get_yscale())]
+        axis.set_ylim(min(other.get_ylim()[0] for other in same), max(other.get_ylim()[1] for other in same))
+    below(figure, handles(panels, look), [*(sentences or facts(datasets)), reading(panels, datasets)])
+    return figure

@@ -1,0 +1,14 @@
+/* The exact distribution of theta* as a prior of the agent. */
+#ifndef PROBLEM_THETA_PRIOR_H
+#define PROBLEM_THETA_PRIOR_H
+
+#include "model/prior.h"
+#include "problem/theta.h"
+
+/* Mixtures and densities have one; finite sets do not. */
+bool theta_has_prior(const ThetaSource *source);
+/* A mixture as prior_from_mixture makes it; a density as a prior that samples and knows its density, and can
+ * do nothing else (no chain, no file, no fit). The caller ends with prior_destroy. */
+Status theta_prior(const ThetaSource *source, const PriorFit *chain_settings, Prior *out);
+
+#endif

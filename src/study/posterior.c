@@ -1,0 +1,386 @@
+/* The posterior study. A run is a history: theta* from the prior, arms chosen uniformly at random, their
+ * rewards. At each of the sample sizes M draws of the sampler are compared with R draws from the exact
+ * posterior, and so are R others of those: the floor, which a perfect sampler reaches.
+ *
+ * Every policy meets the same theta*, arms, rewards and exact draws. A block of B runs draws at once; metrics
+ * are taken run by run. */
+#include "study/posterior.h"
+
+#include "core/clock.h"
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "sampler/methods.h"
+#include "study/emd.h"
+#include "study/keys.h"
+#include "study/metrics.h"
+#include "study/wasserstein.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROJECTIONS = 64 /* of sliced distances */ };
+
+/* The two sets of exact draws are told apart by the highest bit of the stream's round. */
+static const uint32_t FLOOR_BIT = 1u << 31;
+
+/* Points and their moments. */
+typedef struct {
+  int n;
+  double *theta; /* [d, n] */
+  double *mean, *covariance; /* [d], [d, d] */
+} Cloud;
+
+typedef struct {
+  const Study *study;
+  const Task *task;
+  const Config *setting;
+  Problem problem;
+  World world;
+  History history;
+  Sampler sampler, exact; /* exact: the same history, the true prior */
+  Prior truth; /* distribution of theta* */
+  int draws, reference_draws; /* M, R */
+  int *arm; /* [B] */
+  double *phi, *reward, *regret; /* [d, B], [B], [B] */
+  double *theta, *reference, *floor; /* [d, B M], [d, B R], [d, B R] */
+  Cloud x, y, z; /* one run's: draws, exact draws, the second set of exact draws */
+  int64_t *ignored; /* [B], rescues of the reference */
+  Emd *emd;
+  Wasserstein *wasserstein;
+  double *work; /* a theta*, or what metric_mode_weight_error needs */
+} Block;
+
+static Status cloud_create(int d, int n, Cloud *out) {
+  out->n = n;
+  NEW(out->theta, (size_t)d * (size_t)n);
+  NEW(out->mean, d);
+  NEW(out->covariance, (size_t)d * (size_t)d);
+  return STATUS_OK;
+}
+
+static void cloud_destroy(Cloud *cloud) {
+  free(cloud->theta);
+  free(cloud->mean);
+  free(cloud->covariance);
+}
+
+static Status allocate(Block *block) {
+  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs, m = d * (size_t)block->draws,
+               r = d * (size_t)block->reference_draws;
+  NEW(block->arm, runs);
+  NEW(block->phi, d * runs);
+  NEW(block->reward, runs);
+  NEW(block->regret, runs);
+  NEW(block->theta, runs * m);
+  NEW(block->reference, runs * r);
+  NEW(block->floor, runs * r);
+  NEW(block->ignored, runs);
+  TRY(cloud_create(block->problem.d, block->draws, &block->x));
+  TRY(cloud_create(block->problem.d, block->reference_draws, &block->y));
+  TRY(cloud_create(block->problem.d, block->reference_draws, &block->z));
+  const int most = block->draws > block->reference_draws ? block->draws : block->reference_draws;
+  const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
+  NEW(block->work, d + 2 * (size_t)most + 2 * (size_t)modes);
+  TRY(wasserstein_create(block->problem.d, most, &block->wasserstein));
+  return study_measures(block->study, "emd") ? emd_create(most, &block->emd) : STATUS_OK;
+}
+
+/* M and R. */
+static int draw_count(const Config *setting) { return (int)config_int(setting, "draws"); }
+static int reference_count(const Config *setting) {
+  return config_is(setting, "reference_draws", "draws") ? draw_count(setting)
+                                                        : (int)config_int(setting, "reference_draws");
+}
+
+static int last_size(const Config *setting) {
+  const int64_t *sizes;
+  int count = config_ints(setting, "problem.sample_sizes", &sizes);
+  return (int)sizes[count - 1];
+}
+
+static Status block_create(const Study *study, const Task *task, const Prior *prior, Block *block) {
+  const Config *setting = study->file->settings[task->setting];
+  const ConfigPolicy *policy = &study->file->policies[task->policy];
+  block->study = study, block->task = task, block->setting = setting;
+  block->draws = draw_count(setting);
+  block->reference_draws = reference_count(setting);
+  TRY(problem_create(setting, &block->problem));
+  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(history_reserve(&block->history, last_size(setting)));
+  PriorFit chain = study_prior_fit(setting, "prior.", block->problem.d, study->seed, task->replicate);
+  TRY(problem_exact_prior(&block->problem, &chain, &block->truth));
+  SamplerSetup setup = {.prior = prior,
+                        .likelihood = &block->problem.likelihood,
+                        .runs = task->runs,
+                        .draws = block->draws,
+                        .seed = study->seed,
+                        .first_run = task->first_run,
+                        .options = policy->options};
+  TRY(sampler_create(sampler_find(policy->name), &setup, &block->sampler));
+  setup.prior = &block->truth, setup.draws = block->reference_draws, setup.options = NULL;
+  TRY(sampler_create(&sampler_exact, &setup, &block->exact));
+  return allocate(block);
+}
+
+static void block_destroy(Block *block) {
+  sampler_destroy(&block->sampler);
+  sampler_destroy(&block->exact);
+  prior_destroy(&block->truth);
+  history_destroy(&block->history);
+  world_destroy(&block->world);
+  problem_destroy(&block->problem);
+  emd_destroy(block->emd);
+  wasserstein_destroy(block->wasserstein);
+  cloud_destroy(&block->x);
+  cloud_destroy(&block->y);
+  cloud_destroy(&block->z);
+  free(block->arm);
+  free(block->phi);
+  free(block->reward);
+  free(block->regret);
+  free(block->theta);
+  free(block->reference);
+  free(block->floor);
+  free(block->ignored);
+  free(block->work);
+}
+
+/* One more observation: an arm at random for every run. */
+static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
+  const Task *task = block->task;
+  world_advance(&block->world, round);
+  for (int b = 0; b < task->runs; b++) {
+    Rng rng = {.key = rng_key(block->study->seed, RNG_HISTORY),
+               .run = task->first_run + (uint32_t)b,
+               .round = round};
+    block->arm[b] = (int)rng_index(&rng, (uint64_t)block->problem.arms);
+  }
+  world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
+  history_append(&block->history, block->phi, block->reward);
+  sampler_observe(&block->sampler, &block->history, fallbacks);
+}
+
+/* Draws of all runs, theta[d, B draws]. */
+static void draw(Block *block, Sampler *sampler, RngPurpose purpose, uint32_t round, int draws, double *theta,
+                 int64_t *fallbacks) {
+  RngLanes rng = {.key = rng_key(block->study->seed, purpose),
+                  .run = block->task->first_run,
+                  .draws = (uint32_t)draws,
+                  .round = round,
+                  .lanes = (uint32_t)(draws * block->task->runs)};
+  sampler_sample(sampler, &block->history, rng, draws, theta, fallbacks);
+}
+
+/* Run b's part of theta[d, B n]. */
+static void pick_run(const Block *block, int b, const double *theta, Cloud *cloud) {
+  const int d = block->problem.d;
+  const size_t n = (size_t)cloud->n, stride = (size_t)block->task->runs * n;
+  for (int i = 0; i < d; i++)
+    memcpy(cloud->theta + (size_t)i * n, theta + (size_t)i * stride + (size_t)b * n, n * sizeof *theta);
+  linalg_moments(d, cloud->n, cloud->theta, cloud->mean, cloud->covariance);
+}
+
+/* theta*[d] of run b. */
+static const double *truth_of(const Block *block, int b, double *truth) {
+  for (int i = 0; i < block->problem.d; i++) truth[i] = block->world.theta[i * block->task->runs + b];
+  return truth;
+}
+
+/* What is measured, in the order of `curves` below. */
+enum {
+  EMD,
+  EMD_FLOOR,
+  SLICED,
+  SLICED_FLOOR,
+  MAX_SLICED,
+  MAX_SLICED_FLOOR,
+  SD_RATIO,
+  SD_RATIO_FLOOR,
+  MODE_WEIGHT,
+  MODE_WEIGHT_FLOOR,
+  MEAN,
+  MEAN_FLOOR,
+  COVARIANCE,
+  COVARIANCE_FLOOR,
+  DISTANCE,
+  DISTANCE_FLOOR,
+  RANK,
+  ESS
+};
+
+/* One number for run b at this sample size. A floor compares the second set of exact draws with the first. */
+static Status measure(Block *block, int which, int b, uint32_t round, double *out) {
+  const int d = block->problem.d;
+  const Cloud *x = study_posterior.curves[which].unpaired ? &block->z : &block->x, *y = &block->y;
+  Rng directions = {.key = rng_key(block->study->seed, RNG_DIRECTION),
+                    .run = block->task->first_run + (uint32_t)b,
+                    .round = round};
+  switch (which) {
+  case EMD:
+  case EMD_FLOOR: return emd_distance(block->emd, d, x->n, x->theta, y->n, y->theta, out);
+  case SLICED:
+  case SLICED_FLOOR:
+    *out = wasserstein_sliced(block->wasserstein, d, x->n, x->theta, y->n, y->theta, PROJECTIONS, directions);
+    break;
+  case MAX_SLICED:
+  case MAX_SLICED_FLOOR:
+    *out = wasserstein_max_sliced(block->wasserstein, d, x->n, x->theta, y->n, y->theta, PROJECTIONS,
+                                  directions);
+    break;
+  case SD_RATIO:
+  case SD_RATIO_FLOOR: *out = metric_sd_ratio(d, x->covariance, y->covariance); break;
+  case MODE_WEIGHT:
+  case MODE_WEIGHT_FLOOR:
+    *out = metric_mode_weight_error(block->truth.mixture, x->n, x->theta, y->n, y->theta, block->work);
+    break;
+  case MEAN:
+  case MEAN_FLOOR: *out = metric_mean_error(d, x->mean, y->mean); break;
+  case COVARIANCE:
+  case COVARIANCE_FLOOR: *out = metric_covariance_error(d, x->covariance, y->covariance); break;
+  case DISTANCE:
+  case DISTANCE_FLOOR: *out = metric_distance(d, x->n, x->theta, truth_of(block, b, block->work)); break;
+  case RANK: /* along a random direction, any of which has uniform ranks when the draws are exact */
+    rng_normal(&directions, d, block->phi);
+    *out = metric_rank(d, x->n, x->theta, truth_of(block, b, block->work), block->phi);
+    break;
+  case ESS: *out = block->sampler.ess[b]; break;
+  default: ASSERT(false);
+  }
+  return STATUS_OK;
+}
+
+/* Draw at this sample size, and measure every run. */
+static Status compare(Block *block, uint32_t round, int point, TaskResult *result) {
+  const Study *study = block->study;
+  const int runs = block->task->runs;
+  draw(block, &block->exact, RNG_EXACT, round, block->reference_draws, block->reference, block->ignored);
+  draw(block, &block->exact, RNG_EXACT, round | FLOOR_BIT, block->reference_draws, block->floor,
+       block->ignored);
+  for (int b = 0; b < runs; b++) {
+    pick_run(block, b, block->theta, &block->x);
+    pick_run(block, b, block->reference, &block->y);
+    pick_run(block, b, block->floor, &block->z);
+    for (int c = 0; c < study->curve_count; c++) {
+      int which = (int)(study->curves[c] - study_posterior.curves);
+      size_t at = ((size_t)c * (size_t)runs + (size_t)b) * (size_t)result->points + (size_t)point;
+      TRY(measure(block, which, b, round, &result->curves[at]));
+    }
+  }
+  return STATUS_OK;
+}
+
+/* Grow the histories and stop at each sample size. `spent` is the CPU time of the sampler alone. */
+static Status simulate(Block *block, StudyTick tick, TaskResult *result, double *spent) {
+  const int64_t *sizes;
+  const int points = config_ints(block->setting, "problem.sample_sizes", &sizes);
+  for (int64_t k = 1, point = 0; point < points; k++) {
+    double start = clock_cpu();
+    grow(block, (uint32_t)k, result->fallbacks);
+    if (k == sizes[point])
+      draw(block, &block->sampler, RNG_AGENT, (uint32_t)k, block->draws, block->theta, result->fallbacks);
+    *spent += clock_cpu() - start;
+    if (k == sizes[point]) TRY(compare(block, (uint32_t)k, (int)point++, result));
+    if (tick.tick && !tick.tick(tick.context, (double)k / (double)sizes[points - 1]))
+      return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
+  }
+  return STATUS_OK;
+}
+
+static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
+                  TaskResult *result) {
+  Block block = {0};
+  double spent = 0;
+  Status status = block_create(study, task, prior, &block);
+  if (status == STATUS_OK) status = simulate(&block, tick, result, &spent);
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
+  block_destroy(&block);
+  return status;
+}
+
+static int points(const Config *setting) {
+  const int64_t *sizes;
+  return config_ints(setting, "problem.sample_sizes", &sizes);
+}
+
+static double axis_value(const Config *setting, int point) {
+  const int64_t *sizes;
+  config_ints(setting, "problem.sample_sizes", &sizes);
+  return (double)sizes[point];
+}
+
+/* The exact posterior must be within reach, and the sizes must rise. */
+static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+  const int64_t *sizes;
+  int count = config_ints(setting, "problem.sample_sizes", &sizes);
+  for (int i = 1; i < count; i++)
+    if (sizes[i] <= sizes[i - 1])
+      return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must rise",
+                        (long long)sizes[i], (long long)sizes[i - 1]);
+  PriorFit chain = study_prior_fit(setting, "prior.", problem->d, study->seed, 0);
+  Prior truth;
+  char sentence[512];
+  TRY(problem_exact_prior(problem, &chain, &truth));
+  bool misfit = sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence);
+  bool modes = truth.mixture != NULL;
+  prior_destroy(&truth);
+  if (misfit) return status_set(STATUS_INPUT, "study posterior needs the exact posterior: %s", sentence);
+  if (study_measures(study, "mode_weight") && !modes)
+    return status_set(
+        STATUS_INPUT,
+        "key 'metrics': mode_weight needs theta* from a mixture of Gaussians; problem.theta = %s "
+        "is not one",
+        config_text(setting, "problem.theta"));
+  return STATUS_OK;
+}
+
+static Status check_policy(const PolicyMethod *method) {
+  if (method->sampler) return STATUS_OK;
+  return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
+}
+
+/* Draws, as in the bandit study, and two transport problems for each run, of about a twentieth of the cube of
+ * their points in operations. */
+static double cost(const Study *study, const Task *task) {
+  const Config *setting = study->file->settings[task->setting];
+  double m = draw_count(setting), r = reference_count(setting), sizes = points(setting);
+  double matching = study_measures(study, "emd") ? (pow(m + r, 3) + pow(2 * r, 3)) / 20 : 0;
+  return task->runs * sizes * (m * study_draw_cost(study, task) + matching);
+}
+
+#define FLOOR_OF(curve, text, word)                                                                          \
+  {curve, text, "1", word, false}, {                                                                         \
+    curve "_floor", text ", of a second set of exact draws", "1", word, true                                 \
+  }
+
+static const StudyCurve curves[] = {
+    FLOOR_OF("emd", "earth mover's distance to exact posterior draws", "emd"),
+    FLOOR_OF("sliced_wasserstein", "sliced Wasserstein distance to exact posterior draws",
+             "sliced_wasserstein"),
+    FLOOR_OF("max_sliced_wasserstein", "max-sliced Wasserstein distance to exact posterior draws",
+             "sliced_wasserstein"),
+    FLOOR_OF("sd_ratio", "standard deviation of the draws over that of exact posterior draws", "sd_ratio"),
+    FLOOR_OF("mode_weight_error", "total variation between the mode weights of the draws and of exact ones",
+             "mode_weight"),
+    FLOOR_OF("mean_error", "distance between the means of the draws and of exact ones", "moments"),
+    FLOOR_OF("covariance_error",
+             "relative Frobenius distance between the covariances of the draws and of exact ones", "moments"),
+    FLOOR_OF("distance", "mean distance of the draws to theta*", "distance"),
+    {"rank", "rank of theta* among the draws, in a random direction", "1", "rank", false},
+    {"ess", "effective sample size behind the draws", "1", NULL, false},
+    {NULL, NULL, NULL, NULL, false}};
+
+const StudyOps study_posterior = {.name = "posterior",
+                                  .summary = "draws of every sampler beside exact posterior draws, no bandit",
+                                  .reference = "DiffTS, Appendix C.4",
+                                  .figure = "figure_diffts_7.py",
+                                  .axis = "sample_size",
+                                  .axis_long_name = "number of observations",
+                                  .curves = curves,
+                                  .points = points,
+                                  .axis_value = axis_value,
+                                  .check_setting = check_setting,
+                                  .check_policy = check_policy,
+                                  .cost = cost,
+                                  .run = run};

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+"""Tests of analysis/ on posterior studies, ablations and calibration, with results files made here.
+
+The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
+"""
+import csv
+import io
+import math
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import netCDF4
+import numpy as np
+
+sys.dont_write_bytecode = True
+
+from check_analysis import call, run, texts, write_priors, write_results  # noqa: E402  (also finds analysis/)
+
+import ablation  # noqa: E402
+import calibration  # noqa: E402
+import figure_diffts_2  # noqa: E402
+import figure_diffts_6  # noqa: E402
+import figure_diffts_7  # noqa: E402
+import load  # noqa: E402
+import panel  # noqa: E402
+import style  # noqa: E402
+import table  # noqa: E402
+
+SIZES = [1, 10, 50, 200]
+# Label: registered name, distance over that of exact draws at one observation.
+POLICIES = {"ts": ("ts", 3.0), "diffts": ("diffts", 1.6), "diffts exact chain": ("diffts", 1.4), "dps": ("dps", 60.0),
+            "exact": ("exact", 1.0)}
+THETAS = [{"problem.theta": "gm_cross"}, {"problem.theta": "gm_rays"}]
+DRAWS = 149
+
+
+def over_runs(values):
+    """Mean, standard error and number of the values of completed runs; the run is the last dimension but one."""
+    n = np.isfinite(values).sum(axis=-2)
+    mean = np.nansum(values, axis=-2) / np.where(n > 0, n, np.nan)
+    square = np.nansum((values - mean[..., None, :]) ** 2, axis=-2)
+    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), n
+
+
+def write_study(folder, axis, points, curves, settings, policies, replicates=1, not_run=(), seconds=None):
+    """folder/results.nc as the program writes it; `curves` {name: values [setting, policy, run, point]}, `settings` a list of
+    {swept key: value}."""
+    count, width, runs, _ = next(iter(curves.values())).shape
+    status = np.ones((count, width, runs), dtype="i1")
+    for place in not_run:
+        status[place] = 0
+    replicate = np.arange(runs) * replicates // runs
+    (folder / "results.nc").unlink(missing_ok=True)  # it may be open still
+    with netCDF4.Dataset(folder / "results.nc", "w") as file:
+        for name, length in (("setting", count), ("policy", width), ("run", runs), (axis, len(points))):
+            file.createDimension(name, length)
+        texts(file, "setting", "setting", [", ".join(f"{key}={value}" for key, value in one.items()) or "default"
+                                           for one in settings])
+        texts(file, "policy", "policy", list(policies))
+
+        def put(name, kind, dimensions, values, words=""):
+            variable = file.createVariable(name, kind, dimensions, fill_value=np.nan if kind == "f8" else False)
+            variable.long_name = words or name
+            variable[:] = values
+
+        for key in settings[0]:
+            values, name = [one[key] for one in settings], key.replace(".", "_")
+            if isinstance(values[0], str):
+                texts(file, name, "setting", values)
+                file[name].long_name = f"swept key {key}"
+            else:
+                put(name, "f8", ("setting",), values, f"swept key {key}")
+        put("run", "i8", ("run",), np.arange(runs))
+        put("replicate", "i4", ("run",), replicate)
+        put(axis, "f8", (axis,), points, "number of observations" if axis == "sample_size" else axis)
+        small = ("setting", "policy", axis)
+        for name, values in curves.items():
+            values = np.where(status[..., None] == 1, values, np.nan)
+            put(name, "f8", ("setting", "policy", "run", axis), values)
+            mean, error, n = over_runs(values)
+            shares = np.stack([over_runs(values[:, :, replicate == r])[0] for r in range(replicates)], axis=-2)
+            for ending, numbers in (("mean", mean), ("se", error), ("se_replicate", over_runs(shares)[1])):
+                put(f"{name}_{ending}", "f8", small, numbers)
+            put(f"{name}_n", "i4", small, n)
+            if not name.endswith("_floor"):
+                mean, error, _ = over_runs(values - values[:, :1])
+                put(f"{name}_diff_mean", "f8", small, mean)
+                put(f"{name}_diff_se", "f8", small, error)
+        full = ("setting", "policy", "run")
+        seconds = np.full(status.shape, 0.5) if seconds is None else seconds
+        put("seconds", "f8", full, np.where(status == 1, seconds, np.nan))
+        put("seconds_train", "f8", full[:2], np.full((count, width), 6.0))
+        put("fallbacks", "i8", full, np.zeros(status.shape))
+        put("status", "i1", full, status)
+        listed = "".join(f"  - {{name: {name}, label: {label}}}\n" for label, (name, _) in policies.items())
+        file.setncatts({"config": f"study: x\ndraws: {DRAWS}\nproblem:\n  noise: 1\npolicies:\n{listed}", "seed": np.int64(7)})
+
+
+def write_posterior(folder, settings=THETAS, policies=POLICIES, sizes=SIZES, runs=24, replicates=3, not_run=(), ranks=None,
+                    seed=5):
+    """A posterior study; returns {curve: values [setting, policy, run, size]}, NaN where not run."""
+    rng = np.random.default_rng(seed)
+    shape = (len(settings), len(policies), runs, len(sizes))
+    scale = np.array([level for _, level in policies.values()])[:, None, None]
+
+    def like(level, n=shape):
+        return level * np.exp(0.2 * rng.standard_normal(n))
+
+    floor, slope = like(0.3, (shape[0], 1, runs, len(sizes))), np.asarray(sizes, float) ** -0.4
+    curves = {"emd": like(0.3) * scale * slope, "emd_floor": np.broadcast_to(floor * slope, shape),
+              "sd_ratio": like(1.0) * scale ** 0.2, "sd_ratio_floor": np.broadcast_to(like(1.0, floor.shape), shape),
+              "mode_weight_error": like(0.1), "mode_weight_error_floor": np.broadcast_to(like(0.05, floor.shape), shape),
+              "rank": rng.integers(0, DRAWS + 1, shape).astype(float) if ranks is None else ranks}
+    write_study(folder, "sample_size", sizes, curves, settings, policies, replicates, not_run)
+    for place in not_run:
+        for name, values in curves.items():
+            curves[name] = values = np.array(values)
+            values[place] = np.nan
+    return curves
+
+
+def bars(axis):
+    """The error bars of a panel: [(x, y, half length)]."""
+    found = []
+    for container in axis.containers:
+        line, _, spans = container.lines
+        ends = np.array([segment[:, 1] for segment in spans[0].get_segments()]) if spans else None
+        found.append((line.get_xdata(), line.get_ydata(), None if ends is None else (ends[:, 1] - ends[:, 0]) / 2))
+    return found
+
+
+class Posterior(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+
+    def figure(self, made):
+        self.addCleanup(style.plt.close, made)
+        return made
+
+    def refused(self, module, part, *arguments):
+        """The script ends with status 3 and one sentence that contains `part`."""
+        status, out, err = call(module, self.folder, *arguments)
+        self.assertEqual((status, out), (3, ""), err)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        self.assertIn(part, err)
+
+    def assert_close(self, one, other):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+    def test_kinds(self):
+        write_posterior(self.folder)
+        self.refused(figure_diffts_2, "is of a posterior study; this needs the results of a bandit study")
+        dataset = load.results(self.folder, None)
+        self.assertEqual(load.axis(dataset), "sample_size")
+        self.assertEqual(load.curves(dataset), ["emd", "sd_ratio", "mode_weight_error", "rank"])
+        self.assertEqual({key: list(values) for key, values in load.swept(dataset).items()},
+                         {"problem.theta": ["gm_cross", "gm_rays"]})
+        write_results(self.folder, ["cross"], runs=4, rounds=5)
+        self.refused(figure_diffts_7, "is of a bandit study; this needs the results of a posterior study")
+        self.refused(calibration, "posterior study")
+        self.assertEqual(load.curves(load.results(self.folder, None)), ["regret"])
+
+    def test_nothing_measured(self):
+        with netCDF4.Dataset(self.folder / "results.nc", "w") as file:
+            file.createDimension("run", 2)
+        self.refused(table, "has none of the dimensions round, sample_size, step")
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            file.createDimension("sample_size", 2)
+            file.createVariable("sample_size", "f8", ("sample_size",))[:] = [1, 2]
+        self.refused(table, "has no measured curve")
+
+    def test_convergence_study(self):
+        """One row for each policy, at the last step."""
+        kl = np.random.default_rng(1).random((1, 5, 4, 30))
+        write_study(self.folder, "step", np.arange(30), {"kl": kl}, [{}], POLICIES)
+        rows = table.frame(load.results(self.folder, "convergence"))
+        self.assertEqual(list(rows.step), [29] * 5)
+        self.assert_close(rows.kl, kl[0, :, :, -1].mean(axis=1))
+
+    def test_errors_are_over_replicates_where_there_are_several(self):
+        curves = write_posterior(self.folder)
+        mean, error = load.moments(load.results(self.folder, None), "emd")
+        groups = curves["emd"].reshape(2, 5, 3, 8, 4).mean(axis=3)
+        self.assert_close(mean, curves["emd"].mean(axis=2))
+        self.assert_close(error, groups.std(axis=2, ddof=1) / np.sqrt(3))
+        curves = write_posterior(self.folder, replicates=1)
+        self.assert_close(load.moments(load.results(self.folder, None), "emd")[1],
+                          curves["emd"].std(axis=2, ddof=1) / np.sqrt(24))
+
+    def test_floor_is_of_the_policy_with_most_runs(self):
+        curves = write_posterior(self.folder, not_run=[(0, p, r) for p in range(4) for r in range(9)])
+        mean, error = load.floor(load.results(self.folder, None), "emd")
+        whole = curves["emd_floor"][:, 4]
+        self.assert_close(mean, whole.mean(axis=1))
+        self.assert_close(error, whole.std(axis=1, ddof=1) / np.sqrt(24))
+        self.assertIsNone(load.floor(load.results(self.folder, None), "rank"))
+
+    def test_table(self):
+        curves = write_posterior(self.folder, not_run=[(1, 2, 0)])
+        done = run("table.py", self.folder, "--format", "csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual(len(rows), 2 * len(SIZES) * len(POLICIES))
+        for index, row in enumerate(rows):
+            s, rest = divmod(index, len(SIZES) * len(POLICIES))
+            k, p = divmod(rest, len(POLICIES))
+            self.assertEqual((row["setting"], row["policy"], int(row["sample_size"])),
+                             (THETAS[s]["problem.theta"], list(POLICIES)[p], SIZES[k]))
+            values, floor, first = curves["emd"][s, p, :, k], curves["emd_floor"][s, p, :, k], curves["emd"][s, 0, :, k]
+            self.assert_close(float(row["emd"]), np.nanmean(values))
+            self.assert_close(float(row["se"]), np.nanstd(values, ddof=1) / np.sqrt(np.isfinite(values).sum()))
+            self.assert_close(float(row["floor"]), np.nanmean(floor))
+            self.assertAlmostEqual(float(row["difference"]), np.nanmean(values - first), places=12)
+            self.assertEqual(int(row["runs"]), 23 if (s, p) == (1, 2) else 24)
+        text = call(table, self.folder, "--metric", "sd_ratio")[1].splitlines()
+        self.assertIn("sd_ratio", text[0])
+        best = np.abs(curves["sd_ratio"][0, :, :, 0].mean(axis=1) - 1).argmin()
+        self.assertEqual([i for i, line in enumerate(text[2:7]) if "**" in line], [best])
+        self.assertNotIn("**", call(table, self.folder, "--metric", "rank")[1])
+        self.assertNotIn("floor", call(table, self.folder, "--metric", "rank")[1])
+        self.refused(table, "has no metric kl; it has emd, sd_ratio, mode_weight_error, rank", "--metric", "kl")
+
+    def test_figure_7_draws_the_numbers(self):
+        curves = write_posterior(self.folder, not_run=[(1, 2, 0)])
+        write_priors(self.folder, ["gm_cross", "gm_rays"], n=50)
+        dataset = load.results(self.folder, "posterior")
+        figure = self.figure(figure_diffts_7.draw(dataset, load.prior_samples(self.folder)))
+        upper, lower = figure.axes[:2], figure.axes[2:]
+        for s, (top, axis) in enumerate(zip(upper, lower)):
+            self.assertEqual(top.get_title(), THETAS[s]["problem.theta"])
+            self.assertEqual(len(top.collections[0].get_offsets()), 100)
+            self.assertEqual((axis.get_xscale(), axis.get_yscale()), ("log", "log"))
+            drawn = bars(axis)
+            kept = [0, 1, 2, 4]  # dps leaves the axis
+            self.assertEqual(len(drawn), len(kept))
+            for p, (x, y, half) in zip(kept, drawn):
+                # Policies stand aside by at most half of DODGE of an axis of 2.3 decades and room.
+                np.testing.assert_allclose(x, SIZES, rtol=10 ** (0.5 * panel.DODGE * 2.6) - 1)
+                self.assert_close(y, np.nanmean(curves["emd"][s, p], axis=0))
+                groups = [np.nanmean(curves["emd"][s, p, r * 8:(r + 1) * 8], axis=0) for r in range(3)]
+                np.testing.assert_allclose(half, np.std(groups, axis=0, ddof=1) / np.sqrt(3), rtol=1e-6)
+            peaks = np.nanmean(curves["emd"][s], axis=1)
+            notes = " ".join(text.get_text() for text in axis.texts)
+            self.assertIn(f"off axis: dps, {peaks[3].min():.3g} to {peaks[3].max():.3g}", notes)
+            self.assertEqual("diffts exact chain: 23 of 24 runs are in" in notes, s == 1)
+            self.assertTrue(peaks[0].max() < axis.get_ylim()[1] < peaks[3].max())
+            band = axis.collections[1].get_paths()[0].vertices
+            floor = curves["emd_floor"][s, 0]
+            error = floor.std(axis=0, ddof=1) / np.sqrt(24)
+            for k, size in enumerate(SIZES):
+                here = band[np.isclose(band[:, 0], size), 1]
+                np.testing.assert_allclose([here.min(), here.max()], floor[:, k].mean() + error[k] * np.array([-1, 1]))
+        learned, exact_chain = lower[0].containers[1].lines[0], lower[0].containers[2].lines[0]
+        self.assertEqual((learned.get_linestyle(), exact_chain.get_linestyle()), ("-", "--"))
+        self.assertEqual(learned.get_marker(), exact_chain.get_marker())
+        caption = figure.texts[-1].get_text().replace("\n", " ")
+        for part in ("23 to 24 of 24 runs are in", "learned afresh 3 times", "149 draws", "over replicates", "seed 7"):
+            self.assertIn(part, caption)
+
+    def test_figure_7_as_a_program(self):
+        """From another folder, without prior samples."""
+        write_posterior(self.folder)
+        done = run("figure_diffts_7.py", self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((self.folder / "figure_diffts_7.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual((self.folder / "figure_diffts_7.pdf").read_bytes()[:5], b"%PDF-")
+
+    def test_figure_7_of_a_study_that_has_just_begun(self):
+        write_posterior(self.folder, not_run=[(s, p, r) for s in range(2) for p in range(5) for r in range(24)])
+        figure = self.figure(figure_diffts_7.draw(load.results(self.folder, "posterior"), None))
+        self.assertIn("5 policies: 0 to 0 of 24 runs are in", [text.get_text() for text in figure.axes[0].texts])
+
+    def condition_study(self):
+        """Settings out of order, times another key."""
+        settings = [{"problem.condition_number": c, "problem.noise": s} for s in (1.0, 0.5) for c in (100.0, 1.0, 10.0)]
+        return settings, write_posterior(self.folder, settings, sizes=[5, 40])
+
+    def test_ablation(self):
+        settings, curves = self.condition_study()
+        dataset = load.results(self.folder, None)
+        for at, k in ((None, 1), (5, 0)):
+            panels = ablation.panels(dataset, "sd_ratio", at=at)
+            self.assertEqual([one.title for one in panels], ["noise = 1", "noise = 0.5"])
+            self.assertEqual(panels[0].ylabel, f"SD of draws / SD of exact draws, n = {[5, 40][k]}")
+            for half, one in enumerate(panels):
+                order = 3 * half + np.array([1, 2, 0])
+                self.assertEqual(list(one.x), [1, 10, 100])
+                self.assert_close(one.means, curves["sd_ratio"][order, :, :, k].mean(axis=2).T)
+                self.assert_close(one.floor[0], curves["sd_ratio_floor"][order, 0, :, k].mean(axis=1))
+        self.assertEqual([list(one.x) for one in ablation.panels(dataset, against="problem.noise")], [[0.5, 1]] * 3)
+        self.refused(ablation, "has no sample_size 7; it has 5, 40", "--at", 7)
+        self.refused(ablation, "has no metric kl; it has emd,", "--metric", "kl")
+        self.refused(ablation, "does not sweep problem.arms as numbers; it sweeps problem.condition_number, problem.noise",
+                     "--against", "problem.arms")
+        figure = self.figure(panel.page(ablation.panels(dataset), [dataset]))
+        self.assertEqual([axis.get_xscale() for axis in figure.axes], ["log", "log"])
+        self.assertEqual(figure.axes[0].get_ylim(), figure.axes[1].get_ylim())
+        self.assertEqual([load.plain(tick) for tick in figure.axes[0].get_xticks()], ["1", "10", "100"])
+        status, out, err = call(ablation, self.folder, "--metric", "seconds", "-o", self.folder / "a.svg")
+        self.assertEqual((status, out, err), (0, f"{self.folder / 'a.svg'}\n", ""))
+        write_posterior(self.folder)
+        self.refused(ablation, "sweeps no numeric key")
+
+    def test_seconds(self):
+        rng = np.random.default_rng(8)
+        values, seconds = rng.random((1, 5, 12, 3)), rng.random((1, 5, 12))
+        write_study(self.folder, "round", [1, 2, 3], {"regret": values}, [{"prior.stages": 3.0}], POLICIES, 3,
+                    [(0, 1, 11)], seconds)
+        dataset = load.results(self.folder)
+        mean, error, floor = ablation.measured(dataset, "seconds", None)
+        self.assertIsNone(floor)
+        for p in range(5):
+            own = seconds[0, p, :11 if p == 1 else 12]
+            groups = [own[:4].mean(), own[4:8].mean(), own[8:].mean()]
+            self.assert_close([mean[0, p], error[0, p]], [own.mean(), np.std(groups, ddof=1) / np.sqrt(3)])
+        self.assert_close(ablation.measured(dataset, "seconds_train", None)[0], np.full((1, 5), 2.0))  # 6 s for 3 priors
+
+    def regret_study(self, name, settings, policies):
+        folder = self.folder / name
+        folder.mkdir()
+        values = np.random.default_rng(len(settings)).random((len(settings), len(policies), 8, 4)) + 1
+        write_study(folder, "round", [1, 2, 3, 4], {"regret": values}, settings, policies, replicates=2)
+        return folder, values[..., -1].mean(axis=2)
+
+    def test_figure_6(self):
+        two = {label: POLICIES[label] for label in ("ts", "diffts")}
+        samples, final = self.regret_study("a", [{"prior.train_samples": n} for n in (100.0, 1000.0, 10000.0)], two)
+        stages, final_b = self.regret_study("b", [{"prior.keep_signal": keep, "prior.stages": t}
+                                                  for keep in ("false", "true") for t in (1.0, 300.0)], POLICIES)
+        figure = self.figure(figure_diffts_6.draw([load.results(stages), load.results(samples)]))
+        shown = [axis for axis in figure.axes if axis.get_visible()]
+        self.assertEqual([axis.get_title() for axis in shown],
+                         ["(a)", "(b) keep_signal = false", "(b) keep_signal = true", "(c) one run", "(c) learning"])
+        for axis, expected in zip(shown, (final, final_b[:2], final_b[2:])):
+            self.assert_close([y for _, y, _ in bars(axis)], expected.T)
+        self.assert_close([y for _, y, _ in bars(shown[3])], np.full((5, 2), 0.5))
+        self.assert_close([y for _, y, _ in bars(shown[4])], np.full((5, 2), 3.0))
+        self.assertEqual(shown[0].containers[1].lines[0].get_color(), shown[1].containers[1].lines[0].get_color())
+        status, out, err = call(figure_diffts_6, samples, "-o", self.folder / "x.png")
+        self.assertEqual((status, err), (0, ""))
+        write_results(self.folder, ["cross"], runs=4, rounds=5)
+        self.refused(figure_diffts_6, "no study sweeps prior.train_samples or prior.stages")
+
+    def test_chi_squared(self):
+        """Two bins of 75 ranks each: the p-value of x is erfc(sqrt(x / 2))."""
+        found = calibration.ranks(np.repeat([0.0, 74.0, 75.0, 149.0], [4, 8, 1, 3]), DRAWS)
+        self.assertEqual([list(found.counts), list(found.expected)], [[12, 4], [8, 8]])
+        self.assert_close([found.statistic, found.p], [4.0, math.erfc(math.sqrt(2))])
+        self.assertTrue(math.isnan(calibration.ranks(np.arange(7.0), DRAWS).p))
+        self.assertTrue(math.isnan(calibration.ranks(np.full(20, np.nan), DRAWS).p))
+
+    def test_bins_of_unequal_width(self):
+        """501 ranks in 8 bins: every rank is in one bin, and the expected counts follow the widths."""
+        found = calibration.ranks(np.arange(501.0), 500)
+        self.assertEqual(len(found.counts), 20)
+        self.assert_close(found.counts, found.expected)
+        self.assertAlmostEqual(found.statistic, 0)
+
+    def test_p_values_of_uniform_ranks(self):
+        """400 sets of 80 uniform ranks: the p-value is below 0.1 in a tenth of them (binomial, 4 standard deviations: 0.06)."""
+        rng = np.random.default_rng(9)
+        p = [calibration.ranks(rng.integers(0, DRAWS + 1, 80).astype(float), DRAWS).p for _ in range(400)]
+        self.assertLess(abs(np.mean(np.array(p) < 0.1) - 0.1), 0.06)
+        narrow = np.clip(75 + 75 * np.sign(rng.standard_normal(80)), 0, DRAWS)
+        self.assertLess(calibration.ranks(narrow, DRAWS).p, 1e-9)
+
+    def test_calibration(self):
+        rng = np.random.default_rng(10)
+        ranks = rng.integers(0, DRAWS + 1, (2, 5, 64, 4)).astype(float)
+        ranks[0, 3, :, 2] = np.repeat([0, DRAWS], 32)  # dps at n = 50: far too narrow
+        curves = write_posterior(self.folder, runs=64, replicates=1, ranks=ranks)
+        dataset = load.results(self.folder, "posterior")
+        tests = calibration.table(dataset)
+        self.assertEqual([len(tests), *set(tests.runs)], [10, 64])
+        for row, (s, p) in zip(tests.itertuples(), np.ndindex(2, 5)):
+            # A bin has 18.75 ranks, rounded.
+            counts = np.bincount(np.searchsorted([19, 38, 56, 75, 94, 112, 131], ranks[s, p, :, 2], "right"), minlength=8)
+            expected = 64 * np.diff([0, 19, 38, 56, 75, 94, 112, 131, 150]) / 150
+            self.assert_close(row.chi2, ((counts - expected) ** 2 / expected).sum())
+        self.assertEqual([(row.setting, row.policy) for row in tests.itertuples() if row.p < 0.005], [("gm_cross", "dps")])
+        figure = self.figure(calibration.draw(dataset))
+        upper, small = figure.axes[:4], [axis for axis in figure.axes[4:] if axis.get_visible()]
+        for s in range(2):
+            for curve, axis in zip(("sd_ratio", "mode_weight_error"), (upper[s], upper[2 + s])):
+                self.assert_close([y for _, y, _ in bars(axis)], curves[curve][s].mean(axis=1))
+        self.assertEqual([axis.get_title() for axis in small], 2 * list(POLICIES))
+        self.assertEqual([axis.texts[0].get_fontweight() for axis in small], ["normal"] * 3 + ["bold"] + ["normal"] * 6)
+        self.assertEqual(small[3].texts[0].get_text(), "p < 0.001")
+        self.assertIn("0.05 / 10 tests", figure.texts[-1].get_text().replace("\n", " "))
+        self.refused(calibration, "has no sample_size 3", "--at", 3)
+        status, out, err = call(calibration, self.folder, "--at", 10, "-o", self.folder / "c.png")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(len(out.splitlines()), 12)
+
+    def test_calibration_of_what_was_measured(self):
+        emd = np.ones((1, 5, 8, 2))
+        write_study(self.folder, "sample_size", [1, 2], {"emd": emd}, [{}], POLICIES)
+        self.refused(calibration, "measured none of sd_ratio, mode_weight, rank")
+        write_study(self.folder, "sample_size", [1, 2], {"rank": emd}, [{}], POLICIES)
+        figure = self.figure(calibration.draw(load.results(self.folder, "posterior")))
+        self.assertEqual(sum(axis.get_visible() for axis in figure.axes), 5)
+        self.assertEqual({axis.texts[0].get_text() for axis in figure.axes if axis.get_visible()}, {"too few runs"})
+
+
+if __name__ == "__main__":
+    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Posterior))
+    failures = len(outcome.failures) + len(outcome.errors)
+    print(f"{outcome.testsRun - failures} passed, {failures} failed")
+    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)

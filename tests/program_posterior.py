@@ -1,0 +1,102 @@
+"""The posterior study: its results file, its independence of ranks, its refusals, and simulation-based calibration."""
+
+import json
+
+import numpy as np
+import xarray as xr
+
+import program
+
+STUDY = """
+name: posterior
+study: posterior
+seed: 11
+runs: 12
+block: 4
+draws: 40
+metrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, rank]
+problem: {theta: gm_cross, arms: 5, resample_arms: true, sample_sizes: [1, 4, 20]}
+policies: [ts, diffts]
+prior: {train_samples: 500, replicates: 2, stages: 8, training_steps: 60, hidden: [8, 8]}
+sweep:
+  problem.theta: [gm_cross, gm_rays]
+"""
+
+# Runs, bins and the level of the test of uniform ranks: one false alarm in 10 000 seeds for each calibrated sampler.
+RUNS, BINS, LEVEL = 2048, 16, 1e-4
+
+
+def chi_squared_tail(statistic, bins):
+    """P(chi-squared with bins - 1 degrees of freedom > statistic)."""
+    from scipy import stats
+    return stats.chi2.sf(statistic, bins - 1)
+
+
+class Posterior(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.study = self.write("posterior.yaml", STUDY)
+
+    def test_results_file(self):
+        self.succeed("run", self.study, "-o", self.path("out"))
+        with xr.open_dataset(self.path("out/results.nc")) as data:
+            for name in ("emd", "sliced_wasserstein", "max_sliced_wasserstein", "sd_ratio", "mode_weight_error", "mean_error", "covariance_error"):
+                for variable in (name, f"{name}_floor"):
+                    self.assertEqual(data[variable].dims, ("setting", "policy", "run", "sample_size"))
+                    self.assertTrue(np.isfinite(data[variable]).all(), variable)
+                    np.testing.assert_allclose(data[f"{variable}_mean"], data[variable].values.mean(2), rtol=1e-12)
+                # Every policy is measured against the same draws.
+                np.testing.assert_array_equal(data[f"{name}_floor"][:, 0], data[f"{name}_floor"][:, 1])
+            np.testing.assert_array_equal(data["sample_size"], [1, 4, 20])
+            self.assertTrue(((data["rank"] >= 0) & (data["rank"] <= 40)).all())
+            # Projections contract: what is moved in a slice is at most what is moved in the plane.
+            self.assertTrue((data["sliced_wasserstein"] <= data["max_sliced_wasserstein"] + 1e-12).all())
+            self.assertTrue((data["max_sliced_wasserstein"] <= data["emd"] + 1e-12).all())
+            # The distance between two clouds is at least that between their means.
+            self.assertTrue((data["mean_error"] <= data["emd"] + 1e-12).all())
+            self.assertTrue((data["status"] == 1).all() and (data["seconds"] > 0).all())
+
+    def test_any_number_of_ranks(self):
+        """All samplers of the registry, on the problem's own prior where they can use it."""
+        samplers = json.loads(self.succeed("list", "samplers", "--json").stdout)
+        names = [one["name"] for one in samplers if "gaussian" not in one.get("needs", [])]
+        options = {"smc": ", particles: 50", "smc_tempered": ", particles: 50", "twisted": ", particles: 4"}
+        policies = ", ".join(f"{{name: {name}{options.get(name, '')}, prior: exact}}" for name in names)
+        sets = ["--set", f"policies=[ts, {policies}]"]
+        self.succeed("run", self.study, "-o", self.path("one"), *sets, ranks=1)
+        with xr.open_dataset(self.path("one/results.nc")) as data:
+            self.assertTrue(np.isfinite(data["emd"]).all())
+        for ranks in (2, 3, 4):
+            self.succeed("run", self.study, "-o", self.path(f"ranks{ranks}"), *sets, ranks=ranks)
+            self.assert_same_results(self.path("one/results.nc"), self.path(f"ranks{ranks}/results.nc"))
+
+    def test_refusals(self):
+        for old, new, part in (("policies: [ts, diffts]", "policies: [ts, linucb]", "does not sample"),
+                               ("sample_sizes: [1, 4, 20]", "sample_sizes: [1, 4, 4]", "must rise"),
+                               ("[gm_cross, gm_rays]", "[gm_cross, rays]", "mode_weight needs"),
+                               ("[gm_cross, gm_rays]", "[gm_cross, file]", "problem.file")):
+            self.fail_with(3, part, "run", self.write("bad.yaml", STUDY.replace(old, new)), "-o", self.path("bad"))
+
+    def ranks(self, theta, policies):
+        """The p-value of uniform ranks by policy: theta* drawn anew for each of RUNS runs, 5 observations, 63 draws."""
+        self.succeed("run", self.study, "-o", self.path(theta), "--set", f"runs={RUNS}", "--set", "block=128", "--set", "draws=63", "--set",
+                     "metrics=[rank]", "--set", "problem.sample_sizes=[5]", "--set", f"problem.theta={theta}", "--set", "prior.stages=100",
+                     "--set", "prior.replicates=1", "--set", f"policies=[{policies}]", ranks=2)
+        with xr.open_dataset(self.path(f"{theta}/results.nc")) as data:
+            # 64 possible ranks in BINS bins of equal width.
+            counts = np.array([np.bincount((rank // (64 // BINS)).astype(int), minlength=BINS) for rank in data["rank"].values[0, :, :, 0]])
+            statistic = ((counts - RUNS / BINS) ** 2 / (RUNS / BINS)).sum(1)
+            return dict(zip(data["policy"].values.astype(str), chi_squared_tail(statistic, BINS)))
+
+    def test_ranks_of_exact_samplers_are_uniform_and_others_are_not(self):
+        """Simulation-based calibration (Talts et al. 2018). LaplaceDPS is under-dispersed, so its ranks pile up at both ends."""
+        p = self.ranks("gm_cross", "exact, {name: mixts, prior: exact}, {name: diffts, prior: exact}, {name: dps, prior: exact}")
+        self.assertGreater(p["exact"], LEVEL)
+        self.assertGreater(p["mixts"], LEVEL)
+        self.assertLess(p["diffts"], LEVEL)
+        self.assertLess(p["dps"], LEVEL)
+        self.assertGreater(self.ranks("gaussian", "ts")["ts"], LEVEL)
+
+
+if __name__ == "__main__":
+    program.main()

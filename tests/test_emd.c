@@ -1,0 +1,142 @@
+/* The earth mover's distance against POT (golden/emd.py), all permutations, and its own invariances. */
+#include "harness.h"
+
+#include "core/rng.h"
+#include "emd_golden.h"
+#include "study/emd.h"
+
+#include <float.h>
+#include <string.h>
+
+/* To a part in 1e9, for the rounding of POT's potentials; exchanging the clouds to a part in 1e12. */
+static void test_golden(void) {
+  EmdGolden golden = emd_golden_open();
+  Emd *emd;
+  CHECK_OK(emd_create(300, &emd));
+  CU_ASSERT(golden.cases >= 29);
+  for (int c = 0; c < golden.cases; c++) {
+    EmdCase pair = emd_golden_case(&golden, c);
+    double distance, swapped;
+    CHECK_OK(emd_distance(emd, pair.d, pair.n, pair.x, pair.m, pair.y, &distance));
+    CHECK_NEAR(distance, pair.emd, 1e-9 * pair.emd);
+    CHECK_OK(emd_distance(emd, pair.d, pair.m, pair.y, pair.n, pair.x, &swapped));
+    CHECK_NEAR(swapped, distance, 1e-12 * pair.emd);
+  }
+  emd_destroy(emd);
+  emd_golden_close(&golden);
+}
+
+enum { FEW = 6 };
+
+/* Least total length of all ways to match x[2, n] and y[2, n] from the k-th on. */
+static double least_by_permutation(int n, const double *x, const double *y, int k, bool *used) {
+  if (k == n) return 0;
+  double least = INFINITY;
+  for (int j = 0; j < n; j++) {
+    if (used[j]) continue;
+    used[j] = true;
+    double length = hypot(x[k] - y[j], x[n + k] - y[n + j]) + least_by_permutation(n, x, y, k + 1, used);
+    least = length < least ? length : least;
+    used[j] = false;
+  }
+  return least;
+}
+
+/* Half of the problems have points on a grid of nine places, so ties and equal points abound. */
+static void test_permutations(void) {
+  Emd *emd;
+  CHECK_OK(emd_create(FEW, &emd));
+  Rng rng = {.key = rng_key(5, RNG_TEST)};
+  for (int repeat = 0; repeat < 400; repeat++) {
+    int n = 1 + repeat % FEW;
+    double x[2 * FEW], y[2 * FEW], distance;
+    bool used[FEW] = {false};
+    rng_uniform(&rng, 2 * n, x);
+    rng_uniform(&rng, 2 * n, y);
+    for (int k = 0; k < 2 * n && repeat % 2; k++) x[k] = floor(3 * x[k]), y[k] = floor(3 * y[k]);
+    CHECK_OK(emd_distance(emd, 2, n, x, n, y, &distance));
+    CHECK_NEAR(distance, least_by_permutation(n, x, y, 0, used) / n, 1e-14);
+  }
+  emd_destroy(emd);
+}
+
+/* Every point of the small clouds k times over: the distance of the clouds of n and m points is that of n k
+ * and m l points; with n k = m l the assignment answers what the simplex does. */
+static void test_simplex_against_assignment(void) {
+  enum { N = 12, M = 18, COMMON = 36, D = 3 };
+  Emd *emd;
+  CHECK_OK(emd_create(COMMON, &emd));
+  Rng rng = {.key = rng_key(6, RNG_TEST)};
+  for (int repeat = 0; repeat < 30; repeat++) {
+    double x[D * N], y[D * M], many_x[D * COMMON], many_y[D * COMMON], distance, expected;
+    rng_normal(&rng, D * N, x);
+    rng_normal(&rng, D * M, y);
+    for (int k = 0; k < D; k++) {
+      for (int i = 0; i < COMMON; i++) {
+        many_x[k * COMMON + i] = x[k * N + i % N];
+        many_y[k * COMMON + i] = y[k * M + i % M];
+      }
+    }
+    CHECK_OK(emd_distance(emd, D, N, x, M, y, &distance));
+    CHECK_OK(emd_distance(emd, D, COMMON, many_x, COMMON, many_y, &expected));
+    CHECK_NEAR(distance, expected, 1e-13);
+  }
+  emd_destroy(emd);
+}
+
+/* Equal clouds in another order: 0 exactly. A shift of every point by s: |s|, because the triangle inequality
+ * gives both bounds. */
+static void test_closed_forms(void) {
+  enum { N = 200, D = 4 };
+  static double x[D * N], y[D * N];
+  Emd *emd;
+  double distance, again;
+  CHECK_OK(emd_create(N, &emd));
+  Rng rng = {.key = rng_key(7, RNG_TEST)};
+  rng_normal(&rng, D * N, x);
+  for (int k = 0; k < D; k++)
+    for (int i = 0; i < N; i++) y[k * N + i] = x[k * N + (77 * i + 5) % N];
+  CHECK_OK(emd_distance(emd, D, N, x, N, y, &distance));
+  CU_ASSERT_EQUAL(distance, 0);
+  for (int i = 0; i < N; i++) y[i] += 3, y[3 * N + i] -= 4;
+  CHECK_OK(emd_distance(emd, D, N, x, N, y, &distance));
+  CHECK_NEAR(distance, 5, 1e-13);
+  CHECK_OK(emd_distance(emd, D, N, x, N, y, &again));
+  CU_ASSERT(memcmp(&distance, &again, sizeof again) == 0);
+  /* All mass of x in one point: the mean distance to it; scaled to the edges of what a double holds. */
+  double point[D] = {0}, mean = 0;
+  for (int i = 0; i < N; i++)
+    mean +=
+        sqrt(x[i] * x[i] + x[N + i] * x[N + i] + x[2 * N + i] * x[2 * N + i] + x[3 * N + i] * x[3 * N + i]) /
+        N;
+  for (int e = -1000; e <= 1000; e += 500) {
+    for (int k = 0; k < D * N; k++) y[k] = ldexp(x[k], e);
+    CHECK_OK(emd_distance(emd, D, 1, point, N, y, &distance));
+    CHECK_NEAR(ldexp(distance, -e), mean, 1e-13);
+  }
+  for (int k = 0; k < D * N; k++) y[k] = 0;
+  CHECK_OK(emd_distance(emd, D, 1, point, N, y, &distance));
+  CU_ASSERT_EQUAL(distance, 0);
+  emd_destroy(emd);
+}
+
+static void test_not_finite(void) {
+  Emd *emd;
+  double x[3] = {0, 1, NAN}, y[3] = {1, 2, INFINITY}, distance;
+  CHECK_OK(emd_create(3, &emd));
+  CHECK_FAILS(emd_distance(emd, 1, 3, x, 2, y, &distance), STATUS_INPUT, "not finite");
+  CHECK_FAILS(emd_distance(emd, 1, 2, x, 3, y, &distance), STATUS_INPUT, "not finite");
+  CHECK_OK(emd_distance(emd, 1, 2, x, 2, y, &distance));
+  CHECK_NEAR(distance, 1, 0);
+  emd_destroy(emd);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"golden", test_golden},
+                         {"permutations", test_permutations},
+                         {"simplex against assignment", test_simplex_against_assignment},
+                         {"closed forms", test_closed_forms},
+                         {"not finite", test_not_finite},
+                         CU_TEST_INFO_NULL};
+  return harness_run("emd", tests);
+}

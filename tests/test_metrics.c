@@ -1,0 +1,223 @@
+/* Sliced Wasserstein distances against POT in one dimension, an integral of distribution functions and a scan
+ * of the circle; the other metrics against closed forms. */
+#include "harness.h"
+
+#include "core/linalg.h"
+#include "emd_golden.h"
+#include "study/metrics.h"
+#include "study/wasserstein.h"
+
+enum { DIRECTIONS = 40 };
+
+static Rng stream(uint32_t run) { return (Rng){.key = rng_key(31, RNG_TEST), .run = run}; }
+
+/* In one dimension every direction is +-1, so sliced, max-sliced and earth mover's distance are one. */
+static void test_one_dimension(void) {
+  EmdGolden golden = emd_golden_open();
+  Wasserstein *wasserstein;
+  int cases = 0;
+  CHECK_OK(wasserstein_create(1, 100, &wasserstein));
+  for (int c = 0; c < golden.cases; c++) {
+    EmdCase pair = emd_golden_case(&golden, c);
+    if (pair.d != 1) continue;
+    cases++;
+    double mean = wasserstein_sliced(wasserstein, 1, pair.n, pair.x, pair.m, pair.y, 3, stream(0));
+    double most = wasserstein_max_sliced(wasserstein, 1, pair.n, pair.x, pair.m, pair.y, 3, stream(0));
+    CHECK_NEAR(mean, pair.emd, 1e-12);
+    CHECK_NEAR(most, pair.emd, 1e-12);
+  }
+  CU_ASSERT(cases >= 5);
+  wasserstein_destroy(wasserstein);
+  emd_golden_close(&golden);
+}
+
+/* Fraction of x[d, n] whose projection is at most t. */
+static double fraction_below(int d, int n, const double *x, const double *direction, double t) {
+  int count = 0;
+  for (int i = 0; i < n; i++) {
+    double projection = 0;
+    for (int k = 0; k < d; k++) projection += direction[k] * x[k * n + i];
+    count += projection <= t;
+  }
+  return (double)count / n;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* int |F(t) - G(t)| dt along a direction: the other formula of W1. */
+static double by_distribution(int d, int n, const double *x, int m, const double *y,
+                              const double *direction) {
+  double knots[256], sum = 0;
+  for (int i = 0; i < n + m; i++) {
+    knots[i] = 0;
+    for (int k = 0; k < d; k++) knots[i] += direction[k] * (i < n ? x[k * n + i] : y[k * m + i - n]);
+  }
+  qsort(knots, (size_t)(n + m), sizeof *knots, ascending);
+  for (int i = 0; i + 1 < n + m; i++) {
+    double middle = (knots[i] + knots[i + 1]) / 2;
+    sum += (knots[i + 1] - knots[i]) *
+           fabs(fraction_below(d, n, x, direction, middle) - fraction_below(d, m, y, direction, middle));
+  }
+  return sum;
+}
+
+static const int SHAPES[][3] = {{2, 50, 50}, {3, 70, 40}, {5, 33, 64}, {4, 1, 9}};
+enum { MOST_D = 5, MOST_POINTS = 70 };
+
+static void test_sliced(void) {
+  Wasserstein *wasserstein;
+  CHECK_OK(wasserstein_create(MOST_D, MOST_POINTS, &wasserstein));
+  for (int s = 0; s < 4; s++) {
+    int d = SHAPES[s][0], n = SHAPES[s][1], m = SHAPES[s][2];
+    double x[MOST_D * MOST_POINTS], y[MOST_D * MOST_POINTS], expected = 0, largest = 0;
+    Rng points = stream(1), directions = stream(2);
+    rng_normal(&points, d * n, x);
+    rng_normal(&points, d * m, y);
+    for (int k = 0; k < d * m; k++) y[k] = 0.5 + 2 * y[k];
+    for (int k = 0; k < DIRECTIONS; k++) {
+      double direction[MOST_D], squares = 0;
+      rng_normal(&directions, d, direction);
+      for (int i = 0; i < d; i++) squares += direction[i] * direction[i];
+      for (int i = 0; i < d; i++) direction[i] /= sqrt(squares);
+      double value = by_distribution(d, n, x, m, y, direction);
+      expected += value / DIRECTIONS;
+      largest = fmax(largest, value);
+    }
+    CHECK_NEAR(wasserstein_sliced(wasserstein, d, n, x, m, y, DIRECTIONS, stream(2)), expected, 1e-12);
+    CU_ASSERT(wasserstein_max_sliced(wasserstein, d, n, x, m, y, DIRECTIONS, stream(2)) > largest);
+  }
+  wasserstein_destroy(wasserstein);
+}
+
+/* A scan of the half circle in steps of 1e-3. W1 is Lipschitz in the angle, here with a constant below 3, so
+ * no direction is more than 1.5e-3 above the scan. With so few points W1 has many local maxima; the one found
+ * is to be within 3% of the largest. */
+static void test_max_sliced_scan(void) {
+  enum { N = 40, M = 30 };
+  Wasserstein *wasserstein;
+  CHECK_OK(wasserstein_create(2, N, &wasserstein));
+  for (uint32_t repeat = 0; repeat < 3; repeat++) {
+    double x[2 * N], y[2 * M], largest = 0;
+    Rng points = stream(10 + repeat);
+    rng_normal(&points, 2 * N, x);
+    rng_normal(&points, 2 * M, y);
+    for (int i = 0; i < M; i++) y[i] = 0.2 + 1.5 * y[M + i] + 0.3 * y[i];
+    for (double angle = 0; angle < M_PI; angle += 1e-3) {
+      double direction[2] = {cos(angle), sin(angle)};
+      largest = fmax(largest, by_distribution(2, N, x, M, y, direction));
+    }
+    double found = wasserstein_max_sliced(wasserstein, 2, N, x, M, y, DIRECTIONS, stream(2));
+    CU_ASSERT(found >= 0.97 * largest && found <= largest + 1.5e-3);
+  }
+  wasserstein_destroy(wasserstein);
+}
+
+/* A shift by s: W1 is |direction' s|. Its largest is |s|; its mean over the sphere in three dimensions is |s|
+ * / 2, with variance s^2 / 12: 4 standard errors of 4000 directions. */
+static void test_shift(void) {
+  enum { N = 30, MANY = 4000 };
+  double x[3 * N], y[3 * N];
+  Wasserstein *wasserstein;
+  CHECK_OK(wasserstein_create(3, N, &wasserstein));
+  Rng points = stream(3);
+  rng_normal(&points, 3 * N, x);
+  for (int k = 0; k < 3 * N; k++) y[k] = x[k] + (k < N ? 2 : k < 2 * N ? -3 : 6);
+  CHECK_NEAR(wasserstein_max_sliced(wasserstein, 3, N, x, N, y, 5, stream(4)), 7, 1e-10);
+  CHECK_NEAR(wasserstein_sliced(wasserstein, 3, N, x, N, y, MANY, stream(4)), 3.5, 4 * 7 / sqrt(12.0 * MANY));
+  CU_ASSERT_EQUAL(wasserstein_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
+  CU_ASSERT_EQUAL(wasserstein_max_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
+  wasserstein_destroy(wasserstein);
+}
+
+/* y = 2 x + (3, 4): four times the covariance of x. */
+static void test_moments(void) {
+  enum { D = 2, N = 50 };
+  double x[D * N], y[D * N], mean[D], covariance[D * D], mean_y[D], covariance_y[D * D];
+  double none[D * D] = {0}, diagonal[D * D] = {3, 0, 0, 4}, full[D * D] = {3, 5, 5, 4};
+  Rng points = stream(5);
+  rng_normal(&points, D * N, x);
+  linalg_moments(D, N, x, mean, covariance);
+  for (int k = 0; k < D * N; k++) y[k] = 2 * (x[k] - mean[k / N]) + mean[k / N] + (k < N ? 3 : 4);
+  linalg_moments(D, N, y, mean_y, covariance_y);
+  CHECK_NEAR(metric_sd_ratio(D, covariance, covariance_y), 0.5, 1e-14);
+  CHECK_NEAR(metric_mean_error(D, mean, mean_y), 5, 1e-14);
+  CHECK_NEAR(metric_covariance_error(D, covariance, covariance_y), 0.75, 1e-14);
+  CHECK_NEAR(metric_covariance_error(D, covariance_y, covariance), 3, 1e-13);
+  /* Only off the diagonal: sqrt(50) over sqrt(25). The spread is the same. */
+  CHECK_NEAR(metric_covariance_error(D, full, diagonal), sqrt(2.0), 1e-14);
+  CHECK_NEAR(metric_sd_ratio(D, full, diagonal), 1, 0);
+  CU_ASSERT(isnan(metric_sd_ratio(D, full, none)));
+  CU_ASSERT(isnan(metric_covariance_error(D, full, none)));
+}
+
+static Mixture two_modes(double weight, double mean, double variance) {
+  Mixture modes;
+  CHECK_OK(mixture_create(1, 2, &modes));
+  modes.weight[0] = weight, modes.weight[1] = 1 - weight;
+  modes.mean[0] = 0, modes.mean[1] = mean;
+  modes.covariance[0] = 1, modes.covariance[1] = variance;
+  CHECK_OK(mixture_prepare(&modes));
+  return modes;
+}
+
+/* .9 N(0, 1) + .1 N(2, 1) changes hands at 1 + log(9) / 2 = 2.0986. */
+static void test_mode_weights(void) {
+  double x[4] = {-5, 2.09, 2.11, 9}, y[5] = {2.0985, 0, 1, 2.0987, 3}, work[2 * 5 + 2 * 3];
+  Mixture modes = two_modes(0.9, 2, 1);
+  CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 5, y, work), 0.6 - 0.5, 1e-15);
+  CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 4, x, work), 0, 0);
+  mixture_destroy(&modes);
+  /* .5 N(0, 1) + .5 N(0, 9): the narrow one has |x| < sqrt(9/4 log 3) = 1.57223. */
+  modes = two_modes(0.5, 0, 9);
+  double inside[3] = {-1.572, 0, 1.572}, mixed[4] = {-1.573, 0.5, 1.573, 40};
+  CHECK_NEAR(metric_mode_weight_error(&modes, 3, inside, 4, mixed, work), 0.75, 1e-15);
+  mixture_destroy(&modes);
+  /* Three corners in the plane; all points of x in the first, those of y in the others. */
+  CHECK_OK(mixture_create(2, 3, &modes));
+  for (int c = 0; c < 3; c++) {
+    modes.weight[c] = c == 2 ? 0.5 : 0.25;
+    modes.mean[2 * c] = c == 1 ? 10 : 0;
+    modes.mean[2 * c + 1] = c == 2 ? 10 : 0;
+    modes.covariance[4 * c] = modes.covariance[4 * c + 3] = 1;
+  }
+  CHECK_OK(mixture_prepare(&modes));
+  double first[4] = {0, 1, 0, -1}, others[6] = {9, 0, 1, 1, 9, 11};
+  CHECK_NEAR(metric_mode_weight_error(&modes, 2, first, 3, others, work), 1, 1e-15);
+  mixture_destroy(&modes);
+}
+
+/* Draws 0 .. 9 on the first axis, their negatives on the second; equal values are not below. */
+static void test_rank(void) {
+  double x[20], truth[2] = {4.5, -1}, tie[2] = {4, 0};
+  double first[2] = {1, 0}, second[2] = {0, 1}, both[2] = {1, 2};
+  for (int i = 0; i < 10; i++) x[i] = i, x[10 + i] = -i;
+  CU_ASSERT_EQUAL(metric_rank(2, 10, x, truth, first), 5);
+  CU_ASSERT_EQUAL(metric_rank(2, 10, x, tie, first), 4);
+  CU_ASSERT_EQUAL(metric_rank(2, 10, x, truth, second), 8);
+  /* i - 2 i < 4.5 - 2 for all i. */
+  CU_ASSERT_EQUAL(metric_rank(2, 10, x, truth, both), 10);
+  truth[0] = -100;
+  CU_ASSERT_EQUAL(metric_rank(2, 10, x, truth, first), 0);
+}
+
+/* Distances 5, 0 and 13 to (1, 2). */
+static void test_distance(void) {
+  double x[6] = {4, 1, 6, 6, 2, 14}, truth[2] = {1, 2};
+  CHECK_NEAR(metric_distance(2, 3, x, truth), 6, 1e-15);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"one dimension", test_one_dimension},
+                         {"sliced", test_sliced},
+                         {"largest slice by scan", test_max_sliced_scan},
+                         {"shift", test_shift},
+                         {"moments", test_moments},
+                         {"mode weights", test_mode_weights},
+                         {"distance", test_distance},
+                         {"rank", test_rank},
+                         CU_TEST_INFO_NULL};
+  return harness_run("metrics", tests);
+}
