@@ -205,7 +205,7 @@ class Analysis(unittest.TestCase):
         self.assertIn(part, err)
 
     def test_help(self):
-        scripts = {path.stem for path in ANALYSIS.glob("*.py")} - {"load", "style", "panel"}
+        scripts = {path.stem for path in ANALYSIS.glob("*.py")} - {"load", "style", "panel", "options"}
         self.assertIn("figure_diffts_2", scripts)
         for name in sorted(scripts):
             status, out, _ = call(importlib.import_module(name), "--help")

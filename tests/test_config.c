@@ -260,6 +260,15 @@ static void options_stand_alone(void) {
   CU_ASSERT_EQUAL(config_int(config, "steps"), 7);
   CU_ASSERT_EQUAL(config_real(config, "step_size"), 0.01);
   CU_ASSERT_TRUE(config_is(config, "rule", "lambda_max"));
+  Config *changed;
+  const char *one[] = {"steps=3"};
+  CHECK_OK(config_override(config, "test", 1, one, &changed));
+  CU_ASSERT_EQUAL(config_int(changed, "steps"), 3);
+  CU_ASSERT_EQUAL(config_real(changed, "step_size"), 0.01);
+  CU_ASSERT_TRUE(config_is(changed, "rule", "lambda_max")); /* that of the base, not the default */
+  CU_ASSERT_EQUAL(config_int(config, "steps"), 7);
+  config_free(changed);
+  CHECK_FAILS(config_override(config, "test", 1, bad, &changed), STATUS_INPUT, "test stepz=5: key 'stepz'");
   config_free(config);
   CHECK_FAILS(config_options("--option", toy_vits_keys, 1, bad, &config), STATUS_INPUT,
               "--option stepz=5: key 'stepz': unknown key; allowed here: steps | step_size | rule; did you "

@@ -25,6 +25,8 @@ static void test_identity_link(void) {
       for (int i = 0; sampler_method(i); i++) {
         const SamplerOps *method = sampler_method(i);
         const bool dps = strcmp(method->name, "dps") == 0; /* its deviance is that of variance 1 */
+        /* vts stops where its bound gains less than 1e-9, which rounding moves. */
+        const double tolerance = strcmp(method->name, "vts") == 0 ? 1e-6 : 1e-9;
         const Likelihood closed = fixture_likelihood(dps ? 1 : 0.7), by_rows = {&rows_ops, closed.noise};
         char sentence[256];
         if (sampler_misfit(method, &prior, &by_rows, sizeof sentence, sentence)) continue;
@@ -33,7 +35,7 @@ static void test_identity_link(void) {
         CU_ASSERT_PTR_NOT_NULL(kept.rewards);
         double *expected = fixture_draw(method, &prior, &history, 0, DRAWS, dps, &small_step, NULL);
         double *theta = fixture_draw(method, &prior, &kept, 0, DRAWS, dps, &small_step, NULL);
-        for (int k = 0; k < d * RUNS * DRAWS; k++) CHECK_NEAR(theta[k], expected[k], 1e-9);
+        for (int k = 0; k < d * RUNS * DRAWS; k++) CHECK_NEAR(theta[k], expected[k], tolerance);
         free(expected);
         free(theta);
         history_destroy(&history);

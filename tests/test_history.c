@@ -284,12 +284,128 @@ static void test_rows(void) {
   }
 }
 
+/* An uneven history against one history for each run, which has that run's observations alone; gathered runs
+ * too. */
+typedef struct {
+  double gradient[2], precision[4], deviance, reach, longest;
+} Summary;
+
+static Summary summarise(const History *history, int run, const double *z) {
+  enum { MOST = 64 };
+  const int lanes = history->runs;
+  double all[2 * MOST], gradient[2 * MOST], precision[4 * MOST], deviance[MOST] = {0}, reach[MOST] = {0};
+  HistoryView view = {history, 1, 0, lanes, NULL, NULL};
+  Summary out = {.deviance = 0};
+  for (int i = 0; i < 2; i++)
+    for (int n = 0; n < lanes; n++) all[i * lanes + n] = z[i];
+  if (history->likelihood->ops->conjugate) {
+    history_evidence(history, 1, 0, lanes, NULL, NULL, precision, gradient);
+  } else {
+    history_derivatives(&view, all, NULL, gradient, precision);
+    history_deviance(&view, all, deviance, NULL);
+    history_reach(&view, all, 0, reach);
+    out.longest = history->longest[run];
+  }
+  for (int i = 0; i < 2; i++) out.gradient[i] = gradient[i * lanes + run];
+  for (int i = 0; i < 4; i++) out.precision[i] = precision[i * lanes + run];
+  out.deviance = deviance[run], out.reach = reach[run];
+  return out;
+}
+
+static void check_same(const Summary *a, const Summary *b) {
+  for (int i = 0; i < 2; i++) CHECK_NEAR(a->gradient[i], b->gradient[i], 1e-13 * (1 + fabs(b->gradient[i])));
+  for (int i = 0; i < 4; i++) CHECK_NEAR(a->precision[i], b->precision[i], 1e-13 * (1 + b->precision[4 - 1]));
+  CHECK_NEAR(a->deviance, b->deviance, 0);
+  CHECK_NEAR(a->reach, b->reach, 0);
+  CHECK_NEAR(a->longest, b->longest, 0);
+}
+
+static void test_uneven(void) {
+  enum { R = 40, EACH = 3, T = 120, GATHERED = 5 };
+  static const int wanted[GATHERED] = {7, 39, 0, 21, 16};
+  static const double z[2] = {0.4, -0.7};
+  for (int f = 0; likelihood_family(f); f++) {
+    Likelihood likelihood = {.ops = likelihood_family(f), .noise = 0.5};
+    History uneven, alone[R], gathered;
+    Rng rng = {.key = rng_key(6, RNG_TEST), .run = (uint32_t)f};
+    int count[R] = {0};
+    CHECK_OK(history_create_uneven(2, R, EACH, &likelihood, &uneven));
+    CHECK_OK(history_create_uneven(2, GATHERED, GATHERED, &likelihood, &gathered));
+    CHECK_OK(history_reserve(&uneven, T));
+    CHECK_OK(history_reserve(&gathered, T));
+    for (int n = 0; n < R; n++) {
+      CHECK_OK(history_create(2, 1, &likelihood, &alone[n]));
+      CHECK_OK(history_reserve(&alone[n], T));
+    }
+    for (int again = 0; again < 2; again++) { /* the second time after history_clear */
+      history_clear(&uneven);
+      for (int n = 0; n < R; n++) history_clear(&alone[n]), count[n] = 0;
+      for (int t = 0; t < T; t++) {
+        /* Runs 0 to 9 often, the others seldom, the last run never. */
+        double phi[2 * EACH], y[EACH];
+        int run[EACH] = {t % 10, 10 + t % 9, 19 + (t * t) % 20};
+        rng_normal(&rng, 2 * EACH, phi);
+        for (int m = 0; m < EACH; m++) {
+          double one[2] = {phi[m], phi[EACH + m]};
+          y[m] = (t + m) % 2;
+          history_append(&alone[run[m]], one, &y[m]);
+          count[run[m]]++;
+        }
+        history_append_to(&uneven, run, phi, y);
+        for (int m = 0; m < EACH; m++) CU_ASSERT_EQUAL(uneven.latest[m], run[m]);
+      }
+      history_gather(&uneven, wanted, &gathered);
+      CU_ASSERT_EQUAL(gathered.rounds, T);
+      for (int n = 0; n < R; n++) {
+        Summary expected = summarise(&alone[n], 0, z), found = summarise(&uneven, n, z);
+        check_same(&found, &expected);
+        CU_ASSERT_EQUAL(history_observations(&uneven, n), count[n]);
+        for (int g = 0; g < GATHERED; g++)
+          if (wanted[g] == n) {
+            found = summarise(&gathered, g, z);
+            check_same(&found, &expected);
+            CU_ASSERT_EQUAL(history_observations(&gathered, g), count[n]);
+          }
+      }
+    }
+    for (int n = 0; n < R; n++) history_destroy(&alone[n]);
+    history_destroy(&uneven);
+    history_destroy(&gathered);
+  }
+}
+
+/* Bytes of the rows of 64 runs with 100 arms each over 1000 rounds, whichever arms they take: pages never run
+ * out, and are far below 1 GB. */
+static void test_memory(void) {
+  enum { R = 64, ARMS = 100, T = 1000, DIM = 5 };
+  Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
+  History history;
+  static double phi[DIM * R], y[R];
+  int run[R];
+  CHECK_OK(history_create_uneven(DIM, R * ARMS, R, &likelihood, &history));
+  CHECK_OK(history_reserve(&history, T));
+  double bytes = 8.0 * history.pages * HISTORY_PAGE * HISTORY_STRIP * (DIM + 1);
+  CU_ASSERT_TRUE(bytes < 1e8);
+  for (int pattern = 0; pattern < 3; pattern++) { /* one arm; all in turn; the arms of few strips in turn */
+    history_clear(&history);
+    for (int t = 0; t < T; t++) {
+      for (int b = 0; b < R; b++)
+        run[b] = b * ARMS + (pattern == 0 ? 0 : pattern == 1 ? t % ARMS : t * HISTORY_STRIP % (ARMS - 4));
+      history_append_to(&history, run, phi, y);
+    }
+    CU_ASSERT_TRUE(history.used <= history.pages);
+  }
+  history_destroy(&history);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"likelihoods", test_likelihoods},
                          {"Gaussian likelihood", test_gaussian},
                          {"append and clear", test_append},
                          {"evidence in other coordinates", test_evidence},
                          {"rows", test_rows},
+                         {"uneven histories", test_uneven},
+                         {"memory of an uneven history", test_memory},
                          CU_TEST_INFO_NULL};
   return harness_run("history", tests);
 }

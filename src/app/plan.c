@@ -83,7 +83,7 @@ static Status estimate_study(const Study *study, Estimate *out) {
     out->core_hours += study->ops->cost(study, &study->tasks[i]) / ASSUMED_SPEED / 3600;
   const Config *first = study->file->settings[0];
   double curves = (double)study->curve_count * study->points * sizeof(double), arms = 1;
-  if (config_has(first, "problem.arms")) arms = (double)config_int(first, "problem.arms");
+  if (config_has(first, "problem.arms")) arms = problem_arms(first);
   out->memory = 4e7 + 2 * curves * (double)study->runs +
                 (double)config_int(first, "block") * (curves + arms * 8 * sizeof(double));
   out->bytes = 2 * curves * (double)study->runs * study->file->setting_count * study->file->policy_count;

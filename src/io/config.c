@@ -12,14 +12,18 @@ typedef struct {
   ConfigPool pool;
 } OwnedConfig;
 
+static const ConfigValue *value_of(const Config *config, int key) {
+  for (int a = 0; a < config->axis_count; a++)
+    if (config->axis_keys[a] == key) return config->axis_values[a];
+  return &config->values[key];
+}
+
 /* The value of a key whose type is one of the bits in `types`. */
 static const ConfigValue *find(const Config *config, const char *name, unsigned types) {
   int key = config_key_index(config->keys, name);
   ASSERT(key >= 0 && "the table has that key");
   ASSERT(types >> config->keys[key].type & 1 && "the key has that type");
-  for (int a = 0; a < config->axis_count; a++)
-    if (config->axis_keys[a] == key) return config->axis_values[a];
-  return &config->values[key];
+  return value_of(config, key);
 }
 
 int64_t config_int(const Config *config, const char *key) {
@@ -60,8 +64,9 @@ int config_words(const Config *config, const char *key, const char *const **list
 
 bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }
 
-static Status read_options(OwnedConfig *self, const char *what, const ConfigKey *keys, int set_count,
-                           const char *const *sets) {
+/* What the sets do not give is that of `base`; NULL: the default. */
+static Status read_options(OwnedConfig *self, const char *what, const ConfigKey *keys, const Config *base,
+                           int set_count, const char *const *sets) {
   ConfigGiven all, one;
   ConfigValue *values;
   const char *source;
@@ -75,21 +80,33 @@ static Status read_options(OwnedConfig *self, const char *what, const ConfigKey 
     for (int k = 0; k < one.count; k++) config_given_put(&all, one.order[k], one.node[one.order[k]]);
   }
   TRY(config_table_values(&self->pool, "", (ConfigPlace){.source = source}, &all, NULL, &values));
+  for (int k = 0; base && keys[k].name; k++)
+    if (!all.node[k]) values[k] = *value_of(base, k);
   self->config = (Config){.keys = keys, .values = values};
   return STATUS_OK;
 }
 
-Status config_options(const char *what, const ConfigKey *keys, int set_count, const char *const *sets,
-                      Config **out) {
+static Status new_options(const char *what, const ConfigKey *keys, const Config *base, int set_count,
+                          const char *const *sets, Config **out) {
   OwnedConfig *self;
   *out = NULL;
   NEW(self, 1);
-  Status status = read_options(self, what, keys, set_count, sets);
+  Status status = read_options(self, what, keys, base, set_count, sets);
   if (status == STATUS_OK)
     *out = &self->config;
   else
     config_free(&self->config);
   return status;
+}
+
+Status config_options(const char *what, const ConfigKey *keys, int set_count, const char *const *sets,
+                      Config **out) {
+  return new_options(what, keys, NULL, set_count, sets, out);
+}
+
+Status config_override(const Config *base, const char *what, int set_count, const char *const *sets,
+                       Config **out) {
+  return new_options(what, base->keys, base, set_count, sets, out);
 }
 
 void config_free(Config *config) {

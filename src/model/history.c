@@ -5,43 +5,76 @@
 #include "core/memory.h"
 #include "core/simd.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-Status history_create(int d, int runs, const Likelihood *likelihood, History *out) {
-  ASSERT(d >= 1 && runs >= 1);
-  *out = (History){.d = d, .runs = runs, .likelihood = likelihood, .temper = 1};
-  if (!likelihood->ops->conjugate) return STATUS_OK;
-  size_t vectors = (size_t)d * (size_t)runs;
-  NEW(out->precision, vectors * (size_t)d);
-  NEW(out->vector, vectors);
-  NEW(out->reward_squares, runs);
+static Status allocate(History *history) {
+  size_t vectors = (size_t)history->d * (size_t)history->runs;
+  if (!history->likelihood->ops->conjugate) return STATUS_OK;
+  NEW(history->precision, vectors * (size_t)history->d);
+  NEW(history->vector, vectors);
+  NEW(history->reward_squares, history->runs);
   return STATUS_OK;
 }
 
+Status history_create(int d, int runs, const Likelihood *likelihood, History *out) {
+  ASSERT(d >= 1 && runs >= 1);
+  *out = (History){.d = d, .runs = runs, .each_round = runs, .likelihood = likelihood, .temper = 1};
+  return allocate(out);
+}
+
+Status history_create_uneven(int d, int runs, int each_round, const Likelihood *likelihood, History *out) {
+  ASSERT(d >= 1 && each_round >= 1 && runs >= each_round);
+  *out = (History){.d = d, .runs = runs, .each_round = each_round, .likelihood = likelihood, .temper = 1};
+  NEW(out->observations, runs);
+  NEW(out->latest, each_round);
+  return allocate(out);
+}
+
 static void free_rows(History *history) {
+  free(history->page);
+  free(history->filled);
   free(history->features);
   free(history->rewards);
   free(history->longest);
+  history->page = history->filled = NULL;
   history->features = history->rewards = history->longest = NULL;
 }
 
-Status history_reserve(History *history, int rows) {
+static int strips(const History *history) { return (history->runs + HISTORY_STRIP - 1) / HISTORY_STRIP; }
+
+/* A strip has as many rows as its longest run, so all of them together have no more than there are
+ * observations; and each can waste most of one page. */
+Status history_reserve(History *history, int rounds) {
   history_clear(history);
   if (history->likelihood->ops->conjugate) return STATUS_OK;
   free_rows(history);
   history->capacity = 0;
-  size_t strips = ((size_t)history->runs + HISTORY_STRIP - 1) / HISTORY_STRIP;
-  size_t count = strips * (size_t)rows * HISTORY_STRIP;
-  NEW(history->features, count * (size_t)history->d);
-  NEW(history->rewards, count);
+  const int count = strips(history);
+  const int64_t strip_pages = ((int64_t)rounds + HISTORY_PAGE - 1) / HISTORY_PAGE;
+  const int64_t observations = (int64_t)rounds * history->each_round;
+  int64_t pages = observations / HISTORY_PAGE + count;
+  if (pages > count * strip_pages) pages = count * strip_pages;
+  if (pages > INT_MAX)
+    return status_set(STATUS_INPUT, "%d rounds of %d runs are too many for one block", rounds, history->runs);
+  const size_t cells = (size_t)pages * HISTORY_PAGE * HISTORY_STRIP;
+  NEW(history->page, (size_t)count * (size_t)strip_pages);
+  NEW(history->filled, count);
+  NEW(history->features, cells * (size_t)history->d);
+  NEW(history->rewards, cells);
   NEW(history->longest, history->runs);
-  history->capacity = rows;
+  history->capacity = rounds;
+  history->strip_pages = (int)strip_pages;
+  history->pages = (int)pages;
   return STATUS_OK;
 }
 
 void history_destroy(History *history) {
+  free(history->observations);
+  free(history->latest);
   free(history->precision);
   free(history->vector);
   free(history->reward_squares);
@@ -49,10 +82,21 @@ void history_destroy(History *history) {
   *history = (History){0};
 }
 
+static void clear_rows(History *history) {
+  if (!history->page) return;
+  const size_t cells = (size_t)history->used * HISTORY_PAGE * HISTORY_STRIP;
+  memset(history->filled, 0, (size_t)strips(history) * sizeof *history->filled);
+  memset(history->features, 0, cells * (size_t)history->d * sizeof *history->features);
+  memset(history->rewards, 0, cells * sizeof *history->rewards);
+  memset(history->longest, 0, (size_t)history->runs * sizeof *history->longest);
+  history->used = 0;
+}
+
 void history_clear(History *history) {
   size_t runs = (size_t)history->runs, vectors = (size_t)history->d * runs;
   history->rounds = 0;
-  if (history->longest) memset(history->longest, 0, (size_t)history->runs * sizeof *history->longest);
+  if (history->observations) memset(history->observations, 0, runs * sizeof *history->observations);
+  clear_rows(history);
   if (!history->likelihood->ops->conjugate) return;
   memset(history->precision, 0, vectors * (size_t)history->d * sizeof *history->precision);
   memset(history->vector, 0, vectors * sizeof *history->vector);
@@ -81,31 +125,112 @@ static void append(int d, int runs, double inverse_variance, const double *phi, 
   for (int n = 0; n < runs; n++) reward_squares[n] += inverse_variance * y[n] * y[n];
 }
 
-static void append_row(History *history, const double *phi, const double *y) {
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs, capacity = (size_t)history->capacity;
-  ASSERT(history->rounds < history->capacity);
-  for (size_t n = 0; n < runs; n++) {
-    const size_t row = n / HISTORY_STRIP * capacity + (size_t)history->rounds, lane = n % HISTORY_STRIP;
-    double square = 0;
+/* The same for some runs. */
+static void append_to(History *history, const int *run, double inverse_variance, const double *phi,
+                      const double *y) {
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
+  for (size_t m = 0; m < count; m++) {
+    const size_t n = (size_t)run[m];
     for (size_t i = 0; i < d; i++) {
-      double x = history->features[(row * d + i) * HISTORY_STRIP + lane] = phi[i * runs + n];
-      square += x * x;
+      for (size_t j = 0; j < d; j++) {
+        size_t low = i < j ? i : j, high = i < j ? j : i;
+        history->precision[(i * d + j) * runs + n] +=
+            inverse_variance * phi[low * count + m] * phi[high * count + m];
+      }
+      history->vector[i * runs + n] += inverse_variance * phi[i * count + m] * y[m];
     }
-    history->rewards[row * HISTORY_STRIP + lane] = y[n];
-    history->longest[n] = fmax(history->longest[n], sqrt(square));
+    history->reward_squares[n] += inverse_variance * y[m] * y[m];
   }
-  history->rounds++;
+}
+
+/* Row l of a run can be written: its strip has the page. */
+static void open_row(History *history, int run, int l) {
+  const int strip = run / HISTORY_STRIP;
+  ASSERT(l < history->capacity);
+  if (l < history->filled[strip]) return;
+  ASSERT(l == history->filled[strip]);
+  if (l % HISTORY_PAGE == 0) {
+    ASSERT(history->used < history->pages);
+    history->page[(size_t)strip * (size_t)history->strip_pages + (size_t)(l / HISTORY_PAGE)] =
+        history->used++;
+  }
+  history->filled[strip]++;
+}
+
+/* The next row of a run: phi[d] with a stride. */
+static void append_row(History *history, int run, const double *phi, size_t stride, double y) {
+  const size_t d = (size_t)history->d, lane = (size_t)(run % HISTORY_STRIP);
+  const int l = history_observations(history, run);
+  double square = 0;
+  open_row(history, run, l);
+  const size_t row = history_row(history, run / HISTORY_STRIP, l);
+  for (size_t i = 0; i < d; i++) {
+    double x = history->features[(row * d + i) * HISTORY_STRIP + lane] = phi[i * stride];
+    square += x * x;
+  }
+  history->rewards[row * HISTORY_STRIP + lane] = y;
+  history->longest[run] = fmax(history->longest[run], sqrt(square));
+}
+
+static double inverse_variance(const History *history) {
+  return 1 / (history->likelihood->noise * history->likelihood->noise);
 }
 
 void history_append(History *history, const double *phi, const double *y) {
-  if (!history->likelihood->ops->conjugate) {
-    append_row(history, phi, y);
-    return;
-  }
-  double noise = history->likelihood->noise;
-  append(history->d, history->runs, 1 / (noise * noise), phi, y, history->precision, history->vector,
-         history->reward_squares);
+  const int runs = history->runs;
+  ASSERT(!history->observations);
+  if (history->likelihood->ops->conjugate)
+    append(history->d, runs, inverse_variance(history), phi, y, history->precision, history->vector,
+           history->reward_squares);
+  else
+    for (int n = 0; n < runs; n++) append_row(history, n, phi + n, (size_t)runs, y[n]);
   history->rounds++;
+}
+
+void history_append_to(History *history, const int *run, const double *phi, const double *y) {
+  const int count = history->each_round;
+  ASSERT(history->observations);
+  if (history->likelihood->ops->conjugate)
+    append_to(history, run, inverse_variance(history), phi, y);
+  else
+    for (int m = 0; m < count; m++) append_row(history, run[m], phi + m, (size_t)count, y[m]);
+  for (int m = 0; m < count; m++) history->observations[run[m]]++;
+  memcpy(history->latest, run, (size_t)count * sizeof *run);
+  history->rounds++;
+}
+
+/* to[rows, to_runs] of run n <- from[rows, from_runs] of run m. */
+static void copy_run(int rows, const double *from, int from_runs, int m, double *to, int to_runs, int n) {
+  for (int i = 0; i < rows; i++) to[i * to_runs + n] = from[i * from_runs + m];
+}
+
+static void copy_rows(const History *from, int m, History *to, int n) {
+  const size_t d = (size_t)from->d, lane = (size_t)(m % HISTORY_STRIP);
+  const int count = history_observations(from, m);
+  for (int l = 0; l < count; l++) {
+    const size_t row = history_row(from, m / HISTORY_STRIP, l);
+    append_row(to, n, from->features + row * d * HISTORY_STRIP + lane, HISTORY_STRIP,
+               from->rewards[row * HISTORY_STRIP + lane]);
+    to->observations[n]++;
+  }
+}
+
+void history_gather(const History *from, const int *run, History *to) {
+  const int d = from->d;
+  ASSERT(to->observations && to->d == d && to->likelihood == from->likelihood);
+  history_clear(to);
+  to->temper = from->temper;
+  to->rounds = from->rounds;
+  for (int n = 0; n < to->runs; n++) {
+    if (from->likelihood->ops->conjugate) {
+      copy_run(d * d, from->precision, from->runs, run[n], to->precision, to->runs, n);
+      copy_run(d, from->vector, from->runs, run[n], to->vector, to->runs, n);
+      to->reward_squares[n] = from->reward_squares[run[n]];
+      to->observations[n] = history_observations(from, run[n]);
+    } else {
+      copy_rows(from, run[n], to, n);
+    }
+  }
 }
 
 enum { CHUNK = 64 };

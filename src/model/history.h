@@ -1,5 +1,8 @@
 /* What B runs have observed so far, as a block; run last in every array.
  *
+ * Usually every run has an observation in every round. Of an uneven history only some have, `each_round` of
+ * them: where each arm has a posterior of its own, a run of the history is one arm of a run of the bandit.
+ *
  * With a conjugate likelihood the evidence is a precision and a precision-weighted mean (DiffTS paper,
  * equation 3), so memory does not grow with rounds; its covariance need not exist. With any other likelihood
  * the observations are kept row by row, and the evidence is taken at a point, in one pass over them. */
@@ -8,34 +11,63 @@
 
 #include "model/likelihood.h"
 
-/* Lanes that a pass over the rows takes at once: a whole number of vectors for every instruction level. */
-enum { HISTORY_STRIP = 16 };
+#include <stddef.h>
+
+/* Lanes that a pass over the rows takes at once: a whole number of vectors for every instruction level. Rows
+ * are kept in pages. */
+enum { HISTORY_STRIP = 16, HISTORY_PAGE = 16 };
 
 typedef struct {
   int d, runs; /* B */
-  int rounds; /* observations so far, the same for all runs */
+  int rounds; /* so far; unless the history is uneven, the observations of every run */
+  int each_round; /* runs that have an observation in a round; B, unless the history is uneven */
+  /* Of an uneven history; NULL otherwise. */
+  int *observations; /* [B]: of each run so far */
+  int *latest; /* [each_round]: the runs that the last round's observations belong to */
   const Likelihood *likelihood; /* not owned */
   double temper; /* multiplies the log likelihood in every function that reads a history; 1 to begin with */
   /* Of a conjugate likelihood; NULL otherwise. */
   double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
   double *vector; /* [d, B]: sum phi y / sigma^2 */
   double *reward_squares; /* [B]: sum y^2 / sigma^2 */
-  /* Of any other: all rows of a strip of runs, then those of the next, so that a pass reads memory in order.
-   * Run n is at [n / STRIP, .., n % STRIP]; what lies past B is 0. */
-  int capacity;
-  double *features; /* [strips, capacity, d, STRIP]: phi */
-  double *rewards; /* [strips, capacity, STRIP]: y */
+  /* Of any other: rows of neighbouring runs side by side. Row l of run n is in lane n % STRIP of strip n /
+   * STRIP, on its page l / PAGE; pages are given out as they are needed. What no observation was written to
+   * is 0. */
+  int capacity; /* rows of a run, at most */
+  int strip_pages, pages, used; /* of one strip at most; of all strips at most; given out */
+  int *page; /* [strips, strip_pages] */
+  int *filled; /* [strips]: rows of the longest run */
+  int skipped; /* rows that passes leave out (history_since); else 0 */
+  double *features; /* [pages, PAGE, d, STRIP]: phi */
+  double *rewards; /* [pages, PAGE, STRIP]: y */
   double *longest; /* [B]: the largest |phi| of a run */
 } History;
 
 Status history_create(int d, int runs, const Likelihood *likelihood, History *out);
-/* Room for `rows` observations in all: needed before the first history_append unless the likelihood is
- * conjugate, when there is nothing to do. Empties the history. */
-Status history_reserve(History *history, int rows);
+Status history_create_uneven(int d, int runs, int each_round, const Likelihood *likelihood, History *out);
+/* Room for `rounds` rounds in all: needed before the first history_append unless the likelihood is conjugate,
+ * when there is nothing to do. Empties the history. */
+Status history_reserve(History *history, int rounds);
 void history_destroy(History *history);
 void history_clear(History *history);
 /* One observation for every run: phi[d, B], y[B]. */
 void history_append(History *history, const double *phi, const double *y);
+/* Of an uneven history: one for each of run[each_round], all different; phi[d, each_round], y[each_round]. */
+void history_append_to(History *history, const int *run, const double *phi, const double *y);
+/* The runs run[B] of `from` become those of `to`, an uneven history of B runs with room for as many rounds.
+ */
+void history_gather(const History *from, const int *run, History *to);
+
+/* Observations of a run so far. */
+static inline int history_observations(const History *history, int run) {
+  return history->observations ? history->observations[run] : history->rounds;
+}
+
+/* Where a row of a strip is, in rows of features and rewards. */
+static inline size_t history_row(const History *history, int strip, int row) {
+  const int *page = history->page + (size_t)strip * (size_t)history->strip_pages;
+  return (size_t)page[row / HISTORY_PAGE] * HISTORY_PAGE + (size_t)(row % HISTORY_PAGE);
+}
 
 /* The evidence of lanes first .. first + lanes - 1 where lane n belongs to run n / draws, in coordinates z
  * with theta = shift + scale z (NULL: identity): precision[d, d, lanes], vector[d, lanes]. Conjugate

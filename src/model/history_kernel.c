@@ -18,7 +18,7 @@ enum { VECTOR = 4 };
 #else
 enum { VECTOR = 2 };
 #endif
-enum { STRIP = HISTORY_STRIP, VECTORS = STRIP / VECTOR, BLOCK = 16, CELLS = BLOCK * STRIP };
+enum { STRIP = HISTORY_STRIP, VECTORS = STRIP / VECTOR, BLOCK = HISTORY_PAGE, CELLS = BLOCK * STRIP };
 enum { TILE = 8, GROUP = 5 }; /* coordinates that are taken at once in a prediction; in the sums */
 
 typedef double Vector __attribute__((vector_size(8 * VECTOR)));
@@ -28,17 +28,32 @@ typedef double Unaligned __attribute__((vector_size(8 * VECTOR), aligned(8), may
 #define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*VECTOR)))
 #define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
 
-/* The first lane's reward in a row. */
-INLINE const double *reward_of(const HistoryStrip *strip, int row) {
+/* Rows to take: in lanes whose run has fewer observations the rest are 0, and add nothing to a sum over
+ * features. */
+INLINE int rows_of(const HistoryStrip *strip, const bool shared) {
   const History *h = strip->history;
-  const size_t at = (size_t)(strip->run / STRIP) * (size_t)h->capacity + (size_t)row;
+  if (shared) return history_observations(h, strip->run);
+  const int filled = h->filled[strip->run / STRIP];
+  return filled < h->rounds ? filled : h->rounds;
+}
+
+/* How many of the rows from `row` on are on its page. */
+INLINE int rows_of_page(int row, int total_rows) {
+  const int page = BLOCK - row % BLOCK, left = total_rows - row;
+  return left < page ? left : page;
+}
+
+/* The first lane's reward in row `row` + r, on the same page. */
+INLINE const double *reward_of(const HistoryStrip *strip, int row, int r) {
+  const History *h = strip->history;
+  const size_t at = history_row(h, strip->run / STRIP, row) + (size_t)r;
   return h->rewards + at * STRIP + strip->run % STRIP;
 }
 
 /* Its feature of coordinate i; the next coordinate is STRIP further. */
-INLINE const double *feature_of(const HistoryStrip *strip, int row, int i) {
+INLINE const double *feature_of(const HistoryStrip *strip, int row, int r, int i) {
   const History *h = strip->history;
-  const size_t at = (size_t)(strip->run / STRIP) * (size_t)h->capacity + (size_t)row;
+  const size_t at = history_row(h, strip->run / STRIP, row) + (size_t)r;
   return h->features + (at * (size_t)h->d + (size_t)i) * STRIP + strip->run % STRIP;
 }
 
@@ -75,7 +90,7 @@ INLINE void predict(const HistoryStrip *strip, const bool shared, int row, int r
       }
     }
     for (int r = 0; r < rows; r++) {
-      const double *phi = feature_of(strip, row + r, from);
+      const double *phi = feature_of(strip, row, r, from);
       Vector sum[VECTORS];
       for (int v = 0; v < VECTORS; v++) sum[v] = from > 0 ? LOAD(u + r * STRIP, v) : (Vector){0};
       for (int k = 0; k < count; k++)
@@ -89,7 +104,7 @@ INLINE void predict(const HistoryStrip *strip, const bool shared, int row, int r
 INLINE void fetch_rewards(const HistoryStrip *strip, const bool shared, int row, int rows, double *y) {
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < VECTORS; v++) {
-      Vector lanes = LOAD_OR_SHARE(reward_of(strip, row + r), shared, v);
+      Vector lanes = LOAD_OR_SHARE(reward_of(strip, row, r), shared, v);
       memcpy(y + r * STRIP + v * VECTOR, &lanes, sizeof lanes);
     }
 }
@@ -102,7 +117,7 @@ INLINE void add_gradient(const HistoryStrip *strip, const bool shared, int row, 
       Vector sum;
       get(strip, v, gradient + (size_t)i * strip->stride, &sum);
       for (int r = 0; r < rows; r++)
-        sum += LOAD(slope + r * STRIP, v) * LOAD_OR_SHARE(feature_of(strip, row + r, i), shared, v);
+        sum += LOAD(slope + r * STRIP, v) * LOAD_OR_SHARE(feature_of(strip, row, r, i), shared, v);
       put(strip, v, &sum, gradient + (size_t)i * strip->stride);
     }
 }
@@ -129,7 +144,7 @@ INLINE void add_tile(const HistoryStrip *strip, const bool shared, int v, int ro
       if (!diagonal || j <= k) get(strip, v, corner + ((size_t)k * d + (size_t)j) * stride, &sum[k][j]);
   }
   for (int r = 0; r < rows; r++) {
-    const double *phi_i = feature_of(strip, row + r, i), *phi_j = feature_of(strip, row + r, from);
+    const double *phi_i = feature_of(strip, row, r, i), *phi_j = feature_of(strip, row, r, from);
     Vector slope = LOAD(sums->slope + r * STRIP, v), weight = LOAD(sums->curvature + r * STRIP, v), x[GROUP];
     for (int j = 0; j < width; j++) x[j] = LOAD_OR_SHARE(phi_j + j * STRIP, shared, v);
     for (int k = 0; k < height; k++) {
@@ -174,12 +189,13 @@ static void clear(const HistoryStrip *strip, size_t rows, double *array) {
 INLINE void derivatives(const HistoryStrip *strip, const bool shared, const double *z, double *gradient,
                         double *precision) {
   const History *h = strip->history;
+  const int total_rows = rows_of(strip, shared);
   double y[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
   const Sums sums = {slope, curvature, gradient, precision};
   clear(strip, (size_t)h->d, gradient);
   clear(strip, (size_t)h->d * (size_t)h->d, precision);
-  for (int row = 0; row < h->rounds; row += BLOCK) {
-    int rows = h->rounds - row < BLOCK ? h->rounds - row : BLOCK;
+  for (int row = strip->history->skipped, rows; row < total_rows; row += rows) {
+    rows = rows_of_page(row, total_rows);
     predict(strip, shared, row, rows, strip->shift, z, u);
     fetch_rewards(strip, shared, row, rows, y);
     h->likelihood->ops->derivatives(h->likelihood, rows * STRIP, y, u, slope, curvature);
@@ -195,16 +211,26 @@ void SIMD_NAME(history_kernel_derivatives)(const HistoryStrip *strip, const doub
     derivatives(strip, false, z, gradient, precision);
 }
 
+/* Lanes whose run has no observation in a row have no term either. */
+INLINE void drop_missing(const HistoryStrip *strip, int row, int rows, double *terms) {
+  for (int n = 0; n < strip->count; n++) {
+    int left = history_observations(strip->history, strip->run + n) - row;
+    for (int r = left > 0 ? left : 0; r < rows; r++) terms[r * STRIP + n] = 0;
+  }
+}
+
 INLINE void deviance_and_gradient(const HistoryStrip *strip, const bool shared, const double *z,
                                   double *deviance, double *gradient) {
   const History *h = strip->history;
+  const int total_rows = rows_of(strip, shared);
   double y[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS], total[STRIP] = {0};
   if (gradient) clear(strip, (size_t)h->d, gradient);
-  for (int row = 0; row < h->rounds; row += BLOCK) {
-    int rows = h->rounds - row < BLOCK ? h->rounds - row : BLOCK;
+  for (int row = strip->history->skipped, rows; row < total_rows; row += rows) {
+    rows = rows_of_page(row, total_rows);
     predict(strip, shared, row, rows, strip->shift, z, u);
     fetch_rewards(strip, shared, row, rows, y);
     h->likelihood->ops->deviance(h->likelihood, rows * STRIP, y, u, terms);
+    if (h->observations && !shared) drop_missing(strip, row, rows, terms);
     for (int r = 0; r < rows; r++)
       for (int n = 0; n < STRIP; n++) total[n] += terms[r * STRIP + n];
     if (!gradient) continue;
@@ -223,10 +249,10 @@ void SIMD_NAME(history_kernel_deviance)(const HistoryStrip *strip, const double 
 }
 
 INLINE void largest_move(const HistoryStrip *strip, const bool shared, const double *step, double *reach) {
-  const History *h = strip->history;
+  const int total_rows = rows_of(strip, shared);
   double u[CELLS], top[STRIP] = {0};
-  for (int row = 0; row < h->rounds; row += BLOCK) {
-    int rows = h->rounds - row < BLOCK ? h->rounds - row : BLOCK;
+  for (int row = strip->history->skipped, rows; row < total_rows; row += rows) {
+    rows = rows_of_page(row, total_rows);
     predict(strip, shared, row, rows, NULL, step, u);
     for (int r = 0; r < rows; r++)
       for (int n = 0; n < STRIP; n++) {

@@ -22,12 +22,9 @@ static HistoryStrip strip_at(const HistoryView *view, int first) {
 }
 
 History history_since(const History *history, int row) {
-  const size_t skipped = (size_t)row * HISTORY_STRIP;
   History view = *history;
   ASSERT(history->rewards && row >= 0 && row <= history->rounds);
-  view.rounds -= row;
-  view.features += skipped * (size_t)history->d;
-  view.rewards += skipped;
+  view.skipped = row;
   return view;
 }
 

@@ -58,6 +58,9 @@ typedef struct {
   /* OPTIONAL. out[N]; out[d, N]. */
   void (*log_density)(const Prior *prior, int lanes, const double *theta, double *out);
   void (*score)(const Prior *prior, int lanes, const double *theta, double *out);
+  /* out[d, N] = J(theta)' v with J the Jacobian of the score. That of a density is its Hessian and symmetric;
+   * that of a learned score need not be. out must not overlap v. */
+  void (*hessian_product)(const Prior *prior, int lanes, const double *theta, const double *v, double *out);
 } PriorOps;
 
 struct Prior {

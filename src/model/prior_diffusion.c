@@ -104,6 +104,54 @@ static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
   rng->position = position;
 }
 
+/* to[d, count] = columns first .. of from[d, lanes] in the chain's coordinates when `shift` is given, and
+ * divided by its scale. */
+static void gather_scaled(const Chain *chain, const double *shift, int lanes, int first, int count,
+                          const double *from, double *to) {
+  for (int i = 0; i < chain->d; i++)
+    for (int n = 0; n < count; n++)
+      to[i * count + n] =
+          (from[(size_t)i * (size_t)lanes + (size_t)(first + n)] - (shift ? shift[i] : 0)) / chain->scale[i];
+}
+
+/* The reverse: out = factor / scale times x[d, count]. */
+static void scatter_scaled(const Chain *chain, double factor, int lanes, int first, int count,
+                           const double *x, double *out) {
+  for (int i = 0; i < chain->d; i++)
+    for (int n = 0; n < count; n++)
+      out[(size_t)i * (size_t)lanes + (size_t)(first + n)] = factor / chain->scale[i] * x[i * count + n];
+}
+
+/* The score of s_1, which is theta but for noise of variance 1 - alpha_bar_1 in standardised coordinates:
+ * -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. */
+static double score_factor(const Chain *chain) { return -1 / sqrt(1 - chain->schedule.alpha_bar[1]); }
+
+static void diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
+  const Diffusion *self = prior->state;
+  const Chain *chain = &self->chain;
+  double *z = self->scratch, *eps = self->theta;
+  for (int first = 0; first < lanes; first += LANES) {
+    int count = lanes - first < LANES ? lanes - first : LANES;
+    gather_scaled(chain, chain->shift, lanes, first, count, theta, z);
+    diffusion_noise(chain, 1, count, z, eps);
+    scatter_scaled(chain, score_factor(chain), lanes, first, count, eps, out);
+  }
+}
+
+static void diffusion_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
+                                      double *out) {
+  const Diffusion *self = prior->state;
+  const Chain *chain = &self->chain;
+  double *z = self->scratch, *direction = z + prior->d * LANES, *pulled = self->theta;
+  for (int first = 0; first < lanes; first += LANES) {
+    int count = lanes - first < LANES ? lanes - first : LANES;
+    gather_scaled(chain, chain->shift, lanes, first, count, theta, z);
+    gather_scaled(chain, NULL, lanes, first, count, v, direction);
+    diffusion_noise_vjp(chain, 1, count, z, direction, pulled);
+    scatter_scaled(chain, score_factor(chain), lanes, first, count, pulled, out);
+  }
+}
+
 static void diffusion_destroy(Prior *prior) {
   Diffusion *self = prior->state;
   if (!self) return;
@@ -388,4 +436,6 @@ const PriorOps prior_diffusion = {
     .fit_part = diffusion_fit_part,
     .assemble = diffusion_assemble,
     .describe_fit = diffusion_describe_fit,
+    .score = diffusion_score,
+    .hessian_product = diffusion_hessian_product,
 };

@@ -174,6 +174,11 @@ static void closed_score(const Prior *prior, int lanes, const double *theta, dou
   mixture_score(prior->mixture, lanes, theta, out);
 }
 
+static void closed_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
+                                   double *out) {
+  mixture_hessian_product(prior->mixture, lanes, theta, v, out);
+}
+
 /* Fitting is one part: all starts compete, so they stay together. A part is weight[C], mean[C, d],
  * covariance[C, d, d]. */
 static int closed_parts(const PriorFit *fit) {
@@ -369,7 +374,8 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
 
 #define CLOSED_OPS                                                                                           \
   .sample = closed_sample, .save = closed_save, .load = closed_load, .destroy = closed_destroy,              \
-  .parts = closed_parts, .log_density = closed_log_density, .score = closed_score
+  .parts = closed_parts, .log_density = closed_log_density, .score = closed_score,                           \
+  .hessian_product = closed_hessian_product
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",

@@ -46,6 +46,7 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .summary =
                                       "epsilon-greedy on the regularised estimate, decaying exploration",
                                   .reference = "DiffTS, Section 6.1 (baseline)",
+                                  .one_theta = true,
                                   .keys = keys,
                                   .create = create,
                                   .destroy = destroy,

@@ -6,6 +6,8 @@
 
 /* Thompson sampling with any sampler (thompson.c); the sampler gives name and options. */
 extern const PolicyOps policy_thompson;
+/* The same with a posterior for each arm (per_arm.c). */
+extern const PolicyOps policy_per_arm;
 
 /* The policies that do not sample. */
 extern const PolicyOps policy_linucb, policy_glm_ucb, policy_egreedy, policy_random, policy_oracle;

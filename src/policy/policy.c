@@ -48,6 +48,11 @@ static const ConfigKey sampling_keys[] = {
      .fallback = "study",
      .words = "study",
      .help = "components of this policy's fitted mixture; study: prior.components"},
+    {.name = "posterior",
+     .type = KEY_WORD,
+     .words = "shared per_arm",
+     .fallback = "shared",
+     .help = "one posterior for all arms, or one for each, learned from its own rewards"},
     {.name = NULL}};
 static const ConfigKey no_keys[] = {{.name = NULL}};
 
@@ -55,6 +60,12 @@ static int count(const ConfigKey *keys) {
   int n = 0;
   while (keys && keys[n].name) n++;
   return n;
+}
+
+static bool has_key(const ConfigKey *keys, const char *name) {
+  for (; keys->name; keys++)
+    if (strcmp(keys->name, name) == 0) return true;
+  return false;
 }
 
 const ConfigKey *policy_keys(const char *name) {
@@ -67,19 +78,49 @@ const ConfigKey *policy_keys(const char *name) {
     const ConfigKey *own_keys = sampler_keys(method.sampler);
     int common = count(sampling_keys), own = count(own_keys);
     ASSERT(p < POLICIES && common + own < KEYS);
-    for (int i = 0; i < common; i++) joined[p][i] = sampling_keys[i];
-    for (int i = 0; i < own; i++) joined[p][common + i] = own_keys[i];
+    int shared = 0; /* a sampler's own key stands for a common one of the same name */
+    for (int i = 0; i < common; i++)
+      if (!has_key(own_keys, sampling_keys[i].name)) joined[p][shared++] = sampling_keys[i];
+    for (int i = 0; i < own; i++) joined[p][shared + i] = own_keys[i];
     return joined[p];
   }
   return NULL;
 }
 
-static const PolicyOps *ops_of(const PolicyMethod *method) {
-  return method->sampler ? &policy_thompson : method->ops;
+static bool is_per_arm(const PolicyMethod *method, const Config *options) {
+  return method->sampler && config_is(options, "posterior", "per_arm");
 }
 
-Status policy_check(const PolicyMethod *method, const Problem *problem) {
+static const PolicyOps *ops_of(const PolicyMethod *method, const Config *options) {
+  if (!method->sampler) return method->ops;
+  return is_per_arm(method, options) ? &policy_per_arm : &policy_thompson;
+}
+
+/* One theta for all arms where there is none, or arms apart that do not stay what they are. */
+static Status check_posterior(const PolicyMethod *method, const Config *options, const Problem *problem) {
+  const SamplerOps *sampler = method->sampler;
+  const bool per_arm = is_per_arm(method, options);
+  if (problem->per_arm && !per_arm && (sampler || method->ops->one_theta))
+    return status_set(
+        STATUS_INPUT,
+        "policy %s learns one theta for all arms, but with problem.unknown = per_arm each has its own%s",
+        method->name, sampler ? ": set its option posterior: per_arm" : "");
+  if (!per_arm) return STATUS_OK;
+  if (!problem->per_arm && problem->resample_arms)
+    return status_set(STATUS_INPUT,
+                      "posterior: per_arm needs arms that stay the same from round to round; here they are "
+                      "drawn anew (problem.resample_arms, or problem.family = pool)");
+  if (sampler->observe && !sampler->carry && !sampler->restless)
+    return status_set(STATUS_INPUT,
+                      "sampler %s carries a state from round to round that cannot be kept for "
+                      "each arm apart, so it has no posterior: per_arm",
+                      method->name);
+  return STATUS_OK;
+}
+
+Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const LikelihoodOps *likelihood = problem->likelihood.ops;
+  TRY(check_posterior(method, options, problem));
   if (!method->ops || !method->ops->conjugate_only || likelihood->conjugate) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
@@ -90,23 +131,38 @@ Status policy_check(const PolicyMethod *method, const Problem *problem) {
 
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out) {
   *out = (Policy){0};
-  TRY(policy_check(method, setup->problem));
-  *out = (Policy){.method = *method, .setup = *setup};
-  Status status = ops_of(method)->create(out);
+  TRY(policy_check(method, setup->options, setup->problem));
+  *out = (Policy){.method = *method, .ops = ops_of(method, setup->options), .setup = *setup};
+  Status status = out->ops->create(out);
   if (status != STATUS_OK) policy_destroy(out);
   return status;
 }
 
 void policy_destroy(Policy *policy) {
-  if (policy->method.name) ops_of(&policy->method)->destroy(policy);
+  if (policy->ops) policy->ops->destroy(policy);
   *policy = (Policy){0};
 }
 
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks) {
-  ops_of(&policy->method)->choose(policy, world, history, arm, fallbacks);
+  policy->ops->choose(policy, world, history, arm, fallbacks);
 }
 
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {
-  const PolicyOps *ops = ops_of(&policy->method);
-  if (ops->observe) ops->observe(policy, history, fallbacks);
+  if (policy->ops->observe) policy->ops->observe(policy, history, fallbacks);
+}
+
+Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem, int runs,
+                      History *out) {
+  if (!is_per_arm(method, options)) return history_create(problem->d, runs, &problem->likelihood, out);
+  return history_create_uneven(problem->d, runs * problem->arms, runs, &problem->likelihood, out);
+}
+
+void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place) {
+  const int runs = history->each_round, arms = history->runs / runs;
+  if (!history->observations) {
+    history_append(history, phi, y);
+    return;
+  }
+  for (int b = 0; b < runs; b++) place[b] = b * arms + arm[b];
+  history_append_to(history, place, phi, y);
 }

@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
   const char *name, *summary, *reference;
   bool conjugate_only; /* rewards must be conjugate (likelihood.h) */
+  bool one_theta; /* learns one theta for all arms */
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
   /* REQUIRED. The only place that allocates. */
   Status (*create)(Policy *self);
@@ -43,6 +44,7 @@ typedef struct {
 
 struct Policy {
   PolicyMethod method;
+  const PolicyOps *ops; /* what a sampling policy is run by depends on its options */
   PolicySetup setup;
   void *state;
 };
@@ -55,8 +57,14 @@ const char *policy_name(int index); /* NULL ends */
  * its own. Lives for ever. */
 const ConfigKey *policy_keys(const char *name);
 
-/* STATUS_INPUT with one sentence when a policy that does not sample cannot act in this problem. */
-Status policy_check(const PolicyMethod *method, const Problem *problem);
+/* STATUS_INPUT with one sentence when the policy cannot act in this problem. */
+Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem);
+/* The history that a policy with these options reads: of the B runs; or with `posterior: per_arm` an uneven
+ * one of B K, run n's arm k at n K + k, that gets one observation for each run in a round. */
+Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem, int runs,
+                      History *out);
+/* The arms of the runs were taken, with phi[d, B] and rewards y[B]. place[B] is scratch. */
+void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place);
 /* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
  * likelihood. The caller ends with policy_destroy. */
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);

@@ -34,9 +34,9 @@ static Status create(Problem *self, const Config *config) {
   int dimension =
       config_is(config, "problem.dimension", "auto") ? 0 : (int)config_int(config, "problem.dimension");
   self->d = state->file.d;
-  self->arms = (int)config_int(config, "problem.arms");
-  return theta_create_set(&state->file.theta, path, dimension, config_real(config, "prior.test_fraction"),
-                          self->seed, &state->theta);
+  TRY(theta_create_set(&state->file.theta, path, dimension, config_real(config, "prior.test_fraction"),
+                       self->seed, &state->theta));
+  return problem_check_items(self, theta_test_size(&state->theta));
 }
 
 static void destroy(Problem *self) {
@@ -53,12 +53,19 @@ static void draw_theta(const Problem *self, uint32_t replicate, uint32_t first_r
   theta_draw(&state->theta, replicate, first_run, runs, theta);
 }
 
+static void draw_arm_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs,
+                           double *theta) {
+  const EmbeddingProblem *state = self->state;
+  theta_draw_each(&state->theta, replicate, first_run, runs, self->arms, theta);
+}
+
 static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
   const EmbeddingProblem *state = self->state;
   return theta_training_samples(&state->theta, replicate, limit, out);
 }
 
-/* K rows of the file's features for each run, uniform with replacement. More arms leave the first ones as
+/* K rows of the file's features for each run (one where each arm has its own theta*), uniform with
+ * replacement. More arms leave the first ones as
  * they are. */
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
                           double *scratch) {
@@ -68,7 +75,7 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
   size_t d = (size_t)self->d;
   for (int b = 0; b < runs; b++) {
     Rng rng = {.key = key, .run = first_run + (uint32_t)b, .round = round};
-    for (int k = 0; k < self->arms; k++) {
+    for (int k = 0; k < problem_vectors(self); k++) {
       const double *row = file->features + rng_index(&rng, (uint64_t)file->arms) * d;
       for (size_t i = 0; i < d; i++) features[((size_t)k * d + i) * (size_t)runs + (size_t)b] = row[i];
     }
@@ -81,5 +88,6 @@ const ProblemOps problem_embedding = {.name = "embedding",
                                       .create = create,
                                       .destroy = destroy,
                                       .theta = draw_theta,
+                                      .arm_theta = draw_arm_theta,
                                       .features = draw_features,
                                       .training_samples = training_samples};

@@ -3,28 +3,67 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "problem/embedding.h"
+#include "problem/pool.h"
 #include "problem/synthetic.h"
+#include "problem/target.h"
+#include "problem/twin.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const ProblemOps *const registry[] = {&problem_synthetic, &problem_embedding, NULL};
+static const ProblemOps *const registry[] = {&problem_synthetic, &problem_embedding, &problem_pool,
+                                             &problem_twin, NULL};
 
 const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
+/* The convergence study has a target instead of a bandit. */
+static const ProblemOps *family_of(const Config *config) {
+  if (config_is(config, "study", "convergence")) return &problem_target;
+  for (int i = 0; registry[i]; i++)
+    if (config_is(config, "problem.family", registry[i]->name)) return registry[i];
+  return NULL;
+}
+
+int problem_arms(const Config *config) {
+  enum { ARMS = 100 };
+  if (!config_is(config, "problem.arms", "auto")) return (int)config_int(config, "problem.arms");
+  int arms = family_of(config)->arms;
+  return arms ? arms : ARMS;
+}
+
+/* With a theta* for each arm the features of a round are a context, drawn anew. */
+static Status check_unknown(Problem *problem) {
+  if (!problem->per_arm) return STATUS_OK;
+  problem->resample_arms = true;
+  if (problem->ops->arm_theta) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; take "
+                    "synthetic or embedding",
+                    problem->ops->name);
+}
+
 Status problem_create(const Config *config, Problem *out) {
-  *out = (Problem){.rounds = (int)config_int(config, "problem.rounds"),
+  *out = (Problem){.ops = family_of(config),
+                   .arms = problem_arms(config),
+                   .rounds = (int)config_int(config, "problem.rounds"),
                    .resample_arms = config_bool(config, "problem.resample_arms"),
+                   .per_arm = config_is(config, "problem.unknown", "per_arm"),
                    .seed = (uint64_t)config_int(config, "seed")};
   double noise = config_is(config, "problem.noise", "auto") ? 1 : config_real(config, "problem.noise");
   out->likelihood = (Likelihood){likelihood_find(config_text(config, "likelihood")), noise};
-  for (int i = 0; registry[i]; i++)
-    if (config_is(config, "problem.family", registry[i]->name)) out->ops = registry[i];
   ASSERT(out->ops && out->likelihood.ops);
-  Status status = out->ops->create(out, config);
+  Status status = check_unknown(out);
+  if (status == STATUS_OK) status = out->ops->create(out, config);
   if (status != STATUS_OK) problem_destroy(out);
   return status;
+}
+
+Status problem_check_items(const Problem *problem, int items) {
+  if (problem_unknowns(problem) <= items) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "problem.arms: %d, but the file has only %d theta* for them; raise prior.test_fraction",
+                    problem->arms, items);
 }
 
 void problem_destroy(Problem *problem) {
@@ -34,9 +73,10 @@ void problem_destroy(Problem *problem) {
 
 Status problem_check_exact_prior(const Problem *problem) {
   if (problem->has_exact_prior) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "theta* is drawn from a finite set, so it has no density and there is no exact prior; "
-                    "every problem.theta but 'file' has one");
+  return status_set(
+      STATUS_INPUT,
+      "there is no exact prior: theta* is drawn from a finite set, or its density is not known; "
+      "problem.family = pool has one, and synthetic with every problem.theta but 'file'");
 }
 
 Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out) {
@@ -44,17 +84,39 @@ Status problem_exact_prior(const Problem *problem, const PriorFit *chain_setting
   return problem->ops->exact_prior(problem, chain_settings, out);
 }
 
+/* What a reward depends on. */
+static double signal(const Problem *problem, double u) { return problem->quadratic ? u * u : u; }
+
+/* Where the features of arm k begin, [d, B]; and its theta*, whose next coordinate is `stride` further. */
+static const double *features_of(const World *world, int k) {
+  const size_t place = world->problem->per_arm ? 0 : (size_t)k;
+  return world->features + place * (size_t)world->problem->d * (size_t)world->runs;
+}
+
+static const double *theta_of(const World *world, int run, int k, size_t *stride) {
+  const int unknowns = problem_unknowns(world->problem);
+  *stride = (size_t)world->runs * (size_t)unknowns;
+  return world->theta + (size_t)run * (size_t)unknowns + (world->problem->per_arm ? k : 0);
+}
+
+/* phi' theta* of arm k. */
+static double predictor(const World *world, int run, int k) {
+  size_t stride;
+  const double *theta = theta_of(world, run, k, &stride), *phi = features_of(world, k) + run;
+  double u = 0;
+  for (int i = 0; i < world->problem->d; i++) u += phi[i * world->runs] * theta[(size_t)i * stride];
+  return u;
+}
+
 /* Expected rewards of all arms and the best of them. */
 static void find_best(World *world) {
   const Problem *problem = world->problem;
-  int d = problem->d, runs = world->runs;
+  int runs = world->runs;
   for (int b = 0; b < runs; b++) world->best[b] = 0;
   for (int k = 0; k < problem->arms; k++)
     for (int b = 0; b < runs; b++) {
-      double u = 0;
-      for (int i = 0; i < d; i++)
-        u += world->features[(size_t)(k * d + i) * (size_t)runs + (size_t)b] * world->theta[i * runs + b];
-      double mean = problem->likelihood.ops->mean(&problem->likelihood, u);
+      double u = predictor(world, b, k);
+      double mean = problem->likelihood.ops->mean(&problem->likelihood, signal(problem, u));
       world->mean[k * runs + b] = mean;
       if (mean > world->mean[world->best[b] * runs + b]) world->best[b] = k;
     }
@@ -68,8 +130,8 @@ static void new_arms(World *world, uint32_t round) {
 
 static Status allocate(World *world) {
   size_t d = (size_t)world->problem->d, arms = (size_t)world->problem->arms, runs = (size_t)world->runs;
-  NEW(world->theta, d * runs);
-  NEW(world->features, arms * d * runs);
+  NEW(world->theta, d * runs * (size_t)problem_unknowns(world->problem));
+  NEW(world->features, d * runs * (size_t)problem_vectors(world->problem));
   NEW(world->mean, arms * runs);
   NEW(world->best, runs);
   NEW(world->noise, 2 * runs);
@@ -84,7 +146,10 @@ Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_r
     world_destroy(out);
     return status;
   }
-  problem->ops->theta(problem, replicate, first_run, runs, out->theta);
+  if (problem->per_arm)
+    problem->ops->arm_theta(problem, replicate, first_run, runs, out->theta);
+  else
+    problem->ops->theta(problem, replicate, first_run, runs, out->theta);
   if (!problem->resample_arms) new_arms(out, 0);
   return STATUS_OK;
 }
@@ -115,12 +180,11 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
   const Problem *problem = world->problem;
   int d = problem->d, runs = world->runs;
   for (int b = 0; b < runs; b++) {
-    double u = 0;
-    for (int i = 0; i < d; i++) {
-      phi[i * runs + b] = world->features[(size_t)(arm[b] * d + i) * (size_t)runs + (size_t)b];
-      u += phi[i * runs + b] * world->theta[i * runs + b];
-    }
-    y[b] = problem->likelihood.ops->sample(&problem->likelihood, u, world->noise[b], world->noise[runs + b]);
+    const double *features = features_of(world, arm[b]);
+    double u = predictor(world, b, arm[b]);
+    for (int i = 0; i < d; i++) phi[i * runs + b] = features[i * runs + b];
+    y[b] = problem->likelihood.ops->sample(&problem->likelihood, signal(problem, u), world->noise[b],
+                                           world->noise[runs + b]);
     regret[b] = world->mean[world->best[b] * runs + b] - world->mean[arm[b] * runs + b];
   }
 }
@@ -147,5 +211,21 @@ static void greedy(int arms, int d, int runs, const double *restrict features, c
 }
 
 void world_greedy(const World *world, const double *theta, int *arm) {
+  ASSERT(!world->problem->per_arm);
   greedy(world->problem->arms, world->problem->d, world->runs, world->features, theta, world->scratch, arm);
+}
+
+void world_greedy_per_arm(const World *world, const double *theta, int *arm) {
+  const int d = world->problem->d, runs = world->runs, arms = world->problem->arms;
+  const size_t lanes = (size_t)runs * (size_t)arms;
+  for (int b = 0; b < runs; b++) {
+    const double *first = theta + (size_t)b * (size_t)arms;
+    double top = 0;
+    for (int k = 0; k < arms; k++) {
+      const double *phi = features_of(world, k) + b;
+      double score = 0;
+      for (int i = 0; i < d; i++) score += phi[i * runs] * first[(size_t)i * lanes + (size_t)k];
+      if (k == 0 || score > top) top = score, arm[b] = k;
+    }
+  }
 }

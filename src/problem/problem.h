@@ -14,15 +14,18 @@ typedef struct Problem Problem;
 
 typedef struct {
   const char *name, *summary, *reference;
-  /* REQUIRED. Read the keys problem.*; fill d and arms; feature_scratch and has_exact_prior where they are
-   * not 0 and false; likelihood.noise where problem.noise is auto and the family knows better than 1. */
+  int arms; /* K when problem.arms is auto; 0: 100 */
+  /* REQUIRED. Read the keys problem.*; fill d; feature_scratch and has_exact_prior where they are not 0 and
+   * false; likelihood.noise where problem.noise is auto and the family knows better than 1. */
   Status (*create)(Problem *self, const Config *config);
   /* REQUIRED. Takes half-built instances. */
   void (*destroy)(Problem *self);
   /* REQUIRED. theta* of the runs: theta[d, B]. */
   void (*theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
-  /* REQUIRED. Features of the arms in this round (1-based): features[K, d, B]; scratch[B + feature_scratch].
-   * Called once, with round 0, when the arms are not resampled. */
+  /* OPTIONAL. With problem.unknown = per_arm: the theta* of every arm, theta[d, B K], lane run K + arm. */
+  void (*arm_theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+  /* REQUIRED. Feature vectors of this round (1-based): features[problem_vectors, d, B]; scratch[B +
+   * feature_scratch]. Called once, with round 0, when the arms are not resampled. */
   void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
                    double *scratch);
   /* REQUIRED. Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
@@ -36,6 +39,9 @@ struct Problem {
   const ProblemOps *ops;
   int d, arms, rounds;
   bool resample_arms;
+  bool per_arm; /* each arm has a theta* of its own; the features of a round are a context, the same for all
+                   arms */
+  bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
   bool has_exact_prior; /* the distribution of theta* has a density */
   size_t feature_scratch; /* doubles that drawing the features needs, beside one for each run */
   Likelihood likelihood;
@@ -46,6 +52,8 @@ struct Problem {
 const ProblemOps *problem_family(int index); /* registry; NULL ends */
 const char *problem_name(int index);
 
+/* K of a setting. */
+int problem_arms(const Config *config);
 /* Of one setting: reads problem.*, likelihood and seed. The caller ends with problem_destroy. */
 Status problem_create(const Config *config, Problem *out);
 void problem_destroy(Problem *problem);
@@ -55,13 +63,21 @@ Status problem_check_exact_prior(const Problem *problem);
  * any other can be sampled and has a log density, and no more. The caller ends with prior_destroy. */
 Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out);
 
+/* theta* of a run, and feature vectors of a round: one of them, and as many as there are arms of the other.
+ */
+static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
+static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
+/* For families whose theta* come from a finite set: STATUS_INPUT when it has fewer members than a run needs.
+ */
+Status problem_check_items(const Problem *problem, int items);
+
 /* The world of one block of runs, and what happens in it. */
 typedef struct {
   const Problem *problem; /* not owned */
   uint32_t first_run, round;
   int runs; /* B */
-  double *theta; /* [d, B] */
-  double *features; /* [K, d, B], of the present round */
+  double *theta; /* [d, B], or [d, B K] where each arm has its own, lane run K + arm */
+  double *features; /* [problem_vectors, d, B], of the present round */
   double *mean; /* [K, B], expected reward of each arm in the present round */
   int *best; /* [B], arm of highest expected reward */
   double *noise; /* [2, B], a uniform and a normal number of the present round */
@@ -78,5 +94,7 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
 /* The arm with the highest phi' theta for each run (the Thompson rule; the first of equals): arm[B]. theta[d,
  * B]. */
 void world_greedy(const World *world, const double *theta, int *arm);
+/* The same where each arm has its own: theta[d, B K], lane run K + arm. */
+void world_greedy_per_arm(const World *world, const double *theta, int *arm);
 
 #endif

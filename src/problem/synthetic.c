@@ -1,5 +1,6 @@
 #include "problem/synthetic.h"
 
+#include "core/linalg.h"
 #include "core/memory.h"
 #include "problem/theta_prior.h"
 
@@ -38,11 +39,10 @@ static Status create(Problem *self, const Config *config) {
                    config_text(config, "problem.file"), config_real(config, "prior.test_fraction"),
                    self->seed, &state->theta));
   self->d = state->theta.d;
-  self->arms = (int)config_int(config, "problem.arms");
   self->has_exact_prior = theta_has_prior(&state->theta);
   state->condition_number = config_real(config, "problem.condition_number");
   if (is_shaped(self, state)) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
-  return STATUS_OK;
+  return problem_check_items(self, theta_test_size(&state->theta));
 }
 
 static void destroy(Problem *self) {
@@ -56,6 +56,12 @@ static void draw_theta(const Problem *self, uint32_t replicate, uint32_t first_r
   theta_draw(&state->theta, replicate, first_run, runs, theta);
 }
 
+static void draw_arm_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs,
+                           double *theta) {
+  const Synthetic *state = self->state;
+  theta_draw_each(&state->theta, replicate, first_run, runs, self->arms, theta);
+}
+
 static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
   const Synthetic *state = self->state;
   return theta_training_samples(&state->theta, replicate, limit, out);
@@ -66,28 +72,13 @@ static Status exact_prior(const Problem *self, const PriorFit *chain_settings, P
   return theta_prior(&state->theta, chain_settings, out);
 }
 
-/* The rows of q[d, d], standard normal, made orthonormal (Gram and Schmidt, twice for the rounding): a random
- * rotation, uniform among all. */
-static void orthonormalise(size_t d, double *q) {
-  for (size_t i = 0; i < 2 * d; i++) {
-    double *row = q + i / 2 * d, square = 0;
-    for (size_t k = 0; k < i / 2; k++) {
-      double along = 0;
-      for (size_t j = 0; j < d; j++) along += row[j] * q[k * d + j];
-      for (size_t j = 0; j < d; j++) row[j] -= along * q[k * d + j];
-    }
-    for (size_t j = 0; j < d; j++) square += row[j] * row[j];
-    for (size_t j = 0; j < d; j++) row[j] /= sqrt(square);
-  }
-}
-
 /* shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' of a run; q[d, d] is scratch. */
 static void find_shape(const Problem *self, uint32_t run, double *shape, double *q) {
   const Synthetic *state = self->state;
   const size_t d = (size_t)self->d;
   Rng rng = {.key = rng_key(self->seed, RNG_DIRECTION), .run = run, .position = ROTATION_POSITION};
   rng_normal(&rng, self->d * self->d, q);
-  orthonormalise(d, q);
+  linalg_orthonormalise(self->d, q);
   memset(shape, 0, d * d * sizeof *shape);
   for (size_t k = 0; k < d; k++) {
     double scale = pow(state->condition_number, -0.5 * (double)k / (double)(d - 1));
@@ -121,7 +112,7 @@ static void shape_features(const Problem *self, uint32_t first_run, int runs, do
 static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                            double *features, double *scratch) {
   const Synthetic *state = self->state;
-  int d = self->d, arms = self->arms;
+  int d = self->d, arms = problem_vectors(self);
   RngLanes direction = {.key = rng_key(self->seed, RNG_ARMS),
                         .run = first_run,
                         .draws = 1,
@@ -155,6 +146,7 @@ const ProblemOps problem_synthetic = {.name = "synthetic",
                                       .create = create,
                                       .destroy = destroy,
                                       .theta = draw_theta,
+                                      .arm_theta = draw_arm_theta,
                                       .features = draw_features,
                                       .training_samples = training_samples,
                                       .exact_prior = exact_prior};

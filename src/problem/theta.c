@@ -4,6 +4,7 @@
 #include "model/prior.h"
 #include "problem/theta_planar.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,32 +119,36 @@ void theta_destroy(ThetaSource *source) {
   *source = (ThetaSource){0};
 }
 
-/* How many of a finite set are kept for testing: at least one, and at least one is left to learn from. */
-static int test_size(const ThetaSource *source) {
+int theta_test_size(const ThetaSource *source) {
+  if (source->set.n == 0) return INT_MAX;
   int size = (int)(source->test_fraction * source->set.n + 0.5);
   if (size < 1) size = 1;
   return size < source->set.n ? size : source->set.n - 1;
 }
 
-/* Member `place` of the replicate's random order of the set: the first test_size are for testing. The order
- * is a Feistel permutation of [0, n) keyed by the replicate, so that one place can be asked for without
- * shuffling the whole set. */
-static int permuted(const ThetaSource *source, uint32_t replicate, int place) {
+/* Number `place` of a random order of [0, n), a Feistel permutation whose key is (key, run), so that one
+ * place can be asked for without shuffling the whole set. */
+static int permuted(int n, RngKey key, uint32_t run, int place) {
   unsigned bits = 2;
-  while (1u << bits < (unsigned)source->set.n) bits += 2;
+  while (1u << bits < (unsigned)n) bits += 2;
   uint32_t half = bits / 2, mask = (1u << half) - 1, value = (uint32_t)place;
-  RngKey key = rng_key(source->seed, RNG_SPLIT);
   do { /* walk the cycle until it is back inside [0, n) */
     uint32_t left = value >> half, right = value & mask;
     for (uint32_t round = 0; round < 4; round++) {
-      Rng rng = {.key = key, .run = replicate, .round = round, .draw = right};
+      Rng rng = {.key = key, .run = run, .round = round, .draw = right};
       uint32_t mixed = (uint32_t)rng_index(&rng, UINT32_MAX) & mask;
       uint32_t swapped = left ^ mixed;
       left = right, right = swapped;
     }
     value = left << half | right;
-  } while (value >= (uint32_t)source->set.n);
+  } while (value >= (uint32_t)n);
   return (int)value;
+}
+
+/* Member `place` of the replicate's random order of a finite set: the first theta_test_size are for testing.
+ */
+static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
+  return permuted(source->set.n, rng_key(source->seed, RNG_SPLIT), replicate, place);
 }
 
 /* One theta of stream `rng` into column `at` of theta[d, stride]. */
@@ -171,14 +176,34 @@ void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_ru
     if (source->ops->sample)
       draw_one(source, rng, b, runs, theta);
     else
-      copy_member(source, permuted(source, replicate, (int)rng_index(&rng, (uint64_t)test_size(source))), b,
+      copy_member(source,
+                  member_at(source, replicate, (int)rng_index(&rng, (uint64_t)theta_test_size(source))), b,
                   runs, theta);
+  }
+}
+
+void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
+                     double *theta) {
+  const RngKey key = rng_key(source->seed, RNG_THETA);
+  const int total = runs * each, size = theta_test_size(source);
+  ASSERT(each <= size);
+  if (source->has_mixture) {
+    RngLanes lanes = {.key = key, .run = first_run, .draws = (uint32_t)each, .lanes = (uint32_t)total};
+    mixture_sample(&source->mixture, &lanes, theta);
+    return;
+  }
+  for (int n = 0; n < total; n++) {
+    const uint32_t run = first_run + (uint32_t)(n / each);
+    if (source->ops->sample)
+      draw_one(source, (Rng){.key = key, .run = run, .draw = (uint32_t)(n % each)}, n, total, theta);
+    else
+      copy_member(source, member_at(source, replicate, permuted(size, key, run, n % each)), n, total, theta);
   }
 }
 
 Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out) {
   bool finite = source->set.n > 0;
-  int64_t most = finite ? source->set.n - test_size(source) : 10000;
+  int64_t most = finite ? source->set.n - theta_test_size(source) : 10000;
   int n = (int)(limit < 0 || (finite && limit > most) ? most : limit);
   *out = (Samples){.d = source->d, .n = n};
   NEW(out->theta, (size_t)source->d * (size_t)n);
@@ -190,7 +215,7 @@ Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int
   }
   for (int s = 0; s < n; s++) {
     if (finite)
-      copy_member(source, permuted(source, replicate, test_size(source) + s), s, n, out->theta);
+      copy_member(source, member_at(source, replicate, theta_test_size(source) + s), s, n, out->theta);
     else
       draw_one(source, (Rng){.key = key, .run = replicate, .draw = (uint32_t)s}, s, n, out->theta);
   }

@@ -53,6 +53,13 @@ void theta_destroy(ThetaSource *source);
 /* theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A finite set
  * gives members of the replicate's test part. */
 void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+/* Several for each run: theta[d, runs * each], run n's at n each .. From streams (THETA, run, draw). Those of
+ * a finite set are different members; there must be enough (theta_test_size). */
+void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
+                     double *theta);
+/* How many members of a finite set are kept for theta*: at least one, and at least one is left to learn from;
+ * INT_MAX of any other distribution. */
+int theta_test_size(const ThetaSource *source);
 /* At most `limit` samples (limit < 0: 10 000, or all of a finite set) that priors of this replicate are
  * fitted to; never a theta* of a finite set. The caller ends with samples_free. */
 Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out);

@@ -15,7 +15,15 @@
   ENTRY(joint) /* joint.c */                                                                                 \
   ENTRY(twisted) /* twisted.c */                                                                             \
   ENTRY(smc) /* smc.c */                                                                                     \
-  ENTRY(smc_tempered) /* smc_tempered.c */
+  ENTRY(smc_tempered) /* smc_tempered.c */                                                                   \
+  ENTRY(lints) /* lints.c */                                                                                 \
+  ENTRY(vits1) /* vits.c */                                                                                  \
+  ENTRY(vits2) /* vits.c */                                                                                  \
+  ENTRY(vits2_hf) /* vits.c */                                                                               \
+  ENTRY(lmc) /* lmc.c */                                                                                     \
+  ENTRY(fgts) /* lmc.c */                                                                                    \
+  ENTRY(vts) /* vts.c */                                                                                     \
+  ENTRY(rvga) /* rvga.c */
 
 #define SAMPLER_DECLARE(name) extern const SamplerOps sampler_##name;
 SAMPLER_LIST(SAMPLER_DECLARE)

@@ -54,6 +54,8 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   else if ((needs & NEEDS_DENSITY) && !prior->ops->log_density)
     snprintf(sentence, size, "sampler %s needs a prior with a density; prior %s has none", name,
              prior_family);
+  else if ((needs & NEEDS_SCORE) && !(prior->ops->score && prior->ops->hessian_product))
+    snprintf(sentence, size, "sampler %s needs a prior with a score; prior %s has none", name, prior_family);
   else if ((needs & NEEDS_TRACTABLE) && !(mixture && likelihood->ops->conjugate) &&
            !(prior->ops->log_density && prior->d == 2))
     snprintf(sentence, size,

@@ -20,7 +20,8 @@ enum {
   NEEDS_CHAIN = 1 << 2, /* a reverse chain */
   NEEDS_CONJUGATE = 1 << 3, /* a likelihood quadratic in phi' theta */
   NEEDS_DENSITY = 1 << 4, /* a log density */
-  NEEDS_TRACTABLE = 1 << 5 /* a mixture with a conjugate likelihood, or a log density in two dimensions */
+  NEEDS_TRACTABLE = 1 << 5, /* a mixture with a conjugate likelihood, or a log density in two dimensions */
+  NEEDS_SCORE = 1 << 6 /* the gradient of the log density, exact or learned, and its Hessian */
 };
 
 typedef struct {
@@ -52,6 +53,18 @@ typedef struct {
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
    * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
+  /* OPTIONAL. Of samplers that carry a state: that of run from_run of `from` becomes that of run to_run of
+   * `to`, a sampler that differs from it in the number of runs alone, and `to` counts as told of all that
+   * `from` was. Where only some runs of a history have a new observation (history_append_to), a sampler of
+   * just these is told of it, and the others stay as they are (policy/per_arm.c). */
+  void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
+  /* Of samplers whose draw is their state, so that it has to move in every round: `observe` takes uneven
+   * histories, and moves the runs without a new observation too. */
+  bool restless;
+  /* OPTIONAL. Of samplers that carry a Gaussian approximation of the posterior: its mean[d, B] and
+   * covariance[d, d, B] as they are now. The convergence study, which observes one target again and again,
+   * asks for it after every step. */
+  void (*gaussian)(const Sampler *self, double *mean, double *covariance);
 } SamplerOps;
 
 struct Sampler {

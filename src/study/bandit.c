@@ -12,7 +12,7 @@ typedef struct {
   World world;
   History history;
   Policy policy;
-  int *arm; /* [B] */
+  int *arm, *place; /* [B], [B]: scratch of policy_record */
   double *phi; /* [d, B], of the arms taken */
   double *reward; /* [B] */
   double *regret; /* [B], of the present round */
@@ -24,7 +24,7 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
   ASSERT(policy_find(chosen->name, &method));
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(policy_history(&method, chosen->options, &block->problem, task->runs, &block->history));
   TRY(history_reserve(&block->history, block->problem.rounds));
   PolicySetup setup = {.prior = prior,
                        .problem = &block->problem,
@@ -34,6 +34,7 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
                        .runs = task->runs};
   TRY(policy_create(&method, &setup, &block->policy));
   NEW(block->arm, task->runs);
+  NEW(block->place, task->runs);
   NEW(block->phi, block->problem.d * task->runs);
   NEW(block->reward, task->runs);
   NEW(block->regret, task->runs);
@@ -46,6 +47,7 @@ static void block_destroy(Block *block) {
   world_destroy(&block->world);
   problem_destroy(&block->problem);
   free(block->arm);
+  free(block->place);
   free(block->phi);
   free(block->reward);
   free(block->regret);
@@ -59,7 +61,7 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result) {
     world_advance(&block->world, (uint32_t)k);
     policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
-    history_append(&block->history, block->phi, block->reward);
+    policy_record(&block->history, block->arm, block->phi, block->reward, block->place);
     policy_observe(&block->policy, &block->history, result->fallbacks);
     for (int b = 0; b < result->runs; b++) {
       double *curve = result->curves + (size_t)b * (size_t)result->points;
@@ -94,7 +96,7 @@ static double axis_value(const Config *setting, int point) {
 /* Draws, and the scores of all arms. */
 static double cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  double scores = 2 * study_dimension(setting) * (double)config_int(setting, "problem.arms");
+  double scores = 2 * study_dimension(setting) * (double)problem_arms(setting);
   return task->runs * (double)points(setting) * (study_draw_cost(study, task) + scores);
 }
 

@@ -2,6 +2,7 @@
 
 #include "model/likelihood.h"
 #include "policy/policy.h"
+#include "problem/pool.h"
 #include "problem/problem.h"
 #include "problem/synthetic.h"
 #include "problem/theta.h"
@@ -30,22 +31,38 @@ const ConfigKey study_keys[] = {
     {INT("block", 1, 4096, "64", "runs that advance together: the unit of work and of rounding"),
      .fixed = true},
 
-    {WORD("problem.family", "synthetic", "the world"), .word = problem_name},
+    {WORD("problem.family", "synthetic", "the world; the convergence study has a Gaussian target instead"),
+     .word = problem_name},
     {WORD("problem.theta", "cross", "distribution of theta*"), .word = theta_name},
     {TEXT("problem.file", "null",
           "samples of theta (theta: file), a prior file (theta: mixture) or an embedding file")},
-    {INT("problem.arms", 1, 1000000, "100", "number of arms K")},
+    {INT("problem.arms", 1, 1000000, "auto",
+         "number of arms K; auto: 50 in a pool, 10 with a twin, else 100"),
+     .words = "auto"},
     {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
     {INT("problem.dimension", 1, 10000, "auto",
-         "dimension d of theta; auto: that of problem.theta or of the file"),
+         "dimension d of theta; auto: that of problem.theta or of the file; 20 in a pool, 10 with a twin, "
+         "5 in the convergence study"),
      .words = "auto"},
     {WORD("problem.features", "ball", "distribution of the arms' features"), .words = SYNTHETIC_FEATURES},
-    {REAL("problem.condition_number", 1, 1e12, "1",
-          "of the second moment of the synthetic problem's features; 1: the same in all directions")},
-    {BOOL("problem.resample_arms", "false", "new arms each round; false: one set for each run")},
-    {REAL("problem.noise", TINY, 1e6, "auto",
-          "reward standard deviation sigma; auto: 1, or what an embedding file tells"),
+    {REAL(
+        "problem.condition_number", 1, 1e12, "1",
+        "of the second moment of the synthetic problem's features, or of the convergence study's target; 1: "
+        "the same in all directions")},
+    {BOOL("problem.resample_arms", "false",
+          "new arms each round, as always in a pool; false: one set for each run")},
+    {REAL(
+         "problem.noise", TINY, 1e6, "auto",
+         "reward standard deviation sigma; auto: 1, or what an embedding file tells; in a pool it multiplies "
+         "that of a signal to noise ratio of 1"),
      .words = "auto"},
+    {REAL("problem.zeta", 0, 1e6, "1", "noise on the members of a pool, which are N(0, I)")},
+    {WORD("problem.reward", "linear", "what a reward in a pool depends on: phi' theta or its square"),
+     .words = POOL_REWARDS},
+    {WORD("problem.unknown", "shared",
+          "one theta* for all arms; or per_arm: a theta* for each arm, and in every round one context, the "
+          "same for all arms"),
+     .words = "shared per_arm"},
     {.name = "problem.sample_sizes",
      .type = KEY_INTS,
      .minimum = 1,
@@ -62,6 +79,10 @@ const ConfigKey study_keys[] = {
      .fallback = "[emd]",
      .words = "emd sliced_wasserstein sd_ratio mode_weight moments distance rank",
      .help = "posterior study: what is measured against the exact posterior"},
+
+    {REAL("target_kl", TINY, 1e6, "0.1",
+          "convergence study: a method is there when its KL divergence is at most this")},
+    {INT("max_steps", 1, 100000000, "50000", "convergence study: steps of each method"), .fixed = true},
 
     {WORD("prior.family", "samples",
           "what informed policies believe: a prior fitted to samples of problem.theta (each policy's own "

@@ -318,6 +318,10 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
     if (sizes[i] <= sizes[i - 1])
       return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must rise",
                         (long long)sizes[i], (long long)sizes[i - 1]);
+  if (problem->per_arm || problem->quadratic)
+    return status_set(STATUS_INPUT,
+                      "study posterior is about one theta* with rewards that depend on phi' theta*; "
+                      "problem.unknown must be shared and problem.reward linear");
   PriorFit chain = study_prior_fit(setting, "prior.", problem->d, study->seed, 0);
   Prior truth;
   char sentence[512];

@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "policy/policy.h"
 #include "study/bandit.h"
+#include "study/convergence.h"
 #include "study/posterior.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const StudyOps *const registry[] = {&study_bandit, &study_posterior, NULL};
+static const StudyOps *const registry[] = {&study_bandit, &study_posterior, &study_convergence, NULL};
 
 const StudyOps *study_kind(int index) { return registry[index]; }
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
@@ -47,7 +48,7 @@ static Status check_policies(const Study *study, const Config *setting) {
     PolicyMethod method;
     Belief belief;
     ASSERT(policy_find(policy->name, &method));
-    status = policy_check(&method, &problem);
+    status = policy_check(&method, policy->options, &problem);
     if (status == STATUS_OK && study->ops->check_policy) status = study->ops->check_policy(&method);
     if (status == STATUS_OK && method.sampler) {
       status = belief_create(setting, policy, &problem, 0, &belief);

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Figures 1, 2, 3, 5 and 6 of "VITS: Variational Inference Thompson Sampling for contextual bandits": cumulative regret.
+
+One panel for each setting of each study: mean over completed runs against the round, with a band of one standard error. A
+policy far above the others leaves the axis, and the panel says where it ends. Draws any bandit study, also one without
+samples of a prior; figure_vits_2.py, _3, _5 and _6 are the same under their own names, for the folders of
+
+  1  jobs/vits_figure1.yaml  linear bandits, arms from a pool       5  jobs/vits_figure5.yaml  linear bandit, twin arm
+  2  jobs/vits_figure2.yaml  quadratic bandits, arms from a pool    6  jobs/vits_figure6.yaml  logistic bandit, twin arm
+  3  jobs/vits_figure3.yaml  MovieLens, a posterior for each arm
+
+--without leaves out a policy that takes the whole axis. Reads results.nc of each DIR; writes figure_vits_1.png and .pdf into
+the first DIR.
+"""
+import argparse
+import textwrap
+
+from matplotlib.lines import Line2D
+
+import figure_diffts_2
+import figure_diffts_3
+import load
+import panel
+import style
+
+WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
+
+
+def titles(dataset):
+    """A title for each setting; a study without a sweep is named by what it simulates."""
+    family = load.config(dataset, "problem.family")
+    if [str(label) for label in dataset["setting"].values] != ["default"] or family == "synthetic":
+        return load.titles(dataset)
+    likelihood = load.config(dataset, "likelihood")
+    kind = figure_diffts_3.LIKELIHOODS.get(likelihood, likelihood)
+    return [f"{kind}, {WORLDS.get(family) or load.titles(dataset)[0]}"]
+
+
+def sentences(datasets):
+    """What one must know to judge the lines."""
+    found = panel.facts(datasets)
+    if any(load.config(dataset, "problem.family") == "pool" for dataset in datasets):
+        found.append("Reward noise of a pool: in units of the deviation at which the signal to noise ratio is 1.")
+    return [*found, "Lines: mean over completed runs; bands: one standard error over runs."]
+
+
+def without(dataset, labels):
+    """The results of all policies but these."""
+    known = list(load.policy_names(dataset))
+    kept = [p for p, label in enumerate(known) if label not in labels]
+    if not kept:
+        raise load.BadInput("--without leaves no policy")
+    return dataset.isel(policy=kept)
+
+
+def draw(datasets):
+    """The whole figure, of the results of one or more studies."""
+    style.use()
+    look = style.lines({label: name for dataset in datasets for label, name in load.policy_names(dataset).items()})
+    settings = [(dataset, s, title) for dataset in datasets for s, title in enumerate(titles(dataset))]
+    figure, places = panel.grid(len(settings))
+    for axis, (dataset, s, title) in zip(places[:, 0], settings):
+        figure_diffts_2.draw_regret(axis, dataset, s, {label: look[label] for label in load.policy_names(dataset)})
+        axis.set_title(textwrap.fill(title, 40))
+    places[0, 0].set_ylabel("cumulative regret")
+    panel.below(figure, [Line2D([], [], label=label, **drawn) for label, drawn in look.items()], sentences(datasets))
+    return figure
+
+
+def main(description=__doc__, name="figure_vits_1"):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a bandit study")
+    parser.add_argument("--without", metavar="LABEL", action="append", default=[],
+                        help="leave this policy out (may be repeated)")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    paths = style.outputs(parser, arguments.output, arguments.folders[0], name)
+    datasets = [load.results(folder) for folder in arguments.folders]
+    known = {label for dataset in datasets for label in load.policy_names(dataset)}
+    for label in arguments.without:
+        if label not in known:
+            raise load.BadInput(f"no study has a policy {label}; there are {', '.join(sorted(known))}")
+    style.save(draw([without(dataset, arguments.without) for dataset in datasets]), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""CPU time of VITS and its rivals (VITS paper, Appendix I), from convergence and bandit studies.
+
+Give one or more results folders; the panels that they allow are drawn. Of a convergence study: Kullback-Leibler divergence from
+the target against CPU time, one panel for each setting, mean over runs with a band of one standard error; and, where it sweeps
+problem.dimension, the cost of one step against d. Of a bandit study that sweeps problem.rounds: the cost of a round against the
+number of observations so far, which is what more rounds cost more, one panel for each setting of the other keys; and, where it
+also sweeps problem.dimension, the cost of the last rounds against d.
+
+Time is that of the whole block divided by its runs, which advance together in vector lanes; a Markov chain pays for its burn-in
+too. Prints the slopes of straight lines through log cost against log d and log t.
+
+Reads results.nc of each DIR; writes figure_vits_cost.png and .pdf into the first DIR.
+"""
+import argparse
+import dataclasses
+import textwrap
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+import figure_vits_4
+import load
+import panel
+import style
+
+BURN_IN = 1000          # steps of a Markov chain before its average (src/study/convergence.c)
+CHAINS = {"lmc"}
+DIMENSION, ROUNDS = "problem.dimension", "problem.rounds"
+MICRO = 1e6
+LOWEST = 1e-4           # divergences below leave the axis
+
+
+@dataclasses.dataclass
+class Cost:
+    """One panel: {label: (x, y, error of y or None)}."""
+    title: str
+    xlabel: str
+    ylabel: str
+    lines: dict
+    marked: bool            # few points, each with a marker; their slope is printed
+
+
+def seconds_of_runs(dataset):
+    """CPU seconds of a run, mean over completed runs, [setting, policy]."""
+    ok = dataset["status"].values == load.STATUS_OK
+    n = ok.sum(axis=-1)
+    return np.where(ok, dataset["seconds"].values, 0).sum(axis=-1) / np.where(n > 0, n, np.nan)
+
+
+def burn_in(dataset):
+    """Steps that a policy makes before its first counted one, [policy]."""
+    return np.array([BURN_IN if name in CHAINS else 0 for name in load.policy_names(dataset).values()])
+
+
+def step_cost(dataset):
+    """CPU seconds of one step, [setting, policy]."""
+    return seconds_of_runs(dataset) / (figure_vits_4.maximum(dataset) + burn_in(dataset))
+
+
+def divergence(dataset):
+    """Panels of the divergence against time."""
+    (mean, error), cost, before = load.moments(dataset, "kl"), step_cost(dataset), burn_in(dataset)
+    steps, labels = dataset["step"].values, list(load.policy_names(dataset))
+    return [Cost(title, "CPU milliseconds of a run", "divergence from the target (KL)",
+                 {label: (1e3 * cost[s, p] * (before[p] + steps), mean[s, p], error[s, p]) for p, label in enumerate(labels)},
+                 False) for s, title in enumerate(load.titles(dataset))]
+
+
+def against(dataset, key, values, cost):
+    """{label: (x, y, None)} of costs [setting, policy] against the values [setting] of a key."""
+    order = np.argsort(values, kind="stable")
+    return {label: (values[order].astype(float), MICRO * cost[order, p], None)
+            for p, label in enumerate(load.policy_names(dataset))}
+
+
+def of_convergence(dataset):
+    made, swept = divergence(dataset), load.swept(dataset)
+    if list(swept) == [DIMENSION]:
+        made.append(Cost("one step", "dimension", "CPU microseconds", against(dataset, DIMENSION, swept[DIMENSION],
+                                                                           step_cost(dataset)), True))
+    return made
+
+
+def of_rounds(dataset):
+    """Between two numbers of rounds a round costs the difference in time over that in rounds, at the middle between them."""
+    swept, cost = load.swept(dataset), seconds_of_runs(dataset)
+    rounds = swept[ROUNDS].astype(float)
+    others = [tuple((key, load.plain(values[s])) for key, values in swept.items() if key != ROUNDS) for s in range(len(rounds))]
+    made, last = [], {}
+    for other in dict.fromkeys(others):
+        here = np.array([s for s, one in enumerate(others) if one == other])
+        here = here[np.argsort(rounds[here], kind="stable")]
+        if len(here) < 2:
+            raise load.BadInput(f"the cost of a round needs two values of {ROUNDS} at least")
+        each = np.diff(cost[here], axis=0) / np.diff(rounds[here])[:, None]
+        middle = (rounds[here][1:] + rounds[here][:-1]) / 2
+        made.append(Cost(", ".join(["one round", *(f"{key.split('.')[-1]} = {value}" for key, value in other)]),
+                         "observations so far", "CPU microseconds",
+                         {label: (middle, MICRO * each[:, p], None) for p, label in enumerate(load.policy_names(dataset))}, True))
+        last[other] = each[-1]
+    if [key for key in swept if key != ROUNDS] == [DIMENSION]:
+        made.append(Cost(f"one round, {load.plain(middle[-1])} observations", "dimension", "CPU microseconds",
+                         against(dataset, DIMENSION, np.array([float(other[0][1]) for other in last]),
+                                 np.stack(list(last.values()))), True))
+    return made
+
+
+def panels(dataset):
+    """The panels that one study allows."""
+    if load.axis(dataset) == "step":
+        return of_convergence(dataset)
+    if load.axis(dataset) == "round" and ROUNDS in load.swept(dataset):
+        return of_rounds(dataset)
+    raise load.BadInput(f"this needs a convergence study, or a bandit study that sweeps {ROUNDS}")
+
+
+def slopes(made):
+    """One row for each line of the marked panels."""
+    rows = []
+    for one in made:
+        for label, (x, y, _) in one.lines.items() if one.marked else ():
+            use = np.isfinite(y) & (y > 0)
+            rows.append((one.title, one.xlabel, label, *figure_vits_4.slope(x[use], y[use]), int(use.sum())))
+    return pd.DataFrame(rows, columns=["panel", "against", "policy", "slope", "se", "points"])
+
+
+def draw_panel(axis, one, look):
+    for label, (x, y, error) in one.lines.items():
+        use = np.isfinite(y) & (y > 0)
+        drawn = look[label] if one.marked else {**look[label], "marker": None}
+        axis.loglog(x[use], y[use], zorder=3, **drawn)
+        if error is not None and np.isfinite(error).any():
+            axis.fill_between(x[use], np.maximum(y - error, 1e-3 * y)[use], (y + error)[use], color=look[label]["color"],
+                              alpha=0.22, linewidth=0)
+    for each in (axis.xaxis, axis.yaxis):
+        each.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+        each.set_minor_formatter("")
+    points = np.unique(np.concatenate([x for x, _, _ in one.lines.values()]))
+    if one.marked and len(points) > 1:
+        panel.points_axis(axis, points)
+        panel.spread_out(axis, points)
+    if not one.marked:
+        axis.set_ylim(bottom=max(axis.get_ylim()[0], LOWEST))
+    axis.set_title(textwrap.fill(one.title, 40))
+    axis.set(xlabel=one.xlabel, ylabel=one.ylabel)
+
+
+def draw(datasets, made):
+    """The whole figure; `made` are the panels of all studies."""
+    style.use()
+    names = {label: name for dataset in datasets for label, name in load.policy_names(dataset).items()}
+    look = style.lines(names)
+    figure, places = panel.grid(len(made))
+    for axis, one in zip(places[:, 0], made):
+        draw_panel(axis, one, look)
+    facts = [fact.partition("; reward noise")[0].rstrip(".") + "." for fact in panel.facts(datasets)]
+    blocks = list(dict.fromkeys(filter(None, (load.config(dataset, "block") for dataset in datasets))))
+    text = ["CPU time of a run: that of a block of runs that advance together" + (f" ({' or '.join(blocks)})" if blocks else "")
+            + ", divided by their number. Bands: one standard error over runs; a divergence below "
+            f"{LOWEST:g} leaves the axis."]
+    panel.below(figure, [Line2D([], [], label=label, **drawn) for label, drawn in look.items()], [*facts, *text])
+    return figure
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a convergence or bandit study")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    paths = style.outputs(parser, arguments.output, arguments.folders[0], "figure_vits_cost")
+    datasets = [load.results(folder, kind=None) for folder in arguments.folders]
+    made = [one for dataset in datasets for one in panels(dataset)]
+    style.save(draw(datasets, made), paths)
+    table = slopes(made)
+    if len(table):
+        print(table.to_string(index=False, float_format="{:.3g}".format))
+
+
+if __name__ == "__main__":
+    load.script(main)

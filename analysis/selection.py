@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The best setting of each method's options, chosen on one half of the runs and reported on the other.
+
+For a bandit study whose policies are the points of a grid search (jobs/vits_grid.yaml). Policies of the same registered name are
+one method; --by OPTION tells them apart by the value of an option too (--by steps: Langevin with 10 and with 50 steps are two).
+In each setting the grid point of least mean regret at the last round on one half of the runs is chosen, and its regret on the
+other half is what is reported, which nobody tuned for; then the halves change places. Columns:
+
+  chosen             the grid point
+  tuned, SE          its regret on the runs it was chosen on: too low, because it was chosen for being low
+  reported, SE       its regret on the other runs
+  best               the least regret of the method's points on those other runs, which nobody could have known
+  median, worst      of the method's points on those other runs
+  minus FIRST, SE    reported regret minus that of the first method, run by run
+  points, failed     size of the grid; points with a run that failed, which cannot be chosen
+
+With --tune N only N runs of the half are used to choose, as a search on few runs would. analysis/table.py lists the whole grid.
+
+Reads DIR/results.nc; writes nothing but the table.
+"""
+import argparse
+
+import numpy as np
+import pandas as pd
+
+import load
+import options
+
+
+def methods(dataset, by=()):
+    """{method: indices of its policies}, in their order."""
+    found = {}
+    for p, chosen in enumerate(options.of_policies(dataset).values()):
+        parts = [f"{option}={chosen[option]}" for option in by if option in chosen]
+        found.setdefault(" ".join([chosen["name"], *parts]), []).append(p)
+    return found
+
+
+def finals(dataset, s):
+    """Regret at the last round in setting s, [policy, run]: of runs that all policies without a failure have completed; and which
+    policies failed, [policy]."""
+    status = dataset["status"].values[s]
+    failed = (status == load.STATUS_FAILED).any(axis=1)
+    complete = (status[~failed] == load.STATUS_OK).all(axis=0)
+    return dataset["regret"].values[s, :, :, load.last_rounds(dataset)[s]][:, complete], failed
+
+
+def mean_and_error(values):
+    """Of a sample."""
+    return values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+
+
+def choose(regret, failed, groups, tuning, reporting):
+    """{method: dictionary of the columns}, from regret [policy, run] and two lists of runs."""
+    rows, first = {}, None
+    for method, members in groups.items():
+        usable = [p for p in members if not failed[p]]
+        row = {"points": len(members), "failed": len(members) - len(usable)}
+        rows[method] = row
+        if not usable:
+            continue
+        chosen = usable[int(np.argmin(regret[usable][:, tuning].mean(axis=1)))]
+        others = regret[usable][:, reporting].mean(axis=1)
+        mine = regret[chosen, reporting]
+        row["policy"] = chosen
+        row["tuned"], row["tuned_se"] = mean_and_error(regret[chosen, tuning])
+        row["reported"], row["reported_se"] = mean_and_error(mine)
+        row["best"], row["median"], row["worst"] = others.min(), np.median(others), others.max()
+        if first is not None:
+            row["difference"], row["difference_se"] = mean_and_error(mine - first)
+        first = mine if first is None else first
+    return rows
+
+
+COLUMNS = ["setting", "half", "method", "chosen", "tuned", "tuned_se", "reported", "reported_se", "best", "median", "worst",
+           "difference", "difference_se", "points", "failed"]
+
+
+def frame(dataset, by=(), tune=None):
+    """One row for each setting, half and method, numbers unrounded."""
+    groups, labels, rows = methods(dataset, by), list(load.policy_names(dataset)), []
+    for s, title in enumerate(load.titles(dataset)):
+        regret, failed = finals(dataset, s)
+        runs = np.arange(regret.shape[1])
+        halves = np.array_split(runs, 2)
+        if len(runs) < 4:
+            raise load.BadInput(f"{title}: {len(runs)} runs are complete for all policies, and choosing on one half needs 4")
+        for name, tuning, reporting in (("first", *halves), ("second", *halves[::-1])):
+            if tune is not None and not 1 <= tune <= len(tuning):
+                raise load.BadInput(f"--tune {tune}: a half has {len(tuning)} runs")
+            for method, row in choose(regret, failed, groups, tuning[:tune], reporting).items():
+                chosen = labels[row["policy"]] if "policy" in row else None
+                rows.append({"setting": title, "half": name, "method": method, "chosen": chosen, **row})
+    return pd.DataFrame(rows).reindex(columns=COLUMNS)
+
+
+def printed(table):
+    """The table as text; the names of its columns say what they are compared with."""
+    head = {"half": "tuned on", "tuned_se": "SE", "reported_se": "SE", "difference": f"minus {table.method[0]}",
+            "difference_se": "SE"}
+    return table.rename(columns=head).to_string(index=False, na_rep="", float_format="{:.2f}".format)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
+    parser.add_argument("--by", metavar="OPTION", action="append", default=[],
+                        help="tell methods apart by this option too (may be repeated)")
+    parser.add_argument("--tune", metavar="N", type=int, help="choose on so many runs of the half only")
+    parser.add_argument("-f", "--format", choices=("text", "csv"), default="text")
+    arguments = parser.parse_args()
+    table = frame(load.results(arguments.folder), arguments.by, arguments.tune)
+    print(table.to_csv(index=False, lineterminator="\n") if arguments.format == "csv" else printed(table) + "\n", end="")
+
+
+if __name__ == "__main__":
+    load.script(main)

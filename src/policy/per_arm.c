@@ -1,0 +1,106 @@
+/* Thompson sampling with a posterior for each arm (VITS paper, Section 5): the disjoint model, in which an
+ * arm has a theta_k* of its own and learns from its own rewards alone. Every round draws all K of them and
+ * takes the arm with the highest phi_k' theta_k.
+ *
+ * Arm k of run n is run n K + k of the sampler and of the history. A sampler that carries a state from round
+ * to round has a twin of B runs: the arms that were just taken go over to it with their observations, are
+ * moved on, and come back, so that a round costs B updates and not B K. Its streams are those of the bandit's
+ * runs. A restless sampler (Langevin chains) moves all B K of them in every round.
+ */
+#include "core/memory.h"
+#include "policy/policies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  Sampler sampler; /* of B K runs */
+  bool follows; /* it carries a state; else what follows is not there */
+  Sampler moving; /* of B runs */
+  History taken; /* the observations of the arms that were just taken, B runs */
+  RngKey key;
+  double *theta; /* [d, B K] */
+  int64_t *fallbacks; /* [B K] */
+} PerArm;
+
+static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *setup) {
+  const Problem *problem = self->setup.problem;
+  SamplerSetup few = *setup;
+  few.runs = self->setup.runs;
+  few.first_run = self->setup.first_run;
+  state->follows = true;
+  TRY(sampler_create(self->method.sampler, &few, &state->moving));
+  TRY(history_create_uneven(problem->d, few.runs, few.runs, &problem->likelihood, &state->taken));
+  return history_reserve(&state->taken, problem->rounds);
+}
+
+static Status create(Policy *self) {
+  const PolicySetup *setup = &self->setup;
+  const int64_t arms = setup->problem->arms, lanes = arms * setup->runs;
+  PerArm *state;
+  NEW(state, 1);
+  self->state = state;
+  if (lanes > INT32_MAX || ((int64_t)setup->first_run + setup->runs) * arms > UINT32_MAX)
+    return status_set(STATUS_INPUT,
+                      "posterior: per_arm has a random stream for each arm of each run, and "
+                      "%lld arms in run %lld are too many",
+                      (long long)arms, (long long)setup->first_run + setup->runs);
+  state->key = rng_key(setup->seed, RNG_AGENT);
+  NEW(state->theta, setup->problem->d * lanes);
+  NEW(state->fallbacks, lanes);
+  SamplerSetup sampler = {.prior = setup->prior,
+                          .likelihood = &setup->problem->likelihood,
+                          .runs = (int)lanes,
+                          .draws = 1,
+                          .seed = setup->seed,
+                          .first_run = setup->first_run * (uint32_t)arms,
+                          .options = setup->options};
+  TRY(sampler_create(self->method.sampler, &sampler, &state->sampler));
+  return self->method.sampler->carry ? create_moving(self, state, &sampler) : STATUS_OK;
+}
+
+static void destroy(Policy *self) {
+  PerArm *state = self->state;
+  if (state) {
+    sampler_destroy(&state->sampler);
+    sampler_destroy(&state->moving);
+    history_destroy(&state->taken);
+    free(state->theta);
+    free(state->fallbacks);
+  }
+  free(state);
+}
+
+static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+  PerArm *state = self->state;
+  const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
+  RngLanes rng = {.key = state->key,
+                  .run = state->sampler.setup.first_run,
+                  .draws = 1,
+                  .round = world->round,
+                  .lanes = (uint32_t)lanes};
+  memset(state->fallbacks, 0, (size_t)lanes * sizeof *state->fallbacks);
+  sampler_sample(&state->sampler, history, rng, 1, state->theta, state->fallbacks);
+  for (int n = 0; n < lanes; n++) fallbacks[n / arms] += state->fallbacks[n];
+  world_greedy_per_arm(world, state->theta, arm);
+}
+
+static void observe(Policy *self, const History *history, int64_t *fallbacks) {
+  PerArm *state = self->state;
+  const SamplerOps *ops = self->method.sampler;
+  const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
+  if (ops->restless) {
+    memset(state->fallbacks, 0, (size_t)lanes * sizeof *state->fallbacks);
+    sampler_observe(&state->sampler, history, state->fallbacks);
+    for (int n = 0; n < lanes; n++) fallbacks[n / arms] += state->fallbacks[n];
+  }
+  if (!state->follows) return;
+  for (int b = 0; b < self->setup.runs; b++)
+    ops->carry(&state->sampler, history->latest[b], &state->moving, b);
+  history_gather(history, history->latest, &state->taken);
+  sampler_observe(&state->moving, &state->taken, fallbacks);
+  for (int b = 0; b < self->setup.runs; b++)
+    ops->carry(&state->moving, b, &state->sampler, history->latest[b]);
+}
+
+const PolicyOps policy_per_arm = {.create = create, .destroy = destroy, .choose = choose, .observe = observe};

@@ -1,0 +1,198 @@
+/* Langevin Monte Carlo Thompson sampling (Xu et al. 2022; VITS paper, Section 1 and Appendix F): each draw is
+ * the state of a chain of its own,
+ *
+ *     theta <- theta - h grad U(theta) + sqrt(2 h) z,
+ *
+ * moved by `steps` updates after every observation, from where the last round left it. It starts as a draw
+ * from the prior, brought towards the prior's mean by 1 / sqrt(eta lambda): the tempered prior where that is
+ * Gaussian.
+ *
+ * Nothing is rejected, so a chain on a Gaussian target of precision P settles at the covariance (P - h P^2 /
+ * 2)^-1: too wide by 1 / (1 - a / 2) where a = h times the eigenvalue.
+ *
+ * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
+ * uses no random numbers of its own. */
+#include "core/memory.h"
+#include "core/simd.h"
+#include "sampler/chunk.h"
+#include "sampler/follow.h"
+#include "sampler/methods.h"
+#include "sampler/optimism.h"
+#include "sampler/step.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far a chain may be from the start's mean, in standard deviations of the start. */
+static const double GUARD = 100;
+
+typedef struct {
+  Potential potential;
+  Step step;
+  Follow follow;
+  double optimism; /* of Feel-Good Thompson sampling; 0: none */
+  double *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each */
+  double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
+  double *hessian; /* [d, d, n] */
+} Langevin;
+
+static double *block_at(const Langevin *self, int d, int first) {
+  return self->theta + (size_t)d * (size_t)first;
+}
+
+static int block_lanes(int lanes, int first) {
+  return lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES;
+}
+
+static void begin(Sampler *sampler, int runs) {
+  const Langevin *self = sampler->state;
+  const Potential *potential = &self->potential;
+  const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
+  const double shrink = 1 / sqrt(potential->prior_weight);
+  for (int first = 0; first < total; first += CHUNK_LANES) {
+    const int lanes = block_lanes(total, first);
+    double *theta = block_at(self, d, first);
+    RngLanes rng = follow_streams(sampler, 0, draws, first, lanes);
+    potential->prior->ops->sample(potential->prior, &rng, theta);
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < lanes; n++)
+        theta[i * lanes + n] =
+            potential->start_mean[i] + shrink * (theta[i * lanes + n] - potential->start_mean[i]);
+  }
+}
+
+/* theta - h g + sqrt(2 h) z. */
+SIMD_CLONES
+static void move(int d, int lanes, const double *restrict h, const double *restrict g,
+                 const double *restrict z, double *restrict theta) {
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      theta[i * lanes + n] += sqrt(2 * h[n]) * z[i * lanes + n] - h[n] * g[i * lanes + n];
+}
+
+/* Back within the guard, and to the start's mean where a coordinate is not finite. */
+static void guard(const Langevin *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
+  const Potential *potential = &self->potential;
+  for (int i = 0; i < potential->d; i++) {
+    const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
+    for (int n = 0; n < view->lanes; n++) {
+      double *x = &theta[i * view->lanes + n], away = *x - middle;
+      if (isfinite(away) && fabs(away) <= limit) continue;
+      *x = isfinite(away) ? middle + copysign(limit, away) : middle;
+      fallbacks[(view->first + n) / view->draws]++;
+    }
+  }
+}
+
+/* The curvature of logistic rewards is largest at theta = 0, which is where the rule `lambda_max` takes it.
+ * Of Gaussian rewards it is known; of any other the Hessian is looked at in every step. */
+static void update_block(Langevin *self, const HistoryView *view, RngLanes *rng, double *theta,
+                         int64_t *fallbacks) {
+  const int d = view->history->d;
+  double *hessian = view->history->likelihood->ops->conjugate ? NULL : self->hessian;
+  potential_at(&self->potential, view);
+  memset(self->gradient, 0, (size_t)(d * view->lanes) * sizeof *self->gradient);
+  step_begin(&self->step, &self->potential, self->gradient);
+  if (self->optimism > 0) optimism_begin(&self->potential, self->optimism, self->pull);
+  for (int k = 0; k < self->step.steps; k++) {
+    potential_derivatives(&self->potential, theta, self->gradient, hessian);
+    if (self->optimism > 0) optimism_subtract(&self->potential, self->pull, theta, self->gradient);
+    step_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
+    rng_lanes_normal(rng, d, self->normal);
+    move(d, view->lanes, self->h, self->gradient, self->normal, theta);
+    guard(self, view, theta, fallbacks);
+  }
+}
+
+static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+  Langevin *self = sampler->state;
+  const int draws = sampler->setup.draws, total = history->runs * draws;
+  for (int first = 0; first < total; first += CHUNK_LANES) {
+    const HistoryView view = {history, draws, first, block_lanes(total, first), NULL, NULL};
+    RngLanes rng = follow_streams(sampler, round, draws, first, view.lanes);
+    update_block(self, &view, &rng, block_at(self, sampler->d, first), fallbacks);
+  }
+}
+
+static void langevin_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  Langevin *self = sampler->state;
+  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+}
+
+/* The first `draws` chains of every run. */
+static void langevin_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                            int64_t *fallbacks) {
+  Langevin *self = sampler->state;
+  const int d = sampler->d, chains = sampler->setup.draws, total = history->runs * chains;
+  langevin_observe(sampler, history, fallbacks);
+  for (int n = 0; n < (int)rng.lanes; n++) {
+    const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
+    const double *block = block_at(self, d, first);
+    const int lanes = block_lanes(total, first);
+    for (int i = 0; i < d; i++) theta[(size_t)i * rng.lanes + (size_t)n] = block[i * lanes + chain - first];
+  }
+}
+
+static void langevin_destroy(Sampler *sampler) {
+  Langevin *self = sampler->state;
+  potential_destroy(&self->potential);
+  step_destroy(&self->step);
+  free(self->theta);
+  free(self->gradient);
+  free(self->normal);
+  free(self->h);
+  free(self->pull);
+  free(self->hessian);
+  free(self);
+}
+
+static Status langevin_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
+  Langevin *self;
+  NEW(self, 1);
+  sampler->state = self;
+  if (config_has(setup->options, "optimism")) self->optimism = config_real(setup->options, "optimism");
+  TRY(potential_create(setup, CHUNK_LANES, &self->potential));
+  TRY(step_create(setup, CHUNK_LANES, 2, &self->step));
+  NEW(self->theta, d * (size_t)setup->runs * (size_t)setup->draws);
+  NEW(self->gradient, vector);
+  NEW(self->normal, vector);
+  NEW(self->h, CHUNK_LANES);
+  NEW(self->pull, CHUNK_LANES);
+  NEW(self->hessian, d * vector);
+  return STATUS_OK;
+}
+
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, {.name = NULL}};
+
+static const ConfigKey FEEL_GOOD_KEYS[] = {
+    POTENTIAL_KEYS,
+    STEP_KEYS,
+    {.name = "optimism",
+     .type = KEY_REAL,
+     .minimum = 0,
+     .maximum = 1e6,
+     .fallback = "0.01",
+     .help = "weight of the best reward that theta promises in each round"},
+    {.name = NULL}};
+
+#define LANGEVIN_OPS                                                                                         \
+  .default_prior = "standard", .needs = NEEDS_SCORE, .create = langevin_create, .destroy = langevin_destroy, \
+  .sample = langevin_sample, .observe = langevin_observe, .restless = true
+
+const SamplerOps sampler_lmc = {
+    .name = "lmc",
+    .summary = "Langevin Monte Carlo: chains that follow the gradient of the log posterior, with noise",
+    .reference = "Xu et al. (2022); VITS paper, Appendix F",
+    .keys = KEYS,
+    LANGEVIN_OPS,
+};
+
+const SamplerOps sampler_fgts = {
+    .name = "fgts",
+    .summary = "Feel-Good Thompson sampling: Langevin Monte Carlo that favours theta of high reward",
+    .reference = "Zhang (2022); Huix, Zhang and Durmus (2023)",
+    .keys = FEEL_GOOD_KEYS,
+    LANGEVIN_OPS,
+};

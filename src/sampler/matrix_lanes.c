@@ -1,0 +1,168 @@
+#include "sampler/matrix_lanes.h"
+
+#include "core/simd.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { WIDTH = 8, COLUMNS = 4 };
+/* Into every version of a clone, with the number of lanes as a constant where it is WIDTH. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+typedef double Real __attribute__((vector_size(8 * WIDTH)));
+
+/* Row and column strides of a matrix or its transpose. */
+typedef struct {
+  size_t row, column;
+} Order;
+
+/* Columns j .. j + columns - 1 of row i of A B, for `count` <= WIDTH neighbouring lanes. The sums stay in
+ * registers, several of them side by side, since each is one chain of dependent additions. */
+ALWAYS_INLINE void product_row(int count, int columns, size_t i, size_t j, size_t d, size_t stride,
+                               const double *a, Order of_a, const double *b, Order of_b, double *c) {
+  const size_t bytes = (size_t)count * sizeof(double);
+  Real sum[COLUMNS], x = {0}, y = {0};
+#pragma GCC unroll 4
+  for (int m = 0; m < columns; m++) sum[m] = (Real){0};
+  for (size_t k = 0; k < d; k++) {
+    __builtin_memcpy(&x, a + (i * of_a.row + k * of_a.column) * stride, bytes);
+#pragma GCC unroll 4
+    for (int m = 0; m < columns; m++) {
+      __builtin_memcpy(&y, b + (k * of_b.row + (j + (size_t)m) * of_b.column) * stride, bytes);
+      sum[m] += x * y;
+    }
+  }
+#pragma GCC unroll 4
+  for (int m = 0; m < columns; m++) __builtin_memcpy(c + (i * d + j + (size_t)m) * stride, &sum[m], bytes);
+}
+
+ALWAYS_INLINE void product_strip(int count, size_t d, size_t stride, const double *a, Order of_a,
+                                 const double *b, Order of_b, double *c) {
+  for (size_t i = 0; i < d; i++) {
+    size_t j = 0;
+    for (; j + COLUMNS <= d; j += COLUMNS) product_row(count, COLUMNS, i, j, d, stride, a, of_a, b, of_b, c);
+    for (; j < d; j++) product_row(count, 1, i, j, d, stride, a, of_a, b, of_b, c);
+  }
+}
+
+SIMD_CLONES
+static void product(int d, int lanes, const double *a, Order of_a, const double *b, Order of_b, double *c) {
+  for (int n = 0; n < lanes; n += WIDTH) {
+    if (lanes - n >= WIDTH)
+      product_strip(WIDTH, (size_t)d, (size_t)lanes, a + n, of_a, b + n, of_b, c + n);
+    else
+      product_strip(lanes - n, (size_t)d, (size_t)lanes, a + n, of_a, b + n, of_b, c + n);
+  }
+}
+
+static Order plain(int d) { return (Order){(size_t)d, 1}; }
+static Order transposed(int d) { return (Order){1, (size_t)d}; }
+
+void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
+  product(d, lanes, a, plain(d), b, plain(d), c);
+}
+
+void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
+  product(d, lanes, a, transposed(d), b, plain(d), c);
+}
+
+void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
+  product(d, lanes, a, plain(d), b, transposed(d), c);
+}
+
+/* Rows x and y change places in the lanes where `swap` is set. */
+ALWAYS_INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap, double *restrict x,
+                             double *restrict y) {
+  for (size_t j = 0; j < d; j++)
+    for (int n = 0; n < count; n++) {
+      double x_n = x[j * stride + (size_t)n], y_n = y[j * stride + (size_t)n];
+      x[j * stride + (size_t)n] = swap[n] ? y_n : x_n;
+      y[j * stride + (size_t)n] = swap[n] ? x_n : y_n;
+    }
+}
+
+/* to -= factor from, along a row. */
+ALWAYS_INLINE void eliminate_row(size_t d, size_t stride, int count, const double *factor,
+                                 const double *restrict from, double *restrict to) {
+  for (size_t j = 0; j < d; j++)
+    for (int n = 0; n < count; n++) to[j * stride + (size_t)n] -= factor[n] * from[j * stride + (size_t)n];
+}
+
+ALWAYS_INLINE void scale_row(size_t d, size_t stride, int count, const double *factor, double *row) {
+  for (size_t j = 0; j < d; j++)
+    for (int n = 0; n < count; n++) row[j * stride + (size_t)n] *= factor[n];
+}
+
+/* Up to WIDTH lanes. Row pivoting without a search: every later row takes the pivot's place where its entry
+ * is larger. */
+ALWAYS_INLINE void invert_strip(int count, size_t d, size_t stride, double *a, double *inverse) {
+  const size_t row = d * stride;
+  double least[WIDTH], factor[WIDTH];
+  int swap[WIDTH];
+  for (int n = 0; n < count; n++) least[n] = 0x1p-1000;
+  for (size_t i = 0; i < d * d; i++)
+    for (int n = 0; n < count; n++) {
+      double size = 0x1p-52 * fabs(a[i * stride + (size_t)n]);
+      least[n] = size > least[n] ? size : least[n];
+      inverse[i * stride + (size_t)n] = i % (d + 1) == 0;
+    }
+  for (size_t k = 0; k < d; k++) {
+    double *pivot = a + k * row + k * stride;
+    for (size_t i = k + 1; i < d; i++) {
+      const double *entry = a + i * row + k * stride;
+      for (int n = 0; n < count; n++) swap[n] = fabs(entry[n]) > fabs(pivot[n]);
+      swap_rows(d, stride, count, swap, a + k * row, a + i * row);
+      swap_rows(d, stride, count, swap, inverse + k * row, inverse + i * row);
+    }
+    for (int n = 0; n < count; n++) factor[n] = 1 / (fabs(pivot[n]) > 0 ? pivot[n] : least[n]);
+    scale_row(d, stride, count, factor, a + k * row);
+    scale_row(d, stride, count, factor, inverse + k * row);
+    for (size_t i = 0; i < d; i++) {
+      if (i == k) continue;
+      memcpy(factor, a + i * row + k * stride, (size_t)count * sizeof *factor);
+      eliminate_row(d, stride, count, factor, a + k * row, a + i * row);
+      eliminate_row(d, stride, count, factor, inverse + k * row, inverse + i * row);
+    }
+  }
+}
+
+SIMD_CLONES
+void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
+  for (int n = 0; n < lanes; n += WIDTH) {
+    if (lanes - n >= WIDTH)
+      invert_strip(WIDTH, (size_t)d, (size_t)lanes, a + n, inverse + n);
+    else
+      invert_strip(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
+  }
+}
+
+SIMD_CLONES
+void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound) {
+  for (int n = 0; n < lanes; n++) bound[n] = 0;
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) bound[n] += a[i * lanes + n] * a[i * lanes + n];
+  for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);
+}
+
+/* The matrix is brought to norm 1 first, so that no power overflows. */
+SIMD_CLONES
+void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch) {
+  double *square = scratch, *fourth = scratch + d * d * lanes;
+  matrix_lanes_coarse_bound(d, lanes, a, bound);
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
+  matrix_lanes_product(d, lanes, fourth, fourth, square);
+  matrix_lanes_product(d, lanes, square, square, fourth);
+  double *norm = square;
+  matrix_lanes_coarse_bound(d, lanes, fourth, norm);
+  for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));
+}
+
+SIMD_CLONES
+void matrix_lanes_symmetrise(int d, int lanes, double *a) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < i; j++) {
+      double *restrict low = a + (i * d + j) * lanes, *restrict high = a + (j * d + i) * lanes;
+      for (int n = 0; n < lanes; n++) low[n] = high[n] = 0.5 * (low[n] + high[n]);
+    }
+}

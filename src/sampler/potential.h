@@ -1,0 +1,76 @@
+/* The potential U that VITS, Langevin and their rivals work on: their target is exp(-U) (VITS paper, Section
+ * 2; equations 14 and 15 for the linear model).
+ *
+ * With `eta: auto` the target is the posterior: U = -lambda log p(theta) - log likelihood. With a number,
+ * the inverse temperature of the VITS paper, U = eta (lambda (-log p(theta)) + loss), where the loss is sum
+ * (y - phi' theta)^2 / 2 for Gaussian rewards, not divided by their variance, and minus the log likelihood
+ * for any other. So under the prior N(0, I) the linear target has precision eta (lambda I + X'X). `temper`
+ * multiplies the log likelihood, hence the loss, in both.
+ *
+ * Whatever is quadratic is kept as a precision and a vector, U = theta' P theta / 2 - theta' b: a Gaussian
+ * prior, Gaussian rewards. Scores of other priors and passes over the rows of other rewards are added at each
+ * point.
+ *
+ * N lanes, lane last: theta[d, N]. */
+#ifndef SAMPLER_POTENTIAL_H
+#define SAMPLER_POTENTIAL_H
+
+#include "sampler/sampler.h"
+
+/* Keys of `eta` and `lambda`, to stand in a table of options. */
+#define POTENTIAL_KEYS                                                                                       \
+  {.name = "eta",                                                                                            \
+   .type = KEY_REAL,                                                                                         \
+   .minimum = 1e-9,                                                                                          \
+   .maximum = 1e9,                                                                                           \
+   .words = "auto",                                                                                          \
+   .fallback = "auto",                                                                                       \
+   .help = "inverse temperature of prior and loss, rewards not divided by their variance; auto: the "        \
+           "posterior"},                                                                                     \
+  {                                                                                                          \
+    .name = "lambda", .type = KEY_REAL, .minimum = 1e-9, .maximum = 1e9, .fallback = "1",                    \
+    .help = "multiplies the log prior"                                                                       \
+  }
+
+typedef struct {
+  int d, capacity;
+  const Prior *prior;
+  double prior_weight, likelihood_weight; /* of -log p and of the tempered log likelihood in U */
+  double eta; /* 1 for auto */
+  double unit; /* eta, or the precision of a reward: what an observation with |phi| = 1 adds to the Hessian */
+  bool closed_prior, conjugate; /* what is part of the quadratic */
+  double bend; /* of the likelihood, see LikelihoodOps */
+  /* No curvature of prior_weight times -log p is above it; 0 for a Gaussian, whose Hessian is known. Of a
+   * mixture, the largest precision of a component; of a learned prior, that of the noise of its first stage,
+   * by which its score is smoothed. */
+  double stiffest;
+  /* A Gaussian with the prior's moments, covariance divided by prior_weight: where updates start. It is the
+   * prior itself, tempered, when that is Gaussian; of a prior with several modes it covers all of them. */
+  double *start_mean, *start_deviation; /* [d] */
+  double *start_root, *start_inverse; /* [d, d]: a lower triangular root of the covariance, its inverse */
+  /* For the lanes of the view, until the next potential_at. */
+  HistoryView view;
+  double *precision, *vector; /* [d, d, n], [d, n] */
+  /* Scratch. */
+  double *slope, *curvature; /* [d, n], [d, d, n]: of the log likelihood */
+  double *score, *column, *image; /* [d, n] */
+} Potential;
+
+/* For up to `capacity` lanes at once. Ends with potential_destroy, also after a failure. */
+Status potential_create(const SamplerSetup *setup, int capacity, Potential *out);
+void potential_destroy(Potential *potential);
+
+/* From here on U is that of the lanes of this view (in theta: no shift, no scale). */
+void potential_at(Potential *potential, const HistoryView *view);
+/* The Hessian does not depend on theta: it is `precision`. */
+bool potential_is_quadratic(const Potential *potential);
+/* gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */
+void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian);
+/* bound[n]: on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are not
+ * Gaussian taken at reference[d, n]. scratch[2, d, d, n]. */
+void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
+/* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / bend, so that the
+ * curvature along it changes by a factor of e at most. */
+void potential_trust(const Potential *potential, const double *step, double *factor);
+
+#endif

@@ -1,0 +1,324 @@
+/* The convergence study. A run is a target N(mu*, A^-1) (problem/target.h), met by a method that starts at
+ * N(0, I) and makes one step at a time. After each step its Gaussian is compared with the target: that of a
+ * variational method, or the time average of a Markov chain.
+ *
+ * The target is the posterior under the prior N(0, I) with evidence A - I and A mu*. Step k meets it as k
+ * observations of weight 1 / k: the stream of random numbers is that of round k, and the step size h / (eta
+ * t) stays h. */
+#include "study/convergence.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "core/simd.h"
+#include "study/gaussian_kl.h"
+#include "study/keys.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BURN_IN = 1000 /* steps of a chain that are neither averaged nor counted (Appendix F) */ };
+
+/* What makes `observe` one step of size h = step_size on the target as it is. */
+static const struct {
+  const char *key, *set;
+} FIXED_OPTIONS[] = {{"steps", "steps=1"},
+                     {"step_rule", "step_rule=eta_t"},
+                     {"eta", "eta=1"},
+                     {"lambda", "lambda=1"},
+                     {"temper", "temper=1"}};
+
+/* One block of B runs in lockstep. */
+typedef struct {
+  const Task *task;
+  Problem problem;
+  World world;
+  History history; /* what the method observes */
+  Prior prior; /* N(0, I) */
+  Config *options;
+  Sampler sampler;
+  RngKey key;
+  GaussianTarget target;
+  double *precision, *vector, *log_determinant; /* [d, d, B], [d, B], [B]: A, A mu*, log det A */
+  double *evidence; /* [d, d, B]: A - I */
+  double *mean, *covariance; /* [d, B], [d, d, B], of the method */
+  double *theta, *spread, *deviation; /* [d, B], [d, d, B], [d, B], of a chain: see average() */
+  double *factor, *work, *kl; /* [d, d, B], [B], [B] */
+  int *rescues; /* [B] */
+  int64_t *reached; /* [B], first step at target_kl or below; 0: not yet */
+  int waiting; /* runs that are not there yet */
+} Block;
+
+static Status create_sampler(const Study *study, const Task *task, Block *block) {
+  enum { MOST = sizeof FIXED_OPTIONS / sizeof *FIXED_OPTIONS };
+  const ConfigPolicy *policy = &study->file->policies[task->policy];
+  const char *sets[MOST];
+  int count = 0;
+  for (int i = 0; i < MOST; i++)
+    if (config_has(policy->options, FIXED_OPTIONS[i].key)) sets[count++] = FIXED_OPTIONS[i].set;
+  TRY(config_override(policy->options, "study convergence", count, sets, &block->options));
+  PriorFit chain = study_prior_fit(study->file->settings[task->setting], "prior.", block->problem.d,
+                                   study->seed, task->replicate);
+  TRY(prior_standard(block->problem.d, &chain, &block->prior));
+  SamplerSetup setup = {.prior = &block->prior,
+                        .likelihood = &block->problem.likelihood,
+                        .runs = task->runs,
+                        .draws = 1,
+                        .seed = study->seed,
+                        .first_run = task->first_run,
+                        .options = block->options};
+  return sampler_create(sampler_find(policy->name), &setup, &block->sampler);
+}
+
+static Status allocate(Block *block) {
+  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
+  NEW(block->precision, d * d * runs);
+  NEW(block->vector, d * runs);
+  NEW(block->evidence, d * d * runs);
+  NEW(block->log_determinant, runs);
+  NEW(block->mean, d * runs);
+  NEW(block->covariance, d * d * runs);
+  NEW(block->theta, d * runs);
+  NEW(block->spread, d * d * runs);
+  NEW(block->deviation, d * runs);
+  NEW(block->factor, d * d * runs);
+  NEW(block->work, runs);
+  NEW(block->kl, runs);
+  NEW(block->rescues, runs);
+  NEW(block->reached, runs);
+  return STATUS_OK;
+}
+
+/* Every arm once, without noise, gives A and A mu*; the prior's part of A is taken out again. */
+static void learn_target(Block *block) {
+  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs, size = sizeof(double);
+  const History *history = &block->history;
+  for (size_t k = 0; k < d; k++)
+    history_append(&block->history, block->world.features + k * d * runs, block->world.mean + k * runs);
+  memcpy(block->vector, history->vector, d * runs * size);
+  memcpy(block->precision, history->precision, d * d * runs * size);
+  memcpy(block->evidence, history->precision, d * d * runs * size);
+  for (size_t i = 0; i < d; i++)
+    for (size_t b = 0; b < runs; b++) block->evidence[(i * d + i) * runs + b] -= 1;
+  memcpy(block->factor, history->precision, d * d * runs * size);
+  gaussian_log_determinant((int)d, (int)runs, block->factor, block->rescues, block->log_determinant);
+  history_clear(&block->history);
+  block->target = (GaussianTarget){.d = (int)d,
+                                   .lanes = (int)runs,
+                                   .mean = block->world.theta,
+                                   .precision = block->precision,
+                                   .log_determinant = block->log_determinant};
+}
+
+static Status block_create(const Study *study, const Task *task, Block *block) {
+  block->task = task;
+  block->waiting = task->runs;
+  block->key = rng_key(study->seed, RNG_AGENT);
+  TRY(problem_create(study->file->settings[task->setting], &block->problem));
+  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(create_sampler(study, task, block));
+  TRY(allocate(block));
+  learn_target(block);
+  return STATUS_OK;
+}
+
+static void block_destroy(Block *block) {
+  sampler_destroy(&block->sampler);
+  config_free(block->options);
+  prior_destroy(&block->prior);
+  history_destroy(&block->history);
+  world_destroy(&block->world);
+  problem_destroy(&block->problem);
+  free(block->precision);
+  free(block->vector);
+  free(block->evidence);
+  free(block->log_determinant);
+  free(block->mean);
+  free(block->covariance);
+  free(block->theta);
+  free(block->spread);
+  free(block->deviation);
+  free(block->factor);
+  free(block->work);
+  free(block->kl);
+  free(block->rescues);
+  free(block->reached);
+}
+
+/* A chain has no Gaussian of its own: that of its time average is taken. */
+static bool is_chain(const Block *block) { return !block->sampler.ops->gaussian; }
+
+/* One step of the method; the state of a chain goes to theta. */
+static void move(Block *block, int64_t *fallbacks) {
+  const size_t vectors = (size_t)block->problem.d * (size_t)block->task->runs;
+  History *history = &block->history;
+  const double k = ++history->rounds;
+  history->temper = 1 / k;
+  for (size_t n = 0; n < vectors; n++) history->vector[n] = k * block->vector[n];
+  for (size_t n = 0; n < vectors * (size_t)block->problem.d; n++)
+    history->precision[n] = k * block->evidence[n];
+  sampler_observe(&block->sampler, history, fallbacks);
+  if (!is_chain(block)) return;
+  RngLanes rng = {.key = block->key,
+                  .run = block->task->first_run,
+                  .draws = 1,
+                  .round = (uint32_t)history->rounds,
+                  .lanes = (uint32_t)block->task->runs};
+  sampler_sample(&block->sampler, history, rng, 1, block->theta, fallbacks);
+}
+
+/* theta[d, B] is state number `count` of a chain: mean and covariance of the states so far follow, and so
+ * does spread[d, d, B], the sum of their products about the mean. deviation[d, B] is scratch. */
+SIMD_CLONES
+static void average(size_t d, size_t runs, double count, const double *restrict theta, double *restrict mean,
+                    double *restrict spread, double *restrict covariance, double *restrict deviation) {
+  const double share = (count - 1) / count;
+  for (size_t n = 0; n < d * runs; n++) {
+    deviation[n] = theta[n] - mean[n];
+    mean[n] += deviation[n] / count;
+  }
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j < d; j++) {
+      const size_t at = (i * d + j) * runs;
+      for (size_t b = 0; b < runs; b++) {
+        spread[at + b] += share * (deviation[i * runs + b] * deviation[j * runs + b]);
+        covariance[at + b] = spread[at + b] / count;
+      }
+    }
+}
+
+/* Make step k; the method's Gaussian goes to mean and covariance, unless nobody asks for it. */
+static void step(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
+  const Sampler *sampler = &block->sampler;
+  move(block, fallbacks);
+  if (is_chain(block))
+    average((size_t)block->problem.d, (size_t)block->task->runs, (double)k, block->theta, block->mean,
+            block->spread, block->covariance, block->deviation);
+  else if (wanted)
+    sampler->ops->gaussian(sampler, block->mean, block->covariance);
+}
+
+/* KL of every run after step k, and the runs that are there for the first time. */
+static void compare(Block *block, int64_t k, double target_kl) {
+  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
+  memcpy(block->factor, block->covariance, d * d * runs * sizeof *block->factor);
+  gaussian_kl(&block->target, block->mean, block->factor, block->work, block->rescues, block->kl);
+  if (is_chain(block) && k <= block->problem.d) /* so few states span no space about their mean */
+    for (size_t b = 0; b < runs; b++) block->kl[b] = NAN;
+  for (size_t b = 0; b < runs; b++)
+    if (!block->reached[b] && islessequal(block->kl[b], target_kl)) {
+      block->reached[b] = k;
+      block->waiting--;
+    }
+}
+
+/* Steps whose divergence is stored: every one at first, then about 20 for each factor of ten, then the last.
+ */
+static int64_t next_stored(int64_t k, int64_t last) {
+  const double factor = 1.12;
+  int64_t next = (int64_t)((double)k * factor);
+  if (next <= k) next = k + 1;
+  return next < last ? next : last;
+}
+
+enum { STEPS_TO_TARGET, KL };
+
+static double *curve(TaskResult *result, int which, int run) {
+  return result->curves + ((size_t)which * (size_t)result->runs + (size_t)run) * (size_t)result->points;
+}
+
+/* `spent` is the CPU time of the steps alone. */
+static Status simulate(Block *block, const Config *setting, StudyTick tick, TaskResult *result,
+                       double *spent) {
+  enum { TICK = 1000 };
+  const double target_kl = config_real(setting, "target_kl");
+  const int64_t last = config_int(setting, "max_steps"), ignored = is_chain(block) ? BURN_IN : 0;
+  double start = clock_cpu();
+  for (int64_t k = 0; k < ignored; k++) move(block, result->fallbacks);
+  *spent += clock_cpu() - start;
+  int point = 0;
+  for (int64_t k = 1, stored = 1; k <= last; k++) {
+    const bool wanted = block->waiting > 0 || k == stored;
+    start = clock_cpu();
+    step(block, k, wanted, result->fallbacks);
+    *spent += clock_cpu() - start;
+    if (wanted) compare(block, k, target_kl);
+    if (k == stored) {
+      for (int b = 0; b < result->runs; b++) curve(result, KL, b)[point] = block->kl[b];
+      point++, stored = next_stored(k, last);
+    }
+    if (k % TICK == 0 && tick.tick && !tick.tick(tick.context, (double)k / (double)last))
+      return status_set(STATUS_STOPPED, "stopped after %lld of %lld steps", (long long)k, (long long)last);
+  }
+  for (int b = 0; b < result->runs; b++)
+    for (int i = 0; i < point; i++)
+      curve(result, STEPS_TO_TARGET, b)[i] = block->reached[b] ? (double)block->reached[b] : NAN;
+  return STATUS_OK;
+}
+
+static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
+                  TaskResult *result) {
+  (void)prior; /* the methods start at N(0, I), whatever a policy believes */
+  Block block = {0};
+  double spent = 0;
+  Status status = block_create(study, task, &block);
+  if (status == STATUS_OK)
+    status = simulate(&block, study->file->settings[task->setting], tick, result, &spent);
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
+  block_destroy(&block);
+  return status;
+}
+
+static int points(const Config *setting) {
+  const int64_t last = config_int(setting, "max_steps");
+  int count = 1;
+  for (int64_t k = 1; k < last; k = next_stored(k, last)) count++;
+  return count;
+}
+
+static double axis_value(const Config *setting, int point) {
+  const int64_t last = config_int(setting, "max_steps");
+  int64_t k = 1;
+  for (int i = 0; i < point; i++) k = next_stored(k, last);
+  return (double)k;
+}
+
+static Status check_policy(const PolicyMethod *method) {
+  const SamplerOps *sampler = method->sampler;
+  if (sampler && (sampler->gaussian || sampler == sampler_find("lmc"))) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "it does not step towards a target, and study convergence counts steps: take lmc, vits1, "
+                    "vits2 or vits2_hf");
+}
+
+/* A step is a few products of d x d matrices. */
+static double cost(const Study *study, const Task *task) {
+  const Config *setting = study->file->settings[task->setting];
+  const double d =
+      config_is(setting, "problem.dimension", "auto") ? 5 : (double)config_int(setting, "problem.dimension");
+  return task->runs * (double)config_int(setting, "max_steps") * (80 * d * d * d + 800 * d);
+}
+
+static const StudyCurve curves[] = {
+    {.name = "steps_to_target",
+     .long_name = "first step whose divergence from the target is at most target_kl",
+     .units = "1"},
+    {.name = "kl",
+     .long_name = "Kullback-Leibler divergence of the method's Gaussian from the target",
+     .units = "1"},
+    {.name = NULL}};
+
+const StudyOps study_convergence = {
+    .name = "convergence",
+    .summary = "steps of iterative methods to a Gaussian target: Kullback-Leibler divergence by step",
+    .reference = "VITS, Appendices F and I",
+    .figure = "figure_vits_4.py",
+    .axis = "step",
+    .axis_long_name = "steps of the method; of a Markov chain, those after 1000 steps of burn-in",
+    .curves = curves,
+    .points = points,
+    .axis_value = axis_value,
+    .check_policy = check_policy,
+    .cost = cost,
+    .run = run};

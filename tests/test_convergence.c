@@ -1,0 +1,289 @@
+/* The convergence study: divergences against closed forms, the target against its definition, the course of
+ * VITS-I and of Langevin where it is known exactly. */
+#include "harness.h"
+
+#include "core/linalg.h"
+#include "core/rng.h"
+#include "problem/problem.h"
+#include "study/gaussian_kl.h"
+#include "study/keys.h"
+#include "study/study.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Status make_study(const char *text, Study *out) {
+  StudyFile *file = NULL;
+  *out = (Study){0};
+  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
+  return study_create(file, out);
+}
+
+/* Column n of all curves of one policy: curve `which` of run `run` at `point`. */
+typedef struct {
+  int runs, points;
+  double *kl, *steps; /* [runs, points] */
+} Course;
+
+/* All blocks of a policy in the first setting. */
+static Course run_policy(const Study *study, int policy) {
+  const int points = study->points;
+  Course course = {.runs = (int)study->runs, .points = points};
+  const size_t size = (size_t)study->runs * (size_t)points;
+  course.kl = calloc(size, sizeof(double)), course.steps = calloc(size, sizeof(double));
+  for (int i = 0; i < study->task_count; i++) {
+    const Task *task = &study->tasks[i];
+    TaskResult result;
+    if (task->policy != policy || task->setting != 0) continue;
+    CHECK_OK(task_result_create(study, task, &result));
+    CHECK_OK(study_run_task(study, task, "", (StudyTick){0}, &result));
+    CU_ASSERT_EQUAL(result.status, RUN_OK);
+    if (result.status != RUN_OK) printf("%s\n", result.message);
+    const size_t at = (size_t)task->first_run * (size_t)points, count = (size_t)(task->runs * points);
+    memcpy(course.steps + at, result.curves, count * sizeof(double));
+    memcpy(course.kl + at, result.curves + count, count * sizeof(double));
+    for (int b = 0; b < task->runs; b++) {
+      CU_ASSERT_TRUE(result.seconds[b] > 0);
+      CU_ASSERT_EQUAL(result.fallbacks[b], 0);
+    }
+    task_result_destroy(&result);
+  }
+  return course;
+}
+
+static void course_free(Course *course) {
+  free(course->kl);
+  free(course->steps);
+}
+
+static double mean_at(const Course *course, const double *curve, int point) {
+  double sum = 0;
+  for (int r = 0; r < course->runs; r++) sum += curve[r * course->points + point] / course->runs;
+  return sum;
+}
+
+/* KL is the sum of its one-dimensional closed forms when both Gaussians are diagonal, and an affine map x ->
+ * M x of both leaves it as it is. */
+static void test_divergence(void) {
+  enum { D = 3, LANES = 40 };
+  static double mean[D * LANES], mu[D * LANES], covariance[D * D * LANES], precision[D * D * LANES],
+      log_determinant[LANES], expected[LANES], work[LANES], out[LANES];
+  static int rescues[LANES];
+  for (int n = 0; n < LANES; n++) {
+    Rng rng = {.key = rng_key(3, RNG_TEST), .run = (uint32_t)n};
+    double z[4 * D + D * D], map[D * D], inverse[D * D];
+    rng_normal(&rng, 4 * D + D * D, z);
+    for (int i = 0; i < D * D; i++) map[i] = z[4 * D + i] + (i % (D + 1) ? 0 : 4);
+    /* Inverse by the adjugate. */
+    double determinant = 0;
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++) {
+        int a = (i + 1) % D, b = (i + 2) % D, p = (j + 1) % D, q = (j + 2) % D;
+        inverse[j * D + i] = map[a * D + p] * map[b * D + q] - map[a * D + q] * map[b * D + p];
+      }
+    for (int j = 0; j < D; j++) determinant += map[j] * inverse[j * D];
+    for (int i = 0; i < D * D; i++) inverse[i] /= determinant;
+    log_determinant[n] = -2 * log(fabs(determinant));
+    for (int i = 0; i < D; i++) {
+      double variance = exp(z[i]), v = exp(z[D + i]), gap = z[2 * D + i] - z[3 * D + i];
+      expected[n] += 0.5 * (variance / v + gap * gap / v - 1 - log(variance / v));
+      log_determinant[n] -= log(v);
+      for (int r = 0; r < D; r++) {
+        mean[r * LANES + n] += map[r * D + i] * z[2 * D + i];
+        mu[r * LANES + n] += map[r * D + i] * z[3 * D + i];
+        for (int c = 0; c < D; c++) {
+          covariance[(r * D + c) * LANES + n] += map[r * D + i] * variance * map[c * D + i];
+          precision[(r * D + c) * LANES + n] += inverse[i * D + r] / v * inverse[i * D + c];
+        }
+      }
+    }
+  }
+  for (int i = 0; i < D * D; i++) covariance[i * LANES + 7] = i == 0; /* of rank one */
+  GaussianTarget target = {
+      .d = D, .lanes = LANES, .mean = mu, .precision = precision, .log_determinant = log_determinant};
+  gaussian_kl(&target, mean, covariance, work, rescues, out);
+  for (int n = 0; n < LANES; n++)
+    if (n != 7) CHECK_NEAR(out[n], expected[n], 1e-9 * (1 + expected[n]));
+  CU_ASSERT_TRUE(isnan(out[7]));
+  gaussian_log_determinant(D, LANES, precision, rescues, out);
+  for (int n = 0; n < LANES; n++) CHECK_NEAR(out[n], log_determinant[n], 1e-9);
+}
+
+/* A has the precisions 1 .. 1/kappa in orthogonal directions that are uniform on the sphere, and mu* is
+ * N(0, A^-1), so that phi' mu* is standard normal for every arm; a run's target does not depend on its block.
+ */
+static void test_target(void) {
+  enum { RUNS = 3000, D = 4 };
+  Study study;
+  Problem problem;
+  World world, alone;
+  CHECK_OK(make_study("name: t\nstudy: convergence\nproblem: {dimension: 4, condition_number: 8}\n"
+                      "policies: [vits1]\n",
+                      &study));
+  CHECK_OK(problem_create(study.file->settings[0], &problem));
+  CHECK_OK(world_create(&problem, 0, 0, RUNS, &world));
+  CHECK_OK(world_create(&problem, 0, 11, 1, &alone));
+  double direction = 0, squares[D] = {0};
+  for (int b = 0; b < RUNS; b++) {
+    for (int k = 0; k < D; k++)
+      for (int l = 0; l < D; l++) {
+        double product = 0;
+        for (int i = 0; i < D; i++)
+          product += world.features[(k * D + i) * RUNS + b] * world.features[(l * D + i) * RUNS + b];
+        CHECK_NEAR(product, k == l ? pow(8, -k / 3.0) : 0, 1e-12);
+      }
+    for (int k = 0; k < D; k++) squares[k] += world.mean[k * RUNS + b] * world.mean[k * RUNS + b] / RUNS;
+    double x = world.features[b];
+    direction += x * x / RUNS;
+  }
+  /* A coordinate of a unit vector in 4 dimensions has second moment 1/4 and fourth 1/8; 4 standard errors. */
+  CHECK_NEAR(direction, 0.25, 0.0185);
+  for (int k = 0; k < D; k++) CHECK_NEAR(squares[k], 1, 4 * sqrt(2.0 / RUNS));
+  Samples samples;
+  CHECK_OK(problem.ops->training_samples(&problem, 0, RUNS, &samples));
+  double square = 0, expected = (1 + 2 + 4 + 8) / 4.0; /* mean of the variances; 4 errors of .06 */
+  for (int n = 0; n < D * RUNS; n++) square += samples.theta[n] * samples.theta[n] / (D * RUNS);
+  CHECK_NEAR(square, expected, 0.24);
+  samples_free(&samples);
+  for (int i = 0; i < D * D; i++) CHECK_NEAR(world.features[i * RUNS + 11], alone.features[i], 0);
+  for (int i = 0; i < D; i++) CHECK_NEAR(world.theta[i * RUNS + 11], alone.theta[i], 0);
+  world_destroy(&world), world_destroy(&alone);
+  problem_destroy(&problem);
+  study_destroy(&study);
+}
+
+/* With A = I, VITS-I and VITS-II keep B = I, and mu - mu* <- (1 - h)(mu - mu*) - h eps. So the mean
+ * divergence after k steps from mu = 0 is d/2 (r^k + h^2 (1 - r^k) / (1 - r)), r = (1 - h)^2. */
+static void test_course_of_vits(void) {
+  enum { RUNS = 800, D = 3 };
+  const double h = 0.1, r = (1 - h) * (1 - h);
+  Study study;
+  CHECK_OK(make_study("name: t\nstudy: convergence\nseed: 5\nruns: 800\nproblem: {dimension: 3}\nmax_steps: "
+                      "60\ntarget_kl: 0.3\npolicies: [{name: vits1, step_size: 0.1}, {name: vits2, "
+                      "step_size: 0.1}]\n",
+                      &study));
+  for (int policy = 0; policy < 2; policy++) {
+    Course course = run_policy(&study, policy);
+    for (int i = 0; i < study.points; i++) {
+      double k = study.ops->axis_value(study.file->settings[0], i), left = pow(r, k);
+      double expected = D / 2.0 * (left + h * h * (1 - left) / (1 - r));
+      /* A chi^2 with 3 degrees of freedom, scaled: standard deviation sqrt(2 / 3) of the mean; 4 errors. */
+      CHECK_NEAR(mean_at(&course, course.kl, i), expected, 4 * expected * sqrt(2.0 / D / RUNS));
+    }
+    for (int b = 0; b < RUNS; b++) { /* while every step is stored: the first one at the target or below */
+      int first = 0;
+      while (first < 8 && course.kl[b * study.points + first] > 0.3) first++;
+      double steps = course.steps[b * study.points];
+      CU_ASSERT_TRUE(first < 8 ? steps == first + 1 : isnan(steps) || steps > 8);
+    }
+    course_free(&course);
+  }
+  study_destroy(&study);
+}
+
+/* On A = I, Langevin with step h has the stationary variance v = 1 / (1 - h / 2): the divergence of its time
+ * average goes to d/2 (v - 1 - log v). With h = 1/2 states k apart have correlation 2^-k, so 20 000 of them
+ * are worth 6 700 and leave a divergence of about (d + d (d + 1) / 2) / 2 / 6700 < .001 beside it. */
+static void test_course_of_langevin(void) {
+  Study study;
+  CHECK_OK(make_study("name: t\nstudy: convergence\nruns: 40\nproblem: {dimension: 2}\nmax_steps: 20000\n"
+                      "policies: [{name: lmc, step_size: 0.5}]\n",
+                      &study));
+  Course course = run_policy(&study, 0);
+  const double v = 1 / 0.75;
+  CHECK_NEAR(mean_at(&course, course.kl, study.points - 1), v - 1 - log(v), 0.01);
+  CU_ASSERT_TRUE(isnan(course.kl[0]) && isnan(course.kl[1])); /* d states span no space about their mean */
+  course_free(&course);
+  study_destroy(&study);
+}
+
+/* Larger steps are there sooner within the stable range; ill-conditioned targets take longer. */
+static void test_steps_to_target(void) {
+  double steps[3];
+  static const char *const variants[] = {"step_size: 0.02", "step_size: 0.05", "step_size: 0.1"};
+  for (int kappa = 1; kappa <= 10; kappa += 9) {
+    for (int i = 0; i < 3; i++) {
+      char text[400];
+      Study study;
+      snprintf(text, sizeof text,
+               "name: t\nstudy: convergence\nruns: 50\nproblem: {condition_number: %d}\nmax_steps: 3000\n"
+               "target_kl: 0.3\npolicies: [{name: vits2, %s}]\n",
+               kappa, variants[i]);
+      CHECK_OK(make_study(text, &study));
+      Course course = run_policy(&study, 0);
+      double mean = mean_at(&course, course.steps, 0);
+      if (kappa > 1) CU_ASSERT_TRUE(mean > 2 * steps[i]);
+      steps[i] = mean;
+      if (i > 0) CU_ASSERT_TRUE(mean < 0.7 * steps[i - 1]);
+      CHECK_NEAR(mean_at(&course, course.steps, study.points - 1), mean, 0); /* the same at every step */
+      course_free(&course);
+      study_destroy(&study);
+    }
+  }
+}
+
+/* The same bytes whatever the block. */
+static void test_blocks(void) {
+  static const char *const blocks[] = {"block: 64", "block: 5"};
+  Course courses[2][2];
+  for (int i = 0; i < 2; i++) {
+    char text[400];
+    Study study;
+    snprintf(text, sizeof text,
+             "name: t\nstudy: convergence\nruns: 12\n%s\nproblem: {condition_number: 5}\nmax_steps: 400\n"
+             "policies: [{name: vits2_hf, step_size: 0.05}, {name: lmc, step_size: 0.1}]\n",
+             blocks[i]);
+    CHECK_OK(make_study(text, &study));
+    for (int policy = 0; policy < 2; policy++) courses[i][policy] = run_policy(&study, policy);
+    study_destroy(&study);
+  }
+  for (int policy = 0; policy < 2; policy++) {
+    const size_t size = 12 * (size_t)courses[0][policy].points * sizeof(double);
+    CU_ASSERT_EQUAL(memcmp(courses[0][policy].kl, courses[1][policy].kl, size), 0);
+    CU_ASSERT_EQUAL(memcmp(courses[0][policy].steps, courses[1][policy].steps, size), 0);
+    for (int i = 0; i < 2; i++) course_free(&courses[i][policy]);
+  }
+}
+
+static void test_axis(void) {
+  static const char *const texts[] = {"max_steps: 1", "max_steps: 7", "max_steps: 50000"};
+  static const double last[] = {1, 7, 50000};
+  for (int i = 0; i < 3; i++) {
+    char text[200];
+    Study study;
+    snprintf(text, sizeof text, "name: t\nstudy: convergence\n%s\npolicies: [vits1]\n", texts[i]);
+    CHECK_OK(make_study(text, &study));
+    const Config *setting = study.file->settings[0];
+    CHECK_NEAR(study.ops->axis_value(setting, 0), 1, 0);
+    CHECK_NEAR(study.ops->axis_value(setting, study.points - 1), last[i], 0);
+    for (int k = 1; k < study.points; k++)
+      CU_ASSERT_TRUE(study.ops->axis_value(setting, k) > study.ops->axis_value(setting, k - 1));
+    study_destroy(&study);
+  }
+}
+
+static void test_refusals(void) {
+  Study study;
+  CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [ts]\n", &study), STATUS_INPUT,
+              "policy 'ts': it does not step towards a target");
+  study_destroy(&study);
+  CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [egreedy]\n", &study), STATUS_INPUT,
+              "does not step");
+  study_destroy(&study);
+  CHECK_FAILS(make_study("name: t\nstudy: convergence\nlikelihood: logistic\npolicies: [vits1]\n", &study),
+              STATUS_INPUT, "likelihood must be gaussian");
+  study_destroy(&study);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"divergence between Gaussians", test_divergence},
+                         {"the target: precisions, directions, mean", test_target},
+                         {"VITS on a round target, step by step", test_course_of_vits},
+                         {"Langevin on a round target: its bias", test_course_of_langevin},
+                         {"steps to the target fall with the step size", test_steps_to_target},
+                         {"blocks do not matter", test_blocks},
+                         {"the axis", test_axis},
+                         {"refusals", test_refusals},
+                         CU_TEST_INFO_NULL};
+  return harness_run("convergence", tests);
+}

@@ -1,0 +1,198 @@
+/* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
+ * which is known in closed form, and the optimism by quadrature. */
+#include "sampler/step.h"
+
+#include "follow_fixture.h"
+#include "glm_fixture.h"
+
+static Prior standard_prior(int d) {
+  PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+  Prior prior;
+  ASSERT(prior_standard(d, &fit, &prior) == STATUS_OK);
+  return prior;
+}
+
+/* theta[d, chains] after `steps` more updates than the start, on the evidence of `n` rounds. */
+static double *run_chains(const char *name, int d, int n, int chains, int set_count, const char *const *sets,
+                          const Likelihood *likelihood, double *precision, double *covariance, double *mean,
+                          double eta) {
+  Prior prior = standard_prior(d);
+  Rounds rounds = make_rounds(d, 0, 1, n, false, likelihood);
+  History history = empty_history(&rounds, likelihood);
+  for (int l = 0; l < n; l++) append_round(&history, &rounds, l);
+  Followed chain = make_sampler(name, &prior, likelihood, 0, 1, chains, set_count, sets);
+  sampler_observe(&chain.sampler, &history, chain.fallbacks);
+  double *theta = draw_from(&chain, &history, chains);
+  CU_ASSERT_EQUAL(chain.fallbacks[0], 0);
+  if (precision) linear_target(&history, 0, eta, 1, precision, covariance, mean);
+  free_sampler(&chain);
+  history_destroy(&history);
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+  return theta;
+}
+
+/* theta' = (I - h P) theta + .. + sqrt(2 h) z settles at the mean of the target and the covariance S with S =
+ * (I - h P) S (I - h P) + 2 h I: S = (P - h P^2 / 2)^-1. Within 5 standard errors of 20 000 chains; h = 0.6 /
+ * lambda_max would be off by 40 %, so the bias itself is tested. */
+static void test_stationary_law(void) {
+  enum { CHAINS = 20000, N = 8 };
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  for (int d = 1; d <= 3; d++) {
+    /* h / (eta t): the same for all chains and steps. */
+    static const char *const sets[] = {"eta=3", "step_rule=eta_t", "step_size=0.5", "steps=400"};
+    const double h = 0.5 / (3 * N);
+    double precision[9], covariance[9], mean[3], biased[9], expected[9];
+    double *theta = run_chains("lmc", d, N, CHAINS, 4, sets, &likelihood, precision, covariance, mean, 3);
+    /* Each round redoes `steps` updates, catching up makes N of them. */
+    double trace = 0;
+    for (int i = 0; i < d; i++) {
+      trace += precision[i * d + i];
+      for (int j = 0; j < d; j++) {
+        biased[i * d + j] = precision[i * d + j];
+        for (int k = 0; k < d; k++)
+          biased[i * d + j] -= 0.5 * h * precision[i * d + k] * precision[k * d + j];
+      }
+    }
+    fixture_invert(d, biased, expected);
+    CU_ASSERT(h * trace / d > 0.1 && h * trace < 2); /* the bias shows, the chain is stable */
+    fixture_check_moments(d, 1, CHAINS, 0, theta, mean, expected, 5);
+    free(theta);
+  }
+}
+
+/* Small steps, logistic rewards: mean and covariance by quadrature in two dimensions, within 5 standard
+ * errors plus 2 % for the bias of a = 0.02 (1 %). */
+static void test_logistic_law(void) {
+  enum { CHAINS = 4000, N = 20, POINTS = 201, D = 2 };
+  static const char *const sets[] = {"step_size=0.02", "steps=100"};
+  const Likelihood likelihood = glm("logistic");
+  Prior prior = standard_prior(D);
+  Rows rows = make_rows(&likelihood, D, N, 2, 1);
+  History history = make_history(1, &rows, &likelihood);
+  double moments[6] = {0}, expected[6] = {0}, deviation[2];
+  for (int k = 0; k < POINTS * POINTS; k++) {
+    double theta[D] = {-6 + 12.0 * (k / POINTS) / (POINTS - 1), -6 + 12.0 * (k % POINTS) / (POINTS - 1)};
+    double weight = exp(log_likelihood(&rows, theta) - 0.5 * (theta[0] * theta[0] + theta[1] * theta[1]));
+    double terms[6] = {1, theta[0], theta[1], theta[0] * theta[0], theta[0] * theta[1], theta[1] * theta[1]};
+    for (int i = 0; i < 6; i++) expected[i] += weight * terms[i];
+  }
+  for (int i = 5; i >= 0; i--) expected[i] /= expected[0];
+  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 2, sets);
+  double *theta = draw_from(&chain, &history, CHAINS); /* catches up: 20 rounds of 100 updates */
+  for (int n = 0; n < CHAINS; n++) {
+    double x = theta[n], y = theta[CHAINS + n], terms[6] = {1, x, y, x * x, x * y, y * y};
+    for (int i = 0; i < 6; i++) moments[i] += terms[i] / CHAINS;
+  }
+  for (int i = 0; i < 2; i++) {
+    double variance = expected[i == 0 ? 3 : 5] - expected[1 + i] * expected[1 + i];
+    deviation[i] = sqrt(variance);
+    CHECK_NEAR(moments[1 + i], expected[1 + i], 5 * deviation[i] / sqrt(CHAINS) + 0.02 * deviation[i]);
+    CHECK_NEAR(moments[i == 0 ? 3 : 5] - moments[1 + i] * moments[1 + i], variance,
+               variance * (5 * sqrt(2.0 / CHAINS) + 0.02));
+  }
+  free(theta);
+  free_sampler(&chain);
+  history_destroy(&history);
+  prior_destroy(&prior);
+}
+
+/* Draws are the first chains of each run, whatever their number. */
+static void test_draws_are_chains(void) {
+  enum { RUNS = 3, CHAINS = 50, FEW = 7, D = 2 };
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  Prior prior = standard_prior(D);
+  Rounds rounds = make_rounds(D, 0, RUNS, 3, false, &likelihood);
+  History history = empty_history(&rounds, &likelihood);
+  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, RUNS, CHAINS, 0, NULL);
+  for (int l = 0; l < rounds.n; l++) {
+    append_round(&history, &rounds, l);
+    sampler_observe(&chain.sampler, &history, chain.fallbacks);
+  }
+  double *all = draw_from(&chain, &history, CHAINS), *few = draw_from(&chain, &history, FEW);
+  for (int i = 0; i < D * RUNS; i++)
+    CU_ASSERT(memcmp(few + i * FEW, all + i * CHAINS, FEW * sizeof *few) == 0);
+  free(all);
+  free(few);
+  free_sampler(&chain);
+  history_destroy(&history);
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+}
+
+/* A chain in a mixture prior starts as a draw from it: both modes are there before the first observation. */
+static void test_start_covers_the_modes(void) {
+  enum { CHAINS = 4000 };
+  const Likelihood likelihood = fixture_likelihood(1);
+  PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+  Mixture mixture;
+  CHECK_OK(mixture_create(1, 2, &mixture));
+  mixture.weight[0] = 0.25, mixture.weight[1] = 0.75;
+  mixture.mean[0] = -5, mixture.mean[1] = 5;
+  mixture.covariance[0] = mixture.covariance[1] = 0.1;
+  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Rounds rounds = make_rounds(1, 0, 1, 1, false, &likelihood);
+  History history = empty_history(&rounds, &likelihood);
+  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 0, NULL);
+  double *theta = draw_from(&chain, &history, CHAINS);
+  int left = 0;
+  for (int n = 0; n < CHAINS; n++) left += theta[n] < 0;
+  CHECK_NEAR(left / (double)CHAINS, 0.25, 5 * sqrt(0.25 * 0.75 / CHAINS));
+  free(theta);
+  free_sampler(&chain);
+  history_destroy(&history);
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+/* ---- Feel-Good Thompson sampling */
+
+static void test_without_optimism(void) {
+  enum { CHAINS = 30, D = 3 };
+  static const char *const none[] = {"optimism=0"};
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  double *plain = run_chains("lmc", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
+  double *zero = run_chains("fgts", D, 6, CHAINS, 1, none, &likelihood, NULL, NULL, NULL, 0);
+  double *some = run_chains("fgts", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
+  CU_ASSERT(memcmp(plain, zero, D * CHAINS * sizeof *plain) == 0);
+  CU_ASSERT(memcmp(plain, some, D * CHAINS * sizeof *plain) != 0);
+  free(plain);
+  free(zero);
+  free(some);
+}
+
+/* In one dimension the target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by quadrature: mean of x and of
+ * |x|, within 5 standard errors plus 1 % of a standard deviation for the bias of small steps. */
+static void test_optimism(void) {
+  enum { CHAINS = 10000, N = 6, POINTS = 40001 };
+  static const char *const sets[] = {"eta=2", "optimism=0.4", "step_size=0.02", "steps=100"};
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  double precision, variance, mean, total = 0, first = 0, size = 0, square = 0, sums[2] = {0};
+  double *theta = run_chains("fgts", 1, N, CHAINS, 4, sets, &likelihood, &precision, &variance, &mean, 2);
+  /* eta (1 + sum phi^2) = precision. */
+  const double pull = 2 * 0.4 * sqrt(N * (precision / 2 - 1));
+  for (int k = 0; k < POINTS; k++) {
+    double x = mean - 10 + 20.0 * k / (POINTS - 1);
+    double weight = exp(-0.5 * precision * (x - mean) * (x - mean) + pull * (fabs(x) - fabs(mean)));
+    total += weight, first += weight * x, size += weight * fabs(x), square += weight * x * x;
+  }
+  first /= total, size /= total, square /= total;
+  for (int n = 0; n < CHAINS; n++) sums[0] += theta[n] / CHAINS, sums[1] += fabs(theta[n]) / CHAINS;
+  double tolerance = (5 / sqrt(CHAINS) + 0.01) * sqrt(square - first * first);
+  CHECK_NEAR(sums[0], first, tolerance);
+  CHECK_NEAR(sums[1], size, tolerance);
+  CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the optimism shows */
+  free(theta);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"stationary law on Gaussian targets", test_stationary_law},
+                         {"stationary law under logistic rewards", test_logistic_law},
+                         {"draws are chains", test_draws_are_chains},
+                         {"chains start in every mode", test_start_covers_the_modes},
+                         {"no optimism is Langevin Monte Carlo", test_without_optimism},
+                         {"optimism by quadrature", test_optimism},
+                         CU_TEST_INFO_NULL};
+  return harness_run("lmc", tests);
+}

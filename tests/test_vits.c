@@ -1,0 +1,468 @@
+/* VITS-I, II and Hessian-free, and the linear Thompson sampling that they approximate: against closed forms
+ * in the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
+#include "sampler/vits_step.h"
+
+#include "follow_fixture.h"
+#include "glm_fixture.h"
+
+static Prior standard_prior(int d) {
+  PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+  Prior prior;
+  ASSERT(prior_standard(d, &fit, &prior) == STATUS_OK);
+  return prior;
+}
+
+/* ---- lints */
+
+/* Draw by draw: V^-1 b + L^-T z with eta (lambda I + X'X) = L L', z the normals of the stream. */
+static void test_lints_is_the_closed_form(void) {
+  enum { RUNS = 3, DRAWS = 5 };
+  static const char *const sets[] = {"eta=10", "lambda=0.5"};
+  for (int d = 1; d <= 20; d += 19) {
+    const Likelihood likelihood = fixture_likelihood(0.3);
+    Prior prior = standard_prior(d);
+    Rounds rounds = make_rounds(d, 0, RUNS, 15, false, &likelihood);
+    History history = empty_history(&rounds, &likelihood);
+    for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
+    Followed lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 2, sets);
+    double *theta = draw_from(&lints, &history, DRAWS);
+    double precision[400], covariance[400], mean[20], z[20];
+    for (int run = 0; run < RUNS; run++) {
+      linear_target(&history, run, 10, 0.5, precision, covariance, mean);
+      ASSERT(linalg_cholesky(d, precision) == STATUS_OK);
+      for (int m = 0; m < DRAWS; m++) {
+        Rng rng = {
+            .key = rng_key(FIXTURE_SEED, RNG_TEST), .run = (uint32_t)run, .round = 77, .draw = (uint32_t)m};
+        rng_normal(&rng, d, z);
+        for (int i = d - 1; i >= 0; i--) {
+          for (int j = i + 1; j < d; j++) z[i] -= precision[j * d + i] * z[j];
+          z[i] /= precision[i * d + i];
+          CHECK_NEAR(theta[i * RUNS * DRAWS + run * DRAWS + m], mean[i] + z[i], 1e-10);
+        }
+      }
+    }
+    free(theta);
+    free_sampler(&lints);
+    history_destroy(&history);
+    free_rounds(&rounds);
+    prior_destroy(&prior);
+  }
+}
+
+/* ---- convergence in the linear model */
+
+/* All runs have the same data, so the mean of their means (and over rounds) is free of the noise that a fixed
+ * step leaves in each; the covariances of VITS-I and II do not depend on the draws. KL < 1e-3. */
+static void check_convergence(const char *name, int d, bool by_curvature, const char *eta) {
+  enum { RUNS = 16, SNAPSHOTS = 25 };
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  const double variance = 0.49, inverse_temperature = strcmp(eta, "eta=auto") == 0 ? 1 / variance : 4;
+  /* With eta = auto the prior's share is 1, so lambda in the formula eta (lambda I + ..) is 1 / eta. */
+  const double lambda = strcmp(eta, "eta=auto") == 0 ? variance : 1;
+  const char *sets[] = {eta, by_curvature ? "step_rule=lambda_max" : "step_rule=eta_t",
+                        by_curvature ? "step_size=0.05" : "step_size=0.3", "steps=100"};
+  Prior prior = standard_prior(d);
+  Rounds rounds = make_rounds(d, 0, RUNS, 2 * d, true, &likelihood);
+  History history = empty_history(&rounds, &likelihood);
+  for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
+  Followed vits = make_sampler(name, &prior, &likelihood, 0, RUNS, 1, 4, sets);
+  double precision[400], covariance[400], target[20], mean[20] = {0}, spread[400] = {0};
+  double *means = fixture_new((size_t)(d * RUNS), sizeof *means);
+  double *covariances = fixture_new((size_t)(d * d * RUNS), sizeof *covariances);
+  const int settle = by_curvature ? 15 : 25;
+  for (int k = 0; k < settle + SNAPSHOTS; k++) {
+    history.rounds++; /* the same evidence again */
+    sampler_observe(&vits.sampler, &history, vits.fallbacks);
+    if (k < settle) continue;
+    vits.sampler.ops->gaussian(&vits.sampler, means, covariances);
+    for (int i = 0; i < d * RUNS; i++) mean[i / RUNS] += means[i] / (RUNS * SNAPSHOTS);
+    for (int i = 0; i < d * d * RUNS; i++) spread[i / RUNS] += covariances[i] / (RUNS * SNAPSHOTS);
+  }
+  linear_target(&history, 0, inverse_temperature, lambda, precision, covariance, target);
+  double kl = gaussian_kl(d, mean, spread, target, precision);
+  CHECK_NEAR(kl, 0, 1e-3);
+  for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(vits.fallbacks[run], 0);
+  free(means);
+  free(covariances);
+  free_sampler(&vits);
+  history_destroy(&history);
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+}
+
+static void test_convergence(void) {
+  static const char *const names[] = {"vits1", "vits2", "vits2_hf"};
+  static const int dimensions[] = {2, 5, 20};
+  for (int k = 0; k < 3; k++)
+    for (int l = 0; l < 3; l++) {
+      check_convergence(names[k], dimensions[l], true, l == 1 ? "eta=4" : "eta=auto");
+      if (k == 1 || l < 2) check_convergence(names[k], dimensions[l], false, l == 0 ? "eta=4" : "eta=auto");
+    }
+}
+
+/* ---- one update, against Algorithms 2 and 3 written out for one Gaussian */
+
+enum { LANES = 3, DIMENSION = 4, SQUARE = DIMENSION * DIMENSION };
+
+typedef struct {
+  double mean[DIMENSION], root[SQUARE], inverse[SQUARE];
+} Plain;
+
+static void multiply(const double *a, const double *b, double *c) {
+  for (int i = 0; i < DIMENSION; i++)
+    for (int j = 0; j < DIMENSION; j++) {
+      c[i * DIMENSION + j] = 0;
+      for (int k = 0; k < DIMENSION; k++) c[i * DIMENSION + j] += a[i * DIMENSION + k] * b[k * DIMENSION + j];
+    }
+}
+
+static double transposed(const double *a, int i, int j) { return a[j * DIMENSION + i]; }
+
+static void plain_update(VitsKind kind, const Rows *rows, const double *eps, double h, Plain *q) {
+  double theta[DIMENSION], gradient[DIMENSION], hessian[SQUARE], product[SQUARE], inner[SQUARE] = {0};
+  double identity[SQUARE], inverse[SQUARE], change[SQUARE];
+  for (int i = 0; i < SQUARE; i++) identity[i] = i % (DIMENSION + 1) == 0;
+  for (int i = 0; i < DIMENSION; i++) {
+    theta[i] = q->mean[i];
+    for (int j = 0; j < DIMENSION; j++) theta[i] += q->root[i * DIMENSION + j] * eps[j];
+  }
+  derivatives(rows, ZEROS, ONES, ZEROS, identity, theta, gradient, hessian);
+  for (int i = 0; i < DIMENSION; i++) q->mean[i] += h * gradient[i]; /* of log p = -U */
+  multiply(hessian, q->root, product);
+  fixture_invert(DIMENSION, q->root, inverse);
+  if (kind == VITS_TWO) memcpy(inverse, q->inverse, sizeof inverse);
+  for (int i = 0; i < DIMENSION; i++)
+    for (int j = 0; j < DIMENSION; j++) {
+      q->root[i * DIMENSION + j] += h * (transposed(inverse, i, j) - product[i * DIMENSION + j]);
+      for (int k = 0; k < DIMENSION; k++)
+        inner[i * DIMENSION + j] += transposed(q->inverse, i, k) * q->inverse[k * DIMENSION + j];
+      inner[i * DIMENSION + j] -= hessian[i * DIMENSION + j];
+    }
+  multiply(q->inverse, inner, change);
+  for (int i = 0; i < SQUARE; i++) q->inverse[i] -= h * change[i];
+}
+
+/* A root that is not symmetric, and its inverse. */
+static Plain some_gaussian(int lane) {
+  Plain q;
+  Rng rng = fixture_rng((uint32_t)lane, 6000);
+  rng_normal(&rng, DIMENSION, q.mean);
+  rng_normal(&rng, SQUARE, q.root);
+  for (int i = 0; i < SQUARE; i++) q.root[i] = 0.3 * q.root[i] + (i % (DIMENSION + 1) == 0);
+  fixture_invert(DIMENSION, q.root, q.inverse);
+  return q;
+}
+
+static void put_lane(int rows, const double *from, int lane, double *to) {
+  for (int i = 0; i < rows; i++) to[i * LANES + lane] = from[i];
+}
+
+static void check_lane(int rows, const double *expected, int lane, const double *actual) {
+  for (int i = 0; i < rows; i++)
+    CHECK_NEAR(actual[i * LANES + lane], expected[i], 1e-12 * (1 + fabs(expected[i])));
+}
+
+static void test_one_update(void) {
+  static const char *const sets[] = {"steps=1", "step_rule=eta_t", "step_size=0.2"};
+  const Likelihood likelihood = glm("logistic");
+  Prior prior = standard_prior(DIMENSION);
+  Rows rows[LANES];
+  for (int n = 0; n < LANES; n++) rows[n] = make_rows(&likelihood, DIMENSION, 10, 1.5, (uint32_t)n);
+  History history = make_history(LANES, rows, &likelihood);
+  for (VitsKind kind = VITS_ONE; kind <= VITS_TWO; kind++) {
+    Followed vits =
+        make_sampler(kind == VITS_ONE ? "vits1" : "vits2", &prior, &likelihood, 0, LANES, 1, 3, sets);
+    Potential potential;
+    VitsStep work;
+    double mean[DIMENSION * LANES], root[SQUARE * LANES], inverse[SQUARE * LANES];
+    int64_t fallbacks[LANES] = {0};
+    CHECK_OK(potential_create(&vits.sampler.setup, LANES, &potential));
+    CHECK_OK(vits_step_create(kind, &vits.sampler.setup, LANES, &work));
+    for (int n = 0; n < LANES; n++) {
+      Plain q = some_gaussian(n);
+      put_lane(DIMENSION, q.mean, n, mean);
+      put_lane(SQUARE, q.root, n, root);
+      put_lane(SQUARE, q.inverse, n, inverse);
+    }
+    RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = LANES};
+    potential_at(&potential, &(HistoryView){&history, 1, 0, LANES, NULL, NULL});
+    vits_step_round(&work, &potential, (VitsGaussian){mean, root, inverse}, &rng, fallbacks);
+    for (int n = 0; n < LANES; n++) {
+      Plain q = some_gaussian(n);
+      Rng own = {.key = rng_key(1, RNG_TEST), .run = (uint32_t)n};
+      double eps[DIMENSION];
+      rng_normal(&own, DIMENSION, eps);
+      plain_update(kind, &rows[n], eps, 0.2 / history.rounds, &q);
+      check_lane(DIMENSION, q.mean, n, mean);
+      check_lane(SQUARE, q.root, n, root);
+      if (kind == VITS_TWO) check_lane(SQUARE, q.inverse, n, inverse);
+      CU_ASSERT_EQUAL(fallbacks[n], 0);
+    }
+    vits_step_destroy(&work);
+    potential_destroy(&potential);
+    free_sampler(&vits);
+  }
+  history_destroy(&history);
+  prior_destroy(&prior);
+}
+
+/* ---- the Hessian-free estimate */
+
+/* E_q of gradient and Hessian of U by the trapezoidal rule over eps in [-8, 8]^2, which converges faster than
+ * any power. */
+static void expected_derivatives(const Rows *rows, const double *mean, const double *root, double *gradient,
+                                 double *hessian) {
+  enum { POINTS = 121 };
+  static const double identity[4] = {1, 0, 0, 1};
+  const double step = 16.0 / (POINTS - 1);
+  double total = 0;
+  memset(gradient, 0, 2 * sizeof *gradient);
+  memset(hessian, 0, 4 * sizeof *hessian);
+  for (int k = 0; k < POINTS * POINTS; k++) {
+    double x = -8 + step * (k / POINTS), y = -8 + step * (k % POINTS), weight = exp(-0.5 * (x * x + y * y));
+    double theta[2] = {mean[0] + root[0] * x + root[1] * y, mean[1] + root[2] * x + root[3] * y};
+    double slope[2], curvature[4];
+    derivatives(rows, ZEROS, ONES, ZEROS, identity, theta, slope, curvature);
+    total += weight;
+    for (int i = 0; i < 2; i++) gradient[i] -= weight * slope[i];
+    for (int i = 0; i < 4; i++) hessian[i] += weight * curvature[i];
+  }
+  for (int i = 0; i < 2; i++) gradient[i] /= total;
+  for (int i = 0; i < 4; i++) hessian[i] /= total;
+}
+
+/* Mean of 64 000 estimates within 5 standard errors of the quadrature. */
+static void test_hessian_free_is_unbiased(void) {
+  enum { MANY = 64, ROUNDS = 1000 };
+  static const char *const sets[] = {"samples=3"};
+  static double mean[2 * MANY], root[4 * MANY], inverse[4 * MANY];
+  const Likelihood likelihood = glm("logistic");
+  Prior prior = standard_prior(2);
+  Rows rows = make_rows(&likelihood, 2, 12, 2, 3), same[MANY];
+  for (int n = 0; n < MANY; n++) same[n] = rows;
+  History history = make_history(MANY, same, &likelihood);
+  Followed vits = make_sampler("vits2_hf", &prior, &likelihood, 0, MANY, 1, 1, sets);
+  Potential potential;
+  VitsStep work;
+  const double mu[2] = {0.4, -0.7}, b[4] = {0.9, 0.3, -0.2, 0.6}, det = 0.9 * 0.6 + 0.3 * 0.2;
+  const double c[4] = {0.6 / det, -0.3 / det, 0.2 / det, 0.9 / det};
+  double sum[6] = {0}, square[6] = {0}, expected[6];
+  CHECK_OK(potential_create(&vits.sampler.setup, MANY, &potential));
+  CHECK_OK(vits_step_create(VITS_HESSIAN_FREE, &vits.sampler.setup, MANY, &work));
+  for (int n = 0; n < MANY; n++) {
+    for (int i = 0; i < 2; i++) mean[i * MANY + n] = mu[i];
+    for (int i = 0; i < 4; i++) root[i * MANY + n] = b[i], inverse[i * MANY + n] = c[i];
+  }
+  potential_at(&potential, &(HistoryView){&history, 1, 0, MANY, NULL, NULL});
+  for (int round = 0; round < ROUNDS; round++) {
+    RngLanes rng = {.key = rng_key(2, RNG_TEST), .draws = 1, .lanes = MANY, .round = (uint32_t)round};
+    vits_step_estimate(&work, &potential, (VitsGaussian){mean, root, inverse}, &rng);
+    for (int i = 0; i < 6; i++)
+      for (int n = 0; n < MANY; n++) {
+        double x = i < 2 ? work.gradient[i * MANY + n] : work.hessian[(i - 2) * MANY + n];
+        sum[i] += x / (MANY * ROUNDS), square[i] += x * x / (MANY * ROUNDS);
+      }
+  }
+  expected_derivatives(&rows, mu, b, expected, expected + 2);
+  for (int i = 0; i < 6; i++) {
+    double deviation = sqrt(square[i] - sum[i] * sum[i]);
+    CHECK_NEAR(sum[i], expected[i], 5 * deviation / sqrt(MANY * ROUNDS));
+    CU_ASSERT(deviation > 0);
+  }
+  vits_step_destroy(&work);
+  potential_destroy(&potential);
+  free_sampler(&vits);
+  history_destroy(&history);
+  prior_destroy(&prior);
+}
+
+/* Without the second control variate, as q is the target of a quadratic U, the estimate would err by about
+ * 1/sqrt(samples); with both it is the Hessian. */
+static void test_hessian_free_is_exact_at_the_target(void) {
+  enum { RUNS = 2, D = 3 };
+  static const char *const sets[] = {"samples=4"};
+  const Likelihood likelihood = fixture_likelihood(0.5);
+  Prior prior = standard_prior(D);
+  Rounds rounds = make_rounds(D, 0, RUNS, 9, false, &likelihood);
+  History history = empty_history(&rounds, &likelihood);
+  for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
+  Followed vits = make_sampler("vits2_hf", &prior, &likelihood, 0, RUNS, 1, 1, sets);
+  Potential potential;
+  VitsStep work;
+  double precision[D * D], covariance[D * D], target[D], root[D * D], inverse[D * D];
+  double q_mean[D * RUNS], q_root[D * D * RUNS], q_inverse[D * D * RUNS];
+  CHECK_OK(potential_create(&vits.sampler.setup, RUNS, &potential));
+  CHECK_OK(vits_step_create(VITS_HESSIAN_FREE, &vits.sampler.setup, RUNS, &work));
+  for (int run = 0; run < RUNS; run++) {
+    linear_target(&history, run, 4, 0.25, precision, covariance, target);
+    memcpy(root, covariance, sizeof root);
+    ASSERT(linalg_cholesky(D, root) == STATUS_OK);
+    fixture_invert(D, root, inverse);
+    for (int i = 0; i < D; i++) q_mean[i * RUNS + run] = target[i];
+    for (int i = 0; i < D * D; i++) q_root[i * RUNS + run] = root[i], q_inverse[i * RUNS + run] = inverse[i];
+  }
+  RngLanes rng = {.key = rng_key(2, RNG_TEST), .draws = 1, .lanes = RUNS};
+  potential_at(&potential, &(HistoryView){&history, 1, 0, RUNS, NULL, NULL});
+  vits_step_estimate(&work, &potential, (VitsGaussian){q_mean, q_root, q_inverse}, &rng);
+  for (int run = 0; run < RUNS; run++) {
+    linear_target(&history, run, 4, 0.25, precision, covariance, target);
+    for (int i = 0; i < D * D; i++) CHECK_NEAR(work.hessian[i * RUNS + run], precision[i], 1e-11);
+    for (int i = 0; i < D; i++) CHECK_NEAR(work.gradient[i * RUNS + run], 0, 1e-11);
+  }
+  vits_step_destroy(&work);
+  potential_destroy(&potential);
+  free_sampler(&vits);
+  history_destroy(&history);
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+}
+
+/* ---- start, streams, stability: all samplers that observe */
+
+static const char *const FOLLOWERS[] = {"vits1", "vits2", "vits2_hf", "lmc", "fgts", "rvga"};
+enum { FOLLOWER_COUNT = sizeof FOLLOWERS / sizeof *FOLLOWERS };
+
+/* Before the first observation: N(0, I / (eta lambda)), within 5 standard errors. */
+static void test_start(void) {
+  enum { D = 3, MANY = 20000 };
+  static const char *const sets[] = {"eta=5", "lambda=0.4"};
+  static const double zero[D] = {0}, covariance[D * D] = {0.5, 0, 0, 0, 0.5, 0, 0, 0, 0.5};
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  Prior prior = standard_prior(D);
+  Rounds rounds = make_rounds(D, 0, 1, 1, false, &likelihood);
+  History history = empty_history(&rounds, &likelihood);
+  for (int k = 0; k < FOLLOWER_COUNT; k++) {
+    Followed followed = make_sampler(FOLLOWERS[k], &prior, &likelihood, 0, 1, MANY, 2, sets);
+    double *theta = draw_from(&followed, &history, MANY);
+    fixture_check_moments(D, 1, MANY, 0, theta, zero, covariance, 5);
+    free(theta);
+    free_sampler(&followed);
+  }
+  history_destroy(&history);
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+}
+
+/* Observe five rounds of these runs, then draw two for each: theta[d, 2 runs]. */
+static double *play(const char *name, const Prior *prior, const Likelihood *likelihood, int first_run,
+                    int runs) {
+  Rounds rounds = make_rounds(prior->d, first_run, runs, 5, false, likelihood);
+  History history = empty_history(&rounds, likelihood);
+  Followed followed = make_sampler(name, prior, likelihood, (uint32_t)first_run, runs, 2, 0, NULL);
+  for (int l = 0; l < rounds.n; l++) {
+    append_round(&history, &rounds, l);
+    sampler_observe(&followed.sampler, &history, followed.fallbacks);
+  }
+  double *theta = draw_from(&followed, &history, 2);
+  free_sampler(&followed);
+  history_destroy(&history);
+  free_rounds(&rounds);
+  return theta;
+}
+
+/* A run's draws are the same, bit for bit, alone and in a block of 75. */
+static void test_no_run_depends_on_another(void) {
+  enum { RUNS = 75 };
+  static const int alone[] = {0, 17, 63, 64, 74};
+  for (int d = 2; d <= 9; d += 7) {
+    Mixture mixture = fixture_mixture(d < 9 ? d : 1, 2, 1.5);
+    PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+    Prior prior = d < 9 ? fixture_exact_prior(&mixture, &fit) : standard_prior(d);
+    for (int l = 0; l < 2; l++) {
+      const Likelihood likelihood = {.ops = likelihood_find(l ? "logistic" : "gaussian"), .noise = 0.7};
+      for (int k = 0; k < FOLLOWER_COUNT; k++) {
+        double *block = play(FOLLOWERS[k], &prior, &likelihood, 0, RUNS);
+        for (size_t a = 0; a < sizeof alone / sizeof *alone; a++) {
+          double *single = play(FOLLOWERS[k], &prior, &likelihood, alone[a], 1);
+          for (int i = 0; i < d; i++)
+            CU_ASSERT(memcmp(single + 2 * i, block + 2 * (i * RUNS + alone[a]), 2 * sizeof *single) == 0);
+          free(single);
+        }
+        free(block);
+      }
+    }
+    prior_destroy(&prior);
+    mixture_destroy(&mixture);
+  }
+}
+
+/* Drawing does not move the state; a history that is shorter than before starts it anew. */
+static void test_drawing_and_restart(void) {
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  Prior prior = standard_prior(2);
+  Rounds rounds = make_rounds(2, 0, 3, 4, false, &likelihood);
+  for (int k = 0; k < FOLLOWER_COUNT; k++) {
+    History history = empty_history(&rounds, &likelihood);
+    Followed followed = make_sampler(FOLLOWERS[k], &prior, &likelihood, 0, 3, 1, 0, NULL);
+    double *fresh = draw_from(&followed, &history, 1);
+    for (int l = 0; l < rounds.n; l++) {
+      append_round(&history, &rounds, l);
+      sampler_observe(&followed.sampler, &history, followed.fallbacks);
+    }
+    double *first = draw_from(&followed, &history, 1), *second = draw_from(&followed, &history, 1);
+    CU_ASSERT(memcmp(first, second, 6 * sizeof *first) == 0);
+    CU_ASSERT(memcmp(first, fresh, 6 * sizeof *first) != 0);
+    history_clear(&history);
+    double *again = draw_from(&followed, &history, 1);
+    CU_ASSERT(memcmp(again, fresh, 6 * sizeof *first) == 0);
+    free(fresh);
+    free(first);
+    free(second);
+    free(again);
+    free_sampler(&followed);
+    history_destroy(&history);
+  }
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+}
+
+/* Evidence of 1 and 1e8, steps up to 100, every likelihood and rule: finite draws, and no exception (the
+ * harness traps them). */
+static void test_stability(void) {
+  enum { RUNS = 2, D = 3 };
+  static const char *const noises[] = {"1", "1e-4"};
+  static const char *const sizes[] = {"step_size=0.5", "step_size=100"};
+  static const char *const rules[] = {"step_rule=eta_t", "step_rule=lambda_max"};
+  for (int components = 1; components <= 2; components++) {
+    Mixture mixture = fixture_mixture(D, components, 1.5);
+    PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+    Prior prior = fixture_exact_prior(&mixture, &fit);
+    for (int k = 0; k < FOLLOWER_COUNT; k++)
+      for (int c = 0; c < 24; c++) {
+        const Likelihood likelihood = {.ops = likelihood_family(c % 3), .noise = atof(noises[c / 3 % 2])};
+        const char *sets[] = {sizes[c / 6 % 2], rules[c / 12]};
+        const bool plain = strcmp(FOLLOWERS[k], "rvga") == 0;
+        Rounds rounds = make_rounds(D, 0, RUNS, 12, false, &likelihood);
+        History history = empty_history(&rounds, &likelihood);
+        Followed followed = make_sampler(FOLLOWERS[k], &prior, &likelihood, 0, RUNS, 5, plain ? 0 : 2, sets);
+        for (int l = 0; l < rounds.n; l++) {
+          append_round(&history, &rounds, l);
+          sampler_observe(&followed.sampler, &history, followed.fallbacks);
+        }
+        double *theta = draw_from(&followed, &history, 5);
+        for (int i = 0; i < D * RUNS * 5; i++) CU_ASSERT(isfinite(theta[i]) && fabs(theta[i]) < 1e4);
+        if (!plain && c / 6 % 2 && c / 12 == 0) CU_ASSERT(followed.fallbacks[0] > 0);
+        free(theta);
+        free_sampler(&followed);
+        history_destroy(&history);
+        free_rounds(&rounds);
+      }
+    prior_destroy(&prior);
+    mixture_destroy(&mixture);
+  }
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {
+      {"linear Thompson sampling is the closed form", test_lints_is_the_closed_form},
+      {"VITS converges to the posterior of the linear model", test_convergence},
+      {"one update is that of Algorithms 2 and 3", test_one_update},
+      {"the Hessian-free estimate is unbiased", test_hessian_free_is_unbiased},
+      {"the Hessian-free estimate is exact at the target", test_hessian_free_is_exact_at_the_target},
+      {"draws before the first observation", test_start},
+      {"no run depends on another", test_no_run_depends_on_another},
+      {"drawing leaves the state, a shorter history restarts it", test_drawing_and_restart},
+      {"stability", test_stability},
+      CU_TEST_INFO_NULL};
+  return harness_run("vits", tests);
+}

@@ -1,0 +1,283 @@
+/* VTS: the mean-field solution of a Gaussian target, the bound (never falls, below the log evidence by brute
+ * force, greatest where the steps end), draws, extreme data. */
+#include "follow_fixture.h"
+#include "glm_fixture.h"
+
+#include "sampler/vts_bound.h"
+
+enum { MOST = 4 };
+
+/* A bound over one run's history, and q as the sampler would start it. */
+typedef struct {
+  Config *options;
+  Potential potential;
+  VtsBound bound;
+  VtsMixture q;
+  double weight[MOST], mean[MOST * D_MOST], variance[MOST * D_MOST];
+} Case;
+
+static void case_create(Case *self, const Prior *prior, const History *history, int components,
+                        uint32_t start) {
+  Rng rng = fixture_rng(start, 6000);
+  memset(self, 0, sizeof *self);
+  CHECK_OK(config_options("test", sampler_keys(sampler_find("vts")), 0, NULL, &self->options));
+  SamplerSetup setup = {.prior = prior,
+                        .likelihood = history->likelihood,
+                        .runs = 1,
+                        .draws = 1,
+                        .seed = FIXTURE_SEED,
+                        .options = self->options};
+  CHECK_OK(potential_create(&setup, 1, &self->potential));
+  potential_at(&self->potential, &(HistoryView){history, 1, 0, 1, NULL, NULL});
+  CHECK_OK(vts_bound_create(&self->potential, &self->bound));
+  vts_bound_at(&self->bound, 0);
+  self->q = (VtsMixture){components, prior->d, self->weight, self->mean, self->variance};
+  rng_normal(&rng, components * prior->d, self->mean);
+  for (int m = 0; m < components; m++) self->weight[m] = 1.0 / components;
+  for (int i = 0; i < components * prior->d; i++) self->variance[i] = 1;
+}
+
+static void case_destroy(Case *self) {
+  vts_bound_destroy(&self->bound);
+  potential_destroy(&self->potential);
+  config_free(self->options);
+}
+
+static Prior standard_prior(int d) {
+  Prior prior;
+  PriorFit chain = {.stages = 2, .alpha = 0.9};
+  CHECK_OK(prior_standard(d, &chain, &prior));
+  return prior;
+}
+
+/* .7 N(2, S) + .3 N(-2, 1/2 I) with S_ij = .6^|i - j|, along all coordinates. */
+static Prior two_modes(int d) {
+  Prior prior;
+  Mixture mixture;
+  PriorFit chain = {.stages = 2, .alpha = 0.9};
+  CHECK_OK(mixture_create(d, 2, &mixture));
+  mixture.weight[0] = 0.7, mixture.weight[1] = 0.3;
+  for (int i = 0; i < d; i++) {
+    mixture.mean[i] = 2, mixture.mean[d + i] = -2;
+    for (int j = 0; j < d; j++) {
+      mixture.covariance[i * d + j] = pow(0.6, abs(i - j));
+      mixture.covariance[d * d + i * d + j] = i == j ? 0.5 : 0;
+    }
+  }
+  CHECK_OK(mixture_prepare(&mixture));
+  CHECK_OK(prior_from_mixture(&mixture, &chain, &prior));
+  mixture_destroy(&mixture);
+  return prior;
+}
+
+/* One component, Gaussian prior and rewards: there after the first step, from anywhere. */
+static void test_mean_field(void) {
+  enum { DIM = 4 };
+  Likelihood likelihood = fixture_likelihood(0.7);
+  Prior prior = standard_prior(DIM);
+  for (uint32_t start = 0; start < 5; start++) {
+    History history = fixture_history(DIM, 1, start, 6, &likelihood);
+    Case self;
+    double precision[DIM * DIM], covariance[DIM * DIM], mean[DIM];
+    int64_t fallbacks = 0;
+    case_create(&self, &prior, &history, 1, start);
+    linear_target(&history, 0, 1 / (0.7 * 0.7), 0.7 * 0.7, precision, covariance, mean);
+    vts_bound_step(&self.bound, &self.q, &fallbacks);
+    for (int i = 0; i < DIM; i++) {
+      CHECK_NEAR(self.mean[i], mean[i], 1e-12 * (1 + fabs(mean[i])));
+      CHECK_NEAR(self.variance[i], 1 / precision[i * DIM + i], 1e-12);
+    }
+    CHECK_NEAR(self.weight[0], 1, 0);
+    CU_ASSERT_EQUAL(fallbacks, 0);
+    case_destroy(&self);
+    history_destroy(&history);
+  }
+  prior_destroy(&prior);
+}
+
+/* Never falls, and is what the steps say it is. At the end no small change of a parameter raises it. */
+static void check_ascent(const Prior *prior, const History *history, int components, uint32_t start) {
+  enum { STEPS = 300 };
+  Case self;
+  int64_t fallbacks = 0;
+  case_create(&self, prior, history, components, start);
+  double value = vts_bound_value(&self.bound, &self.q);
+  for (int k = 0; k < STEPS; k++) {
+    const double said = vts_bound_step(&self.bound, &self.q, &fallbacks);
+    const double after = vts_bound_value(&self.bound, &self.q);
+    CHECK_NEAR(said, after, 1e-9 * (1 + fabs(after)));
+    CU_ASSERT_TRUE(after >= value - 1e-11 * (1 + fabs(value))); /* rounding of two sums */
+    value = after;
+  }
+  for (int p = 0; p < components * prior->d; p++)
+    for (int sign = -1; sign <= 1; sign += 2) {
+      const double mean = self.mean[p], variance = self.variance[p];
+      self.mean[p] += sign * 0.01 * sqrt(variance);
+      CU_ASSERT_TRUE(vts_bound_value(&self.bound, &self.q) <= value + 1e-7 * (1 + fabs(value)));
+      self.mean[p] = mean, self.variance[p] *= 1 + sign * 0.01;
+      CU_ASSERT_TRUE(vts_bound_value(&self.bound, &self.q) <= value + 1e-7 * (1 + fabs(value)));
+      self.variance[p] = variance;
+    }
+  for (int m = 0; m < components; m++)
+    for (int sign = -1; sign <= 1; sign += 2) {
+      double weight[MOST], move = sign * 0.01 * self.weight[m], sum = 0;
+      memcpy(weight, self.weight, sizeof weight);
+      self.weight[m] += move;
+      for (int k = 0; k < components; k++) sum += self.weight[k];
+      for (int k = 0; k < components; k++) self.weight[k] /= sum;
+      CU_ASSERT_TRUE(vts_bound_value(&self.bound, &self.q) <= value + 1e-7 * (1 + fabs(value)));
+      memcpy(self.weight, weight, sizeof weight);
+    }
+  CU_ASSERT_EQUAL(fallbacks, 0);
+  case_destroy(&self);
+}
+
+static void test_ascent(void) {
+  static const char *const names[] = {"gaussian", "logistic", "poisson"};
+  for (int f = 0; f < 3; f++)
+    for (int modes = 1; modes <= 2; modes++) {
+      Likelihood likelihood = glm(names[f]);
+      Prior prior = modes == 1 ? standard_prior(3) : two_modes(3);
+      for (uint32_t run = 0; run < 2; run++)
+        for (int n = 0; n <= 20; n += 20) {
+          Rows rows = make_rows(&likelihood, 3, n > 0 ? n : 1, 1.5, run);
+          History history = make_history(1, &rows, &likelihood);
+          if (n == 0) history_clear(&history);
+          for (int components = 1; components <= MOST; components++)
+            check_ascent(&prior, &history, components, run);
+          history_destroy(&history);
+        }
+      prior_destroy(&prior);
+    }
+}
+
+/* One dimension: F is at most log of the integral of exp(-U), and not far below: the bounds on entropy and
+ * prior cost (1 - log 2) / 2 for one component and log 2 or so where modes overlap. */
+static void test_log_evidence(void) {
+  static const char *const names[] = {"logistic", "poisson"};
+  Prior prior = two_modes(1);
+  for (int f = 0; f < 2; f++)
+    for (uint32_t run = 0; run < 4; run++) {
+      Likelihood likelihood = glm(names[f]);
+      Rows rows = make_rows(&likelihood, 1, 1 + 3 * (int)run, 1, run);
+      History history = make_history(1, &rows, &likelihood);
+      double integral = 0, best = -INFINITY;
+      for (double theta = -12; theta < 12; theta += 0.001) {
+        double log_density, sum;
+        mixture_log_density(prior.mixture, 1, &theta, &log_density);
+        sum = log_density;
+        for (int l = 0; l < rows.n; l++) {
+          double u = rows.phi[l][0] * theta, deviance;
+          likelihood.ops->deviance(&likelihood, 1, &rows.y[l], &u, &deviance);
+          sum -= 0.5 * deviance;
+        }
+        if (sum > -600) integral += 0.001 * exp(sum);
+      }
+      for (int components = 1; components <= MOST; components++) {
+        Case self;
+        int64_t fallbacks = 0;
+        case_create(&self, &prior, &history, components, run);
+        for (int k = 0; k < 200; k++) {
+          const double value = vts_bound_step(&self.bound, &self.q, &fallbacks);
+          CU_ASSERT_TRUE(value <= log(integral) + 1e-6);
+          best = fmax(best, value);
+        }
+        case_destroy(&self);
+      }
+      CU_ASSERT_TRUE(best >= log(integral) - 1);
+      history_destroy(&history);
+    }
+  prior_destroy(&prior);
+}
+
+/* Draws of the sampler under a Gaussian target have the mean and the variances of the mean-field solution. */
+static void test_draws(void) {
+  enum { DIM = 3, DRAWS = 20000 };
+  static const char *const sets[] = {"components=1"};
+  Likelihood likelihood = fixture_likelihood(0.5);
+  Prior prior = standard_prior(DIM);
+  History history = fixture_history(DIM, 1, 3, 6, &likelihood);
+  double precision[DIM * DIM], covariance[DIM * DIM], mean[DIM];
+  Followed followed = make_sampler("vts", &prior, &likelihood, 0, 1, DRAWS, 1, sets);
+  double *theta = draw_from(&followed, &history, DRAWS);
+  linear_target(&history, 0, 4, 0.25, precision, covariance, mean);
+  for (int i = 0; i < DIM; i++) {
+    const double variance = 1 / precision[i * DIM + i];
+    double sum = 0, square = 0;
+    for (int n = 0; n < DRAWS; n++) sum += theta[i * DRAWS + n] / DRAWS;
+    for (int n = 0; n < DRAWS; n++) square += pow(theta[i * DRAWS + n] - sum, 2) / DRAWS;
+    CHECK_NEAR(sum, mean[i], 5 * sqrt(variance / DRAWS)); /* five standard errors */
+    CHECK_NEAR(square, variance, 5 * variance * sqrt(2.0 / DRAWS));
+  }
+  free(theta);
+  free_sampler(&followed);
+  history_destroy(&history);
+  prior_destroy(&prior);
+}
+
+/* Two far modes and no observation: with components started from the prior's samples, the mixture of all
+ * runs' draws has both modes, as one component never has. */
+static void test_modes(void) {
+  enum { RUNS = 400 };
+  static const char *const one[] = {"components=1"}, *const four[] = {"components=4", "steps=50"};
+  Likelihood likelihood = fixture_likelihood(1);
+  Prior prior = two_modes(2);
+  Rounds rounds = make_rounds(2, 0, RUNS, 1, false, &likelihood);
+  History history = empty_history(&rounds, &likelihood);
+  for (int k = 0; k < 2; k++) {
+    Followed followed = make_sampler("vts", &prior, &likelihood, 0, RUNS, 1, k ? 2 : 1, k ? four : one);
+    double *theta = draw_from(&followed, &history, 1);
+    int low = 0;
+    for (int n = 0; n < RUNS; n++) low += theta[n] + theta[RUNS + n] < 0;
+    if (k == 0) CU_ASSERT_TRUE(low == 0 || low == RUNS);
+    /* 3 of 10 are below; all four starts in one mode with probability .7^4 + .3^4 = .25, when that mode gets
+     * everything: .3 stays the mean. Components of one mode share its weight; sd sqrt(.3 .7 / 400) = .023. */
+    if (k == 1) CHECK_NEAR(low / (double)RUNS, 0.3, 0.12);
+    free(theta);
+    free_sampler(&followed);
+  }
+  history_destroy(&history);
+  free_rounds(&rounds);
+  prior_destroy(&prior);
+}
+
+/* Separable and huge data: finite draws, no rescues. */
+static void test_extremes(void) {
+  static const char *const names[] = {"gaussian", "logistic", "poisson"};
+  enum { DIM = 2, N = 40 };
+  for (int f = 0; f < 3; f++)
+    for (int modes = 1; modes <= 2; modes++)
+      for (int size = 0; size < 3; size++) {
+        const double length = size == 0 ? 0 : size == 1 ? 1e-3 : 30;
+        Likelihood likelihood = {.ops = likelihood_find(names[f]), .noise = size == 2 ? 1e-3 : 1};
+        Prior prior = modes == 1 ? standard_prior(DIM) : two_modes(DIM);
+        History history;
+        CHECK_OK(history_create(DIM, 1, &likelihood, &history));
+        CHECK_OK(history_reserve(&history, N));
+        Followed followed = make_sampler("vts", &prior, &likelihood, 0, 1, 1, 0, NULL);
+        for (int l = 0; l < N; l++) {
+          const double phi[DIM] = {length * (l % 3 - 1), length * (l % 2)};
+          const double y = f == 2 ? (l % 3 == 2 ? 1000 : 0) : phi[0] + phi[1] > 0;
+          history_append(&history, phi, &y);
+          sampler_observe(&followed.sampler, &history, followed.fallbacks);
+          double *theta = draw_from(&followed, &history, 1);
+          for (int i = 0; i < DIM; i++) CU_ASSERT_TRUE(isfinite(theta[i]));
+          free(theta);
+        }
+        CU_ASSERT_EQUAL(followed.fallbacks[0], 0);
+        free_sampler(&followed);
+        history_destroy(&history);
+        prior_destroy(&prior);
+      }
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"the mean-field solution of a Gaussian target", test_mean_field},
+                         {"the bound never falls and ends at its top", test_ascent},
+                         {"the bound is below the log evidence", test_log_evidence},
+                         {"draws", test_draws},
+                         {"modes", test_modes},
+                         {"extreme data", test_extremes},
+                         CU_TEST_INFO_NULL};
+  return harness_run("vts", tests);
+}
