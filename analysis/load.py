@@ -193,7 +193,8 @@ def titles(dataset):
     if labels == ["default"] and config(dataset, "problem.family") == "embedding":
         return [pathlib.PurePath(config(dataset, "problem.file")).stem]
     if labels == ["default"]:
-        return [config(dataset, "problem.theta") or "default"]
+        family = config(dataset, "problem.family")
+        return [config(dataset, "problem.theta") or "default" if family in (None, "synthetic", "inverse") else family]
     if len(keys) == 1 and all(label.count("=") == 1 for label in labels):
         key = keys.pop()
         values = [label.split("=")[1] for label in labels]

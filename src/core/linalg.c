@@ -74,20 +74,6 @@ static double centred_product(int n, const double *restrict a, double mean_a, co
   return sum;
 }
 
-void linalg_orthonormalise(int d, double *q) {
-  const size_t n = (size_t)d;
-  for (size_t pass = 0; pass < 2 * n; pass++) {
-    double *row = q + pass / 2 * n, square = 0;
-    for (size_t k = 0; k < pass / 2; k++) {
-      double along = 0;
-      for (size_t j = 0; j < n; j++) along += row[j] * q[k * n + j];
-      for (size_t j = 0; j < n; j++) row[j] -= along * q[k * n + j];
-    }
-    for (size_t j = 0; j < n; j++) square += row[j] * row[j];
-    for (size_t j = 0; j < n; j++) row[j] /= sqrt(square);
-  }
-}
-
 void linalg_moments(int d, int n, const double *x, double *mean, double *covariance) {
   ASSERT(n >= 1);
   for (int i = 0; i < d; i++) {

@@ -44,9 +44,6 @@ double linalg_log_determinant(int d, const double *cholesky);
 /* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK fails.
  */
 Status linalg_eigen(int d, const double *a, double *q, double *w);
-/* The rows of q[d, d] made orthonormal by Gram and Schmidt, twice for the rounding; of a standard normal q, a
- * rotation uniform among all. */
-void linalg_orthonormalise(int d, double *q);
 /* mean[d] and covariance[d, d] (divided by n) of x[d, n]. */
 void linalg_moments(int d, int n, const double *x, double *mean, double *covariance);
 

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "model/families.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 /* The mixture of one stage. */
 typedef struct {
-  int stage; /* the stage that `mixture` is of; 0: none yet */
+  int stage; /* the stage that `mixture` is of; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
 } Diffused;
 
@@ -88,6 +89,13 @@ static void closed_noise_vjp(const Chain *chain, int t, int lanes, const double 
   score_to_noise(chain, t, lanes, out);
 }
 
+static void closed_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
+                           double *score) {
+  const Mixture *now = diffused_mixture(chain, t);
+  mixture_log_density(now, lanes, s, log_density);
+  mixture_score(now, lanes, s, score);
+}
+
 /* shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
 static Status standardise(Closed *self, bool wanted) {
   if (!wanted) return STATUS_OK;
@@ -114,7 +122,8 @@ static Status decompose(Closed *self) {
         covariance[i * d + j] = self->mixture.covariance[(c * d + i) * d + j] / (scale[i] * scale[j]);
     }
     status = linalg_eigen((int)d, covariance, self->basis + c * d * d, self->eigenvalue + c * d);
-    for (size_t k = 0; k < d; k++) self->eigenvalue[c * d + k] = fmax(self->eigenvalue[c * d + k], 0);
+    double *l = self->eigenvalue + c * d;
+    for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l rises */
   }
   free(covariance);
   return status;
@@ -141,12 +150,14 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   NEW(self->basis, count * d * d);
   NEW(self->eigenvalue, count * d);
   NEW(self->diffused, 1);
+  self->diffused->stage = -1;
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
   TRY(standardise(self, settings->standardise));
   TRY(decompose(self));
   self->chain.state = self;
   self->chain.noise = closed_noise;
   self->chain.noise_vjp = closed_noise_vjp;
+  self->chain.density = closed_density;
   prior->mixture = &self->mixture;
   prior->chain = &self->chain;
   return STATUS_OK;

@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "problem/embedding.h"
+#include "problem/inverse.h"
 #include "problem/pool.h"
 #include "problem/synthetic.h"
 #include "problem/target.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 
 static const ProblemOps *const registry[] = {&problem_synthetic, &problem_embedding, &problem_pool,
-                                             &problem_twin, NULL};
+                                             &problem_twin,      &problem_inverse,   NULL};
 
 const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }

@@ -16,7 +16,7 @@ typedef struct {
   const char *name, *summary, *reference;
   int arms; /* K when problem.arms is auto; 0: 100 */
   /* REQUIRED. Read the keys problem.*; fill d; feature_scratch and has_exact_prior where they are not 0 and
-   * false; likelihood.noise where problem.noise is auto and the family knows better than 1. */
+   * false; arms_in_order; likelihood.noise where problem.noise is auto and the family knows better than 1. */
   Status (*create)(Problem *self, const Config *config);
   /* REQUIRED. Takes half-built instances. */
   void (*destroy)(Problem *self);
@@ -42,6 +42,7 @@ struct Problem {
   bool per_arm; /* each arm has a theta* of its own; the features of a round are a context, the same for all
                    arms */
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
+  bool arms_in_order; /* a history of the posterior study holds the arms one after the other */
   bool has_exact_prior; /* the distribution of theta* has a density */
   size_t feature_scratch; /* doubles that drawing the features needs, beside one for each run */
   Likelihood likelihood;

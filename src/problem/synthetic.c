@@ -1,7 +1,7 @@
 #include "problem/synthetic.h"
 
-#include "core/linalg.h"
 #include "core/memory.h"
+#include "problem/rotation.h"
 #include "problem/theta_prior.h"
 
 #include <math.h>
@@ -77,8 +77,7 @@ static void find_shape(const Problem *self, uint32_t run, double *shape, double 
   const Synthetic *state = self->state;
   const size_t d = (size_t)self->d;
   Rng rng = {.key = rng_key(self->seed, RNG_DIRECTION), .run = run, .position = ROTATION_POSITION};
-  rng_normal(&rng, self->d * self->d, q);
-  linalg_orthonormalise(self->d, q);
+  rotation_draw(&rng, self->d, self->d, q);
   memset(shape, 0, d * d * sizeof *shape);
   for (size_t k = 0; k < d; k++) {
     double scale = pow(state->condition_number, -0.5 * (double)k / (double)(d - 1));

@@ -4,8 +4,8 @@
  * rotation, drawn for each run, and mu* is drawn from N(0, A^-1). */
 #include "problem/target.h"
 
-#include "core/linalg.h"
 #include "core/memory.h"
+#include "problem/rotation.h"
 #include "problem/theta.h"
 
 #include <math.h>
@@ -55,8 +55,7 @@ static void destroy(Problem *self) {
 /* The rows q_i[d] of a rotation, uniform among all. */
 static const double *draw_rotation(const Problem *self, Rng rng) {
   const Target *state = self->state;
-  rng_normal(&rng, self->d * self->d, state->rotation);
-  linalg_orthonormalise(self->d, state->rotation);
+  rotation_draw(&rng, self->d, self->d, state->rotation);
   return state->rotation;
 }
 

@@ -1,10 +1,10 @@
 #include "problem/theta.h"
 
 #include "core/memory.h"
-#include "model/prior.h"
 #include "problem/theta_planar.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,24 +41,43 @@ static const ThetaOps theta_gaussian = {.name = "gaussian",
                                         .summary = "standard Gaussian in any dimension",
                                         .reference = "DiffTS, Section 2.1",
                                         .mixture = standard_gaussian};
+/* Six Gaussians of variance .1 with means on a sphere of radius 2, in random directions that are the same for
+ * every study. */
+static Status sphere(int d, const char *file, Mixture *out) {
+  (void)file;
+  enum { COMPONENTS = 6 };
+  Rng rng = {.key = rng_key(0, RNG_DIRECTION), .run = (uint32_t)d};
+  TRY(mixture_create(d, COMPONENTS, out));
+  rng_normal(&rng, COMPONENTS * d, out->mean);
+  for (int c = 0; c < COMPONENTS; c++) {
+    double *mean = out->mean + c * d, square = 0;
+    out->weight[c] = 1.0 / COMPONENTS;
+    for (int i = 0; i < d; i++) square += mean[i] * mean[i];
+    for (int i = 0; i < d; i++) {
+      mean[i] *= 2 / sqrt(square);
+      out->covariance[((size_t)c * (size_t)d + (size_t)i) * (size_t)d + (size_t)i] = 0.1;
+    }
+  }
+  return mixture_prepare(out);
+}
+
+static const ThetaOps theta_gm_sphere = {.name = "gm_sphere",
+                                         .summary = "six narrow Gaussians on a sphere, in any dimension",
+                                         .reference = "Bruna and Han (2024), Tilted transport",
+                                         .mixture = sphere};
+static const ThetaOps theta_ising = {.name = "ising",
+                                     .summary = "uniform on the corners of the hypercube, in any dimension",
+                                     .reference = "Bruna and Han (2024), Tilted transport",
+                                     .prior = prior_ising};
 static const ThetaOps theta_file = {.name = "file",
                                     .summary = "drawn from the user's own samples (problem.file)",
                                     .reference = "DiffTS, Section 6.3",
                                     .set = dataset_read_samples};
 
-static const ThetaOps *const registry[] = {&theta_cross,
-                                           &theta_rays,
-                                           &theta_triangles,
-                                           &theta_swirl,
-                                           &theta_h,
-                                           &theta_corners,
-                                           &theta_gm_cross,
-                                           &theta_gm_rays,
-                                           &theta_gm_triangles,
-                                           &theta_mixture,
-                                           &theta_gaussian,
-                                           &theta_file,
-                                           NULL};
+static const ThetaOps *const registry[] = {
+    &theta_cross,    &theta_rays,      &theta_triangles, &theta_swirl,        &theta_h,
+    &theta_corners,  &theta_gm_cross,  &theta_gm_rays,   &theta_gm_triangles, &theta_mixture,
+    &theta_gaussian, &theta_gm_sphere, &theta_ising,     &theta_file,         NULL};
 
 const ThetaOps *theta_distribution(int index) { return registry[index]; }
 
@@ -107,6 +126,10 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
     out->has_mixture = true;
     out->d = out->mixture.d;
   }
+  if (ops->prior) {
+    const PriorFit chain = {.stages = 1, .alpha = 0.5};
+    TRY(ops->prior(out->d, &chain, &out->prior));
+  }
   if (ops->dimension && out->d != ops->dimension)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
                       dimension, ops->name, ops->dimension);
@@ -115,6 +138,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
 
 void theta_destroy(ThetaSource *source) {
   if (source->has_mixture) mixture_destroy(&source->mixture);
+  prior_destroy(&source->prior);
   samples_free(&source->set);
   *source = (ThetaSource){0};
 }
@@ -171,6 +195,11 @@ void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_ru
     mixture_sample(&source->mixture, &lanes, theta);
     return;
   }
+  if (source->ops->prior) {
+    RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+    source->prior.ops->sample(&source->prior, &lanes, theta);
+    return;
+  }
   for (int b = 0; b < runs; b++) {
     Rng rng = {.key = key, .run = first_run + (uint32_t)b};
     if (source->ops->sample)
@@ -211,6 +240,11 @@ Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int
   if (source->has_mixture) {
     RngLanes lanes = {.key = key, .run = replicate, .draws = (uint32_t)n, .lanes = (uint32_t)n};
     mixture_sample(&source->mixture, &lanes, out->theta);
+    return STATUS_OK;
+  }
+  if (source->ops->prior) {
+    RngLanes lanes = {.key = key, .run = replicate, .draws = (uint32_t)n, .lanes = (uint32_t)n};
+    source->prior.ops->sample(&source->prior, &lanes, out->theta);
     return STATUS_OK;
   }
   for (int s = 0; s < n; s++) {

@@ -9,20 +9,23 @@
 #include "io/config.h"
 #include "io/dataset.h"
 #include "model/mixture.h"
+#include "model/prior.h"
 
 typedef struct ThetaSource ThetaSource;
 
 typedef struct {
   const char *name, *summary, *reference;
   int dimension; /* 0: any */
-  /* OPTIONAL. One sample theta[d] from its own stream. Absent: the distribution is `mixture`, or a finite
-   * set. */
+  /* OPTIONAL. One sample theta[d] from its own stream. Absent: the distribution is `mixture`, `prior`,
+   * or a finite set. */
   void (*sample)(Rng *rng, double *theta);
   /* OPTIONAL. Its log density at theta[2], with all constants; -infinity outside of the support. */
   double (*log_density)(const double *theta);
   /* OPTIONAL. The exact density as a mixture of Gaussians; d is that of the problem, `file` the key
    * problem.file (NULL when absent). */
   Status (*mixture)(int d, const char *file, Mixture *out);
+  /* OPTIONAL. The distribution as a prior with a chain of these settings. */
+  Status (*prior)(int d, const PriorFit *chain_settings, Prior *out);
   /* OPTIONAL. A finite set of theta from a file. */
   Status (*set)(const char *file, Samples *out);
 } ThetaOps;
@@ -37,6 +40,7 @@ struct ThetaSource {
   int d;
   bool has_mixture;
   Mixture mixture; /* when has_mixture */
+  Prior prior; /* when ops->prior */
   Samples set; /* of a finite distribution, else n = 0 */
   double test_fraction; /* of a finite set: kept for theta*, split afresh for each replicate */
   uint64_t seed;

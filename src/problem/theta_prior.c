@@ -44,11 +44,14 @@ static const PriorOps density_ops = {.name = "exact",
                                      .destroy = density_destroy,
                                      .log_density = density_log_density};
 
-bool theta_has_prior(const ThetaSource *source) { return source->has_mixture || source->ops->log_density; }
+bool theta_has_prior(const ThetaSource *source) {
+  return source->has_mixture || source->ops->prior || source->ops->log_density;
+}
 
 Status theta_prior(const ThetaSource *source, const PriorFit *chain_settings, Prior *out) {
   ASSERT(theta_has_prior(source));
   if (source->has_mixture) return prior_from_mixture(&source->mixture, chain_settings, out);
+  if (source->ops->prior) return source->ops->prior(source->d, chain_settings, out);
   ASSERT(source->d == 2);
   *out = (Prior){.ops = &density_ops, .d = source->d};
   Density *self;

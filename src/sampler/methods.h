@@ -23,7 +23,9 @@
   ENTRY(lmc) /* lmc.c */                                                                                     \
   ENTRY(fgts) /* lmc.c */                                                                                    \
   ENTRY(vts) /* vts.c */                                                                                     \
-  ENTRY(rvga) /* rvga.c */
+  ENTRY(rvga) /* rvga.c */                                                                                   \
+  ENTRY(tilted) /* tilted.c */                                                                               \
+  ENTRY(mala) /* mala.c */
 
 #define SAMPLER_DECLARE(name) extern const SamplerOps sampler_##name;
 SAMPLER_LIST(SAMPLER_DECLARE)

@@ -11,11 +11,8 @@
 static const struct {
   const char *word;
   BeliefKind kind;
-} words[] = {{"standard", BELIEF_STANDARD},
-             {"exact", BELIEF_EXACT},
-             {"gaussian", BELIEF_FITTED},
-             {"mixture", BELIEF_FITTED},
-             {"diffusion", BELIEF_FITTED}};
+} words[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING},    {"exact", BELIEF_EXACT},
+             {"gaussian", BELIEF_FITTED},   {"mixture", BELIEF_FITTED}, {"diffusion", BELIEF_FITTED}};
 
 /* The policy's own word, or what it is made for; prior.family replaces the learned kinds for all policies
  * that left the choice open. */
@@ -104,6 +101,7 @@ Status belief_prior(const Belief *belief, const Problem *problem, const char *di
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
   case BELIEF_STANDARD: return prior_standard(problem->d, &belief->fit, out);
+  case BELIEF_ISING: return prior_ising(problem->d, &belief->fit, out);
   case BELIEF_EXACT: return problem_exact_prior(problem, &belief->fit, out);
   case BELIEF_FILE: return prior_of_file(belief, problem, out);
   case BELIEF_FITTED: break;

@@ -14,6 +14,7 @@
 typedef enum {
   BELIEF_NONE, /* the policy does not use a prior */
   BELIEF_STANDARD, /* N(0, I) */
+  BELIEF_ISING, /* uniform on {-1, 1}^d */
   BELIEF_EXACT, /* the problem's own distribution */
   BELIEF_FILE, /* a prior file, used as it is */
   BELIEF_FITTED /* fitted to samples of theta */

@@ -45,10 +45,12 @@ const ConfigKey study_keys[] = {
          "5 in the convergence study"),
      .words = "auto"},
     {WORD("problem.features", "ball", "distribution of the arms' features"), .words = SYNTHETIC_FEATURES},
-    {REAL(
-        "problem.condition_number", 1, 1e12, "1",
-        "of the second moment of the synthetic problem's features, or of the convergence study's target; 1: "
-        "the same in all directions")},
+    {REAL("problem.condition_number", 1, 1e12, "1",
+          "kappa: of the second moment of the synthetic problem's features, of the inverse problem's matrix, "
+          "or "
+          "of the convergence study's target; 1: the same in all directions")},
+    {REAL("problem.snr", TINY, 1e12, "1",
+          "inverse problem: the smallest singular value of its matrix over sigma")},
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
     {REAL(
@@ -86,8 +88,8 @@ const ConfigKey study_keys[] = {
 
     {WORD("prior.family", "samples",
           "what informed policies believe: a prior fitted to samples of problem.theta (each policy's own "
-          "kind), or that kind for all"),
-     .words = "samples gaussian mixture file"},
+          "kind), or that kind for all; ising: uniform on the corners of {-1, 1}^d"),
+     .words = "samples gaussian mixture ising file"},
     {TEXT("prior.file", "null", "prior file, with prior.family = file; used as it is")},
     {INT("prior.train_samples", 1, HUGE_INT, "10000",
          "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),

@@ -1,6 +1,7 @@
-/* The posterior study. A run is a history: theta* from the prior, arms chosen uniformly at random, their
- * rewards. At each of the sample sizes M draws of the sampler are compared with R draws from the exact
- * posterior, and so are R others of those: the floor, which a perfect sampler reaches.
+/* The posterior study. A run is a history: theta* from the prior, arms chosen uniformly at random (or one
+ * after the other, where the problem says so), their rewards. At each of the sample sizes M draws of the
+ * sampler are compared with R draws from the exact posterior, and so are R others of those: the floor, which
+ * a perfect sampler reaches.
  *
  * Every policy meets the same theta*, arms, rewards and exact draws. A block of B runs draws at once; metrics
  * are taken run by run. */
@@ -147,7 +148,7 @@ static void block_destroy(Block *block) {
   free(block->work);
 }
 
-/* One more observation: an arm at random for every run. */
+/* One more observation of every run: an arm at random, or the next one. */
 static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
   const Task *task = block->task;
   world_advance(&block->world, round);
@@ -155,7 +156,8 @@ static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
     Rng rng = {.key = rng_key(block->study->seed, RNG_HISTORY),
                .run = task->first_run + (uint32_t)b,
                .round = round};
-    block->arm[b] = (int)rng_index(&rng, (uint64_t)block->problem.arms);
+    block->arm[b] = block->problem.arms_in_order ? (int)((round - 1) % (uint32_t)block->problem.arms)
+                                                 : (int)rng_index(&rng, (uint64_t)block->problem.arms);
   }
   world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
   history_append(&block->history, block->phi, block->reward);

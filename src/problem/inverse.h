@@ -1,0 +1,9 @@
+/* Linear inverse problems, y = A theta* + sigma w (Bruna and Han, Tilted transport). Listed by problem.c. */
+#ifndef PROBLEM_INVERSE_H
+#define PROBLEM_INVERSE_H
+
+#include "problem/problem.h"
+
+extern const ProblemOps problem_inverse;
+
+#endif

@@ -1,0 +1,36 @@
+/* The unconditional reverse process of a chain, from any stage on, with no evidence in it.
+ *
+ * `moments`: s_{t-1} given s_t as a Gaussian with the mean and covariance that the chain gives it
+ * (joint_chain.h without evidence; exact for Gaussian priors at any number of stages). `exponential`: the
+ * reverse equation dx = (x + 2 score) ds + sqrt(2) dw with the score frozen over a stage and the rest solved
+ * exactly,
+ *
+ *   x' = e^h x + 2 (e^h - 1) score + sqrt(e^2h - 1) normal,  e^h = 1 / sqrt(alpha_t).
+ *
+ * Where the chain can draw the clean sample exactly, one such draw is the whole process. */
+#ifndef SAMPLER_TILT_REVERSE_H
+#define SAMPLER_TILT_REVERSE_H
+
+#include "sampler/chunk.h"
+#include "sampler/joint_chain.h"
+
+/* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */
+typedef struct {
+  const Chain *chain;
+  bool exponential;
+  JointChain moments;
+  History none; /* of n runs, without observations */
+  int *lane; /* [n]: those that a stage is about */
+  double *z, *s, *normal, *eps; /* [d, n]; the last three of the lanes at hand */
+  int64_t *rescues; /* [n] */
+} TiltReverse;
+
+Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out);
+void tilt_reverse_destroy(TiltReverse *self);
+
+/* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. Each stream gives d normals for
+ * each of the stages, from the position that belongs to that stage, counted from `position`. */
+void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, uint32_t position, const int *stage, double *s,
+                      int64_t *fallbacks);
+
+#endif

@@ -1,0 +1,384 @@
+/* Tilted transport: the flow against its differential equation, the densities of the stages against mixtures
+ * noised by hand, draws against the exact posterior. */
+#include "sampler/methods.h"
+#include "sampler/tilt_flow.h"
+#include "sampler_fixture.h"
+
+enum { MANY = 6000 };
+
+/* ---- the flow */
+
+/* dQ/dt = 2 (1 + Q) Q, db/dt = (1 + 2 Q) b by the classical Runge-Kutta method; `steps` of them leave an
+ * error of the order of (T / steps)^4 of derivatives that grow as 1 / (1 - c q)^5. */
+static void integrate(double time, int steps, double *q, double *b) {
+  const double h = time / steps;
+  for (int k = 0; k < steps; k++) {
+    double dq[4], db[4], share[4] = {0, 0.5, 0.5, 1};
+    for (int i = 0; i < 4; i++) {
+      double x = *q + (i ? share[i] * h * dq[i - 1] : 0), y = *b + (i ? share[i] * h * db[i - 1] : 0);
+      dq[i] = 2 * (1 + x) * x, db[i] = (1 + 2 * x) * y;
+    }
+    *q += h / 6 * (dq[0] + 2 * dq[1] + 2 * dq[2] + dq[3]);
+    *b += h / 6 * (db[0] + 2 * db[1] + 2 * db[2] + db[3]);
+  }
+}
+
+static void test_flow_solves_its_equation(void) {
+  const double eigenvalues[] = {0, 1e-8, 0.01, 0.3, 1, 7, 1e4};
+  for (int k = 0; k < 7; k++) {
+    double end = 0.5 * log1p(1 / (eigenvalues[k] + 0.05));
+    for (double part = 0.2; part < 1; part += 0.25) {
+      double time = part * end, q[2] = {eigenvalues[k], -1}, b[2] = {-1.7, 5}, by_steps[2] = {q[0], b[0]};
+      integrate(time, 20000, &by_steps[0], &by_steps[1]);
+      tilt_flow(1, 2, expm1(2 * time), q, b);
+      CHECK_NEAR(q[0], by_steps[0], 1e-9 * by_steps[0]);
+      CHECK_NEAR(b[0], by_steps[1], 1e-9 * fabs(by_steps[1]));
+      CHECK_NEAR(q[1], -1, 0);
+      CHECK_NEAR(b[1], 5, 0);
+      if (eigenvalues[k] == 0) CHECK_NEAR(q[0], 0, 0);
+    }
+  }
+}
+
+/* The last stage before T*, which is 1/2 log(1 + 1/largest). */
+static void test_stage(void) {
+  Schedule schedule;
+  CHECK_OK(schedule_create(100, 0.97, false, &schedule));
+  for (double largest = 1e-3; largest < 1e4; largest *= 1.37) {
+    int t = tilt_flow_stage(&schedule, largest, 1e-9);
+    double end = 0.5 * log1p(1 / largest), step = -0.5 * log(0.97);
+    CU_ASSERT_EQUAL(t, fmin(100, floor(end / step)));
+    int early = tilt_flow_stage(&schedule, largest, 0.5);
+    CU_ASSERT(early <= t && (1 / schedule.alpha_bar[early] - 1) * largest <= 0.5);
+    CU_ASSERT(early == 100 || (1 / schedule.alpha_bar[early + 1] - 1) * largest > 0.5);
+  }
+  CU_ASSERT_EQUAL(tilt_flow_stage(&schedule, 0, 1e-3), 100);
+  schedule_destroy(&schedule);
+}
+
+/* ---- densities of the stages of a closed-form prior */
+
+/* The law of s_t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 - abar) noise. */
+static Mixture noised(const Mixture *mixture, const Chain *chain, int t) {
+  const int d = mixture->d;
+  const double signal = chain->schedule.alpha_bar[t];
+  Mixture out;
+  CHECK_OK(mixture_create(d, mixture->components, &out));
+  for (int c = 0; c < mixture->components; c++) {
+    out.weight[c] = mixture->weight[c];
+    for (int i = 0; i < d; i++) {
+      out.mean[c * d + i] = sqrt(signal) * (mixture->mean[c * d + i] - chain->shift[i]) / chain->scale[i];
+      for (int j = 0; j < d; j++)
+        out.covariance[(c * d + i) * d + j] =
+            signal * mixture->covariance[(c * d + i) * d + j] / (chain->scale[i] * chain->scale[j]) +
+            (i == j ? 1 - signal : 0);
+    }
+  }
+  CHECK_OK(mixture_prepare(&out));
+  return out;
+}
+
+static void test_stage_densities(void) {
+  enum { D = 3, POINTS = 30 };
+  const int stages[] = {0, 1, 0, 40, 100};
+  PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(D, 3, 2);
+  Prior prior = fixture_exact_prior(&mixture, &fit);
+  CU_ASSERT_EQUAL(prior.chain->density_from, 0);
+  for (int k = 0; k < 5; k++) {
+    Mixture reference = noised(&mixture, prior.chain, stages[k]);
+    double s[D * POINTS], density[POINTS], score[D * POINTS], expected[POINTS], expected_score[D * POINTS];
+    Rng rng = fixture_rng((uint32_t)k, 60);
+    rng_normal(&rng, D * POINTS, s);
+    prior.chain->density(prior.chain, stages[k], POINTS, s, density, score);
+    mixture_log_density(&reference, POINTS, s, expected);
+    mixture_score(&reference, POINTS, s, expected_score);
+    for (int n = 0; n < POINTS; n++)
+      CHECK_NEAR(density[n] - density[0], expected[n] - expected[0], 1e-10 * (1 + fabs(expected[n])));
+    for (int n = 0; n < D * POINTS; n++)
+      CHECK_NEAR(score[n], expected_score[n], 1e-9 * (1 + fabs(expected_score[n])));
+    mixture_destroy(&reference);
+  }
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+/* ---- draws against the exact posterior */
+
+static const char *const EXACT[] = {"baseline=exact"}, *const MALA[] = {"baseline=mala"},
+                         *const SMC[] = {"baseline=smc", "particles=8000"};
+
+/* Mean and covariance of the draws of two runs within `deviations` standard errors, and beyond them `slack`
+ * of a standard deviation (of a variance) of the posterior. */
+static void check_posterior(const Prior *prior, double noise, int n, int set_count, const char *const *sets,
+                            double deviations, double slack) {
+  const int d = prior->d;
+  const Likelihood likelihood = fixture_likelihood(noise);
+  int64_t fallbacks[2];
+  History history = fixture_history(d, 2, 0, n, &likelihood);
+  double *theta = fixture_draw(&sampler_tilted, prior, &history, 0, MANY, set_count, sets, fallbacks);
+  for (int run = 0; run < 2; run++) {
+    FixtureData data = fixture_data(d, n, noise, (uint32_t)run);
+    FixturePosterior exact = fixture_posterior(prior->mixture, &data);
+    const double *x = theta + run * MANY;
+    CU_ASSERT_EQUAL(fallbacks[run], 0);
+    for (int i = 0; i < d; i++)
+      for (int j = i; j < d; j++) {
+        double sum = 0, square = 0, first = 0;
+        for (int m = 0; m < MANY; m++) {
+          double product =
+              (x[i * 2 * MANY + m] - exact.total_mean[i]) * (x[j * 2 * MANY + m] - exact.total_mean[j]);
+          sum += product, square += product * product, first += x[i * 2 * MANY + m];
+        }
+        sum /= MANY, square /= MANY, first /= MANY;
+        const double v = exact.total_covariance[i * d + i], w = exact.total_covariance[j * d + j];
+        CHECK_NEAR(sum, exact.total_covariance[i * d + j],
+                   deviations * sqrt((square - sum * sum) / MANY) + slack * sqrt(v * w));
+        if (i == j) CHECK_NEAR(first, exact.total_mean[i], deviations * sqrt(v / MANY) + slack * sqrt(v));
+      }
+  }
+  free(theta);
+  history_destroy(&history);
+}
+
+/* For a Gaussian prior the moments of every stage are right, so the only error left is that of the draws, 5
+ * standard errors; a cloud of as many particles has errors of its own, which all draws share. Fewer
+ * observations than dimensions: a singular Q. No observation: the prior. */
+static void test_gaussian_prior(void) {
+  PriorFit fit = fixture_fit(60, 0.96, LAST_STAGE_REPAIRED);
+  for (int d = 1; d <= 4; d += 3) {
+    Mixture mixture = fixture_mixture(d, 1, 1);
+    Prior prior = fixture_exact_prior(&mixture, &fit);
+    for (int n = 0; n <= 6; n += 2) {
+      check_posterior(&prior, 1.5, n, 1, EXACT, 5, 0);
+      check_posterior(&prior, 1.5, n, 1, MALA, 5, 0);
+    }
+    check_posterior(&prior, 1.5, 2, 2, SMC, 10, 0);
+    prior_destroy(&prior);
+    mixture_destroy(&mixture);
+  }
+}
+
+/* A mixture: with the right start the moments of each stage are right and only its shape is not. */
+static void test_mixture_prior(void) {
+  PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(2, 3, 1.5);
+  Prior prior = fixture_exact_prior(&mixture, &fit);
+  for (int n = 0; n <= 6; n += 3) {
+    check_posterior(&prior, 1.5, n, 1, EXACT, 5, 0.01);
+    check_posterior(&prior, 1.5, n, 1, MALA, 5, 0.02);
+  }
+  check_posterior(&prior, 1.5, 3, 2, SMC, 10, 0.01);
+  check_posterior(&prior, 0.05, 6, 1, MALA, 5,
+                  0.01); /* lambda_max above 1000: no stage is left, MALA alone */
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+/* The integrator with the score frozen is of first order: on N(0, 1), its own variance recursion. A stage
+ * maps s to (g + 2 (g - 1) slope) s with g = 1 / sqrt(alpha) and slope -1, the score being -s, and adds g^2
+ * - 1. */
+static void test_exponential_integrator(void) {
+  PriorFit fit = fixture_fit(40, 0.9, LAST_STAGE_REPAIRED);
+  const char *const sets[] = {"baseline=exact", "reverse=exponential"};
+  const Likelihood likelihood = fixture_likelihood(1);
+  const double g = 1 / sqrt(0.9);
+  Prior prior;
+  CHECK_OK(prior_standard(1, &fit, &prior));
+  History history = fixture_history(1, 1, 0, 0, &likelihood);
+  double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, MANY, 2, sets, NULL);
+  double variance = 1, mean = 0;
+  for (int t = 0; t < 40; t++) variance = (2 - g) * (2 - g) * variance + g * g - 1;
+  CU_ASSERT(fabs(variance - 1) > 0.02);
+  fixture_check_moments(1, 1, MANY, 0, theta, &mean, &variance, 5);
+  free(theta);
+  history_destroy(&history);
+  prior_destroy(&prior);
+}
+
+/* ---- where the flow ends: Q = q I with q such that 1 - c q = left at stage 30. The start is then e^-T y,
+ * all but exactly, and the reverse process alone makes the posterior. */
+static void test_kappa_one(void) {
+  enum { D = 2, STAGE = 30 };
+  PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
+  const char *const sets[] = {"margin=1e-14"};
+  Mixture mixture = fixture_mixture(D, 2, 1);
+  fit.standardise = false;
+  Prior prior = fixture_exact_prior(&mixture, &fit);
+  for (double left = 1e-3; left > 1e-13; left *= 1e-5) {
+    double c = 1 / prior.chain->schedule.alpha_bar[STAGE] - 1, phi[D] = {1, 0}, other[D] = {0, 1};
+    FixtureData data = {
+        .d = D, .n = D, .noise = sqrt(c / (1 - left)), .phi = {{1, 0}, {0, 1}}, .y = {0.8, -0.4}};
+    const Likelihood likelihood = fixture_likelihood(data.noise);
+    FixturePosterior exact = fixture_posterior(&mixture, &data);
+    History history;
+    CHECK_OK(history_create(D, 1, &likelihood, &history));
+    history_append(&history, phi, data.y);
+    history_append(&history, other, data.y + 1);
+    double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, MANY, 1, sets, NULL);
+    fixture_check_moments(D, 1, MANY, 0, theta, exact.total_mean, exact.total_covariance, 5);
+    free(theta);
+    history_destroy(&history);
+  }
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+/* ---- chains that know only their score, as learned ones do */
+
+static void test_score_only(void) {
+  enum { D = 2, FEW = 20 };
+  PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
+  const char *const sets[] = {"step_size=0.03", "steps=250"}, *const ula[] = {"baseline=ula"};
+  const Likelihood likelihood = fixture_likelihood(1.5);
+  Mixture mixture = fixture_mixture(D, 2, 1);
+  Prior prior = fixture_exact_prior(&mixture, &fit), blind = prior;
+  Chain chain = *prior.chain;
+  chain.density = NULL;
+  blind.chain = &chain;
+  check_posterior(&blind, 1.5, 3, 2, sets, 5, 0.03); /* the bias of steps of .03 is about .01 of a variance */
+  check_posterior(&blind, 0.05, 6, 2, sets, 5, 0.1); /* beyond stage 1; the noise there is .17 */
+  /* with a density that is not used, the same score to rounding, which 200 contracting steps do not amplify
+   */
+  History history = fixture_history(D, 1, 0, 3, &likelihood);
+  double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, FEW, 1, ula, NULL);
+  double *same = fixture_draw(&sampler_tilted, &blind, &history, 0, FEW, 0, NULL, NULL);
+  for (int k = 0; k < D * FEW; k++) CHECK_NEAR(theta[k], same[k], 1e-9);
+  free(theta);
+  free(same);
+  history_destroy(&history);
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+/* ---- streams, extremes, refusals */
+
+/* A draw is the same to the bit whatever is beside it: runs start at stages of their own. */
+static void test_composition(void) {
+  enum { D = 3, RUNS = 4, DRAWS = 30 };
+  static const char *const sets[][3] = {{"baseline=mala", "steps=20", "reverse=moments"},
+                                        {"baseline=ula", "steps=7", "reverse=exponential"},
+                                        {"baseline=smc", "particles=50", "reverse=moments"},
+                                        {"baseline=exact", "steps=0", "reverse=moments"}};
+  PriorFit fit = fixture_fit(50, 0.95, LAST_STAGE_REPAIRED);
+  const Likelihood likelihood = fixture_likelihood(2.5);
+  Mixture mixture = fixture_mixture(D, 2, 1);
+  Prior prior = fixture_exact_prior(&mixture, &fit);
+  History history = fixture_history(D, RUNS, 0, 4, &likelihood);
+  for (int k = 0; k < 4; k++) {
+    double *block = fixture_draw(&sampler_tilted, &prior, &history, 0, DRAWS, 3, sets[k], NULL);
+    for (uint32_t run = 0; run < RUNS; run++) {
+      History alone = fixture_history(D, 1, run, 4, &likelihood);
+      for (int draws = 1; draws <= DRAWS; draws += 28) {
+        double *few = fixture_draw(&sampler_tilted, &prior, &alone, run, draws, 3, sets[k], NULL);
+        for (int i = 0; i < D; i++)
+          CU_ASSERT(!memcmp(few + i * draws, block + i * RUNS * DRAWS + (int)run * DRAWS,
+                            (size_t)draws * sizeof *few));
+        free(few);
+      }
+      history_destroy(&alone);
+    }
+    free(block);
+  }
+  history_destroy(&history);
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+/* Evidence of any size, and rewards far from anything that the prior expects. */
+static void test_extremes(void) {
+  enum { D = 3, DRAWS = 20 };
+  const double noises[] = {1e-8, 1e-3, 1, 1e3, 1e8}, rewards[] = {0, 1e3, 1e6};
+  const char *const sets[] = {"steps=50"};
+  PriorFit fit = fixture_fit(50, 0.95, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(D, 2, 1);
+  Prior prior = fixture_exact_prior(&mixture, &fit), blind = prior;
+  Chain chain = *prior.chain;
+  chain.density = NULL;
+  blind.chain = &chain;
+  for (int k = 0; k < 15; k++)
+    for (int knows = 0; knows < 2; knows++) {
+      const Likelihood likelihood = fixture_likelihood(noises[k % 5]);
+      const double phi[D] = {0.3, -1, 0.5};
+      History history;
+      CHECK_OK(history_create(D, 1, &likelihood, &history));
+      history_append(&history, phi, rewards + k / 5);
+      double *theta =
+          fixture_draw(&sampler_tilted, knows ? &prior : &blind, &history, 0, DRAWS, 1, sets, NULL);
+      for (int i = 0; i < D * DRAWS; i++) CU_ASSERT(isfinite(theta[i]));
+      free(theta);
+      history_destroy(&history);
+    }
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+static Status create(const Prior *prior, const Likelihood *likelihood, const char *set) {
+  SamplerSetup setup = {.prior = prior, .likelihood = likelihood, .runs = 1, .draws = 1};
+  Config *options;
+  Sampler sampler;
+  CHECK_OK(config_options("test", sampler_keys(&sampler_tilted), 1, &set, &options));
+  setup.options = options;
+  Status status = sampler_create(&sampler_tilted, &setup, &sampler);
+  sampler_destroy(&sampler);
+  config_free(options);
+  return status;
+}
+
+static void test_refusals(void) {
+  const Likelihood gaussian = fixture_likelihood(1),
+                   logistic = {.ops = likelihood_find("logistic"), .noise = 1};
+  PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(3, 2, 1);
+  Prior prior = fixture_exact_prior(&mixture, &fit), scored = prior;
+  Chain chain = *prior.chain;
+  chain.density = NULL;
+  scored.chain = &chain;
+  CHECK_FAILS(create(&prior, &logistic, "steps=1"), STATUS_INPUT, "quadratic");
+  Prior corners;
+  CHECK_OK(prior_ising(3, &fit, &corners));
+  CHECK_FAILS(create(&corners, &gaussian, "baseline=exact"), STATUS_INPUT,
+              "baseline exact: sampler exact needs");
+  prior_destroy(&corners);
+  CHECK_FAILS(create(&scored, &gaussian, "baseline=smc"), STATUS_INPUT, "baseline smc needs the density");
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
+/* ---- MALA on the posterior itself: one mode, which needs no luck with the start */
+static void test_mala(void) {
+  enum { D = 3 };
+  PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
+  for (int components = 1; components <= 2; components++)
+    for (int n = 0; n <= 6; n += 3) {
+      const Likelihood likelihood = fixture_likelihood(0.7);
+      Mixture mixture = fixture_mixture(D, components, 0.3);
+      Prior prior = fixture_exact_prior(&mixture, &fit);
+      History history = fixture_history(D, 1, 0, n, &likelihood);
+      FixtureData data = fixture_data(D, n, 0.7, 0);
+      FixturePosterior exact = fixture_posterior(&mixture, &data);
+      double *theta = fixture_draw(&sampler_mala, &prior, &history, 0, MANY, 0, NULL, NULL);
+      fixture_check_moments(D, 1, MANY, 0, theta, exact.total_mean, exact.total_covariance, 5);
+      free(theta);
+      history_destroy(&history);
+      prior_destroy(&prior);
+      mixture_destroy(&mixture);
+    }
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"the flow solves its equation", test_flow_solves_its_equation},
+                         {"the stage that the flow reaches", test_stage},
+                         {"densities of the stages", test_stage_densities},
+                         {"Gaussian prior", test_gaussian_prior},
+                         {"mixture prior", test_mixture_prior},
+                         {"exponential integrator", test_exponential_integrator},
+                         {"evidence that is the same in all directions", test_kappa_one},
+                         {"chains without a density", test_score_only},
+                         {"a draw does not depend on what is beside it", test_composition},
+                         {"extremes", test_extremes},
+                         {"refusals", test_refusals},
+                         {"MALA on the posterior", test_mala},
+                         CU_TEST_INFO_NULL};
+  return harness_run("tilted", tests);
+}
