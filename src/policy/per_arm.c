@@ -15,7 +15,7 @@
 
 typedef struct {
   Sampler sampler; /* of B K runs */
-  bool follows; /* it carries a state; else what follows is not there */
+  /* Of a sampler that carries a state: */
   Sampler moving; /* of B runs */
   History taken; /* the observations of the arms that were just taken, B runs */
   RngKey key;
@@ -28,7 +28,6 @@ static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *set
   SamplerSetup few = *setup;
   few.runs = self->setup.runs;
   few.first_run = self->setup.first_run;
-  state->follows = true;
   TRY(sampler_create(self->method.sampler, &few, &state->moving));
   TRY(history_create_uneven(problem->d, few.runs, few.runs, &problem->likelihood, &state->taken));
   return history_reserve(&state->taken, problem->rounds);
@@ -71,6 +70,16 @@ static void destroy(Policy *self) {
   free(state);
 }
 
+/* The rescues of all arms go to their runs. */
+static void collect(Policy *self, int64_t *fallbacks) {
+  PerArm *state = self->state;
+  const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
+  for (int n = 0; n < lanes; n++) {
+    fallbacks[n / arms] += state->fallbacks[n];
+    state->fallbacks[n] = 0;
+  }
+}
+
 static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
@@ -79,22 +88,19 @@ static void choose(Policy *self, const World *world, const History *history, int
                   .draws = 1,
                   .round = world->round,
                   .lanes = (uint32_t)lanes};
-  memset(state->fallbacks, 0, (size_t)lanes * sizeof *state->fallbacks);
   sampler_sample(&state->sampler, history, rng, 1, state->theta, state->fallbacks);
-  for (int n = 0; n < lanes; n++) fallbacks[n / arms] += state->fallbacks[n];
+  collect(self, fallbacks);
   world_greedy_per_arm(world, state->theta, arm);
 }
 
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   PerArm *state = self->state;
   const SamplerOps *ops = self->method.sampler;
-  const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
   if (ops->restless) {
-    memset(state->fallbacks, 0, (size_t)lanes * sizeof *state->fallbacks);
     sampler_observe(&state->sampler, history, state->fallbacks);
-    for (int n = 0; n < lanes; n++) fallbacks[n / arms] += state->fallbacks[n];
+    collect(self, fallbacks);
   }
-  if (!state->follows) return;
+  if (!ops->carry) return;
   for (int b = 0; b < self->setup.runs; b++)
     ops->carry(&state->sampler, history->latest[b], &state->moving, b);
   history_gather(history, history->latest, &state->taken);
