@@ -22,6 +22,19 @@ sweep:
   problem.theta: [gm_cross, gm_rays]
 """
 
+INVERSE = """
+name: inverse
+study: posterior
+seed: 11
+runs: 6
+block: 3
+draws: 60
+metrics: [moments, log_concavity]
+problem: {family: inverse, theta: gm_sphere, dimension: 5, arms: 3, snr: 0.7, condition_number: 1, sample_sizes: [1, 3]}
+policies: [{name: tilted, prior: exact}, {name: joint, prior: exact}]
+prior: {stages: 8, alpha: 0.8}
+"""
+
 # Runs, bins and the level of the test of uniform ranks: one false alarm in 10 000 seeds for each calibrated sampler.
 RUNS, BINS, LEVEL = 2048, 16, 1e-4
 
@@ -76,6 +89,28 @@ class Posterior(program.ProgramTest):
                                ("[gm_cross, gm_rays]", "[gm_cross, rays]", "mode_weight needs"),
                                ("[gm_cross, gm_rays]", "[gm_cross, file]", "problem.file")):
             self.fail_with(3, part, "run", self.write("bad.yaml", STUDY.replace(old, new)), "-o", self.path("bad"))
+
+    def test_log_concavity(self):
+        """Of the start of tilted transport: what draws meet is at least the sharp bound, and that at least the printed one."""
+        study = self.write("inverse.yaml", INVERSE)
+        self.succeed("run", study, "-o", self.path("out"))
+        with xr.open_dataset(self.path("out/results.nc")) as data:
+            met, bound, sharp = (data[f"log_concavity{ending}"].values for ending in ("", "_bound", "_sharp"))
+            self.assertTrue(np.isfinite([met, bound, sharp]).all())
+            self.assertTrue((bound < sharp).all() and (sharp <= met).all())
+            np.testing.assert_array_equal(met[:, 0], met[:, 1])
+            # Q of all three rows has the eigenvalues snr^2 and 0, in every run.
+            np.testing.assert_allclose(bound[..., -1], bound[0, 0, 0, -1], rtol=1e-9)
+        self.succeed("run", study, "-o", self.path("ising"), "--set", "problem.theta=ising")
+        with xr.open_dataset(self.path("ising/results.nc")) as data:
+            spread = 0.7 ** 2
+            self.assertTrue((data["log_concavity"][..., -1] >= (1 + spread) * (1 - spread) - 1e-9).all())
+            self.assertTrue(np.isnan(data["log_concavity_bound"]).all())
+            self.assertTrue(np.isfinite(data["mean_error"]).all())
+        self.fail_with(3, "log_concavity needs", "run", study, "-o", self.path("rays"), "--set", "problem.theta=rays", "--set",
+                       "problem.dimension=2", "--set", "policies=[{name: ts}]")
+        self.fail_with(3, "at most 20 dimensions", "run", study, "-o", self.path("large"), "--set", "problem.theta=ising", "--set",
+                       "problem.dimension=21", "--set", "policies=[{name: tilted, prior: exact}]")
 
     def ranks(self, theta, policies):
         """The p-value of uniform ranks by policy: theta* drawn anew for each of RUNS runs, 5 observations, 63 draws."""

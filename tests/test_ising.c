@@ -1,5 +1,6 @@
 /* The uniform prior on the hypercube: its chain against the two-point mixtures that its coordinates are, and
  * tilted transport on it against the enumeration of all corners. */
+#include "sampler/corners.h"
 #include "sampler/methods.h"
 #include "sampler_fixture.h"
 
@@ -108,22 +109,31 @@ static void enumerate(const FixtureData *data, double *mean, double *second) {
   for (int i = 0; i < D * D; i++) second[i] /= total;
 }
 
-/* The last step is exact, so only the draws' own error is left: 5 standard errors (of at most 1), 8 for a
- * cloud of as many particles. */
+/* The last step of tilted transport is exact, so only the draws' own error is left: 5 standard errors (of at
+ * most 1), 8 for a cloud of as many particles. */
 static void test_posterior(void) {
-  static const char *const sets[][2] = {{"baseline=mala", "steps=200"}, {"baseline=smc", "particles=8000"}};
+  static const struct {
+    const SamplerOps *method;
+    int set_count;
+    const char *set[2];
+    double deviations;
+  } cases[] = {{&sampler_exact, 0, {NULL}, 5},
+               {&sampler_tilted, 2, {"baseline=mala", "steps=200"}, 5},
+               {&sampler_tilted, 2, {"baseline=exact", "steps=0"}, 5},
+               {&sampler_tilted, 2, {"baseline=smc", "particles=8000"}, 8}};
   Prior prior = make(D, 100, 0.97);
   for (int n = 0; n <= 8; n += 4)
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 4; k++) {
       const Likelihood likelihood = fixture_likelihood(3);
       History history = fixture_history(D, 1, 0, n, &likelihood);
       FixtureData data = fixture_data(D, n, 3, 0);
       double mean[D], second[D * D];
-      double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, MANY, 2, sets[k], NULL);
+      double *theta =
+          fixture_draw(cases[k].method, &prior, &history, 0, MANY, cases[k].set_count, cases[k].set, NULL);
       enumerate(&data, mean, second);
       for (int i = 0; i < D; i++)
         for (int j = 0; j < D; j++) {
-          double sum = 0, product = 0, deviations = k ? 8 : 5;
+          double sum = 0, product = 0, deviations = cases[k].deviations;
           for (int m = 0; m < MANY; m++)
             sum += theta[i * MANY + m], product += theta[i * MANY + m] * theta[j * MANY + m];
           CHECK_NEAR(sum / MANY, mean[i], deviations / sqrt(MANY));
@@ -133,6 +143,42 @@ static void test_posterior(void) {
       history_destroy(&history);
     }
   prior_destroy(&prior);
+}
+
+/* Every corner by the definition of its weight: the uniform numbers that give it make up its probability. */
+static void test_corners(void) {
+  enum { GRID = 200000 };
+  Corners corners;
+  double probability[CORNERS] = {0}, total = 0;
+  FixtureData data = fixture_data(D, 4, 1, 3);
+  CHECK_OK(corners_create(D, &corners));
+  for (int i = 0; i < D; i++)
+    for (int l = 0; l < data.n; l++) {
+      corners.vector[i] += data.phi[l][i] * data.y[l];
+      for (int j = 0; j < D; j++) corners.precision[i * D + j] += data.phi[l][i] * data.phi[l][j];
+    }
+  corners_weigh(&corners);
+  for (int k = 0; k < GRID; k++) {
+    double x[D];
+    int corner = 0;
+    corners_draw(&corners, (k + 0.5) / GRID, 1, x);
+    for (int i = 0; i < D; i++) corner += (x[i] > 0) << i;
+    probability[corner] += 1.0 / GRID;
+  }
+  for (int pass = 0; pass < 2; pass++)
+    for (int corner = 0; corner < CORNERS; corner++) {
+      double energy = 0;
+      for (int l = 0; l < data.n; l++) {
+        double error = data.y[l];
+        for (int i = 0; i < D; i++) error -= data.phi[l][i] * (corner >> i & 1 ? 1 : -1);
+        energy += error * error / 2;
+      }
+      if (pass == 0)
+        total += exp(-energy);
+      else
+        CHECK_NEAR(probability[corner], exp(-energy) / total, 1.01 / GRID);
+    }
+  corners_destroy(&corners);
 }
 
 /* Evidence beyond the first stage still ends on corners; here it leaves the true one. */
@@ -178,7 +224,8 @@ int main(void) {
   CU_TestInfo tests[] = {{"samples", test_samples},
                          {"chain", test_chain},
                          {"clean samples given a state", test_clean},
-                         {"tilted transport against enumeration", test_posterior},
+                         {"the probability of every corner", test_corners},
+                         {"exact draws and tilted transport against enumeration", test_posterior},
                          {"strong evidence", test_strong_evidence},
                          {"every sampler", test_every_sampler},
                          CU_TEST_INFO_NULL};

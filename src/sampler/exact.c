@@ -1,14 +1,16 @@
 /* Exact posterior sampling, where it can be had.
  *
- * A mixture prior with a conjugate likelihood has its posterior in closed form (mixture_posterior.c). Any
- * other prior with a density in the plane is drawn from by rejection: a point x of the envelope (envelope.h)
- * is taken with probability exp(log p(x) + l(x) - bound(x)). The draws are exact up to three things, all of
- * which are small by construction: the box of the prior cuts its tails, a bound between the points where the
- * prior density was looked up is a guess, and arithmetic rounds.
+ * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and one
+ * on the corners of a cube is enumerated (corners.h). Any other prior with a density in the plane is drawn
+ * from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) + l(x) -
+ * bound(x)). The draws are exact up to three things, all of which are small by construction: the box of the
+ * prior cuts its tails, a bound between the points where the prior density was looked up is a guess, and
+ * arithmetic rounds.
  *
  * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
  * its stream for each proposal, PROPOSALS at a time. */
 #include "core/memory.h"
+#include "sampler/corners.h"
 #include "sampler/envelope.h"
 #include "sampler/methods.h"
 
@@ -23,6 +25,12 @@ static bool closed_form(const SamplerSetup *setup) {
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   if (closed_form(setup)) return sampler_mixts.create(self, setup);
+  if (setup->prior->corners) {
+    Corners *corners;
+    NEW(corners, 1);
+    self->state = corners;
+    return corners_create(setup->prior->d, corners);
+  }
   Envelope *envelope;
   NEW(envelope, 1);
   self->state = envelope;
@@ -34,7 +42,10 @@ static void exact_destroy(Sampler *self) {
     sampler_mixts.destroy(self);
     return;
   }
-  envelope_destroy(self->state);
+  if (self->setup.prior->corners)
+    corners_destroy(self->state);
+  else
+    envelope_destroy(self->state);
   free(self->state);
 }
 
@@ -79,10 +90,25 @@ static void draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng
   ++*fallbacks;
 }
 
+/* One uniform of its stream for each draw. */
+static void draw_corners(Corners *corners, const History *history, RngLanes rng, int draws, double *theta) {
+  const size_t lanes = rng.lanes;
+  rng_lanes_uniform(&rng, 1, theta);
+  for (int run = 0; run < history->runs; run++) {
+    history_evidence(history, 1, run, 1, NULL, NULL, corners->precision, corners->vector);
+    corners_weigh(corners);
+    for (int n = run * draws; n < (run + 1) * draws; n++) corners_draw(corners, theta[n], lanes, theta + n);
+  }
+}
+
 static void exact_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                          int64_t *fallbacks) {
   if (closed_form(&self->setup)) {
     sampler_mixts.sample(self, history, rng, draws, theta, fallbacks);
+    return;
+  }
+  if (self->setup.prior->corners) {
+    draw_corners(self->state, history, rng, draws, theta);
     return;
   }
   Envelope *envelope = self->state;
@@ -106,7 +132,8 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
 
 const SamplerOps sampler_exact = {
     .name = "exact",
-    .summary = "the exact posterior: mixture priors with Gaussian rewards, or any density in two dimensions",
+    .summary = "the exact posterior: mixtures and Ising models with Gaussian rewards, or any density in two "
+               "dimensions",
     .reference = "Hong et al. (2022); von Neumann (1951)",
     .default_prior = "exact",
     .needs = NEEDS_TRACTABLE,

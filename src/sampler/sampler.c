@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "sampler/chunk.h"
+#include "sampler/corners.h"
 #include "sampler/methods.h"
 
 #include <limits.h>
@@ -33,6 +34,13 @@ const char *sampler_name(int index) {
   return method ? method->name : NULL;
 }
 
+/* NEEDS_TRACTABLE, as `exact` draws. */
+static bool is_tractable(const Prior *prior, const Likelihood *likelihood) {
+  const bool enumerable = prior->corners && prior->d <= CORNERS_MOST_DIMENSIONS;
+  if ((prior->mixture || enumerable) && likelihood->ops->conjugate) return true;
+  return prior->ops->log_density && prior->d == 2;
+}
+
 bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
                     char *sentence) {
   const char *name = method->name, *prior_family = prior->ops->name;
@@ -56,12 +64,13 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
              prior_family);
   else if ((needs & NEEDS_SCORE) && !(prior->ops->score && prior->ops->hessian_product))
     snprintf(sentence, size, "sampler %s needs a prior with a score; prior %s has none", name, prior_family);
-  else if ((needs & NEEDS_TRACTABLE) && !(mixture && likelihood->ops->conjugate) &&
-           !(prior->ops->log_density && prior->d == 2))
-    snprintf(sentence, size,
-             "sampler %s needs a mixture prior with likelihood gaussian, or a prior with a density in two "
-             "dimensions; prior %s (%d dimensions) with likelihood %s is neither",
-             name, prior_family, prior->d, likelihood->ops->name);
+  else if ((needs & NEEDS_TRACTABLE) && !is_tractable(prior, likelihood))
+    snprintf(
+        sentence, size,
+        "sampler %s needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
+        "gaussian; or a prior with a density in two dimensions; prior %s (%d dimensions) with likelihood "
+        "%s is none of these",
+        name, CORNERS_MOST_DIMENSIONS, prior_family, prior->d, likelihood->ops->name);
   else
     return false;
   return true;

@@ -20,7 +20,8 @@ enum {
   NEEDS_CHAIN = 1 << 2, /* a reverse chain */
   NEEDS_CONJUGATE = 1 << 3, /* a likelihood quadratic in phi' theta */
   NEEDS_DENSITY = 1 << 4, /* a log density */
-  NEEDS_TRACTABLE = 1 << 5, /* a mixture with a conjugate likelihood, or a log density in two dimensions */
+  NEEDS_TRACTABLE = 1 << 5, /* a mixture, or the corners of a cube, with a conjugate likelihood; or a log
+                               density in two dimensions */
   NEEDS_SCORE = 1 << 6 /* the gradient of the log density, exact or learned, and its Hessian */
 };
 

@@ -52,6 +52,14 @@ static void step_moments(TiltReverse *self, int t, int count) {
   memcpy(self->s, self->moments.s, size);
 }
 
+void tilt_reverse_stage(TiltReverse *self, int t, int count) {
+  memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
+  if (self->exponential)
+    step_exponential(self, t, count);
+  else
+    step_moments(self, t, count);
+}
+
 /* From s_t to s_{t-1} for all lanes that have come to stage t. */
 static void take_stage(TiltReverse *self, const Chunk *chunk, uint32_t position, int t, const int *stage,
                        double *s, int64_t *fallbacks) {
@@ -65,11 +73,7 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, uint32_t position,
   rng_lanes_normal(&rng, d, self->z);
   lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
   lanes_gather(d, lanes, count, self->lane, s, self->s);
-  memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
-  if (self->exponential)
-    step_exponential(self, t, count);
-  else
-    step_moments(self, t, count);
+  tilt_reverse_stage(self, t, count);
   lanes_scatter(d, lanes, count, self->lane, self->s, s);
   for (int m = 0; m < count; m++)
     fallbacks[(chunk->first + self->lane[m]) / (int)chunk->rng.draws] += self->rescues[m];

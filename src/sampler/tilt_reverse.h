@@ -2,8 +2,8 @@
  *
  * `moments`: s_{t-1} given s_t as a Gaussian with the mean and covariance that the chain gives it
  * (joint_chain.h without evidence; exact for Gaussian priors at any number of stages). `exponential`: the
- * reverse equation dx = (x + 2 score) ds + sqrt(2) dw with the score frozen over a stage and the rest solved
- * exactly,
+ * exponential integrator of the reverse equation dx = (x + 2 score) ds + sqrt(2) dw, which freezes the score
+ * over a stage and solves the rest exactly, so that its law is off by an error of first order in h,
  *
  *   x' = e^h x + 2 (e^h - 1) score + sqrt(e^2h - 1) normal,  e^h = 1 / sqrt(alpha_t).
  *
@@ -27,6 +27,10 @@ typedef struct {
 
 Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out);
 void tilt_reverse_destroy(TiltReverse *self);
+
+/* One stage of `count` lanes: self->s[d, count], s_t before and s_{t-1} after, from the standard normals
+ * self->normal[d, count], which are overwritten. Counts in self->rescues. */
+void tilt_reverse_stage(TiltReverse *self, int t, int count);
 
 /* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. Each stream gives d normals for
  * each of the stages, from the position that belongs to that stage, counted from `position`. */

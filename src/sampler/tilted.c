@@ -331,9 +331,8 @@ static const ConfigKey KEYS[] = {
      .type = KEY_WORD,
      .fallback = "mala",
      .words = "mala ula smc exact",
-     .help =
-         "draws the start: mala (ula where the prior has no density), ula, smc, or exact (a mixture's own, "
-         "for tests)"},
+     .help = "draws the start: mala (ula where the prior has no density), ula, smc, or exact (of "
+             "mixtures and Ising models, for tests)"},
     LANGEVIN_STEPS_KEY,
     LANGEVIN_STEP_SIZE_KEY,
     {.name = "particles",
@@ -352,9 +351,9 @@ static const ConfigKey KEYS[] = {
      .type = KEY_WORD,
      .fallback = "auto",
      .words = "auto moments exponential",
-     .help = "stages of the reverse process: moments (Gaussians with the right mean and covariance, d^3 a "
-             "stage), "
-             "exponential (the score frozen over a stage, d^2); auto: moments up to 16 dimensions"},
+     .help = "stages of the reverse process: moments (Gaussians with the right mean and covariance, second "
+             "order, d^3 a stage), exponential (exponential integrator: the score frozen over a stage, first "
+             "order, d^2); auto: moments up to 16 dimensions"},
     {.name = NULL}};
 
 const SamplerOps sampler_tilted = {

@@ -79,8 +79,9 @@ const ConfigKey study_keys[] = {
     {.name = "metrics",
      .type = KEY_WORDS,
      .fallback = "[emd]",
-     .words = "emd sliced_wasserstein sd_ratio mode_weight moments distance rank",
-     .help = "posterior study: what is measured against the exact posterior"},
+     .words = "emd sliced_wasserstein sd_ratio mode_weight moments distance rank log_concavity",
+     .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
+             "tilted transport"},
 
     {REAL("target_kl", TINY, 1e6, "0.1",
           "convergence study: a method is there when its KL divergence is at most this")},

@@ -11,6 +11,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "sampler/methods.h"
+#include "sampler/tilt_end.h"
 #include "study/emd.h"
 #include "study/keys.h"
 #include "study/metrics.h"
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROJECTIONS = 64 /* of sliced distances */ };
+enum { PROJECTIONS = 64 /* of sliced distances */, SEGMENTS = 64 /* between draws, of log_concavity */ };
 
 /* The two sets of exact draws are told apart by the highest bit of the stream's round. */
 static const uint32_t FLOOR_BIT = 1u << 31;
@@ -49,6 +50,8 @@ typedef struct {
   int64_t *ignored; /* [B], rescues of the reference */
   Emd *emd;
   Wasserstein *wasserstein;
+  TiltEnd end;
+  double *evidence; /* [d, d + 1] of one run */
   double *work; /* a theta*, or what metric_mode_weight_error needs */
 } Block;
 
@@ -84,6 +87,10 @@ static Status allocate(Block *block) {
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
   NEW(block->work, d + 2 * (size_t)most + 2 * (size_t)modes);
   TRY(wasserstein_create(block->problem.d, most, &block->wasserstein));
+  if (study_measures(block->study, "log_concavity")) {
+    NEW(block->evidence, d * (d + 1));
+    TRY(tilt_end_create(block->problem.d, &block->end));
+  }
   return study_measures(block->study, "emd") ? emd_create(most, &block->emd) : STATUS_OK;
 }
 
@@ -134,6 +141,7 @@ static void block_destroy(Block *block) {
   problem_destroy(&block->problem);
   emd_destroy(block->emd);
   wasserstein_destroy(block->wasserstein);
+  tilt_end_destroy(&block->end);
   cloud_destroy(&block->x);
   cloud_destroy(&block->y);
   cloud_destroy(&block->z);
@@ -145,6 +153,7 @@ static void block_destroy(Block *block) {
   free(block->reference);
   free(block->floor);
   free(block->ignored);
+  free(block->evidence);
   free(block->work);
 }
 
@@ -209,8 +218,33 @@ enum {
   DISTANCE,
   DISTANCE_FLOOR,
   RANK,
+  CONCAVITY,
+  CONCAVITY_BOUND,
+  CONCAVITY_SHARP,
   ESS
 };
+
+/* Of the start of tilted transport, at the end of its flow; NAN without evidence. */
+static Status measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
+  const Mixture *mixture = block->truth.mixture;
+  double *precision = block->evidence, *vector = precision + block->problem.d * block->problem.d;
+  history_evidence(&block->history, 1, b, 1, NULL, NULL, precision, vector);
+  TRY(tilt_end_set(&block->end, precision, vector));
+  const double alpha = tilt_end_alpha(&block->end);
+  *out = NAN;
+  if (!(alpha > 0 && alpha < 1)) return STATUS_OK;
+  if (which != CONCAVITY) {
+    const double share = which == CONCAVITY_SHARP ? 0.25 : 1;
+    if (mixture) *out = tilt_end_bound(&block->end, tilt_end_susceptibility(&block->end, mixture, share));
+    return STATUS_OK;
+  }
+  const PriorFit chain = {.stages = 1, .alpha = alpha};
+  Prior end;
+  TRY(problem_exact_prior(&block->problem, &chain, &end));
+  Status status = tilt_end_least(&block->end, end.chain, SEGMENTS, block->y.n, block->y.theta, rng, out);
+  prior_destroy(&end);
+  return status;
+}
 
 /* One number for run b at this sample size. A floor compares the second set of exact draws with the first. */
 static Status measure(Block *block, int which, int b, uint32_t round, double *out) {
@@ -247,6 +281,9 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
     rng_normal(&directions, d, block->phi);
     *out = metric_rank(d, x->n, x->theta, truth_of(block, b, block->work), block->phi);
     break;
+  case CONCAVITY:
+  case CONCAVITY_BOUND:
+  case CONCAVITY_SHARP: return measure_concavity(block, which, b, directions, out);
   case ESS: *out = block->sampler.ess[b]; break;
   default: ASSERT(false);
   }
@@ -329,7 +366,7 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   char sentence[512];
   TRY(problem_exact_prior(problem, &chain, &truth));
   bool misfit = sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence);
-  bool modes = truth.mixture != NULL;
+  bool modes = truth.mixture != NULL, noised = truth.chain != NULL;
   prior_destroy(&truth);
   if (misfit) return status_set(STATUS_INPUT, "study posterior needs the exact posterior: %s", sentence);
   if (study_measures(study, "mode_weight") && !modes)
@@ -338,6 +375,11 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
         "key 'metrics': mode_weight needs theta* from a mixture of Gaussians; problem.theta = %s "
         "is not one",
         config_text(setting, "problem.theta"));
+  if (study_measures(study, "log_concavity") && !noised)
+    return status_set(STATUS_INPUT,
+                      "key 'metrics': log_concavity needs theta* from a mixture of Gaussians or ising; "
+                      "problem.theta = %s is neither",
+                      config_text(setting, "problem.theta"));
   return STATUS_OK;
 }
 
@@ -374,6 +416,12 @@ static const StudyCurve curves[] = {
              "relative Frobenius distance between the covariances of the draws and of exact ones", "moments"),
     FLOOR_OF("distance", "mean distance of the draws to theta*", "distance"),
     {"rank", "rank of theta* among the draws, in a random direction", "1", "rank", false},
+    {"log_concavity", "smallest eigenvalue of the Hessian of -log nu_T* between draws from it", "1",
+     "log_concavity", true},
+    {"log_concavity_bound", "its bound by Theorem 2 for a mixture of this diameter, as printed", "1",
+     "log_concavity", true},
+    {"log_concavity_sharp", "the same bound with a quarter of the diameter's square, which two points reach",
+     "1", "log_concavity", true},
     {"ess", "effective sample size behind the draws", "1", NULL, false},
     {NULL, NULL, NULL, NULL, false}};
 

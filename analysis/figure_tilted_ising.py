@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Tilted transport on Ising models (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_ising.yaml.
+
+All eigenvalues of Q are 0 or snr^2, so its spread is snr^2. Left: the smallest eigenvalue of the Hessian of -log nu_T*, the start
+of tilted transport, against the spread l: in closed form at its worst point, (1 + l)(1 - l), which changes sign at 1; and what
+draws meet. Right: error of each sampler against the exact posterior, which enumerates all corners; the grey band is the floor,
+what a second set of exact draws reaches.
+
+Reads DIR/results.nc; writes DIR/figure_tilted_ising.png and .pdf.
+"""
+import argparse
+import pathlib
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+import load
+import panel
+import style
+
+SNR = "problem.snr"
+SPREAD = "spread l of Q"
+THRESHOLD = "#0B3C8C"
+MET = "#D55E00"
+
+
+def spread(dataset):
+    """snr^2 of each setting and their rising order: (spread[settings], order)."""
+    swept = load.swept(dataset)
+    if list(swept) != [SNR] or len(swept[SNR]) < 2:
+        raise load.BadInput(f"this needs a study that sweeps {SNR} alone; this one sweeps {', '.join(swept) or 'nothing'}")
+    if load.config(dataset, "problem.theta") != "ising":
+        raise load.BadInput("this needs a study with problem.theta: ising")
+    arms, dimension, kappa = (float(load.config(dataset, f"problem.{key}") or "nan")
+                              for key in ("arms", "dimension", "condition_number"))
+    if not (arms < dimension and kappa == 1):
+        raise load.BadInput("the spread of Q is snr^2 only with problem.condition_number: 1 and problem.arms below "
+                            "problem.dimension")
+    order = np.argsort(swept[SNR], kind="stable")
+    return swept[SNR].astype(float)[order] ** 2, order
+
+
+def worst(l):
+    """The smallest eigenvalue at x = 0, where it is smallest of all."""
+    return (1 + l) * (1 - l)
+
+
+def met(dataset, order):
+    """The smallest eigenvalue that draws meet: median, least and most over runs, [settings] each."""
+    if "log_concavity" not in dataset:
+        raise load.BadInput("the study has not measured log_concavity")
+    last = load.last_rounds(dataset)
+    values = dataset["log_concavity"].values[np.arange(len(last)), :, :, last].reshape(len(last), -1)[order]
+    return tuple(of(values, axis=1) for of in (np.nanmedian, np.nanmin, np.nanmax))
+
+
+def error_panel(dataset, curve, l, order):
+    every, last, floor = np.arange(len(order)), load.last_rounds(dataset), load.floor(dataset, curve)
+    means, errors = (values[every, :, last][order].T for values in load.moments(dataset, curve))
+    done, _, wanted = load.counts(dataset)
+    return panel.Panel("error of the draws", SPREAD, dataset[curve].attrs.get("long_name", curve), l, means, errors,
+                       load.policy_names(dataset), done.min(axis=0), wanted,
+                       floor and tuple(values[every, last][order] for values in floor), cut=False)
+
+
+def draw_hessian(axis, dataset, l, order):
+    middle, least, most = met(dataset, order)
+    fine = np.geomspace(l[0], l[-1], 200)
+    axis.plot(fine, worst(fine), color=THRESHOLD, zorder=2)
+    axis.errorbar(l, middle, (middle - least, most - middle), color=MET, marker="o", linestyle="none", capsize=1.5, elinewidth=0.9,
+                  zorder=3)
+    axis.set_yscale("asinh", linear_width=1)
+    axis.yaxis.set_major_locator(FixedLocator([sign * 10 ** k for k in range(5) for sign in (-1, 1)] + [0]))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.axhline(0, color=style.FAINT, linewidth=0.8, linestyle=":", zorder=1)
+    panel.points_axis(axis, l)
+    panel.spread_out(axis, l)
+    axis.set_title("start of tilted transport")
+    axis.set(xlabel=SPREAD, ylabel="smallest eigenvalue of\nthe Hessian of -log nu_T*")
+
+
+def draw(dataset, curve):
+    """The whole figure."""
+    style.use()
+    l, order = spread(dataset)
+    errors = error_panel(dataset, curve, l, order)
+    look = panel.looks([errors])
+    figure, places = panel.grid(2)
+    draw_hessian(places[0, 0], dataset, l, order)
+    panel.draw(places[1, 0], errors, look)
+    for axis in places[:, 0]:
+        axis.axvline(1, color=style.FAINT, linewidth=0.8, linestyle="--", zorder=1)
+    drawn = [Line2D([], [], color=THRESHOLD, label="worst point: (1 + l)(1 - l)"),
+             Line2D([], [], color=MET, marker="o", linestyle="none", label="least between draws"),
+             *panel.handles([errors], look)]
+    panel.below(figure, drawn, [
+        *(fact.partition("; reward noise")[0].rstrip(".") + "." for fact in panel.facts([dataset])),
+        f"{panel.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 promises "
+        "a log-concave start (eigenvalue above 0). Least between draws: median and range over runs. "
+        + panel.reading([errors], [dataset])])
+    return figure
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", help="results folder of a posterior study with metric log_concavity")
+    parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    folder = pathlib.Path(arguments.folder)
+    paths = style.outputs(parser, arguments.output, folder, "figure_tilted_ising")
+    dataset = load.results(folder, "posterior")
+    style.save(draw(dataset, load.chosen(dataset, arguments.metric)), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)

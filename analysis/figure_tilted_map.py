@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""The map of tilted transport (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_map.yaml.
+
+One panel for each policy. Axes: condition number of A and signal to noise ratio. Colour and number in a cell: how far the error
+of the policy is above the floor, what a second set of exact draws reaches. Lines, the same in all panels: up to where the start
+nu_T* of tilted transport is log-concave, by the theorem's bound for mixtures as printed; by the same bound with a quarter of the
+diameter's square, which two points reach; and by the Hessian itself, between draws from nu_T*, in half of the runs. Lines run
+between the settings by interpolation.
+
+Reads DIR/results.nc; writes DIR/figure_tilted_map.png and .pdf.
+"""
+import argparse
+import pathlib
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+import load
+import panel
+import style
+from style import plt
+
+CONDITION, SNR = "problem.condition_number", "problem.snr"
+# Variable: what its line means, dashes.
+LINES = {"log_concavity_bound": ("bound of Theorem 2, as printed", ":"),
+         "log_concavity_sharp": ("its sharp form (R/2 for R)", "--"),
+         "log_concavity": ("Hessian between draws, half of the runs", "-")}
+COLOURS = "YlOrRd"
+DARK = 0.6              # share of the colour scale above which numbers are white
+
+
+def axes_of(dataset):
+    """The values of both swept keys, rising, and the place of each setting among them: (kappa, snr, row, column)."""
+    swept = load.swept(dataset)
+    if set(swept) != {CONDITION, SNR}:
+        raise load.BadInput(f"this needs a study that sweeps {CONDITION} and {SNR}; this one sweeps {', '.join(swept) or 'nothing'}")
+    kappa, column = np.unique(swept[CONDITION], return_inverse=True)
+    snr, row = np.unique(swept[SNR], return_inverse=True)
+    if min(len(kappa), len(snr)) < 2 or len(set(zip(row, column))) != len(kappa) * len(snr):
+        raise load.BadInput(f"this needs every value of {CONDITION} with every value of {SNR}, and two of each at least")
+    return kappa, snr, row, column
+
+
+def on_grid(dataset, values):
+    """values[setting] on the grid [snr, kappa]."""
+    kappa, snr, row, column = axes_of(dataset)
+    out = np.full((len(snr), len(kappa)), np.nan)
+    out[row, column] = values
+    return out
+
+
+def excess(dataset, curve):
+    """Error above the floor at the last sample size, [policy, snr, kappa]."""
+    floor, last = load.floor(dataset, curve), load.last_rounds(dataset)
+    if floor is None:
+        raise load.BadInput(f"the metric {curve} has no floor; the map shows what is above it")
+    every = np.arange(len(last))
+    above = load.moments(dataset, curve)[0][every, :, last] - floor[0][every, last][:, None]
+    return np.stack([on_grid(dataset, above[:, p]) for p in range(above.shape[1])])
+
+
+def concavity(dataset, name):
+    """The median over runs of the smallest eigenvalue, [snr, kappa]; NaN where no run has one."""
+    if name not in dataset:
+        raise load.BadInput("the study has not measured log_concavity")
+    last = load.last_rounds(dataset)
+    values = dataset[name].values[np.arange(len(last)), :, :, last].reshape(len(last), -1)
+    known = np.isfinite(values).any(axis=1)
+    return on_grid(dataset, [np.nanmedian(row) if good else np.nan for row, good in zip(values, known)])
+
+
+def edges(values):
+    """Edges of cells around values on a log axis."""
+    middle = np.sqrt(values[1:] * values[:-1])
+    return np.concatenate([[values[0] ** 2 / middle[0]], middle, [values[-1] ** 2 / middle[-1]]])
+
+
+def draw_panel(axis, title, kappa, snr, above, borders, top):
+    mesh = axis.pcolormesh(edges(kappa), edges(snr), np.clip(above, 0, top), cmap=COLOURS, vmin=0, vmax=top, zorder=1)
+    for (i, j), value in np.ndenumerate(above):
+        text = f"{value:.2f}".replace("-0.00", "0.00").replace("0.", ".") if np.isfinite(value) else "none"
+        axis.text(kappa[j], snr[i], text, ha="center", va="center", fontsize=7, zorder=4,
+                  color="white" if value > DARK * top else style.TEXT)
+    for name, border in borders.items():
+        if np.isfinite(border).any() and np.nanmin(border) < 0 < np.nanmax(border):
+            axis.contour(kappa, snr, np.arcsinh(border), levels=[0], colors="#0B3C8C", linewidths=1.8, linestyles=[LINES[name][1]],
+                         zorder=3)
+    axis.set(xscale="log", yscale="log", xlabel="condition number of A")
+    axis.set_title(title)
+    for each, values in ((axis.xaxis, kappa), (axis.yaxis, snr)):
+        each.set_major_locator(plt.FixedLocator(values))
+        each.set_major_formatter(plt.FuncFormatter(lambda value, _: load.plain(value)))
+        each.set_minor_locator(plt.NullLocator())
+    return mesh
+
+
+def facts(dataset):
+    """Runs and seed; the noise is part of the signal to noise ratio."""
+    return [fact.partition("; reward noise")[0].rstrip(".") + "." for fact in panel.facts([dataset])]
+
+
+def draw(dataset, curve):
+    """The whole figure."""
+    style.use()
+    kappa, snr, _, _ = axes_of(dataset)
+    above = excess(dataset, curve)
+    borders = {name: concavity(dataset, name) for name in LINES}
+    top = max(0.01, np.nanmax(above)) if np.isfinite(above).any() else 0.01
+    figure, places = panel.grid(len(above))
+    for axis, label, values in zip(places[:, 0], load.policy_names(dataset), above):
+        mesh = draw_panel(axis, label, kappa, snr, values, borders, top)
+    places[0, 0].set_ylabel("signal to noise ratio")
+    words = dataset[curve].attrs.get("long_name", curve)
+    figure.colorbar(mesh, ax=list(places[:, 0]), pad=0.02, label="error above the floor")
+    drawn = [Line2D([], [], color="#0B3C8C", linewidth=1.8, linestyle=dashes, label=text) for text, dashes in LINES.values()]
+    panel.below(figure, drawn, [
+        *facts(dataset),
+        f"{panel.draws(dataset)}Cells: {words}, mean over completed runs, less the same of a second set of exact draws. Lines: "
+        "where the smallest eigenvalue of the Hessian of -log nu_T* is zero; on the side of the lower left corner it is positive, "
+        "and the start of tilted transport log-concave. Signal to noise ratio: smallest singular value of A over the standard deviation of the noise."])
+    return figure
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", help="results folder of a posterior study with metric log_concavity")
+    parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    folder = pathlib.Path(arguments.folder)
+    paths = style.outputs(parser, arguments.output, folder, "figure_tilted_map")
+    dataset = load.results(folder, "posterior")
+    style.save(draw(dataset, load.chosen(dataset, arguments.metric)), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)
