@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Any metric of a study against any numeric key that it sweeps.
+"""Any metric of a study against any key that it sweeps.
 
-One line for each policy, one panel for each combination of the other swept keys. Metrics: the curves of the study (regret,
+One line for each policy, one panel for each combination of the other swept keys; values of a key that are words stand side by
+side in the order of the study. Metrics: the curves of the study (regret,
 emd, sd_ratio, ...) at one point (the last round or sample size, or --at), and seconds (CPU for one run without training),
 seconds_train (CPU to learn the prior once), fallbacks (numerical rescues for one run). Error bars are one standard error, over
 replicates where priors were learned several times. Grey band: the floor, what exact draws reach.
@@ -30,10 +31,21 @@ KEYS = {"prior.train_samples": "training samples", "prior.stages": "diffusion st
         "problem.dimension": "dimension", "problem.arms": "arms"}
 
 
-def numeric_keys(dataset):
-    """{key: values [setting]} of the swept keys with numbers, those with most values first."""
-    numbers = {key: values for key, values in load.swept(dataset).items() if np.issubdtype(values.dtype, np.number)}
-    return dict(sorted(numbers.items(), key=lambda item: -len(np.unique(item[1]))))
+def ranked_keys(dataset):
+    """{key: values [setting]} of the swept keys, those with numbers first, then those with most values."""
+    return dict(sorted(load.swept(dataset).items(), key=lambda item: (not is_number(item[1]), -len(np.unique(item[1])))))
+
+
+def is_number(values):
+    return np.issubdtype(values.dtype, np.number)
+
+
+def places(values):
+    """Where the values of a key [setting] stand, and their words where they are no numbers: (x [setting], words or None)."""
+    if is_number(values):
+        return values, None
+    words = list(dict.fromkeys(map(load.plain, values)))
+    return np.array([words.index(load.plain(value)) for value in values], float), words
 
 
 def points(dataset, at):
@@ -95,26 +107,28 @@ def label(dataset, metric, at):
 def panels(dataset, metric=None, against=None, at=None, select=lambda others: True):
     """The panels of one study. `select` keeps combinations of the other swept keys, given as {key: value}."""
     metric = load.chosen(dataset, metric, WHOLE)
-    keys = numeric_keys(dataset)
+    keys = ranked_keys(dataset)
     if not keys:
-        raise load.BadInput("the study sweeps no numeric key, so there is nothing to draw against")
+        raise load.BadInput("the study sweeps no key, so there is nothing to draw against")
     if against is not None and against not in keys:
-        raise load.BadInput(f"the study does not sweep {against} as numbers; it sweeps {', '.join(keys)}")
+        raise load.BadInput(f"the study does not sweep {against}; it sweeps {', '.join(keys)}")
     against = against or next(iter(keys))
+    x, ticks = places(keys[against])
     means, errors, floor = measured(dataset, metric, at)
-    done, _, wanted = load.counts(dataset)
+    done, wanted = load.counts(dataset)[0], load.asked(dataset)
+    missing = wanted[:, None] - done
     others = [{key: load.plain(values[s]) for key, values in load.swept(dataset).items() if key != against}
               for s in range(len(means))]
     made = []
     for combination in dict.fromkeys(tuple(other.items()) for other in others if select(other)):
         here = np.array([s for s, other in enumerate(others) if tuple(other.items()) == combination])
-        here = here[np.argsort(keys[against][here], kind="stable")]
+        here = here[np.argsort(x[here], kind="stable")]
         made.append(panel.Panel(", ".join(f"{key.split('.')[-1]} = {value}" for key, value in combination),
                                 KEYS.get(against, against),
-                                label(dataset, metric, at), keys[against][here], means[here].T, errors[here].T,
-                                load.policy_names(dataset), done[here].min(axis=0), wanted,
+                                label(dataset, metric, at), x[here], means[here].T, errors[here].T,
+                                load.policy_names(dataset), wanted[here].max() - missing[here].max(axis=0), wanted[here].max(),
                                 floor and tuple(values[here] for values in floor), IDEAL.get(metric),
-                                cut=metric not in WHOLE))
+                                cut=metric not in WHOLE, ticks=ticks))
     return made
 
 

@@ -105,7 +105,7 @@ def unfinished(look, done, wanted):
 def draw_regret(axis, dataset, s, look):
     """Lower panel: regret of all policies in setting s."""
     rounds = dataset["round"].values[:load.last_rounds(dataset)[s] + 1]
-    done, _, wanted = load.counts(dataset)
+    done, wanted = load.counts(dataset)[0], load.asked(dataset)[s]
     means, errors = (dataset[name].values[s, :, :len(rounds)] for name in ("regret_mean", "regret_se"))
     finals = means[:, -1]
     cut = ceiling(finals)
@@ -140,10 +140,8 @@ def rewards(dataset):
 
 def caption(dataset):
     """What one must know to judge the lines: runs, priors, seed, noise, what the bands are."""
-    done, failed, wanted = load.counts(dataset)
-    low, high = done.min(), done.max()
-    runs = f"{wanted} runs" if low == wanted else f"{low if low == high else f'{low} to {high}'} of {wanted} runs are in"
-    parts = [f"{runs} for each policy" + (f" ({failed.sum()} failed)" if failed.any() else "")]
+    failed = load.counts(dataset)[1]
+    parts = [f"{load.run_words(dataset)} for each policy" + (f" ({failed.sum()} failed)" if failed.any() else "")]
     if "replicate" in dataset.variables:
         replicates = len(np.unique(dataset["replicate"].values))
         if replicates > 1:

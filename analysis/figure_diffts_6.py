@@ -27,7 +27,7 @@ def titled(panels, letter, words=None):
 
 def of_study(dataset):
     """The panels that one study allows."""
-    keys, made = ablation.numeric_keys(dataset), []
+    keys, made = ablation.ranked_keys(dataset), []
     if SAMPLES in keys:
         made += titled(ablation.panels(dataset, "regret", SAMPLES), "a")
     if STAGES in keys:

@@ -27,7 +27,7 @@ RUNS = {
 MOMENTS = ("_mean", "_se", "_n", "_diff_mean", "_diff_se")
 FLOOR = "_floor"
 PRIOR_SAMPLES = {"theta": ("setting", "source", "sample", "dim"), "setting": ("setting",), "source": ("source",)}
-STATUS_OK, STATUS_FAILED = 1, 2
+STATUS_NOT_RUN, STATUS_OK, STATUS_FAILED = 0, 1, 2
 BAD_INPUT, BAD_FILE = 3, 4  # exit status, as of the program
 
 
@@ -65,9 +65,16 @@ def checked(path, dataset, needed, what):
     return dataset
 
 
+def folder_of(path):
+    """The results folder, where the file in it is named."""
+    path = pathlib.Path(path)
+    return path.parent if path.suffix == ".nc" else path
+
+
 def results(folder, kind="bandit"):
-    """DIR/results.nc of a study of this kind; of any when it is None."""
-    path = pathlib.Path(folder) / "results.nc"
+    """DIR/results.nc of a study of this kind, or the file that is named in place of DIR; of any kind when it is None."""
+    path = pathlib.Path(folder)
+    path = path if path.suffix == ".nc" else path / "results.nc"
     what = (f"this needs the results of a {f'{kind} ' if kind else ''}study, which `thompson run` or `thompson reduce` "
             "writes")
     dataset = opened(path, what)
@@ -141,9 +148,28 @@ def swept(dataset):
 
 
 def counts(dataset):
-    """Completed and failed runs of each setting and policy, and how many were asked for: (done, failed, wanted)."""
+    """Completed and failed runs of each setting and policy, and the length of the dimension: (done, failed, most)."""
     status = dataset["status"].values
     return (status == STATUS_OK).sum(axis=-1), (status == STATUS_FAILED).sum(axis=-1), status.shape[-1]
+
+
+def asked(dataset):
+    """How many runs each setting should have, [setting]: all, or in an adaptive study (runs: {target_se: ...}) up to the last run
+    that any of its policies has."""
+    there = (dataset["status"].values != STATUS_NOT_RUN).any(axis=1)
+    if config(dataset, "runs.target_se") is None:
+        return np.full(len(there), there.shape[-1])
+    return np.where(there.any(axis=1), there.shape[-1] - there[:, ::-1].argmax(axis=1), there.shape[-1])
+
+
+def run_words(dataset):
+    """How many runs are in, by policy and setting: "128 runs", "64 to 512 runs" of an adaptive study, "0 to 90 of 128 runs are in"."""
+    done, most = counts(dataset)[0], asked(dataset)
+
+    def span(values):
+        return f"{values.min()} to {values.max()}" if values.min() < values.max() else f"{values.max()}"
+
+    return f"{span(most)} runs" if (done == most[:, None]).all() else f"{span(done)} of {span(most)} runs are in"
 
 
 def config(dataset, key):

@@ -38,6 +38,7 @@ class Panel:
     ideal: float | None = None    # where a perfect sampler would be, when that is a number
     log: bool | None = None       # a log axis for the values; None: where they span more than a decade
     cut: bool = True              # a policy far above the others leaves the axis
+    ticks: list | None = None     # words for x = 0, 1, ..., where these stand for no numbers
 
 
 def of_study(dataset, curve, s, title, **more):
@@ -45,7 +46,7 @@ def of_study(dataset, curve, s, title, **more):
     last = load.last_rounds(dataset)[s] + 1
     means, errors = (values[s, :, :last] for values in load.moments(dataset, curve))
     floor = load.floor(dataset, curve)
-    done, _, wanted = load.counts(dataset)
+    done, wanted = load.counts(dataset)[0], load.asked(dataset)[s]
     axis = load.axis(dataset)
     return Panel(title, dataset[axis].attrs.get("long_name", axis), curve, dataset[axis].values[:last], means, errors,
                  load.policy_names(dataset), done[s], wanted, floor and tuple(values[s, :last] for values in floor), **more)
@@ -63,8 +64,11 @@ def highest(rows):
     return np.where(finite.any(axis=1), np.where(finite, rows, -np.inf).max(axis=1), np.nan)
 
 
-def spread_out(axis, x):
-    """Label the values of x themselves, as many as fit; the first and the last always."""
+def spread_out(axis, x, ticks=None):
+    """Label the values of x themselves, as many as fit, the first and the last always; words all, in small letters where they are many."""
+    if ticks:
+        axis.set_xticks(range(len(ticks)), ticks, fontsize=8 if sum(map(len, ticks)) < 40 else 5.5)
+        return
     low, high = axis.get_xlim()
     place = np.log if axis.get_xscale() == "log" else np.asarray
     where = (place(x) - place(low)) / (place(high) - place(low))
@@ -146,7 +150,7 @@ def draw(axis, panel, look):
     values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
     for line, (text, colour) in enumerate(notes):
         figure_diffts_2.note(axis, text, colour, line)
-    spread_out(axis, panel.x)
+    spread_out(axis, panel.x, panel.ticks)
     axis.set_title(textwrap.fill(panel.title, 40))
     axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
 

@@ -12,6 +12,8 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
 
+import load  # noqa: E402
+
 TRUE_PRIOR = "#0072B2"
 LEARNED_PRIOR = "#D55E00"
 ENDINGS = (".png", ".pdf", ".svg")
@@ -105,7 +107,7 @@ def lines(names):
 
 def outputs(parser, given, folder, name):
     """The files to write: those given with -o, or name.png and name.pdf in the results folder."""
-    paths = [pathlib.Path(path) for path in given or [pathlib.Path(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]]
+    paths = [pathlib.Path(path) for path in given or [load.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]]
     for path in paths:
         if path.suffix not in ENDINGS:
             parser.error(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")

@@ -5,7 +5,10 @@ One row for each setting and policy, of a posterior study also for each sample s
 round or at the sample size with its standard error over runs (and, where priors were learned several times, over these
 replicates), the floor that exact draws reach, the paired difference to the first policy with its standard error over runs,
 CPU seconds for one run without training, CPU seconds of training, numerical rescues over all runs, and how many runs are in.
-Bold in Markdown and LaTeX: the best of a setting and sample size, where there is a best.
+p: that the paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (significance.py says
+what the sample is). Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to every
+other policy is significant at 5%, with Holm's correction for all these comparisons; the yardstick `oracle` takes no part. CSV has
+the same as a column `best`.
 """
 import argparse
 import csv
@@ -16,11 +19,12 @@ import numpy as np
 import pandas as pd
 
 import load
+import significance
 
 PARTS = {"se": "_se", "se_replicate": "_se_replicate", "floor": "_floor_mean", "difference": "_diff_mean",
          "difference_se": "_diff_se"}
 # What is best, as a number to be small; the others are best when they are small themselves.
-BEST = {"sd_ratio": lambda values: (values - 1).abs(), "ess": lambda values: -values, "rank": lambda values: values * np.nan}
+BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank": lambda values: values * np.nan}
 
 
 def rows_of(dataset):
@@ -30,33 +34,81 @@ def rows_of(dataset):
     return [[last] for last in load.last_rounds(dataset)]
 
 
+def winners(scores, rivals, replicate):
+    """The policy of least mean score [policy, run] among `rivals`, and the p-value of its paired difference to each other one."""
+    n = np.isfinite(scores).sum(axis=1)
+    means = np.where(rivals & (n > 0), np.nansum(scores, axis=1) / np.where(n > 0, n, 1), np.inf)
+    best = int(np.argmin(means))
+    if not np.isfinite(means[best]):
+        return None, []
+    return best, [significance.unequal(scores[p] - scores[best], replicate).p for p in np.flatnonzero(rivals) if p != best]
+
+
+def tests(dataset, metric, places):
+    """For the (setting, point) of `places`: Holm's p-values of the differences to the first policy [place, policy], and the policy
+    that is best beyond doubt, or None, [place]."""
+    replicate, axis = significance.of_runs(dataset), load.axis(dataset)
+    rivals = np.array([name != "oracle" for name in load.policy_names(dataset).values()])
+    first, found = [], []
+    for s, point in places:
+        values = dataset[metric].isel({"setting": s, axis: point}).values
+        first.append([np.nan, *(significance.unequal(row - values[0], replicate).p for row in values[1:])])
+        found.append(winners(BEST.get(metric, lambda values: values)(values), rivals, replicate))
+    adjusted = significance.holm([p for _, others in found for p in others])
+    ends = np.cumsum([len(others) for _, others in found])
+    parts = np.split(adjusted, ends[:-1])
+    certain = [best if len(part) and (part < significance.LEVEL).all() else None for (best, _), part in zip(found, parts)]
+    return significance.holm(np.ravel(first)).reshape(len(places), -1), certain
+
+
 def frame(dataset, metric=None):
     """One row for each setting, policy and point, numbers unrounded. The metric's column has its name; a floor only where the
     metric has one."""
     metric, axis = load.chosen(dataset, metric), load.axis(dataset)
-    done, failed, wanted = load.counts(dataset)
+    done, failed, _ = load.counts(dataset)
+    wanted = load.asked(dataset)
     unknown = np.full((*done.shape, dataset.sizes[axis]), np.nan)  # parts may be absent: replicates, differences
     values = {metric: dataset[f"{metric}_mean"].values}
     for part, ending in PARTS.items():
         if part != "floor" or f"{metric}{ending}" in dataset:
             values[part] = dataset[f"{metric}{ending}"].values if f"{metric}{ending}" in dataset else unknown
-    rows = []
-    for s, (setting, points) in enumerate(zip(load.titles(dataset), rows_of(dataset))):
-        for point in points:
-            for p, policy in enumerate(dataset["policy"].values):
-                ok = dataset["status"].values[s, p] == load.STATUS_OK
-                seconds, fallbacks = (dataset[name].values[s, p][ok] for name in ("seconds", "fallbacks"))
-                rows.append({"setting": setting, "policy": str(policy), axis: int(dataset[axis].values[point]),
-                             **{part: float(numbers[s, p, point]) for part, numbers in values.items()},
-                             "seconds": seconds.mean() if ok.any() else np.nan,
-                             "seconds_train": float(dataset["seconds_train"].values[s, p]),
-                             "fallbacks": int(np.nansum(fallbacks)), "runs": int(done[s, p]), "failed": int(failed[s, p]),
-                             "wanted": wanted})
-    return pd.DataFrame(rows)
+    places = [(s, point) for s, points in enumerate(rows_of(dataset)) for point in points]
+    adjusted, certain = tests(dataset, metric, places)
+    titles, rows = load.titles(dataset), []
+    for (s, point), p_values, best in zip(places, adjusted, certain):
+        for p, policy in enumerate(dataset["policy"].values):
+            ok = dataset["status"].values[s, p] == load.STATUS_OK
+            seconds, fallbacks = (dataset[name].values[s, p][ok] for name in ("seconds", "fallbacks"))
+            rows.append({"setting": titles[s], "policy": str(policy), axis: int(dataset[axis].values[point]),
+                         **{part: float(numbers[s, p, point]) for part, numbers in values.items()},
+                         "p": p_values[p], "best": p == best,
+                         "seconds": seconds.mean() if ok.any() else np.nan,
+                         "seconds_train": float(dataset["seconds_train"].values[s, p]),
+                         "fallbacks": int(np.nansum(fallbacks)), "runs": int(done[s, p]), "failed": int(failed[s, p]),
+                         "wanted": int(wanted[s])})
+    table = pd.DataFrame(rows)
+    table.attrs["caption"] = caption(dataset, metric)
+    return table
+
+
+def caption(dataset, metric):
+    """What the table shows and what its tests are, for whoever reads only this."""
+    long_name = dataset[metric].attrs.get("long_name", metric)
+    first = str(dataset["policy"].values[0])
+    failed = load.counts(dataset)[1]
+    runs = load.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
+    return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error; {runs}. p: two-sided paired t-test of "
+            f"the difference to {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
+            f"its group, significantly so against every other policy (same test at {significance.LEVEL:.0%}, Holm's correction for "
+            "all such comparisons of the table).")
 
 
 def number(value, form="{:.2f}"):
     return "" if np.isnan(value) else form.format(value)
+
+
+def probability(p):
+    return "" if np.isnan(p) else "<.001" if p < 0.001 else f"{p:.2g}" if p < 0.1 else f"{p:.2f}"
 
 
 def point_of(table):
@@ -76,7 +128,7 @@ def cells(row, table):
     return [row.setting, row.policy, *([str(getattr(row, axis))] if axis == "sample_size" else []),
             number(getattr(row, metric), form), number(row.se, form), number(row.se_replicate, form),
             *([number(row.floor, form)] if "floor" in table else []),
-            "" if first else number(row.difference, signed), "" if first else number(row.difference_se, form),
+            "" if first else number(row.difference, signed), "" if first else number(row.difference_se, form), probability(row.p),
             number(row.seconds, "{:.2g}"), number(row.seconds_train, "{:.3g}"), str(row.fallbacks), runs]
 
 
@@ -86,11 +138,9 @@ def printed(table):
     each = axis == "sample_size"
     name = metric if each else f"{metric} at {table[axis][0]}" if table[axis].nunique() == 1 else f"{metric} at the end"
     heading = ["setting", "policy", *(["n"] if each else []), name, "SE", "SE (replicates)",
-               *(["floor"] if "floor" in table else []), f"minus {table.policy[0]}", "SE", "CPU s/run", "training s",
+               *(["floor"] if "floor" in table else []), f"minus {table.policy[0]}", "SE", "p", "CPU s/run", "training s",
                "fallbacks", "runs"]
-    score = BEST.get(metric, lambda values: values)(table[metric])
-    best = set(score[score.notna()].groupby([table["setting"], table[axis]], sort=False).idxmin())
-    return heading, [cells(row, table) for row in table.itertuples()], heading.index(name), best
+    return heading, [cells(row, table) for row in table.itertuples()], heading.index(name), table.index[table.best]
 
 
 def markdown(table):
@@ -104,22 +154,33 @@ def markdown(table):
                                  for c, (text, width) in enumerate(zip(row, widths))) + " |\n"
 
     rule = "|" + "|".join("-" * (width + 2) if c < 2 else "-" * (width + 1) + ":" for c, width in enumerate(widths)) + "|\n"
-    return line(heading) + rule + "".join(map(line, rows))
+    return line(heading) + rule + "".join(map(line, rows)) + f"\n{table.attrs['caption']}\n"
+
+
+SPECIAL = {letter: "\\" + letter for letter in "_%&#${}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
+                                                               "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}"}
+
+
+def escaped(text):
+    """As LaTeX writes it."""
+    return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
 def latex(table):
     heading, rows, column, best = printed(table)
+    rows = [list(map(escaped, row)) for row in rows]
+    for index in best:
+        rows[index][column] = f"\\textbf{{{rows[index][column]}}}"
 
     def line(row):
-        return " & ".join(text.replace("_", r"\_").replace("%", r"\%") for text in row) + " \\\\\n"
+        return " & ".join(row) + " \\\\\n"
 
-    text = "\\begin{tabular}{ll" + "r" * (len(heading) - 2) + "}\n\\toprule\n" + line(heading)
+    text = "\\begin{table}\n\\centering\n\\begin{tabular}{ll" + "r" * (len(heading) - 2) + "}\n\\toprule\n"
+    text += line(map(escaped, heading))
     for index, row in enumerate(rows):
         new_setting = index == 0 or row[0] != rows[index - 1][0]
-        if index in best:
-            row = row[:column] + [f"\\textbf{{{row[column]}}}"] + row[column + 1:]
         text += ("\\midrule\n" if new_setting else "") + line(row if new_setting else ["", *row[1:]])
-    return text + "\\bottomrule\n\\end{tabular}\n"
+    return text + f"\\bottomrule\n\\end{{tabular}}\n\\caption{{{escaped(table.attrs['caption'])}}}\n\\end{{table}}\n"
 
 
 def comma_separated(table):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Purpose: from a fresh clone to a figure: install packages, build, run a bandit study on all cores, print its table, draw its figure.
 # Cost:    build and jobs/quickstart.yaml: measured, see README
-# Output:  results/NAME/ with results.nc, prior_samples.nc, figure_diffts_2.png and .pdf, where the study file is NAME.yaml
+# Output:  results/NAME/ with results.nc, prior_samples.nc, figure_diffts_2.png and .pdf, report.html, where the study file is NAME.yaml
 set -euo pipefail
 
 usage() {
@@ -58,4 +58,5 @@ echo
 echo
 echo "$root/$folder/results.nc"
 "$THOMPSON_PYTHON" analysis/figure_diffts_2.py "$root/$folder"
+"$THOMPSON_PYTHON" analysis/report.py "$root/$folder"
 exit "$status"

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import time
 import unittest
 
 import netCDF4
@@ -16,6 +18,47 @@ def write_prior(path, kind, weight, mean, covariance):
     mean = np.asarray(mean, float)
     xr.Dataset({"weight": ("component", np.asarray(weight, float)), "mean": (("component", "dim"), mean),
                 "covariance": (("component", "dim", "dim2"), np.asarray(covariance, float))}, attrs={"prior": kind}).to_netcdf(path)
+
+
+# CF-1.10, Appendix E (the methods that have no further arguments), and the standard names and units that our files use.
+CF_METHODS = {"point", "sum", "maximum", "maximum_absolute_value", "median", "mid_range", "minimum", "minimum_absolute_value", "mean",
+              "mean_absolute_value", "mean_of_upper_decile", "mode", "range", "root_mean_square", "standard_deviation", "sum_of_squares", "variance"}
+STANDARD_NAMES, UNITS = {"realization"}, {"1", "s"}
+
+
+def cf_violations(file):
+    """What the CF conventions (1.10) have to say against a netCDF4 dataset, as sentences; the rules that our kind of file can break."""
+    found = []
+
+    def rule(holds, name, words):
+        if not holds:
+            found.append(f"{name}: {words}")
+
+    known = {variable.standard_name for variable in file.variables.values() if "standard_name" in variable.ncattrs()}
+    rule(getattr(file, "Conventions", "").startswith("CF-"), "file", "2.6.1: Conventions")
+    for name in [*file.dimensions, *file.variables]:
+        rule(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name), name, "2.3: letters, digits and underscores")
+    rule(len({name.lower() for name in file.variables}) == len(file.variables), "file", "2.3: names that differ by case only")
+    for name, variable in file.variables.items():
+        has = variable.ncattrs()
+        rule({"long_name", "standard_name"} & set(has), name, "3.2, 3.3: no long_name or standard_name")
+        rule(getattr(variable, "standard_name", "realization") in STANDARD_NAMES, name, "3.3: no such standard name")
+        rule(variable.dtype.kind == "S" or "flag_values" in has or getattr(variable, "units", None) in UNITS, name, "3.1: units")
+        if "_FillValue" in has:
+            rule(np.asarray(variable._FillValue).dtype == variable.dtype, name, "2.5.1: type of _FillValue")
+        if variable.dimensions == (name,):
+            values = np.diff(variable[:].astype(float))
+            rule("_FillValue" not in has and (np.all(values > 0) or np.all(values < 0)), name, "5: a coordinate is monotonic without gaps")
+        for of, methods in re.findall(r"(\w+): ([\w ]+?)(?= \w+:|$)", getattr(variable, "cell_methods", "")):
+            rule(of in (*variable.dimensions, *known, "area"), name, f"7.3: {of} is no dimension, standard name or area")
+            rule(methods.split()[0] in CF_METHODS, name, f"7.3: {methods} is no cell method")
+        for other in f"{getattr(variable, 'ancillary_variables', '')} {getattr(variable, 'coordinates', '')}".split():
+            rule(other in file.variables and set(file[other].dimensions[:1]) <= set(variable.dimensions), name, f"3.4, 5: {other}")
+        if "flag_values" in has:
+            values = np.atleast_1d(variable.flag_values)
+            rule(values.dtype == variable.dtype and len(values) == len(set(values)) == len(variable.flag_meanings.split()), name, "3.5: flags")
+            rule(np.isin(variable[:], values).all(), name, "3.5: a value without a meaning")
+    return found
 
 
 class ResultsFile(program.ProgramTest):
@@ -48,7 +91,10 @@ class ResultsFile(program.ProgramTest):
             self.assertTrue(np.isnan(data["seconds_train"].sel(policy="linucb")).all())
 
     def test_conventions(self):
-        """CF: a long name and a unit for each variable, no fill value for flags, ancillary variables that exist."""
+        """CF, and what we ask for beyond it: every attribute of provenance, NaN as fill value, char variables that xarray reads."""
+        for name in ("results.nc", "prior_samples.nc"):
+            with netCDF4.Dataset(self.path(f"out/{name}")) as file:
+                self.assertEqual(cf_violations(file), [])
         with netCDF4.Dataset(self.path("out/results.nc")) as file:
             for attribute in ("Conventions", "title", "source", "history", "references", "config", "config_sha256", "seed", "hostname", "mpi_ranks",
                               "mpi_library", "compiler", "compiler_flags", "blas"):
@@ -60,12 +106,44 @@ class ResultsFile(program.ProgramTest):
                 self.assertIn("long_name", variable.ncattrs(), name)
                 if variable.dtype.kind == "f" and variable.dimensions != (name,):
                     self.assertTrue(np.isnan(variable._FillValue), name)
-                if variable.dtype.kind == "f" and not name.startswith("problem_"):
-                    self.assertIn("units", variable.ncattrs(), name)
                 if variable.dtype.kind == "S":
                     self.assertEqual(variable._Encoding, "utf-8")
-                for other in getattr(variable, "ancillary_variables", "").split():
-                    self.assertIn(other, file.variables)
+            for curve in ("regret_mean", "regret_diff_mean"):
+                self.assertTrue(file[curve].cell_methods and file[curve].ancillary_variables)
+
+    def test_rules_can_be_broken(self):
+        """The checker of the test above finds what it looks for."""
+        with netCDF4.Dataset(self.path("broken.nc"), "w") as file:
+            file.createDimension("run", 3)
+            file.createVariable("run", "f8", ("run",))[:] = [1, 3, 2]
+            file["run"].setncatts({"long_name": "run", "units": "furlong"})
+            bad = file.createVariable("a-b", "f8", (), fill_value=np.nan)
+            bad.setncatts({"standard_name": "regret", "cell_methods": "run: standard_error", "ancillary_variables": "nobody"})
+            flags = file.createVariable("status", "i1", ("run",))
+            flags.setncatts({"flag_values": np.arange(2, dtype="i2"), "flag_meanings": "one"})
+            flags[:] = [0, 1, 7]
+            text = " ".join(cf_violations(file))
+        for part in ("2.6.1", "2.3", "no long_name", "no such standard name", "run: 3.1", "a-b: 3.1", "monotonic", "run is no dimension",
+                     "standard_error is no cell method", "nobody", "3.5: flags", "3.5: a value"):
+            self.assertIn(part, text)
+
+    def test_wall_clock_time(self):
+        """seconds_wall is the time of the whole job: at least what the runs took on one rank, at most what this test waited."""
+        start = time.monotonic()
+        self.succeed("run", self.study, "-o", self.path("again"))
+        waited = time.monotonic() - start
+        with xr.open_dataset(self.path("again/results.nc")) as data:
+            self.assertTrue(float(data["seconds"].sum()) < float(data["seconds_wall"]) < waited)
+
+    def test_where_to_look_next(self):
+        """The end of a run: the table, and the commands that draw the figure and the report, as the study names them."""
+        out = self.path("again")
+        lines = self.succeed("run", self.study, "-o", out).stdout.splitlines()
+        self.assertIn("difference: paired with the first policy, same theta*, arms and noise", lines)
+        self.assertEqual(lines[-3:], [f"results: {out}/results.nc", f"figure:  analysis/figure_diffts_2.py {out}", f"report:  analysis/report.py {out}"])
+        named = self.write("named.yaml", program.SMALL_STUDY + "figure: ablation.py --metric seconds\n")
+        lines = self.succeed("run", named, "-o", out, "--overwrite").stdout.splitlines()
+        self.assertEqual(lines[-2], f"figure:  analysis/ablation.py --metric seconds {out}")
 
     def test_resolved_configuration_is_a_study(self):
         with netCDF4.Dataset(self.path("out/results.nc")) as file:

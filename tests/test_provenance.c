@@ -48,6 +48,8 @@ static void test_attributes(void) {
   const char *path = "test_provenance.nc";
   provenance_set_command(7, command);
   provenance_set_mpi(3, "Open MPI v4.1.4,\nident");
+  double begun = provenance_elapsed();
+  CU_ASSERT_TRUE(begun >= 0 && begun < 60);
   StoreFile *file;
   CHECK_OK(store_create(path, STORE_CLASSIC, &file));
   CHECK_OK(provenance_write(file, "a title"));
@@ -66,6 +68,7 @@ static void test_attributes(void) {
   int64_t ranks;
   CHECK_OK(store_get_int_attribute(file, NULL, "mpi_ranks", &ranks));
   CU_ASSERT_EQUAL(ranks, 3);
+  CU_ASSERT_TRUE(provenance_elapsed() > begun);
 
   char *history = attribute(file, "history");
   struct tm when = {0};

@@ -130,7 +130,9 @@ static Status finish(const Study *study, const char *directory) {
   ReduceCounts counts;
   TRY(reduce_study(study, directory, &counts));
   TRY(app_print_table(study, directory));
-  printf("\nresults: %s/results.nc\nfigure:  analysis/%s %s\n", directory, study->ops->figure, directory);
+  const char *figure = config_text(study->file->settings[0], "figure");
+  printf("\nresults: %s/results.nc\nfigure:  analysis/%s %s\nreport:  analysis/report.py %s\n", directory,
+         figure ? figure : study->ops->figure, directory, directory);
   return STATUS_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "io/provenance.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "io/version.h"
 
@@ -18,6 +19,7 @@ static const char references[] =
     "Bruna, Han: Provable Posterior Sampling with Denoising Oracles via Tilted Transport";
 
 static char *command;
+static double start; /* by clock_wall */
 static char library[256] = "none";
 static int ranks = 1;
 
@@ -42,6 +44,7 @@ static char *append_quoted(char *end, const char *word) {
 }
 
 void provenance_set_command(int argc, char *const *argv) {
+  start = clock_wall();
   size_t size = 1;
   for (int i = 0; i < argc; i++)
     size += 4 * strlen(argv[i]) + 3; /* each character quoted, two quotes, a blank */
@@ -54,6 +57,8 @@ void provenance_set_command(int argc, char *const *argv) {
     end = append_quoted(end, argv[i]);
   }
 }
+
+double provenance_elapsed(void) { return clock_wall() - start; }
 
 void provenance_set_mpi(int mpi_ranks, const char *mpi_library) {
   ranks = mpi_ranks;

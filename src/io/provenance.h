@@ -12,6 +12,9 @@
 void provenance_set_command(int argc, char *const *argv);
 void provenance_set_mpi(int ranks, const char *library);
 
+/* Wall-clock seconds since provenance_set_command. */
+double provenance_elapsed(void);
+
 /* "thompson 0.1.0 (commit 0123456789ab, modified)". */
 const char *provenance_source(void);
 

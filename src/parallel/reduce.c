@@ -30,16 +30,18 @@ static int part_count(const StudyCurve *curve) { return curve->unpaired ? DIFF_M
 
 static Status define_curve(Reducer *reducer, int c) {
   const StudyCurve *curve = reducer->study->curves[c];
+  /* CF: a method over what is no dimension of the variable goes by its standard name, that of `run`; a
+   * standard error is none of its methods. */
   static const struct {
     const char *suffix, *words, *method;
   } parts[PER_CURVE] = {
       {"", "", NULL},
-      {"_mean", ", mean over completed runs", "run: mean"},
-      {"_se", ", standard error of the mean over completed runs", "run: standard_error"},
+      {"_mean", ", mean over completed runs", "realization: mean"},
+      {"_se", ", standard error of the mean over completed runs", NULL},
       {"_n", ", number of completed runs in the mean", NULL},
-      {"_se_replicate", ", standard error over the means of replicates", "run: standard_error"},
-      {"_diff_mean", ", mean of the paired difference to the first policy", "run: mean"},
-      {"_diff_se", ", standard error of the paired difference to the first policy", "run: standard_error"}};
+      {"_se_replicate", ", standard error over the means of replicates", NULL},
+      {"_diff_mean", ", mean of the paired difference to the first policy", "realization: mean"},
+      {"_diff_se", ", standard error of the paired difference to the first policy", NULL}};
   int whole[4] = {reducer->setting, reducer->policy, reducer->run, reducer->axis},
       means[3] = {reducer->setting, reducer->policy, reducer->axis};
   for (int part = 0; part < part_count(curve); part++) {
@@ -77,6 +79,15 @@ static Status define_flags(Reducer *reducer) {
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
 }
 
+/* How long the job took that reduces; with `mpi_ranks` it tells how well a study scales. */
+static Status put_wall(Reducer *reducer) {
+  int id;
+  double seconds = provenance_elapsed();
+  TRY(store_variable(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
+                     "wall-clock seconds of the job that wrote this file", "s", &id));
+  return store_put(reducer->file, id, &seconds);
+}
+
 /* Which value of a swept key a setting has. With `zip` all axes advance together, else the last is fastest.
  */
 static int axis_position(const StudyFile *file, int axis, int setting) {
@@ -105,7 +116,7 @@ static Status put_axis(Reducer *reducer, int index, const char **texts, double *
   if (!axis->numeric)
     return store_texts(reducer->file, name, reducer->setting, file->setting_count, texts, words);
   int id;
-  TRY(store_variable(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, NULL, &id));
+  TRY(store_variable(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", &id));
   return store_put(reducer->file, id, numbers);
 }
 
@@ -148,6 +159,8 @@ static Status put_coordinates(Reducer *reducer) {
   for (int i = 0; i < study->points; i++) axis[i] = study->ops->axis_value(longest, i);
   status = store_variable(reducer->file, "run", STORE_INT64, 1, &reducer->run, "number of the run, from 0",
                           "1", &id);
+  if (status == STATUS_OK)
+    status = store_text_attribute(reducer->file, "run", "standard_name", "realization");
   if (status == STATUS_OK) status = store_put(reducer->file, id, runs);
   if (status == STATUS_OK)
     status = store_variable(reducer->file, "replicate", STORE_INT, 1, &reducer->run,
@@ -248,6 +261,7 @@ static Status fill(Reducer *reducer, ReduceCounts *counts) {
   if (status == STATUS_OK) status = checkpoint_scan(reducer->directory, study, state);
   if (status == STATUS_OK) status = define(reducer);
   if (status == STATUS_OK) status = put_values(reducer, state, &cell, &first, scratch, counts);
+  if (status == STATUS_OK) status = put_wall(reducer);
   cell_destroy(&cell);
   cell_destroy(&first);
   free(scratch);

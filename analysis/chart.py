@@ -1,0 +1,142 @@
+"""What the charts of a report show, as plain numbers that report.js draws: curves of a metric, and the metric against its cost.
+
+Policies go by their index in the study. Numbers have four digits; a curve has at most POINTS points.
+"""
+import numpy as np
+
+import ablation
+import figure_diffts_2
+import load
+import panel
+import style
+
+POINTS = 120
+SHOWN = 8           # policies that are switched on at first: the first of the study and the best
+FEW = 12            # as many policies or fewer have the colours of style.py and are all switched on
+PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#332288", "#882255", "#117733", "#56B4E9", "#666666"]
+DASHES = ["", "6 3", "2 2", "8 2 2 2"]
+DARK = 0.35         # colours of a lower luminance are mixed with white on a dark page
+
+
+def words(dataset, metric):
+    """A metric in plain words."""
+    known = ablation.NAMES.get(metric) or dataset[metric].attrs.get("long_name", metric)
+    return known.replace(r"$\theta^*$", "theta*")
+
+
+def along(dataset):
+    """The axis of the curves in a few words."""
+    axis = load.axis(dataset)
+    return dataset[axis].attrs.get("long_name", axis).split(";")[0]
+
+
+def at_end(dataset, metric):
+    """The same at the last point, and where that is."""
+    if not has_curve(dataset, metric):
+        return words(dataset, metric)
+    axis = load.axis(dataset)
+    where = set(dataset[axis].values[load.last_rounds(dataset)])
+    if len(where) > 1:
+        return f"{words(dataset, metric)} at the end"
+    form = {"round": "{} after {} rounds", "sample_size": "{} after {} observations", "step": "{} after {} steps"}[axis]
+    return form.format(words(dataset, metric), load.plain(where.pop()))
+
+
+def rounded(values):
+    """Numbers for JSON, NaN as null."""
+    return [float(f"{value:.4g}") if np.isfinite(value) else None for value in np.ravel(values)]
+
+
+def on_dark(colour):
+    """`colour`, as it is seen on a dark page too."""
+    rgb = np.array(style.matplotlib.colors.to_rgb(colour))
+    luminance = rgb @ [0.2126, 0.7152, 0.0722]
+    mixed = rgb if luminance > DARK else rgb + (1 - rgb) * (DARK + 0.3 - luminance)
+    return style.matplotlib.colors.to_hex(mixed)
+
+
+def ranking(dataset, metric):
+    """The policies by their mean rank over the settings at the last point, best first; those without a number last."""
+    ends = at_the_end(dataset, metric)[0]
+    order = np.where(np.isfinite(ends), ends, np.inf).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+    return [int(p) for p in np.argsort(order.mean(axis=0), kind="stable")]
+
+
+def at_the_end(dataset, metric):
+    """Mean, standard error [setting, policy] and number of runs behind them at the last point of each setting."""
+    each, last = np.arange(dataset.sizes["setting"]), load.last_rounds(dataset)
+    numbers = (*load.moments(dataset, metric), dataset[f"{metric}_n"].values)
+    return tuple(values[each, :, last] for values in numbers)
+
+
+def diverged(dataset, metric):
+    """Which policies leave the axis in some setting, as in the figures."""
+    ends = at_the_end(dataset, metric)[0]
+    cuts = [figure_diffts_2.ceiling(row) for row in ends]
+    return np.any([np.zeros(len(row), bool) if cut is None else row > cut for row, cut in zip(ends, cuts)], axis=0)
+
+
+def policies(dataset, metric):
+    """Label, method, colours and dashes of each policy, and whether it is switched on at first."""
+    names, ranked = load.policy_names(dataset), ranking(dataset, metric)
+    gone, look = diverged(dataset, metric), style.lines(names)
+    first = [0, *(p for p in ranked if p != 0 and not gone[p])]
+    shown = set(first if len(names) <= FEW else first[:SHOWN])
+    places = {p: place for place, p in enumerate(dict.fromkeys([*first, *ranked]))}
+    found = []
+    for p, (label, name) in enumerate(names.items()):
+        colour, dash = PALETTE[places[p] % len(PALETTE)], DASHES[places[p] // len(PALETTE) % len(DASHES)]
+        if len(names) <= FEW:
+            colour, line = style.matplotlib.colors.to_hex(look[label]["color"]), look[label]["linestyle"]
+            dash = "" if line == "-" else " ".join(f"{1.6 * length:g}" for length in line[1])
+        found.append({"label": label, "name": name, "colour": colour, "dark": on_dark(colour), "dash": dash, "on": p in shown})
+    return found
+
+
+def thinned(count):
+    """At most POINTS indices of so many points, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, POINTS)).round().astype(int))
+
+
+def has_curve(dataset, metric):
+    """Whether a metric changes along the axis; some are one number for the whole run."""
+    means = dataset[f"{metric}_mean"].values
+    known = np.isfinite(means).any(axis=-1)
+    return means.shape[-1] > 1 and not (known.any() and all(np.ptp(row[np.isfinite(row)]) == 0 for row in means[known]))
+
+
+def of_curve(dataset, metric, s, title):
+    """The chart of one metric in setting s."""
+    axis = load.axis(dataset)
+    use = thinned(load.last_rounds(dataset)[s] + 1)
+    x = dataset[axis].values[use]
+    means, errors = (values[s][:, use] for values in load.moments(dataset, metric))
+    floor = load.floor(dataset, metric)
+    return {"kind": "curves", "title": title, "x": rounded(x), "logx": bool(axis != "round" and panel.wide(x)),
+            "wide": metric != "regret" and metric not in ablation.IDEAL,
+            "xlabel": along(dataset), "ylabel": words(dataset, metric),
+            "mean": [rounded(row) for row in means], "se": [rounded(row) for row in errors],
+            "floor": None if floor is None else rounded(floor[0][s][use]), "ideal": ablation.IDEAL.get(metric)}
+
+
+def front(costs, values):
+    """Indices of the points that no other beats in cost and value, cheapest first."""
+    best, found = np.inf, []
+    for p in np.lexsort((values, costs)):
+        if np.isfinite(costs[p]) and values[p] < best:
+            best = values[p]
+            found.append(int(p))
+    return found
+
+
+def of_cost(dataset, metric, s, title):
+    """The chart of a metric at the last point against CPU seconds of a run, in setting s; the yardstick `oracle` takes no part in
+    the front."""
+    values, errors, _ = (numbers[s] for numbers in at_the_end(dataset, metric))
+    costs = ablation.over_runs(dataset, "seconds")[0][s]
+    rivals = np.array([name != "oracle" for name in load.policy_names(dataset).values()])
+    return {"kind": "points", "title": title, "xlabel": "CPU seconds per run, training apart", "logx": True,
+            "ylabel": at_end(dataset, metric),
+            "wide": True,
+            "cost": rounded(costs), "mean": rounded(values), "se": rounded(errors),
+            "front": front(np.where(rivals, costs, np.nan), values)}

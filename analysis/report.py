@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""One page that shows a study: the question, its settings, a leaderboard, curves, posterior quality, cost, failures, provenance.
+
+Writes DIR/report.html, a page that needs no network and no other file: values of the curves are read with the pointer or the
+arrow keys, policies are switched on and off. It shows what is in, and says how many runs are missing, so it can be made while a
+study is running (after `thompson reduce DIR`).
+
+Reads DIR/results.nc; writes DIR/report.html.
+"""
+import argparse
+import base64
+import html
+import pathlib
+import shlex
+
+import numpy as np
+
+import ablation
+import calibration
+import chart
+import load
+import options
+import panel
+import significance
+import table
+from page import Charts, capital, document, folded, grid, paragraph, prose, tag, text, value
+
+PROVENANCE = ("source", "history", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas", "seed",
+              "config_sha256", "references", "Conventions")
+KINDS = {"bandit": "cumulative regret by round", "posterior": "how near the draws of each sampler are to the exact posterior",
+         "convergence": "how fast each method approaches a known target"}
+MOST = 20           # failures that are listed at once
+NAMED = 12          # policies that a sentence names
+
+
+def labels(dataset):
+    return [str(label) for label in dataset["policy"].values]
+
+
+def plural(count, one, many):
+    return f"{count} {one if count == 1 else many}"
+
+
+def over(dataset):
+    """What the standard errors of load.moments are over."""
+    return "over learned priors" if load.replicates(dataset) > 1 else "over runs"
+
+
+def star(p):
+    return " *" if p < significance.LEVEL else ""
+
+
+# ---- what is asked, and what is in
+
+def progress(dataset):
+    """How much of the study is in, a sentence; and whether that is all."""
+    done, failed, _ = load.counts(dataset)
+    total, there = int(load.asked(dataset).sum()) * done.shape[1], int(done.sum())
+    if there == total:
+        return f"All {total} runs are in.", True
+    failures = f", {failed.sum()} failed" if failed.any() else ""
+    return (f"Unfinished: {there} of {total} runs are in{failures}. Means and tests are over the runs that are in; "
+            "`thompson run --resume` goes on.", False)
+
+
+def question(dataset):
+    kind = load.AXES[load.axis(dataset)]
+    swept = "; ".join(f"{key} = {', '.join(dict.fromkeys(map(load.plain, values)))}" for key, values in load.swept(dataset).items())
+    sentence = (f"A {kind} study: {KINDS[kind]}, {plural(dataset.sizes['policy'], 'policy', 'policies')}, "
+                f"{plural(dataset.sizes['setting'], 'setting', 'settings')}{f' ({swept})' if swept else ''}.")
+    state, whole = progress(dataset)
+    return paragraph(sentence, *panel.facts([dataset])) + paragraph(state, **({} if whole else {"class_": "warn", "role": "status"}))
+
+
+def settings(dataset):
+    keys, (done, failed, _), asked = load.swept(dataset), load.counts(dataset), load.asked(dataset)
+    rows = []
+    for s, title in enumerate(load.titles(dataset)):
+        low, high = done[s].min(), done[s].max()
+        rows.append([text(title), *(text(values[s]) for values in keys.values()), f"{low} to {high}" if low < high else str(low),
+                     str(asked[s]), str(failed[s].sum())])
+    shown = grid(["setting", *map(text, keys), "runs in, by policy", "of", "failed"], rows, "settings")
+    if len(rows) > chart.FEW:
+        shown = folded(f"{len(rows)} settings", shown)
+    shared = [[tag("code", text(key)), prose(word)] for key, word in load.scalars(dataset.attrs.get("config", "")).items()
+              if key not in keys and not key.startswith("sweep") and word != "null"]
+    shared = grid(["key", "value"], shared, "keys that all settings share", class_="plain")
+    return shown + folded("Keys that all settings share", shared) + policies(dataset)
+
+
+def policies(dataset):
+    try:
+        found = options.of_policies(dataset)
+    except load.BadInput:
+        return ""
+    rows = []
+    for label, chosen in found.items():
+        words = ", ".join(f"{key} = {word}" for key, word in chosen.items() if key not in ("name", "label"))
+        rows.append([text(label), prose(chosen["name"]), prose(words)])
+    return folded("Policies and their options", grid(["policy", "method", "options"], rows, "policies and options", class_="plain"))
+
+
+# ---- the leaderboard
+
+def score(dataset, metric, row):
+    """A row's mean of the metric with its standard error, bold where table.py finds it best."""
+    several = load.replicates(dataset) > 1 and np.isfinite(row.se_replicate)
+    shown = value(getattr(row, metric), row.se_replicate if several else row.se)
+    return tag("b", shown) if row.best else shown
+
+
+def difference(row):
+    """A row's paired difference to the first policy."""
+    return f"{value(row.difference, row.difference_se, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
+
+
+def heading(dataset, p):
+    return text(labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
+
+
+def board(dataset, metric, frame, order, where):
+    """Policies by settings, at point `where` [setting]; below each mean what is to be known of it."""
+    axis, titles, numbers = load.axis(dataset), load.titles(dataset), dataset[f"{metric}_n"].values
+    found = {(row.setting, row.policy, getattr(row, axis)): row for row in frame.itertuples()}
+    rows = []
+    for p in order:
+        cells = []
+        for s, title in enumerate(titles):
+            row = found.get((title, labels(dataset)[p], int(dataset[axis].values[where[s]])))
+            if row is None:  # settings may differ in their last point
+                cells.append("–")
+                continue
+            n = numbers[s, p, where[s]]
+            below = [difference(row) if p else "", f"{n} of {row.runs} runs" if n < row.runs else ""]
+            cells.append(score(dataset, metric, row) + "".join(tag("small", words) for words in below if words))
+        rows.append(({"data_row": p}, [heading(dataset, p), *cells]))
+    return grid(["policy", *map(text, titles)], rows, f"{metric} of all policies in all settings")
+
+
+def single(dataset, metric, frame, order, where):
+    """The policies of the only setting, with all that is known of each in a row."""
+    axis, numbers = load.axis(dataset), dataset[f"{metric}_n"].values[0, :, where[0]]
+    here = list(frame[frame[axis] == int(dataset[axis].values[where[0]])].itertuples())
+    rows = []
+    for p in order:
+        row = here[p]
+        rows.append(({"data_row": p}, [
+            heading(dataset, p), score(dataset, metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
+            f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
+            f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
+    columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
+    return grid(columns, rows, f"{metric} of all policies")
+
+
+def leaderboard(dataset, metric):
+    frame, order, one = table.frame(dataset, metric), chart.ranking(dataset, metric), dataset.sizes["setting"] == 1
+    rank, where = ("best first", "Beside it") if one else ("best mean rank first", "Below it")
+    few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
+    listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
+    note = paragraph(
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error {over(dataset)}, {rank}. {where}: the paired difference to "
+        f"{labels(dataset)[0]} ± standard error over runs. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
+        "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
+        "significantly better than every other policy.", few, listed, class_="faint")
+    make = single if one else board
+    shown = make(dataset, metric, frame, order, load.last_rounds(dataset))
+    if load.axis(dataset) == "sample_size":
+        for point, size in enumerate(dataset["sample_size"].values[:-1]):
+            shown += folded(f"The same at n = {load.plain(size)}",
+                            make(dataset, metric, frame, order, np.full(dataset.sizes["setting"], point)))
+    return note + shown
+
+
+# ---- charts
+
+def curves(dataset, charts, metrics, main):
+    """Charts of `metrics`; `main` is that of the leaderboard."""
+    gone = [one["label"] for one, far in zip(chart.policies(dataset, main), chart.diverged(dataset, main)) if far and not one["on"]]
+    names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
+    floor = any(f"{metric}_floor_mean" in dataset for metric in metrics)
+    shown = paragraph(
+        f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {over(dataset)}.",
+        "Grey ground: the floor, what a second set of exact draws reaches." if floor else "",
+        f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
+    for metric in metrics:
+        if len(metrics) > 1:
+            shown += tag("h3", text(capital(chart.words(dataset, metric))))
+        shown += charts.of_settings(dataset, lambda s, title, metric=metric: chart.of_curve(dataset, metric, s, title))
+    return shown
+
+
+def ranks(dataset):
+    """Simulation-based calibration, policies by settings."""
+    at = calibration.middle(dataset)
+    found = calibration.table(dataset, at)
+    cells = {(row.setting, row.policy): "too few runs" if np.isnan(row.p) else html.escape(table.probability(row.p)) + star(adjusted)
+             for row, adjusted in zip(found.itertuples(), significance.holm(found.p))}
+    titles = load.titles(dataset)
+    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(labels(dataset))]
+    note = paragraph(
+        f"Simulation-based calibration at n = {load.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
+        f"is uniform, as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
+        "analysis/calibration.py draws the histograms.", class_="faint")
+    return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, titles)], rows, "uniform ranks")
+
+
+def quality(dataset, charts, metrics, main):
+    shown = curves(dataset, charts, metrics, main) if metrics else ""
+    return shown + (ranks(dataset) if "rank" in load.curves(dataset) else "")
+
+
+def cost(dataset, charts, metric):
+    seconds, train = ablation.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
+    note = paragraph("CPU seconds of one run, training apart. The line joins the larger dots, the policies that no other beats in both "
+                     "(the Pareto front of all policies, also those that are switched off; the yardstick oracle takes no part). "
+                     "Bars: one standard error.", class_="faint")
+    drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
+    rows = []
+    for p, label in enumerate(labels(dataset)):
+        learned = [tag("small", f"{once:.3g} training") if np.isfinite(once) else "" for once in train[:, p]]
+        rows.append(({"data_row": p}, [text(label), *(f"{one:.3g}{more}" if np.isfinite(one) else "–"
+                                                      for one, more in zip(seconds[:, p], learned))]))
+    listed = grid(["policy", *map(text, load.titles(dataset))], rows, "CPU seconds")
+    priors = plural(load.replicates(dataset), "prior", "priors")
+    return note + drawn + wall(dataset) + folded(f"CPU seconds per run, and to learn {priors}", listed)
+
+
+def wall(dataset):
+    if "seconds_wall" not in dataset:
+        return ""
+    ranks_of_job = plural(int(dataset.attrs.get("mpi_ranks", 1)), "rank", "ranks")
+    return paragraph(f"The job that wrote the results took {float(dataset['seconds_wall']):.3g} s on {ranks_of_job}; the runs took "
+                     f"{np.nansum(dataset['seconds'].values):.3g} CPU seconds in all.")
+
+
+# ---- what went wrong, and where it came from
+
+def failures(dataset):
+    (done, failed, _), asked = load.counts(dataset), load.asked(dataset)
+    rescues = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
+    rows = []
+    for s, title in enumerate(load.titles(dataset)):
+        for p, label in enumerate(labels(dataset)):
+            counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(rescues[s, p].sum()), (rescues[s, p] > 0).sum()
+            if any(counts):
+                rows.append([f"{text(label)}, {text(title)}", *map(str, counts)])
+    if not rows:
+        return paragraph("Every run was completed, and none needed a numerical rescue.")
+    listed = grid(["policy, setting", "failed", "not run", "rescues", "runs with a rescue"], rows, "failures and rescues")
+    note = paragraph("A rescue is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
+                     class_="faint")
+    return note + (listed if len(rows) <= MOST else folded(f"{len(rows)} policies and settings", listed))
+
+
+def provenance(dataset):
+    rows = [[tag("code", name), prose(dataset.attrs[name])] for name in PROVENANCE if name in dataset.attrs]
+    return grid(["attribute", "value"], rows, "provenance", class_="plain")
+
+
+def commands(dataset, folder):
+    name, here, study = load.config(dataset, "name") or "study", shlex.quote(str(folder)), dataset.attrs.get("config", "")
+    figure = load.config(dataset, "figure")
+    lines = [f"thompson run {name}.yaml -o again        # or mpiexec -n RANKS thompson run ...: any number gives the same results",
+             f"analysis/compare.py {here} again",
+             f"thompson verify {here}        # runs random tasks again and compares every byte",
+             f"analysis/table.py {here}",
+             *([] if figure in (None, "null") else [f"analysis/{figure} {here}"]),
+             f"analysis/report.py {here}"]
+    address = "data:text/yaml;base64," + base64.b64encode(study.encode()).decode()
+    link = tag("a", f"{html.escape(name)}.yaml", download=f"{name}.yaml", href=address)
+    return (tag("p", f"Save {link}, the study as it was resolved, and in a clone of the program at the commit above:")
+            + tag("pre", html.escape("\n".join(lines)), tabindex="0")
+            + folded("The resolved study", tag("pre", html.escape(study), tabindex="0")))
+
+
+# ---- the page
+
+def sections(dataset, folder, charts):
+    """[(id, title, HTML)] of a study, and the metric of its leaderboard."""
+    measured, axis = load.curves(dataset), load.axis(dataset)
+    main, *others = [metric for metric in measured if metric not in ("rank", "ess")] or measured
+    drawn = [metric for metric in (main, *others) if chart.has_curve(dataset, metric)]
+    first, rest = (drawn[:1], drawn[1:]) if axis == "sample_size" else (drawn, [])
+    made = [("question", "The question", question(dataset)),
+            ("settings", "Settings", settings(dataset)),
+            ("leaderboard", "Leaderboard", leaderboard(dataset, main)),
+            ("curves", "Regret" if axis == "round" else "Curves", curves(dataset, charts, first, main))]
+    if rest or "rank" in measured:
+        made.append(("quality", "Posterior quality", quality(dataset, charts, rest, main)))
+    return [*made, ("cost", "Time and cost", cost(dataset, charts, main)),
+            ("failures", "Failures and rescues", failures(dataset)),
+            ("provenance", "Provenance", provenance(dataset)),
+            ("reproduce", "Reproduce it", commands(dataset, folder))], main
+
+
+def report(dataset, folder):
+    """The page of one study."""
+    charts = Charts()
+    parts, main = sections(dataset, folder, charts)
+    data = {"policies": chart.policies(dataset, main), "order": chart.ranking(dataset, main), "charts": charts.all, "few": chart.FEW}
+    return document(str(dataset.attrs.get("title", "Results")), parts, data)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", help="results folder of a study of any kind")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead")
+    arguments = parser.parse_args()
+    path = pathlib.Path(arguments.output or load.folder_of(arguments.folder) / "report.html")
+    path.write_text(report(load.results(arguments.folder, kind=None), arguments.folder), encoding="utf-8")
+    print(path)
+
+
+if __name__ == "__main__":
+    load.script(main)

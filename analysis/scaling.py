@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Parallel efficiency against the number of ranks, strong and weak, from results folders of one study on different numbers of ranks.
+
+Give the folders of runs that differ in `mpi_ranks` and, for weak scaling, in the key `runs`. Folders with the same number of runs
+make a strong line, those with the same number of runs for each rank a weak one; a folder may be of both. Throughput is completed
+runs (of all settings and policies) for each second of the whole job, learning the priors and writing the results included; the
+efficiency is throughput for each rank over that of the fewest ranks of the line, 1 being perfect. Folders with as many ranks and
+runs are repetitions: the line goes through their median.
+
+Each study must have run in one piece, since only the last job's wall-clock time is in its results (variable seconds_wall). A file
+that `thompson reduce` wrote is refused, and one whose CPU seconds do not fit into ranks times wall-clock seconds, which was
+resumed. `busy` is the share of these that runs took; the rest is learning, writing and waiting. Prints the table too.
+
+Reads results.nc of each DIR; writes scaling.png and .pdf into the first DIR.
+"""
+import argparse
+
+import numpy as np
+import pandas as pd
+
+import load
+import style
+from style import plt
+
+LINES = {"strong": ("runs", style.TRUE_PRIOR, "o"), "weak": ("runs_per_rank", style.LEARNED_PRIOR, "s")}
+COLUMNS = ["line", "ranks", "runs", "runs_per_rank", "wall", "throughput", "speedup", "efficiency", "busy", "folder"]
+SLACK = 1.1         # of CPU seconds over ranks times wall-clock seconds: clocks and rounding
+FREE = {"runs"}     # keys that may differ
+
+
+def one(folder):
+    """What a study says of its own time, as a row."""
+    dataset = load.results(folder, kind=None)
+    if "seconds_wall" not in dataset:
+        raise load.BadInput(f"{folder}: the results have no wall-clock time (variable seconds_wall), being of an older program")
+    done = load.counts(dataset)[0]
+    if (done < load.asked(dataset)[:, None]).any():
+        raise load.BadInput(f"{folder}: {load.run_words(dataset)}; scaling is of finished studies")
+    wall, ranks = float(dataset["seconds_wall"]), int(dataset.attrs.get("mpi_ranks", 1))
+    spent = float(np.nansum(dataset["seconds"].values))
+    if " reduce " in dataset.attrs.get("history", ""):
+        raise load.BadInput(f"{folder}: the results were written by `thompson reduce`, so that the time of the run is not in them")
+    if spent > SLACK * wall * ranks:
+        raise load.BadInput(f"{folder}: {spent:.3g} CPU seconds do not fit into {wall:.3g} s on {ranks} ranks; the study was resumed, "
+                            "and the time of its first job is not in the results")
+    keys = {key: value for key, value in load.scalars(dataset.attrs.get("config", "")).items() if key not in FREE}
+    return {"folder": str(folder), "ranks": ranks, "runs": int(done.sum()), "wall": wall, "busy": spent / (wall * ranks)}, keys
+
+
+def frame(folders):
+    """One row for each folder and line it is of: ranks, runs, wall-clock seconds, throughput, speed-up and efficiency."""
+    rows, first = [], None
+    for folder in folders:
+        row, keys = one(folder)
+        first = keys if first is None else first
+        other = [key for key in {**first, **keys} if first.get(key) != keys.get(key)]
+        if other:
+            raise load.BadInput(f"{folder}: another study than {folders[0]}; key {other[0]} is {keys.get(other[0])} there and "
+                                f"{first.get(other[0])} here")
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    table["throughput"] = table.runs / table.wall
+    table["runs_per_rank"] = table.runs / table.ranks
+    found = []
+    for line, (same, _, _) in LINES.items():
+        for _, group in table.groupby(same, sort=True):
+            if group.ranks.nunique() < 2:
+                continue
+            fewest = group[group.ranks == group.ranks.min()]
+            group = group.assign(line=line, speedup=group.throughput / fewest.throughput.median(), efficiency=(
+                group.throughput / group.ranks) / (fewest.throughput / fewest.ranks).median())
+            found.append(group.sort_values("ranks", kind="stable"))
+    if not found:
+        raise load.BadInput("no two folders differ in mpi_ranks and have the same number of runs, or of runs for each rank")
+    return pd.concat(found, ignore_index=True)[COLUMNS]
+
+
+def draw(table):
+    style.use()
+    figure, axis = plt.subplots(figsize=(5.2, 3.6))
+    axis.axhline(1, color=style.FAINT, linewidth=0.8, linestyle=":")
+    for line, (same, colour, marker) in LINES.items():
+        for value, group in table[table.line == line].groupby(same):
+            middle = group.groupby("ranks").efficiency.median()
+            what = f"{value:g} runs" + (" for each rank" if line == "weak" else "")
+            axis.plot(middle.index, middle.values, color=colour, marker=marker, label=f"{line}: {what}")
+            axis.plot(group.ranks, group.efficiency, color=colour, marker=marker, linestyle="none", alpha=0.4)
+    ranks = sorted(table.ranks.unique())
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ranks, [str(value) for value in ranks])
+    axis.minorticks_off()
+    axis.set(xlabel="ranks", ylabel="parallel efficiency", ylim=(0, max(1.1, 1.05 * table.efficiency.max())))
+    axis.legend(loc="lower left")
+    return figure
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a finished study")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    paths = style.outputs(parser, arguments.output, arguments.folders[0], "scaling")
+    table = frame(arguments.folders)
+    print(table.to_string(index=False, float_format="{:.3g}".format))
+    style.save(draw(table), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)

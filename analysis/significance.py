@@ -1,0 +1,66 @@
+"""Paired tests between policies of one study, or between two studies, and Holm's correction for many of them.
+
+Policies meet the same theta*, arms and noise run by run, so it is their difference in each run that is tested, by a t-test,
+two-sided. Runs that share a learned prior are not independent of it: where priors were learned LEARNED times or more, the test
+is over the means of these replicates; with fewer it is over runs, and then says nothing about other learned priors.
+"""
+import dataclasses
+
+import numpy as np
+from scipy import stats
+
+import load
+
+LEVEL = 0.05
+LEARNED = 5
+
+
+@dataclasses.dataclass
+class Difference:
+    """Mean of a difference, its standard error and the two-sided p-value; NaN where the sample is too small."""
+    mean: float
+    se: float
+    p: float
+
+
+def holm(p):
+    """Adjusted p-values of a family of tests (Holm 1979, Scandinavian Journal of Statistics 6), NaN for those not made."""
+    p = np.asarray(p, float)
+    adjusted = np.full(p.shape, np.nan)
+    made = np.flatnonzero(np.isfinite(p))
+    order = made[np.argsort(p[made], kind="stable")]
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
+    return adjusted
+
+
+def sample(values, replicate):
+    """The independent parts of `values` [run]: means of replicates where there are LEARNED of them, else the runs themselves."""
+    known = np.isfinite(values)
+    groups = np.unique(replicate[known])
+    if len(groups) < LEARNED:
+        return values[known]
+    return np.array([values[known & (replicate == group)].mean() for group in groups])
+
+
+def unequal(values, replicate):
+    """Is the mean of `values` [run] other than 0?"""
+    parts = sample(values, replicate)
+    if len(parts) < 2:
+        return Difference(parts.mean() if len(parts) else np.nan, np.nan, np.nan)
+    mean, se = parts.mean(), parts.std(ddof=1) / np.sqrt(len(parts))
+    if se == 0:  # the same in every run
+        return Difference(mean, se, float(mean == 0))
+    return Difference(mean, se, float(2 * stats.t.sf(abs(mean) / se, len(parts) - 1)))
+
+
+def of_runs(dataset):
+    """Which learned prior each run used, [run]."""
+    return dataset["replicate"].values if "replicate" in dataset.variables else np.zeros(dataset.sizes["run"], int)
+
+
+def over(datasets):
+    """What the tests of these studies are over, in words."""
+    learned = min(map(load.replicates, datasets))
+    if learned >= LEARNED:
+        return f"over the {learned} learned priors"
+    return "over runs" if learned == 1 else f"over runs, given the {learned} priors that were learned"

@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+"""Tests of analysis/ on what tells studies apart and together: significance, table, compare, scaling, and the page of report.
+
+Numbers expected are computed here: Holm's correction by its definition as a closed test, t-tests by SciPy, means by NumPy. What a
+browser makes of the page is in browser_report.py. Ends with one line "N passed, N failed".
+"""
+import csv
+import html.parser
+import io
+import itertools
+import json
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+import netCDF4
+import numpy as np
+from scipy import stats
+
+sys.dont_write_bytecode = True
+
+from check_analysis import ANALYSIS, POLICIES, PRIORS, call, write_results  # noqa: E402  (also finds analysis/)
+from check_analysis_posterior import write_posterior, write_study  # noqa: E402
+from check_analysis_vits import convergence  # noqa: E402
+
+import chart  # noqa: E402
+import compare  # noqa: E402
+import load  # noqa: E402
+import report  # noqa: E402
+import scaling  # noqa: E402
+import significance  # noqa: E402
+import table  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def closed_test(p):
+    """Holm's adjusted p-values by definition: the largest Bonferroni p-value of all sets of hypotheses with this one among them."""
+    sets = [subset for size in range(1, len(p) + 1) for subset in itertools.combinations(range(len(p)), size)]
+    return [max(min(1, len(subset) * min(p[j] for j in subset)) for subset in sets if i in subset) for i in range(len(p))]
+
+
+class Parser(html.parser.HTMLParser):
+    """Which elements are open at the end, and every address that the page names."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.addresses, self.wrong = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "action", "poster", "data")]
+        if tag not in ("meta", "link", "br", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+
+    def beside(self, name):
+        """Another folder, for a second study."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def attributes(self, folder, **attributes):
+        with netCDF4.Dataset(folder / "results.nc", "a") as file:
+            file.setncatts(attributes)
+
+    # ---- significance
+
+    def test_holm(self):
+        rng = np.random.default_rng(1)
+        for _ in range(20):
+            p = rng.random(5) ** 3
+            np.testing.assert_allclose(significance.holm(p), closed_test(list(p)), rtol=1e-12)
+        found = significance.holm([0.01, np.nan, 0.04, 0.01])
+        np.testing.assert_allclose(found, [0.03, np.nan, 0.04, 0.03])
+        self.assertEqual(significance.holm([]).size, 0)
+
+    def test_paired_t_test(self):
+        rng = np.random.default_rng(2)
+        x, y = rng.normal(0, 1, 30), rng.normal(0.4, 1, 30)
+        found = significance.unequal(y - x, np.zeros(30, int))
+        self.assertAlmostEqual(found.p, stats.ttest_rel(y, x).pvalue, places=12)
+        self.assertAlmostEqual(found.se, (y - x).std(ddof=1) / np.sqrt(30), places=12)
+        x[3] = np.nan
+        self.assertAlmostEqual(significance.unequal(y - x, np.zeros(30, int)).p, stats.ttest_rel(y, x, nan_policy="omit").pvalue, places=12)
+        self.assertTrue(np.isnan(significance.unequal(np.array([1.0]), np.zeros(1, int)).p))
+        self.assertEqual(significance.unequal(np.zeros(5), np.zeros(5, int)).p, 1)
+        self.assertEqual(significance.unequal(np.ones(5), np.zeros(5, int)).p, 0)
+
+    def test_runs_of_a_replicate_count_once(self):
+        """Runs that share a learned prior are not independent: from LEARNED replicates on, their means are the sample."""
+        rng = np.random.default_rng(3)
+        replicate = np.repeat(np.arange(8), 16)
+        values = 0.3 + rng.normal(0, 1, 8)[replicate] + 0.1 * rng.normal(size=128)
+        means = values.reshape(8, 16).mean(axis=1)
+        self.assertAlmostEqual(significance.unequal(values, replicate).p, stats.ttest_1samp(means, 0).pvalue, places=12)
+        few = np.repeat(np.arange(2), 64)
+        self.assertAlmostEqual(significance.unequal(values, few).p, stats.ttest_1samp(values, 0).pvalue, places=12)
+
+    # ---- table
+
+    def test_bold_only_beyond_doubt(self):
+        """The best is bold where it beats every other policy, p-values of all settings corrected together; oracle takes no part."""
+        policies = {"ts": (50, 4), "diffts": (20, 4), "mixts": (48, 4), "oracle": (0, 0)}
+        regret = write_results(self.folder, ["a", "b"], policies, runs=40)
+        ends = regret[..., -1]
+        raw = [stats.ttest_rel(ends[s, p], ends[s, 1]).pvalue for s in range(2) for p in (0, 2)]
+        self.assertLess(max(closed_test(raw)), 0.05)
+        rows = table.frame(load.results(self.folder))
+        self.assertEqual(list(rows.best), [False, True, False, False] * 2)
+        self.assertEqual(call(table, self.folder)[1].count("**"), 4)
+        self.assertEqual(call(table, self.folder, "-f", "latex")[1].count("\\textbf"), 2)
+        first = [stats.ttest_rel(ends[s, p], ends[s, 0]).pvalue for s in range(2) for p in (1, 2, 3)]
+        np.testing.assert_allclose(rows.p[rows.policy != "ts"], closed_test(first), rtol=1e-9)
+        self.assertTrue(rows.p[rows.policy == "ts"].isna().all())
+
+    def test_no_bold_when_two_are_level(self):
+        write_results(self.folder, ["a"], {"ts": (50, 4), "diffts": (20, 4), "joint": (20.2, 4)}, runs=40)
+        self.assertFalse(table.frame(load.results(self.folder)).best.any())
+        text = call(table, self.folder, "-f", "csv")[1]
+        self.assertEqual({row["best"] for row in csv.DictReader(io.StringIO(text))}, {"False"})
+
+    def test_best_is_nearest_to_one_where_that_is_right(self):
+        """Of ratios the one nearest to 1 run by run, of effective sample sizes the largest."""
+        rng = np.random.default_rng(4)
+        ratio = np.array([0.7, 1.0, 1.3])[:, None, None] + 0.02 * rng.normal(size=(1, 3, 30, 2))
+        policies = {name: (name, 0) for name in ("dps", "exact", "smc")}
+        write_study(self.folder, "sample_size", [1, 10], {"sd_ratio": ratio, "ess": 100 * ratio}, [{}], policies)
+        for metric, best in (("sd_ratio", 1), ("ess", 2)):
+            rows = table.frame(load.results(self.folder, None), metric)
+            self.assertEqual(list(np.flatnonzero(rows.best)), [best, 3 + best])
+
+    def test_latex_is_escaped(self):
+        write_results(self.folder, ["a"], {"50% & more_{x}": (5, 1), "b^~\\<": (6, 1)}, runs=8)
+        text = call(table, self.folder, "-f", "latex")[1]
+        self.assertIn(r"50\% \& more\_\{x\}", text)
+        self.assertIn(r"b\textasciicircum{}\textasciitilde{}\textbackslash{}\textless{}", text)
+
+    def test_adaptive_study(self):
+        """A setting that stopped early is finished; what is missing below its last run is not."""
+        gone = [("a", p, r) for p in range(3) for r in range(20, 40)]
+        policies = {"ts": (50, 4), "diffts": (20, 4), "linucb": (30, 4)}
+        write_results(self.folder, ["a", "b"], policies, runs=40, rounds=10, not_run=[(0, p, r) for _, p, r in gone] + [(1, 2, 7)])
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            file.config = file.config.replace("runs: 40\n", "runs:\n  min: 20\n  max: 40\n  target_se: 1\n")
+        dataset = load.results(self.folder)
+        self.assertEqual(list(load.asked(dataset)), [20, 40])
+        rows = table.frame(dataset)
+        self.assertEqual(list(rows.runs), [20, 20, 20, 40, 40, 39])
+        self.assertEqual(list(rows.wanted), [20] * 3 + [40] * 3)
+        self.assertIn("20 to 40 of 20 to 40 runs are in", rows.attrs["caption"])
+        page = self.page()
+        self.has(page, "Unfinished: 179 of 180 runs are in")
+        self.has(page, "linucb, b</th><td>0</td><td>1</td>")  # none failed, one is not run
+
+    # ---- compare
+
+    def compare(self, status, *folders):
+        code, out, err = call(compare, *folders)
+        self.assertEqual((code or 0, err), (status, ""), out + err)
+        return out
+
+    def test_a_study_is_the_same_as_itself(self):
+        write_results(self.folder, PRIORS, runs=16, rounds=20)
+        out = self.compare(0, self.folder, self.folder / "results.nc")
+        self.assertIn(f"same: all runs of {len(PRIORS) * len(POLICIES)} means are equal to the last bit", out)
+
+    def test_another_seed_is_the_same_within_errors(self):
+        other = self.beside("other")
+        mine, theirs = (write_results(folder, PRIORS, runs=64, rounds=20, seed=seed) for folder, seed in ((self.folder, 1), (other, 2)))
+        self.attributes(other, seed=np.int64(2))
+        out = self.compare(0, self.folder, other)
+        self.assertIn("none by more than chance explains", out)
+        rows = compare.frame(load.results(self.folder), load.results(other))
+        self.assertEqual(len(rows), len(PRIORS) * len(POLICIES))
+        row = rows[(rows.setting == "rays") & (rows.policy == "ts")].iloc[0]
+        x, y = mine[1, 0, :, -1], theirs[1, 0, :, -1]
+        self.assertAlmostEqual(row.change, y.mean() - x.mean(), places=9)
+        self.assertAlmostEqual(row.se, np.sqrt(x.var(ddof=1) / 64 + y.var(ddof=1) / 64), places=9)
+
+    def test_a_change_is_found_run_by_run(self):
+        """The same worlds, one policy better by a tenth of the spread of its runs: paired, that is far beyond chance."""
+        other = self.beside("other")
+        regret = write_results(self.folder, PRIORS, runs=64, rounds=20)
+        shutil.copy(self.folder / "results.nc", other)
+        with netCDF4.Dataset(other / "results.nc", "a") as file:
+            file["regret"][2, 4] = regret[2, 4] - 0.8 - 0.1 * np.random.default_rng(5).normal(size=(64, 1))
+            file.config = file.config.replace("noise: 1", "noise: 2").replace("stages: 100", "stages: 50")
+            file.source = "thompson 0.2"
+        out = self.compare(1, self.folder, other)
+        self.assertIn("configuration: problem.noise = 1 in A, 2 in B", out)
+        self.assertIn("configuration: prior.stages = 100 in A, 50 in B", out)
+        self.assertIn("origin: source", out)
+        self.assertIn("different: 1 of 24 means moved", out)
+        rows = compare.frame(load.results(self.folder), load.results(other))
+        self.assertEqual([tuple(row) for row in rows[~rows.equal][["setting", "policy"]].values], [("triangles", "diffts")])
+
+    def test_rounding_is_no_change(self):
+        other = self.beside("other")
+        regret = write_results(self.folder, PRIORS, runs=16, rounds=20)
+        shutil.copy(self.folder / "results.nc", other)
+        with netCDF4.Dataset(other / "results.nc", "a") as file:
+            file["regret"][:] = regret * (1 + 1e-13)
+        self.compare(0, self.folder, other)
+
+    def test_what_only_one_has(self):
+        other = self.beside("other")
+        write_results(self.folder, PRIORS, runs=8, rounds=20)
+        write_results(other, PRIORS[:2], {name: POLICIES[name] for name in ("ts", "diffts")}, runs=8, rounds=20)
+        out = self.compare(1, self.folder, other)
+        self.assertIn("only A has setting problem.theta=triangles", out)
+        self.assertIn("only A has policy linucb", out)
+        convergence(other)
+        self.assertIn("A is of a bandit study and B of a convergence study", self.compare(1, self.folder, other))
+
+    # ---- scaling
+
+    def job(self, name, ranks, wall, runs=16, cpu=None, **attributes):
+        """Results of a job on so many ranks."""
+        folder = self.beside(name)
+        write_results(folder, ["a"], {"ts": (10, 1), "mixts": (9, 1)}, runs=runs, rounds=5)
+        with netCDF4.Dataset(folder / "results.nc", "a") as file:
+            file.createVariable("seconds_wall", "f8", ())[...] = wall
+            if cpu:
+                file["seconds"][:] = cpu / (2 * runs)
+            file.setncatts({"mpi_ranks": np.int64(ranks), "history": "2026: thompson run x.yaml", **attributes})
+        return folder
+
+    def test_efficiency(self):
+        folders = [self.job("one", 1, 40.0), self.job("two", 2, 25.0), self.job("four", 4, 16.0), self.job("again", 4, 18.0),
+                   self.job("weak", 4, 50.0, runs=64)]
+        rows = scaling.frame(folders)
+        strong, weak = (rows[rows.line == line] for line in ("strong", "weak"))
+        np.testing.assert_allclose(strong.efficiency, [1, 40 / 25 / 2, 40 / 16 / 4, 40 / 18 / 4], rtol=1e-12)
+        np.testing.assert_allclose(strong.speedup, [1, 40 / 25, 40 / 16, 40 / 18], rtol=1e-12)
+        np.testing.assert_allclose(weak.efficiency, [1, 40 / 50], rtol=1e-12)
+        status, out, err = call(scaling, *folders, "-o", self.folder / "s.svg")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("efficiency", out)
+        self.assertTrue((self.folder / "s.svg").exists())
+
+    def refused(self, part, *folders):
+        status, out, err = call(scaling, *folders)
+        self.assertEqual((status, out, err.count("\n")), (3, "", 1))
+        self.assertIn(part, err)
+
+    def test_what_scaling_refuses(self):
+        one = self.job("one", 1, 40.0)
+        self.refused("no two folders differ", one)
+        self.refused("was resumed", one, self.job("two", 2, 1.0, cpu=3.0))
+        self.refused("written by `thompson reduce`", one, self.job("two", 2, 20.0, history="2026: thompson reduce two"))
+        self.refused("another study than", one, self.job("two", 2, 20.0, config="seed: 3\n"))
+        write_results(self.beside("old"), ["a"], runs=4, rounds=5)
+        self.refused("no wall-clock time", one, self.folder / "old")
+        unfinished = self.job("three", 2, 30.0)
+        with netCDF4.Dataset(unfinished / "results.nc", "a") as file:
+            file["status"][0, 0, 0] = 0
+        self.refused("15 to 16 of 16 runs are in", one, unfinished)
+
+    # ---- the page
+
+    def page(self, *arguments):
+        status, out, err = call(report, self.folder, *arguments)
+        self.assertEqual((status, err), (0, ""), err)
+        return pathlib.Path(out.strip()).read_text(encoding="utf-8")
+
+    def has(self, page, part):
+        self.assertTrue(part in page, part)
+
+    def data(self, page):
+        return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+    def test_the_file_in_place_of_its_folder(self):
+        write_results(self.folder, ["a"], runs=4, rounds=5)
+        status, out, err = call(report, self.folder / "results.nc")
+        self.assertEqual((status, out, err), (0, f"{self.folder / 'report.html'}\n", ""))
+
+    def test_page_is_whole_and_alone(self):
+        """Well formed, and no address outside of it."""
+        write_results(self.folder, PRIORS, runs=16, rounds=300, failed=[(0, 4, 3)])
+        page = self.page()
+        parser = Parser()
+        parser.feed(page)
+        self.assertEqual((parser.open, parser.wrong), ([], []))
+        self.assertEqual([address for address in parser.addresses if not address.startswith(("#", "data:"))], [])
+        self.assertIsNone(re.search(r"url\(|@import|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/2000/svg)", page))
+        self.assertLess(len(page), 300_000)
+        for words in ("The question", "Settings", "Leaderboard", "Time and cost", "Failures and rescues", "Provenance", "Reproduce it"):
+            self.has(page, f">{words}</h2>")
+        self.assertFalse("Posterior quality" in page)
+        self.has(page, "Unfinished: 383 of 384 runs are in, 1 failed")
+
+    def test_page_has_the_numbers(self):
+        regret = write_results(self.folder, PRIORS, runs=16, rounds=300)
+        page = self.page("-o", self.folder / "other.html")
+        data = self.data(page)
+        self.assertEqual([policy["label"] for policy in data["policies"]], list(POLICIES))
+        curves = [one for one in data["charts"] if one["kind"] == "curves"]
+        self.assertEqual([one["title"] for one in curves], PRIORS)
+        self.assertEqual((curves[0]["x"][0], curves[0]["x"][-1], len(curves[0]["x"])), (1, 300, chart.POINTS))
+        use = np.array(curves[1]["x"], int) - 1
+        np.testing.assert_allclose(curves[1]["mean"], regret[1][..., use].mean(axis=1), rtol=1e-3)  # four digits
+        ends = regret[..., -1].mean(axis=2)
+        for p, row in re.findall(r'<tr data-row="(\d)">(.*?)</tr>', page.split('id="leaderboard"')[1].split("</section>")[0]):
+            cells = [float(number) for number in re.findall(r"<td>(?:<b>)?([\d.]+) ±", row)]
+            np.testing.assert_allclose(cells, ends[:, int(p)], rtol=0.02)  # two digits of the standard error
+        ranks = ends.argsort(axis=1).argsort(axis=1).mean(axis=0)
+        self.assertTrue((np.diff(ranks[data["order"]]) >= 0).all())
+        self.assertFalse(data["policies"][list(POLICIES).index("dps")]["on"])
+
+    def test_page_of_a_posterior_study(self):
+        curves = write_posterior(self.folder)
+        page = self.page()
+        self.has(page, ">Posterior quality</h2>")
+        self.has(page, "The same at n = 10")
+        self.has(page, "Simulation-based calibration")
+        drawn = [one for one in self.data(page)["charts"] if one["kind"] == "curves"]
+        self.assertEqual(len(drawn), 3 * 2)  # not the ranks
+        np.testing.assert_allclose(drawn[0]["mean"], curves["emd"][0].mean(axis=1), rtol=1e-3)
+        np.testing.assert_allclose(drawn[0]["floor"], curves["emd_floor"][0, 0].mean(axis=0), rtol=1e-3)
+
+    def test_switches_once_where_only_ranks_are_measured(self):
+        """A part without charts between others: one set of switches, whose ids are those of the page."""
+        write_posterior(self.folder)
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            for name in ("sd_ratio", "mode_weight_error"):
+                file.renameVariable(name, f"{name}_of_floor")  # a floor is no curve
+        page = self.page()
+        self.assertEqual(page.count('class="switches"'), 1)
+        self.has(page, "Are the ranks of theta* uniform?")
+        ids = re.findall(r' id="([^"]+)"', page)
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def test_page_of_a_convergence_study(self):
+        """The curve is the divergence; steps to the target are one number for a run, and how many runs arrived is told."""
+        convergence(self.folder)
+        page = self.page()
+        self.assertEqual({one["ylabel"] for one in self.data(page)["charts"] if one["kind"] == "curves"}, {"kl"})
+        self.has(page, "7 of 12 runs")
+
+    def test_front(self):
+        """Against the definition: nobody is cheaper and at least as good, or as cheap and better."""
+        rng = np.random.default_rng(6)
+        for _ in range(30):
+            cost, value = rng.integers(1, 6, (2, 12)).astype(float)
+            value[rng.random(12) < 0.1] = np.nan
+            beaten = [any((cost[q] <= cost[p] and value[q] < value[p]) or (cost[q] < cost[p] and value[q] <= value[p]) for q in range(12))
+                      or np.isnan(value[p]) for p in range(12)]
+            there = {(cost[p], value[p]) for p in range(12) if not beaten[p]}
+            found = chart.front(cost, value)
+            self.assertEqual({(cost[p], value[p]) for p in found}, there)
+            self.assertEqual(len(found), len(there))
+
+    def test_colours_are_seen_on_both_grounds(self):
+        """Contrast of at least 2 to 1 with white and with the dark page (WCAG's measure; lines have labels and dashes beside it)."""
+        def luminance(colour):
+            channels = np.array([int(colour[i:i + 2], 16) for i in (1, 3, 5)]) / 255
+            return np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+        def contrast(a, b):
+            low, high = sorted((luminance(a), luminance(b)))
+            return (high + 0.05) / (low + 0.05)
+
+        write_results(self.folder, ["a"], {name: (10, 1) for name in chart.style.POLICIES}, runs=4, rounds=5)
+        ground = re.search(r"dark\).*?--paper: (#\w+)", (ANALYSIS / "report.css").read_text(), re.DOTALL)[1]
+        for policy in [*chart.policies(load.results(self.folder), "regret"),
+                       *({"colour": colour, "dark": chart.on_dark(colour)} for colour, _ in chart.style.POLICIES.values() if colour != "#BBBBBB")]:
+            self.assertGreater(contrast(policy["colour"], "#ffffff"), 2)
+            self.assertGreater(contrast(policy["dark"], ground), 2)
+
+    def test_figures_of_studies_exist(self):
+        """The script that a study names (key figure) is there, with its options."""
+        named = {path.name: match[1] for path in (ROOT / "jobs").glob("*.yaml")
+                 for match in re.finditer(r"^figure: (.*)$", path.read_text(), re.MULTILINE)}
+        self.assertIn("vits_figure1.yaml", named)
+        kinds = re.findall(r'\.figure = "([^"]*)"', "".join(path.read_text() for path in (ROOT / "src" / "study").glob("*.c")))
+        self.assertEqual(len(kinds), 3)
+        for command in [*named.values(), *kinds]:
+            script, *rest = command.split()
+            self.assertTrue((ANALYSIS / script).exists(), command)
+            text = (ANALYSIS / script).read_text()
+            self.assertTrue(all(f'"{word}"' in text for word in rest if word.startswith("--")), command)
+
+
+if __name__ == "__main__":
+    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Report))
+    failures = len(outcome.failures) + len(outcome.errors)
+    print(f"{outcome.testsRun - failures} passed, {failures} failed")
+    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)

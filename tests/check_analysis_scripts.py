@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Every script of analysis/: works from any folder, on studies that are not finished or have not begun, and answers a wrong or
+incomplete file with one sentence.
+
+Scripts are found, not listed. Ends with one line "N passed, N failed".
+"""
+import contextlib
+import importlib
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import netCDF4
+
+sys.dont_write_bytecode = True
+
+from check_analysis import ANALYSIS, PRIORS, SCRIPTS, call, write_priors, write_results  # noqa: E402  (also finds analysis/)
+from check_analysis_posterior import write_posterior  # noqa: E402
+from check_analysis_vits import GRID, bandit, convergence, describe  # noqa: E402
+
+NOT_OF_STUDIES = {"glm_cost"}                   # reads a table of measurements
+FOR_ANY_STUDY = {"table", "report", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits_1",
+                 "figure_vits_4"}
+ARGUMENTS = {"compare": 2}
+
+
+def unfinished(folder, kind):
+    """A study of this kind, some of whose runs are not in; "none": not one is."""
+    lost = [(0, 1, 0), (0, 1, 1), (0, 0, 2)]
+    if kind == "bandit":
+        write_results(folder, PRIORS[:1], runs=8, rounds=20, not_run=lost, failed=[(0, 2, 5)])
+    elif kind == "grid":
+        bandit(folder, not_run=lost, runs=12)
+    elif kind == "posterior":
+        write_posterior(folder, not_run=lost, runs=12)
+    elif kind == "convergence":
+        convergence(folder)
+        with netCDF4.Dataset(folder / "results.nc", "a") as file:
+            file["status"][0, 0, 0] = 0
+    else:
+        write_results(folder, PRIORS[:1], runs=4, rounds=10, not_run=[(0, p, r) for p in range(8) for r in range(4)])
+    write_priors(folder, PRIORS[:1], n=50)
+
+
+def draw_only(figure, path, **_):
+    """In place of Figure.savefig: draws all of it, once and without compressing it."""
+    if path.suffix == ".png":
+        figure.canvas.draw()
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name) / "study"
+        self.folder.mkdir()
+        elsewhere = tempfile.TemporaryDirectory()
+        self.addCleanup(elsewhere.cleanup)
+        self.enterContext(contextlib.chdir(elsewhere.name))
+
+    def run_script(self, name):
+        """Its exit status; it may end well or with one sentence, and writes nothing where it stands."""
+        arguments = [self.folder] * ARGUMENTS.get(name, 1)
+        module = importlib.import_module(name)
+        with warnings.catch_warnings(), unittest.mock.patch("matplotlib.figure.Figure.savefig", draw_only):
+            warnings.simplefilter("error")
+            status, out, err = call(module, *arguments)
+        with self.subTest(name):
+            self.assertIn(status or 0, (0, 3), err)
+            self.assertEqual(len(err.splitlines()), 0 if not status else 1, err)
+            if status:
+                self.assertTrue(err.startswith(f"{name}.py: "), err)
+                self.assertEqual(out, "")
+            self.assertEqual(os.listdir(), [])
+        return status or 0
+
+    def run_all(self):
+        return {name: self.run_script(name) for name in SCRIPTS if name not in NOT_OF_STUDIES}
+
+    def test_scripts_can_be_started(self):
+        for path in sorted(ANALYSIS.glob("*.py")):
+            is_script = path.stem in SCRIPTS
+            self.assertEqual(os.access(path, os.X_OK), is_script, path.name)
+            self.assertEqual(path.read_text().startswith("#!/usr/bin/env python3\n"), is_script, path.name)
+
+    def test_unfinished_studies(self):
+        """Scripts that are not made for one study alone take at least one kind, unfinished as it is."""
+        well = set()
+        for kind in ("bandit", "grid", "posterior", "convergence"):
+            unfinished(self.folder, kind)
+            well |= {name for name, status in self.run_all().items() if status == 0}
+        self.assertEqual(FOR_ANY_STUDY - well, set())
+
+    def test_a_study_that_has_not_begun(self):
+        unfinished(self.folder, "none")
+        self.run_all()
+
+    def test_wrong_files(self):
+        """No file; one that is no NetCDF; one that was cut off; one without what every study has; one of something else."""
+        self.assertEqual(set(self.run_all().values()), {3})
+        path = self.folder / "results.nc"
+        path.write_text("x1,x2,y\n1,2,3\n")
+        self.assertEqual(set(self.run_all().values()), {3})
+        bandit(self.folder, policies={label: GRID[label] for label in list(GRID)[:2]})
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        self.assertEqual(set(self.run_all().values()), {3})
+        for name in ("status", "regret_mean", "policy", "seconds"):
+            path.write_bytes(whole)
+            with netCDF4.Dataset(path, "a") as file:
+                file.renameVariable(name, "other")
+            self.assertEqual(set(self.run_all().values()), {3}, name)
+        path.unlink()
+        with netCDF4.Dataset(path, "w") as file:
+            file.createDimension("sample", 3)
+            file.createVariable("theta", "f8", ("sample",))[:] = 1
+        self.assertEqual(set(self.run_all().values()), {3})
+
+    def test_results_without_their_configuration(self):
+        """A file whose attribute config says nothing: what needs it says so."""
+        bandit(self.folder)
+        describe(self.folder, {})
+        self.run_all()
+
+
+if __name__ == "__main__":
+    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Scripts))
+    failures = len(outcome.failures) + len(outcome.errors)
+    print(f"{outcome.testsRun - failures} passed, {failures} failed")
+    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
