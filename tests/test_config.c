@@ -69,6 +69,21 @@ static void values_are_read(void) {
   CU_ASSERT_EQUAL(config_ints(c, "prior.hidden", &integers), 0);
   CU_ASSERT_EQUAL(config_words(c, "metrics", &words), 1);
   CU_ASSERT_STRING_EQUAL(words[0], "emd");
+  static const char *const shown[][2] = {{"name", "x"},
+                                         {"prior.shift", "-0.0025"},
+                                         {"prior.samples", "1000"},
+                                         {"problem.resample", "true"},
+                                         {"problem.sizes", "[3]"},
+                                         {"metrics", "[emd]"},
+                                         {"problem.file", "\"007\""},
+                                         {"prior.hidden", "auto"}};
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+    char text[40], cut[4];
+    config_show(c, shown[i][0], sizeof text, text);
+    CU_ASSERT_STRING_EQUAL(text, shown[i][1]);
+    config_show(c, shown[i][0], sizeof cut, cut);
+    CU_ASSERT(strlen(cut) <= 3 && strncmp(cut, text, strlen(cut)) == 0);
+  }
   CU_ASSERT(config_has(c, "problem.arms") && !config_has(c, "problem") && !config_has(c, "arms"));
   CU_ASSERT_EQUAL(study->setting_count, 1);
   CU_ASSERT_STRING_EQUAL(study->setting_labels[0], "default");

@@ -265,13 +265,78 @@ static void test_axis(void) {
 static void test_refusals(void) {
   Study study;
   CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [ts]\n", &study), STATUS_INPUT,
-              "policy 'ts': it does not step towards a target");
+              "policy 'ts': it does not step towards a target, and study convergence counts steps: take one "
+              "of vits1, "
+              "vits2, vits2_hf, lmc, rvga");
   study_destroy(&study);
   CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [egreedy]\n", &study), STATUS_INPUT,
               "does not step");
   study_destroy(&study);
   CHECK_FAILS(make_study("name: t\nstudy: convergence\nlikelihood: logistic\npolicies: [vits1]\n", &study),
               STATUS_INPUT, "likelihood must be gaussian");
+  study_destroy(&study);
+}
+
+/* What the study has no use for is refused, key by key; what it sets itself may be said. */
+static void test_unused_options(void) {
+  static const struct {
+    const char *policy, *sentence;
+  } refused[] = {
+      {"{name: lmc, steps: 20}",
+       "policy 'lmc': option steps = 20, but study convergence makes one step after "
+       "another: leave it out, or give 1"},
+      {"{name: lmc, eta: 10}", "option eta = 10, but study convergence has a target that is not tempered"},
+      {"{name: lmc, lambda: 0.5}", "option lambda = 0.5, but"},
+      {"{name: lmc, temper: 2}", "option temper = 2, but"},
+      {"{name: vits1, prior: gaussian}",
+       "option prior = gaussian, but study convergence starts every method at "
+       "N(0, I): leave it out, or give standard"},
+      {"{name: vits2, components: 4}", "option components = 4, but study convergence compares one Gaussian"},
+      {"{name: lmc, components: 4}", "option components = 4, but"},
+      {"{name: fgts}", "does not step towards a target"}};
+  static const char *const admitted[] = {"{name: lmc, steps: 1, step_rule: eta_t, eta: 1, lambda: 1, temper: "
+                                         "1, prior: standard, posterior: shared}",
+                                         "{name: vits2_hf, samples: 30, step_size: 0.02, components: 1}",
+                                         "{name: rvga, eta: 1.0}"};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    char text[300];
+    Study study;
+    snprintf(text, sizeof text, "name: t\nstudy: convergence\npolicies: [%s]\n", refused[i].policy);
+    CHECK_FAILS(make_study(text, &study), STATUS_INPUT, refused[i].sentence);
+    study_destroy(&study);
+  }
+  for (size_t i = 0; i < sizeof admitted / sizeof *admitted; i++) {
+    char text[300];
+    Study study;
+    snprintf(text, sizeof text, "name: t\nstudy: convergence\npolicies: [%s]\n", admitted[i]);
+    CHECK_OK(make_study(text, &study));
+    study_destroy(&study);
+  }
+}
+
+static void test_unused_keys(void) {
+  static const char *const refused[][2] = {
+      {"problem: {arms: 7}", "key 'problem.arms': 7, but study convergence has no use for it"},
+      {"problem: {family: pool}", "key 'problem.family': pool, but"},
+      {"problem: {theta: rays}", "key 'problem.theta': rays, but"},
+      {"problem: {noise: 2}", "key 'problem.noise': 2, but"},
+      {"prior: {stages: 7}", "key 'prior.stages': 7, but"},
+      {"sweep: {problem.rounds: [200, 300]}", "setting problem.rounds=300: key 'problem.rounds': 300, but"}};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    char text[300];
+    Study study;
+    snprintf(text, sizeof text, "name: t\nstudy: convergence\npolicies: [vits1]\n%s\n", refused[i][0]);
+    CHECK_FAILS(make_study(text, &study), STATUS_INPUT, refused[i][1]);
+    study_destroy(&study);
+  }
+  Study study;
+  CHECK_OK(make_study("name: t\nstudy: convergence\npolicies: [vits1]\nprior: {replicates: 2}\n"
+                      "problem: {dimension: 3, condition_number: 4}\n",
+                      &study));
+  /* What the study resolves to, every value filled in, is read again without complaint. */
+  Study again;
+  CHECK_OK(make_study(study.file->resolved, &again));
+  study_destroy(&again);
   study_destroy(&study);
 }
 
@@ -284,6 +349,8 @@ int main(void) {
                          {"blocks do not matter", test_blocks},
                          {"the axis", test_axis},
                          {"refusals", test_refusals},
+                         {"options without a use are refused", test_unused_options},
+                         {"keys without a use are refused", test_unused_keys},
                          CU_TEST_INFO_NULL};
   return harness_run("convergence", tests);
 }

@@ -27,7 +27,8 @@ static void test_identity_link(void) {
         const bool dps = strcmp(method->name, "dps") == 0; /* its deviance is that of variance 1 */
         /* vts stops where its bound gains less than 1e-9, which rounding moves. */
         const double tolerance = strcmp(method->name, "vts") == 0 ? 1e-6 : 1e-9;
-        const Likelihood closed = fixture_likelihood(dps ? 1 : 0.7), by_rows = {&rows_ops, closed.noise};
+        const Likelihood closed = fixture_likelihood(dps ? 1 : 0.7),
+                         by_rows = {.ops = &rows_ops, .noise = closed.noise};
         char sentence[256];
         if (sampler_misfit(method, &prior, &by_rows, sizeof sentence, sentence)) continue;
         History history = fixture_history(d, RUNS, 0, 7, &closed);

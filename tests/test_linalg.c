@@ -322,6 +322,40 @@ static void test_single(void) {
 }
 
 /* 1, 2, .. n and their negatives doubled, far from zero: mean and variance of an arithmetic progression. */
+/* Products, inverses and squares of one general matrix, from their definitions. */
+static void test_general(void) {
+  enum { D = 21, K = 5 };
+  static double a[D * D], b[D * D], c[D * D];
+  static float x[D * K], square[D * D];
+  Rng rng = test_rng(90);
+  rng_normal(&rng, D * D, a);
+  rng_normal(&rng, D * D, b);
+  for (int orders = 0; orders < 4; orders++) {
+    const bool ta = orders & 1, tb = orders & 2;
+    linalg_product(D, ta, a, tb, b, c);
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++) {
+        double sum = 0;
+        for (int k = 0; k < D; k++) sum += a[ta ? k * D + i : i * D + k] * b[tb ? j * D + k : k * D + j];
+        CHECK_NEAR(c[i * D + j], sum, 1e-12);
+      }
+  }
+  CU_ASSERT_TRUE(linalg_invert(D, a, b));
+  linalg_product(D, false, a, false, b, c);
+  for (int i = 0; i < D * D; i++) CHECK_NEAR(c[i], i % (D + 1) == 0 ? 1 : 0, 1e-10);
+  memset(a, 0, sizeof a);
+  CU_ASSERT_FALSE(linalg_invert(D, a, b));
+  for (int i = 0; i < D * K; i++) x[i] = (float)c[i] + (float)(i % 7);
+  for (int i = 0; i < D * D; i++) square[i] = 1;
+  linalg_add_square(D, K, x, square);
+  for (int i = 0; i < D; i++)
+    for (int j = 0; j <= i; j++) {
+      double sum = 1;
+      for (int k = 0; k < K; k++) sum += (double)x[i * K + k] * (double)x[j * K + k];
+      CHECK_NEAR(square[i * D + j], sum, 1e-5 * sum);
+    }
+}
+
 static void test_moments(void) {
   for (int n = 1; n < 70; n += 13) {
     double *x = new_array(2 * n), mean[2], covariance[4], variance = (n * (double)n - 1) / 12;
@@ -346,6 +380,7 @@ int main(void) {
                          {"products", test_multiply},
                          {"rescued pivots", test_rescues},
                          {"single matrices", test_single},
+                         {"general matrices", test_general},
                          {"moments", test_moments},
                          CU_TEST_INFO_NULL};
   return harness_run("linalg", tests);

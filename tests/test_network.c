@@ -20,14 +20,18 @@ typedef struct {
   void (*loss_gradient)(const NetworkShape *, const float *, int, const float *, const float *, float *,
                         float *, float *);
   void (*jacobian)(const NetworkShape *, const float *, int, const float *, float *, float *, float *);
+  void (*gradient)(const NetworkShape *, const float *, int, const float *, size_t, NetworkSlope *, void *,
+                   float *, float *);
+  void (*sensitivity)(const NetworkShape *, const float *, const float *, size_t, float *, float *, float *);
 } Kernel;
 
-static const Kernel kernels[LEVELS] = {{SIMD_V1, network_kernel_forward_v1, network_kernel_vjp_v1,
-                                        network_kernel_loss_gradient_v1, network_kernel_jacobian_v1},
-                                       {SIMD_V3, network_kernel_forward_v3, network_kernel_vjp_v3,
-                                        network_kernel_loss_gradient_v3, network_kernel_jacobian_v3},
-                                       {SIMD_V4, network_kernel_forward_v4, network_kernel_vjp_v4,
-                                        network_kernel_loss_gradient_v4, network_kernel_jacobian_v4}};
+static const Kernel kernels[LEVELS] = {
+    {SIMD_V1, network_kernel_forward_v1, network_kernel_vjp_v1, network_kernel_loss_gradient_v1,
+     network_kernel_jacobian_v1, network_kernel_gradient_v1, network_kernel_sensitivity_v1},
+    {SIMD_V3, network_kernel_forward_v3, network_kernel_vjp_v3, network_kernel_loss_gradient_v3,
+     network_kernel_jacobian_v3, network_kernel_gradient_v3, network_kernel_sensitivity_v3},
+    {SIMD_V4, network_kernel_forward_v4, network_kernel_vjp_v4, network_kernel_loss_gradient_v4,
+     network_kernel_jacobian_v4, network_kernel_gradient_v4, network_kernel_sensitivity_v4}};
 
 static const struct {
   int d, hidden_count, hidden[6];
@@ -187,6 +191,48 @@ static void test_loss_gradient(void) {
     }
 }
 
+/* Slopes of lane n of the outputs' sum: v. */
+static void take_slopes(void *context, int first, const float *y, float *slope) {
+  const Example *e = context;
+  (void)y;
+  for (int n = 0; n < NETWORK_LANES; n++) slope[n] = e->v[first + n];
+}
+
+/* With one output: the derivatives by the parameters of lane n are the gradient of (y - t)^2 with t = y -
+ * 1/2; and the gradient of sum_n v_n y_n is their sum. Inputs in rows wider than the lanes that are used. */
+static void test_parameter_derivatives(void) {
+  enum { LANES = 128, WIDE = 192 };
+  for (int i = 0; i < SHAPES; i++) {
+    Example e = example(i, WIDE);
+    e.shape.width[e.shape.layers] = 1;
+    const size_t p = network_parameters(&e.shape);
+    float *jacobian = floats(p * NETWORK_LANES), y[NETWORK_LANES];
+    double *sum = doubles(p), *expected = doubles(p * LANES), *one = doubles(p), x[128], output;
+    for (int n = 0; n < LANES; n++) {
+      column(&e, e.x_exact, n, x);
+      network_reference_forward(&e.shape, e.p_exact, x, &output);
+      double target = output - 0.5;
+      network_reference_loss_gradient(&e.shape, e.p_exact, 1, x, &target, one);
+      for (size_t k = 0; k < p; k++) {
+        expected[((size_t)(n / NETWORK_LANES) * p + k) * NETWORK_LANES + (size_t)(n % NETWORK_LANES)] =
+            one[k];
+        sum[k] += e.v_exact[n] * one[k];
+      }
+    }
+    for (int k = 0; k < LEVELS && kernels[k].level <= simd_level(); k++) {
+      kernels[k].gradient(&e.shape, e.p, LANES, e.x, WIDE, take_slopes, &e, e.gradient, e.workspace);
+      check_close(p, e.gradient, sum);
+      for (int first = 0; first < LANES; first += NETWORK_LANES) {
+        kernels[k].sensitivity(&e.shape, e.p, e.x + first, WIDE, y, jacobian, e.workspace);
+        check_close(p * NETWORK_LANES, jacobian, expected + (size_t)first * p);
+      }
+    }
+    void *blocks[] = {jacobian, sum, expected, one};
+    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
+    example_free(&e);
+  }
+}
+
 static void test_same_bits(void) {
   if (simd_level() < SIMD_V4) return;
   const Kernel *v3 = &kernels[1], *v4 = &kernels[2];
@@ -279,6 +325,7 @@ int main(void) {
                          {"vjp against the reference", test_vjp},
                          {"Jacobian", test_jacobian},
                          {"loss gradient against the reference", test_loss_gradient},
+                         {"derivatives by the parameters against the reference", test_parameter_derivatives},
                          {"v3 and v4 give the same bits", test_same_bits},
                          {"lanes are independent", test_lanes_are_independent},
                          {"reference gradient against differences", test_reference_gradient},

@@ -60,6 +60,27 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
       CHECK_NEAR(gradient[i * RUNS + run], (u[2] - u[0]) / (2 * step), 1e-5);
       CHECK_NEAR(hessian[(i * D + i) * RUNS + run], (u[2] - 2 * u[1] + u[0]) / (step * step), 1e-4);
     }
+  /* The value: what the definition gives, up to a constant, and differences that give the gradient. */
+  double log_prior[RUNS], zeroth[RUNS], low[RUNS], high[RUNS], point[D * RUNS];
+  prior->ops->log_density(prior, RUNS, zero, log_prior);
+  potential_value(&potential, zero, log_prior, zeroth);
+  for (int i = 0; i < D; i++) {
+    for (int side = -1; side <= 1; side += 2) {
+      memcpy(point, theta, sizeof point);
+      for (int run = 0; run < RUNS; run++) point[i * RUNS + run] += side * step;
+      prior->ops->log_density(prior, RUNS, point, log_prior);
+      potential_value(&potential, point, log_prior, side < 0 ? low : high);
+    }
+    for (int run = 0; run < RUNS; run++) {
+      double last[D], origin[D] = {0};
+      for (int k = 0; k < D; k++) last[k] = point[k * RUNS + run];
+      CHECK_NEAR(high[run] - zeroth[run],
+                 definition(prior, &rows[run], 2.5, 0.6, gaussian, last) -
+                     definition(prior, &rows[run], 2.5, 0.6, gaussian, origin),
+                 1e-10);
+      CHECK_NEAR((high[run] - low[run]) / (2 * step), gradient[i * RUNS + run], 1e-5);
+    }
+  }
   /* At its own point the bound is above every Rayleigh quotient, here those of the axes. */
   potential_ceiling(&potential, likelihood.ops->bend > 0 ? theta : zero, bound, scratch);
   for (int run = 0; run < RUNS; run++)
@@ -137,7 +158,8 @@ static void test_refusal(void) {
   CHECK_OK(prior_standard(2, &fit, &prior));
   CU_ASSERT_TRUE(sampler_misfit(sampler_find("vits2"), &bare, &gaussian, sizeof sentence, sentence));
   CU_ASSERT_STRING_EQUAL(sentence, "sampler vits2 needs a prior with a score; prior bare has none");
-  CU_ASSERT_TRUE(sampler_misfit(sampler_find("lints"), &prior, &logistic, sizeof sentence, sentence));
+  CU_ASSERT_TRUE(sampler_misfit(sampler_find("mala"), &prior, &logistic, sizeof sentence, sentence));
+  CU_ASSERT_FALSE(sampler_misfit(sampler_find("lints"), &prior, &logistic, sizeof sentence, sentence));
   CU_ASSERT_FALSE(sampler_misfit(sampler_find("lmc"), &prior, &logistic, sizeof sentence, sentence));
   prior_destroy(&prior);
 }

@@ -30,6 +30,8 @@ static bool in_support(const char *name, double x, double y) {
   if (!strcmp(name, "H")) return square && !(fabs(x) <= 2.5 && fabs(y) >= 0.25);
   if (!strcmp(name, "corners"))
     return square && (fabs(x) > 2.5 || fabs(y) > 2.5) && fabs(x) > 1 && fabs(y) > 1;
+  if (!strcmp(name, "gm_four")) /* within 6 standard deviations of a mode */
+    return hypot(fabs(x) - 3, y) < 1.9 || hypot(x, fabs(y) - 3) < 1.9;
   return true;
 }
 
@@ -39,6 +41,10 @@ static void moments(const char *name, double *out) {
   if (!strncmp(name, "gm_", 3)) name += 3;
   double sum = 0, m[5] = {0};
   enum { CELLS = 1200 };
+  if (!strcmp(name, "four")) { /* (3^2 + 0) / 2 + .1 */
+    memcpy(out, (double[]){0, 0, 4.6, 4.6, 0}, 5 * sizeof *out);
+    return;
+  }
   if (!strcmp(name, "ising")) {
     memcpy(out, (double[]){0, 0, 1, 1, 0}, 5 * sizeof *out);
     return;

@@ -83,12 +83,14 @@ static void test_too_many_replicates(void) {
 
 static void test_beliefs(void) {
   /* A prior is shared when nothing that it depends on differs, and only then. */
-  Study study = make_study("name: t\nruns: 4\nproblem: {rounds: 2}\npolicies: [tuned_ts, mixts, {name: "
-                           "mixts, label: m5, components: 5}, diffts, dps, {name: "
-                           "diffts, label: on_mixture, prior: mixture}]\nsweep: {prior.stages: [5, 6]}\n");
-  char hash[2][6][65];
+  Study study =
+      make_study("name: t\nruns: 4\nproblem: {rounds: 2}\npolicies: [tuned_ts, mixts, {name: "
+                 "mixts, label: m5, components: 5}, diffts, dps, {name: "
+                 "diffts, label: on_mixture, prior: mixture}, {name: vits2, prior: mixture, components: "
+                 "4}]\nsweep: {prior.stages: [5, 6]}\n");
+  char hash[2][7][65];
   for (int s = 0; s < 2; s++)
-    for (int p = 0; p < 6; p++) {
+    for (int p = 0; p < 7; p++) {
       Problem problem;
       Belief belief;
       CHECK_OK(problem_create(study.file->settings[s], &problem));
@@ -105,6 +107,7 @@ static void test_beliefs(void) {
   CU_ASSERT_TRUE(strcmp(hash[0][3], hash[1][3]) != 0); /* a diffusion model does */
   CU_ASSERT_STRING_EQUAL(hash[0][3], hash[0][4]); /* diffts and dps share it */
   CU_ASSERT_STRING_EQUAL(hash[0][1], hash[0][5]); /* so do mixts and a chain on the mixture */
+  CU_ASSERT_STRING_EQUAL(hash[0][1], hash[0][6]); /* components of vits2 are not those of its prior */
   CU_ASSERT_TRUE(strcmp(hash[0][1], hash[0][2]) != 0); /* another number of components is another fit */
   study_destroy(&study);
 }

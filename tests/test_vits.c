@@ -100,7 +100,7 @@ static void test_convergence(void) {
     }
 }
 
-/* ---- one update, against Algorithms 2 and 3 written out for one Gaussian */
+/* ---- updates, against Algorithms 2 and 3 written out for one Gaussian */
 
 enum { LANES = 3, DIMENSION = 4, SQUARE = DIMENSION * DIMENSION };
 
@@ -142,6 +142,14 @@ static void plain_update(VitsKind kind, const Rows *rows, const double *eps, dou
   for (int i = 0; i < SQUARE; i++) q->inverse[i] -= h * change[i];
 }
 
+/* C <- C (2I - BC). */
+static void plain_refresh(Plain *q) {
+  double product[SQUARE], change[SQUARE];
+  multiply(q->root, q->inverse, product);
+  multiply(q->inverse, product, change);
+  for (int i = 0; i < SQUARE; i++) q->inverse[i] = 2 * q->inverse[i] - change[i];
+}
+
 /* A root that is not symmetric, and its inverse. */
 static Plain some_gaussian(int lane) {
   Plain q;
@@ -162,8 +170,10 @@ static void check_lane(int rows, const double *expected, int lane, const double 
     CHECK_NEAR(actual[i * LANES + lane], expected[i], 1e-12 * (1 + fabs(expected[i])));
 }
 
-static void test_one_update(void) {
-  static const char *const sets[] = {"steps=1", "step_rule=eta_t", "step_size=0.2"};
+/* In round 2, after 46 updates: VITS-II refreshes C before the 5th and the 15th. */
+static void test_updates(void) {
+  enum { STEPS = 23 };
+  static const char *const sets[] = {"steps=23", "step_rule=eta_t", "step_size=0.2"};
   const Likelihood likelihood = glm("logistic");
   Prior prior = standard_prior(DIMENSION);
   Rows rows[LANES];
@@ -184,15 +194,18 @@ static void test_one_update(void) {
       put_lane(SQUARE, q.root, n, root);
       put_lane(SQUARE, q.inverse, n, inverse);
     }
-    RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = LANES};
+    RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .round = 2, .lanes = LANES};
     potential_at(&potential, &(HistoryView){&history, 1, 0, LANES, NULL, NULL});
     vits_step_round(&work, &potential, (VitsGaussian){mean, root, inverse}, &rng, fallbacks);
     for (int n = 0; n < LANES; n++) {
       Plain q = some_gaussian(n);
-      Rng own = {.key = rng_key(1, RNG_TEST), .run = (uint32_t)n};
-      double eps[DIMENSION];
-      rng_normal(&own, DIMENSION, eps);
-      plain_update(kind, &rows[n], eps, 0.2 / history.rounds, &q);
+      Rng own = {.key = rng_key(1, RNG_TEST), .run = (uint32_t)n, .round = 2};
+      for (int k = 0; k < STEPS; k++) {
+        double eps[DIMENSION];
+        if (kind == VITS_TWO && (2 * STEPS + k) % 10 == 0) plain_refresh(&q);
+        rng_normal(&own, DIMENSION, eps);
+        plain_update(kind, &rows[n], eps, 0.2 / history.rounds, &q);
+      }
       check_lane(DIMENSION, q.mean, n, mean);
       check_lane(SQUARE, q.root, n, root);
       if (kind == VITS_TWO) check_lane(SQUARE, q.inverse, n, inverse);
@@ -456,7 +469,7 @@ int main(void) {
   CU_TestInfo tests[] = {
       {"linear Thompson sampling is the closed form", test_lints_is_the_closed_form},
       {"VITS converges to the posterior of the linear model", test_convergence},
-      {"one update is that of Algorithms 2 and 3", test_one_update},
+      {"updates are those of Algorithms 2 and 3", test_updates},
       {"the Hessian-free estimate is unbiased", test_hessian_free_is_unbiased},
       {"the Hessian-free estimate is exact at the target", test_hessian_free_is_exact_at_the_target},
       {"draws before the first observation", test_start},

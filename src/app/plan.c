@@ -3,6 +3,7 @@
 #include "io/store.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,18 @@ typedef struct {
   double training_hours; /* of the distinct priors, by the same speed */
   int priors; /* distinct fits */
   double memory; /* bytes for each rank: one block and the arrays of the reducer */
+  double matrices; /* the part of it that Gaussians on the weights of a network take */
   double bytes; /* of results.nc before compression, and the task files */
 } Estimate;
+
+/* Of a block: two matrices for each run, and ten to work with. */
+static double matrix_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy, int d) {
+  PolicyMethod method;
+  ASSERT(policy_find(policy->name, &method));
+  const double p = likelihood_parameters(&belief->likelihood, d);
+  const double runs = (double)config_int(study->file->settings[0], "block");
+  return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;
+}
 
 /* Distinct fits of the study, and the flops of training the diffusion models among them: forward and backward
  * of every step. */
@@ -60,6 +71,9 @@ static Status count_priors(const Study *study, Estimate *estimate) {
       Belief belief;
       bool known = false;
       status = belief_create(file->settings[s], &file->policies[p], &problem, 0, &belief);
+      if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS)
+        estimate->matrices =
+            fmax(estimate->matrices, matrix_bytes(study, &belief, &file->policies[p], problem.d));
       for (int i = 0; i < count; i++) known |= strcmp(seen[i], belief.hash) == 0;
       if (status != STATUS_OK || belief.kind != BELIEF_FITTED || known) continue;
       memcpy(seen[count++], belief.hash, sizeof *seen);
@@ -87,7 +101,9 @@ static Status estimate_study(const Study *study, Estimate *out) {
   out->memory = 4e7 + 2 * curves * (double)study->runs +
                 (double)config_int(first, "block") * (curves + arms * 8 * sizeof(double));
   out->bytes = 2 * curves * (double)study->runs * study->file->setting_count * study->file->policy_count;
-  return count_priors(study, out);
+  Status status = count_priors(study, out);
+  out->memory += out->matrices;
+  return status;
 }
 
 static Status print_json(const Study *study, const Estimate *estimate) {

@@ -66,7 +66,7 @@ static Status find_methods(const Arguments *arguments, const SamplerOps **sample
     return status_set(STATUS_INPUT, "--sampler: '%s' is not a sampler%s%s%s; see thompson list samplers",
                       arguments->sampler, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   }
-  *likelihood = (Likelihood){likelihood_find(arguments->likelihood), arguments->noise};
+  *likelihood = (Likelihood){.ops = likelihood_find(arguments->likelihood), .noise = arguments->noise};
   if (!likelihood->ops) {
     near = config_nearest(arguments->likelihood, likelihood_name);
     return status_set(

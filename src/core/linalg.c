@@ -33,6 +33,32 @@ void linalg_invert_triangle(int d, double *l) {
   ASSERT(info == 0);
 }
 
+static CBLAS_TRANSPOSE order_of(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
+
+void linalg_product(int d, bool transpose_a, const double *a, bool transpose_b, const double *b, double *c) {
+  cblas_dgemm(CblasRowMajor, order_of(transpose_a), order_of(transpose_b), d, d, d, 1, a, d, b, d, 0, c, d);
+}
+
+/* A block of columns of dgetri. */
+enum { INVERT_BLOCK = 32 };
+
+bool linalg_invert(int d, const double *a, double *inverse) {
+  const size_t n = (size_t)d;
+  lapack_int *pivot = malloc(n * sizeof *pivot);
+  double *work = malloc(n * INVERT_BLOCK * sizeof *work);
+  ASSERT(pivot && work);
+  memcpy(inverse, a, n * n * sizeof *a);
+  bool good = LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, d, d, inverse, d, pivot) == 0;
+  if (good) LAPACKE_dgetri_work(LAPACK_COL_MAJOR, d, inverse, d, pivot, work, d * INVERT_BLOCK);
+  free(pivot);
+  free(work);
+  return good;
+}
+
+void linalg_add_square(int d, int k, const float *a, float *square) {
+  cblas_ssyrk(CblasRowMajor, CblasLower, CblasNoTrans, d, k, 1, a, k, 1, square, d);
+}
+
 double linalg_log_determinant(int d, const double *cholesky) {
   double sum = 0;
   for (int i = 0; i < d; i++) sum += log(cholesky[(size_t)i * d + i]);

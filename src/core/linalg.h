@@ -9,6 +9,8 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
+
 enum { LINALG_BATCH_DIMENSION = 16 };
 
 /* Eigendecomposition A = Q diag(w) Q' of N symmetric matrices. a[d, d, N] is read; q[d, d, N] gets the
@@ -39,6 +41,12 @@ Status linalg_cholesky(int d, double *a);
 void linalg_inverse(int d, const double *cholesky, double *inverse);
 /* L <- L^-1 of a lower triangular l[d, d]; the zeros above stay. */
 void linalg_invert_triangle(int d, double *l);
+/* c = A B, with A' and B' where that is asked for; c must not overlap a or b. */
+void linalg_product(int d, bool transpose_a, const double *a, bool transpose_b, const double *b, double *c);
+/* inverse[d, d] of a[d, d] by LU factorisation with pivoting; false where a pivot is zero. */
+bool linalg_invert(int d, const double *a, double *inverse);
+/* The lower triangle of square[d, d] += A A' with a[d, k]. */
+void linalg_add_square(int d, int k, const float *a, float *square);
 /* log det A from its Cholesky factor. */
 double linalg_log_determinant(int d, const double *cholesky);
 /* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK fails.

@@ -62,6 +62,17 @@ int config_words(const Config *config, const char *key, const char *const **list
   return value->count;
 }
 
+void config_show(const Config *config, const char *key, size_t size, char *out) {
+  const int place = config_key_index(config->keys, key);
+  ASSERT(place >= 0 && size > 0);
+  memset(out, 0, size);
+  FILE *stream = fmemopen(out, size, "w");
+  ASSERT(stream);
+  config_value_write(stream, &config->keys[place], value_of(config, place));
+  fclose(stream);
+  out[size - 1] = '\0';
+}
+
 bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }
 
 /* What the sets do not give is that of `base`; NULL: the default. */

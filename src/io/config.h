@@ -63,6 +63,8 @@ bool config_is(const Config *config, const char *key, const char *word);
 /* Number of integers; 0 when a word stands there. */
 int config_ints(const Config *config, const char *key, const int64_t **list);
 int config_words(const Config *config, const char *key, const char *const **list);
+/* out[size] <- the value as it would stand in a study file, cut to size. */
+void config_show(const Config *config, const char *key, size_t size, char *out);
 /* The table has that key. */
 bool config_has(const Config *config, const char *key);
 

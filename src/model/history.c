@@ -13,7 +13,7 @@
 
 static Status allocate(History *history) {
   size_t vectors = (size_t)history->d * (size_t)history->runs;
-  if (!history->likelihood->ops->conjugate) return STATUS_OK;
+  if (!likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
   NEW(history->precision, vectors * (size_t)history->d);
   NEW(history->vector, vectors);
   NEW(history->reward_squares, history->runs);
@@ -27,7 +27,7 @@ Status history_create(int d, int runs, const Likelihood *likelihood, History *ou
 }
 
 Status history_create_uneven(int d, int runs, int each_round, const Likelihood *likelihood, History *out) {
-  ASSERT(d >= 1 && each_round >= 1 && runs >= each_round);
+  ASSERT(d >= 1 && each_round >= 1 && runs >= each_round && !likelihood_has_network(likelihood));
   *out = (History){.d = d, .runs = runs, .each_round = each_round, .likelihood = likelihood, .temper = 1};
   NEW(out->observations, runs);
   NEW(out->latest, each_round);
@@ -40,19 +40,33 @@ static void free_rows(History *history) {
   free(history->features);
   free(history->rewards);
   free(history->longest);
+  free(history->inputs);
+  free(history->responses);
   history->page = history->filled = NULL;
-  history->features = history->rewards = history->longest = NULL;
+  history->features = history->rewards = history->longest = history->responses = NULL;
+  history->inputs = NULL;
 }
 
 static int strips(const History *history) { return (history->runs + HISTORY_STRIP - 1) / HISTORY_STRIP; }
+
+/* Rows of each run by themselves. */
+static Status reserve_inputs(History *history, int rounds) {
+  const size_t runs = (size_t)history->runs;
+  history->width = (rounds + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
+  NEW(history->inputs, runs * (size_t)history->d * (size_t)history->width);
+  NEW(history->responses, runs * (size_t)history->width);
+  history->capacity = rounds;
+  return STATUS_OK;
+}
 
 /* A strip has as many rows as its longest run, so all of them together have no more than there are
  * observations; and each can waste most of one page. */
 Status history_reserve(History *history, int rounds) {
   history_clear(history);
-  if (history->likelihood->ops->conjugate) return STATUS_OK;
+  if (likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
   free_rows(history);
   history->capacity = 0;
+  if (likelihood_has_network(history->likelihood)) return reserve_inputs(history, rounds);
   const int count = strips(history);
   const int64_t strip_pages = ((int64_t)rounds + HISTORY_PAGE - 1) / HISTORY_PAGE;
   const int64_t observations = (int64_t)rounds * history->each_round;
@@ -83,6 +97,11 @@ void history_destroy(History *history) {
 }
 
 static void clear_rows(History *history) {
+  const size_t responses = (size_t)history->runs * (size_t)history->width;
+  if (history->inputs) {
+    memset(history->inputs, 0, responses * (size_t)history->d * sizeof *history->inputs);
+    memset(history->responses, 0, responses * sizeof *history->responses);
+  }
   if (!history->page) return;
   const size_t cells = (size_t)history->used * HISTORY_PAGE * HISTORY_STRIP;
   memset(history->filled, 0, (size_t)strips(history) * sizeof *history->filled);
@@ -97,7 +116,7 @@ void history_clear(History *history) {
   history->rounds = 0;
   if (history->observations) memset(history->observations, 0, runs * sizeof *history->observations);
   clear_rows(history);
-  if (!history->likelihood->ops->conjugate) return;
+  if (!likelihood_is_conjugate(history->likelihood)) return;
   memset(history->precision, 0, vectors * (size_t)history->d * sizeof *history->precision);
   memset(history->vector, 0, vectors * sizeof *history->vector);
   memset(history->reward_squares, 0, runs * sizeof *history->reward_squares);
@@ -157,6 +176,17 @@ static void open_row(History *history, int run, int l) {
   history->filled[strip]++;
 }
 
+/* The next row of every run: phi[d, B], y[B]. */
+static void append_inputs(History *history, const double *phi, const double *y) {
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, width = (size_t)history->width;
+  const size_t l = (size_t)history->rounds;
+  ASSERT(history->rounds < history->capacity);
+  for (size_t n = 0; n < runs; n++) {
+    for (size_t i = 0; i < d; i++) history->inputs[(n * d + i) * width + l] = (float)phi[i * runs + n];
+    history->responses[n * width + l] = y[n];
+  }
+}
+
 /* The next row of a run: phi[d] with a stride. */
 static void append_row(History *history, int run, const double *phi, size_t stride, double y) {
   const size_t d = (size_t)history->d, lane = (size_t)(run % HISTORY_STRIP);
@@ -179,9 +209,11 @@ static double inverse_variance(const History *history) {
 void history_append(History *history, const double *phi, const double *y) {
   const int runs = history->runs;
   ASSERT(!history->observations);
-  if (history->likelihood->ops->conjugate)
+  if (likelihood_is_conjugate(history->likelihood))
     append(history->d, runs, inverse_variance(history), phi, y, history->precision, history->vector,
            history->reward_squares);
+  else if (likelihood_has_network(history->likelihood))
+    append_inputs(history, phi, y);
   else
     for (int n = 0; n < runs; n++) append_row(history, n, phi + n, (size_t)runs, y[n]);
   history->rounds++;
@@ -190,7 +222,7 @@ void history_append(History *history, const double *phi, const double *y) {
 void history_append_to(History *history, const int *run, const double *phi, const double *y) {
   const int count = history->each_round;
   ASSERT(history->observations);
-  if (history->likelihood->ops->conjugate)
+  if (likelihood_is_conjugate(history->likelihood))
     append_to(history, run, inverse_variance(history), phi, y);
   else
     for (int m = 0; m < count; m++) append_row(history, run[m], phi + m, (size_t)count, y[m]);
@@ -222,7 +254,7 @@ void history_gather(const History *from, const int *run, History *to) {
   to->temper = from->temper;
   to->rounds = from->rounds;
   for (int n = 0; n < to->runs; n++) {
-    if (from->likelihood->ops->conjugate) {
+    if (likelihood_is_conjugate(from->likelihood)) {
       copy_run(d * d, from->precision, from->runs, run[n], to->precision, to->runs, n);
       copy_run(d, from->vector, from->runs, run[n], to->vector, to->runs, n);
       to->reward_squares[n] = from->reward_squares[run[n]];
@@ -264,7 +296,7 @@ static void evidence_chunk(const History *history, int count, const int *restric
 void history_evidence(const History *history, int draws, int first, int lanes, const double *shift,
                       const double *scale, double *precision, double *vector) {
   ASSERT(draws >= 1 && first >= 0 && first + lanes <= history->runs * draws);
-  ASSERT(history->likelihood->ops->conjugate);
+  ASSERT(likelihood_is_conjugate(history->likelihood));
   for (int from = 0; from < lanes; from += CHUNK) {
     int run[CHUNK], count = lanes - from < CHUNK ? lanes - from : CHUNK;
     for (int n = 0; n < count; n++) run[n] = (first + from + n) / draws;

@@ -5,7 +5,8 @@
  *
  * With a conjugate likelihood the evidence is a precision and a precision-weighted mean (DiffTS paper,
  * equation 3), so memory does not grow with rounds; its covariance need not exist. With any other likelihood
- * the observations are kept row by row, and the evidence is taken at a point, in one pass over them. */
+ * the observations are kept row by row, and the evidence is taken at a point, in one pass over them
+ * (history_passes.c; network_rows.h where the mean reward is a network). */
 #ifndef MODEL_HISTORY_H
 #define MODEL_HISTORY_H
 
@@ -18,7 +19,7 @@
 enum { HISTORY_STRIP = 16, HISTORY_PAGE = 16 };
 
 typedef struct {
-  int d, runs; /* B */
+  int d, runs; /* entries of phi; B */
   int rounds; /* so far; unless the history is uneven, the observations of every run */
   int each_round; /* runs that have an observation in a round; B, unless the history is uneven */
   /* Of an uneven history; NULL otherwise. */
@@ -41,6 +42,11 @@ typedef struct {
   double *features; /* [pages, PAGE, d, STRIP]: phi */
   double *rewards; /* [pages, PAGE, STRIP]: y */
   double *longest; /* [B]: the largest |phi| of a run */
+  /* In place of all these where the mean reward is a network: the rows of each run by themselves, as
+   * network.h takes them; 0 beyond the last. */
+  int width; /* capacity rounded up to whole NETWORK_LANES */
+  float *inputs; /* [B, d, width]: phi */
+  double *responses; /* [B, width]: y */
 } History;
 
 Status history_create(int d, int runs, const Likelihood *likelihood, History *out);

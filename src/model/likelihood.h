@@ -1,5 +1,6 @@
-/* Likelihoods: how a reward y depends on u = phi' theta (DiffTS paper, Assumption 2). One constant descriptor
- * for each family; an instance adds the noise.
+/* Likelihoods: how a reward y depends on u = phi' theta (DiffTS paper, Assumption 2), or on the output u of a
+ * network whose input is phi and whose weights are theta (VITS paper, Section 2). One constant descriptor for
+ * each family; an instance adds the noise and the network.
  *
  * The functions of n observations take arrays of n numbers and are written for vector instructions. No
  * function raises a floating-point exception while |u| <= 1000. */
@@ -8,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/status.h"
+#include "model/network.h"
 
 #include <stdbool.h>
 
@@ -15,7 +17,8 @@ typedef struct Likelihood Likelihood;
 
 typedef struct {
   const char *name, *summary, *reference;
-  bool conjugate; /* quadratic in u: the evidence is a precision and a vector (history.h) */
+  bool conjugate; /* quadratic in u: with u = phi' theta the evidence is a precision and a vector (history.h)
+                   */
   /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere: how fast the curvature can
    * change, on which the safeguard and the stopping rule of IRLS rest (sampler/irls.h). */
   double bend;
@@ -38,7 +41,20 @@ typedef struct {
 struct Likelihood {
   const LikelihoodOps *ops;
   double noise; /* sigma, standard deviation of Gaussian rewards */
+  NetworkShape network; /* of one output u; no layers: u = phi' theta */
 };
+
+static inline bool likelihood_has_network(const Likelihood *likelihood) {
+  return likelihood->network.layers > 0;
+}
+/* log p(y | u) is quadratic in theta. */
+static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
+  return likelihood->ops->conjugate && !likelihood_has_network(likelihood);
+}
+/* Entries of theta where phi has d. */
+static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
+  return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
+}
 
 const LikelihoodOps *likelihood_family(int index); /* registry; NULL ends */
 const LikelihoodOps *likelihood_find(const char *name);

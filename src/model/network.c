@@ -16,6 +16,12 @@ NetworkShape network_shape(int d, int hidden_count, const int *hidden) {
   return shape;
 }
 
+NetworkShape network_scalar_shape(int d, int hidden_count, const int *hidden) {
+  NetworkShape shape = network_shape(d, hidden_count, hidden);
+  shape.width[shape.layers] = 1;
+  return shape;
+}
+
 size_t network_parameters(const NetworkShape *shape) {
   size_t count = 0;
   for (int l = 0; l < shape->layers; l++)
@@ -52,6 +58,20 @@ void network_jacobian(const NetworkShape *shape, const float *parameters, int la
                       float *jacobian, float *workspace) {
   ASSERT(lanes % NETWORK_LANES == 0);
   SIMD_CALL(network_kernel_jacobian, shape, parameters, lanes, x, y, jacobian, workspace);
+}
+
+void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                      size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
+                      float *workspace) {
+  ASSERT(lanes % NETWORK_LANES == 0);
+  SIMD_CALL(network_kernel_gradient, shape, parameters, lanes, x, x_row, slope_of, context, gradient,
+            workspace);
+}
+
+void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
+                         float *y, float *jacobian, float *workspace) {
+  ASSERT(shape->width[shape->layers] == 1);
+  SIMD_CALL(network_kernel_sensitivity, shape, parameters, x, x_row, y, jacobian, workspace);
 }
 
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,

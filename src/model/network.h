@@ -1,5 +1,6 @@
 /* The multi-layer perceptron with ReLU hidden layers and a linear output: it regresses the noise of a stage
- * (DiffTS paper, Appendix B) and classifies digits (Appendix C.2, classifier.h).
+ * (DiffTS paper, Appendix B), classifies digits (Appendix C.2, classifier.h), and can be the mean of rewards
+ * (VITS paper, Section 4.1, network_rows.h).
  *
  * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_LANES (pad with
  * zeros). Parameters of one network lie in one block: for each layer the weights w[out, in], then the biases
@@ -18,6 +19,8 @@ typedef struct {
 
 /* d -> hidden[0] -> ... -> d. */
 NetworkShape network_shape(int d, int hidden_count, const int *hidden);
+/* d -> hidden[0] -> ... -> 1. */
+NetworkShape network_scalar_shape(int d, int hidden_count, const int *hidden);
 size_t network_parameters(const NetworkShape *shape);
 /* Floats of scratch that each of the calls below needs, for any number of lanes. */
 size_t network_workspace(const NetworkShape *shape);
@@ -32,6 +35,16 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
  * lanes], its rows to the bit what network_vjp gives for unit vectors. */
 void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                       float *jacobian, float *workspace);
+/* The gradient[network_parameters] of any function of the outputs that is a sum over lanes, x in rows of
+ * x_row: slope_of gives its derivatives slope[width_L, NETWORK_LANES] by the outputs y[width_L,
+ * NETWORK_LANES] of lanes first, first + 1, .. */
+typedef void NetworkSlope(void *context, int first, const float *y, float *slope);
+void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                      size_t x_row, NetworkSlope *slope_of, void *context, float *gradient, float *workspace);
+/* Of a network with one output, for NETWORK_LANES lanes of x in rows of x_row: y[NETWORK_LANES], and its
+ * derivatives by the parameters in every lane apart, jacobian[network_parameters, NETWORK_LANES]. */
+void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
+                         float *y, float *jacobian, float *workspace);
 /* Mean over lanes and outputs of (network(x) - target)^2, and its gradient[network_parameters]. */
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                             const float *target, float *gradient, float *workspace);

@@ -280,36 +280,41 @@ void SIMD_NAME(network_kernel_jacobian)(const NetworkShape *shape, const float *
   }
 }
 
-/* What is minimised, for 64 lanes: adds the losses of y[out, 64] to loss[64]; delta[out, 64] = scale times
- * their derivative by y. */
-typedef void LossFunction(int out, const float *y, const float *target, size_t target_row, float scale,
-                          float *delta, float *loss);
+/* A loss that is minimised: what its slopes are taken from, and what its terms sum to in each lane. */
+typedef struct {
+  int out;
+  const float *target; /* [out, lanes] */
+  size_t target_row;
+  float scale; /* of the slopes */
+  float sum[LANES];
+} Loss;
 
-static void squared_error(int out, const float *y, const float *target, size_t target_row, float scale,
-                          float *delta, float *loss) {
-  for (int j = 0; j < out; j++) {
+static void squared_error(void *context, int first, const float *y, float *slope) {
+  Loss *loss = context;
+  for (int j = 0; j < loss->out; j++) {
+    const float *target = loss->target + (size_t)j * loss->target_row + first;
     for (int lane = 0; lane < LANES; lane++) {
-      float difference = y[j * LANES + lane] - target[(size_t)j * target_row + lane];
-      delta[j * LANES + lane] = 2 * scale * difference;
-      loss[lane] += difference * difference;
+      float difference = y[j * LANES + lane] - target[lane];
+      slope[j * LANES + lane] = 2 * loss->scale * difference;
+      loss->sum[lane] += difference * difference;
     }
   }
 }
 
-/* -sum_j target_j log p_j, p = softmax(y), where the targets of a lane sum to 1; its derivative is p -
- * target. */
-static void cross_entropy(int out, const float *y, const float *target, size_t target_row, float scale,
-                          float *delta, float *loss) {
+/* -sum_j target_j log p_j, p = softmax(y), where the targets of a lane sum to 1; its slope is p - target. */
+static void cross_entropy(void *context, int first, const float *y, float *slope) {
+  Loss *loss = context;
+  const int out = loss->out;
   for (int lane = 0; lane < LANES; lane++) {
     float largest = y[lane], sum = 0;
     for (int j = 1; j < out; j++)
       if (y[j * LANES + lane] > largest) largest = y[j * LANES + lane];
-    for (int j = 0; j < out; j++) sum += delta[j * LANES + lane] = expf(y[j * LANES + lane] - largest);
+    for (int j = 0; j < out; j++) sum += slope[j * LANES + lane] = expf(y[j * LANES + lane] - largest);
     float log_sum = largest + logf(sum);
     for (int j = 0; j < out; j++) {
-      float wanted = target[(size_t)j * target_row + lane];
-      loss[lane] += wanted * (log_sum - y[j * LANES + lane]);
-      delta[j * LANES + lane] = scale * (delta[j * LANES + lane] / sum - wanted);
+      float wanted = loss->target[(size_t)j * loss->target_row + (size_t)(first + lane)];
+      loss->sum[lane] += wanted * (log_sum - y[j * LANES + lane]);
+      slope[j * LANES + lane] = loss->scale * (slope[j * LANES + lane] / sum - wanted);
     }
   }
 }
@@ -356,29 +361,39 @@ static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gr
   }
 }
 
-/* The mean of a loss over `count` terms, and its gradient. */
-static float loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                           const float *target, LossFunction *loss_of, double count, float *gradient,
-                           float *workspace) {
+void SIMD_NAME(network_kernel_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
+                                        const float *x, size_t x_row, NetworkSlope *slope_of, void *context,
+                                        float *gradient, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
-  int last = shape->layers - 1, outputs = shape->width[shape->layers];
-  float loss[LANES] = {0}, scale = (float)(1 / count);
+  int last = shape->layers - 1;
   begin_gradient(shape, &at);
   for (int lane = 0; lane < lanes; lane += LANES) {
-    forward(shape, &at, x + lane, (size_t)lanes, at.active[last], LANES);
+    forward(shape, &at, x + lane, x_row, at.active[last], LANES);
     float *delta = at.delta[0], *next = at.delta[1];
-    loss_of(outputs, at.active[last], target + lane, (size_t)lanes, scale, delta, loss);
+    slope_of(context, lane, at.active[last], delta);
     for (int l = last; l > 0; l--) {
       add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
       backward(shape, &at, l, delta, LANES, next, LANES);
       float *swap = delta;
       delta = next, next = swap;
     }
-    add_gradient(shape, &at, 0, x + lane, (size_t)lanes, delta);
+    add_gradient(shape, &at, 0, x + lane, x_row, delta);
   }
   pack_gradient(shape, &at, gradient);
+}
+
+/* The mean of a loss over `count` terms, and its gradient. */
+static float loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                           const float *target, NetworkSlope *loss_of, double count, float *gradient,
+                           float *workspace) {
+  Loss loss = {.out = shape->width[shape->layers],
+               .target = target,
+               .target_row = (size_t)lanes,
+               .scale = (float)(1 / count)};
+  SIMD_NAME(network_kernel_gradient)
+  (shape, parameters, lanes, x, (size_t)lanes, loss_of, &loss, gradient, workspace);
   double sum = 0;
-  for (int lane = 0; lane < LANES; lane++) sum += loss[lane];
+  for (int lane = 0; lane < LANES; lane++) sum += loss.sum[lane];
   return (float)(sum / count);
 }
 
@@ -393,4 +408,29 @@ void SIMD_NAME(network_kernel_entropy_gradient)(const NetworkShape *shape, const
                                                 const float *x, const float *target, float *gradient,
                                                 float *workspace, float *loss) {
   *loss = loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
+}
+
+/* delta [x', 1] of every lane apart: to[out in + out, 64]. */
+static void outer(int in, int out, const float *x, size_t x_row, const float *delta, float *to) {
+  for (int j = 0; j < out; j++)
+    for (int k = 0; k < in; k++)
+      for (int lane = 0; lane < LANES; lane++)
+        to[(j * in + k) * LANES + lane] = delta[j * LANES + lane] * x[(size_t)k * x_row + (size_t)lane];
+  memcpy(to + out * in * LANES, delta, (size_t)(out * LANES) * sizeof(float));
+}
+
+void SIMD_NAME(network_kernel_sensitivity)(const NetworkShape *shape, const float *parameters, const float *x,
+                                           size_t x_row, float *y, float *jacobian, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  float *delta = at.delta[0], *next = at.delta[1];
+  forward(shape, &at, x, x_row, y, LANES);
+  for (int lane = 0; lane < LANES; lane++) delta[lane] = 1;
+  for (int l = shape->layers - 1; l > 0; l--) {
+    outer(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
+          jacobian + (at.weight[l] - parameters) * LANES);
+    backward(shape, &at, l, delta, LANES, next, LANES);
+    float *swap = delta;
+    delta = next, next = swap;
+  }
+  outer(shape->width[0], shape->width[1], x, x_row, delta, jacobian);
 }

@@ -16,6 +16,12 @@ static inline int network_kernel_columns(int inputs) { return (inputs + 1 + 15) 
                                   const float *x, const float *v, float *out, float *workspace);             \
   void network_kernel_jacobian_##level(const NetworkShape *shape, const float *parameters, int lanes,        \
                                        const float *x, float *y, float *jacobian, float *workspace);         \
+  void network_kernel_gradient_##level(const NetworkShape *shape, const float *parameters, int lanes,        \
+                                       const float *x, size_t x_row, NetworkSlope *slope_of, void *context,  \
+                                       float *gradient, float *workspace);                                   \
+  void network_kernel_sensitivity_##level(const NetworkShape *shape, const float *parameters,                \
+                                          const float *x, size_t x_row, float *y, float *jacobian,           \
+                                          float *workspace);                                                 \
   void network_kernel_loss_gradient_##level(const NetworkShape *shape, const float *parameters, int lanes,   \
                                             const float *x, const float *target, float *gradient,            \
                                             float *workspace, float *loss);                                  \

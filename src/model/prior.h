@@ -86,6 +86,9 @@ Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *sam
 Status prior_from_mixture(const Mixture *mixture, const PriorFit *chain_settings, Prior *out);
 /* N(0, I_d). */
 Status prior_standard(int d, const PriorFit *chain_settings, Prior *out);
+/* The same of the d weights of a network (prior_weights.c): no matrices, so d can be large, and no chain.
+ * Outside of the registry. */
+Status prior_weights(int d, Prior *out);
 /* Uniform on the corners of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or stored.
  */
 Status prior_ising(int d, const PriorFit *chain_settings, Prior *out);

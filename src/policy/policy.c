@@ -54,6 +54,17 @@ static const ConfigKey sampling_keys[] = {
      .words = "shared per_arm",
      .fallback = "shared",
      .help = "one posterior for all arms, or one for each, learned from its own rewards"},
+    {.name = "model",
+     .type = KEY_WORD,
+     .words = "linear network",
+     .fallback = "linear",
+     .help = "theta is what phi is multiplied by, or the weights of a ReLU network that phi goes into"},
+    {.name = "hidden",
+     .type = KEY_INTS,
+     .minimum = 1,
+     .maximum = 4096,
+     .fallback = "[20, 20]",
+     .help = "with model: network, widths of its hidden layers"},
     {.name = NULL}};
 static const ConfigKey no_keys[] = {{.name = NULL}};
 
@@ -70,7 +81,7 @@ static bool has_key(const ConfigKey *keys, const char *name) {
 }
 
 const ConfigKey *policy_keys(const char *name) {
-  enum { POLICIES = 64, KEYS = 16 };
+  enum { POLICIES = 64, KEYS = 20 };
   static ConfigKey joined[POLICIES][KEYS];
   PolicyMethod method;
   for (int p = 0; policy_method(p, &method); p++) {
@@ -92,6 +103,10 @@ static bool is_per_arm(const PolicyMethod *method, const Config *options) {
   return method->sampler && config_is(options, "posterior", "per_arm");
 }
 
+static bool has_network(const PolicyMethod *method, const Config *options) {
+  return method->sampler && config_is(options, "model", "network");
+}
+
 static const PolicyOps *ops_of(const PolicyMethod *method, const Config *options) {
   if (!method->sampler) return method->ops;
   return is_per_arm(method, options) ? &policy_per_arm : &policy_thompson;
@@ -107,6 +122,8 @@ static Status check_posterior(const PolicyMethod *method, const Config *options,
         "policy %s learns one theta for all arms, but with problem.unknown = per_arm each has its own%s",
         method->name, sampler ? ": set its option posterior: per_arm" : "");
   if (!per_arm) return STATUS_OK;
+  if (has_network(method, options))
+    return status_set(STATUS_INPUT, "model: network is one network for all arms; posterior must be shared");
   if (!problem->per_arm && problem->resample_arms)
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs arms that stay the same from round to round; here they are "
@@ -119,8 +136,16 @@ static Status check_posterior(const PolicyMethod *method, const Config *options,
   return STATUS_OK;
 }
 
+static Status check_network(const PolicyMethod *method, const Config *options) {
+  const int64_t *hidden;
+  if (!has_network(method, options) || config_ints(options, "hidden", &hidden) < NETWORK_MAX_LAYERS)
+    return STATUS_OK;
+  return status_set(STATUS_INPUT, "hidden: a network has %d hidden layers at most", NETWORK_MAX_LAYERS - 1);
+}
+
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const LikelihoodOps *likelihood = problem->likelihood.ops;
+  TRY(check_network(method, options));
   TRY(check_posterior(method, options, problem));
   if (!method->ops || !method->ops->conjugate_only || likelihood->conjugate) return STATUS_OK;
   return status_set(
@@ -134,6 +159,7 @@ Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Polic
   *out = (Policy){0};
   TRY(policy_check(method, setup->options, setup->problem));
   *out = (Policy){.method = *method, .ops = ops_of(method, setup->options), .setup = *setup};
+  if (!setup->likelihood) out->setup.likelihood = &setup->problem->likelihood;
   Status status = out->ops->create(out);
   if (status != STATUS_OK) policy_destroy(out);
   return status;
@@ -152,10 +178,20 @@ void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) 
   if (policy->ops->observe) policy->ops->observe(policy, history, fallbacks);
 }
 
-Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem, int runs,
-                      History *out) {
-  if (!is_per_arm(method, options)) return history_create(problem->d, runs, &problem->likelihood, out);
-  return history_create_uneven(problem->d, runs * problem->arms, runs, &problem->likelihood, out);
+Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem) {
+  Likelihood likelihood = problem->likelihood;
+  const int64_t *width;
+  if (!has_network(method, options)) return likelihood;
+  int hidden[NETWORK_MAX_LAYERS], count = config_ints(options, "hidden", &width);
+  for (int i = 0; i < count; i++) hidden[i] = (int)width[i];
+  likelihood.network = network_scalar_shape(problem->d, count, hidden);
+  return likelihood;
+}
+
+Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
+                      const Likelihood *likelihood, int runs, History *out) {
+  if (!is_per_arm(method, options)) return history_create(problem->d, runs, likelihood, out);
+  return history_create_uneven(problem->d, runs * problem->arms, runs, likelihood, out);
 }
 
 void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place) {

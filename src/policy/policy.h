@@ -12,6 +12,7 @@ typedef struct Policy Policy;
 /* What a policy is made for: one block of runs. */
 typedef struct {
   const Prior *prior; /* not owned; NULL for policies that do not sample */
+  const Likelihood *likelihood; /* policy_likelihood, not owned; NULL: the problem's */
   const Problem *problem;
   const Config *options;
   uint64_t seed;
@@ -59,10 +60,14 @@ const ConfigKey *policy_keys(const char *name);
 
 /* STATUS_INPUT with one sentence when the policy cannot act in this problem. */
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem);
-/* The history that a policy with these options reads: of the B runs; or with `posterior: per_arm` an uneven
- * one of B K, run n's arm k at n K + k, that gets one observation for each run in a round. */
-Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem, int runs,
-                      History *out);
+/* How the policy believes that rewards depend on theta: as in the problem, or with `model: network` by a
+ * network that phi goes into. */
+Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem);
+/* The history that a policy with these options reads, with that likelihood: of the B runs; or with
+ * `posterior: per_arm` an uneven one of B K, run n's arm k at n K + k, that gets one observation for each run
+ * in a round. */
+Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
+                      const Likelihood *likelihood, int runs, History *out);
 /* The arms of the runs were taken, with phi[d, B] and rewards y[B]. place[B] is scratch. */
 void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place);
 /* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the

@@ -1,5 +1,6 @@
 /* Thompson sampling (DiffTS paper, Algorithm 3): draw theta from the posterior, take the best arm. */
 #include "core/memory.h"
+#include "policy/network_arms.h"
 #include "policy/policies.h"
 
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 typedef struct {
   Sampler sampler;
   RngKey key;
-  double *theta; /* [d, B] */
+  double *theta; /* [d, B]; of a network, [p, B] */
+  NetworkArms arms; /* of a network */
 } Thompson;
 
 static Status create(Policy *self) {
@@ -16,9 +18,11 @@ static Status create(Policy *self) {
   NEW(state, 1);
   self->state = state;
   state->key = rng_key(setup->seed, RNG_AGENT);
-  NEW(state->theta, (size_t)setup->problem->d * (size_t)setup->runs);
+  NEW(state->theta, (size_t)setup->prior->d * (size_t)setup->runs);
+  if (likelihood_has_network(setup->likelihood))
+    TRY(network_arms_create(&setup->likelihood->network, setup->problem->arms, &state->arms));
   SamplerSetup sampler = {.prior = setup->prior,
-                          .likelihood = &setup->problem->likelihood,
+                          .likelihood = setup->likelihood,
                           .runs = setup->runs,
                           .draws = 1,
                           .seed = setup->seed,
@@ -31,6 +35,7 @@ static void destroy(Policy *self) {
   Thompson *state = self->state;
   if (state) {
     sampler_destroy(&state->sampler);
+    network_arms_destroy(&state->arms);
     free(state->theta);
   }
   free(state);
@@ -44,7 +49,10 @@ static void choose(Policy *self, const World *world, const History *history, int
                   .round = world->round,
                   .lanes = (uint32_t)self->setup.runs};
   sampler_sample(&state->sampler, history, rng, 1, state->theta, fallbacks);
-  world_greedy(world, state->theta, arm);
+  if (likelihood_has_network(self->setup.likelihood))
+    network_arms_best(&state->arms, world, state->theta, arm);
+  else
+    world_greedy(world, state->theta, arm);
 }
 
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {

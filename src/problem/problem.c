@@ -52,7 +52,7 @@ Status problem_create(const Config *config, Problem *out) {
                    .per_arm = config_is(config, "problem.unknown", "per_arm"),
                    .seed = (uint64_t)config_int(config, "seed")};
   double noise = config_is(config, "problem.noise", "auto") ? 1 : config_real(config, "problem.noise");
-  out->likelihood = (Likelihood){likelihood_find(config_text(config, "likelihood")), noise};
+  out->likelihood = (Likelihood){.ops = likelihood_find(config_text(config, "likelihood")), .noise = noise};
   ASSERT(out->ops && out->likelihood.ops);
   Status status = check_unknown(out);
   if (status == STATUS_OK) status = out->ops->create(out, config);

@@ -74,10 +74,22 @@ static const ThetaOps theta_file = {.name = "file",
                                     .reference = "DiffTS, Section 6.3",
                                     .set = dataset_read_samples};
 
-static const ThetaOps *const registry[] = {
-    &theta_cross,    &theta_rays,      &theta_triangles, &theta_swirl,        &theta_h,
-    &theta_corners,  &theta_gm_cross,  &theta_gm_rays,   &theta_gm_triangles, &theta_mixture,
-    &theta_gaussian, &theta_gm_sphere, &theta_ising,     &theta_file,         NULL};
+static const ThetaOps *const registry[] = {&theta_cross,
+                                           &theta_rays,
+                                           &theta_triangles,
+                                           &theta_swirl,
+                                           &theta_h,
+                                           &theta_corners,
+                                           &theta_gm_cross,
+                                           &theta_gm_rays,
+                                           &theta_gm_triangles,
+                                           &theta_gm_four,
+                                           &theta_mixture,
+                                           &theta_gaussian,
+                                           &theta_gm_sphere,
+                                           &theta_ising,
+                                           &theta_file,
+                                           NULL};
 
 const ThetaOps *theta_distribution(int index) { return registry[index]; }
 

@@ -1,6 +1,7 @@
 /* The priors in the plane that are mixtures of Gaussians: cross (Figure 2 of the DiffTS paper) and, for
  * studies in which the exact posterior is in closed form (Figure 7), cross, rays and triangles with each
- * piece replaced by the Gaussian of its weight, mean and covariance. */
+ * piece replaced by the Gaussian of its weight, mean and covariance. Beyond the papers, four modes far apart.
+ */
 #include "problem/theta_planar.h"
 
 #include <math.h>
@@ -49,6 +50,16 @@ static Status triangles(int d, const char *file, Mixture *out) {
   return make(2, component, out);
 }
 
+/* Modes so far apart that a local method stays in the one where it starts. */
+static Status four(int d, const char *file, Mixture *out) {
+  (void)d, (void)file;
+  static const Component component[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},
+                                        {0.25, {-3, 0}, {0.1, 0, 0, 0.1}},
+                                        {0.25, {0, 3}, {0.1, 0, 0, 0.1}},
+                                        {0.25, {0, -3}, {0.1, 0, 0, 0.1}}};
+  return make(4, component, out);
+}
+
 const ThetaOps theta_cross = {.name = "cross",
                               .summary = "two crossed Gaussians",
                               .reference = PAPER,
@@ -69,3 +80,8 @@ const ThetaOps theta_gm_triangles = {.name = "gm_triangles",
                                      .reference = VARIANT,
                                      .dimension = 2,
                                      .mixture = triangles};
+const ThetaOps theta_gm_four = {.name = "gm_four",
+                                .summary = "four narrow Gaussians far apart",
+                                .reference = "in neither paper",
+                                .dimension = 2,
+                                .mixture = four};

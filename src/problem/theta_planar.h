@@ -7,6 +7,6 @@
 /* theta_planar.c */
 extern const ThetaOps theta_rays, theta_triangles, theta_swirl, theta_h, theta_corners;
 /* theta_mixtures.c */
-extern const ThetaOps theta_cross, theta_gm_cross, theta_gm_rays, theta_gm_triangles;
+extern const ThetaOps theta_cross, theta_gm_cross, theta_gm_rays, theta_gm_triangles, theta_gm_four;
 
 #endif

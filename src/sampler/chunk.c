@@ -7,16 +7,19 @@
 #include <stdbool.h>
 #include <string.h>
 
-static Chunk chunk_at(RngLanes rng, int first) {
+static Chunk chunk_at(RngLanes rng, int first, int most) {
   int total = (int)rng.lanes, left = total - first;
-  int lanes = left < CHUNK_LANES ? left : CHUNK_LANES;
+  int lanes = left < most ? left : most;
   rng.first_lane += (uint32_t)first;
   rng.lanes = (uint32_t)lanes;
-  return (Chunk){.first = first, .lanes = lanes, .total = total, .rng = rng};
+  return (Chunk){.first = first, .lanes = lanes, .total = total, .most = most, .rng = rng};
 }
 
-Chunk chunk_begin(RngLanes rng) { return chunk_at(rng, 0); }
-void chunk_next(Chunk *chunk, RngLanes rng) { *chunk = chunk_at(rng, chunk->first + chunk->lanes); }
+Chunk chunk_begin(RngLanes rng) { return chunk_at(rng, 0, CHUNK_LANES); }
+Chunk chunk_begin_narrow(RngLanes rng, int most) { return chunk_at(rng, 0, most); }
+void chunk_next(Chunk *chunk, RngLanes rng) {
+  *chunk = chunk_at(rng, chunk->first + chunk->lanes, chunk->most);
+}
 
 /* Beyond the guard, or NaN. Compared as integers, where NaN is larger than every number: a floating-point
  * comparison would raise "invalid" on NaN once it is vectorised. */

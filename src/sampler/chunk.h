@@ -10,11 +10,14 @@ enum { CHUNK_LANES = 64 };
 typedef struct {
   int first, lanes; /* lanes first .. first + lanes - 1 of the call; lane n belongs to run n / rng.draws */
   int total; /* N = B M */
+  int most; /* lanes of a chunk */
   RngLanes rng; /* the chunk's own streams */
 } Chunk;
 
 /* for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) */
 Chunk chunk_begin(RngLanes rng);
+/* In chunks of `most` lanes. */
+Chunk chunk_begin_narrow(RngLanes rng, int most);
 void chunk_next(Chunk *chunk, RngLanes rng);
 
 /* Bring the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with its

@@ -5,7 +5,8 @@
  *
  * moved by `steps` updates after every observation, from where the last round left it. It starts as a draw
  * from the prior, brought towards the prior's mean by 1 / sqrt(eta lambda): the tempered prior where that is
- * Gaussian.
+ * Gaussian. theta can be the weights of a network; with `minibatch` a gradient is then that of a few rows
+ * (Welling and Teh 2011), whose noise comes on top.
  *
  * Nothing is rejected, so a chain on a Gaussian target of precision P settles at the covariance (P - h P^2 /
  * 2)^-1: too wide by 1 / (1 - a / 2) where a = h times the eigenvalue.
@@ -34,7 +35,7 @@ typedef struct {
   double optimism; /* of Feel-Good Thompson sampling; 0: none */
   double *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
-  double *hessian; /* [d, d, n] */
+  double *hessian; /* [d, d, n]; NULL with a network */
 } Langevin;
 
 static double *block_at(const Langevin *self, int d, int first) {
@@ -47,18 +48,10 @@ static int block_lanes(int lanes, int first) {
 
 static void begin(Sampler *sampler, int runs) {
   const Langevin *self = sampler->state;
-  const Potential *potential = &self->potential;
   const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
-  const double shrink = 1 / sqrt(potential->prior_weight);
   for (int first = 0; first < total; first += CHUNK_LANES) {
-    const int lanes = block_lanes(total, first);
-    double *theta = block_at(self, d, first);
-    RngLanes rng = follow_streams(sampler, 0, draws, first, lanes);
-    potential->prior->ops->sample(potential->prior, &rng, theta);
-    for (int i = 0; i < d; i++)
-      for (int n = 0; n < lanes; n++)
-        theta[i * lanes + n] =
-            potential->start_mean[i] + shrink * (theta[i * lanes + n] - potential->start_mean[i]);
+    RngLanes rng = follow_streams(sampler, 0, draws, first, block_lanes(total, first));
+    potential_start(&self->potential, &rng, block_at(self, d, first));
   }
 }
 
@@ -85,17 +78,27 @@ static void guard(const Langevin *self, const HistoryView *view, double *theta, 
   }
 }
 
-/* The curvature of logistic rewards is largest at theta = 0, which is where the rule `lambda_max` takes it.
- * Of Gaussian rewards it is known; of any other the Hessian is looked at in every step. */
+/* Where the rule `lambda_max` takes the curvature: of logistic rewards it is largest at theta = 0; that of a
+ * network is known nowhere else than where the chain is. */
+static const double *reference(Langevin *self, const double *theta) {
+  if (self->potential.network) return theta;
+  memset(self->gradient, 0,
+         (size_t)(self->potential.d * self->potential.view.lanes) * sizeof *self->gradient);
+  return self->gradient;
+}
+
+/* Of Gaussian rewards with a linear mean the Hessian is known, of a network it costs more than the steps; of
+ * any other it is looked at in every step. */
 static void update_block(Langevin *self, const HistoryView *view, RngLanes *rng, double *theta,
                          int64_t *fallbacks) {
-  const int d = view->history->d;
-  double *hessian = view->history->likelihood->ops->conjugate ? NULL : self->hessian;
+  const int d = self->potential.d;
+  double *hessian = self->potential.conjugate ? NULL : self->hessian;
   potential_at(&self->potential, view);
-  memset(self->gradient, 0, (size_t)(d * view->lanes) * sizeof *self->gradient);
-  step_begin(&self->step, &self->potential, self->gradient);
+  potential_choose_rows(&self->potential, rng);
+  step_begin(&self->step, &self->potential, reference(self, theta));
   if (self->optimism > 0) optimism_begin(&self->potential, self->optimism, self->pull);
   for (int k = 0; k < self->step.steps; k++) {
+    potential_choose_rows(&self->potential, rng);
     potential_derivatives(&self->potential, theta, self->gradient, hessian);
     if (self->optimism > 0) optimism_subtract(&self->potential, self->pull, theta, self->gradient);
     step_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
@@ -160,11 +163,11 @@ static Status langevin_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->normal, vector);
   NEW(self->h, CHUNK_LANES);
   NEW(self->pull, CHUNK_LANES);
-  NEW(self->hessian, d * vector);
+  if (!self->potential.network) NEW(self->hessian, d * vector);
   return STATUS_OK;
 }
 
-static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, {.name = NULL}};
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, POTENTIAL_NETWORK_KEY, {.name = NULL}};
 
 static const ConfigKey FEEL_GOOD_KEYS[] = {
     POTENTIAL_KEYS,
@@ -186,6 +189,8 @@ const SamplerOps sampler_lmc = {
     .summary = "Langevin Monte Carlo: chains that follow the gradient of the log posterior, with noise",
     .reference = "Xu et al. (2022); VITS paper, Appendix F",
     .keys = KEYS,
+    .networks = true,
+    .chain = true,
     LANGEVIN_OPS,
 };
 

@@ -1,12 +1,16 @@
 #include "sampler/matrix_lanes.h"
 
+#include "core/linalg.h"
 #include "core/simd.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 enum { WIDTH = 8, COLUMNS = 4 };
+/* One large matrix is a job for BLAS and LAPACK. */
+static bool is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 /* Into every version of a clone, with the number of lanes as a constant where it is WIDTH. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 typedef double Real __attribute__((vector_size(8 * WIDTH)));
@@ -59,15 +63,24 @@ static Order plain(int d) { return (Order){(size_t)d, 1}; }
 static Order transposed(int d) { return (Order){1, (size_t)d}; }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
-  product(d, lanes, a, plain(d), b, plain(d), c);
+  if (is_single(d, lanes))
+    linalg_product(d, false, a, false, b, c);
+  else
+    product(d, lanes, a, plain(d), b, plain(d), c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  product(d, lanes, a, transposed(d), b, plain(d), c);
+  if (is_single(d, lanes))
+    linalg_product(d, true, a, false, b, c);
+  else
+    product(d, lanes, a, transposed(d), b, plain(d), c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  product(d, lanes, a, plain(d), b, transposed(d), c);
+  if (is_single(d, lanes))
+    linalg_product(d, false, a, true, b, c);
+  else
+    product(d, lanes, a, plain(d), b, transposed(d), c);
 }
 
 /* Rows x and y change places in the lanes where `swap` is set. */
@@ -127,13 +140,17 @@ ALWAYS_INLINE void invert_strip(int count, size_t d, size_t stride, double *a, d
 }
 
 SIMD_CLONES
-void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
+static void invert(int d, int lanes, double *a, double *inverse) {
   for (int n = 0; n < lanes; n += WIDTH) {
     if (lanes - n >= WIDTH)
       invert_strip(WIDTH, (size_t)d, (size_t)lanes, a + n, inverse + n);
     else
       invert_strip(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
   }
+}
+
+void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
+  if (!is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
 }
 
 SIMD_CLONES

@@ -65,17 +65,10 @@ static Status set_stiffest(Potential *potential) {
   return STATUS_OK;
 }
 
-Status potential_create(const SamplerSetup *setup, int capacity, Potential *out) {
+static void set_weights(const SamplerSetup *setup, Potential *out) {
   const LikelihoodOps *likelihood = setup->likelihood->ops;
   const double lambda = config_real(setup->options, "lambda"), noise = setup->likelihood->noise;
   const double variance = likelihood->conjugate ? noise * noise : 1;
-  const size_t d = (size_t)setup->prior->d, vector = d * (size_t)capacity;
-  *out = (Potential){.d = setup->prior->d,
-                     .capacity = capacity,
-                     .prior = setup->prior,
-                     .closed_prior = setup->prior->mixture && setup->prior->mixture->components == 1,
-                     .conjugate = likelihood->conjugate,
-                     .bend = likelihood->bend};
   if (config_is(setup->options, "eta", "auto")) {
     out->prior_weight = lambda;
     out->likelihood_weight = 1;
@@ -86,10 +79,33 @@ Status potential_create(const SamplerSetup *setup, int capacity, Potential *out)
     out->prior_weight = out->eta * lambda;
     out->likelihood_weight = out->eta * variance;
   }
+}
+
+/* What a network needs: nothing that grows as d^2 for each lane. */
+static Status create_network(const SamplerSetup *setup, Potential *out) {
+  const Config *options = setup->options;
+  const bool all = !config_has(options, "minibatch") || config_is(options, "minibatch", "all");
+  const int batch = all ? 0 : (int)config_int(options, "minibatch");
+  for (int i = 0; i < out->d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
+  NEW(out->uniform, (size_t)batch * (size_t)out->capacity);
+  return network_rows_create(&setup->likelihood->network, out->capacity, batch, &out->rows);
+}
+
+Status potential_create(const SamplerSetup *setup, int capacity, Potential *out) {
+  const size_t d = (size_t)setup->prior->d, vector = d * (size_t)capacity;
+  *out = (Potential){.d = setup->prior->d,
+                     .capacity = capacity,
+                     .prior = setup->prior,
+                     .closed_prior = setup->prior->mixture && setup->prior->mixture->components == 1,
+                     .conjugate = likelihood_is_conjugate(setup->likelihood),
+                     .network = likelihood_has_network(setup->likelihood),
+                     .bend = setup->likelihood->ops->bend};
+  set_weights(setup, out);
   NEW(out->start_mean, d);
+  NEW(out->start_deviation, d);
+  if (out->network) return create_network(setup, out);
   NEW(out->start_root, d * d);
   NEW(out->start_inverse, d * d);
-  NEW(out->start_deviation, d);
   NEW(out->precision, d * vector);
   NEW(out->vector, vector);
   NEW(out->slope, vector);
@@ -113,6 +129,8 @@ void potential_destroy(Potential *potential) {
   free(potential->score);
   free(potential->column);
   free(potential->image);
+  free(potential->uniform);
+  network_rows_destroy(&potential->rows);
 }
 
 /* out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */
@@ -129,6 +147,7 @@ void potential_at(Potential *potential, const HistoryView *view) {
   const Mixture *gaussian = potential->closed_prior ? potential->prior->mixture : NULL;
   ASSERT(lanes <= potential->capacity);
   potential->view = *view;
+  if (potential->network) return;
   if (potential->conjugate) {
     history_evidence(view->history, view->draws, view->first, lanes, NULL, NULL, potential->precision,
                      potential->vector);
@@ -140,6 +159,22 @@ void potential_at(Potential *potential, const HistoryView *view) {
         gaussian ? gaussian->precision : NULL, potential->precision);
   weigh(d, lanes, potential->likelihood_weight, potential->prior_weight,
         gaussian ? gaussian->information : NULL, potential->vector);
+}
+
+void potential_start(const Potential *potential, RngLanes *rng, double *theta) {
+  const int lanes = (int)rng->lanes;
+  const double shrink = 1 / sqrt(potential->prior_weight);
+  potential->prior->ops->sample(potential->prior, rng, theta);
+  for (int i = 0; i < potential->d; i++)
+    for (int n = 0; n < lanes; n++)
+      theta[i * lanes + n] =
+          potential->start_mean[i] + shrink * (theta[i * lanes + n] - potential->start_mean[i]);
+}
+
+void potential_choose_rows(Potential *potential, RngLanes *rng) {
+  if (potential->rows.batch == 0) return;
+  rng_lanes_uniform(rng, potential->rows.batch, potential->uniform);
+  network_rows_choose(&potential->rows, &potential->view, potential->uniform);
 }
 
 bool potential_is_quadratic(const Potential *potential) {
@@ -179,8 +214,28 @@ static void add_rows(Potential *potential, const double *theta, double *gradient
   if (hessian) add(d * d * lanes, potential->likelihood_weight, potential->curvature, hessian);
 }
 
+/* With the prior N(0, I). */
+static void network_derivatives(Potential *potential, const double *theta, double *gradient,
+                                double *hessian) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  if (hessian)
+    network_rows_derivatives(&potential->rows, &potential->view, theta, gradient, hessian);
+  else
+    network_rows_gradient(&potential->rows, &potential->view, theta, gradient);
+  for (int i = 0; i < d * lanes; i++)
+    gradient[i] = potential->prior_weight * theta[i] - potential->likelihood_weight * gradient[i];
+  if (!hessian) return;
+  weigh(d * d, lanes, potential->likelihood_weight, 0, NULL, hessian);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) hessian[i * (d + 1) * lanes + n] += potential->prior_weight;
+}
+
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
+  if (potential->network) {
+    network_derivatives(potential, theta, gradient, hessian);
+    return;
+  }
   linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
   add(d * lanes, -1, potential->vector, gradient);
   if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
@@ -203,6 +258,12 @@ void potential_trust(const Potential *potential, const double *step, double *fac
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch) {
   const int d = potential->d, lanes = potential->view.lanes;
   double *hessian = potential->curvature;
+  if (potential->network) {
+    network_rows_trace(&potential->rows, &potential->view, reference, bound);
+    for (int n = 0; n < lanes; n++)
+      bound[n] = potential->prior_weight + potential->likelihood_weight * bound[n];
+    return;
+  }
   if (!potential->conjugate && potential->view.history->rounds > 0)
     history_derivatives(&potential->view, reference, NULL, potential->slope, hessian);
   else

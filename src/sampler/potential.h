@@ -11,10 +11,14 @@
  * prior, Gaussian rewards. Scores of other priors and passes over the rows of other rewards are added at each
  * point.
  *
+ * Where the mean reward is a network, the loss is sum (y - f(phi; theta))^2 / 2, the prior N(0, I) on its
+ * weights, nothing is quadratic, and the Hessian is that of Gauss and Newton (model/network_rows.h).
+ *
  * N lanes, lane last: theta[d, N]. */
 #ifndef SAMPLER_POTENTIAL_H
 #define SAMPLER_POTENTIAL_H
 
+#include "model/network_rows.h"
 #include "sampler/sampler.h"
 
 /* Keys of `eta` and `lambda`, to stand in a table of options. */
@@ -32,6 +36,15 @@
     .help = "multiplies the log prior"                                                                       \
   }
 
+/* Key of samplers that take rewards whose mean is a network. */
+#define POTENTIAL_NETWORK_KEY                                                                                \
+  {                                                                                                          \
+    .name = "minibatch", .type = KEY_INT, .minimum = 1, .maximum = 1000000, .words = "all",                  \
+    .fallback = "all",                                                                                       \
+    .help = "with model: network, rows of the history that a gradient is taken over, drawn anew for each "   \
+            "update"                                                                                         \
+  }
+
 typedef struct {
   int d, capacity;
   const Prior *prior;
@@ -47,7 +60,11 @@ typedef struct {
   /* A Gaussian with the prior's moments, covariance divided by prior_weight: where updates start. It is the
    * prior itself, tempered, when that is Gaussian; of a prior with several modes it covers all of them. */
   double *start_mean, *start_deviation; /* [d] */
-  double *start_root, *start_inverse; /* [d, d]: a lower triangular root of the covariance, its inverse */
+  double *start_root, *start_inverse; /* [d, d]: a lower triangular root of the covariance, its inverse; NULL
+                                         with a network, whose start is independent */
+  bool network; /* the mean reward is one; then `precision` and `vector` are NULL, and so is the scratch */
+  NetworkRows rows;
+  double *uniform; /* [minibatch, n] */
   /* For the lanes of the view, until the next potential_at. */
   HistoryView view;
   double *precision, *vector; /* [d, d, n], [d, n] */
@@ -62,12 +79,22 @@ void potential_destroy(Potential *potential);
 
 /* From here on U is that of the lanes of this view (in theta: no shift, no scale). */
 void potential_at(Potential *potential, const HistoryView *view);
+/* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the streams].
+ */
+void potential_start(const Potential *potential, RngLanes *rng, double *theta);
+/* With the option `minibatch` of a network: the rows that U is of until the next call, for the lanes of the
+ * view; m uniforms of each stream. Otherwise nothing. */
+void potential_choose_rows(Potential *potential, RngLanes *rng);
 /* The Hessian does not depend on theta: it is `precision`. */
 bool potential_is_quadratic(const Potential *potential);
 /* gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian);
+/* value[n] of U, up to a constant of the run (potential_value.c). log_prior[n]: the log density of the prior
+ * at theta, up to a constant; of a Gaussian prior it is not read. */
+void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value);
 /* bound[n]: on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are not
- * Gaussian taken at reference[d, n]. scratch[2, d, d, n]. */
+ * Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n]; with a network, whose bound is a
+ * trace, it is not used. */
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
 /* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / bend, so that the
  * curvature along it changes by a factor of e at most. */

@@ -41,12 +41,27 @@ static bool is_tractable(const Prior *prior, const Likelihood *likelihood) {
   return prior->ops->log_density && prior->d == 2;
 }
 
+/* The names of the samplers that take networks. */
+static const char *network_methods(size_t size, char *text) {
+  size_t used = 0;
+  for (int i = 0; METHODS[i]; i++)
+    if (METHODS[i]->networks && used < size)
+      used += (size_t)snprintf(text + used, size - used, "%s %s", used ? "," : "", METHODS[i]->name);
+  return text;
+}
+
 bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
                     char *sentence) {
   const char *name = method->name, *prior_family = prior->ops->name;
+  char able[80] = "";
   const unsigned needs = method->needs;
   const Mixture *mixture = prior->mixture;
-  if ((needs & NEEDS_CONJUGATE) && !likelihood->ops->conjugate)
+  if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->conjugate))
+    snprintf(sentence, size,
+             "sampler %s needs a mean reward that depends on phi' theta; that of a network is for likelihood "
+             "gaussian and one of%s",
+             name, network_methods(sizeof able, able));
+  else if ((needs & NEEDS_CONJUGATE) && !likelihood->ops->conjugate)
     snprintf(sentence, size,
              "sampler %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is not",
              name, likelihood->ops->name);
@@ -144,7 +159,8 @@ static void replace_non_finite(int d, int lanes, int draws, double *theta, int64
 
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks) {
-  ASSERT(history->d == sampler->d && history->runs <= sampler->setup.runs);
+  ASSERT(likelihood_parameters(history->likelihood, history->d) == sampler->d);
+  ASSERT(history->runs <= sampler->setup.runs);
   ASSERT(draws >= 1 && draws <= sampler->setup.draws);
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
   History tempered = *history;

@@ -39,6 +39,7 @@ typedef struct {
   const char *name, *summary, *reference;
   const char *default_prior; /* standard | gaussian | mixture | diffusion | exact */
   unsigned needs;
+  bool networks; /* theta can be the weights of a network (likelihood.h), with Gaussian rewards */
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
    * conformance tests then compare their mean and covariance with it. */
   bool exact;
@@ -63,9 +64,12 @@ typedef struct {
    * histories, and moves the runs without a new observation too. */
   bool restless;
   /* OPTIONAL. Of samplers that carry a Gaussian approximation of the posterior: its mean[d, B] and
-   * covariance[d, d, B] as they are now. The convergence study, which observes one target again and again,
-   * asks for it after every step. */
+   * covariance[d, d, B] as they are now; of a mixture of several it cannot be asked for. The convergence
+   * study, which observes one target again and again, asks for it after every step. */
   void (*gaussian)(const Sampler *self, double *mean, double *covariance);
+  /* Of samplers whose draws are the states of a Markov chain that has the posterior for its target: the
+   * convergence study takes the Gaussian of their time average instead. */
+  bool chain;
 } SamplerOps;
 
 struct Sampler {

@@ -25,7 +25,7 @@ Status step_create(const SamplerSetup *setup, int capacity, double limit, Step *
   NEW(out->checked, n);
   NEW(out->shortened, n);
   NEW(out->trial, d * n);
-  NEW(out->scratch, 2 * d * d * n);
+  if (!likelihood_has_network(setup->likelihood)) NEW(out->scratch, 2 * d * d * n);
   return STATUS_OK;
 }
 
@@ -53,15 +53,15 @@ static void shorten(int lanes, double limit, const double *restrict bound, doubl
 }
 
 /* Keep h lambda_max(matrix) below the limit. The fine bound costs two products, so it is taken only where
- * some lane needs it, and counts only there. */
+ * some lane needs it, and counts only there; of a network's matrices, never. */
 static void keep_below(Step *step, int d, int lanes, const double *matrix, double limit, double *h) {
   bool all = true;
   matrix_lanes_coarse_bound(d, lanes, matrix, step->checked);
   for (int n = 0; n < lanes; n++) all = all && h[n] * step->checked[n] < limit;
   if (all) return;
   double *fine = step->trial;
-  matrix_lanes_fine_bound(d, lanes, matrix, fine, step->scratch);
-  for (int n = 0; n < lanes; n++)
+  if (step->scratch) matrix_lanes_fine_bound(d, lanes, matrix, fine, step->scratch);
+  for (int n = 0; n < lanes && step->scratch; n++)
     if (h[n] * step->checked[n] >= limit) step->checked[n] = fine[n];
   shorten(lanes, limit, step->checked, h, step->shortened);
 }
@@ -69,7 +69,7 @@ static void keep_below(Step *step, int d, int lanes, const double *matrix, doubl
 /* h <- the part of it that can be trusted. */
 static void keep_near(Step *step, const Potential *potential, const double *gradient, double *h) {
   const int d = potential->d, lanes = potential->view.lanes;
-  if (potential->conjugate) return;
+  if (potential->conjugate || potential->bend == 0) return;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * gradient[i * lanes + n];
   potential_trust(potential, step->trial, step->checked);
@@ -89,7 +89,8 @@ void step_choose(Step *step, const Potential *potential, const double *gradient,
     const double of_evidence = potential->unit * view->history->temper * t;
     h[n] = step->size / (step->by_curvature ? fmax(step->bound[n], DBL_MIN) : of_evidence);
   }
-  if (potential->conjugate) shorten(lanes, step->limit, step->bound, h, step->shortened);
+  if (potential->conjugate || potential->network)
+    shorten(lanes, step->limit, step->bound, h, step->shortened);
   if (hessian) keep_below(step, d, lanes, hessian, step->limit, h);
   if (other) keep_below(step, d, lanes, other, 1, h);
   keep_near(step, potential, gradient, h);

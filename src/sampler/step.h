@@ -45,7 +45,7 @@ typedef struct {
   double *checked; /* [n] */
   double *shortened; /* [n]: 1 where a step was */
   double *trial; /* [d, n] */
-  double *scratch; /* [2, d, d, n] */
+  double *scratch; /* [2, d, d, n]; NULL with a network */
 } Step;
 
 /* Ends with step_destroy, also after a failure. */

@@ -14,6 +14,9 @@
  * beyond, a learned score says nothing. */
 static const double GUARD = 100;
 
+/* Updates between two refreshments of C: so many as a round makes by default. */
+enum { REFRESH = 10 };
+
 Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out) {
   const size_t d = (size_t)setup->prior->d, n = (size_t)capacity, vector = d * n, matrix = d * vector;
   *out = (VitsStep){.kind = kind, .d = setup->prior->d};
@@ -50,8 +53,12 @@ void vits_start(const Potential *potential, int lanes, int first, int last, Vits
     for (int n = first; n < last; n++) q.mean[i * lanes + n] = potential->start_mean[i];
     for (int j = 0; j < d; j++)
       for (int n = first; n < last; n++) {
-        q.root[(i * d + j) * lanes + n] = potential->start_root[i * d + j];
-        q.inverse[(i * d + j) * lanes + n] = potential->start_inverse[i * d + j];
+        const double deviation = i == j ? potential->start_deviation[i] : 0;
+        const bool full = potential->start_root;
+        q.root[(i * d + j) * lanes + n] = full ? potential->start_root[i * d + j] : deviation;
+        q.inverse[(i * d + j) * lanes + n] = full     ? potential->start_inverse[i * d + j]
+                                             : i == j ? 1 / deviation
+                                                      : 0;
       }
   }
 }
@@ -274,9 +281,13 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
                      int64_t *fallbacks) {
   const HistoryView view = potential->view;
   const int d = work->d, lanes = view.lanes;
+  const int64_t before =
+      (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
+  potential_choose_rows(potential, rng);
   step_begin(&work->step, potential, q.mean);
-  if (work->kind != VITS_ONE) refresh_inverse(work, &view, q, fallbacks);
   for (int k = 0; k < work->step.steps; k++) {
+    if (work->kind != VITS_ONE && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
+    potential_choose_rows(potential, rng);
     if (work->kind == VITS_HESSIAN_FREE)
       vits_step_estimate(work, potential, q, rng);
     else

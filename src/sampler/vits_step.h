@@ -7,6 +7,9 @@
  *     B  <- (I - h A) B + h C'                        VITS-II, with C near B^-1
  *     C  <- C (I - h (C'C - A))
  *
+ * C drifts from B^-1, by the square of h for each update, and on its own comes back as slowly as q moves;
+ * every 10 updates one iteration C <- C (2I - BC) brings it back.
+ *
  * Draws are mu + B eps and the covariance is B B' (the paper's text has B'B, which differs once B is not
  * symmetric). VITS-I and VITS-II take g and A at one draw.
  *
@@ -53,8 +56,8 @@ typedef struct {
 Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 void vits_step_destroy(VitsStep *work);
 
-/* All updates of one round, for the lanes of the potential's view. VITS-I and II use d normals of every
- * stream for each update, the Hessian-free version d for each sample. */
+/* All updates of round rng->round, for the lanes of the potential's view. VITS-I and II use d normals of
+ * every stream for each update, the Hessian-free version d for each sample. */
 void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng, int64_t *fallbacks);
 
 /* Lanes first .. last - 1 of n <- the Gaussian that updates start from (potential.h). */

@@ -165,21 +165,20 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-static const ConfigKey KEYS[] = {
-    POTENTIAL_KEYS,
-    {.name = "components",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = VTS_COMPONENTS,
-     .fallback = "2",
-     .help = "Gaussians of the approximation, and of this policy's fitted mixture"},
-    {.name = "steps",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 100000,
-     .fallback = "10",
-     .help = "updates of all parameters after each observation, at most"},
-    {.name = NULL}};
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS,
+                                 {.name = "components",
+                                  .type = KEY_INT,
+                                  .minimum = 1,
+                                  .maximum = VTS_COMPONENTS,
+                                  .fallback = "2",
+                                  .help = "Gaussians of the approximation"},
+                                 {.name = "steps",
+                                  .type = KEY_INT,
+                                  .minimum = 1,
+                                  .maximum = 100000,
+                                  .fallback = "10",
+                                  .help = "updates of all parameters after each observation, at most"},
+                                 {.name = NULL}};
 
 const SamplerOps sampler_vts = {
     .name = "vts",

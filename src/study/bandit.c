@@ -10,6 +10,7 @@
 typedef struct {
   Problem problem;
   World world;
+  Likelihood likelihood; /* what the policy believes */
   History history;
   Policy policy;
   int *arm, *place; /* [B], [B]: scratch of policy_record */
@@ -24,9 +25,12 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
   ASSERT(policy_find(chosen->name, &method));
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  TRY(policy_history(&method, chosen->options, &block->problem, task->runs, &block->history));
+  block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
+  TRY(policy_history(&method, chosen->options, &block->problem, &block->likelihood, task->runs,
+                     &block->history));
   TRY(history_reserve(&block->history, block->problem.rounds));
   PolicySetup setup = {.prior = prior,
+                       .likelihood = &block->likelihood,
                        .problem = &block->problem,
                        .options = chosen->options,
                        .seed = study->seed,
@@ -109,6 +113,7 @@ const StudyOps study_bandit = {.name = "bandit",
                                .figure = "figure_diffts_2.py",
                                .axis = "round",
                                .axis_long_name = "round of the bandit",
+                               .networks = true,
                                .curves = curves,
                                .points = points,
                                .axis_value = axis_value,

@@ -14,6 +14,13 @@ static const struct {
 } words[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING},    {"exact", BELIEF_EXACT},
              {"gaussian", BELIEF_FITTED},   {"mixture", BELIEF_FITTED}, {"diffusion", BELIEF_FITTED}};
 
+/* A sampler's own key `components` is about its approximation. */
+static bool has_own_components(const SamplerOps *sampler) {
+  const ConfigKey *key = sampler_keys(sampler);
+  while (key->name && strcmp(key->name, "components") != 0) key++;
+  return key->name;
+}
+
 /* The policy's own word, or what it is made for; prior.family replaces the learned kinds for all policies
  * that left the choice open. */
 static const char *chosen_word(const Config *setting, const ConfigPolicy *policy,
@@ -61,9 +68,15 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   ASSERT(policy_find(policy->name, &method));
   if (!method.default_prior) return STATUS_OK;
   out->fit = study_prior_fit(setting, "prior.", problem->d, problem->seed, replicate);
-  if (!config_is(policy->options, "components", "study"))
+  if (!has_own_components(method.sampler) && !config_is(policy->options, "components", "study"))
     out->fit.components = (int)config_int(policy->options, "components");
   const char *word = chosen_word(setting, policy, &method);
+  out->likelihood = policy_likelihood(&method, policy->options, problem);
+  if (likelihood_has_network(&out->likelihood)) {
+    out->kind = BELIEF_WEIGHTS;
+    if (word && strcmp(word, "standard") == 0) return STATUS_OK;
+    return status_set(STATUS_INPUT, "model: network needs prior: standard, N(0, I) on its weights");
+  }
   if (!word)
     return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
   out->kind = BELIEF_FILE;
@@ -101,6 +114,7 @@ Status belief_prior(const Belief *belief, const Problem *problem, const char *di
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
   case BELIEF_STANDARD: return prior_standard(problem->d, &belief->fit, out);
+  case BELIEF_WEIGHTS: return prior_weights(likelihood_parameters(&belief->likelihood, problem->d), out);
   case BELIEF_ISING: return prior_ising(problem->d, &belief->fit, out);
   case BELIEF_EXACT: return problem_exact_prior(problem, &belief->fit, out);
   case BELIEF_FILE: return prior_of_file(belief, problem, out);
@@ -126,7 +140,7 @@ Status belief_check(const Belief *belief, const SamplerOps *sampler, const Probl
   } else {
     TRY(belief_prior(belief, problem, "", &prior));
   }
-  bool misfit = sampler_misfit(sampler, &prior, &problem->likelihood, sizeof sentence, sentence);
+  bool misfit = sampler_misfit(sampler, &prior, &belief->likelihood, sizeof sentence, sentence);
   if (belief->kind != BELIEF_FITTED) prior_destroy(&prior);
   return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;
 }

@@ -14,6 +14,7 @@
 typedef enum {
   BELIEF_NONE, /* the policy does not use a prior */
   BELIEF_STANDARD, /* N(0, I) */
+  BELIEF_WEIGHTS, /* N(0, I) on the weights of a network */
   BELIEF_ISING, /* uniform on {-1, 1}^d */
   BELIEF_EXACT, /* the problem's own distribution */
   BELIEF_FILE, /* a prior file, used as it is */
@@ -22,6 +23,7 @@ typedef enum {
 
 typedef struct {
   BeliefKind kind;
+  Likelihood likelihood; /* policy_likelihood */
   const PriorOps *family; /* of a fitted prior */
   const char *file; /* of BELIEF_FILE, not owned */
   PriorFit fit; /* of a fitted prior; gives the schedule of an exact chain otherwise */
@@ -29,8 +31,8 @@ typedef struct {
   char hash[65]; /* of a fitted prior */
 } Belief;
 
-/* The belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown or the problem has no
- * exact prior. */
+/* The belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown, the problem has no
+ * exact prior, or another prior than `standard` is asked for on the weights of a network. */
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                      uint32_t replicate, Belief *out);
 

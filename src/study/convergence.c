@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/simd.h"
+#include "study/convergence_check.h"
 #include "study/gaussian_kl.h"
 #include "study/keys.h"
 
@@ -18,15 +19,6 @@
 #include <string.h>
 
 enum { BURN_IN = 1000 /* steps of a chain that are neither averaged nor counted (Appendix F) */ };
-
-/* What makes `observe` one step of size h = step_size on the target as it is. */
-static const struct {
-  const char *key, *set;
-} FIXED_OPTIONS[] = {{"steps", "steps=1"},
-                     {"step_rule", "step_rule=eta_t"},
-                     {"eta", "eta=1"},
-                     {"lambda", "lambda=1"},
-                     {"temper", "temper=1"}};
 
 /* One block of B runs in lockstep. */
 typedef struct {
@@ -50,13 +42,8 @@ typedef struct {
 } Block;
 
 static Status create_sampler(const Study *study, const Task *task, Block *block) {
-  enum { MOST = sizeof FIXED_OPTIONS / sizeof *FIXED_OPTIONS };
   const ConfigPolicy *policy = &study->file->policies[task->policy];
-  const char *sets[MOST];
-  int count = 0;
-  for (int i = 0; i < MOST; i++)
-    if (config_has(policy->options, FIXED_OPTIONS[i].key)) sets[count++] = FIXED_OPTIONS[i].set;
-  TRY(config_override(policy->options, "study convergence", count, sets, &block->options));
+  TRY(convergence_options(policy->options, &block->options));
   PriorFit chain = study_prior_fit(study->file->settings[task->setting], "prior.", block->problem.d,
                                    study->seed, task->replicate);
   TRY(prior_standard(block->problem.d, &chain, &block->prior));
@@ -146,8 +133,8 @@ static void block_destroy(Block *block) {
   free(block->reached);
 }
 
-/* A chain has no Gaussian of its own: that of its time average is taken. */
-static bool is_chain(const Block *block) { return !block->sampler.ops->gaussian; }
+/* It has no Gaussian of its own: that of its time average is taken. */
+static bool is_chain(const Block *block) { return block->sampler.ops->chain; }
 
 /* One step of the method; the state of a chain goes to theta. */
 static void move(Block *block, int64_t *fallbacks) {
@@ -259,7 +246,7 @@ static Status simulate(Block *block, const Config *setting, StudyTick tick, Task
 
 static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
                   TaskResult *result) {
-  (void)prior; /* the methods start at N(0, I), whatever a policy believes */
+  (void)prior; /* N(0, I), which the block has of its own */
   Block block = {0};
   double spent = 0;
   Status status = block_create(study, task, &block);
@@ -282,14 +269,6 @@ static double axis_value(const Config *setting, int point) {
   int64_t k = 1;
   for (int i = 0; i < point; i++) k = next_stored(k, last);
   return (double)k;
-}
-
-static Status check_policy(const PolicyMethod *method) {
-  const SamplerOps *sampler = method->sampler;
-  if (sampler && (sampler->gaussian || sampler == sampler_find("lmc"))) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "it does not step towards a target, and study convergence counts steps: take lmc, vits1, "
-                    "vits2 or vits2_hf");
 }
 
 /* A step is a few products of d x d matrices. */
@@ -319,6 +298,7 @@ const StudyOps study_convergence = {
     .curves = curves,
     .points = points,
     .axis_value = axis_value,
-    .check_policy = check_policy,
+    .check_setting = convergence_check_setting,
+    .check_policy = convergence_check_policy,
     .cost = cost,
     .run = run};

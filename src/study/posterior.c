@@ -383,7 +383,8 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   return STATUS_OK;
 }
 
-static Status check_policy(const PolicyMethod *method) {
+static Status check_policy(const PolicyMethod *method, const Config *options) {
+  (void)options;
   if (method->sampler) return STATUS_OK;
   return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
 }

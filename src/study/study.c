@@ -49,9 +49,14 @@ static Status check_policies(const Study *study, const Config *setting) {
     Belief belief;
     ASSERT(policy_find(policy->name, &method));
     status = policy_check(&method, policy->options, &problem);
-    if (status == STATUS_OK && study->ops->check_policy) status = study->ops->check_policy(&method);
+    if (status == STATUS_OK && study->ops->check_policy)
+      status = study->ops->check_policy(&method, policy->options);
     if (status == STATUS_OK && method.sampler) {
       status = belief_create(setting, policy, &problem, 0, &belief);
+      if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
+        status = status_set(STATUS_INPUT,
+                            "model: network has other parameters than theta*, with which study %s compares",
+                            study->ops->name);
       if (status == STATUS_OK) status = belief_check(&belief, method.sampler, &problem);
     }
     if (status != STATUS_OK) status_prefix(status, "policy '%s': ", policy->label);
@@ -212,11 +217,27 @@ double study_dimension(const Config *setting) {
                                                          : (double)config_int(setting, "problem.dimension");
 }
 
+/* Of a network with p weights, the mean over rounds: a gradient is 6 p for each row; Gaussian approximations
+ * take some products of p x p matrices for each step. */
+static double network_cost(const ConfigPolicy *policy, const PolicyMethod *method, double d, double rounds) {
+  const int64_t *hidden;
+  const int layers = config_ints(policy->options, "hidden", &hidden);
+  double p = (double)hidden[layers - 1] + 1, rows = rounds / 2, in = d;
+  for (int l = 0; l < layers; in = (double)hidden[l++]) p += ((in + 1) * (double)hidden[l]);
+  if (!config_is(policy->options, "minibatch", "all"))
+    rows = (double)config_int(policy->options, "minibatch");
+  const double matrices = method->sampler->gaussian ? 10 * p * p * p + 2 * p * p * rows : 0;
+  return (double)config_int(policy->options, "steps") * (6 * p * rows + matrices);
+}
+
 double study_draw_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
+  const ConfigPolicy *policy = &study->file->policies[task->policy];
   double d = study_dimension(setting), cost = 50 * d * d * d;
   PolicyMethod method;
-  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  ASSERT(policy_find(policy->name, &method));
+  if (method.sampler && config_is(policy->options, "model", "network"))
+    return network_cost(policy, &method, d, (double)config_int(setting, "problem.rounds"));
   if (!method.sampler || !(method.sampler->needs & NEEDS_CHAIN)) return cost;
   const int64_t *hidden;
   int layers = config_ints(setting, "prior.hidden", &hidden);

@@ -49,13 +49,14 @@ typedef struct {
   const char *name, *summary, *reference;
   const char *figure; /* the script in analysis/ that draws the results */
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
+  bool networks; /* theta of a policy may be the weights of a network */
   const StudyCurve *curves; /* ends with a NULL name; the first that a study has is the one in tables */
   int (*points)(const Config *setting);
   double (*axis_value)(const Config *setting, int point);
   /* OPTIONAL. Whether a setting and a policy make sense in this study: STATUS_INPUT with a sentence if not.
    */
   Status (*check_setting)(const Study *study, const Config *setting, const Problem *problem);
-  Status (*check_policy)(const PolicyMethod *method);
+  Status (*check_policy)(const PolicyMethod *method, const Config *options);
   /* Floating-point operations of a task, roughly: only for ordering and estimates. */
   double (*cost)(const Study *study, const Task *task);
   /* Run one task into `result`, which has room. Errors belong to the task alone. */

@@ -1,0 +1,174 @@
+#include "model/network_rows.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = NETWORK_LANES };
+
+Status network_rows_create(const NetworkShape *shape, int lanes, int batch, NetworkRows *out) {
+  const size_t p = network_parameters(shape), d = (size_t)shape->width[0], n = (size_t)lanes;
+  *out = (NetworkRows){
+      .shape = *shape, .parameters = (int)p, .batch = batch, .width = (batch + LANES - 1) / LANES * LANES};
+  NEW(out->theta, p);
+  NEW(out->gradient, p);
+  NEW(out->workspace, network_workspace(shape));
+  NEW(out->jacobian, p * LANES);
+  NEW(out->inputs, n * d * (size_t)out->width);
+  NEW(out->responses, n * (size_t)out->width);
+  NEW(out->square, p * p);
+  return STATUS_OK;
+}
+
+void network_rows_destroy(NetworkRows *rows) {
+  free(rows->theta);
+  free(rows->gradient);
+  free(rows->workspace);
+  free(rows->jacobian);
+  free(rows->square);
+  free(rows->inputs);
+  free(rows->responses);
+}
+
+/* The rows that the sums of a lane are over. */
+typedef struct {
+  const Likelihood *likelihood;
+  int count;
+  size_t width;
+  const float *x; /* [d, width] */
+  const double *y; /* [width] */
+  double factor; /* temper, and t / m of a batch */
+} Part;
+
+static Part part_of(const NetworkRows *rows, const HistoryView *view, int lane) {
+  const History *history = view->history;
+  const size_t d = (size_t)history->d, run = (size_t)((view->first + lane) / view->draws);
+  const bool all = rows->batch == 0 || history->rounds == 0;
+  const size_t width = (size_t)(all ? history->width : rows->width), place = all ? run : (size_t)lane;
+  ASSERT(history->inputs);
+  return (Part){.likelihood = history->likelihood,
+                .count = all ? history->rounds : rows->batch,
+                .width = width,
+                .x = (all ? history->inputs : rows->inputs) + place * d * width,
+                .y = (all ? history->responses : rows->responses) + place * width,
+                .factor = history->temper * (all ? 1 : (double)history->rounds / rows->batch)};
+}
+
+void network_rows_choose(NetworkRows *rows, const HistoryView *view, const double *uniform) {
+  const History *history = view->history;
+  const size_t d = (size_t)history->d, from_width = (size_t)history->width, width = (size_t)rows->width;
+  for (int n = 0; n < view->lanes && history->rounds > 0; n++) {
+    const size_t run = (size_t)((view->first + n) / view->draws), lane = (size_t)n;
+    for (int m = 0; m < rows->batch; m++) {
+      const size_t row = (size_t)(uniform[m * view->lanes + n] * history->rounds), to = (size_t)m;
+      for (size_t i = 0; i < d; i++)
+        rows->inputs[(lane * d + i) * width + to] = history->inputs[(run * d + i) * from_width + row];
+      rows->responses[lane * width + to] = history->responses[run * from_width + row];
+    }
+  }
+}
+
+/* theta of a lane, in single precision. */
+static void load(NetworkRows *rows, const double *theta, int lanes, int lane) {
+  for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * lanes + lane];
+}
+
+/* Slopes and curvatures of LANES rows from `first` on, with the outputs y; 0 beyond the last row. */
+static void derive(const Part *part, int first, const float *y, double *slope, double *curvature) {
+  double u[LANES];
+  const int left = part->count - first, count = left < LANES ? left : LANES;
+  for (int n = 0; n < count; n++) u[n] = y[n];
+  part->likelihood->ops->derivatives(part->likelihood, count, part->y + first, u, slope, curvature);
+  for (int n = count; n < LANES; n++) slope[n] = curvature[n] = 0;
+}
+
+static void slope_of(void *context, int first, const float *y, float *slope) {
+  double exact[LANES], curvature[LANES];
+  derive(context, first, y, exact, curvature);
+  for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n];
+}
+
+static int whole(int count) { return (count + LANES - 1) / LANES * LANES; }
+
+void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta,
+                           double *gradient) {
+  for (int n = 0; n < view->lanes; n++) {
+    Part part = part_of(rows, view, n);
+    load(rows, theta, view->lanes, n);
+    network_gradient(&rows->shape, rows->theta, whole(part.count), part.x, part.width, slope_of, &part,
+                     rows->gradient, rows->workspace);
+    for (int i = 0; i < rows->parameters; i++)
+      gradient[i * view->lanes + n] = part.factor * rows->gradient[i];
+  }
+}
+
+/* gradient += J' slope; J <- diag(weight)^1/2 J. */
+SIMD_CLONES
+static void weigh(int p, const float *restrict slope, const float *restrict root, float *restrict jacobian,
+                  float *restrict gradient) {
+  for (int i = 0; i < p; i++) {
+    float sum = 0, *row = jacobian + (size_t)i * LANES;
+    for (int n = 0; n < LANES; n++) sum += slope[n] * row[n];
+    for (int n = 0; n < LANES; n++) row[n] *= root[n];
+    gradient[i] += sum;
+  }
+}
+
+/* LANES rows from `first` on: J with rows multiplied by (-l'')^1/2; their gradient is added to
+ * rows->gradient. */
+static void take_jacobian(NetworkRows *rows, const Part *part, int first) {
+  float y[LANES], slope[LANES], root[LANES];
+  double exact[LANES], curvature[LANES];
+  network_sensitivity(&rows->shape, rows->theta, part->x + first, part->width, y, rows->jacobian,
+                      rows->workspace);
+  derive(part, first, y, exact, curvature);
+  for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n], root[n] = (float)sqrt(-curvature[n]);
+  weigh(rows->parameters, slope, root, rows->jacobian, rows->gradient);
+}
+
+void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const double *theta,
+                              double *gradient, double *precision) {
+  const int p = rows->parameters, lanes = view->lanes;
+  for (int n = 0; n < lanes; n++) {
+    const Part part = part_of(rows, view, n);
+    load(rows, theta, lanes, n);
+    memset(rows->gradient, 0, (size_t)p * sizeof *rows->gradient);
+    memset(rows->square, 0, (size_t)p * (size_t)p * sizeof *rows->square);
+    for (int first = 0; first < part.count; first += LANES) {
+      take_jacobian(rows, &part, first);
+      linalg_add_square(p, LANES, rows->jacobian, rows->square);
+    }
+    for (int i = 0; i < p; i++) {
+      gradient[i * lanes + n] = part.factor * rows->gradient[i];
+      for (int j = 0; j <= i; j++)
+        precision[(i * p + j) * lanes + n] = precision[(j * p + i) * lanes + n] =
+            part.factor * rows->square[i * p + j];
+    }
+  }
+}
+
+SIMD_CLONES
+static double sum_of_squares(size_t count, const float *restrict x) {
+  float sum[LANES] = {0};
+  double total = 0;
+  for (size_t k = 0; k < count; k += LANES)
+    for (int n = 0; n < LANES; n++) sum[n] += x[k + (size_t)n] * x[k + (size_t)n];
+  for (int n = 0; n < LANES; n++) total += sum[n];
+  return total;
+}
+
+void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace) {
+  for (int n = 0; n < view->lanes; n++) {
+    const Part part = part_of(rows, view, n);
+    load(rows, theta, view->lanes, n);
+    trace[n] = 0;
+    for (int first = 0; first < part.count; first += LANES) {
+      take_jacobian(rows, &part, first);
+      trace[n] += part.factor * sum_of_squares((size_t)rows->parameters * LANES, rows->jacobian);
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/* Passes over the rows of a history whose mean reward is a network, u = f(phi; theta): what history_passes.c
+ * is for u = phi' theta. The log likelihood and its derivatives with respect to theta, p numbers.
+ *
+ * The Hessian is that of Gauss and Newton: with J the derivatives of the outputs, J' diag(-l''(u)) J stands
+ * for minus the Hessian of the log likelihood; what is left out is the sum over rows of l'(u) times the
+ * Hessian of f, which is zero where the network fits.
+ *
+ * With batches, sums are over m rows drawn with replacement, times t / m for t observations, so that their
+ * expectations are those over all rows. Lane n belongs to run n / draws; its result does not depend on the
+ * others. float32 inside. */
+#ifndef MODEL_NETWORK_ROWS_H
+#define MODEL_NETWORK_ROWS_H
+
+#include "model/history.h"
+
+typedef struct {
+  NetworkShape shape;
+  int parameters; /* p */
+  int batch, width; /* m, 0: all rows; m rounded up to whole NETWORK_LANES */
+  /* Of one lane at a time. */
+  float *theta, *gradient, *workspace; /* [p], [p], network_workspace */
+  float *jacobian, *square; /* [p, NETWORK_LANES], [p, p] */
+  /* Rows of the batches: [lanes, d, width], [lanes, width]. */
+  float *inputs;
+  double *responses;
+} NetworkRows;
+
+/* For up to `lanes` lanes at once. Ends with network_rows_destroy, also after a failure. */
+Status network_rows_create(const NetworkShape *shape, int lanes, int batch, NetworkRows *out);
+void network_rows_destroy(NetworkRows *rows);
+
+/* The rows of the next sums: row floor(uniform t) for each uniform[m, lanes]. */
+void network_rows_choose(NetworkRows *rows, const HistoryView *view, const double *uniform);
+
+/* At theta[p, lanes]: gradient[p, lanes] of the tempered log likelihood. */
+void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta, double *gradient);
+/* Also minus its Gauss-Newton Hessian, precision[p, p, lanes]. */
+void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const double *theta,
+                              double *gradient, double *precision);
+/* trace[lanes] of that matrix, which bounds its eigenvalues. */
+void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace);
+
+#endif
