@@ -22,7 +22,7 @@ WHOLE = {"seconds": "CPU seconds per run", "seconds_train": "CPU seconds to lear
          "fallbacks": "numerical rescues per run"}
 NAMES = {"emd": "earth mover's distance", "distance": r"mean distance to $\theta^*$", "sliced_wasserstein": "sliced Wasserstein distance",
          "max_sliced_wasserstein": "max-sliced Wasserstein distance", "sd_ratio": "SD of draws / SD of exact draws",
-         "mode_weight_error": "mode weight error (total variation)", "mean_error": "error of the mean",
+         "mode_weight_error": "mode weight error (total variation)", "largest_mode": "share of the fullest mode", "mean_error": "error of the mean",
          "covariance_error": "relative error of the covariance", "ess": "effective sample size"}
 IDEAL = {"sd_ratio": 1.0}
 # Swept keys in words.

@@ -24,7 +24,8 @@ import significance
 PARTS = {"se": "_se", "se_replicate": "_se_replicate", "floor": "_floor_mean", "difference": "_diff_mean",
          "difference_se": "_diff_se"}
 # What is best, as a number to be small; the others are best when they are small themselves.
-BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank": lambda values: values * np.nan}
+BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank": lambda values: values * np.nan,
+        "largest_mode": lambda values: values * np.nan}
 
 
 def rows_of(dataset):

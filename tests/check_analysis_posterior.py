@@ -23,6 +23,7 @@ import calibration  # noqa: E402
 import figure_diffts_2  # noqa: E402
 import figure_diffts_6  # noqa: E402
 import figure_diffts_7  # noqa: E402
+import figure_tilted_table  # noqa: E402
 import load  # noqa: E402
 import panel  # noqa: E402
 import style  # noqa: E402
@@ -354,6 +355,37 @@ class Posterior(unittest.TestCase):
         self.assertEqual((status, err), (0, ""))
         write_results(self.folder, ["cross"], runs=4, rounds=5)
         self.refused(figure_diffts_6, "no study sweeps prior.train_samples or prior.stages")
+
+    def test_tilted_table(self):
+        """Two cells in two dimensions each, settings out of order; a history with one mode and one that was not run are left out."""
+        settings = [{"problem.dimension": d, "problem.condition_number": kappa, "problem.snr": 0.1}
+                    for d, kappa in ((20.0, 10.0), (2.0, 10.0), (2.0, 2.0), (20.0, 2.0))]
+        rng = np.random.default_rng(11)
+        shape = (4, 5, 6, 1)
+        error, floor = rng.random(shape), np.broadcast_to(rng.random((4, 1, 6, 1)), shape)
+        largest = np.array(np.broadcast_to(0.9 * rng.random((4, 1, 6, 1)), shape))
+        largest[1, :, 2] = 0.97
+        write_study(self.folder, "sample_size", [80], {"mode_weight_error": error, "mode_weight_error_floor": floor,
+                                                       "largest_mode": largest}, settings, POLICIES, not_run=[(3, 4, 5)])
+        dataset = load.results(self.folder, "posterior")
+        values = figure_tilted_table.excess(dataset)
+        lines = figure_tilted_table.printed(dataset, values)
+        self.assertEqual(lines[0], "| condition number, SNR | 10, 0.1 | 2, 0.1 |")
+        self.assertEqual(lines[2], "| histories | 11 of 12 | 11 of 12 |")
+        difference = (error - floor)[..., 0]
+        for p, label in enumerate(POLICIES):
+            hard = np.delete(np.concatenate([difference[0, p], difference[1, p]]), 8)
+            easy = np.concatenate([difference[2, p], difference[3, p, :5]])
+            self.assertEqual(lines[3 + p], f"| {label} | " + " | ".join(
+                f"{part.mean():.3f} ± {part.std(ddof=1) / np.sqrt(11):.3f}" for part in (hard, easy)) + " |")
+        first, second = figure_tilted_table.panels(dataset, values)
+        self.assertEqual([list(first.x), first.title], [[2, 20], "condition number 10, SNR 0.1"])
+        self.assert_close(first.means, np.stack([np.delete(difference[1], 2, axis=1).mean(axis=1), difference[0].mean(axis=1)], axis=1))
+        self.assert_close(second.means[:, 1], difference[3, :, :5].mean(axis=1))
+        status, out, err = call(figure_tilted_table, self.folder, "-o", self.folder / "t.png")
+        self.assertEqual((status, err, out.splitlines()[:-1]), (0, "", lines))
+        write_posterior(self.folder)
+        self.refused(figure_tilted_table, "has no metric largest_mode")
 
     def test_chi_squared(self):
         """Two bins of 75 ranks each: the p-value of x is erfc(sqrt(x / 2))."""

@@ -22,7 +22,7 @@ from check_analysis import ANALYSIS, PRIORS, SCRIPTS, call, write_priors, write_
 from check_analysis_posterior import write_posterior  # noqa: E402
 from check_analysis_vits import GRID, bandit, convergence, describe  # noqa: E402
 
-NOT_OF_STUDIES = {"glm_cost"}                   # reads a table of measurements
+NOT_OF_STUDIES = {"glm_cost", "figure_tilted_deblur"}  # of a table of measurements, of draws
 FOR_ANY_STUDY = {"table", "report", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits_1",
                  "figure_vits_4"}
 ARGUMENTS = {"compare": 2}

@@ -101,6 +101,54 @@ static void test_exact_noise(void) {
   store_abandon(file);
 }
 
+/* d eps / d s by central differences of eps, whose error is of the order of the third derivatives times the
+ * square of the step, and of the rounding of eps over the step. Far points too, where a wrong order of sums
+ * would cancel; components with independent coordinates too, which have zeros to skip. */
+static void test_exact_jacobian(void) {
+  enum { POINTS = 70, MOST = GOLDEN_MOST };
+  StoreFile *file = golden_open();
+  for (int c = 0; c < 2 * DIMENSION_COUNT; c++) {
+    const int d = DIMENSIONS[c / 2], stages[] = {1, 40, 100}, independent = c % 2;
+    PriorFit fit = golden_fit();
+    fit.stages = 100, fit.alpha = 0.97;
+    Mixture mixture = golden_mixture(file, d);
+    for (int k = 0; independent && k < mixture.components * d * d; k++)
+      if (k % (d * d) % (d + 1) != 0) mixture.covariance[k] = 0;
+    Prior prior;
+    CHECK_OK(prior_from_mixture(&mixture, &fit, &prior));
+    for (int k = 0; k < 3; k++) {
+      double s[MOST * POINTS], eps[MOST * POINTS], same[MOST * POINTS], up[MOST * POINTS],
+          down[MOST * POINTS];
+      double jacobian[MOST * MOST * POINTS], step = 1e-5;
+      RngLanes rng = golden_lanes(POINTS, 23);
+      rng_lanes_normal(&rng, d, s);
+      for (int n = 60; n < POINTS; n++) s[n] = n % 2 ? 100 : -100;
+      prior.chain->noise_jacobian(prior.chain, stages[k], POINTS, s, eps, jacobian);
+      prior.chain->noise(prior.chain, stages[k], POINTS, s, same);
+      for (int n = 0; n < d * POINTS; n++) CHECK_NEAR(eps[n], same[n], 1e-11 * (1 + fabs(same[n])));
+      for (int j = 0; j < d; j++) {
+        double *row = s + j * POINTS;
+        for (int n = 0; n < POINTS; n++) row[n] += step;
+        prior.chain->noise(prior.chain, stages[k], POINTS, s, up);
+        for (int n = 0; n < POINTS; n++) row[n] -= 2 * step;
+        prior.chain->noise(prior.chain, stages[k], POINTS, s, down);
+        for (int n = 0; n < POINTS; n++) row[n] += step;
+        for (int i = 0; i < d; i++)
+          for (int n = 0; n < POINTS; n++) {
+            const int at = i * POINTS + n;
+            const double expected = (up[at] - down[at]) / (2 * step);
+            CHECK_NEAR(jacobian[(i * d + j) * POINTS + n], expected,
+                       1e-5 * (1 + fabs(expected)) + 1e-15 * fabs(up[at]) / step);
+            CHECK_NEAR(jacobian[(i * d + j) * POINTS + n], jacobian[(j * d + i) * POINTS + n], 0);
+          }
+      }
+    }
+    prior_destroy(&prior);
+    mixture_destroy(&mixture);
+  }
+  store_abandon(file);
+}
+
 /* For a Gaussian the reverse chain is linear: along the coordinates of a diagonal covariance the variance
  * follows v_{t-1} = g_t^2 v_t + Sigma_t with g_t = (1 - beta_t / (abar_t l + 1 - abar_t)) / sqrt(alpha_t). 5
  * standard errors. */
@@ -175,10 +223,9 @@ static void test_mixture_chain(void) {
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {{"densities against SciPy", test_golden_density},
-                         {"noise of the exact chain", test_exact_noise},
-                         {"exact chain of a Gaussian", test_gaussian_chain},
-                         {"exact chain of a mixture", test_mixture_chain},
-                         CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {
+      {"densities against SciPy", test_golden_density}, {"noise of the exact chain", test_exact_noise},
+      {"Jacobian of the noise", test_exact_jacobian},   {"exact chain of a Gaussian", test_gaussian_chain},
+      {"exact chain of a mixture", test_mixture_chain}, CU_TEST_INFO_NULL};
   return harness_run("exact_chain", tests);
 }

@@ -11,17 +11,22 @@
 #include <string.h>
 
 /* The problem of a study with these keys; the caller ends with both. */
-static StudyFile *make(int d, int m, double kappa, double snr, double noise, Problem *problem) {
+static StudyFile *make_with(const char *vectors, int d, int m, double kappa, double snr, double noise,
+                            Problem *problem) {
   char text[400];
   StudyFile *file = NULL;
   snprintf(
       text, sizeof text,
       "name: t\nproblem: {family: inverse, theta: gm_sphere, dimension: %d, arms: %d, condition_number: %g, "
-      "snr: %g, noise: %g}\npolicies: [ts]\n",
-      d, m, kappa, snr, noise);
+      "snr: %g, noise: %g, singular_vectors: %s}\npolicies: [ts]\n",
+      d, m, kappa, snr, noise, vectors);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
   CHECK_OK(problem_create(file->settings[0], problem));
   return file;
+}
+
+static StudyFile *make(int d, int m, double kappa, double snr, double noise, Problem *problem) {
+  return make_with("random", d, m, kappa, snr, noise, problem);
 }
 
 /* Eigenvalues of Q = A' A / sigma^2, rising, of run b. */
@@ -92,6 +97,47 @@ static void test_directions_are_uniform(void) {
   config_study_free(file);
 }
 
+/* Q and the covariance of theta* share their eigenvectors, and what varies more is measured less: Q C is
+ * symmetric, and along the axes the eigenvalues of Q fall as those of C rise, so Q shows the most of the axis
+ * of least variance. */
+static void test_principal_directions(void) {
+  enum { D = 4 };
+  Problem problem;
+  World world;
+  ThetaSource source;
+  double q[D * D], w[D], c[D * D], mean[D], vectors[D * D], variance[D];
+  StudyFile *file = make_with("principal", D, 7, 20, 0.3, 0.7, &problem);
+  CHECK_OK(world_create(&problem, 0, 3, 1, &world));
+  CHECK_OK(theta_create(theta_find("gm_sphere"), D, NULL, 0.2, 1, &source));
+  eigenvalues(&world, 0, q, w);
+  mixture_moments(&source.mixture, mean, c);
+  CHECK_OK(linalg_eigen(D, c, vectors, variance));
+  for (int k = 0; k < D; k++)
+    for (int i = 0; i < D; i++) {
+      double image = 0;
+      for (int j = 0; j < D; j++) image += q[i * D + j] * vectors[j * D + k];
+      CHECK_NEAR(image, w[D - 1 - k] * vectors[i * D + k], 1e-11 * w[D - 1]);
+    }
+  theta_destroy(&source);
+  world_destroy(&world);
+  problem_destroy(&problem);
+  config_study_free(file);
+}
+
+/* The principal axes are known of mixtures alone. */
+static void test_refusal(void) {
+  Problem problem;
+  StudyFile *file = NULL;
+  CHECK_OK(
+      config_study_parse("test",
+                         "name: t\nproblem: {family: inverse, theta: swirl, singular_vectors: principal}\n"
+                         "policies: [ts]\n",
+                         &study_schema, 0, NULL, &file));
+  CHECK_FAILS(problem_create(file->settings[0], &problem), STATUS_INPUT, "theta = swirl is not one");
+  problem_destroy(&problem);
+  config_study_free(file);
+}
+
 static void test_sphere(void) {
   for (int d = 1; d <= 20; d += 19) {
     ThetaSource source;
@@ -114,6 +160,8 @@ static void test_sphere(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"singular values", test_singular_values},
                          {"directions are uniform", test_directions_are_uniform},
+                         {"principal directions", test_principal_directions},
+                         {"principal directions of what is no mixture", test_refusal},
                          {"mixture on the sphere", test_sphere},
                          CU_TEST_INFO_NULL};
   return harness_run("inverse", tests);

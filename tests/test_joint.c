@@ -183,7 +183,8 @@ static void test_covariance(void) {
   CHECK_OK(prior_standard(2, &fit, &prior));
   Chain odd = *prior.chain;
   Prior owner = prior;
-  odd.noise = odd_noise, odd.noise_vjp = odd_vjp, odd.loss = loss, owner.chain = &odd;
+  odd.noise = odd_noise, odd.noise_vjp = odd_vjp, odd.noise_jacobian = NULL, odd.loss = loss,
+  owner.chain = &odd;
   History history = fixture_history(2, 1, 0, 3, &likelihood);
   const HistoryView view = {&history, LANES, 0, LANES, odd.shift, odd.scale};
   const SamplerSetup setup = {.prior = &owner, .likelihood = &likelihood, .runs = 1, .draws = LANES};

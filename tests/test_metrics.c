@@ -169,6 +169,7 @@ static void test_mode_weights(void) {
   Mixture modes = two_modes(0.9, 2, 1);
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 5, y, work), 0.6 - 0.5, 1e-15);
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 4, x, work), 0, 0);
+  CHECK_NEAR(metric_largest_mode(&modes, 5, y, work), 0.6, 1e-15);
   mixture_destroy(&modes);
   /* .5 N(0, 1) + .5 N(0, 9): the narrow one has |x| < sqrt(9/4 log 3) = 1.57223. */
   modes = two_modes(0.5, 0, 9);

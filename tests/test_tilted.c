@@ -3,6 +3,8 @@
  * test_tilt_reverse.c).
  */
 #include "sampler/methods.h"
+#include "sampler/tilt_flow.h"
+#include "sampler/tilt_reverse.h"
 #include "sampler_fixture.h"
 
 enum { MANY = 6000 };
@@ -144,6 +146,54 @@ static void test_exponential_integrator(void) {
   fixture_check_moments(1, 1, MANY, 0, theta, &mean, &variance, 5);
   free(theta);
   history_destroy(&history);
+  prior_destroy(&prior);
+}
+
+/* d eps / d s of the plane with the eigenvalues 4 / root along (1, 1) and -2 / root along (1, -1), root =
+ * sqrt(1 - alpha_bar): C_t has -3 and 3 times (1 - alpha_bar) / alpha_bar. */
+static void odd_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                         double *jacobian) {
+  const double root = sqrt(1 - chain->schedule.alpha_bar[t]);
+  for (int n = 0; n < lanes; n++) {
+    jacobian[n] = jacobian[3 * lanes + n] = 1 / root;
+    jacobian[lanes + n] = jacobian[2 * lanes + n] = 3 / root;
+    eps[n] = (s[n] + 3 * s[lanes + n]) / root, eps[lanes + n] = (3 * s[n] + s[lanes + n]) / root;
+  }
+}
+
+/* The last stage from s_1 = 0 draws from N(0, C_1), which is no covariance: the negative eigenvalue becomes
+ * 1e-9, the other stays. 5 standard errors of the variance of as many draws. */
+static void test_no_covariance(void) {
+  enum { CHUNKS = 60, N = CHUNKS * CHUNK_LANES };
+  PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+  const Likelihood likelihood = fixture_likelihood(1);
+  Prior prior;
+  CHECK_OK(prior_standard(2, &fit, &prior));
+  Chain odd = *prior.chain;
+  Prior owner = prior;
+  odd.noise_jacobian = odd_jacobian, owner.chain = &odd;
+  SamplerSetup setup = {.prior = &owner, .likelihood = &likelihood, .runs = 1, .draws = N};
+  TiltReverse reverse;
+  CHECK_OK(tilt_reverse_create(&setup, false, &reverse));
+  const RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = N, .lanes = N};
+  int64_t fallbacks = 0;
+  double square = 0;
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    int stage[CHUNK_LANES];
+    double s[2 * CHUNK_LANES] = {0};
+    for (int n = 0; n < CHUNK_LANES; n++) stage[n] = 1;
+    tilt_reverse_run(&reverse, &chunk, 0, stage, s, &fallbacks);
+    for (int n = 0; n < CHUNK_LANES; n++) {
+      const double along = (s[n] + s[CHUNK_LANES + n]) / sqrt(2),
+                   across = (s[n] - s[CHUNK_LANES + n]) / sqrt(2);
+      CU_ASSERT(fabs(along) < 6 * sqrt(1e-9));
+      square += across * across / N;
+    }
+  }
+  const double variance = 3 * (1 - 0.8) / 0.8;
+  CHECK_NEAR(square, variance, 5 * variance * sqrt(2.0 / N));
+  CU_ASSERT_EQUAL(fallbacks, 0);
+  tilt_reverse_destroy(&reverse);
   prior_destroy(&prior);
 }
 
@@ -322,6 +372,7 @@ int main(void) {
                          {"Gaussian prior", test_gaussian_prior},
                          {"mixture prior", test_mixture_prior},
                          {"exponential integrator", test_exponential_integrator},
+                         {"stages whose covariance is none", test_no_covariance},
                          {"evidence that is the same in all directions", test_kappa_one},
                          {"chains without a density", test_score_only},
                          {"a draw does not depend on what is beside it", test_composition},

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 64 };
+enum { CHUNK = MIXTURE_CHUNK };
 
 Status mixture_create(int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);
@@ -138,6 +138,7 @@ static inline void pull(const Mixture *mixture, int c, int i, Points points, dou
   for (size_t j = 0; j < d; j++) {
     const double *restrict x = points.x + j * points.stride;
     double p = row[j], m = mean[j];
+    if (p == 0) continue; /* components with independent coordinates cost d, not d^2 */
     for (int n = 0; n < points.count; n++) out[n] += p * (x[n] - m);
   }
 }
@@ -258,6 +259,76 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
   }
 }
 
+/* gradient[d, CHUNK] = g_c, and out[n] = l_c. */
+static inline void component_gradient(const Mixture *mixture, int c, Points points, double *restrict gradient,
+                                      double *restrict out) {
+  for (int n = 0; n < points.count; n++) out[n] = mixture->log_norm[c];
+  for (int i = 0; i < mixture->d; i++) {
+    const double *restrict x = points.x + (size_t)i * points.stride;
+    double m = mixture->mean[(size_t)c * (size_t)mixture->d + (size_t)i];
+    double *restrict row = gradient + i * CHUNK;
+    pull(mixture, c, i, points, row);
+    for (int n = 0; n < points.count; n++) {
+      out[n] -= 0.5 * row[n] * (x[n] - m);
+      row[n] = -row[n];
+    }
+  }
+}
+
+/* Take component c into the running mean of the scores, score[d], and into the running sum hessian[d, d],
+ * lower triangle, by the update of weighted moments (West 1979), so that nothing cancels where scores are
+ * large. gradient[d, CHUNK] holds g_c and becomes g_c - score. */
+static inline void join_hessian(const Mixture *mixture, int c, Points points,
+                                const double *restrict old_share, const double *restrict share,
+                                const double *restrict step, const double *restrict spread,
+                                double *restrict gradient, double *restrict score, double *restrict hessian) {
+  const size_t d = (size_t)mixture->d;
+  const double *precision = mixture->precision + (size_t)c * d * d;
+  for (size_t i = 0; i < d; i++) {
+    double *restrict row = gradient + i * CHUNK, *restrict score_i = score + i * points.stride;
+    for (int n = 0; n < points.count; n++) {
+      row[n] -= score_i[n];
+      score_i[n] += step[n] * row[n];
+    }
+    for (size_t j = 0; j <= i; j++) {
+      const double *restrict other = gradient + j * CHUNK, p = precision[i * d + j];
+      double *restrict h = hessian + (i * d + j) * points.stride;
+      for (int n = 0; n < points.count; n++)
+        h[n] = old_share[n] * h[n] + spread[n] * row[n] * other[n] - share[n] * p;
+    }
+  }
+}
+
+/* H = sum_c r_c ((g_c - g) (g_c - g)' - P_c). */
+SIMD_CLONES
+static void score_hessian_chunk(const Mixture *mixture, Points points, double *restrict gradient,
+                                double *restrict score, double *restrict hessian) {
+  const size_t d = (size_t)mixture->d;
+  double log_density[CHUNK], top[CHUNK], total[CHUNK], old_share[CHUNK], share[CHUNK], step[CHUNK],
+      spread[CHUNK];
+  for (size_t i = 0; i < d; i++) {
+    for (int n = 0; n < points.count; n++) score[i * points.stride + (size_t)n] = 0;
+    for (size_t j = 0; j <= i; j++)
+      for (int n = 0; n < points.count; n++) hessian[(i * d + j) * points.stride + (size_t)n] = 0;
+  }
+  for (int c = 0; c < mixture->components; c++) {
+    component_gradient(mixture, c, points, gradient, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+    for (int n = 0; n < points.count; n++) {
+      step[n] = share[n] / total[n];
+      spread[n] = (total[n] - share[n]) * step[n];
+    }
+    join_hessian(mixture, c, points, old_share, share, step, spread, gradient, score, hessian);
+  }
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j <= i; j++) {
+      double *restrict low = hessian + (i * d + j) * points.stride, *restrict high =
+                                                                        hessian + (j * d + i) * points.stride;
+      for (int n = 0; n < points.count; n++) low[n] /= total[n];
+      if (j < i) memcpy(high, low, (size_t)points.count * sizeof *high);
+    }
+}
+
 static Points chunk_of(int lanes, int first, const double *theta) {
   return (Points){
       .stride = (size_t)lanes, .count = lanes - first < CHUNK ? lanes - first : CHUNK, .x = theta + first};
@@ -281,4 +352,10 @@ void mixture_hessian_product(const Mixture *mixture, int lanes, const double *th
                              double *out) {
   for (int first = 0; first < lanes; first += CHUNK)
     hessian_chunk(mixture, chunk_of(lanes, first, theta), v + first, out + first);
+}
+
+void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                           double *score, double *hessian) {
+  for (int first = 0; first < lanes; first += CHUNK)
+    score_hessian_chunk(mixture, chunk_of(lanes, first, theta), gradient, score + first, hessian + first);
 }

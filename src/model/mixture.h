@@ -7,6 +7,8 @@
 #include "core/rng.h"
 #include "core/status.h"
 
+enum { MIXTURE_CHUNK = 64 }; /* lanes that are worked on at a time */
+
 typedef struct {
   int d, components; /* C */
   double *weight; /* [C], sums to 1 */
@@ -42,6 +44,10 @@ void mixture_score(const Mixture *mixture, int lanes, const double *theta, doubl
 /* out[d, N] = H(theta) v with H the Hessian of the log density. out must not overlap v. */
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out);
+/* score[d, N] and hessian[d, d, N] of the log density, both triangles, in O(C d^2) a lane. Scratch:
+ * gradient[d, MIXTURE_CHUNK]. */
+void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                           double *score, double *hessian);
 
 /* Maximum likelihood Gaussian (mean and covariance divided by n) of theta[d, n], as a mixture of one,
  * prepared. To each variance 1e-6 of itself is added (1e-6 where it is zero), as in mixture_fit: so few or

@@ -19,6 +19,7 @@
 typedef struct {
   int stage; /* the stage that `mixture` is of; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
+  double *gradient; /* [d, MIXTURE_CHUNK] */
 } Diffused;
 
 typedef struct {
@@ -32,7 +33,10 @@ typedef struct {
 static void closed_destroy(Prior *prior) {
   Closed *self = prior->state;
   if (!self) return;
-  if (self->diffused) mixture_destroy(&self->diffused->mixture);
+  if (self->diffused) {
+    mixture_destroy(&self->diffused->mixture);
+    free(self->diffused->gradient);
+  }
   mixture_destroy(&self->mixture);
   chain_destroy(&self->chain);
   free(self->mean);
@@ -57,6 +61,7 @@ static void diffuse(const Closed *self, int t) {
       log_determinant += log(variance);
       for (size_t i = 0; i < d; i++) {
         double scaled = q[i * d + k] / variance;
+        if (scaled == 0) continue; /* independent coordinates */
         for (size_t j = 0; j < d; j++) p[i * d + j] += scaled * q[j * d + k];
       }
     }
@@ -87,6 +92,14 @@ static void closed_noise_vjp(const Chain *chain, int t, int lanes, const double 
                              double *out) {
   mixture_hessian_product(diffused_mixture(chain, t), lanes, s, v, out);
   score_to_noise(chain, t, lanes, out);
+}
+
+static void closed_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                  double *jacobian) {
+  const Closed *self = chain->state;
+  mixture_score_hessian(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, eps, jacobian);
+  score_to_noise(chain, t, lanes, eps);
+  score_to_noise(chain, t, chain->d * lanes, jacobian);
 }
 
 static void closed_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
@@ -151,12 +164,14 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   NEW(self->eigenvalue, count * d);
   NEW(self->diffused, 1);
   self->diffused->stage = -1;
+  NEW(self->diffused->gradient, d * MIXTURE_CHUNK);
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
   TRY(standardise(self, settings->standardise));
   TRY(decompose(self));
   self->chain.state = self;
   self->chain.noise = closed_noise;
   self->chain.noise_vjp = closed_noise_vjp;
+  self->chain.noise_jacobian = closed_noise_jacobian;
   self->chain.density = closed_density;
   prior->mixture = &self->mixture;
   prior->chain = &self->chain;

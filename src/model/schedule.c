@@ -58,6 +58,12 @@ void schedule_clean_factors(const Schedule *schedule, int t, double *of_state, d
   *of_noise = -sqrt((1 - alpha_bar) / alpha_bar);
 }
 
+void schedule_bridge_factors(const Schedule *schedule, int t, double *of_clean, double *of_state) {
+  const double *alpha_bar = schedule->alpha_bar;
+  *of_clean = sqrt(alpha_bar[t - 1]) * schedule->beta[t] / (1 - alpha_bar[t]);
+  *of_state = sqrt(schedule->alpha[t]) * (1 - alpha_bar[t - 1]) / (1 - alpha_bar[t]);
+}
+
 LastStage schedule_last_stage(const char *word) {
   if (!strcmp(word, "literal")) return LAST_STAGE_LITERAL;
   ASSERT(!strcmp(word, "repaired"));

@@ -1,26 +1,51 @@
 /* A[m, d] is drawn for each run: min(m, d) singular values between snr sigma and kappa snr sigma, each the
- * same multiple of the last, and singular vectors uniform among all. Its rows are the arms, m = problem.arms,
- * so a history holds them in order, and one of m observations is the whole of y. With Q = A' A / sigma^2:
- * snr^2 is its smallest eigenvalue that is not 0 by construction, kappa^2 the ratio of largest to smallest.
- */
+ * same multiple of the last, and singular vectors uniform among all; or the right ones are the principal axes
+ * of theta*, so that the world shows least of where theta* varies most. Its rows are the arms, m =
+ * problem.arms, so a history holds them in order, and one of m observations is the whole of y. With Q = A' A
+ * / sigma^2: snr^2 is its smallest eigenvalue that is not 0 by construction, kappa^2 the ratio of largest to
+ * smallest. */
 #include "problem/inverse.h"
 
+#include "core/linalg.h"
 #include "core/memory.h"
 #include "problem/rotation.h"
 #include "problem/theta_prior.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The right singular vectors of a run come from the upper half of the positions of its stream. */
 static const uint32_t RIGHT_POSITION = 1u << 31;
 
+const char INVERSE_SINGULAR_VECTORS[] = "random principal";
+
 typedef struct {
   ThetaSource theta;
   double snr, condition_number;
+  double *axes; /* [d, d], rows: the principal axes of theta*, variances rising; NULL: random */
 } Inverse;
 
 static int rank_of(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
+
+static Status find_axes(Inverse *state) {
+  const size_t d = (size_t)state->theta.d;
+  double *work;
+  if (!state->theta.has_mixture)
+    return status_set(STATUS_INPUT,
+                      "problem.singular_vectors: principal needs theta* from a mixture of Gaussians; "
+                      "problem.theta = %s is not one",
+                      state->theta.ops->name);
+  NEW(state->axes, d * d);
+  NEW(work, 2 * d * d + 2 * d);
+  double *covariance = work, *columns = covariance + d * d, *mean = columns + d * d, *variance = mean + d;
+  mixture_moments(&state->theta.mixture, mean, covariance);
+  Status status = linalg_eigen((int)d, covariance, columns, variance);
+  for (size_t k = 0; k < d; k++)
+    for (size_t i = 0; i < d; i++) state->axes[k * d + i] = columns[i * d + k];
+  free(work);
+  return status;
+}
 
 static Status create(Problem *self, const Config *config) {
   Inverse *state;
@@ -37,12 +62,14 @@ static Status create(Problem *self, const Config *config) {
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
   self->feature_scratch = (size_t)rank_of(self) * ((size_t)self->arms + (size_t)self->d);
-  return STATUS_OK;
+  return config_is(config, "problem.singular_vectors", "principal") ? find_axes(state) : STATUS_OK;
 }
 
 static void destroy(Problem *self) {
   Inverse *state = self->state;
-  if (state) theta_destroy(&state->theta);
+  if (!state) return;
+  theta_destroy(&state->theta);
+  free(state->axes);
   free(state);
 }
 
@@ -71,13 +98,17 @@ static double singular_value(const Problem *self, int k) {
 
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
                           double *scratch) {
+  const Inverse *state = self->state;
   const int d = self->d, m = self->arms, rank = rank_of(self);
   double *left = scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
   for (int b = 0; b < runs; b++) {
     Rng rng = {.key = rng_key(self->seed, RNG_ARMS), .run = first_run + (uint32_t)b, .round = round};
     rotation_draw(&rng, rank, m, left);
     rng.position = RIGHT_POSITION;
-    rotation_draw(&rng, rank, d, right);
+    if (state->axes)
+      memcpy(right, state->axes, (size_t)(rank * d) * sizeof *right);
+    else
+      rotation_draw(&rng, rank, d, right);
     for (int row = 0; row < m; row++)
       for (int i = 0; i < d; i++) {
         double sum = 0;

@@ -5,5 +5,6 @@
 #include "problem/problem.h"
 
 extern const ProblemOps problem_inverse;
+extern const char INVERSE_SINGULAR_VECTORS[]; /* words of problem.singular_vectors */
 
 #endif

@@ -93,13 +93,6 @@ static void jacobian_to_covariance(int d, int lanes, double factor, double gain,
     }
 }
 
-static void covariance_from_jacobian(int d, int lanes, double alpha_bar, double *jacobian, double *basis,
-                                     double *deviation) {
-  jacobian_to_covariance(d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), jacobian);
-  linalg_eigen_lanes(d, lanes, jacobian, basis, deviation);
-  set_deviations((size_t)(d * lanes), deviation);
-}
-
 static void covariance_from_loss(int d, int lanes, double alpha_bar, double loss, double *basis,
                                  double *deviation) {
   double number = (1 - alpha_bar) / alpha_bar * loss;
@@ -119,6 +112,21 @@ static void estimate_clean(int n, double of_noise, double *restrict eps, double 
   for (int k = 0; k < n; k++) eps[k] = of_noise * eps[k] + of_state * s[k];
 }
 
+static void set_clean(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  double of_state, of_noise;
+  schedule_clean_factors(&chain->schedule, t, &of_state, &of_noise);
+  estimate_clean(chain->d * lanes, of_noise, eps, of_state, s);
+}
+
+void clean_moments_covariance(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                              double *covariance, double *column) {
+  const Chain *chain = self->chain;
+  const double alpha_bar = chain->schedule.alpha_bar[t];
+  chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
+  jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
+  set_clean(chain, t, lanes, s, mean);
+}
+
 void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
                       double *basis, double *deviation, double *matrix, double *column) {
   const Chain *chain = self->chain;
@@ -129,15 +137,13 @@ void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *
     repeat(d, lanes, self->deviation, deviation);
     return;
   }
-  const double alpha_bar = chain->schedule.alpha_bar[t];
-  double of_state, of_noise;
-  schedule_clean_factors(&chain->schedule, t, &of_state, &of_noise);
   if (self->from_loss) {
     chain->noise(chain, t, lanes, s, mean);
-    covariance_from_loss(d, lanes, alpha_bar, chain->loss[t], basis, deviation);
-  } else {
-    chain_noise_jacobian(chain, t, lanes, s, mean, matrix, column);
-    covariance_from_jacobian(d, lanes, alpha_bar, matrix, basis, deviation);
+    set_clean(chain, t, lanes, s, mean);
+    covariance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
+    return;
   }
-  estimate_clean(d * lanes, of_noise, mean, of_state, s);
+  clean_moments_covariance(self, t, lanes, s, mean, matrix, column);
+  linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
+  set_deviations((size_t)(d * lanes), deviation);
 }

@@ -32,5 +32,9 @@ void clean_moments_destroy(CleanMoments *self);
  * matrix[d, d, n], column[d, n]. */
 void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
                       double *basis, double *deviation, double *matrix, double *column);
+/* Of stage t = T .. 1 at s[d, n]: mean[d, n], and C_t from the Jacobian as covariance[d, d, n], symmetric but
+ * with eigenvalues as they come. Scratch: column[d, n]. */
+void clean_moments_covariance(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                              double *covariance, double *column);
 
 #endif

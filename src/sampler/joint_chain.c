@@ -257,8 +257,9 @@ typedef struct {
 static Step step_of(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
   if (t > schedule->stages) return (Step){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
-  return (Step){sqrt(bar[t - 1]) * schedule->beta[t] / (1 - bar[t]),
-                sqrt(schedule->alpha[t]) * (1 - bar[t - 1]) / (1 - bar[t]), schedule->beta_tilde[t]};
+  Step step = {.variance = schedule->beta_tilde[t]};
+  schedule_bridge_factors(schedule, t, &step.of_clean, &step.of_state);
+  return step;
 }
 
 /* w[d, d, lanes] <- L^-1 in the lower triangle; `column`[d, lanes] is scratch. */

@@ -4,12 +4,11 @@
  * share of draws that end in a mode is set by where they started when the modes are far apart. */
 #include "sampler/langevin.h"
 
-#include "core/linalg.h"
 #include "core/memory.h"
 #include "sampler/chunk.h"
+#include "sampler/evidence.h"
 #include "sampler/methods.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* n <= CHUNK_LANES lanes, lane last. */
@@ -38,10 +37,8 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     LangevinStreams streams = {chunk.rng, self->lane, lanes};
-    history_evidence(history, draws, chunk.first, lanes, NULL, NULL, self->matrix, self->vector);
-    linalg_eigen_lanes(d, lanes, self->matrix, self->basis, self->q);
-    for (int k = 0; k < d * lanes; k++) self->q[k] = fmax(self->q[k], 0); /* rounding */
-    linalg_multiply_transposed_lanes(d, lanes, self->basis, self->vector, self->b);
+    const HistoryView view = {history, draws, chunk.first, lanes, NULL, NULL};
+    evidence_decompose(&view, self->matrix, self->vector, self->basis, self->q, self->b);
     langevin_target(&self->langevin, &prior, lanes, self->basis, self->q, self->b, self->mean,
                     self->covariance);
     langevin_run(&self->langevin, &streams, self->steps, self->step_size);

@@ -23,23 +23,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* C components, n <= CHUNK_LANES lanes, lane last. */
+/* C components, n <= CHUNK_LANES lanes, lane last, in r <= n parts of one posterior each: the runs of a
+ * chunk, whose draws share it, or its lanes. */
 typedef struct {
   double *
       prior_constant; /* [C]: log weight of a component before the first observation, without its h_c terms */
-  double *precision; /* [d, d, n]: Lambda */
-  double *vector; /* [d, n]: b */
-  double *factor; /* [C, d, d, n]: P_c, then its Cholesky factor L_c */
-  double *whitened; /* [C, d, n]: L_c^-1 h_c */
-  double *log_weight; /* [C, n] */
+  double *precision; /* [d, d, r]: Lambda */
+  double *vector; /* [d, r]: b */
+  double *factor; /* [C, d, d, r]: P_c, then its Cholesky factor L_c */
+  double *whitened; /* [C, d, r]: L_c^-1 h_c */
+  double *weight; /* [C, r]: first its logarithm */
   double *chosen_factor; /* [d, d, n]: L of the drawn component */
   double *uniform, *normal; /* [n], [d, n] */
-  int *rescues; /* [n] */
+  int *rescues; /* [r] */
   /* Of the Laplace approximation. */
   Irls irls;
-  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: one component's, the same in all lanes */
-  double *mode; /* [d, n] */
-  double *deviance; /* [n] */
+  double *prior_precision, *prior_vector; /* [d, d, r], [d, r]: one component's, the same in all parts */
+  double *mode; /* [d, r] */
+  double *deviance; /* [r] */
 } MixturePosterior;
 
 static void posterior_destroy(Sampler *self) {
@@ -49,7 +50,7 @@ static void posterior_destroy(Sampler *self) {
   free(state->vector);
   free(state->factor);
   free(state->whitened);
-  free(state->log_weight);
+  free(state->weight);
   free(state->chosen_factor);
   free(state->uniform);
   free(state->normal);
@@ -73,7 +74,7 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   NEW(state->vector, d * n);
   NEW(state->factor, components * d * d * n);
   NEW(state->whitened, components * d * n);
-  NEW(state->log_weight, components * n);
+  NEW(state->weight, components * n);
   NEW(state->chosen_factor, d * d * n);
   NEW(state->uniform, n);
   NEW(state->normal, d * n);
@@ -109,18 +110,22 @@ static void weigh(int d, int lanes, double constant, const double *factor, const
     }
 }
 
-/* The component of every lane: log weights [C, lanes] are overwritten by weights; pick[lanes] by the inverse
- * of their cumulative sum at uniform[lanes]. */
-static int pick_component(int components, int lanes, int n, double *log_weight, double uniform) {
-  double largest = log_weight[n], total = 0;
-  for (int c = 1; c < components; c++) largest = fmax(largest, log_weight[c * lanes + n]);
-  for (int c = 0; c < components; c++) {
-    log_weight[c * lanes + n] = exp(log_weight[c * lanes + n] - largest);
-    total += log_weight[c * lanes + n];
+/* weight[C, parts] from its logarithm, up to a factor of the part. */
+static void exponentiate(int components, int parts, double *weight) {
+  for (int r = 0; r < parts; r++) {
+    double largest = weight[r];
+    for (int c = 1; c < components; c++) largest = fmax(largest, weight[c * parts + r]);
+    for (int c = 0; c < components; c++) weight[c * parts + r] = exp(weight[c * parts + r] - largest);
   }
+}
+
+/* By the inverse of the cumulative sum of part r's weight[C, parts]. */
+static int pick_component(int components, int parts, int r, const double *weight, double uniform) {
+  double total = 0;
+  for (int c = 0; c < components; c++) total += weight[c * parts + r];
   double left = uniform * total;
   for (int c = 0; c < components - 1; c++) {
-    left -= log_weight[c * lanes + n];
+    left -= weight[c * parts + r];
     if (left < 0) return c;
   }
   return components - 1;
@@ -158,7 +163,7 @@ static void weigh_mode(MixturePosterior *state, const HistoryView *view, double 
     }
 }
 
-/* Posterior of every component for the lanes of a chunk. */
+/* Posterior of every component for the parts of a chunk, which are the lanes of `view`. */
 static void update_components(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
                               int64_t *fallbacks) {
   const int d = prior->d, lanes = view->lanes;
@@ -175,23 +180,38 @@ static void update_components(MixturePosterior *state, const Mixture *prior, con
     add_evidence(d, lanes, prior->information + c * d, state->vector, whitened);
     linalg_cholesky_lanes(d, lanes, factor, state->rescues);
     linalg_forward_lanes(d, lanes, factor, whitened);
-    weigh(d, lanes, state->prior_constant[c], factor, whitened, state->log_weight + c * lanes);
-    if (!conjugate && prior->components > 1) weigh_mode(state, view, state->log_weight + c * lanes);
+    weigh(d, lanes, state->prior_constant[c], factor, whitened, state->weight + c * lanes);
+    if (!conjugate && prior->components > 1) weigh_mode(state, view, state->weight + c * lanes);
   }
 }
 
+/* The part of its view that lane n of the chunk belongs to. */
+static int part_of(const HistoryView *view, const Chunk *chunk, int n) {
+  return (int)((int64_t)(chunk->first + n) * view->draws / chunk->rng.draws) - view->first;
+}
+
 /* z[d, lanes] <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. */
-static void draw(MixturePosterior *state, int d, int components, int lanes, double *z) {
-  const size_t rows = (size_t)d * (size_t)d;
+static void draw(MixturePosterior *state, int components, const HistoryView *view, const Chunk *chunk,
+                 double *z) {
+  const int d = view->history->d, lanes = chunk->lanes;
+  const size_t rows = (size_t)d * (size_t)d, parts = (size_t)view->lanes;
   for (int n = 0; n < lanes; n++) {
-    int c = pick_component(components, lanes, n, state->log_weight, state->uniform[n]);
-    const double *factor = state->factor + (size_t)c * rows * (size_t)lanes;
-    const double *whitened = state->whitened + (size_t)c * (size_t)(d * lanes);
-    for (size_t i = 0; i < rows; i++)
-      state->chosen_factor[i * (size_t)lanes + (size_t)n] = factor[i * (size_t)lanes + (size_t)n];
-    for (int i = 0; i < d; i++) z[i * lanes + n] += whitened[i * lanes + n];
+    const int r = part_of(view, chunk, n);
+    const int c = pick_component(components, view->lanes, r, state->weight, state->uniform[n]);
+    const double *factor = state->factor + (size_t)c * rows * parts + r;
+    const double *whitened = state->whitened + (size_t)(c * d) * parts + r;
+    for (size_t i = 0; i < rows; i++) state->chosen_factor[i * (size_t)lanes + (size_t)n] = factor[i * parts];
+    for (int i = 0; i < d; i++) z[i * lanes + n] += whitened[(size_t)i * parts];
   }
   linalg_backward_lanes(d, lanes, state->chosen_factor, z);
+}
+
+/* Where there is a closed form the draws of a run share it; IRLS goes by lanes. */
+static HistoryView parts_of(const History *history, const Chunk *chunk) {
+  const int draws = (int)chunk->rng.draws, first = chunk->first / draws;
+  if (!history->likelihood->ops->conjugate)
+    return (HistoryView){history, draws, chunk->first, chunk->lanes, NULL, NULL};
+  return (HistoryView){history, 1, first, (chunk->first + chunk->lanes - 1) / draws - first + 1, NULL, NULL};
 }
 
 static void posterior_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
@@ -199,15 +219,17 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   MixturePosterior *state = self->state;
   const Mixture *prior = self->setup.prior->mixture;
   const int d = self->d;
+  (void)draws;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = {history, draws, chunk.first, chunk.lanes, NULL, NULL};
+    const HistoryView view = parts_of(history, &chunk);
     memset(state->rescues, 0, CHUNK_LANES * sizeof *state->rescues);
     update_components(state, prior, &view, fallbacks);
+    exponentiate(prior->components, view.lanes, state->weight);
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
     rng_lanes_normal(&chunk.rng, d, state->normal);
-    draw(state, d, prior->components, chunk.lanes, state->normal);
+    draw(state, prior->components, &view, &chunk, state->normal);
     chunk_store(&chunk, d, state->normal, theta);
-    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += state->rescues[n];
+    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->rescues[r];
   }
 }
 

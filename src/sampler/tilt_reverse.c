@@ -1,11 +1,16 @@
 #include "sampler/tilt_reverse.h"
 
+#include "core/linalg.h"
 #include "core/memory.h"
+#include "core/simd.h"
 #include "sampler/lanes.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of the clean sample given a state, as in clean_moments.c. */
+static const double VARIANCE_LEAST = 1e-9;
 
 Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out) {
   const size_t vector = (size_t)setup->prior->d * CHUNK_LANES;
@@ -16,13 +21,18 @@ Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReve
   NEW(out->s, vector);
   NEW(out->normal, vector);
   NEW(out->eps, vector);
-  TRY(joint_chain_create(setup, false, CHUNK_LANES, &out->moments));
-  return history_create(setup->prior->d, CHUNK_LANES, setup->likelihood, &out->none);
+  if (!exponential) {
+    const size_t d = (size_t)setup->prior->d;
+    NEW(out->covariance, d * vector);
+    NEW(out->mended, 2 * d * d + d);
+  }
+  return clean_moments_create(setup->prior, false, &out->moments);
 }
 
 void tilt_reverse_destroy(TiltReverse *self) {
-  joint_chain_destroy(&self->moments);
-  history_destroy(&self->none);
+  clean_moments_destroy(&self->moments);
+  free(self->covariance);
+  free(self->mended);
   free(self->lane);
   free(self->rescues);
   free(self->z);
@@ -42,18 +52,77 @@ static void step_exponential(TiltReverse *self, int t, int count) {
     self->s[k] = growth * self->s[k] + of_noise * self->eps[k] + deviation * self->normal[k];
 }
 
+/* c[d, d, lanes] <- w0^2 c + beta_tilde I. */
+SIMD_CLONES
+static void add_bridge(int d, int lanes, double square, double beta_tilde, double *c) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++) {
+        double *at = c + (i * d + j) * lanes + n;
+        *at = square * *at + (i == j ? beta_tilde : 0);
+      }
+}
+
+/* s <- w0 clean + wt s + L z. */
+SIMD_CLONES
+static void draw_gaussian(int d, int lanes, double of_clean, const double *restrict clean, double of_state,
+                          const double *restrict l, const double *restrict z, double *restrict s) {
+  for (int i = 0; i < d; i++) {
+    double *restrict s_i = s + i * lanes;
+    for (int n = 0; n < lanes; n++) s_i[n] = of_clean * clean[i * lanes + n] + of_state * s_i[n];
+    for (int j = 0; j <= i; j++) {
+      const double *restrict l_ij = l + (i * d + j) * lanes, *restrict z_j = z + j * lanes;
+      for (int n = 0; n < lanes; n++) s_i[n] += l_ij[n] * z_j[n];
+    }
+  }
+}
+
+/* The matrix of lane m is no covariance: its lower triangle holds a failed factor, the upper one and
+ * diagonal[d, count] the matrix. Its eigenvalues are raised to `least`, and it is factorised again. */
+static void mend(TiltReverse *self, int count, int m, double least, const double *diagonal) {
+  const int d = self->chain->d;
+  double *matrix = self->mended, *basis = matrix + d * d, *eigenvalue = basis + d * d;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++)
+      matrix[i * d + j] = i == j  ? diagonal[i * count + m]
+                          : i < j ? self->covariance[(i * d + j) * count + m]
+                                  : self->covariance[(j * d + i) * count + m];
+  linalg_eigen_lanes(d, 1, matrix, basis, eigenvalue);
+  memset(matrix, 0, (size_t)(d * d) * sizeof *matrix);
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k < d; k++) {
+      const double scaled = basis[i * d + k] * fmax(eigenvalue[k], least);
+      for (int j = 0; j <= i; j++) matrix[i * d + j] += scaled * basis[j * d + k];
+    }
+  linalg_cholesky_lanes(d, 1, matrix, NULL);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) self->covariance[(i * d + j) * count + m] = matrix[i * d + j];
+}
+
+/* Of w0^2 C_t + beta_tilde I; a learned predictor can give a C_t that is no covariance. */
+static void factorise(TiltReverse *self, int count, double least) {
+  const int d = self->chain->d;
+  double *diagonal = self->z;
+  for (int i = 0; i < d; i++)
+    memcpy(diagonal + i * count, self->covariance + (i * d + i) * count, (size_t)count * sizeof *diagonal);
+  memset(self->rescues, 0, (size_t)count * sizeof *self->rescues);
+  linalg_cholesky_lanes(d, count, self->covariance, self->rescues);
+  for (int m = 0; m < count; m++)
+    if (self->rescues[m]) mend(self, count, m, least, diagonal);
+}
+
 static void step_moments(TiltReverse *self, int t, int count) {
-  const size_t size = (size_t)(self->chain->d * count) * sizeof *self->s;
-  const HistoryView view = {&self->none, 1, 0, count, NULL, NULL};
-  joint_chain_begin(&self->moments, &view);
-  memcpy(self->moments.s, self->s, size);
-  joint_chain_condition(&self->moments, t, self->rescues);
-  joint_chain_draw(&self->moments, t, self->normal, NULL, self->rescues);
-  memcpy(self->s, self->moments.s, size);
+  const Schedule *schedule = &self->chain->schedule;
+  const int d = self->chain->d;
+  double of_clean, of_state;
+  schedule_bridge_factors(schedule, t, &of_clean, &of_state);
+  clean_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
+  add_bridge(d, count, of_clean * of_clean, schedule->beta_tilde[t], self->covariance);
+  factorise(self, count, schedule->beta_tilde[t] + of_clean * of_clean * VARIANCE_LEAST);
+  draw_gaussian(d, count, of_clean, self->eps, of_state, self->covariance, self->normal, self->s);
 }
 
 void tilt_reverse_stage(TiltReverse *self, int t, int count) {
-  memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
   if (self->exponential)
     step_exponential(self, t, count);
   else
@@ -75,8 +144,6 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, uint32_t position,
   lanes_gather(d, lanes, count, self->lane, s, self->s);
   tilt_reverse_stage(self, t, count);
   lanes_scatter(d, lanes, count, self->lane, self->s, s);
-  for (int m = 0; m < count; m++)
-    fallbacks[(chunk->first + self->lane[m]) / (int)chunk->rng.draws] += self->rescues[m];
   chunk_guard(chunk, d, s, fallbacks);
 }
 

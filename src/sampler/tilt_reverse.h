@@ -1,7 +1,11 @@
 /* The unconditional reverse process of a chain, from any stage on, with no evidence in it.
  *
- * `moments`: s_{t-1} given s_t as a Gaussian with the mean and covariance that the chain gives it
- * (joint_chain.h without evidence; exact for Gaussian priors at any number of stages). `exponential`: the
+ * `moments`: s_{t-1} given s_t as a Gaussian with the mean and covariance that the chain gives it,
+ *
+ *   N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t),
+ *
+ * by the moments of the clean sample (clean_moments.h); exact for Gaussian priors at any number of stages.
+ * Where the C_t of a learned predictor is no covariance, the least eigenvalues are raised. `exponential`: the
  * exponential integrator of the reverse equation dx = (x + 2 score) ds + sqrt(2) dw, which freezes the score
  * over a stage and solves the rest exactly, so that its law is off by an error of first order in h,
  *
@@ -12,24 +16,25 @@
 #define SAMPLER_TILT_REVERSE_H
 
 #include "sampler/chunk.h"
-#include "sampler/joint_chain.h"
+#include "sampler/clean_moments.h"
+#include "sampler/sampler.h"
 
 /* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */
 typedef struct {
   const Chain *chain;
   bool exponential;
-  JointChain moments;
-  History none; /* of n runs, without observations */
+  CleanMoments moments;
   int *lane; /* [n]: those that a stage is about */
   double *z, *s, *normal, *eps; /* [d, n]; the last three of the lanes at hand */
-  int64_t *rescues; /* [n] */
+  double *covariance, *mended; /* [d, d, n], [2 d + 1, d]; of `moments` */
+  int *rescues; /* [n] */
 } TiltReverse;
 
 Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out);
 void tilt_reverse_destroy(TiltReverse *self);
 
 /* One stage of `count` lanes: self->s[d, count], s_t before and s_{t-1} after, from the standard normals
- * self->normal[d, count], which are overwritten. Counts in self->rescues. */
+ * self->normal[d, count]. */
 void tilt_reverse_stage(TiltReverse *self, int t, int count);
 
 /* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. Each stream gives d normals for

@@ -21,6 +21,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "sampler/chunk.h"
+#include "sampler/evidence.h"
 #include "sampler/lanes.h"
 #include "sampler/langevin.h"
 #include "sampler/methods.h"
@@ -68,10 +69,7 @@ static void flow_lane(Tilted *self, int lanes, int n) {
   const Schedule *schedule = &self->chain->schedule;
   const int d = self->chain->d;
   double largest = 0;
-  for (int k = n; k < d * lanes; k += lanes) {
-    self->q[k] = fmax(self->q[k], 0); /* rounding */
-    largest = fmax(largest, self->q[k]);
-  }
+  for (int k = n; k < d * lanes; k += lanes) largest = fmax(largest, self->q[k]);
   const int t = tilt_flow_stage(schedule, largest, self->margin);
   self->beyond[n] = t < first_stage(self->chain);
   self->stage[n] = self->beyond[n] ? 1 : t;
@@ -86,12 +84,8 @@ static void flow_lane(Tilted *self, int lanes, int n) {
 }
 
 static void find_tilt(Tilted *self, const HistoryView *view) {
-  const int d = self->chain->d, lanes = view->lanes;
-  history_evidence(view->history, view->draws, view->first, lanes, view->shift, view->scale, self->matrix,
-                   self->z);
-  linalg_eigen_lanes(d, lanes, self->matrix, self->basis, self->q);
-  linalg_multiply_transposed_lanes(d, lanes, self->basis, self->z, self->b);
-  for (int n = 0; n < lanes; n++) flow_lane(self, lanes, n);
+  evidence_decompose(view, self->matrix, self->z, self->basis, self->q, self->b);
+  for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
 }
 
 /* The lanes that start at stage t. */
@@ -263,8 +257,8 @@ static void tilted_destroy(Sampler *sampler) {
 
 /* Mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
 static void set_moments(Tilted *self) {
-  const CleanMoments *from = &self->reverse.moments.moments;
-  const int d = self->reverse.moments.d;
+  const CleanMoments *from = &self->reverse.moments;
+  const int d = self->chain->d;
   memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++)

@@ -2,6 +2,7 @@
 
 #include "model/likelihood.h"
 #include "policy/policy.h"
+#include "problem/inverse.h"
 #include "problem/pool.h"
 #include "problem/problem.h"
 #include "problem/synthetic.h"
@@ -53,6 +54,10 @@ const ConfigKey study_keys[] = {
           "of the convergence study's target; 1: the same in all directions")},
     {REAL("problem.snr", TINY, 1e12, "1",
           "inverse problem: the smallest singular value of its matrix over sigma")},
+    {WORD("problem.singular_vectors", "random",
+          "inverse problem: the right singular vectors of its matrix, uniform among all; or principal: the "
+          "principal axes of theta*, that of most variance with the smallest singular value"),
+     .words = INVERSE_SINGULAR_VECTORS},
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
     {REAL(

@@ -74,6 +74,13 @@ double metric_mode_weight_error(const Mixture *modes, int n, const double *x, in
   return sum / 2;
 }
 
+double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work) {
+  double *fraction = work, largest = 0;
+  mode_fractions(modes, n, x, work + modes->components, fraction);
+  for (int c = 0; c < modes->components; c++) largest = fmax(largest, fraction[c]);
+  return largest;
+}
+
 double metric_distance(int d, int n, const double *x, const double *truth) {
   double sum = 0;
   for (int k = 0; k < n; k++) {

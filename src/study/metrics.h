@@ -21,6 +21,9 @@ double metric_covariance_error(int d, const double *covariance_x, const double *
 double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
                                 double *work);
 
+/* The largest of these fractions of x. work[2 n + C]. */
+double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work);
+
 /* Mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
 double metric_distance(int d, int n, const double *x, const double *truth);
 

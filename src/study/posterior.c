@@ -211,6 +211,7 @@ enum {
   SD_RATIO_FLOOR,
   MODE_WEIGHT,
   MODE_WEIGHT_FLOOR,
+  LARGEST_MODE,
   MEAN,
   MEAN_FLOOR,
   COVARIANCE,
@@ -271,6 +272,7 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
   case MODE_WEIGHT_FLOOR:
     *out = metric_mode_weight_error(block->truth.mixture, x->n, x->theta, y->n, y->theta, block->work);
     break;
+  case LARGEST_MODE: *out = metric_largest_mode(block->truth.mixture, y->n, y->theta, block->work); break;
   case MEAN:
   case MEAN_FLOOR: *out = metric_mean_error(d, x->mean, y->mean); break;
   case COVARIANCE:
@@ -412,6 +414,7 @@ static const StudyCurve curves[] = {
     FLOOR_OF("sd_ratio", "standard deviation of the draws over that of exact posterior draws", "sd_ratio"),
     FLOOR_OF("mode_weight_error", "total variation between the mode weights of the draws and of exact ones",
              "mode_weight"),
+    {"largest_mode", "share of the exact draws that is in the fullest mode", "1", "mode_weight", false},
     FLOOR_OF("mean_error", "distance between the means of the draws and of exact ones", "moments"),
     FLOOR_OF("covariance_error",
              "relative Frobenius distance between the covariances of the draws and of exact ones", "moments"),

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The commands of docs/deblurring.md, with a prior that is hardly trained: the data are what they are said to be, and the picture and the
+numbers beside it come from the files.
+"""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import netCDF4
+import numpy as np
+
+import program
+from program import SOURCE, ProgramTest
+
+
+class Deblurring(ProgramTest):
+    def python(self, script, *arguments):
+        process = subprocess.run([sys.executable, "-B", os.path.join(SOURCE, script), *map(str, arguments)], capture_output=True,
+                                 text=True, timeout=120, cwd=self.folder, check=False)
+        return process.returncode, process.stdout, process.stderr
+
+    def variable(self, file, name):
+        with netCDF4.Dataset(self.path(file)) as data:
+            return np.array(data[name][:])
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.python("data/make_shapes.py", self.folder)[0], 0)
+
+    def test_data(self):
+        shapes, matrix, truth = self.variable("shapes.nc", "theta"), self.variable("blurred.nc", "x"), self.variable("blurred.nc", "truth")
+        self.assertEqual(matrix.shape, (shapes.shape[1], shapes.shape[1]))
+        self.assertTrue(0 <= shapes.min() < 0.01 and 0.99 < shapes.max() <= 1)
+        self.assertGreater(np.abs(shapes - truth).sum(axis=1).min(), 0)
+        side = int(np.sqrt(len(truth)))
+        point = matrix[:, side * 3 + 4].reshape(side, side)  # what one pixel becomes: a Gaussian of 2 pi .7^2 at its height
+        np.testing.assert_allclose(point[3, 4], 1 / (2 * np.pi * 0.49), rtol=1e-12)
+        np.testing.assert_allclose(point[4, 6] / point[3, 4], np.exp(-0.5 * 5 / 0.49), rtol=1e-12)
+        noise = self.variable("blurred.nc", "y") - matrix @ truth
+        with netCDF4.Dataset(self.path("blurred.nc")) as data:  # 5 standard errors
+            self.assertLess(abs((noise ** 2).mean() / data.noise ** 2 - 1), 5 * np.sqrt(2 / len(noise)))
+
+    def test_picture(self):
+        self.succeed("train", "--theta", self.path("shapes.nc"), "-o", self.path("prior.nc"), "--option", "stages=3", "--option",
+                     "hidden=[8]", "--option", "training_steps=5", "--option", "train_samples=500")
+        for sampler in ("tilted", "diffts"):
+            self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("blurred.nc"), "--sampler", sampler, "--noise",
+                         0.25, "-n", 7, "-o", self.path(f"{sampler}.nc"))
+        status, out, error = self.python("analysis/figure_tilted_deblur.py", "blurred.nc", "tilted.nc", "diffts.nc")
+        self.assertEqual((status, error), (0, ""))
+        with open(self.path("figure_tilted_deblur.png"), "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        truth, draws = self.variable("blurred.nc", "truth"), self.variable("diffts.nc", "theta")
+        found = re.search(r"diffts: error of the posterior mean ([\d.]+), posterior sd ([\d.]+)", out).groups()
+        expected = [((draws.mean(axis=0) - truth) ** 2).mean() ** 0.5, draws.var(axis=0).mean() ** 0.5]
+        np.testing.assert_allclose(list(map(float, found)), expected, atol=6e-4)
+
+    def test_refusals(self):
+        status, _, error = self.python("analysis/figure_tilted_deblur.py", "blurred.nc", "shapes.nc")
+        self.assertEqual((status, len(error.splitlines())), (3, 1), error)
+        self.assertIn("dimensions", error)
+
+
+if __name__ == "__main__":
+    program.main()
