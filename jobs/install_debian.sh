@@ -16,14 +16,20 @@ fail() {
   exit 1
 }
 
+cluster="
+slurm-wlm slurm-wlm-basic-plugins slurm-client munge
+"
+
 case "${1-}" in
 "") ;;
+--cluster) packages="$packages$cluster" ;;
 -h | --help)
-  echo "usage: jobs/install_debian.sh"
+  echo "usage: jobs/install_debian.sh [--cluster]"
   echo "Installs what is missing of:$packages"
+  echo "With --cluster, for the tests under Slurm on one machine, also:$cluster"
   exit 0
   ;;
-*) fail "unknown argument '$1'; it takes none" ;;
+*) fail "unknown argument '$1'; see --help" ;;
 esac
 
 command -v apt-get >/dev/null ||

@@ -64,7 +64,7 @@ def check_tests(report):
     text = build.read_text()
     globs = re.findall(r"file\(\s*GLOB\s+(\w+)\s+(?:CONFIGURE_DEPENDS\s+)?([^)\s]+)\s*\)", text)
     used = [pattern for name, pattern in globs if re.search(rf"foreach\(\s*\w+\s+IN\s+LISTS\s+{name}\s*\)", text)]
-    for pattern in ("test_*.c", "check_*.py", "program_*.py"):
+    for pattern in ("test_*.c", "mpi_*.c", "check_*.py", "program_*.py", "cluster_*.py"):
         for file in sorted((ROOT / "tests").rglob(pattern)):
             name = file.relative_to(build.parent).as_posix()
             found = any("/" not in name and fnmatch.fnmatch(name, glob) for glob in used)

@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import netCDF4
@@ -68,6 +70,20 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(len(sentences), 1, process.stderr)
         self.assertIn(part, sentences[0])
         return sentences[0]
+
+    def kill_a_rank(self, folder, job, chance):
+        """Wait until a few tasks or priors in `folder` are finished, then kill -9 one rank. False when the job was done before that."""
+        def finished():
+            return sum(len(files) for _, _, files in os.walk(folder))
+
+        start, deadline = finished(), time.time() + 60
+        while finished() < start + 3 + chance.randrange(6) and time.time() < deadline and job.poll() is None:
+            time.sleep(0.001)
+        ranks = subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True, check=False).stdout.split()
+        if job.poll() is not None or not ranks:
+            return False
+        os.kill(int(chance.choice(ranks)), signal.SIGKILL)
+        return job.wait(timeout=60) != 0
 
     def assert_same_results(self, first, second):
         """Every variable but seconds*, every dimension and every attribute but provenance: equal to the byte."""

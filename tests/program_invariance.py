@@ -43,24 +43,10 @@ class Invariance(program.ProgramTest):
             mode = ["--resume"] if attempt else []
             command = ["mpiexec", "-n", str(ranks), program.PROGRAM, "run", self.study, "-o", self.path("killed"), *mode]
             job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            killed += self.kill_a_rank(job, chance)
+            killed += self.kill_a_rank(self.path("killed"), job, chance)
         self.assertEqual(killed, 2, "no run lived long enough to be killed twice")
         self.succeed("run", self.study, "-o", self.path("killed"), "--resume", ranks=4)
         self.assert_same_results(reference, self.path("killed/results.nc"))
-
-    def kill_a_rank(self, job, chance):
-        """Wait until a task or a prior is finished, then kill -9 one rank. False when the job was done before that."""
-        def finished():
-            return sum(len(files) for _, _, files in os.walk(self.path("killed")))
-
-        start, deadline = finished(), time.time() + 60
-        while finished() < start + 3 + chance.randrange(6) and time.time() < deadline and job.poll() is None:
-            time.sleep(0.001)
-        ranks = subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True, check=False).stdout.split()
-        if job.poll() is not None or not ranks:
-            return False
-        os.kill(int(chance.choice(ranks)), signal.SIGKILL)
-        return job.wait(timeout=60) != 0
 
     def test_torn_task_file_is_set_aside(self):
         reference = self.reference()
@@ -71,6 +57,25 @@ class Invariance(program.ProgramTest):
         self.assertIn("set aside", process.stderr)
         self.succeed("run", self.study, "-o", self.path("torn"), "--resume")
         self.assert_same_results(reference, self.path("torn/results.nc"))
+
+    def test_reduce_on_many_ranks(self):
+        """All ranks but the first read; a torn file is set aside wherever it is found, and an error ends all ranks."""
+        reference = self.reference()
+        os.rename(reference, self.path("kept.nc"))
+        self.succeed("reduce", self.path("one"), ranks=3)
+        self.assert_same_results(self.path("kept.nc"), reference)
+        with open(self.path("one/tasks/000007.nc"), "r+b") as file:
+            file.truncate(100)
+        process = program.thompson("reduce", self.path("one"), ranks=3)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        self.assertIn("set aside", process.stderr)
+        self.assertIn("1 not run", process.stdout)
+        os.rename(reference, self.path("torn.nc"))
+        self.succeed("reduce", self.path("one"))
+        self.assert_same_results(self.path("torn.nc"), reference)
+        os.remove(reference)
+        os.mkdir(reference)
+        self.fail_with(4, "results.nc", "reduce", self.path("one"), ranks=3)
 
     def test_verify(self):
         self.reference()

@@ -28,11 +28,11 @@ typedef struct {
 /* All blocks of a policy in the first setting. */
 static Course run_policy(const Study *study, int policy) {
   const int points = study->points;
-  Course course = {.runs = (int)study->runs, .points = points};
-  const size_t size = (size_t)study->runs * (size_t)points;
+  Course course = {.runs = (int)study->runs.most, .points = points};
+  const size_t size = (size_t)study->runs.most * (size_t)points;
   course.kl = calloc(size, sizeof(double)), course.steps = calloc(size, sizeof(double));
   for (int i = 0; i < study->task_count; i++) {
-    const Task *task = &study->tasks[i];
+    const Task listed = study_task(study, i), *task = &listed;
     TaskResult result;
     if (task->policy != policy || task->setting != 0) continue;
     CHECK_OK(task_result_create(study, task, &result));

@@ -214,7 +214,7 @@ static void test_temporary_name(void) {
     const char *path = in_folder("it.nc");
     char hidden[64], *text;
     size_t size;
-    snprintf(hidden, sizeof hidden, ".it.nc.%ld.tmp", (long)getpid());
+    snprintf(hidden, sizeof hidden, ".it.nc.%ld.0.tmp", (long)getpid());
     StoreFile *file;
     CHECK_OK(store_create(path, formats[f], &file));
     CU_ASSERT(folder_holds_only(hidden));

@@ -30,17 +30,17 @@ static void test_tasks_cover_runs(void) {
     Study study = make_study(text);
     int *met = calloc((size_t)(6 * cases[c].runs), sizeof *met);
     for (int i = 0; i < study.task_count; i++) {
-      const Task *task = &study.tasks[i];
+      const Task listed = study_task(&study, i), *task = &listed;
       CU_ASSERT_EQUAL(task->index, i);
       CU_ASSERT_TRUE(task->runs >= 1 && task->runs <= cases[c].block);
       for (int b = 0; b < task->runs; b++) {
         uint32_t run = task->first_run + (uint32_t)b;
-        CU_ASSERT_EQUAL(study_replicate(&study, run), task->replicate);
+        CU_ASSERT_EQUAL(runs_replicate(&study.runs, run), task->replicate);
         met[(task->setting * 2 + task->policy) * cases[c].runs + (int)run]++;
       }
     }
     for (int i = 0; i < 6 * cases[c].runs; i++) CU_ASSERT_EQUAL(met[i], 1);
-    CU_ASSERT_EQUAL(study_replicate(&study, cases[c].runs - 1), (uint32_t)cases[c].replicates - 1);
+    CU_ASSERT_EQUAL(runs_replicate(&study.runs, cases[c].runs - 1), (uint32_t)cases[c].replicates - 1);
     free(met);
     study_destroy(&study);
   }
@@ -54,19 +54,18 @@ static void test_statistics(void) {
          base[12] = {0, 1, 1, 1, 1, NAN, 1, 1, 2, 2, 4, 4};
   double mean[2], se[2];
   int n[2];
-  cell_completed(&study, values, n);
+  cell_mean(6, 2, values, NULL, mean, se, n);
   CU_ASSERT_EQUAL(n[0], 5);
   CU_ASSERT_EQUAL(n[1], 4);
-  cell_mean(&study, values, NULL, mean, se);
   CHECK_NEAR(mean[0], 6.2, 1e-14); /* (1 + 2 + 4 + 8 + 16) / 5 */
   CHECK_NEAR(se[0], sqrt((341 - 5 * 6.2 * 6.2) / 4 / 5), 1e-14); /* 341: sum of squares */
   CHECK_NEAR(mean[1], 37.5, 1e-14);
   CHECK_NEAR(se[1], sqrt((8500 - 4 * 37.5 * 37.5) / 3 / 4), 1e-13);
-  cell_mean(&study, values, base, mean, se); /* differences 1, 1, 3, 6, 12 and 9, 19, 78 */
+  cell_mean(6, 2, values, base, mean, se, n); /* differences 1, 1, 3, 6, 12 and 9, 19, 78 */
   CHECK_NEAR(mean[0], 23.0 / 5, 1e-14);
   CHECK_NEAR(mean[1], 106.0 / 3, 1e-13);
   CHECK_NEAR(se[0], sqrt((191 - 5 * 4.6 * 4.6) / 4 / 5), 1e-14);
-  cell_replicate_se(&study, values, se); /* replicate means 1.5, 4, 12 and 15, 40, 80 */
+  CHECK_OK(cell_replicate_se(&study, 6, values, se)); /* replicate means 1.5, 4, 12 and 15, 40, 80 */
   CHECK_NEAR(se[0], sqrt((2.25 + 16 + 144 - 3 * (17.5 / 3) * (17.5 / 3)) / 2 / 3), 1e-13);
   CHECK_NEAR(se[1], sqrt((225 + 1600 + 6400 - 3 * 45.0 * 45.0) / 2 / 3), 1e-12);
   study_destroy(&study);

@@ -88,6 +88,18 @@ Parallel app_begin_parallel(int *argc, char ***argv) {
   return parallel;
 }
 
+void app_report(Status status) {
+  static bool reported;
+  if (status != STATUS_OK && app_speaks && !reported) fprintf(stderr, "thompson: %s\n", status_message());
+  reported |= status != STATUS_OK;
+}
+
+Status app_end_parallel(Status status) {
+  app_report(status);
+  parallel_end();
+  return status;
+}
+
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out) {
   StudyFile *file;
   *out = (Study){0};

@@ -52,6 +52,12 @@ void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], con
 /* Start MPI; from here on only rank 0 prints. */
 Parallel app_begin_parallel(int *argc, char ***argv);
 
+/* End MPI and hand `status` on. Rank 0 prints its sentence before: mpiexec kills all ranks as soon as one has
+ * ended with an error. */
+Status app_end_parallel(Status status);
+/* Print the sentence of a failure, unless it is printed already; only rank 0 does. */
+void app_report(Status status);
+
 /* The study of a results folder (DIR/study.yaml). The caller ends with study_destroy. */
 Status app_study_of_folder(const char *directory, Study *out);
 /* A study file with --set and --seed. The caller ends with study_destroy. */

@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     return print_help(), EXIT_SUCCESS;
   if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s\n", provenance_source()), EXIT_SUCCESS;
   Status status = call(argc, argv);
-  if (status != STATUS_OK && app_speaks) fprintf(stderr, "thompson: %s\n", status_message());
+  app_report(status);
   if (fflush(stdout) != 0 && status == STATUS_OK) status = STATUS_FILE;
   return status;
 }

@@ -1,125 +1,84 @@
-/* thompson plan: what a study will do and roughly cost; runs nothing. */
+/* thompson plan: what a study will do and roughly cost; runs nothing, but for a calibration of a few seconds
+ * that is asked for. */
 #include "app/app.h"
+#include "app/calibrate.h"
+#include "app/estimate.h"
+#include "app/slurm.h"
 #include "io/store.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* Floating-point operations a second of one core in a whole simulation, for estimates only: a plan says so.
- */
-static const double ASSUMED_SPEED = 2e10;
 
 typedef struct {
-  const char *study;
+  const char *study, *directory;
   AppTexts sets;
   char seed[40];
-  bool json;
+  bool json, calibrate, slurm;
 } Arguments;
 
-enum { KEY_SET = 256, KEY_SEED };
+enum { KEY_SET = 256, KEY_SEED, KEY_CALIBRATE, KEY_SLURM };
 
-static const struct argp_option options[] = {{"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study", 0},
-                                             {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
-                                             {"json", 'j', NULL, 0, "as JSON", 0},
-                                             {0}};
+static const struct argp_option options[] = {
+    {"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study", 0},
+    {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
+    {"calibrate", KEY_CALIBRATE, NULL, 0,
+     "measure the speed of each policy for a few seconds, instead of assuming one", 0},
+    {"slurm", KEY_SLURM, NULL, 0,
+     "print a Slurm batch script with nodes, time and memory, after a calibration", 0},
+    {"output", 'o', "DIR", 0, "results folder that the batch script names (default: results/NAME)", 0},
+    {"json", 'j', NULL, 0, "as JSON", 0},
+    {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
   case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
+  case KEY_CALIBRATE: arguments->calibrate = true; return 0;
+  case KEY_SLURM: arguments->slurm = true; return 0;
+  case 'o': arguments->directory = text; return 0;
   case 'j': arguments->json = true; return 0;
   case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
-  case ARGP_KEY_END: app_need(state, arguments->study, "study file"); return 0;
+  case ARGP_KEY_END:
+    app_need(state, arguments->study, "study file");
+    if (arguments->slurm && arguments->json) argp_error(state, "--slurm and --json exclude each other");
+    if (arguments->directory && !arguments->slurm)
+      argp_error(state, "-o goes with --slurm: a plan writes nothing");
+    return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
-typedef struct {
-  double core_hours; /* simulation, by ASSUMED_SPEED */
-  double training_hours; /* of the distinct priors, by the same speed */
-  int priors; /* distinct fits */
-  double memory; /* bytes for each rank: one block and the arrays of the reducer */
-  double matrices; /* the part of it that Gaussians on the weights of a network take */
-  double bytes; /* of results.nc before compression, and the task files */
-} Estimate;
-
-/* Of a block: two matrices for each run, and ten to work with. */
-static double matrix_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy, int d) {
-  PolicyMethod method;
-  ASSERT(policy_find(policy->name, &method));
-  const double p = likelihood_parameters(&belief->likelihood, d);
-  const double runs = (double)config_int(study->file->settings[0], "block");
-  return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;
+/* How the matrices of a setting are kept; empty: each draw has its own. */
+static const char *algebra_of(const Config *setting) {
+  if (!problem_is_large(setting)) return "";
+  return problem_is_distributed(setting)
+             ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK where there is "
+               "one rank), as d is at least linear_algebra.distributed_from"
+             : ": matrices shared by all draws, on one rank (LAPACK), as d is below "
+               "linear_algebra.distributed_from";
 }
 
-/* Distinct fits of the study, and the flops of training the diffusion models among them: forward and backward
- * of every step. */
-static Status count_priors(const Study *study, Estimate *estimate) {
+static Status print_json(const Study *study, const Speed *speed, const Estimate *estimate) {
   const StudyFile *file = study->file;
-  int most = file->setting_count * file->policy_count, count = 0;
-  char(*seen)[65] = malloc((size_t)most * sizeof *seen);
-  if (!seen) return status_set(STATUS_INTERNAL, "out of memory");
-  Status status = STATUS_OK;
-  for (int s = 0; s < file->setting_count && status == STATUS_OK; s++) {
-    Problem problem;
-    status = problem_create(file->settings[s], &problem);
-    for (int p = 0; p < file->policy_count && status == STATUS_OK; p++) {
-      Belief belief;
-      bool known = false;
-      status = belief_create(file->settings[s], &file->policies[p], &problem, 0, &belief);
-      if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS)
-        estimate->matrices =
-            fmax(estimate->matrices, matrix_bytes(study, &belief, &file->policies[p], problem.d));
-      for (int i = 0; i < count; i++) known |= strcmp(seen[i], belief.hash) == 0;
-      if (status != STATUS_OK || belief.kind != BELIEF_FITTED || known) continue;
-      memcpy(seen[count++], belief.hash, sizeof *seen);
-      const PriorFit *fit = &belief.fit;
-      double samples = (double)fit->steps * fit->batch,
-             size = (double)belief.family->part_size(fit, problem.d);
-      if (strcmp(belief.family->name, "diffusion") == 0)
-        estimate->training_hours += 6 * samples * size * fit->stages;
-    }
-    if (status == STATUS_OK) problem_destroy(&problem);
-  }
-  free(seen);
-  estimate->priors = count * study_replicates(study);
-  estimate->training_hours *= study_replicates(study) / ASSUMED_SPEED / 3600;
-  return status;
-}
-
-static Status estimate_study(const Study *study, Estimate *out) {
-  *out = (Estimate){0};
-  for (int i = 0; i < study->task_count; i++)
-    out->core_hours += study->ops->cost(study, &study->tasks[i]) / ASSUMED_SPEED / 3600;
-  const Config *first = study->file->settings[0];
-  double curves = (double)study->curve_count * study->points * sizeof(double), arms = 1;
-  if (config_has(first, "problem.arms")) arms = problem_arms(first);
-  out->memory = 4e7 + 2 * curves * (double)study->runs +
-                (double)config_int(first, "block") * (curves + arms * 8 * sizeof(double));
-  out->bytes = 2 * curves * (double)study->runs * study->file->setting_count * study->file->policy_count;
-  Status status = count_priors(study, out);
-  out->memory += out->matrices;
-  return status;
-}
-
-static Status print_json(const Study *study, const Estimate *estimate) {
-  const StudyFile *file = study->file;
-  json_t *settings = json_array(), *policies = json_array();
+  json_t *settings = json_array(), *policies = json_array(), *seconds = json_object();
   for (int s = 0; s < file->setting_count; s++)
     json_array_append_new(settings, json_string(file->setting_labels[s]));
-  for (int p = 0; p < file->policy_count; p++)
+  for (int p = 0; p < file->policy_count; p++) {
     json_array_append_new(policies, json_string(file->policies[p].label));
-  json_t *root =
-      json_pack("{s:s, s:s, s:o, s:o, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:s, s:s}", "name", study->name,
-                "study", study->ops->name, "settings", settings, "policies", policies, "runs",
-                (json_int_t)study->runs, "tasks", study->task_count, "priors", estimate->priors, "core_hours",
-                estimate->core_hours + estimate->training_hours, "training_core_hours",
-                estimate->training_hours, "memory_bytes_per_rank", estimate->memory, "bytes", estimate->bytes,
-                "config_sha256", file->sha256, "config", file->resolved);
+    json_object_set_new(seconds, file->policies[p].label, json_real(estimate_run(study, speed, 0, p)));
+  }
+  json_t *root = json_pack(
+      "{s:s, s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:b, s:f, s:f, s:f, s:o, s:f, s:f, s:f, s:s, s:s}", "name",
+      study->name, "study", study->ops->name, "settings", settings, "policies", policies, "runs",
+      (json_int_t)study->runs.most, "runs_least",
+      (json_int_t)runs_in_blocks(&study->runs, runs_first_wave(&study->runs)), "tasks", study->task_count,
+      "priors", estimate->priors, "calibrated", speed->measured, "core_hours",
+      estimate->hours + estimate->training_hours, "core_hours_least",
+      estimate->least_hours + estimate->training_hours, "training_core_hours", estimate->training_hours,
+      "seconds_per_run", seconds, "memory_bytes_per_rank", estimate->memory, "shared_matrix_bytes",
+      estimate->large, "bytes", estimate->bytes, "config_sha256", file->sha256, "config", file->resolved);
   if (!root) return status_set(STATUS_INTERNAL, "out of memory");
   json_dumpf(root, stdout, JSON_INDENT(2));
   printf("\n");
@@ -127,37 +86,89 @@ static Status print_json(const Study *study, const Estimate *estimate) {
   return STATUS_OK;
 }
 
-static void print_text(const Study *study, const Estimate *estimate) {
+static void print_runs(const Study *study) {
+  const Runs *runs = &study->runs;
+  char target[128];
+  if (!runs->adaptive) return;
+  study_target(study, sizeof target, target);
+  printf("# each setting: waves of runs from %lld to %lld until the standard error of %s is at most %g\n",
+         (long long)runs_in_blocks(runs, runs_first_wave(runs)), (long long)runs->most, target, runs->target);
+}
+
+static void print_text(const Study *study, const Speed *speed, const Estimate *estimate) {
   const StudyFile *file = study->file;
-  printf("%s\n# %d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n", file->resolved,
-         file->setting_count, file->policy_count, (long long)study->runs, study->task_count,
+  const char *most = study->runs.adaptive ? "at most " : "";
+  printf("%s\n# %s%d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n", file->resolved, most,
+         file->setting_count, file->policy_count, (long long)study->runs.most, study->task_count,
          estimate->priors);
-  for (int s = 0; s < file->setting_count; s++) printf("#   %s\n", file->setting_labels[s]);
-  printf("# about %.2g core-hours, %.2g of them training (at an assumed %.0f Gflop/s a core)\n",
-         estimate->core_hours + estimate->training_hours, estimate->training_hours, ASSUMED_SPEED / 1e9);
+  print_runs(study);
+  for (int s = 0; s < file->setting_count; s++)
+    printf("#   %s%s\n", file->setting_labels[s], algebra_of(file->settings[s]));
+  if (speed->measured) printf("# seconds of a run, measured in setting %s:\n", file->setting_labels[0]);
+  for (int p = 0; p < file->policy_count && speed->measured; p++)
+    printf("#   %s %.3g\n", file->policies[p].label, estimate_run(study, speed, 0, p));
+  printf("# about %.2g core-hours, %.2g of them training (%s)\n", estimate->hours + estimate->training_hours,
+         estimate->training_hours,
+         speed->measured ? "at measured speed" : "at an assumed speed; --calibrate measures it");
+  if (study->runs.adaptive)
+    printf("# about %.2g core-hours when the first wave is enough\n",
+           estimate->least_hours + estimate->training_hours);
+  if (estimate->large > 0)
+    printf(
+        "# about %.2g GB of memory for the matrices of the largest setting, over all ranks that have them\n",
+        estimate->large / 1e9);
   printf("# about %.0f MB of memory for each rank, %.1f MB of files\n", estimate->memory / 1e6,
          estimate->bytes / 1e6);
 }
 
+static Status print_plan(const Arguments *arguments, const Study *study, const Speed *speed) {
+  Estimate estimate;
+  TRY(estimate_study(study, speed, &estimate));
+  if (arguments->json) return print_json(study, speed, &estimate);
+  if (arguments->slurm)
+    slurm_print(study, &estimate, arguments->study, arguments->directory, &arguments->sets);
+  else
+    print_text(study, speed, &estimate);
+  return STATUS_OK;
+}
+
+static Status measure(const Arguments *arguments, const char *text, int argc, char **argv, Speed *speed) {
+  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Status status =
+      parallel.size == 1
+          ? calibrate(&parallel, arguments->study, text, &arguments->sets, speed)
+          : status_set(STATUS_USAGE, "a calibration runs on one rank: thompson plan without mpiexec or srun");
+  return app_end_parallel(status);
+}
+
+static Status plan(const Arguments *arguments, const char *text, int argc, char **argv) {
+  Study study;
+  Speed speed = {0};
+  TRY(app_study_of_file(arguments->study, text, &arguments->sets, &study));
+  Status status = arguments->calibrate || arguments->slurm ? measure(arguments, text, argc, argv, &speed)
+                                                           : speed_assume(&study, &speed);
+  if (status == STATUS_OK) status = print_plan(arguments, &study, &speed);
+  speed_destroy(&speed);
+  study_destroy(&study);
+  return status;
+}
+
 Status app_plan(int argc, char **argv) {
   static const struct argp argp = {
-      options, parse, "STUDY.yaml", "Show the resolved study, its tasks and estimated cost. Runs nothing.",
-      NULL,    NULL,  NULL};
+      options,
+      parse,
+      "STUDY.yaml",
+      "Show the resolved study, its tasks and estimated cost. Runs nothing, but for the "
+      "seconds of --calibrate and --slurm.",
+      NULL,
+      NULL,
+      NULL};
   Arguments arguments = {0};
   char *text;
   size_t size;
-  Study study;
-  Estimate estimate;
   app_parse(&argp, argc, argv, &arguments);
   TRY(store_read_text(arguments.study, &text, &size));
-  Status status = app_study_of_file(arguments.study, text, &arguments.sets, &study);
+  Status status = plan(&arguments, text, argc, argv);
   free(text);
-  TRY(status);
-  status = estimate_study(&study, &estimate);
-  if (status == STATUS_OK && arguments.json)
-    status = print_json(&study, &estimate);
-  else if (status == STATUS_OK)
-    print_text(&study, &estimate);
-  study_destroy(&study);
   return status;
 }

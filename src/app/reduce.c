@@ -13,20 +13,28 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-Status app_reduce(int argc, char **argv) {
-  static const struct argp argp = {NULL, parse, "DIR", "Rebuild DIR/results.nc from the finished tasks.",
-                                   NULL, NULL,  NULL};
-  const char *directory = NULL;
-  app_parse(&argp, argc, argv, &directory);
-  Study study;
-  ReduceCounts counts;
-  TRY(app_study_of_folder(directory, &study));
-  Status status = reduce_study(&study, directory, &counts);
-  if (status == STATUS_OK) status = app_print_table(&study, directory);
-  if (status == STATUS_OK)
+/* Collective. */
+static Status reduce(const Parallel *parallel, const char *directory) {
+  Study study = {0};
+  ReduceCounts counts = {0};
+  Status status = parallel_agree(parallel, app_study_of_folder(directory, &study));
+  if (status == STATUS_OK) status = reduce_study(parallel, &study, directory, &counts);
+  if (status == STATUS_OK && parallel->rank == 0) status = app_print_table(&study, directory);
+  if (status == STATUS_OK && parallel->rank == 0)
     printf("\n%d tasks done, %d failed, %d not run\n", counts.ok, counts.failed, counts.missing);
   study_destroy(&study);
   if (status == STATUS_OK && counts.failed > 0)
-    return status_set(STATUS_TASKS_FAILED, "%d tasks failed; results written", counts.failed);
-  return status;
+    status = status_set(STATUS_TASKS_FAILED, "%d tasks failed; results written", counts.failed);
+  return parallel_agree(parallel, status);
+}
+
+Status app_reduce(int argc, char **argv) {
+  static const struct argp argp = {
+      NULL, parse, "DIR", "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun.",
+      NULL, NULL,  NULL};
+  const char *directory = NULL;
+  app_parse(&argp, argc, argv, &directory);
+  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Status status = reduce(&parallel, directory);
+  return app_end_parallel(status);
 }

@@ -1,18 +1,16 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
-#include "core/clock.h"
+#include "app/drain.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
+#include "parallel/large.h"
 #include "parallel/prepare.h"
 #include "parallel/reduce.h"
 #include "parallel/tasks.h"
 
-#include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct {
   const char *study, *directory;
@@ -30,6 +28,7 @@ enum {
   KEY_FAIL_FAST,
   KEY_MAX_FAILURES,
   KEY_TIME_LIMIT,
+  KEY_TASK_TIMEOUT,
   KEY_SHARD,
   KEY_PROGRESS
 };
@@ -42,7 +41,10 @@ static const struct argp_option options[] = {
     {"overwrite", KEY_OVERWRITE, NULL, 0, "replace what the folder holds", 0},
     {"fail-fast", KEY_FAIL_FAST, NULL, 0, "stop at the first task that fails", 0},
     {"max-failures", KEY_MAX_FAILURES, "N", 0, "stop when more than N tasks have failed", 0},
-    {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0, "begin no new work after this time; exit 75", 0},
+    {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
+     "end after this time, beginning nothing that will not fit; exit 75", 0},
+    {"task-timeout", KEY_TASK_TIMEOUT, "SECONDS", 0,
+     "run every task in a process of its own; one that takes longer than this, or crashes, has failed", 0},
     {"shard", KEY_SHARD, "I/N", 0, "run part I (from 0) of N only; `thompson reduce DIR` ends them", 0},
     {"progress", KEY_PROGRESS, "MODE", 0, "auto, plain or none", 0},
     {0}};
@@ -62,11 +64,9 @@ static ProgressMode parse_progress(struct argp_state *state, const char *text) {
   return PROGRESS_AUTO;
 }
 
-static volatile sig_atomic_t signalled;
-static double deadline = INFINITY; /* by clock_wall */
+static Lock *lock; /* of the folder, on rank 0 */
 
-static void on_signal(int number) { signalled = number; }
-static bool stop_asked(void) { return signalled != 0 || clock_wall() > deadline; }
+static bool stop_asked(void) { return drain_asked() || lock_lost(lock); }
 
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
@@ -80,7 +80,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_MAX_FAILURES:
     arguments->tasks.max_failures = app_integer(state, "--max-failures", text, 0, 1LL << 53);
     return 0;
-  case KEY_TIME_LIMIT: deadline = clock_wall() + app_real(state, "--time-limit", text, 1e-3, 1e9); return 0;
+  case KEY_TIME_LIMIT: drain_limit(app_real(state, "--time-limit", text, 1e-3, 1e9)); return 0;
+  case KEY_TASK_TIMEOUT:
+    arguments->tasks.task_timeout = app_real(state, "--task-timeout", text, 1e-3, 1e9);
+    return 0;
   case KEY_SHARD: parse_shard(state, text, &arguments->tasks); return 0;
   case KEY_PROGRESS: arguments->tasks.progress = parse_progress(state, text); return 0;
   case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
@@ -88,16 +91,11 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     app_need(state, arguments->study, "study file");
     if (arguments->resume && arguments->overwrite)
       argp_error(state, "--resume and --overwrite exclude each other");
+    if (arguments->tasks.shards > 1 && arguments->overwrite)
+      argp_error(state, "--overwrite would remove what other shards have done; remove the folder first");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
-}
-
-static void catch_signals(void) {
-  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-  sigaction(SIGTERM, &action, NULL);
-  sigaction(SIGUSR1, &action, NULL);
-  sigaction(SIGUSR2, &action, NULL);
 }
 
 /* Rank 0 reads the file; all ranks parse the same text. */
@@ -112,66 +110,98 @@ static Status read_study(const Parallel *parallel, const Arguments *arguments, S
   return parallel_agree(parallel, status);
 }
 
-static Status open_folder(const Parallel *parallel, const Arguments *arguments, const Study *study,
-                          int *lock) {
-  const TasksOptions *tasks = &arguments->tasks;
-  CheckpointMode mode = arguments->resume      ? CHECKPOINT_RESUME
-                        : arguments->overwrite ? CHECKPOINT_OVERWRITE
-                        : tasks->shards > 1    ? CHECKPOINT_SHARD
-                                               : CHECKPOINT_FRESH;
-  int shard = tasks->shards > 1 ? tasks->shard : -1;
+/* Which blocks there are depends on what the blocks before them gave, so no part of them can be run alone. */
+static Status check_shard(const Arguments *arguments, const Study *study) {
+  if (arguments->tasks.shards == 1 || !study->runs.adaptive) return STATUS_OK;
+  return status_set(
+      STATUS_USAGE,
+      "--shard: %s has an adaptive number of runs (runs.target_se); allowed: --shard with a fixed "
+      "number, such as --set runs=512",
+      arguments->study);
+}
+
+static Status open_folder(const Parallel *parallel, const Arguments *arguments, const Study *study) {
+  bool sharded = arguments->tasks.shards > 1;
+  CheckpointMode mode = arguments->resume || sharded ? CHECKPOINT_RESUME
+                        : arguments->overwrite       ? CHECKPOINT_OVERWRITE
+                                                     : CHECKPOINT_FRESH;
+  int shard = sharded ? arguments->tasks.shard : -1;
   Status status =
-      parallel->rank == 0 ? checkpoint_open(arguments->directory, study, mode, shard, lock) : STATUS_OK;
+      parallel->rank == 0 ? checkpoint_open(arguments->directory, study, mode, shard, &lock) : STATUS_OK;
   return parallel_agree(parallel, status);
 }
 
-/* Results file, table, and where to look next; on rank 0. */
-static Status finish(const Study *study, const char *directory) {
-  ReduceCounts counts;
-  TRY(reduce_study(study, directory, &counts));
-  TRY(app_print_table(study, directory));
-  const char *figure = config_text(study->file->settings[0], "figure");
-  printf("\nresults: %s/results.nc\nfigure:  analysis/%s %s\nreport:  analysis/report.py %s\n", directory,
-         figure ? figure : study->ops->figure, directory, directory);
-  return STATUS_OK;
+/* Results file, table, and where to look next. *again: task files were unusable and are set aside, so that
+ * more than `left` tasks are left. Collective. */
+static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
+                     bool *again) {
+  ReduceCounts counts = {0};
+  Status status = reduce_study(parallel, study, directory, &counts);
+  *again = counts.missing > left;
+  if (parallel->rank == 0 && status == STATUS_OK && !*again) {
+    status = app_print_table(study, directory);
+    const char *figure = config_text(study->file->settings[0], "figure");
+    printf("\nresults: %s/results.nc\nfigure:  analysis/%s %s\nreport:  analysis/report.py %s\n", directory,
+           figure ? figure : study->ops->figure, directory, directory);
+  }
+  parallel_broadcast(again, sizeof *again);
+  return parallel_agree(parallel, status);
+}
+
+static bool too_many_failed(const TasksOutcome *outcome, int64_t max_failures) {
+  return max_failures >= 0 && outcome->failed > max_failures;
 }
 
 static Status judge(const TasksOutcome *outcome, int64_t max_failures, const char *directory) {
   long long failed = outcome->failed, left = outcome->left;
-  bool too_many = max_failures >= 0 && failed > max_failures;
-  if (left > 0 && !too_many)
-    return status_set(STATUS_STOPPED, "stopped early: %lld tasks left in %s; run again with --resume", left,
-                      directory);
+  if (left > 0 && !too_many_failed(outcome, max_failures))
+    return status_set(
+        STATUS_STOPPED, "stopped early: %lld tasks left in %s%s; run again with --resume", left, directory,
+        outcome->here > 0 ? "" : ", not one was done in this job (more time or a smaller block?)");
   if (failed > 0)
     return status_set(STATUS_TASKS_FAILED, "%lld tasks failed%s; run again with --resume to try them again",
                       failed, left > 0 ? ", the rest was not begun" : "");
   return STATUS_OK;
 }
 
+static Status check_lock(const Parallel *parallel, const char *directory) {
+  Status status = STATUS_OK;
+  if (lock_lost(lock))
+    status = status_set(STATUS_FILE,
+                        "%s: another job took this folder over while this one was frozen, or it is gone",
+                        directory);
+  return parallel_agree(parallel, status);
+}
+
+/* All tasks, then the reducer; once more when it had to set task files aside. */
+static Status run_tasks(const Parallel *parallel, const Study *study, const Arguments *arguments) {
+  const char *directory = arguments->directory;
+  int64_t max_failures = arguments->tasks.max_failures;
+  for (bool again = false;;) {
+    TasksOutcome outcome, of_large;
+    bool second = again;
+    TRY(large_run(parallel, study, directory, &arguments->tasks, &of_large));
+    TRY(tasks_run(parallel, study, directory, &arguments->tasks, &outcome));
+    outcome.done += of_large.done, outcome.failed += of_large.failed, outcome.left += of_large.left;
+    TRY(check_lock(parallel, directory));
+    bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
+    if (arguments->tasks.shards == 1 && !stopped)
+      TRY(finish(parallel, study, directory, outcome.left, &again));
+    if (!again || stopped) return judge(&outcome, max_failures, directory);
+    if (second) return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", directory);
+  }
+}
+
 static Status run_study(const Parallel *parallel, Arguments *arguments, Study *study) {
   TRY(read_study(parallel, arguments, study));
+  TRY(check_shard(arguments, study));
   if (!arguments->directory) {
     snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study->name);
     arguments->directory = arguments->default_directory;
   }
-  int lock = -1;
-  TasksOutcome outcome;
-  Status status = open_folder(parallel, arguments, study, &lock);
-  if (status == STATUS_OK)
-    status = prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, stop_asked);
-  if (status == STATUS_OK)
-    status = tasks_run(parallel, study, arguments->directory, &arguments->tasks, &outcome);
-  if (status == STATUS_OK) {
-    Status verdict = judge(&outcome, arguments->tasks.max_failures, arguments->directory);
-    char sentence[512];
-    snprintf(sentence, sizeof sentence, "%s", status_message());
-    bool whole = arguments->tasks.shards == 1 && verdict != STATUS_STOPPED;
-    status = parallel_agree(parallel,
-                            parallel->rank == 0 && whole ? finish(study, arguments->directory) : STATUS_OK);
-    if (status == STATUS_OK && verdict != STATUS_OK) status = status_set(verdict, "%s", sentence);
-  }
-  if (lock >= 0) close(lock);
-  return status;
+  TRY(open_folder(parallel, arguments, study));
+  TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, stop_asked));
+  return run_tasks(parallel, study, arguments);
 }
 
 Status app_run(int argc, char **argv) {
@@ -182,17 +212,20 @@ Status app_run(int argc, char **argv) {
       "Run a study, alone or under mpiexec or srun.\v"
       "Results go to DIR/results.nc; finished tasks are kept, so a job that was killed goes on with --resume "
       "on any number of ranks. "
-      "SIGTERM, SIGUSR1 and SIGUSR2 end the run early and keep what is finished (exit status 75).",
+      "SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and Slurm's end of the job end the run early and keep what "
+      "is finished (exit status 75).",
       NULL,
       NULL,
       NULL};
-  Arguments arguments = {.tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked}};
+  Arguments arguments = {
+      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = drain_time_left}};
   app_parse(&argp, argc, argv, &arguments);
+  drain_catch_signals();
+  drain_limit_of_scheduler();
   Parallel parallel = app_begin_parallel(&argc, &argv);
-  catch_signals();
   Study study = {0};
   Status status = run_study(&parallel, &arguments, &study);
+  lock_release(lock);
   study_destroy(&study);
-  parallel_end();
-  return status;
+  return app_end_parallel(status);
 }

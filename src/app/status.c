@@ -2,9 +2,11 @@
  * that sees the folder. */
 #include "app/app.h"
 #include "core/memory.h"
+#include "parallel/adaptive.h"
 #include "parallel/checkpoint.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -26,21 +28,26 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
+enum { MOST_READ = 20000 }; /* finished tasks that are read for standard errors: a minute at most */
+
 typedef struct {
-  int tasks, done, failed;
+  Study study;
+  signed char *state; /* [tasks] */
+  int tasks, done, failed; /* those that are asked for at present */
   double seconds_per_task, seconds_left; /* wall clock, over all ranks; negative when unknown */
+  Adaptive adaptive;
+  Moments *moments; /* [setting_count, policy_count], of what is there */
 } Summary;
 
 /* Speed from the times at which the task files were written. */
-static void measure_speed(const char *directory, const Study *study, const signed char *state,
-                          Summary *summary) {
+static void measure_speed(const char *directory, Summary *summary) {
   double first = 0, last = 0;
   int stamped = 0;
-  for (int i = 0; i < study->task_count; i++) {
+  for (int i = 0; i < summary->study.task_count; i++) {
     char path[4096];
     struct stat file;
     snprintf(path, sizeof path, "%s/tasks/%06d.nc", directory, i);
-    if (state[i] != RUN_OK || stat(path, &file) != 0) continue;
+    if (summary->state[i] != RUN_OK || stat(path, &file) != 0) continue;
     double time = (double)file.st_mtim.tv_sec + 1e-9 * (double)file.st_mtim.tv_nsec;
     if (stamped == 0 || time < first) first = time;
     if (stamped == 0 || time > last) last = time;
@@ -48,56 +55,151 @@ static void measure_speed(const char *directory, const Study *study, const signe
   }
   if (stamped < 2) return;
   summary->seconds_per_task = (last - first) / (stamped - 1);
-  summary->seconds_left = summary->seconds_per_task * (study->task_count - summary->done - summary->failed);
+  summary->seconds_left = summary->seconds_per_task * (summary->tasks - summary->done - summary->failed);
+}
+
+/* Tasks of the blocks that are asked for. */
+static void count_tasks(Summary *summary) {
+  const Study *study = &summary->study;
+  for (int s = 0; s < study->file->setting_count; s++)
+    for (int p = 0; p < study->file->policy_count; p++)
+      for (int k = 0; k < summary->adaptive.settings[s].wanted; k++) {
+        signed char state = summary->state[study_task_index(study, s, p, k)];
+        summary->tasks++;
+        summary->done += state == RUN_OK;
+        summary->failed += state == RUN_FAILED;
+      }
 }
 
 static Status summarise(const char *directory, Summary *summary) {
-  Study study;
   *summary = (Summary){.seconds_per_task = -1, .seconds_left = -1};
-  TRY(app_study_of_folder(directory, &study));
-  signed char *state = NULL;
-  Status status = memory_new((void **)&state, (size_t)study.task_count, 1);
-  if (status == STATUS_OK) status = checkpoint_scan(directory, &study, state);
-  if (status == STATUS_OK) {
-    summary->tasks = study.task_count;
-    for (int i = 0; i < study.task_count; i++) {
-      summary->done += state[i] == RUN_OK;
-      summary->failed += state[i] == RUN_FAILED;
-    }
-    measure_speed(directory, &study, state, summary);
+  const Study *study = &summary->study;
+  TRY(app_study_of_folder(directory, &summary->study));
+  int policies = study->file->policy_count;
+  NEW(summary->state, study->task_count);
+  NEW(summary->moments, study->file->setting_count * policies);
+  TRY(checkpoint_scan(directory, study, summary->state));
+  TRY(adaptive_create(study, directory, &summary->adaptive));
+  TRY(adaptive_replay(summary->state, &summary->adaptive));
+  count_tasks(summary);
+  measure_speed(directory, summary);
+  for (int s = 0; s < study->file->setting_count && summary->done <= MOST_READ; s++)
+    TRY(adaptive_present(study, directory, summary->state, s, summary->moments + s * policies));
+  return STATUS_OK;
+}
+
+static void summary_destroy(Summary *summary) {
+  adaptive_destroy(&summary->adaptive);
+  free(summary->moments);
+  free(summary->state);
+  study_destroy(&summary->study);
+}
+
+static json_t *finite_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+/* Runs that are asked for, and the standard error of each policy. */
+static json_t *setting_json(const Summary *summary, int setting) {
+  const StudyFile *file = summary->study.file;
+  const AdaptiveSetting *at = &summary->adaptive.settings[setting];
+  json_t *se = json_object(), *runs = json_object();
+  for (int p = 0; p < file->policy_count; p++) {
+    Moments moments = summary->moments[setting * file->policy_count + p];
+    json_object_set_new(se, file->policies[p].label, finite_or_null(moments_se(moments)));
+    json_object_set_new(runs, file->policies[p].label, json_integer((json_int_t)moments.n));
   }
-  free(state);
-  study_destroy(&study);
-  return status;
+  return json_pack("{s:s, s:I, s:b, s:o, s:o}", "setting", file->setting_labels[setting], "runs_asked",
+                   (json_int_t)runs_in_blocks(&summary->study.runs, at->wanted), "ended", at->ended, "runs",
+                   runs, "se", se);
 }
 
 static Status print_json(const Summary *summary) {
   int left = summary->tasks - summary->done - summary->failed;
+  char target[128];
   json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "tasks", summary->tasks, "done", summary->done, "failed",
-                             summary->failed, "left", left);
-  if (!object) return status_set(STATUS_INTERNAL, "out of memory");
+                             summary->failed, "left", left),
+         *settings = json_array();
+  if (!object || !settings) return status_set(STATUS_INTERNAL, "out of memory");
   json_object_set_new(object, "seconds_per_task",
                       summary->seconds_per_task < 0 ? json_null() : json_real(summary->seconds_per_task));
   json_object_set_new(object, "seconds_left",
                       summary->seconds_left < 0 ? json_null() : json_real(summary->seconds_left));
+  study_target(&summary->study, sizeof target, target);
+  json_object_set_new(object, "se_of", json_string(target));
+  json_object_set_new(object, "target_se",
+                      summary->study.runs.adaptive ? json_real(summary->study.runs.target) : json_null());
+  for (int s = 0; s < summary->study.file->setting_count; s++)
+    json_array_append_new(settings, setting_json(summary, s));
+  json_object_set_new(object, "settings", settings);
   json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
   printf("\n");
   json_decref(object);
   return STATUS_OK;
 }
 
+/* The policy with the largest standard error of a setting; -1 when none has one yet. */
+static int worst_policy(const Summary *summary, const Moments *moments) {
+  int worst = -1;
+  for (int p = summary->study.target_paired ? 1 : 0; p < summary->study.file->policy_count; p++)
+    if (moments[p].n > 1 && (worst < 0 || moments_se(moments[p]) > moments_se(moments[worst]))) worst = p;
+  return worst;
+}
+
+/* One line for each setting: runs and the largest standard error. */
+static void print_settings(const Summary *summary) {
+  const Study *study = &summary->study;
+  char target[128];
+  study_target(study, sizeof target, target);
+  if (summary->done > MOST_READ) {
+    printf("more than %d finished tasks: `thompson reduce` tells standard errors\n", MOST_READ);
+    return;
+  }
+  printf("largest standard error of %s at the last point", target);
+  if (study->runs.adaptive) printf(" (target %g)", study->runs.target);
+  printf(":\n");
+  for (int s = 0; s < study->file->setting_count; s++) {
+    const Moments *moments = summary->moments + s * study->file->policy_count;
+    const AdaptiveSetting *at = &summary->adaptive.settings[s];
+    int worst = worst_policy(summary, moments);
+    printf("  %s: ", study->file->setting_labels[s]);
+    if (worst < 0)
+      printf("none yet");
+    else
+      printf("%.3g (%s, %lld runs)", moments_se(moments[worst]), study->file->policies[worst].label,
+             (long long)moments[worst].n);
+    if (study->runs.adaptive)
+      printf(at->ended ? "; ended with %lld runs" : "; %lld runs asked for",
+             (long long)runs_in_blocks(&study->runs, at->wanted));
+    printf("\n");
+  }
+}
+
+static void print_text(const Summary *summary) {
+  printf("%d tasks: %d done, %d failed, %d left\n", summary->tasks, summary->done, summary->failed,
+         summary->tasks - summary->done - summary->failed);
+  if (summary->seconds_per_task >= 0)
+    printf("%.3g seconds a task, about %.0f seconds left at that speed\n", summary->seconds_per_task,
+           summary->seconds_left);
+  print_settings(summary);
+}
+
 Status app_status(int argc, char **argv) {
   static const struct argp argp = {
-      options, parse, "DIR", "Tell what is done, failed and left in a results folder.", NULL, NULL, NULL};
+      options,
+      parse,
+      "DIR",
+      "Tell what is done, failed and left in a results folder, and how large standard "
+      "errors are now. With an adaptive number of runs, `left` is of the present wave.",
+      NULL,
+      NULL,
+      NULL};
   Arguments arguments = {0};
   Summary summary;
   app_parse(&argp, argc, argv, &arguments);
-  TRY(summarise(arguments.directory, &summary));
-  if (arguments.json) return print_json(&summary);
-  printf("%d tasks: %d done, %d failed, %d left\n", summary.tasks, summary.done, summary.failed,
-         summary.tasks - summary.done - summary.failed);
-  if (summary.seconds_per_task >= 0)
-    printf("%.3g seconds a task, about %.0f seconds left at that speed\n", summary.seconds_per_task,
-           summary.seconds_left);
-  return STATUS_OK;
+  Status status = summarise(arguments.directory, &summary);
+  if (status == STATUS_OK && arguments.json)
+    status = print_json(&summary);
+  else if (status == STATUS_OK)
+    print_text(&summary);
+  summary_destroy(&summary);
+  return status;
 }

@@ -132,6 +132,5 @@ Status app_train(int argc, char **argv) {
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = train(&parallel, &arguments);
-  parallel_end();
-  return status;
+  return app_end_parallel(status);
 }

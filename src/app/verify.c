@@ -48,8 +48,10 @@ static Status shuffle_finished(const Study *study, const char *directory, int *o
   NEW(state, study->task_count);
   Status status = checkpoint_scan(directory, study, state);
   *count = 0;
-  for (int i = 0; i < study->task_count && status == STATUS_OK; i++)
-    if (state[i] == RUN_OK) order[(*count)++] = i;
+  for (int i = 0; i < study->task_count && status == STATUS_OK; i++) {
+    Task task = study_task(study, i);
+    if (state[i] == RUN_OK && !study_task_is_large(study, &task)) order[(*count)++] = i;
+  }
   free(state);
   Rng rng = {.key = rng_key(study->seed, RNG_VERIFY)};
   for (int i = *count - 1; i > 0; i--) {
@@ -62,15 +64,18 @@ static Status shuffle_finished(const Study *study, const char *directory, int *o
 static Status verify(const Study *study, const Arguments *arguments, int *order) {
   int count, different = 0;
   TRY(shuffle_finished(study, arguments->directory, order, &count));
-  if (count == 0) return status_set(STATUS_INPUT, "%s: no finished task to verify", arguments->directory);
+  if (count == 0)
+    return status_set(STATUS_INPUT,
+                      "%s: no finished task to verify (those of large settings are not run again)",
+                      arguments->directory);
   if (arguments->tasks < count) count = arguments->tasks;
   for (int i = 0; i < count; i++) {
-    const Task *task = &study->tasks[order[i]];
+    const Task task = study_task(study, order[i]);
     bool same = false;
-    TRY(verify_task(study, task, arguments->directory, &same));
-    printf("task %d (setting %s, policy %s, runs %u to %u): %s\n", task->index,
-           study->file->setting_labels[task->setting], study->file->policies[task->policy].label,
-           task->first_run, task->first_run + (unsigned)task->runs - 1, same ? "same" : "DIFFERENT");
+    TRY(verify_task(study, &task, arguments->directory, &same));
+    printf("task %d (setting %s, policy %s, runs %u to %u): %s\n", task.index,
+           study->file->setting_labels[task.setting], study->file->policies[task.policy].label,
+           task.first_run, task.first_run + (unsigned)task.runs - 1, same ? "same" : "DIFFERENT");
     different += !same;
   }
   if (different)

@@ -100,7 +100,7 @@ static double centred_product(int n, const double *restrict a, double mean_a, co
   return sum;
 }
 
-void linalg_moments(int d, int n, const double *x, double *mean, double *covariance) {
+void linalg_mean(int d, int n, const double *x, double *mean) {
   ASSERT(n >= 1);
   for (int i = 0; i < d; i++) {
     const double *row = x + (size_t)i * n;
@@ -108,10 +108,43 @@ void linalg_moments(int d, int n, const double *x, double *mean, double *covaria
     for (int k = 0; k < n; k++) sum += row[k];
     mean[i] = sum / n;
   }
+}
+
+void linalg_moments(int d, int n, const double *x, double *mean, double *covariance) {
+  linalg_mean(d, n, x, mean);
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++)
       covariance[(size_t)i * d + j] = covariance[(size_t)j * d + i] =
           centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
+}
+
+/* A strip of x at a time: the products of STRIP columns with all of y. */
+Status linalg_product_square(int d, int n, const double *x, const double *mean_x, int m, const double *y,
+                             const double *mean_y, double *out) {
+  enum { STRIP = 64 };
+  const size_t rows = (size_t)d, columns = (size_t)m;
+  double *strip = NULL, *centred = NULL, *product = NULL;
+  Status status;
+  *out = 0;
+  NEW_GOTO(status, strip, rows * STRIP, done);
+  NEW_GOTO(status, centred, rows * columns, done);
+  NEW_GOTO(status, product, STRIP * columns, done);
+  for (size_t i = 0; i < rows; i++)
+    for (size_t k = 0; k < columns; k++) centred[i * columns + k] = y[i * columns + k] - mean_y[i];
+  for (int first = 0; first < n; first += STRIP) {
+    const int count = n - first < STRIP ? n - first : STRIP;
+    for (size_t i = 0; i < rows; i++)
+      for (int k = 0; k < count; k++)
+        strip[i * STRIP + (size_t)k] = x[i * (size_t)n + (size_t)(first + k)] - mean_x[i];
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, m, d, 1, strip, STRIP, centred, m, 0, product,
+                m);
+    for (size_t k = 0; k < (size_t)count * columns; k++) *out += product[k] * product[k];
+  }
+done:
+  free(strip);
+  free(centred);
+  free(product);
+  return status;
 }
 
 /* Scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */

@@ -23,6 +23,7 @@ static const ConfigValue *find(const Config *config, const char *name, unsigned 
   int key = config_key_index(config->keys, name);
   ASSERT(key >= 0 && "the table has that key");
   ASSERT(types >> config->keys[key].type & 1 && "the key has that type");
+  ASSERT(!value_of(config, key)->absent);
   return value_of(config, key);
 }
 
@@ -71,6 +72,11 @@ void config_show(const Config *config, const char *key, size_t size, char *out) 
   config_value_write(stream, &config->keys[place], value_of(config, place));
   fclose(stream);
   out[size - 1] = '\0';
+}
+
+bool config_present(const Config *config, const char *key) {
+  int index = config_key_index(config->keys, key);
+  return index >= 0 && !value_of(config, index)->absent;
 }
 
 bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }

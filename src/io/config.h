@@ -46,6 +46,9 @@ typedef struct {
   const char *unit, *help;
   /* Cannot be swept (lists, KEY_INTS and KEY_WORDS, never can). */
   bool fixed;
+  /* May be given in parts instead: as a mapping of the keys NAME.x, whose rows follow. Either the key or its
+   * parts are present, and of two sources the later decides which; without either it is the key. */
+  bool parts;
 } ConfigKey;
 
 /* The value of every key of one table, for one setting or one policy. */
@@ -65,6 +68,8 @@ int config_ints(const Config *config, const char *key, const int64_t **list);
 int config_words(const Config *config, const char *key, const char *const **list);
 /* out[size] <- the value as it would stand in a study file, cut to size. */
 void config_show(const Config *config, const char *key, size_t size, char *out);
+/* False for a key that is given in parts, and for the parts of a key that is not: these have no value. */
+bool config_present(const Config *config, const char *key);
 /* The table has that key. */
 bool config_has(const Config *config, const char *key);
 

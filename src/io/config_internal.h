@@ -71,6 +71,7 @@ const ConfigNode *config_node_child(const ConfigNode *node, const char *key);
 
 /* One checked value (config_value.c). Which members count follows from the key's type. */
 typedef struct {
+  bool absent; /* given in parts, or a part of what is given whole */
   const char *word; /* WORD, TEXT, and a word instead of a number; NULL else, and for an absent text */
   int64_t integer;
   double real;
@@ -122,7 +123,8 @@ Status config_given_new(ConfigPool *pool, const ConfigKey *keys, ConfigGiven *gi
 /* Take the entry `path: node`, or all entries under it when path is a section. */
 Status config_given_take(ConfigPool *pool, const char *owner, const char *path, const ConfigNode *node,
                          ConfigGiven *given);
-void config_given_put(ConfigGiven *given, int key, const ConfigNode *node); /* replaces, or appends */
+/* Replaces, or appends; removes the parts of a key that is now given whole, or the whole of a part. */
+void config_given_put(ConfigGiven *given, int key, const ConfigNode *node);
 void config_given_remove(ConfigGiven *given, int key);
 /* The value of every key: values[keys]. A key that stands in `swept` (may be NULL) needs none. */
 Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace place, const ConfigGiven *given,

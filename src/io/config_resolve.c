@@ -10,7 +10,7 @@ typedef struct {
   FILE *out;
   const ConfigKey *keys;
   const ConfigValue *values;
-  const bool *swept; /* [keys] */
+  const bool *omitted; /* [keys]: swept, or absent */
 } Writer;
 
 /* The part of a key's name that follows the section's `length` characters. */
@@ -23,16 +23,16 @@ static bool same_start(const char *a, const char *b, int length) {
 /* An earlier key lies in the same section, so that its heading is written already. */
 static bool heading_written(const Writer *writer, int key, int length) {
   for (int i = 0; i < key; i++)
-    if (!writer->swept[i] && same_start(writer->keys[i].name, writer->keys[key].name, length)) return true;
+    if (!writer->omitted[i] && same_start(writer->keys[i].name, writer->keys[key].name, length)) return true;
   return false;
 }
 
 /* All keys in the section that is the first `length` characters of key `first`, from that key on. A key that
- * is swept stands under sweep instead, so that each key stands once. */
+ * is swept stands under sweep instead, so that each key stands once; an absent one stands nowhere. */
 static void write_section(const Writer *writer, int first, int length, int depth) {
   for (int i = first; writer->keys[i].name; i++) {
     const char *name = writer->keys[i].name;
-    if (writer->swept[i] || !same_start(name, writer->keys[first].name, length)) continue;
+    if (writer->omitted[i] || !same_start(name, writer->keys[first].name, length)) continue;
     const char *part = part_after(name, length);
     int part_length = (int)strcspn(part, "."), inner = (int)(part - name) + part_length;
     if (part[part_length] && heading_written(writer, i, inner)) continue;
@@ -84,14 +84,15 @@ static void write_sweep(FILE *out, const ConfigKey *keys, const ConfigSweep *swe
 
 Status config_resolve(ConfigPool *pool, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study) {
-  bool *swept;
+  bool *omitted;
   char *text = NULL;
   size_t size = 0;
-  POOL_NEW(pool, swept, config_key_count(keys));
-  for (int a = 0; a < sweep->axis_count; a++) swept[sweep->keys[a]] = true;
+  POOL_NEW(pool, omitted, config_key_count(keys));
+  for (int i = 0; keys[i].name; i++) omitted[i] = values[i].absent;
+  for (int a = 0; a < sweep->axis_count; a++) omitted[sweep->keys[a]] = true;
   FILE *out = open_memstream(&text, &size);
   if (!out) return status_set(STATUS_INTERNAL, "out of memory");
-  write_section(&(Writer){out, keys, values, swept}, 0, 0, 0);
+  write_section(&(Writer){out, keys, values, omitted}, 0, 0, 0);
   write_policies(out, study->policy_count, study->policies);
   write_sweep(out, keys, sweep);
   Status status = fclose(out) == 0 ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");

@@ -23,11 +23,6 @@ Status config_given_new(ConfigPool *pool, const ConfigKey *keys, ConfigGiven *gi
   return STATUS_OK;
 }
 
-void config_given_put(ConfigGiven *given, int key, const ConfigNode *node) {
-  if (!given->node[key]) given->order[given->count++] = key;
-  given->node[key] = node;
-}
-
 void config_given_remove(ConfigGiven *given, int key) {
   int kept = 0;
   for (int i = 0; i < given->count; i++)
@@ -40,6 +35,31 @@ void config_given_remove(ConfigGiven *given, int key) {
 static bool in_section(const char *name, const char *path) {
   size_t length = strlen(path);
   return length == 0 || (strncmp(name, path, length) == 0 && name[length] == '.');
+}
+
+/* One of the two is a key that may be given in parts, the other one of these. */
+static bool are_rivals(const ConfigKey *a, const ConfigKey *b) {
+  return (a->parts && in_section(b->name, a->name)) || (b->parts && in_section(a->name, b->name));
+}
+
+void config_given_put(ConfigGiven *given, int key, const ConfigNode *node) {
+  for (int i = 0; given->keys[i].name; i++)
+    if (given->node[i] && are_rivals(&given->keys[i], &given->keys[key])) config_given_remove(given, i);
+  if (!given->node[key]) given->order[given->count++] = key;
+  given->node[key] = node;
+}
+
+/* The key is given in parts, or is a part of what is given whole or not at all. */
+static bool is_absent(const ConfigGiven *given, int key) {
+  const ConfigKey *keys = given->keys;
+  bool part = false, given_in_parts = false;
+  for (int i = 0; keys[i].name; i++) {
+    if (!keys[i].parts || (i != key && !in_section(keys[key].name, keys[i].name))) continue;
+    part = i != key;
+    for (int j = 0; keys[j].name; j++)
+      given_in_parts |= given->node[j] && in_section(keys[j].name, keys[i].name);
+  }
+  return part ? !given_in_parts : given_in_parts;
 }
 
 static bool is_section(const ConfigKey *keys, const char *path) {
@@ -111,10 +131,12 @@ static Status unknown_key(ConfigPool *pool, const ConfigGiven *given, const char
 Status config_given_take(ConfigPool *pool, const char *owner, const char *path, const ConfigNode *node,
                          ConfigGiven *given) {
   int key = config_key_index(given->keys, path);
-  if (key >= 0) {
-    if (given->node[key])
-      return config_refuse(node->key_place, "key '%s%s': given twice, first in line %d", owner, path,
-                           given->node[key]->key_place.line);
+  bool in_parts = key >= 0 && given->keys[key].parts && node->kind == NODE_MAPPING;
+  if (key >= 0 && !in_parts) {
+    for (int i = 0; given->keys[i].name; i++)
+      if (given->node[i] && (i == key || are_rivals(&given->keys[i], &given->keys[key])))
+        return config_refuse(node->key_place, "key '%s%s': given twice, first in line %d", owner, path,
+                             given->node[i]->key_place.line);
     config_given_put(given, key, node);
     return STATUS_OK;
   }
@@ -149,6 +171,8 @@ Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace plac
   POOL_NEW(pool, *values, config_key_count(keys));
   for (int i = 0; keys[i].name; i++) {
     if (!given->node[i] && swept && swept->node[i]) continue;
+    (*values)[i].absent = is_absent(given, i);
+    if ((*values)[i].absent) continue;
     if (!given->node[i] && !keys[i].fallback) return missing_key(&keys[i], owner, place);
     TRY(config_value_parse(pool, &keys[i], owner, keys[i].name, given->node[i], &(*values)[i]));
   }

@@ -121,4 +121,5 @@ void config_allowed(const ConfigKey *key, size_t size, char *out) {
   }
   append_range(key, size, out);
   append_words(key, ", or ", size, out);
+  if (key->parts) config_append(size, out, ", or a mapping of the keys '%s.*'", key->name);
 }

@@ -26,11 +26,16 @@ Status durable_begin(const char *path, char **temporary) {
     return status_set(STATUS_FILE, "cannot write %s: %s stands there", path,
                       S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file");
 
-  size_t size = strlen(path) + sizeof "..tmp" + 24; /* 24: a dot and any process id */
+  size_t size = strlen(path) + sizeof "..tmp" + 48; /* 48: any process id and number, with their dots */
   char *name;
   NEW(name, size);
-  snprintf(name, size, "%.*s.%s.%ld.tmp", (int)folder, path, path + folder, (long)getpid());
-  int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int fd = -1;
+  /* A name that exists is of a killed process, or of one with this id on another machine. */
+  for (int number = 0; fd < 0 && number < 1000; number++) {
+    snprintf(name, size, "%.*s.%s.%ld.%d.tmp", (int)folder, path, path + folder, (long)getpid(), number);
+    fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) break;
+  }
   if (fd < 0) {
     Status status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
     free(name);

@@ -55,8 +55,9 @@ static const char *reason_of(const StoreFile *file, int code, int system_error) 
   return code > 0 ? strerror(code) : nc_strerror(code);
 }
 
-Status store_check(const StoreFile *file, int code, const char *format, ...) {
+Status store_check(StoreFile *file, int code, const char *format, ...) {
   if (code == NC_NOERR) return STATUS_OK;
+  file->failed = true;
   const char *reason = reason_of(file, code, errno);
   errno = 0;
   char action[256];
@@ -118,7 +119,9 @@ Status store_commit(StoreFile *file) {
 void store_abandon(StoreFile *file) {
   if (!file) return;
   if (file->temporary) {
-    nc_abort(file->ncid);
+    /* To abort a netCDF-4 file that HDF5 could not write (full disk) crashes in HDF5: such a file stays open
+     * until the program ends. */
+    if (file->format == STORE_CLASSIC || !file->failed) nc_abort(file->ncid);
     discard(file->temporary);
   } else {
     nc_close(file->ncid);
@@ -167,18 +170,23 @@ static int put_missing_value(int ncid, int id, StoreType type) {
   return nc_put_att(ncid, id, "_FillValue", external_types[type], 1, value);
 }
 
-/* Deflate a large variable. A chunk keeps the last axes whole, as far as they fit, since that is how data are
- * put. */
+/* More bytes of a variable than this are not deflated: at about 60 MB a second of one core it would take
+ * minutes while all ranks of a large job wait for the file. */
+static const size_t COMPRESS_UP_TO = (size_t)8 << 30;
+
+/* Cut a large variable into chunks, and deflate them. A chunk keeps the last axes whole, as far as they fit,
+ * since that is how data are put. */
 static Status compress(StoreFile *file, const char *name, int id, StoreType type, int rank,
                        const int *dimensions) {
-  size_t chunk[NC_MAX_VAR_DIMS], bytes = external_sizes[type];
+  size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes = external_sizes[type], whole;
   if (rank == 0) return STATUS_OK;
   for (int axis = 0; axis < rank; axis++) {
     int code = nc_inq_dimlen(file->ncid, dimensions[axis], &chunk[axis]);
     TRY(store_check(file, code, "look at a dimension of '%s'", name));
     bytes *= chunk[axis];
   }
-  if (bytes < COMPRESS_FROM) return STATUS_OK;
+  whole = bytes;
+  if (whole < COMPRESS_FROM) return STATUS_OK;
   for (int axis = 0; bytes > CHUNK_BYTES && axis < rank;) {
     if (chunk[axis] == 1) {
       axis++;
@@ -189,6 +197,7 @@ static Status compress(StoreFile *file, const char *name, int id, StoreType type
   }
   TRY(store_check(file, nc_def_var_chunking(file->ncid, id, NC_CHUNKED, chunk), "chunk the variable '%s'",
                   name));
+  if (whole > COMPRESS_UP_TO) return STATUS_OK;
   return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
 }
 

@@ -10,11 +10,11 @@ struct StoreFile {
   int ncid;
   StoreFormat format;
   bool defining; /* the library is in define mode */
+  bool failed; /* a call of the library failed while it was written */
 };
 
 /* Turn a return code of the netCDF library into a Status: "PATH: cannot <printf-style text>: <reason>". */
-Status store_check(const StoreFile *file, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+Status store_check(StoreFile *file, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Settings of the HDF5 library that must stand before its first use. */
 void store_prepare_library(void);

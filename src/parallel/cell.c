@@ -9,7 +9,7 @@
 #include <string.h>
 
 static Status allocate(const Study *study, Cell *cell) {
-  size_t runs = (size_t)study->runs;
+  size_t runs = (size_t)cell->runs;
   NEW(cell->curves, (size_t)study->curve_count * runs * (size_t)study->points);
   NEW(cell->seconds, runs);
   NEW(cell->fallbacks, runs);
@@ -17,8 +17,8 @@ static Status allocate(const Study *study, Cell *cell) {
   return STATUS_OK;
 }
 
-Status cell_create(const Study *study, Cell *out) {
-  *out = (Cell){0};
+Status cell_create(const Study *study, int64_t runs, Cell *out) {
+  *out = (Cell){.runs = runs};
   Status status = allocate(study, out);
   if (status != STATUS_OK) cell_destroy(out);
   return status;
@@ -33,14 +33,14 @@ void cell_destroy(Cell *cell) {
 }
 
 static void clear(const Study *study, Cell *cell) {
-  size_t runs = (size_t)study->runs, size = (size_t)study->curve_count * runs * (size_t)study->points;
+  size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->points;
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
   for (size_t r = 0; r < runs; r++)
     cell->seconds[r] = NAN, cell->fallbacks[r] = 0, cell->status[r] = RUN_NOT_RUN;
 }
 
 static void copy_block(const Study *study, const Task *task, const TaskResult *result, Cell *cell) {
-  size_t points = (size_t)study->points, runs = (size_t)study->runs, first = task->first_run,
+  size_t points = (size_t)study->points, runs = (size_t)cell->runs, first = task->first_run,
          block = (size_t)task->runs;
   for (int c = 0; c < study->curve_count; c++)
     memcpy(cell->curves + ((size_t)c * runs + first) * points, result->curves + (size_t)c * block * points,
@@ -79,7 +79,7 @@ static Status train_seconds(const Study *study, const char *directory, int setti
   int fitted = 0;
   TRY(problem_create(config, &problem));
   Status status = STATUS_OK;
-  for (int r = 0; r < study_replicates(study) && status == STATUS_OK; r++) {
+  for (int r = 0; r < study->runs.replicates && status == STATUS_OK; r++) {
     Belief belief;
     char path[4096];
     StoreFile *file;
@@ -97,61 +97,87 @@ static Status train_seconds(const Study *study, const char *directory, int setti
 }
 
 Status cell_load(const Study *study, const char *directory, const signed char *state, int setting, int policy,
-                 Cell *cell, ReduceCounts *counts) {
-  int blocks = study->task_count / (study->file->setting_count * study->file->policy_count);
-  const Task *tasks = study->tasks + (size_t)(setting * study->file->policy_count + policy) * (size_t)blocks;
+                 int blocks, Cell *cell, ReduceCounts *counts) {
   clear(study, cell);
-  for (int i = 0; i < blocks; i++) {
-    signed char found = state[tasks[i].index];
+  for (int k = 0; k < blocks; k++) {
+    Task task = study_task(study, study_task_index(study, setting, policy, k));
+    signed char found = state[task.index];
     if (found == RUN_NOT_RUN)
       counts->missing++;
     else
-      TRY(load_task(study, directory, &tasks[i], found == RUN_FAILED, cell, counts));
+      TRY(load_task(study, directory, &task, found == RUN_FAILED, cell, counts));
   }
   return train_seconds(study, directory, setting, policy, &cell->seconds_train);
 }
 
-void cell_mean(const Study *study, const double *values, const double *base, double *mean, double *se) {
-  int64_t runs = study->runs, points = study->points;
-  for (int64_t i = 0; i < points; i++) {
-    double sum = 0, squares = 0;
-    int64_t n = 0;
-    for (int64_t r = 0; r < runs; r++) {
-      double value = values[r * points + i] - (base ? base[r * points + i] : 0);
-      if (!isnan(value)) sum += value, n++;
+void cell_send(const Study *study, const Cell *cell, int to) {
+  size_t runs = (size_t)cell->runs, values = (size_t)study->curve_count * runs * (size_t)study->points;
+  parallel_send(to, cell->curves, values * sizeof *cell->curves);
+  parallel_send(to, cell->seconds, runs * sizeof *cell->seconds);
+  parallel_send(to, cell->fallbacks, runs * sizeof *cell->fallbacks);
+  parallel_send(to, cell->status, runs);
+  parallel_send(to, &cell->seconds_train, sizeof cell->seconds_train);
+}
+
+void cell_receive(const Study *study, Cell *cell, int from) {
+  size_t runs = (size_t)cell->runs, values = (size_t)study->curve_count * runs * (size_t)study->points;
+  parallel_receive(from, cell->curves, values * sizeof *cell->curves);
+  parallel_receive(from, cell->seconds, runs * sizeof *cell->seconds);
+  parallel_receive(from, cell->fallbacks, runs * sizeof *cell->fallbacks);
+  parallel_receive(from, cell->status, runs);
+  parallel_receive(from, &cell->seconds_train, sizeof cell->seconds_train);
+}
+
+/* Sums go run after run, all points of a run together: the values of a run stand together in memory. */
+
+void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
+               int *n) {
+  for (int i = 0; i < points; i++) mean[i] = 0, se[i] = 0, n[i] = 0;
+  for (int64_t at = 0; at < runs * points; at += points)
+    for (int i = 0; i < points; i++) {
+      double value = values[at + i] - (base ? base[at + i] : 0);
+      if (!isnan(value)) mean[i] += value, n[i]++;
     }
-    mean[i] = n > 0 ? sum / (double)n : NAN;
-    for (int64_t r = 0; r < runs; r++) {
-      double value = values[r * points + i] - (base ? base[r * points + i] : 0);
-      if (!isnan(value)) squares += (value - mean[i]) * (value - mean[i]);
+  for (int i = 0; i < points; i++) mean[i] = n[i] > 0 ? mean[i] / n[i] : NAN;
+  for (int64_t at = 0; at < runs * points; at += points)
+    for (int i = 0; i < points; i++) {
+      double value = values[at + i] - (base ? base[at + i] : 0);
+      if (!isnan(value)) se[i] += (value - mean[i]) * (value - mean[i]);
     }
-    se[i] = n > 1 ? sqrt(squares / (double)(n - 1) / (double)n) : NAN;
+  for (int i = 0; i < points; i++) se[i] = n[i] > 1 ? sqrt(se[i] / (n[i] - 1.0) / n[i]) : NAN;
+}
+
+/* One replicate's means into Welford's update over replicates, at each point: count, mean, squares. */
+static void add_replicate(int points, const double *sum, const double *n, double *count, double *mean,
+                          double *squares) {
+  for (int i = 0; i < points; i++) {
+    if (n[i] == 0) continue;
+    double value = sum[i] / n[i], step = value - mean[i];
+    mean[i] += step / ++count[i];
+    squares[i] += step * (value - mean[i]);
   }
 }
 
-void cell_replicate_se(const Study *study, const double *values, double *se) {
-  int64_t points = study->points;
-  for (int64_t i = 0; i < points; i++) {
-    double sum = 0, squares = 0;
-    int count = 0;
-    for (int64_t r = 0; r < study->runs;) { /* Welford's update over the means of replicates */
-      uint32_t replicate = study_replicate(study, r);
-      double part = 0;
-      int64_t n = 0;
-      for (; r < study->runs && study_replicate(study, r) == replicate; r++)
-        if (!isnan(values[r * points + i])) part += values[r * points + i], n++;
-      if (n == 0) continue;
-      double step = part / (double)n - sum;
-      sum += step / ++count;
-      squares += step * (part / (double)n - sum);
+Status cell_replicate_se(const Study *study, int64_t runs, const double *values, double *se) {
+  const int points = study->points, stride = runs_stride(&study->runs);
+  double *sum;
+  NEW(sum, 4 * points);
+  double *n = sum + points, *mean = n + points, *count = mean + points;
+  for (int i = 0; i < points; i++) se[i] = 0;
+  for (int r = 0, k = 0; r < study->runs.replicates; r++) {
+    for (int i = 0; i < points; i++) sum[i] = n[i] = 0;
+    if (stride > 1) k = r;
+    for (; k < study->runs.blocks && study->blocks[k].replicate == (uint32_t)r &&
+           study->blocks[k].first_run < runs;
+         k += stride) {
+      const double *at = values + (int64_t)study->blocks[k].first_run * points;
+      for (int b = 0; b < study->blocks[k].runs; b++, at += points)
+        for (int i = 0; i < points; i++)
+          if (!isnan(at[i])) sum[i] += at[i], n[i]++;
     }
-    se[i] = count > 1 ? sqrt(squares / (count - 1) / count) : NAN;
+    add_replicate(points, sum, n, count, mean, se);
   }
-}
-
-void cell_completed(const Study *study, const double *values, int *n) {
-  for (int64_t i = 0; i < study->points; i++) {
-    n[i] = 0;
-    for (int64_t r = 0; r < study->runs; r++) n[i] += !isnan(values[r * study->points + i]);
-  }
+  for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;
+  free(sum);
+  return STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include "study/study.h"
 
 typedef struct {
+  int64_t runs;
   double *curves; /* [curve_count, runs, points], NaN where a run is missing */
   double *seconds; /* [runs] */
   int64_t *fallbacks; /* [runs] */
@@ -15,18 +16,22 @@ typedef struct {
       seconds_train; /* CPU seconds of the fits that the policy used, all replicates; NaN when it uses none */
 } Cell;
 
-Status cell_create(const Study *study, Cell *out);
+Status cell_create(const Study *study, int64_t runs, Cell *out);
 void cell_destroy(Cell *cell);
-/* Read the tasks of a cell; unusable files are set aside and reported on stderr. Adds to counts. */
+/* Read the first `blocks` blocks of a cell, the other runs are not run; unusable files are set aside and
+ * reported on stderr. Adds to counts. */
 Status cell_load(const Study *study, const char *directory, const signed char *state, int setting, int policy,
-                 Cell *cell, ReduceCounts *counts);
+                 int blocks, Cell *cell, ReduceCounts *counts);
 
-/* mean[points] and standard error[points] of values[runs, points] (minus base, when given) over the runs
- * where both are there. NaN where too few. */
-void cell_mean(const Study *study, const double *values, const double *base, double *mean, double *se);
+/* The whole cell to another rank, or from it: of the same size, so made by cell_create alike. */
+void cell_send(const Study *study, const Cell *cell, int to);
+void cell_receive(const Study *study, Cell *cell, int from);
+
+/* mean[points], standard error[points] and number n[points] of values[runs, points] (minus base, when given)
+ * over the runs where both are there. NaN where too few. */
+void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
+               int *n);
 /* Standard error[points] over the means of replicates; NaN with fewer than two. */
-void cell_replicate_se(const Study *study, const double *values, double *se);
-/* Number of runs that are there: n[points]. */
-void cell_completed(const Study *study, const double *values, int *n);
+Status cell_replicate_se(const Study *study, int64_t runs, const double *values, double *se);
 
 #endif

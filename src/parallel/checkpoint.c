@@ -4,11 +4,9 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,37 +39,38 @@ static Status make_folder(const char *path) {
   return STATUS_OK;
 }
 
-static Status lock_folder(const char *directory, int shard, int *lock) {
-  char path[PATH_SIZE], name[32] = "lock";
-  if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
-  TRY(path_of(sizeof path, path, directory, name));
-  *lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  if (*lock < 0) return status_set(STATUS_FILE, "%s: cannot write: %s", path, strerror(errno));
-  if (flock(*lock, LOCK_EX | LOCK_NB) == 0) return STATUS_OK;
-  close(*lock);
-  *lock = -1;
-  return status_set(STATUS_FILE, "%s: another job is writing to this folder", directory);
-}
-
-/* Remove the files of a sub-folder of ours. */
-static void empty_folder(const char *directory, const char *name) {
+/* Remove the files of a folder of ours whose names pass. */
+static void remove_files(const char *directory, const char *name, bool (*passes)(const char *name)) {
   char path[PATH_SIZE], file[PATH_SIZE + 300];
   if (path_of(sizeof path, path, directory, name) != STATUS_OK) return;
   DIR *folder = opendir(path);
   for (struct dirent *entry; folder && (entry = readdir(folder));) {
     snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-    if (entry->d_name[0] != '.' || strstr(entry->d_name, ".nc")) unlink(file);
+    if (passes(entry->d_name)) unlink(file);
   }
   if (folder) closedir(folder);
 }
+
+/* What a killed job was writing (io/durable.h). */
+static bool is_temporary(const char *name) {
+  size_t length = strlen(name);
+  return name[0] == '.' && length > 4 && strcmp(name + length - 4, ".tmp") == 0;
+}
+
+static bool is_ours(const char *name) { return name[0] != '.' || is_temporary(name); }
 
 static void remove_study(const char *directory) {
   static const char *const files[] = {"study.yaml", "results.nc", "prior_samples.nc", NULL};
   char path[PATH_SIZE];
   for (int i = 0; files[i]; i++)
     if (path_of(sizeof path, path, directory, files[i]) == STATUS_OK) unlink(path);
-  empty_folder(directory, "tasks");
-  empty_folder(directory, "priors");
+  remove_files(directory, "tasks", is_ours);
+  remove_files(directory, "priors", is_ours);
+}
+
+static void sweep(const char *directory) {
+  static const char *const folders[] = {".", "tasks", "priors"};
+  for (int i = 0; i < 3; i++) remove_files(directory, folders[i], is_temporary);
 }
 
 static Status check_same(const char *directory, const char *old, const Study *study) {
@@ -80,35 +79,52 @@ static Status check_same(const char *directory, const char *old, const Study *st
   return status_set(STATUS_RESUME, "%s holds another study; %s", directory, difference);
 }
 
-Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard, int *lock) {
+/* The folder of an unfinished or new study, with all that belongs in it. */
+static Status make_ready(const char *directory, const Study *study, bool exists) {
   char path[PATH_SIZE];
-  *lock = -1;
-  TRY(make_folder(directory));
+  TRY(path_of(sizeof path, path, directory, "tasks"));
+  TRY(make_folder(path));
+  TRY(path_of(sizeof path, path, directory, "priors"));
+  TRY(make_folder(path));
   TRY(path_of(sizeof path, path, directory, "study.yaml"));
-  bool exists = access(path, F_OK) == 0;
-  if (exists && mode == CHECKPOINT_FRESH)
-    return status_set(STATUS_FILE,
-                      "%s already holds a study; use --resume to go on with it, --overwrite to replace it, "
-                      "or -o for another folder",
-                      directory);
-  TRY(lock_folder(directory, mode == CHECKPOINT_SHARD ? shard : -1, lock));
+  return exists ? STATUS_OK : store_write_text(path, study->file->resolved);
+}
+
+/* Whether the folder holds a study; STATUS_FILE when it does and must not. */
+static Status look(const char *directory, CheckpointMode mode, bool *exists) {
+  char path[PATH_SIZE];
+  TRY(path_of(sizeof path, path, directory, "study.yaml"));
+  *exists = access(path, F_OK) == 0;
+  if (!*exists || mode != CHECKPOINT_FRESH) return STATUS_OK;
+  return status_set(STATUS_FILE,
+                    "%s already holds a study; use --resume to go on with it, --overwrite to replace it, "
+                    "or -o for another folder",
+                    directory);
+}
+
+static Status compare(const char *directory, const Study *study) {
+  char *old;
+  TRY(checkpoint_study(directory, &old));
+  Status status = check_same(directory, old, study);
+  free(old);
+  return status;
+}
+
+Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
+                       Lock **lock) {
+  bool exists;
+  *lock = NULL;
+  TRY(make_folder(directory));
+  TRY(look(directory, mode, &exists));
+  TRY(lock_take(directory, shard, lock));
+  TRY(look(directory, mode, &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
     remove_study(directory);
     exists = false;
   }
-  if (exists) {
-    char *old;
-    TRY(checkpoint_study(directory, &old));
-    Status status = check_same(directory, old, study);
-    free(old);
-    return status;
-  }
-  char folder[PATH_SIZE];
-  TRY(path_of(sizeof folder, folder, directory, "tasks"));
-  TRY(make_folder(folder));
-  TRY(path_of(sizeof folder, folder, directory, "priors"));
-  TRY(make_folder(folder));
-  return store_write_text(path, study->file->resolved);
+  if (exists) TRY(compare(directory, study));
+  if (shard < 0) sweep(directory); /* nobody else is writing */
+  return make_ready(directory, study, exists);
 }
 
 Status checkpoint_study(const char *directory, char **text) {
@@ -149,6 +165,7 @@ static Status write_task(StoreFile *file, const Study *study, const Task *task, 
   TRY(store_int_attribute(file, NULL, "first_run", task->first_run));
   TRY(store_int_attribute(file, NULL, "status", result->status));
   TRY(store_text_attribute(file, NULL, "message", result->message));
+  TRY(store_int_attribute(file, NULL, "seed", (int64_t)study->seed));
   dimensions[0] = run, dimensions[1] = point;
   TRY(store_variable(file, "seconds", STORE_DOUBLE, 1, &run, "CPU seconds of a run", "s", &seconds));
   TRY(store_variable(file, "fallbacks", STORE_INT64, 1, &run, "numerical rescues", "1", &fallbacks));

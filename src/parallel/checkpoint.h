@@ -3,22 +3,23 @@
  *   DIR/study.yaml          the resolved study
  *   DIR/tasks/000042.nc     a finished task; 000042.failed.nc one that raised an error
  *   DIR/priors/             fitted priors (study/belief.h)
- *   DIR/lock                held by the job that writes here; freed by the system when the job dies
+ *   DIR/lock, lock.I        held by the jobs that write here (parallel/lock.h)
  *   DIR/results.nc, DIR/prior_samples.nc     by the reducer
  */
 #ifndef PARALLEL_CHECKPOINT_H
 #define PARALLEL_CHECKPOINT_H
 
+#include "parallel/lock.h"
 #include "study/study.h"
 
-typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE, CHECKPOINT_SHARD } CheckpointMode;
+typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } CheckpointMode;
 
-/* Make the folder ready and lock it; *lock is closed by the caller at the end. One rank calls this. FRESH: a
+/* Make the folder ready and lock it; the caller ends with lock_release(*lock). One rank calls this. FRESH: a
  * folder that holds a study is refused (STATUS_FILE). RESUME: another configuration is refused, naming the
- * key (STATUS_RESUME); an empty or missing folder starts afresh. OVERWRITE: removes the study in it. SHARD
- * (number `shard`): joins a folder with the same configuration, or starts it; each shard has a lock of its
- * own. */
-Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard, int *lock);
+ * key (STATUS_RESUME); an empty or missing folder starts afresh; this is how a shard begins, too. OVERWRITE:
+ * removes the study in it. `shard` is the number of the shard, negative for the whole study. */
+Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
+                       Lock **lock);
 
 /* state[task_count]: RUN_NOT_RUN, RUN_OK or RUN_FAILED by the names of the files. */
 Status checkpoint_scan(const char *directory, const Study *study, signed char *state);

@@ -39,6 +39,13 @@ int64_t counter_add(Counters *counters, int index, int64_t amount) {
   return before;
 }
 
+void counter_exchange(Counters *counters, int count, const int64_t *change, int64_t *now) {
+  for (int i = 0; i < count; i++)
+    MPI_Fetch_and_op(&change[i], &now[i], MPI_INT64_T, 0, i, MPI_SUM, counters->window);
+  MPI_Win_flush(0, counters->window);
+  for (int i = 0; i < count; i++) now[i] += change[i];
+}
+
 void counter_progress(void) {
   int flag;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);

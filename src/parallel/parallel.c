@@ -11,7 +11,8 @@ enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 
 Parallel parallel_begin(int *argc, char ***argv) {
   Parallel parallel;
-  MPI_Init(argc, argv);
+  int provided; /* other threads never call MPI */
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);
   return parallel;
@@ -20,6 +21,7 @@ Parallel parallel_begin(int *argc, char ***argv) {
 void parallel_end(void) { MPI_Finalize(); }
 
 Status parallel_agree(const Parallel *parallel, Status mine) {
+  if (parallel->size == 1) return mine;
   int first = mine == STATUS_OK ? parallel->size : parallel->rank;
   MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (first == parallel->size) return STATUS_OK;
@@ -57,6 +59,18 @@ Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t 
   if (sum) memcpy(bytes, sum, size);
   free(sum);
   return STATUS_OK;
+}
+
+void parallel_send(int to, const void *bytes, size_t size) {
+  for (size_t at = 0; at < size; at += PIECE)
+    MPI_Send((const char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE, to, 0,
+             MPI_COMM_WORLD);
+}
+
+void parallel_receive(int from, void *bytes, size_t size) {
+  for (size_t at = 0; at < size; at += PIECE)
+    MPI_Recv((char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE, from, 0,
+             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 double parallel_sum(double mine) {

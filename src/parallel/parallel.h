@@ -26,6 +26,9 @@ Status parallel_broadcast_text(const Parallel *parallel, char **text);
 /* Bytes or-ed over all ranks into the root's buffer (the others' is left as it was); exact where only one
  * rank has non-zero bytes. Collective. */
 Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t size);
+/* Bytes from one rank to another; both call. */
+void parallel_send(int to, const void *bytes, size_t size);
+void parallel_receive(int from, void *bytes, size_t size);
 /* Sum over ranks, on every rank. Collective. */
 double parallel_sum(double mine);
 void parallel_barrier(void);

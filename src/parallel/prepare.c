@@ -2,8 +2,10 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "io/store.h"
 #include "parallel/counter.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,7 +107,7 @@ static int compare_needs(const void *a, const void *b) {
 /* All fitted priors that the tasks use, each once, in order of setting. */
 static Status list_needs(const Study *study, int *count, Need **out) {
   const StudyFile *file = study->file;
-  int replicates = study_replicates(study);
+  int replicates = study->runs.replicates;
   Need *needs;
   NEW(needs, (size_t)file->setting_count * (size_t)file->policy_count * (size_t)replicates);
   *out = needs;
@@ -131,6 +133,19 @@ static Status list_needs(const Study *study, int *count, Need **out) {
   return STATUS_OK;
 }
 
+/* Whether a fitted prior is there. One that is damaged is set aside, to be fitted again. */
+static bool is_present(const char *path) {
+  StoreFile *file;
+  if (access(path, R_OK) != 0) return false;
+  Status status = store_open(path, &file);
+  if (status == STATUS_OK) store_abandon(file);
+  if (status != STATUS_INPUT) return true; /* what else is wrong with it is for those who load it to say */
+  char bad[4096 + 8];
+  snprintf(bad, sizeof bad, "%s.bad", path);
+  fprintf(stderr, "thompson: %s; the file is set aside and its prior learned again\n", status_message());
+  return rename(path, bad) != 0;
+}
+
 /* Drop the needs that DIR/priors has already. Rank 0 looks, so that all ranks agree. */
 static Status drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
   char *present;
@@ -138,7 +153,7 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
   for (int i = 0; i < *count && parallel->rank == 0; i++) {
     char path[4096];
     belief_path(&needs[i].belief, directory, sizeof path, path);
-    present[i] = access(path, R_OK) == 0;
+    present[i] = is_present(path);
   }
   parallel_broadcast(present, (size_t)*count);
   int kept = 0;

@@ -39,6 +39,7 @@ static void transpose(int d, int width, const double *theta, double *out) {
 static Status sample_setting(const Study *study, const Config *setting, const Problem *problem,
                              const char *directory, int width, double *theta, double *out) {
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
+  if (problem->large) return STATUS_OK; /* too many numbers for a picture */
   problem->ops->theta(problem, 0, UINT32_MAX - SAMPLES, SAMPLES, theta);
   transpose(problem->d, width, theta, out);
   Prior prior;
@@ -53,11 +54,11 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
 }
 
 static Status widest(const Study *study, int *width) {
-  *width = 0;
+  *width = 1;
   for (int s = 0; s < study->file->setting_count; s++) {
     Problem problem;
     TRY(problem_create(study->file->settings[s], &problem));
-    if (problem.d > *width) *width = problem.d;
+    if (problem.d > *width && !problem.large) *width = problem.d;
     problem_destroy(&problem);
   }
   return STATUS_OK;

@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "io/provenance.h"
 #include "io/store.h"
+#include "parallel/adaptive.h"
 #include "parallel/cell.h"
 #include "parallel/checkpoint.h"
 #include "parallel/prior_samples.h"
@@ -13,9 +14,13 @@
 #include <string.h>
 
 typedef struct {
+  const Parallel *parallel;
   const Study *study;
   const char *directory;
-  StoreFile *file;
+  StoreFile *file; /* on rank 0 */
+  signed char *state; /* [task_count], RunStatus */
+  int *blocks; /* [setting_count], of each setting that count */
+  int64_t runs; /* the most of any setting */
   int setting, policy, run, axis; /* dimensions */
   int *curve_ids; /* [curve_count, PER_CURVE] variable ids */
   int seconds, seconds_train, fallbacks, status;
@@ -142,17 +147,36 @@ static Status put_labels(Reducer *reducer) {
   return status;
 }
 
+/* Settings whose matrices were spread over ranks: equal to 1e-10, not byte for byte. */
+static Status put_distributed(Reducer *reducer) {
+  const StudyFile *file = reducer->study->file;
+  signed char *flags;
+  int id;
+  NEW(flags, file->setting_count);
+  for (int s = 0; s < file->setting_count; s++) flags[s] = problem_is_distributed(file->settings[s]);
+  Status status = store_variable(reducer->file, "distributed", STORE_BYTE, 1, &reducer->setting,
+                                 "whether the setting's matrices were spread over all ranks", NULL, &id);
+  if (status == STATUS_OK)
+    status = store_bytes_attribute(reducer->file, "distributed", "flag_values", 2, (signed char[]){0, 1});
+  if (status == STATUS_OK)
+    status = store_text_attribute(reducer->file, "distributed", "flag_meanings", "one_rank all_ranks");
+  if (status == STATUS_OK) status = store_put(reducer->file, id, flags);
+  free(flags);
+  return status;
+}
+
 /* Coordinates: run, the replicate that it used, and the study's own axis. */
 static Status put_coordinates(Reducer *reducer) {
   const Study *study = reducer->study;
   int64_t *runs;
   int *replicates, id;
   double *axis;
-  NEW(runs, study->runs);
-  Status status = memory_new((void **)&replicates, (size_t)study->runs, sizeof *replicates);
+  NEW(runs, reducer->runs);
+  Status status = memory_new((void **)&replicates, (size_t)reducer->runs, sizeof *replicates);
   if (status == STATUS_OK) status = memory_new((void **)&axis, (size_t)study->points, sizeof *axis);
   if (status != STATUS_OK) return status;
-  for (int64_t r = 0; r < study->runs; r++) runs[r] = r, replicates[r] = (int)study_replicate(study, r);
+  for (int64_t r = 0; r < reducer->runs; r++)
+    runs[r] = r, replicates[r] = (int)runs_replicate(&study->runs, r);
   const Config *longest = study->file->settings[0];
   for (int s = 0; s < study->file->setting_count; s++)
     if (study->ops->points(study->file->settings[s]) == study->points) longest = study->file->settings[s];
@@ -190,10 +214,11 @@ static Status define(Reducer *reducer) {
   StoreFile *file = reducer->file;
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
-  TRY(store_dimension(file, "run", (size_t)study->runs, &reducer->run));
+  TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));
   TRY(store_dimension(file, study->ops->axis, (size_t)study->points, &reducer->axis));
   TRY(put_attributes(reducer));
   TRY(put_labels(reducer));
+  TRY(put_distributed(reducer));
   TRY(put_coordinates(reducer));
   for (int c = 0; c < study->curve_count; c++) TRY(define_curve(reducer, c));
   return define_flags(reducer);
@@ -202,30 +227,29 @@ static Status define(Reducer *reducer) {
 /* Values. */
 
 /* One policy in one setting; `first` is the first policy of the list, for paired differences. `scratch`
- * [points] x 4. */
+ * [points] x 3. */
 static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, const Cell *first,
                        double *scratch) {
   const Study *study = reducer->study;
-  size_t points = (size_t)study->points, runs = (size_t)study->runs;
+  size_t points = (size_t)study->points, runs = (size_t)cell->runs;
   size_t whole[4] = {s, p, 0, 0}, whole_count[4] = {1, 1, runs, points}, mean[3] = {s, p, 0},
          mean_count[3] = {1, 1, points};
   size_t run_count[3] = {1, 1, runs};
   double *mean_values = scratch, *se = scratch + points;
-  int *n = (int *)(void *)scratch;
+  int *n = (int *)(void *)(scratch + 2 * points);
   for (int c = 0; c < study->curve_count; c++) {
     const int *id = reducer->curve_ids + c * PER_CURVE;
     const double *values = cell->curves + (size_t)c * runs * points,
                  *base = first->curves + (size_t)c * runs * points;
     TRY(store_put_part(reducer->file, id[VALUES], whole, whole_count, values));
-    cell_mean(study, values, NULL, mean_values, se);
+    cell_mean(cell->runs, study->points, values, NULL, mean_values, se, n);
     TRY(store_put_part(reducer->file, id[MEAN], mean, mean_count, mean_values));
     TRY(store_put_part(reducer->file, id[SE], mean, mean_count, se));
-    cell_replicate_se(study, values, se);
-    TRY(store_put_part(reducer->file, id[REPLICATE_SE], mean, mean_count, se));
-    cell_completed(study, values, n);
     TRY(store_put_part(reducer->file, id[COUNT], mean, mean_count, n));
+    TRY(cell_replicate_se(study, cell->runs, values, se));
+    TRY(store_put_part(reducer->file, id[REPLICATE_SE], mean, mean_count, se));
     if (study->curves[c]->unpaired) continue;
-    cell_mean(study, values, base, mean_values, se);
+    cell_mean(cell->runs, study->points, values, base, mean_values, se, n);
     TRY(store_put_part(reducer->file, id[DIFF_MEAN], mean, mean_count, mean_values));
     TRY(store_put_part(reducer->file, id[DIFF_SE], mean, mean_count, se));
   }
@@ -235,52 +259,163 @@ static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, c
   return store_put_part(reducer->file, reducer->status, mean, run_count, cell->status);
 }
 
-static Status put_values(Reducer *reducer, const signed char *state, Cell *cell, Cell *first, double *scratch,
-                         ReduceCounts *counts) {
-  const Study *study = reducer->study;
-  for (int s = 0; s < study->file->setting_count; s++)
-    for (int p = 0; p < study->file->policy_count; p++) {
-      Cell *into = p == 0 ? first : cell;
-      TRY(cell_load(study, reducer->directory, state, s, p, into, counts));
-      TRY(put_cell(reducer, (size_t)s, (size_t)p, into, first, scratch));
-    }
+/* Cells on their way from the rank that reads them to rank 0, which writes. */
+
+typedef struct {
+  Status status;
+  char message[512];
+  ReduceCounts counts;
+} CellNews;
+
+/* With other ranks to do it, rank 0 reads none. */
+static int reader_of(const Reducer *reducer, int cell) {
+  return reducer->parallel->size == 1 ? 0 : 1 + cell % (reducer->parallel->size - 1);
+}
+
+static Status load(const Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
+  return cell_load(reducer->study, reducer->directory, reducer->state, s, p, reducer->blocks[s], cell,
+                   counts);
+}
+
+static void send_cell(const Reducer *reducer, int s, int p, Cell *cell) {
+  CellNews news = {0};
+  news.status = load(reducer, s, p, cell, &news.counts);
+  if (news.status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
+  parallel_send(0, &news, sizeof news);
+  if (news.status == STATUS_OK) cell_send(reducer->study, cell, 0);
+}
+
+static Status receive_cell(const Reducer *reducer, int from, Cell *cell, ReduceCounts *counts) {
+  CellNews news;
+  parallel_receive(from, &news, sizeof news);
+  if (news.status != STATUS_OK) return status_set(news.status, "%s", news.message);
+  cell_receive(reducer->study, cell, from);
+  counts->ok += news.counts.ok;
+  counts->failed += news.counts.failed;
+  counts->missing += news.counts.missing;
   return STATUS_OK;
 }
 
-static Status fill(Reducer *reducer, ReduceCounts *counts) {
-  const Study *study = reducer->study;
-  Cell cell = {0}, first = {0};
-  double *scratch = NULL;
-  signed char *state = NULL;
-  Status status = cell_create(study, &cell);
-  if (status == STATUS_OK) status = cell_create(study, &first);
-  if (status == STATUS_OK) status = memory_new((void **)&scratch, 2 * (size_t)study->points, sizeof *scratch);
-  if (status == STATUS_OK) status = memory_new((void **)&state, (size_t)study->task_count, 1);
-  if (status == STATUS_OK)
-    status = memory_new((void **)&reducer->curve_ids, (size_t)(study->curve_count * PER_CURVE), sizeof(int));
-  if (status == STATUS_OK) status = checkpoint_scan(reducer->directory, study, state);
-  if (status == STATUS_OK) status = define(reducer);
-  if (status == STATUS_OK) status = put_values(reducer, state, &cell, &first, scratch, counts);
-  if (status == STATUS_OK) status = put_wall(reducer);
+/* Rank 0: every cell in order. After an error the others are still received, so that nobody waits for ever.
+ */
+static Status put_values(Reducer *reducer, Cell *cell, Cell *first, double *scratch, ReduceCounts *counts) {
+  const StudyFile *file = reducer->study->file;
+  Status result = STATUS_OK;
+  char message[512] = "";
+  for (int c = 0; c < file->setting_count * file->policy_count; c++) {
+    int s = c / file->policy_count, p = c % file->policy_count, from = reader_of(reducer, c);
+    Cell *into = p == 0 ? first : cell;
+    Status status = from == 0 ? load(reducer, s, p, into, counts) : receive_cell(reducer, from, into, counts);
+    if (result != STATUS_OK) continue;
+    if (status == STATUS_OK) status = put_cell(reducer, (size_t)s, (size_t)p, into, first, scratch);
+    if (status != STATUS_OK) snprintf(message, sizeof message, "%s", status_message());
+    result = status;
+  }
+  return result == STATUS_OK ? STATUS_OK : status_set(result, "%s", message);
+}
+
+/* The other ranks: their cells, in order. Errors go to rank 0. */
+static Status send_values(const Reducer *reducer) {
+  const StudyFile *file = reducer->study->file;
+  Cell cell;
+  Status status = cell_create(reducer->study, reducer->runs, &cell);
+  TRY(parallel_agree(reducer->parallel, status));
+  for (int c = 0; c < file->setting_count * file->policy_count; c++)
+    if (reader_of(reducer, c) == reducer->parallel->rank)
+      send_cell(reducer, c / file->policy_count, c % file->policy_count, &cell);
   cell_destroy(&cell);
-  cell_destroy(&first);
-  free(scratch);
-  free(state);
-  free(reducer->curve_ids);
+  return STATUS_OK;
+}
+
+/* Blocks of a setting up to the last one that any policy has. */
+static int blocks_present(const Reducer *reducer, int setting) {
+  const Study *study = reducer->study;
+  int blocks = 0;
+  for (int p = 0; p < study->file->policy_count; p++)
+    for (int k = blocks; k < study->runs.blocks; k++)
+      if (reducer->state[study_task_index(study, setting, p, k)] != RUN_NOT_RUN) blocks = k + 1;
+  return blocks;
+}
+
+/* The blocks of each setting: those that were asked for, and where that is not the last word yet all that are
+ * there. */
+static Status count_blocks(Reducer *reducer) {
+  const Study *study = reducer->study;
+  Adaptive adaptive;
+  TRY(adaptive_create(study, reducer->directory, &adaptive));
+  Status status = adaptive_replay(reducer->state, &adaptive);
+  for (int s = 0; s < study->file->setting_count; s++) {
+    int present = adaptive.settings[s].ended ? 0 : blocks_present(reducer, s);
+    reducer->blocks[s] = present > adaptive.settings[s].wanted ? present : adaptive.settings[s].wanted;
+    int64_t runs = runs_in_blocks(&study->runs, reducer->blocks[s]);
+    if (runs > reducer->runs) reducer->runs = runs;
+  }
+  adaptive_destroy(&adaptive);
   return status;
 }
 
-Status reduce_study(const Study *study, const char *directory, ReduceCounts *counts) {
+/* Everything that rank 0 needs before the first cell comes. */
+static Status begin_file(Reducer *reducer, const char *path, Cell *cell, Cell *first, double **scratch) {
+  const Study *study = reducer->study;
+  TRY(cell_create(study, reducer->runs, cell));
+  TRY(cell_create(study, reducer->runs, first));
+  NEW(*scratch, 3 * study->points);
+  NEW(reducer->curve_ids, study->curve_count * PER_CURVE);
+  TRY(store_create(path, STORE_NETCDF4, &reducer->file));
+  return define(reducer);
+}
+
+static Status write_file(Reducer *reducer, const char *path, ReduceCounts *counts) {
+  Cell cell = {0}, first = {0};
+  double *scratch = NULL;
+  Status status = parallel_agree(reducer->parallel, begin_file(reducer, path, &cell, &first, &scratch));
+  if (status == STATUS_OK) status = put_values(reducer, &cell, &first, scratch, counts);
+  if (status == STATUS_OK) status = put_wall(reducer);
+  if (status == STATUS_OK)
+    status = store_commit(reducer->file);
+  else
+    store_abandon(reducer->file);
+  if (status == STATUS_OK) status = prior_samples_write(reducer->study, reducer->directory);
+  cell_destroy(&cell);
+  cell_destroy(&first);
+  free(scratch);
+  return status;
+}
+
+/* What there is to reduce, on rank 0. */
+static Status look_around(Reducer *reducer) {
+  if (reducer->parallel->rank > 0) return STATUS_OK;
+  TRY(checkpoint_scan(reducer->directory, reducer->study, reducer->state));
+  return count_blocks(reducer);
+}
+
+static Status reduce(Reducer *reducer, const char *path, ReduceCounts *counts) {
+  const Parallel *parallel = reducer->parallel;
+  const Study *study = reducer->study;
+  Status status = memory_new((void **)&reducer->state, (size_t)study->task_count, 1);
+  if (status == STATUS_OK)
+    status =
+        memory_new((void **)&reducer->blocks, (size_t)study->file->setting_count, sizeof *reducer->blocks);
+  if (status == STATUS_OK) status = look_around(reducer);
+  TRY(parallel_agree(parallel, status));
+  if (parallel->size > 1) {
+    parallel_broadcast(reducer->state, (size_t)study->task_count);
+    parallel_broadcast(reducer->blocks, (size_t)study->file->setting_count * sizeof *reducer->blocks);
+    parallel_broadcast(&reducer->runs, sizeof reducer->runs);
+  }
+  return parallel_agree(parallel,
+                        parallel->rank == 0 ? write_file(reducer, path, counts) : send_values(reducer));
+}
+
+Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
+                    ReduceCounts *counts) {
   char path[4096];
-  Reducer reducer = {.study = study, .directory = directory};
+  Reducer reducer = {.parallel = parallel, .study = study, .directory = directory};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  TRY(store_create(path, STORE_NETCDF4, &reducer.file));
-  Status status = fill(&reducer, counts);
-  if (status != STATUS_OK) {
-    store_abandon(reducer.file);
-    return status;
-  }
-  TRY(store_commit(reducer.file));
-  return prior_samples_write(study, directory);
+  Status status = reduce(&reducer, path, counts);
+  free(reducer.state);
+  free(reducer.blocks);
+  free(reducer.curve_ids);
+  return status;
 }

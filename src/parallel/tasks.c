@@ -2,18 +2,24 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "parallel/adaptive.h"
 #include "parallel/checkpoint.h"
 #include "parallel/counter.h"
+#include "parallel/isolate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The shared counters of a run. COST is finished work, all of it being COST_UNITS. */
 enum { NEXT, DONE, FAILED, STOP, COST, COUNTERS };
 static const double COST_UNITS = 1e12;
 
-/* Seconds that a running task may go on after a stop was asked for. */
-static const double GRACE = 10;
+/* Seconds that a running task may go on after a stop was asked for: schedulers kill 10 s (PBS) or 30 s
+ * (Slurm) after their first signal. */
+static const double GRACE = 7;
+static const double ASK_OTHERS = 1; /* seconds between looks whether another rank was stopped */
 
 typedef struct {
   const Study *study;
@@ -21,11 +27,15 @@ typedef struct {
   const TasksOptions *options;
   Counters *counters;
   Progress progress;
-  int *order; /* [count], tasks to run, longest first */
+  signed char *state; /* [task_count], RunStatus; of the wave's tasks what this rank knows */
+  int *order; /* [count], tasks of the wave, longest first */
   double *cost; /* [task_count] */
   int count;
-  double total_cost;
-  double stopped_at, polled_at; /* seconds; 0: not yet */
+  double total_cost; /* of the wave */
+  int64_t failed_before; /* in earlier waves */
+  int64_t change[COUNTERS]; /* of the counters, not told yet */
+  double stopped_at, asked_at, polled_at; /* seconds; 0: not yet */
+  double slowest; /* seconds for a unit of cost, of the tasks done here */
 } Runner;
 
 /* Which tasks, in which order. */
@@ -41,20 +51,45 @@ static int longest_first(const void *a, const void *b) {
   return first->index - second->index;
 }
 
-/* Tasks of the shard that are not done, longest first. A task that failed is tried again. */
-static Status list_tasks(Runner *runner, const signed char *state, TasksOutcome *outcome) {
-  const Study *study = runner->study;
-  Ranked *ranked;
-  NEW(runner->order, study->task_count);
-  NEW(runner->cost, study->task_count);
-  NEW(ranked, study->task_count);
+/* What a run costs is the same in all blocks of a cell. */
+static Status rate_tasks(const Study *study, double **cost) {
+  double a_run = 0;
+  NEW(*cost, study->task_count);
   for (int i = 0; i < study->task_count; i++) {
-    runner->cost[i] = study->ops->cost(study, &study->tasks[i]);
-    if (i % runner->options->shards != runner->options->shard) continue;
-    if (state[i] == RUN_OK) {
+    Task task = study_task(study, i);
+    if (i % study->runs.blocks == 0) a_run = study->ops->cost(study, &task) / task.runs;
+    (*cost)[i] = a_run * task.runs;
+  }
+  return STATUS_OK;
+}
+
+/* Whether the wave of the setting has this task: from the blocks seen to those wanted. Large settings have
+ * run before.
+ */
+static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
+  const Task task = study_task(runner->study, index);
+  const AdaptiveSetting *at = &adaptive->settings[task.setting];
+  int block = index % runner->study->runs.blocks;
+  if (study_task_is_large(runner->study, &task)) return false;
+  return index % runner->options->shards == runner->options->shard && block >= at->seen && block < at->wanted;
+}
+
+/* Tasks of the wave that are not done, longest first. A task that failed in an earlier job is tried again. */
+static Status list_wave(Runner *runner, const Adaptive *adaptive, TasksOutcome *outcome) {
+  Ranked *ranked;
+  int size = 0;
+  runner->count = 0, runner->total_cost = 0;
+  for (int i = 0; i < runner->study->task_count; i++) size += in_wave(runner, adaptive, i);
+  free(runner->order);
+  NEW(runner->order, size);
+  NEW(ranked, size);
+  for (int i = 0; i < runner->study->task_count; i++) {
+    if (!in_wave(runner, adaptive, i)) continue;
+    if (runner->state[i] == RUN_OK) {
       outcome->done++;
       continue;
     }
+    runner->state[i] = RUN_NOT_RUN;
     runner->total_cost += runner->cost[i];
     ranked[runner->count++] = (Ranked){runner->cost[i], i};
   }
@@ -67,11 +102,28 @@ static Status list_tasks(Runner *runner, const signed char *state, TasksOutcome 
 /* Stopping and progress. */
 
 static bool stop_asked(Runner *runner) {
-  if (runner->stopped_at == 0 && runner->options->stop()) {
-    runner->stopped_at = clock_wall();
-    counter_add(runner->counters, STOP, 1);
+  if (runner->stopped_at != 0) return true;
+  double now = clock_wall();
+  bool here = runner->options->stop(), elsewhere = false;
+  if (!here && now - runner->asked_at >= ASK_OTHERS) {
+    runner->asked_at = now;
+    elsewhere = counter_add(runner->counters, STOP, 0) > 0;
   }
+  if (here) counter_add(runner->counters, STOP, 1);
+  if (here || elsewhere) runner->stopped_at = now;
   return runner->stopped_at != 0;
+}
+
+/* The time limit is over, or the grace after a stop. */
+static bool time_is_over(Runner *runner) {
+  return runner->options->time_left() <= 0 ||
+         (stop_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
+}
+
+/* At the speed of the slowest task so far. Tasks come longest first, so an estimate never is of a task longer
+ * than one that was measured. */
+static bool fits(const Runner *runner, int index) {
+  return runner->slowest * runner->cost[index] <= runner->options->time_left();
 }
 
 static void show_progress(Runner *runner) {
@@ -80,8 +132,7 @@ static void show_progress(Runner *runner) {
   progress_update(&runner->progress, (long)done, runner->count, (double)cost / COST_UNITS);
 }
 
-/* Between rounds of a task: serve the other ranks, report, and drop the task when a stop was asked for and
- * the grace time is over. */
+/* Between rounds of a task: serve the other ranks, report, and drop the task when its time is over. */
 static bool tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
@@ -90,44 +141,65 @@ static bool tick(void *context, double fraction) {
   runner->polled_at = now;
   counter_progress();
   show_progress(runner);
-  return !stop_asked(runner) || now - runner->stopped_at < GRACE;
+  return !time_is_over(runner);
 }
 
 /* Running. */
 
-static void report_failure(const Runner *runner, const Task *task, const TaskResult *result) {
-  const StudyFile *file = runner->study->file;
+void tasks_report_failure(const Study *study, const char *directory, const Task *task,
+                          const TaskResult *result) {
+  const StudyFile *file = study->file;
   fprintf(stderr,
           "task %d failed (setting %s, policy %s, runs %u to %u, seed %llu): %s; to try it again: thompson "
           "run %s/study.yaml -o %s --resume\n",
           task->index, file->setting_labels[task->setting], file->policies[task->policy].label,
-          task->first_run, task->first_run + (unsigned)task->runs - 1,
-          (unsigned long long)runner->study->seed, result->message, runner->directory, runner->directory);
+          task->first_run, task->first_run + (unsigned)task->runs - 1, (unsigned long long)study->seed,
+          result->message, directory, directory);
+}
+
+static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
+  StudyTick ticker = {tick, runner};
+  double timeout = runner->options->task_timeout;
+  if (timeout > 0) return isolate_run_task(runner->study, task, runner->directory, timeout, ticker, result);
+  return study_run_task(runner->study, task, runner->directory, ticker, result);
 }
 
 static Status run_one(Runner *runner, int index) {
-  const Task *task = &runner->study->tasks[index];
+  const Task listed = study_task(runner->study, index), *task = &listed;
+  double start = clock_wall();
   TaskResult result;
   TRY(task_result_create(runner->study, task, &result));
-  Status status = study_run_task(runner->study, task, runner->directory, (StudyTick){tick, runner}, &result);
+  Status status = simulate(runner, task, &result);
   if (status == STATUS_OK) status = checkpoint_save(runner->directory, runner->study, task, &result);
   if (status == STATUS_OK) {
     bool failed = result.status == RUN_FAILED;
-    if (failed) report_failure(runner, task, &result);
-    counter_add(runner->counters, failed ? FAILED : DONE, 1);
-    counter_add(runner->counters, COST, (int64_t)(COST_UNITS * runner->cost[index] / runner->total_cost));
+    if (failed) tasks_report_failure(runner->study, runner->directory, task, &result);
+    runner->state[index] = (signed char)result.status;
+    runner->change[failed ? FAILED : DONE]++;
+    runner->change[COST] += (int64_t)(COST_UNITS * runner->cost[index] / runner->total_cost);
+    runner->slowest = fmax(runner->slowest, (clock_wall() - start) / runner->cost[index]);
   }
   task_result_destroy(&result);
   return status;
 }
 
-static Status run_all(Runner *runner) {
-  for (;;) {
-    int64_t failures = counter_add(runner->counters, FAILED, 0);
-    if (runner->options->max_failures >= 0 && failures > runner->options->max_failures) return STATUS_OK;
-    if (stop_asked(runner) || counter_add(runner->counters, STOP, 0) > 0) return STATUS_OK;
-    int64_t next = counter_add(runner->counters, NEXT, 1);
-    if (next >= runner->count) return STATUS_OK;
+/* Tell the other ranks what this one has done and take a ticket for the next task: one trip to the counters'
+ * host for each task. now[COUNTERS] includes what was told. */
+static void tell(Runner *runner, int tickets, int64_t *now) {
+  runner->change[NEXT] = tickets;
+  counter_exchange(runner->counters, COUNTERS, runner->change, now);
+  memset(runner->change, 0, sizeof runner->change);
+}
+
+static Status take_tasks(Runner *runner) {
+  while (!stop_asked(runner)) {
+    int64_t now[COUNTERS];
+    tell(runner, 1, now);
+    int64_t next = now[NEXT] - 1, failures = runner->failed_before + now[FAILED];
+    if (runner->options->max_failures >= 0 && failures > runner->options->max_failures)
+      now[STOP] += 1 + counter_add(runner->counters, STOP, 1);
+    if (now[STOP] > 0 || next >= runner->count) return STATUS_OK;
+    if (!fits(runner, runner->order[next])) continue; /* a shorter one may */
     Status status = run_one(runner, runner->order[next]);
     if (status == STATUS_STOPPED) return STATUS_OK;
     if (status != STATUS_OK) {
@@ -136,9 +208,17 @@ static Status run_all(Runner *runner) {
     }
     show_progress(runner);
   }
+  return STATUS_OK;
 }
 
-static Status scan(const Parallel *parallel, const Study *study, const char *directory, signed char **state) {
+static Status run_all(Runner *runner) {
+  int64_t now[COUNTERS];
+  Status status = take_tasks(runner);
+  tell(runner, 0, now);
+  return status;
+}
+
+Status tasks_scan(const Parallel *parallel, const Study *study, const char *directory, signed char **state) {
   NEW(*state, study->task_count);
   Status status = parallel->rank == 0 ? checkpoint_scan(directory, study, *state) : STATUS_OK;
   TRY(parallel_agree(parallel, status));
@@ -146,27 +226,55 @@ static Status scan(const Parallel *parallel, const Study *study, const char *dir
   return STATUS_OK;
 }
 
+/* Run the tasks of one wave. Collective. */
+static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
+  TRY(counter_create(COUNTERS, &runner->counters));
+  runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
+  Status status = parallel_agree(parallel, run_all(runner));
+  int64_t done = counter_add(runner->counters, DONE, 0), failed = counter_add(runner->counters, FAILED, 0);
+  outcome->done += done;
+  outcome->failed += failed;
+  outcome->here += done + failed;
+  outcome->left = runner->count - done - failed;
+  runner->failed_before = outcome->failed;
+  if (runner->count > 0) progress_end(&runner->progress, (long)(done + failed), runner->count);
+  parallel_barrier();
+  counter_destroy(runner->counters);
+  return status;
+}
+
+/* What each rank knows of the wave's tasks, to all. Collective. */
+static Status share_state(const Parallel *parallel, const Runner *runner) {
+  TRY(parallel_collect(parallel, 0, runner->state, (size_t)runner->study->task_count));
+  parallel_broadcast(runner->state, (size_t)runner->study->task_count);
+  return STATUS_OK;
+}
+
+/* Wave after wave until every setting has its runs, or the work was stopped. Collective. */
+static Status run_waves(const Parallel *parallel, Runner *runner, Adaptive *adaptive, TasksOutcome *outcome) {
+  for (bool open = true; open;) {
+    TRY(parallel_agree(parallel, list_wave(runner, adaptive, outcome)));
+    TRY(run_wave(parallel, runner, outcome));
+    if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
+    TRY(share_state(parallel, runner));
+    TRY(adaptive_look(parallel, runner->state, adaptive, &open));
+  }
+  return STATUS_OK;
+}
+
 Status tasks_run(const Parallel *parallel, const Study *study, const char *directory,
                  const TasksOptions *options, TasksOutcome *outcome) {
   Runner runner = {.study = study, .directory = directory, .options = options};
-  signed char *state = NULL;
+  Adaptive adaptive = {0};
   *outcome = (TasksOutcome){0};
-  Status status = scan(parallel, study, directory, &state);
-  if (status == STATUS_OK) status = parallel_agree(parallel, list_tasks(&runner, state, outcome));
-  if (status == STATUS_OK) status = counter_create(COUNTERS, &runner.counters);
-  if (status == STATUS_OK) {
-    runner.progress = progress_begin(options->progress, parallel->rank == 0, "running tasks");
-    status = parallel_agree(parallel, run_all(&runner));
-    int64_t done = counter_add(runner.counters, DONE, 0);
-    outcome->failed = counter_add(runner.counters, FAILED, 0);
-    outcome->done += done;
-    outcome->left = runner.count - done - outcome->failed;
-    if (runner.count > 0) progress_end(&runner.progress, (long)(done + outcome->failed), runner.count);
-    parallel_barrier();
-  }
-  counter_destroy(runner.counters);
+  Status status = tasks_scan(parallel, study, directory, &runner.state);
+  if (status == STATUS_OK) status = rate_tasks(study, &runner.cost);
+  if (status == STATUS_OK) status = adaptive_create(study, directory, &adaptive);
+  status = parallel_agree(parallel, status);
+  if (status == STATUS_OK) status = run_waves(parallel, &runner, &adaptive, outcome);
+  adaptive_destroy(&adaptive);
   free(runner.order);
   free(runner.cost);
-  free(state);
+  free(runner.state);
   return status;
 }

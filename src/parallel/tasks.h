@@ -1,5 +1,5 @@
 /* Running the tasks of a study on all ranks: longest first, taken from a shared counter, each kept as a
- * durable file when it is done. */
+ * durable file when it is done. With an adaptive number of runs this happens once for each wave. */
 #ifndef PARALLEL_TASKS_H
 #define PARALLEL_TASKS_H
 
@@ -11,16 +11,29 @@ typedef struct {
   ProgressMode progress;
   int64_t max_failures; /* stop when more tasks than this have failed; < 0: never */
   int shard, shards; /* run the tasks with index % shards == shard */
-  /* A signal or the time limit asks for an early end. */
-  bool (*stop)(void);
+  double task_timeout; /* seconds; > 0: every task in a process of its own, killed after this time */
+  bool (*stop)(void); /* whether an early end is asked for */
+  double (*time_left)(void); /* seconds that remain for the work; INFINITY without a limit */
 } TasksOptions;
 
 typedef struct {
-  int64_t done, failed, left; /* tasks of this shard, over all ranks and earlier jobs */
+  /* Tasks of this shard, over all ranks and earlier jobs. With an adaptive number of runs, `left` is of the
+   * wave that was stopped. */
+  int64_t done, failed, left;
+  int64_t here; /* those that this job brought to an end */
 } TasksOutcome;
 
-/* Run what is not done yet. STATUS_OK also when tasks failed or the work was stopped: `outcome` says. Any
- * other status means that results could not be kept. Collective. */
+/* state[task_count] by the names of the files, as rank 0 sees them; free() it. Collective. */
+Status tasks_scan(const Parallel *parallel, const Study *study, const char *directory, signed char **state);
+/* On stderr, with what to do. */
+void tasks_report_failure(const Study *study, const char *directory, const Task *task,
+                          const TaskResult *result);
+
+/* Run what is not done yet, but for large settings (parallel/large.h). A stop on one rank ends the work of
+ * all: no task is begun, those that run have a few seconds more. A task that the time left will not do for is
+ * not begun. STATUS_OK also when tasks failed or the work was stopped: `outcome` says. Any other status means
+ * that results could not be kept. Collective.
+ */
 Status tasks_run(const Parallel *parallel, const Study *study, const char *directory,
                  const TasksOptions *options, TasksOutcome *outcome);
 

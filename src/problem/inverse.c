@@ -53,11 +53,14 @@ static Status create(Problem *self, const Config *config) {
   self->state = state;
   int dimension =
       config_is(config, "problem.dimension", "auto") ? 0 : (int)config_int(config, "problem.dimension");
-  TRY(theta_create(theta_find(config_text(config, "problem.theta")), dimension,
-                   config_text(config, "problem.file"), config_real(config, "prior.test_fraction"),
-                   self->seed, &state->theta));
+  const ThetaOps *distribution = theta_find(config_text(config, "problem.theta"));
+  if (self->large)
+    TRY(theta_create_large(distribution, dimension, self->seed, &state->theta));
+  else
+    TRY(theta_create(distribution, dimension, config_text(config, "problem.file"),
+                     config_real(config, "prior.test_fraction"), self->seed, &state->theta));
   self->d = state->theta.d;
-  self->has_exact_prior = theta_has_prior(&state->theta);
+  self->has_exact_prior = self->large || theta_has_prior(&state->theta);
   self->arms_in_order = true;
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
@@ -96,13 +99,18 @@ static double singular_value(const Problem *self, int k) {
   return state->snr * self->likelihood.noise * pow(state->condition_number, share);
 }
 
+/* The streams of a run's left singular vectors; the right ones begin at RIGHT_POSITION. */
+static Rng vectors_of(const Problem *self, uint32_t run, uint32_t round) {
+  return (Rng){.key = rng_key(self->seed, RNG_ARMS), .run = run, .round = round};
+}
+
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
                           double *scratch) {
   const Inverse *state = self->state;
   const int d = self->d, m = self->arms, rank = rank_of(self);
   double *left = scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
   for (int b = 0; b < runs; b++) {
-    Rng rng = {.key = rng_key(self->seed, RNG_ARMS), .run = first_run + (uint32_t)b, .round = round};
+    Rng rng = vectors_of(self, first_run + (uint32_t)b, round);
     rotation_draw(&rng, rank, m, left);
     rng.position = RIGHT_POSITION;
     if (state->axes)
@@ -118,6 +126,41 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
   }
 }
 
+/* Orthonormal columns of normals: what rotation_draw gives as rows. */
+static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, DenseMatrix *out) {
+  TRY(dense_create(dense, rows, columns, out));
+  dense_fill_normal(dense, rng, out);
+  return dense_orthogonal(dense, out);
+}
+
+/* (left diag(s)) right', with all of it spread over ranks. */
+static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out) {
+  const int rank = rank_of(self);
+  DenseMatrix left = {0}, right = {0};
+  double *values;
+  Rng rng = vectors_of(self, run, 0);
+  *out = (DenseMatrix){0};
+  TRY(dense_agree(dense, memory_new((void **)&values, (size_t)rank, sizeof *values)));
+  for (int k = 0; k < rank; k++) values[k] = singular_value(self, k);
+  Status status = draw_vectors(dense, rng, self->arms, rank, &left);
+  rng.position = RIGHT_POSITION;
+  if (status == STATUS_OK) status = draw_vectors(dense, rng, self->d, rank, &right);
+  if (status == STATUS_OK) status = dense_create(dense, self->arms, self->d, out);
+  if (status == STATUS_OK) {
+    dense_scale_columns(dense, values, &left);
+    dense_multiply(dense, 1, false, &left, true, &right, out);
+  }
+  dense_destroy(&left);
+  dense_destroy(&right);
+  free(values);
+  return status;
+}
+
+static const Isotropic *isotropic(const Problem *self) {
+  const Inverse *state = self->state;
+  return &state->theta.isotropic;
+}
+
 const ProblemOps problem_inverse = {.name = "inverse",
                                     .summary = "y = A theta* + noise, the rows of A in order as the arms",
                                     .reference = "Bruna and Han (2024), Tilted transport",
@@ -126,4 +169,6 @@ const ProblemOps problem_inverse = {.name = "inverse",
                                     .theta = draw_theta,
                                     .features = draw_features,
                                     .training_samples = training_samples,
-                                    .exact_prior = exact_prior};
+                                    .exact_prior = exact_prior,
+                                    .matrix = draw_matrix,
+                                    .isotropic = isotropic};

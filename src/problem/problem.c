@@ -33,6 +33,38 @@ int problem_arms(const Config *config) {
   return arms ? arms : ARMS;
 }
 
+/* problem.dimension; 0 where the distribution of theta* knows it. */
+static int64_t dimension_of(const Config *config) {
+  return config_is(config, "problem.dimension", "auto") ? 0 : config_int(config, "problem.dimension");
+}
+
+static bool distribution_asked(const Config *config) {
+  return !config_is(config, "linear_algebra.distributed_from", "auto");
+}
+static int64_t distributed_from(const Config *config) {
+  return distribution_asked(config) ? config_int(config, "linear_algebra.distributed_from")
+                                    : PROBLEM_DISTRIBUTED;
+}
+
+bool problem_is_large(const Config *config) {
+  return config_is(config, "study", "posterior") && family_of(config)->matrix &&
+         (dimension_of(config) >= PROBLEM_LARGE || dimension_of(config) >= distributed_from(config));
+}
+
+bool problem_is_distributed(const Config *config) {
+  return problem_is_large(config) && dimension_of(config) >= distributed_from(config);
+}
+
+/* Whoever asks for matrices on all ranks is told where there are none. */
+static Status check_distribution(const Config *config, const Problem *problem) {
+  if (problem->large || !distribution_asked(config) || dimension_of(config) < distributed_from(config))
+    return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "linear_algebra.distributed_from: %lld, but only posterior studies of problem.family = "
+                    "inverse have matrices to spread over ranks",
+                    (long long)distributed_from(config));
+}
+
 /* With a theta* for each arm the features of a round are a context, drawn anew. */
 static Status check_unknown(Problem *problem) {
   if (!problem->per_arm) return STATUS_OK;
@@ -50,11 +82,13 @@ Status problem_create(const Config *config, Problem *out) {
                    .rounds = (int)config_int(config, "problem.rounds"),
                    .resample_arms = config_bool(config, "problem.resample_arms"),
                    .per_arm = config_is(config, "problem.unknown", "per_arm"),
+                   .large = problem_is_large(config),
                    .seed = (uint64_t)config_int(config, "seed")};
   double noise = config_is(config, "problem.noise", "auto") ? 1 : config_real(config, "problem.noise");
   out->likelihood = (Likelihood){.ops = likelihood_find(config_text(config, "likelihood")), .noise = noise};
   ASSERT(out->ops && out->likelihood.ops);
   Status status = check_unknown(out);
+  if (status == STATUS_OK) status = check_distribution(config, out);
   if (status == STATUS_OK) status = out->ops->create(out, config);
   if (status != STATUS_OK) problem_destroy(out);
   return status;

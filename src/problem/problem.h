@@ -5,8 +5,10 @@
 #ifndef PROBLEM_PROBLEM_H
 #define PROBLEM_PROBLEM_H
 
+#include "core/dense.h"
 #include "io/config.h"
 #include "io/dataset.h"
+#include "model/isotropic.h"
 #include "model/likelihood.h"
 #include "model/prior.h"
 
@@ -33,6 +35,10 @@ typedef struct {
   Status (*training_samples)(const Problem *self, uint32_t replicate, int64_t limit, Samples *out);
   /* REQUIRED where has_exact_prior. The distribution of theta*. */
   Status (*exact_prior)(const Problem *self, const PriorFit *chain_settings, Prior *out);
+  /* OPTIONAL, both or none: the family has large settings. A[arms, d] of a run, created here, collective; the
+   * caller ends with dense_destroy, also after a failure. And the distribution of theta*, not owned. */
+  Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);
+  const Isotropic *(*isotropic)(const Problem *self);
 } ProblemOps;
 
 struct Problem {
@@ -43,6 +49,7 @@ struct Problem {
                    arms */
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
   bool arms_in_order; /* a history of the posterior study holds the arms one after the other */
+  bool large; /* a large setting: only `theta`, `matrix` and `isotropic` are called */
   bool has_exact_prior; /* the distribution of theta* has a density */
   size_t feature_scratch; /* doubles that drawing the features needs, beside one for each run */
   Likelihood likelihood;
@@ -52,6 +59,15 @@ struct Problem {
 
 const ProblemOps *problem_family(int index); /* registry; NULL ends */
 const char *problem_name(int index);
+
+/* Large settings. Above some thousand dimensions the d x d matrices of the 64 draws that a sampler takes at
+ * once, several for each, come to gigabytes. From PROBLEM_LARGE on, or from linear_algebra.distributed_from
+ * on where that is less, posterior studies of a family with matrices of its own (problem.family = inverse)
+ * share one matrix among all draws of a run, and all ranks work on it together. From distributed_from on it
+ * is spread over them. */
+enum { PROBLEM_LARGE = 1024, PROBLEM_DISTRIBUTED = 8192 /* distributed_from: auto */ };
+bool problem_is_large(const Config *config);
+bool problem_is_distributed(const Config *config);
 
 /* K of a setting. */
 int problem_arms(const Config *config);

@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+static Status standard_isotropic(int d, Isotropic *out) {
+  TRY(isotropic_create(d, 1, out));
+  out->weight[0] = out->variance[0] = 1;
+  return STATUS_OK;
+}
+
 static Status standard_gaussian(int d, const char *file, Mixture *out) {
   (void)file;
   TRY(mixture_create(d, 1, out));
@@ -40,31 +46,48 @@ static const ThetaOps theta_mixture = {.name = "mixture",
 static const ThetaOps theta_gaussian = {.name = "gaussian",
                                         .summary = "standard Gaussian in any dimension",
                                         .reference = "DiffTS, Section 2.1",
-                                        .mixture = standard_gaussian};
+                                        .mixture = standard_gaussian,
+                                        .isotropic = standard_isotropic};
 /* Six Gaussians of variance .1 with means on a sphere of radius 2, in random directions that are the same for
  * every study. */
+enum { SPHERE_COMPONENTS = 6 };
+static const double SPHERE_VARIANCE = 0.1, SPHERE_RADIUS = 2;
+
+static void sphere_means(int d, double *means) {
+  Rng rng = {.key = rng_key(0, RNG_DIRECTION), .run = (uint32_t)d};
+  rng_normal(&rng, SPHERE_COMPONENTS * d, means);
+  for (int c = 0; c < SPHERE_COMPONENTS; c++) {
+    double *mean = means + c * d, square = 0;
+    for (int i = 0; i < d; i++) square += mean[i] * mean[i];
+    for (int i = 0; i < d; i++) mean[i] *= SPHERE_RADIUS / sqrt(square);
+  }
+}
+
 static Status sphere(int d, const char *file, Mixture *out) {
   (void)file;
-  enum { COMPONENTS = 6 };
-  Rng rng = {.key = rng_key(0, RNG_DIRECTION), .run = (uint32_t)d};
-  TRY(mixture_create(d, COMPONENTS, out));
-  rng_normal(&rng, COMPONENTS * d, out->mean);
-  for (int c = 0; c < COMPONENTS; c++) {
-    double *mean = out->mean + c * d, square = 0;
-    out->weight[c] = 1.0 / COMPONENTS;
-    for (int i = 0; i < d; i++) square += mean[i] * mean[i];
-    for (int i = 0; i < d; i++) {
-      mean[i] *= 2 / sqrt(square);
-      out->covariance[((size_t)c * (size_t)d + (size_t)i) * (size_t)d + (size_t)i] = 0.1;
-    }
+  TRY(mixture_create(d, SPHERE_COMPONENTS, out));
+  sphere_means(d, out->mean);
+  for (int c = 0; c < SPHERE_COMPONENTS; c++) {
+    out->weight[c] = 1.0 / SPHERE_COMPONENTS;
+    for (int i = 0; i < d; i++)
+      out->covariance[((size_t)c * (size_t)d + (size_t)i) * (size_t)d + (size_t)i] = SPHERE_VARIANCE;
   }
   return mixture_prepare(out);
+}
+
+static Status sphere_isotropic(int d, Isotropic *out) {
+  TRY(isotropic_create(d, SPHERE_COMPONENTS, out));
+  sphere_means(d, out->mean);
+  for (int c = 0; c < SPHERE_COMPONENTS; c++)
+    out->weight[c] = 1.0 / SPHERE_COMPONENTS, out->variance[c] = SPHERE_VARIANCE;
+  return STATUS_OK;
 }
 
 static const ThetaOps theta_gm_sphere = {.name = "gm_sphere",
                                          .summary = "six narrow Gaussians on a sphere, in any dimension",
                                          .reference = "Bruna and Han (2024), Tilted transport",
-                                         .mixture = sphere};
+                                         .mixture = sphere,
+                                         .isotropic = sphere_isotropic};
 static const ThetaOps theta_ising = {.name = "ising",
                                      .summary = "uniform on the corners of the hypercube, in any dimension",
                                      .reference = "Bruna and Han (2024), Tilted transport",
@@ -148,8 +171,19 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   return check_dimension(dimension, out->d, file);
 }
 
+Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {
+  *out = (ThetaSource){.ops = ops, .d = d, .seed = seed};
+  if (!ops->isotropic)
+    return status_set(STATUS_INPUT,
+                      "problem.theta: %s, but in %d dimensions the matrices of a setting are shared by all "
+                      "draws, and theta* is from a mixture of isotropic Gaussians: gaussian or gm_sphere",
+                      ops->name, d);
+  return ops->isotropic(d, &out->isotropic);
+}
+
 void theta_destroy(ThetaSource *source) {
   if (source->has_mixture) mixture_destroy(&source->mixture);
+  isotropic_destroy(&source->isotropic);
   prior_destroy(&source->prior);
   samples_free(&source->set);
   *source = (ThetaSource){0};
@@ -202,6 +236,11 @@ static void copy_member(const ThetaSource *source, int member, int at, int strid
 
 void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
   RngKey key = rng_key(source->seed, RNG_THETA);
+  if (source->isotropic.d > 0) {
+    RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+    isotropic_sample(&source->isotropic, &lanes, theta);
+    return;
+  }
   if (source->has_mixture) {
     RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
     mixture_sample(&source->mixture, &lanes, theta);

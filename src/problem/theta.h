@@ -8,6 +8,7 @@
 #include "core/rng.h"
 #include "io/config.h"
 #include "io/dataset.h"
+#include "model/isotropic.h"
 #include "model/mixture.h"
 #include "model/prior.h"
 
@@ -24,6 +25,8 @@ typedef struct {
   /* OPTIONAL. The exact density as a mixture of Gaussians; d is that of the problem, `file` the key
    * problem.file (NULL when absent). */
   Status (*mixture)(int d, const char *file, Mixture *out);
+  /* OPTIONAL. The same without matrices, for large d; the caller ends with isotropic_destroy. */
+  Status (*isotropic)(int d, Isotropic *out);
   /* OPTIONAL. The distribution as a prior with a chain of these settings. */
   Status (*prior)(int d, const PriorFit *chain_settings, Prior *out);
   /* OPTIONAL. A finite set of theta from a file. */
@@ -40,6 +43,7 @@ struct ThetaSource {
   int d;
   bool has_mixture;
   Mixture mixture; /* when has_mixture */
+  Isotropic isotropic; /* instead of `mixture`, for large d; else d = 0 */
   Prior prior; /* when ops->prior */
   Samples set; /* of a finite distribution, else n = 0 */
   double test_fraction; /* of a finite set: kept for theta*, split afresh for each replicate */
@@ -49,6 +53,9 @@ struct ThetaSource {
 /* `dimension` 0 means the distribution's own. Errors: STATUS_INPUT when it has another, or lacks its file. */
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
                     ThetaSource *out);
+/* The distribution without d x d matrices; it can be drawn from, and that is all. STATUS_INPUT where it has
+ * no such form. */
+Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);
 /* A finite set that is in memory already, taken over from `set`; `source` names it in messages. */
 Status theta_create_set(Samples *set, const char *source, int dimension, double test_fraction, uint64_t seed,
                         ThetaSource *out);

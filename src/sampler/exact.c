@@ -139,6 +139,7 @@ const SamplerOps sampler_exact = {
     .needs = NEEDS_TRACTABLE,
     .exact = true,
     .create = exact_create,
+    .diagonal = &diagonal_exact,
     .destroy = exact_destroy,
     .sample = exact_sample,
 };

@@ -12,10 +12,9 @@ static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;
 /* A state that leaves this many standard deviations of the Gaussian has diverged. */
 static const double FURTHEST = 1e6;
 
-Status langevin_create(int d, int capacity, Langevin *out) {
+Status langevin_create_diagonal(int d, int capacity, Langevin *out) {
   const size_t n = (size_t)capacity, vector = (size_t)d * n;
   *out = (Langevin){.d = d, .capacity = capacity};
-  NEW(out->basis, (size_t)d * vector);
   NEW(out->mean, vector);
   NEW(out->deviation, vector);
   NEW(out->stiffness, vector);
@@ -32,6 +31,12 @@ Status langevin_create(int d, int capacity, Langevin *out) {
   NEW(out->normal, vector);
   NEW(out->uniform, n);
   NEW(out->part, vector);
+  return STATUS_OK;
+}
+
+Status langevin_create(int d, int capacity, Langevin *out) {
+  TRY(langevin_create_diagonal(d, capacity, out));
+  NEW(out->basis, (size_t)d * (size_t)d * (size_t)capacity);
   return STATUS_OK;
 }
 
@@ -79,13 +84,16 @@ static void project_moments(int d, int lanes, int k, const double *restrict basi
 void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
                      const double *q, const double *b, const double *mean, const double *covariance) {
   const int d = self->d;
-  ASSERT(lanes <= self->capacity);
+  ASSERT(lanes <= self->capacity && !basis == !self->basis);
   self->lanes = lanes;
   self->prior = *prior;
-  memcpy(self->basis, basis, (size_t)(d * d * lanes) * sizeof *basis);
+  if (basis) memcpy(self->basis, basis, (size_t)(d * d * lanes) * sizeof *basis);
   for (int k = 0; k < d; k++) {
     double *prior_mean = self->x + k * lanes, *variance = self->score + k * lanes;
-    project_moments(d, lanes, k, basis, mean, covariance, prior_mean, variance);
+    if (basis)
+      project_moments(d, lanes, k, basis, mean, covariance, prior_mean, variance);
+    else
+      for (int n = 0; n < lanes; n++) prior_mean[n] = mean[k], variance[n] = covariance[k];
     for (int n = 0; n < lanes; n++) {
       const int at = k * lanes + n;
       const double v = variance[n], share = 1 / (1 + q[at] * v), square = v * share; /* r^2 = v / (1 + q v) */
@@ -100,8 +108,9 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
 /* x = U (m + r u), with y[d, n] as scratch. */
 static void place(const Langevin *self, const double *u, double *y, double *x) {
   const int count = self->d * self->lanes;
-  for (int k = 0; k < count; k++) y[k] = self->mean[k] + self->deviation[k] * u[k];
-  linalg_multiply_lanes(self->d, self->lanes, self->basis, y, x);
+  double *to = self->basis ? y : x;
+  for (int k = 0; k < count; k++) to[k] = self->mean[k] + self->deviation[k] * u[k];
+  if (self->basis) linalg_multiply_lanes(self->d, self->lanes, self->basis, y, x);
 }
 
 void langevin_positions(const Langevin *self, double *x) { place(self, self->u, self->score, x); }
@@ -124,7 +133,10 @@ static void add_tilt(int d, int lanes, const double *restrict r, const double *r
 static void evaluate(Langevin *self, const double *u, double *gradient, double *log_target) {
   place(self, u, self->score, self->x);
   self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->score);
-  linalg_multiply_transposed_lanes(self->d, self->lanes, self->basis, self->score, gradient);
+  if (self->basis)
+    linalg_multiply_transposed_lanes(self->d, self->lanes, self->basis, self->score, gradient);
+  else
+    memcpy(gradient, self->score, (size_t)(self->d * self->lanes) * sizeof *gradient);
   add_tilt(self->d, self->lanes, self->deviation, self->stiffness, self->slope, u, gradient, log_target);
 }
 

@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
   int d, capacity, lanes; /* n = lanes <= capacity */
   LangevinPrior prior;
-  double *basis, *mean, *deviation; /* [d, d, n], [d, n], [d, n]: U, m, r */
+  double *basis, *mean, *deviation; /* [d, d, n] or NULL, [d, n], [d, n]: U, m, r */
   double *stiffness, *slope; /* [d, n]: q r^2, r g */
   double *u, *gradient, *log_target; /* [d, n], [d, n], [n] */
   double *new_u, *new_gradient, *new_log_target;
@@ -59,10 +59,13 @@ typedef struct {
   }
 
 Status langevin_create(int d, int capacity, Langevin *out);
+/* For targets that are given in the eigenbasis: no array has d^2 elements. */
+Status langevin_create_diagonal(int d, int capacity, Langevin *out);
 void langevin_destroy(Langevin *self);
 
 /* The target of n lanes: U[d, d, n], q[d, n], b[d, n] in the eigenbasis; m_0 and v from the mean[d] and the
- * covariance[d, d] that p is taken to have. */
+ * covariance[d, d] that p is taken to have. After langevin_create_diagonal U is NULL, for the identity, and
+ * the covariance is its diagonal[d]. */
 void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
                      const double *q, const double *b, const double *mean, const double *covariance);
 /* Start every lane from the Gaussian and take `steps` steps. With a density they are accepted or rejected,

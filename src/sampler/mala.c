@@ -93,6 +93,7 @@ const SamplerOps sampler_mala = {
     .needs = NEEDS_MIXTURE | NEEDS_CONJUGATE,
     .keys = KEYS,
     .create = mala_create,
+    .diagonal = &diagonal_mala,
     .destroy = mala_destroy,
     .sample = mala_sample,
 };

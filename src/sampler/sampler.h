@@ -8,6 +8,7 @@
 #include "io/config.h"
 #include "model/history.h"
 #include "model/prior.h"
+#include "sampler/diagonal.h"
 
 #include <stdint.h>
 
@@ -70,6 +71,8 @@ typedef struct {
   /* Of samplers whose draws are the states of a Markov chain that has the posterior for its target: the
    * convergence study takes the Gaussian of their time average instead. */
   bool chain;
+  /* OPTIONAL. For large d, where nothing of the above is called. */
+  const DiagonalOps *diagonal;
 } SamplerOps;
 
 struct Sampler {

@@ -42,14 +42,14 @@ void tilt_reverse_destroy(TiltReverse *self) {
 }
 
 /* e^h = 1 / sqrt(alpha_t), e^2h - 1 = beta_t / alpha_t. */
-static void step_exponential(TiltReverse *self, int t, int count) {
-  const Schedule *schedule = &self->chain->schedule;
+void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
+                              double *eps) {
+  const Schedule *schedule = &chain->schedule;
   const double growth = 1 / sqrt(schedule->alpha[t]);
   const double of_noise = -2 * (growth - 1) / sqrt(1 - schedule->alpha_bar[t]);
   const double deviation = sqrt(schedule->beta[t] / schedule->alpha[t]);
-  self->chain->noise(self->chain, t, count, self->s, self->eps);
-  for (int k = 0; k < self->chain->d * count; k++)
-    self->s[k] = growth * self->s[k] + of_noise * self->eps[k] + deviation * self->normal[k];
+  chain->noise(chain, t, count, s, eps);
+  for (int k = 0; k < chain->d * count; k++) s[k] = growth * s[k] + of_noise * eps[k] + deviation * normal[k];
 }
 
 /* c[d, d, lanes] <- w0^2 c + beta_tilde I. */
@@ -124,7 +124,7 @@ static void step_moments(TiltReverse *self, int t, int count) {
 
 void tilt_reverse_stage(TiltReverse *self, int t, int count) {
   if (self->exponential)
-    step_exponential(self, t, count);
+    tilt_reverse_exponential(self->chain, t, count, self->s, self->normal, self->eps);
   else
     step_moments(self, t, count);
 }

@@ -41,5 +41,8 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count);
  * each of the stages, from the position that belongs to that stage, counted from `position`. */
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, uint32_t position, const int *stage, double *s,
                       int64_t *fallbacks);
+/* One stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
+void tilt_reverse_exponential(const Chain *chain, int t, int lanes, double *s, const double *normal,
+                              double *eps);
 
 #endif

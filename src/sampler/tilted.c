@@ -359,6 +359,7 @@ const SamplerOps sampler_tilted = {
     .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,
     .keys = KEYS,
     .create = tilted_create,
+    .diagonal = &diagonal_tilted,
     .destroy = tilted_destroy,
     .sample = tilted_sample,
 };

@@ -30,7 +30,21 @@ const ConfigKey study_keys[] = {
     {WORD("study", "bandit", "what is looped over, measured and stored"), .word = study_kind_name,
      .fixed = true},
     {INT("seed", 0, 9007199254740992.0, "1", "names all random streams"), .fixed = true},
-    {INT("runs", 1, MOST_RUNS, "512", "independent simulations for each setting and policy"), .fixed = true},
+    {INT("runs", 1, MOST_RUNS, "512",
+         "independent simulations for each setting and policy; a mapping asks for as many as it takes"),
+     .fixed = true, .parts = true},
+    {INT("runs.min", 2, MOST_RUNS, "64",
+         "runs of every setting, before the first standard error is looked at"),
+     .fixed = true},
+    {INT("runs.max", 2, MOST_RUNS, "4096", "runs of a setting, at most"), .fixed = true},
+    {REAL("runs.target_se", TINY, 1e12, NULL,
+          "blocks are added to a setting until the standard error is at most this for every policy, at the "
+          "last "
+          "point of the curve"),
+     .fixed = true},
+    {WORD("runs.of", "regret_diff",
+          "whose standard error: a curve, or with _diff its paired difference to the first policy"),
+     .word = study_target_name, .fixed = true},
     {INT("block", 1, 4096, "64", "runs that advance together: the unit of work and of rounding"),
      .fixed = true},
 
@@ -77,7 +91,10 @@ const ConfigKey study_keys[] = {
      .minimum = 1,
      .maximum = 10000000,
      .fallback = "[1, 10, 50, 200, 1000]",
-     .help = "posterior study: numbers of observations at which draws are compared, in rising order"},
+     .words = "arms",
+     .help =
+         "posterior study: numbers of observations at which draws are compared, in rising order; arms: once, "
+         "at as many as there are arms"},
     {WORD("likelihood", "gaussian", "how a reward depends on phi' theta"), .word = likelihood_name},
     {INT("draws", 2, 20000, "500", "posterior study: draws of each sampler for each history"), .fixed = true},
     {INT("reference_draws", 2, 20000, "draws",
@@ -89,6 +106,12 @@ const ConfigKey study_keys[] = {
      .words = "emd sliced_wasserstein sd_ratio mode_weight moments distance rank log_concavity",
      .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
              "tilted transport"},
+
+    {INT("linear_algebra.distributed_from", 1, 10000, "auto",
+         "inverse problem in the posterior study: dimension from which its matrices are spread over all "
+         "ranks "
+         "(ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK)"),
+     .words = "auto"},
 
     {REAL("target_kl", TINY, 1e6, "0.1",
           "convergence study: a method is there when its KL divergence is at most this")},

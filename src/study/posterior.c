@@ -15,6 +15,7 @@
 #include "study/emd.h"
 #include "study/keys.h"
 #include "study/metrics.h"
+#include "study/posterior_internal.h"
 #include "study/wasserstein.h"
 
 #include <math.h>
@@ -22,9 +23,6 @@
 #include <string.h>
 
 enum { PROJECTIONS = 64 /* of sliced distances */, SEGMENTS = 64 /* between draws, of log_concavity */ };
-
-/* The two sets of exact draws are told apart by the highest bit of the stream's round. */
-static const uint32_t FLOOR_BIT = 1u << 31;
 
 /* Points and their moments. */
 typedef struct {
@@ -95,24 +93,33 @@ static Status allocate(Block *block) {
 }
 
 /* M and R. */
-static int draw_count(const Config *setting) { return (int)config_int(setting, "draws"); }
-static int reference_count(const Config *setting) {
-  return config_is(setting, "reference_draws", "draws") ? draw_count(setting)
+int posterior_draws(const Config *setting) { return (int)config_int(setting, "draws"); }
+int posterior_reference_draws(const Config *setting) {
+  return config_is(setting, "reference_draws", "draws") ? posterior_draws(setting)
                                                         : (int)config_int(setting, "reference_draws");
 }
 
-static int last_size(const Config *setting) {
+/* Sample sizes of a setting: how many, and each. */
+static int points(const Config *setting) {
   const int64_t *sizes;
-  int count = config_ints(setting, "problem.sample_sizes", &sizes);
-  return (int)sizes[count - 1];
+  const int count = config_ints(setting, "problem.sample_sizes", &sizes);
+  return count > 0 ? count : 1; /* arms */
 }
+
+int64_t posterior_size(const Config *setting, int point) {
+  const int64_t *sizes;
+  const int count = config_ints(setting, "problem.sample_sizes", &sizes);
+  return count > 0 ? sizes[point] : problem_arms(setting);
+}
+
+static int last_size(const Config *setting) { return (int)posterior_size(setting, points(setting) - 1); }
 
 static Status block_create(const Study *study, const Task *task, const Prior *prior, Block *block) {
   const Config *setting = study->file->settings[task->setting];
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   block->study = study, block->task = task, block->setting = setting;
-  block->draws = draw_count(setting);
-  block->reference_draws = reference_count(setting);
+  block->draws = posterior_draws(setting);
+  block->reference_draws = posterior_reference_draws(setting);
   TRY(problem_create(setting, &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
@@ -198,32 +205,6 @@ static const double *truth_of(const Block *block, int b, double *truth) {
   for (int i = 0; i < block->problem.d; i++) truth[i] = block->world.theta[i * block->task->runs + b];
   return truth;
 }
-
-/* What is measured, in the order of `curves` below. */
-enum {
-  EMD,
-  EMD_FLOOR,
-  SLICED,
-  SLICED_FLOOR,
-  MAX_SLICED,
-  MAX_SLICED_FLOOR,
-  SD_RATIO,
-  SD_RATIO_FLOOR,
-  MODE_WEIGHT,
-  MODE_WEIGHT_FLOOR,
-  LARGEST_MODE,
-  MEAN,
-  MEAN_FLOOR,
-  COVARIANCE,
-  COVARIANCE_FLOOR,
-  DISTANCE,
-  DISTANCE_FLOOR,
-  RANK,
-  CONCAVITY,
-  CONCAVITY_BOUND,
-  CONCAVITY_SHARP,
-  ESS
-};
 
 /* Of the start of tilted transport, at the end of its flow; NAN without evidence. */
 static Status measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
@@ -314,16 +295,18 @@ static Status compare(Block *block, uint32_t round, int point, TaskResult *resul
 
 /* Grow the histories and stop at each sample size. `spent` is the CPU time of the sampler alone. */
 static Status simulate(Block *block, StudyTick tick, TaskResult *result, double *spent) {
-  const int64_t *sizes;
-  const int points = config_ints(block->setting, "problem.sample_sizes", &sizes);
-  for (int64_t k = 1, point = 0; point < points; k++) {
+  const Config *setting = block->setting;
+  const int64_t last = last_size(setting);
+  for (int64_t k = 1, point = 0; k <= last; k++) {
+    const bool at_size = k == posterior_size(setting, (int)point);
     double start = clock_cpu();
     grow(block, (uint32_t)k, result->fallbacks);
-    if (k == sizes[point])
+    if (at_size)
       draw(block, &block->sampler, RNG_AGENT, (uint32_t)k, block->draws, block->theta, result->fallbacks);
     *spent += clock_cpu() - start;
-    if (k == sizes[point]) TRY(compare(block, (uint32_t)k, (int)point++, result));
-    if (tick.tick && !tick.tick(tick.context, (double)k / (double)sizes[points - 1]))
+    if (at_size) TRY(compare(block, (uint32_t)k, (int)point++, result));
+    /* Drawing is the work. */
+    if (tick.tick && !tick.tick(tick.context, (double)point / points(setting)))
       return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
   }
   return STATUS_OK;
@@ -340,25 +323,14 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Stud
   return status;
 }
 
-static int points(const Config *setting) {
-  const int64_t *sizes;
-  return config_ints(setting, "problem.sample_sizes", &sizes);
-}
-
-static double axis_value(const Config *setting, int point) {
-  const int64_t *sizes;
-  config_ints(setting, "problem.sample_sizes", &sizes);
-  return (double)sizes[point];
-}
+static double axis_value(const Config *setting, int point) { return (double)posterior_size(setting, point); }
 
 /* The exact posterior must be within reach, and the sizes must rise. */
 static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
-  const int64_t *sizes;
-  int count = config_ints(setting, "problem.sample_sizes", &sizes);
-  for (int i = 1; i < count; i++)
-    if (sizes[i] <= sizes[i - 1])
+  for (int i = 1; i < points(setting); i++)
+    if (posterior_size(setting, i) <= posterior_size(setting, i - 1))
       return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must rise",
-                        (long long)sizes[i], (long long)sizes[i - 1]);
+                        (long long)posterior_size(setting, i), (long long)posterior_size(setting, i - 1));
   if (problem->per_arm || problem->quadratic)
     return status_set(STATUS_INPUT,
                       "study posterior is about one theta* with rewards that depend on phi' theta*; "
@@ -395,7 +367,8 @@ static Status check_policy(const PolicyMethod *method, const Config *options) {
  * their points in operations. */
 static double cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  double m = draw_count(setting), r = reference_count(setting), sizes = points(setting);
+  if (problem_is_large(setting)) return posterior_cost_large(study, task);
+  double m = posterior_draws(setting), r = posterior_reference_draws(setting), sizes = points(setting);
   double matching = study_measures(study, "emd") ? (pow(m + r, 3) + pow(2 * r, 3)) / 20 : 0;
   return task->runs * sizes * (m * study_draw_cost(study, task) + matching);
 }
@@ -441,4 +414,6 @@ const StudyOps study_posterior = {.name = "posterior",
                                   .check_setting = check_setting,
                                   .check_policy = check_policy,
                                   .cost = cost,
+                                  .check_large = posterior_check_large,
+                                  .run_large = posterior_run_large,
                                   .run = run};

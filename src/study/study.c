@@ -16,31 +16,59 @@ static const StudyOps *const registry[] = {&study_bandit, &study_posterior, &stu
 const StudyOps *study_kind(int index) { return registry[index]; }
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
-/* Replicate r has the runs [cut(r), cut(r + 1)). */
-static int64_t replicate_cut(const Study *study, int64_t replicate) {
-  return (int64_t)((__int128)study->runs * replicate / study_replicates(study));
+enum { NAME_SIZE = 64, MOST_NAMES = 128 };
+
+/* CURVE, or CURVE_diff. */
+static void target_text(const StudyCurve *curve, bool paired, size_t size, char *out) {
+  snprintf(out, size, "%s%s", curve->name, paired ? "_diff" : "");
 }
 
-int study_replicates(const Study *study) {
-  return (int)config_int(study->file->settings[0], "prior.replicates");
+const char *study_target_name(int index) {
+  static char names[MOST_NAMES][NAME_SIZE];
+  static int count;
+  static bool listed;
+  for (int i = 0; !listed && registry[i]; i++)
+    for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++)
+      for (int paired = 0; paired <= !curve->unpaired; paired++) {
+        ASSERT(count < MOST_NAMES);
+        target_text(curve, paired, NAME_SIZE, names[count++]);
+      }
+  listed = true;
+  return index < count ? names[index] : NULL;
 }
 
-uint32_t study_replicate(const Study *study, int64_t run) {
-  int64_t low = 0, high = study_replicates(study) - 1;
-  while (low < high) {
-    int64_t middle = (low + high + 1) / 2;
-    if (replicate_cut(study, middle) <= run)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return (uint32_t)low;
+void study_target(const Study *study, size_t size, char *out) {
+  target_text(study->curves[study->target_curve], study->target_paired, size, out);
+}
+
+/* Find the curve of runs.of; of a fixed number of runs it is the first one, paired where that says something.
+ */
+static Status find_target(Study *study) {
+  char name[NAME_SIZE], allowed[512] = "";
+  study->target_paired = !study->curves[0]->unpaired;
+  if (!study->runs.adaptive) return STATUS_OK;
+  const char *of = config_text(study->file->settings[0], "runs.of");
+  for (int c = 0; c < study->curve_count; c++)
+    for (int paired = 0; paired <= !study->curves[c]->unpaired; paired++) {
+      target_text(study->curves[c], paired, sizeof name, name);
+      study->target_curve = c, study->target_paired = paired;
+      if (strcmp(name, of) == 0) return STATUS_OK;
+      snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", *allowed ? " | " : "",
+               name);
+    }
+  return status_set(STATUS_INPUT, "key 'runs.of': value '%s' is not what this study measures; allowed: %s",
+                    of, allowed);
 }
 
 /* A policy must fit the prior and the likelihood in every setting, before anything is run or fitted. */
 static Status check_policies(const Study *study, const Config *setting) {
   Problem problem;
   TRY(problem_create(setting, &problem));
+  if (problem.large) {
+    Status large = study->ops->check_large(study, setting, &problem);
+    problem_destroy(&problem);
+    return large;
+  }
   Status status = STATUS_OK;
   if (study->ops->check_setting) status = study->ops->check_setting(study, setting, &problem);
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
@@ -65,34 +93,30 @@ static Status check_policies(const Study *study, const Config *setting) {
   return status;
 }
 
-/* The blocks of one policy in one setting, in run order; with tasks NULL they are only counted. A block never
- * spans two replicates. */
-static int list_blocks(const Study *study, int setting, int policy, int index, Task *tasks) {
-  int64_t block = config_int(study->file->settings[0], "block");
-  int count = 0;
-  for (int r = 0; r < study_replicates(study); r++)
-    for (int64_t first = replicate_cut(study, r), end = replicate_cut(study, r + 1); first < end;
-         first += block, count++)
-      if (tasks)
-        tasks[index + count] = (Task){.index = index + count,
-                                      .setting = setting,
-                                      .policy = policy,
-                                      .first_run = (uint32_t)first,
-                                      .replicate = (uint32_t)r,
-                                      .runs = (int)(end - first < block ? end - first : block)};
-  return count;
+static Status list_blocks(Study *study) {
+  int64_t total = (int64_t)study->runs.blocks * study->file->setting_count * study->file->policy_count;
+  if (total > 1000000000)
+    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep less",
+                      (long long)total);
+  study->task_count = (int)total;
+  NEW(study->blocks, study->runs.blocks);
+  runs_list(&study->runs, study->blocks);
+  return STATUS_OK;
 }
 
-static Status list_tasks(Study *study) {
-  int64_t total =
-      (int64_t)list_blocks(study, 0, 0, 0, NULL) * study->file->setting_count * study->file->policy_count;
-  if (total > 1000000000)
-    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, or sweep less", (long long)total);
-  NEW(study->tasks, total);
-  for (int s = 0; s < study->file->setting_count; s++)
-    for (int p = 0; p < study->file->policy_count; p++)
-      study->task_count += list_blocks(study, s, p, study->task_count, study->tasks);
-  return STATUS_OK;
+Task study_task(const Study *study, int index) {
+  int cell = index / study->runs.blocks, policies = study->file->policy_count;
+  const RunsBlock *block = &study->blocks[index % study->runs.blocks];
+  return (Task){.index = index,
+                .setting = cell / policies,
+                .policy = cell % policies,
+                .first_run = block->first_run,
+                .replicate = block->replicate,
+                .runs = block->runs};
+}
+
+int study_task_index(const Study *study, int setting, int policy, int block) {
+  return (setting * study->file->policy_count + policy) * study->runs.blocks + block;
 }
 
 static Status check_names(const StudyFile *file) {
@@ -127,19 +151,21 @@ static Status select_curves(Study *study) {
 
 Status study_create(StudyFile *file, Study *out) {
   const Config *first = file->settings[0];
-  *out = (Study){.file = file,
-                 .name = config_text(first, "name"),
-                 .seed = (uint64_t)config_int(first, "seed"),
-                 .runs = config_int(first, "runs")};
+  *out =
+      (Study){.file = file, .name = config_text(first, "name"), .seed = (uint64_t)config_int(first, "seed")};
   for (int i = 0; registry[i]; i++)
     if (config_is(first, "study", registry[i]->name)) out->ops = registry[i];
   ASSERT(out->ops);
   TRY(select_curves(out));
   TRY(check_names(file));
-  if (study_replicates(out) > out->runs)
-    return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs",
-                      study_replicates(out), (long long)out->runs);
+  TRY(runs_create(first, &out->runs));
+  TRY(find_target(out));
   for (int s = 0; s < file->setting_count; s++) {
+    if (out->runs.adaptive && problem_is_large(file->settings[s]))
+      return status_set(STATUS_INPUT,
+                        "key 'runs': settings with shared matrices (%s) take a fixed number, not "
+                        "runs.target_se",
+                        file->setting_labels[s]);
     Status status = check_policies(out, file->settings[s]);
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status
@@ -147,12 +173,12 @@ Status study_create(StudyFile *file, Study *out) {
     int points = out->ops->points(file->settings[s]);
     if (points > out->points) out->points = points;
   }
-  return list_tasks(out);
+  return list_blocks(out);
 }
 
 void study_destroy(Study *study) {
   config_study_free(study->file);
-  free(study->tasks);
+  free(study->blocks);
   free(study->curves);
   *study = (Study){0};
 }
@@ -186,6 +212,26 @@ static void clear_result(const Study *study, TaskResult *result) {
   result->message[0] = '\0';
 }
 
+/* What a task came to: its own error, unless that is one of the job. */
+static Status conclude(const Study *study, Status status, TaskResult *result) {
+  result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
+  if (status == STATUS_STOPPED || status == STATUS_INTERNAL || status == STATUS_OK) return status;
+  return task_result_fail(study, status_message(), result);
+}
+
+bool study_task_is_large(const Study *study, const Task *task) {
+  return problem_is_large(study->file->settings[task->setting]);
+}
+
+Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+                       TaskResult *results) {
+  for (int i = 0; i < count; i++) clear_result(study, &results[i]);
+  const Status status = study->ops->run_large(study, large, count, tasks, results);
+  Status outcome = STATUS_OK;
+  for (int i = 0; i < count; i++) outcome = conclude(study, status, &results[i]);
+  return outcome;
+}
+
 static Status task_prior(const Study *study, const Task *task, const char *directory, Prior *out) {
   const Config *setting = study->file->settings[task->setting];
   Problem problem;
@@ -198,6 +244,13 @@ static Status task_prior(const Study *study, const Task *task, const char *direc
   return status;
 }
 
+Status task_result_fail(const Study *study, const char *message, TaskResult *result) {
+  clear_result(study, result);
+  result->status = RUN_FAILED;
+  snprintf(result->message, sizeof result->message, "%s", message);
+  return STATUS_OK;
+}
+
 Status study_run_task(const Study *study, const Task *task, const char *directory, StudyTick tick,
                       TaskResult *result) {
   Prior prior = {0};
@@ -205,11 +258,7 @@ Status study_run_task(const Study *study, const Task *task, const char *director
   Status status = task_prior(study, task, directory, &prior);
   if (status == STATUS_OK) status = study->ops->run(study, task, &prior, tick, result);
   prior_destroy(&prior);
-  result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
-  if (status == STATUS_STOPPED || status == STATUS_INTERNAL || status == STATUS_OK) return status;
-  clear_result(study, result);
-  snprintf(result->message, sizeof result->message, "%s", status_message());
-  return STATUS_OK;
+  return conclude(study, status, result);
 }
 
 double study_dimension(const Config *setting) {

@@ -6,6 +6,7 @@
 #include "io/config.h"
 #include "policy/policy.h"
 #include "study/belief.h"
+#include "study/runs.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,11 +40,19 @@ typedef struct {
   bool unpaired; /* the same for all policies, so that a paired difference says nothing */
 } StudyCurve;
 
-/* Called between the rounds of a task; returns false to give the task up. */
+/* Called between the rounds of a task with the share of its work that is done, as far as it is known; returns
+ * false to give the task up. */
 typedef struct {
   bool (*tick)(void *context, double fraction_done);
   void *context;
 } StudyTick;
+
+/* What large settings (problem.h) are run with. `stage` is told the wall time of each finished part. */
+typedef struct {
+  const Dense *dense;
+  StudyTick tick;
+  void (*stage)(const char *what, double seconds);
+} StudyLarge;
 
 typedef struct {
   const char *name, *summary, *reference;
@@ -61,6 +70,12 @@ typedef struct {
   double (*cost)(const Study *study, const Task *task);
   /* Run one task into `result`, which has room. Errors belong to the task alone. */
   Status (*run)(const Study *study, const Task *task, const Prior *prior, StudyTick tick, TaskResult *result);
+  /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study. And tasks of
+   * one block, a policy each, of a large setting: all ranks call it together and get the same results, and
+   * the matrices of a run serve all policies. Errors belong to these tasks. */
+  Status (*check_large)(const Study *study, const Config *setting, const Problem *problem);
+  Status (*run_large)(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+                      TaskResult *results);
 } StudyOps;
 
 const StudyOps *study_kind(int index); /* registry; NULL ends */
@@ -71,22 +86,32 @@ struct Study {
   StudyFile *file; /* owned */
   const char *name;
   uint64_t seed;
-  int64_t runs;
+  Runs runs;
+  /* What the standard error of an adaptive number of runs is of, by curve of the list below; of a fixed one,
+   * what `status` shows. */
+  int target_curve;
+  bool target_paired;
   const StudyCurve **curves; /* [curve_count], those that the study measures */
   int curve_count;
   int points; /* the largest number of points of any setting */
-  Task *tasks; /* [task_count] */
-  int task_count;
+  RunsBlock *blocks; /* [runs.blocks], the same for every cell */
+  int task_count; /* settings x policies x blocks */
 };
 
-/* Take over `file`, check that every policy fits its prior in every setting (STATUS_INPUT otherwise), list
+/* Task number `index` of the list. */
+Task study_task(const Study *study, int index);
+/* Where block `block` of a cell stands in the list. */
+int study_task_index(const Study *study, int setting, int policy, int block);
+
+/* Take over `file`, check that every policy fits its prior in every setting (STATUS_INPUT otherwise), count
  * the tasks. The caller ends with study_destroy, also after an error. */
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
-/* The replicate (which learned prior) of a run: contiguous parts, as equal as can be. */
-uint32_t study_replicate(const Study *study, int64_t run);
-int study_replicates(const Study *study);
+/* Words of the key runs.of: the curves of all kinds of studies, and their paired differences; NULL ends. */
+const char *study_target_name(int index);
+/* "regret_diff": what the target is of. */
+void study_target(const Study *study, size_t size, char *out);
 
 /* Whether `metrics` of the study has that word. */
 bool study_measures(const Study *study, const char *metric);
@@ -97,6 +122,15 @@ double study_dimension(const Config *setting);
 
 Status task_result_create(const Study *study, const Task *task, TaskResult *out);
 void task_result_destroy(TaskResult *result);
+/* Make it the result of a task that raised an error: RUN_FAILED, NaN curves, `message`. STATUS_OK: the error
+ * belongs to the task alone. */
+Status task_result_fail(const Study *study, const char *message, TaskResult *result);
+
+/* Whether a task belongs to a large setting. */
+bool study_task_is_large(const Study *study, const Task *task);
+/* As study_run_task, of `count` tasks that run_large can take. Collective over the ranks of `large`. */
+Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+                       TaskResult *results);
 
 /* Run a task: make its prior from `directory` (where fitted priors are cached), then the study's own `run`. A
  * task that raises an error gives RUN_FAILED, NaN curves and a message; only lack of memory and unreadable

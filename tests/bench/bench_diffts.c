@@ -22,6 +22,7 @@ static void ok(Status status) {
 /* A study with one task, its prior, and what the parts work on. */
 typedef struct {
   Study study;
+  Task task;
   Problem problem;
   Prior prior;
   TaskResult result;
@@ -75,7 +76,8 @@ static Case *new_case(int width) {
   ok(study_create(file, &c->study));
   ok(problem_create(file->settings[0], &c->problem));
   make_prior(c);
-  ok(task_result_create(&c->study, &c->study.tasks[0], &c->result));
+  c->task = study_task(&c->study, 0);
+  ok(task_result_create(&c->study, &c->task, &c->result));
   make_parts(c);
   return c;
 }
@@ -91,7 +93,7 @@ static void free_case(Case *c) {
 }
 
 static void simulation(Case *c) {
-  ok(c->study.ops->run(&c->study, &c->study.tasks[0], &c->prior, (StudyTick){0}, &c->result));
+  ok(c->study.ops->run(&c->study, &c->task, &c->prior, (StudyTick){0}, &c->result));
 }
 
 /* The parts, as often as one round needs them. */

@@ -1,0 +1,108 @@
+#include "app/estimate.h"
+
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Floating-point operations a second of one core in a whole simulation. */
+static const double ASSUMED_SPEED = 2e10;
+
+Status speed_assume(const Study *study, Speed *out) {
+  *out = (Speed){.training = 1 / ASSUMED_SPEED};
+  NEW(out->policy, study->file->policy_count);
+  for (int p = 0; p < study->file->policy_count; p++) out->policy[p] = 1 / ASSUMED_SPEED;
+  return STATUS_OK;
+}
+
+void speed_destroy(Speed *speed) {
+  free(speed->policy);
+  *speed = (Speed){0};
+}
+
+double estimate_run(const Study *study, const Speed *speed, int setting, int policy) {
+  Task task = study_task(study, study_task_index(study, setting, policy, 0));
+  return study->ops->cost(study, &task) * speed->policy[policy] / task.runs;
+}
+
+/* Of a block of a policy whose theta are the weights of a network: two matrices for each run, and ten to work
+ * with. */
+static double network_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy, int d) {
+  PolicyMethod method;
+  ASSERT(policy_find(policy->name, &method));
+  const double p = likelihood_parameters(&belief->likelihood, d);
+  const double runs = (double)study->runs.block;
+  return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;
+}
+
+/* Distinct fits of the study, and the flops of training the diffusion models among them: forward and backward
+ * of every step. */
+static Status count_priors(const Study *study, Estimate *estimate) {
+  const StudyFile *file = study->file;
+  int most = file->setting_count * file->policy_count, count = 0;
+  char(*seen)[65] = malloc((size_t)most * sizeof *seen);
+  if (!seen) return status_set(STATUS_INTERNAL, "out of memory");
+  Status status = STATUS_OK;
+  for (int s = 0; s < file->setting_count && status == STATUS_OK; s++) {
+    Problem problem;
+    status = problem_create(file->settings[s], &problem);
+    for (int p = 0; p < file->policy_count && status == STATUS_OK; p++) {
+      Belief belief;
+      bool known = false;
+      status = belief_create(file->settings[s], &file->policies[p], &problem, 0, &belief);
+      if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS)
+        estimate->networks =
+            fmax(estimate->networks, network_bytes(study, &belief, &file->policies[p], problem.d));
+      for (int i = 0; i < count; i++) known |= strcmp(seen[i], belief.hash) == 0;
+      if (status != STATUS_OK || belief.kind != BELIEF_FITTED || known) continue;
+      memcpy(seen[count++], belief.hash, sizeof *seen);
+      const PriorFit *fit = &belief.fit;
+      double samples = (double)fit->steps * fit->batch,
+             size = (double)belief.family->part_size(fit, problem.d);
+      if (strcmp(belief.family->name, "diffusion") == 0)
+        estimate->training_operations += 6 * samples * size * fit->stages;
+    }
+    if (status == STATUS_OK) problem_destroy(&problem);
+  }
+  free(seen);
+  estimate->priors = count * study->runs.replicates;
+  estimate->training_operations *= study->runs.replicates;
+  return status;
+}
+
+/* Four matrices at the peak: the eigenvectors are made of one, with another for them and two of work space.
+ */
+static double large_bytes(const Config *setting) {
+  const double most = fmax(study_dimension(setting), problem_arms(setting));
+  return 4 * dense_bytes(most, most);
+}
+
+static double block_memory(const Study *study, double curves) {
+  const Config *first = study->file->settings[0];
+  double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
+  return (double)study->runs.block * (curves + arms * 8 * sizeof(double));
+}
+
+Status estimate_study(const Study *study, const Speed *speed, Estimate *out) {
+  const StudyFile *file = study->file;
+  double most = (double)study->runs.most,
+         least = (double)runs_in_blocks(&study->runs, runs_first_wave(&study->runs));
+  *out = (Estimate){0};
+  for (int s = 0; s < file->setting_count; s++)
+    for (int p = 0; p < file->policy_count; p++) {
+      double a_run = estimate_run(study, speed, s, p);
+      out->hours += a_run * most / 3600;
+      out->least_hours += a_run * least / 3600;
+      out->longest_task = fmax(out->longest_task, a_run * study->blocks[0].runs);
+    }
+  double curves = (double)study->curve_count * study->points * sizeof(double);
+  out->memory = 4e7 + 2 * curves * most + block_memory(study, curves);
+  out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
+  for (int s = 0; s < file->setting_count; s++)
+    if (problem_is_large(file->settings[s])) out->large = fmax(out->large, large_bytes(file->settings[s]));
+  TRY(count_priors(study, out));
+  out->memory += out->networks;
+  out->training_hours = out->training_operations * speed->training / 3600;
+  return STATUS_OK;
+}

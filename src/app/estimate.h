@@ -1,0 +1,37 @@
+/* What a study will take: floating-point operations by the cost model of its kind, turned into time by an
+ * assumed speed or by a short calibration (app/calibrate.h). */
+#ifndef APP_ESTIMATE_H
+#define APP_ESTIMATE_H
+
+#include "study/study.h"
+
+/* Seconds for each modelled operation. */
+typedef struct {
+  bool measured;
+  double training; /* of diffusion models */
+  double *policy; /* [policy_count], of simulation; owned */
+} Speed;
+
+/* The same assumed speed for everything. The caller ends with speed_destroy. */
+Status speed_assume(const Study *study, Speed *out);
+void speed_destroy(Speed *speed);
+
+typedef struct {
+  /* Of the simulation: when every setting needs its most runs, and when the first wave is enough. */
+  double hours, least_hours;
+  double training_hours; /* of the distinct priors */
+  double longest_task; /* seconds */
+  int priors; /* distinct fits */
+  double training_operations; /* of all fits */
+  double memory; /* bytes for each rank: one block and the arrays of the reducer */
+  double networks; /* the part of it that Gaussians on the weights of a network take */
+  double large; /* bytes of the matrices of the largest setting that shares them, over all ranks */
+  double bytes; /* of results.nc before compression, and the task files */
+} Estimate;
+
+/* CPU time in core-hours. */
+Status estimate_study(const Study *study, const Speed *speed, Estimate *out);
+/* Seconds of a run, by policy, in one setting. */
+double estimate_run(const Study *study, const Speed *speed, int setting, int policy);
+
+#endif

@@ -1,0 +1,80 @@
+#include "app/slurm.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Ranks are idle at the end of a job for about a task; with ten tasks each that is little. */
+static const double TASKS_PER_RANK = 10;
+static const double MARGIN = 1.5; /* of time and memory */
+static const double START = 600; /* seconds to start, read data and write results */
+
+/* A word of the shell, quoted. */
+static void print_word(const char *text) {
+  putchar('\'');
+  for (; *text; text++)
+    if (*text == '\'')
+      fputs("'\\''", stdout);
+    else
+      putchar(*text);
+  putchar('\'');
+}
+
+static void print_time(double seconds) {
+  long minutes = (long)ceil(seconds / 60);
+  printf("#SBATCH --time=%02ld:%02ld:00\n", minutes / 60, minutes % 60);
+}
+
+/* The program itself, wherever it is called from. */
+static void print_program(void) {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  path[length > 0 ? length : 0] = '\0';
+  print_word(length > 0 ? path : "thompson");
+}
+
+static void print_command(const Study *study, const char *path, const char *directory, const AppTexts *sets) {
+  printf("srun --kill-on-bad-exit=1 ");
+  print_program();
+  printf(" run ");
+  print_word(path);
+  for (int i = 0; i < sets->count; i++) {
+    printf(" --set ");
+    print_word(sets->texts[i]);
+  }
+  char folder[512];
+  snprintf(folder, sizeof folder, "results/%s", study->name);
+  printf(" -o ");
+  print_word(directory ? directory : folder);
+  printf(" --resume --progress plain || code=$?\n");
+}
+
+void slurm_print(const Study *study, const Estimate *estimate, const char *path, const char *directory,
+                 const AppTexts *sets) {
+  double hours = estimate->hours + estimate->training_hours,
+         ranks = fmax(1, fmin(ceil(hours), floor(study->task_count / TASKS_PER_RANK)));
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  double nodes = ceil(ranks / (double)cores), each = ceil(ranks / nodes);
+  printf("#!/bin/bash\n"
+         "# Study %s: about %.2g core-hours%s (%.2g of them training), the longest task %.2g s, by a "
+         "calibration\n"
+         "# of a few seconds on this machine; %d tasks. Submit it in the folder where %s is;\n"
+         "# more nodes and less time do as well, up to about %.0f ranks.\n",
+         study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
+         estimate->longest_task, study->task_count, path, fmax(1, floor(study->task_count / TASKS_PER_RANK)));
+  printf("#SBATCH --job-name=%s\n#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH "
+         "--cpus-per-task=1\n",
+         study->name, nodes, each);
+  printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(MARGIN * estimate->memory / 1048576));
+  print_time(START + MARGIN * (hours * 3600 / (nodes * each) + estimate->longest_task));
+  printf("#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
+         "# thompson stops a little before the end of the job, and the job goes back into the queue.\n"
+         "export SLURM_JOB_END_TIME=${SLURM_JOB_END_TIME:-$(date -d \"$(squeue -h -j \"$SLURM_JOB_ID\" -o "
+         "%%e)\" +%%s "
+         "2>/dev/null || true)}\ncode=0\n");
+  print_command(study, path, directory, sets);
+  printf("if [ \"$code\" -eq 75 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n");
+}

@@ -1,0 +1,272 @@
+#include "core/dense.h"
+
+#include "core/memory.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- layout */
+
+/* How many of n rows (or columns) place p of `places` has. */
+static int local_count(int n, int block, int p, int places) {
+  if (p < 0) return 0;
+  const int blocks = n / block, rest = blocks % places;
+  return blocks / places * block + (p < rest ? block : p == rest ? n % block : 0);
+}
+
+static int global_index(int local, int block, int p, int places) {
+  return (local / block * places + p) * block + local % block;
+}
+
+static int global_row(const Dense *dense, int local) {
+  return global_index(local, dense->block, dense->row, dense->grid_rows);
+}
+static int global_column(const Dense *dense, int local) {
+  return global_index(local, dense->block, dense->column, dense->grid_columns);
+}
+
+static double *column_of(const DenseMatrix *matrix, int j) {
+  return matrix->values + (size_t)j * (size_t)matrix->local_rows;
+}
+
+Status dense_agree(const Dense *dense, Status mine) {
+  double failed = mine != STATUS_OK;
+  dense->sum(1, &failed);
+  if (mine != STATUS_OK || failed == 0) return mine;
+  return status_set(STATUS_INTERNAL, "another rank failed, or its memory is short");
+}
+
+Status dense_create(const Dense *dense, int rows, int columns, DenseMatrix *out) {
+  *out =
+      (DenseMatrix){.rows = rows,
+                    .columns = columns,
+                    .local_rows = local_count(rows, dense->block, dense->row, dense->grid_rows),
+                    .local_columns = local_count(columns, dense->block, dense->column, dense->grid_columns)};
+  return dense_agree(dense,
+                     memory_new((void **)&out->values, (size_t)out->local_rows * (size_t)out->local_columns,
+                                sizeof *out->values));
+}
+
+void dense_destroy(DenseMatrix *matrix) {
+  free(matrix->values);
+  *matrix = (DenseMatrix){0};
+}
+
+double dense_bytes(double rows, double columns) { return rows * columns * sizeof(double); }
+
+/* ---- elements */
+
+/* Normals number first .. first + count - 1 of a stream, counted from its position; two share a counter
+ * value. */
+static void normals_from(Rng rng, int64_t first, int count, double *out) {
+  rng.position += (uint32_t)(first / 2);
+  if (first % 2) {
+    double pair[2];
+    rng_normal(&rng, 2, pair);
+    *out++ = pair[1];
+    count--;
+  }
+  rng_normal(&rng, count, out);
+}
+
+void dense_fill_normal(const Dense *dense, Rng rng, DenseMatrix *matrix) {
+  for (int j = 0; j < matrix->local_columns; j++)
+    for (int i = 0; i < matrix->local_rows; i += dense->block) {
+      const int left = matrix->local_rows - i, count = left < dense->block ? left : dense->block;
+      const int64_t first = (int64_t)global_column(dense, j) * matrix->rows + global_row(dense, i);
+      normals_from(rng, first, count, column_of(matrix, j) + i);
+    }
+}
+
+void dense_scale_columns(const Dense *dense, const double *factor, DenseMatrix *matrix) {
+  for (int j = 0; j < matrix->local_columns; j++) {
+    const double by = factor[global_column(dense, j)];
+    double *column = column_of(matrix, j);
+    for (int i = 0; i < matrix->local_rows; i++) column[i] *= by;
+  }
+}
+
+void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix) {
+  for (int j = 0; j < matrix->local_columns; j++) {
+    const double *from = x + global_column(dense, j);
+    for (int i = 0; i < matrix->local_rows; i++)
+      column_of(matrix, j)[i] = from[(size_t)global_row(dense, i) * (size_t)matrix->columns];
+  }
+}
+
+void dense_gather(const Dense *dense, const DenseMatrix *matrix, double *x) {
+  const size_t size = (size_t)matrix->rows * (size_t)matrix->columns;
+  memset(x, 0, size * sizeof *x);
+  for (int j = 0; j < matrix->local_columns; j++) {
+    double *to = x + global_column(dense, j);
+    for (int i = 0; i < matrix->local_rows; i++)
+      to[(size_t)global_row(dense, i) * (size_t)matrix->columns] = column_of(matrix, j)[i];
+  }
+  dense->sum(size, x);
+}
+
+/* ---- algebra */
+
+void dense_multiply(const Dense *dense, double factor, bool transpose_a, const DenseMatrix *a,
+                    bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
+  ASSERT((transpose_a ? a->columns : a->rows) == c->rows);
+  ASSERT((transpose_b ? b->rows : b->columns) == c->columns);
+  ASSERT((transpose_a ? a->rows : a->columns) == (transpose_b ? b->columns : b->rows));
+  if (dense->row >= 0) dense->ops->multiply(dense, factor, transpose_a, a, transpose_b, b, c);
+}
+
+Status dense_apply(const Dense *dense, bool transpose, const DenseMatrix *a, int n, const double *x,
+                   double *y) {
+  DenseMatrix from = {0}, to = {0};
+  Status status = dense_create(dense, transpose ? a->rows : a->columns, n, &from);
+  if (status == STATUS_OK) status = dense_create(dense, transpose ? a->columns : a->rows, n, &to);
+  if (status == STATUS_OK) {
+    dense_scatter(dense, x, &from);
+    dense_multiply(dense, 1, transpose, a, false, &from, &to);
+    dense_gather(dense, &to, y);
+  }
+  dense_destroy(&from);
+  dense_destroy(&to);
+  return status;
+}
+
+void dense_gram(const Dense *dense, double factor, const DenseMatrix *a, DenseMatrix *c) {
+  ASSERT(c->rows == a->columns && c->columns == a->columns);
+  if (dense->row >= 0) dense->ops->gram(dense, factor, a, c);
+}
+
+/* `name` is LAPACK's; `info` of this rank. Those outside of the grid bring 0. */
+static Status judge(const Dense *dense, const char *name, const DenseMatrix *matrix, int info) {
+  Status status = STATUS_OK;
+  if (info == DENSE_NO_MEMORY)
+    status = status_set(STATUS_INTERNAL, "out of memory in %s of a %d x %d matrix", name, matrix->rows,
+                        matrix->columns);
+  else if (info != 0)
+    status = status_set(STATUS_INPUT, "%s of a %d x %d matrix failed with info = %d", name, matrix->rows,
+                        matrix->columns, info);
+  return dense_agree(dense, status);
+}
+
+Status dense_orthogonal(const Dense *dense, DenseMatrix *a) {
+  ASSERT(a->rows >= a->columns);
+  double *diagonal;
+  const size_t columns = (size_t)a->columns;
+  TRY(dense_agree(dense, memory_new((void **)&diagonal, columns, sizeof *diagonal)));
+  Status status = judge(dense, "dgeqrf", a, dense->row < 0 ? 0 : dense->ops->orthogonal(dense, a, diagonal));
+  dense->sum(columns, diagonal);
+  for (size_t j = 0; j < columns; j++) diagonal[j] = diagonal[j] < 0 ? -1 : 1;
+  if (status == STATUS_OK) dense_scale_columns(dense, diagonal, a);
+  free(diagonal);
+  return status;
+}
+
+/* sign[columns] of each column's product with normals of a fixed stream; direction[rows] is scratch. */
+static void find_signs(const Dense *dense, const DenseMatrix *matrix, double *direction, double *sign) {
+  Rng rng = {.key = rng_key(0, RNG_DIRECTION)};
+  rng_normal(&rng, matrix->rows, direction);
+  for (int j = 0; j < matrix->local_columns; j++) {
+    const double *column = column_of(matrix, j);
+    double sum = 0;
+    for (int i = 0; i < matrix->local_rows; i++) sum += column[i] * direction[global_row(dense, i)];
+    sign[global_column(dense, j)] = sum;
+  }
+  dense->sum((size_t)matrix->columns, sign);
+  for (int j = 0; j < matrix->columns; j++) sign[j] = sign[j] < 0 ? -1 : 1;
+}
+
+Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w) {
+  ASSERT(a->rows == a->columns);
+  double *scratch;
+  const size_t n = (size_t)a->rows;
+  TRY(dense_agree(dense, memory_new((void **)&scratch, 2 * n, sizeof *scratch)));
+  memset(w, 0, n * sizeof *w);
+  Status status = judge(dense, "dsyevd", a, dense->row < 0 ? 0 : dense->ops->eigen(dense, a, w));
+  if (dense->row != 0 || dense->column != 0) memset(w, 0, n * sizeof *w);
+  dense->sum(n, w);
+  if (status == STATUS_OK) {
+    find_signs(dense, a, scratch, scratch + n);
+    dense_scale_columns(dense, scratch + n, a);
+  }
+  free(scratch);
+  return status;
+}
+
+Status dense_cholesky(const Dense *dense, DenseMatrix *a) {
+  ASSERT(a->rows == a->columns);
+  return judge(dense, "dpotrf", a, dense->row < 0 ? 0 : dense->ops->cholesky(dense, a));
+}
+
+double dense_log_determinant(const Dense *dense, const DenseMatrix *cholesky) {
+  double sum = 0;
+  for (int j = 0; j < cholesky->local_columns; j++)
+    for (int i = 0; i < cholesky->local_rows; i++)
+      if (global_row(dense, i) == global_column(dense, j)) sum += log(column_of(cholesky, j)[i]);
+  dense->sum(1, &sum);
+  return 2 * sum;
+}
+
+/* ---- LAPACK on one rank */
+
+static void lapack_multiply(const Dense *dense, double factor, bool transpose_a, const DenseMatrix *a,
+                            bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
+  (void)dense;
+  cblas_dgemm(CblasColMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans,
+              c->rows, c->columns, transpose_a ? a->rows : a->columns, factor, a->values, a->rows, b->values,
+              b->rows, 0, c->values, c->rows);
+}
+
+static void lapack_gram(const Dense *dense, double factor, const DenseMatrix *a, DenseMatrix *c) {
+  (void)dense;
+  cblas_dsyrk(CblasColMajor, CblasLower, CblasTrans, a->columns, a->rows, factor, a->values, a->rows, 0,
+              c->values, c->rows);
+}
+
+static int lapack_orthogonal(const Dense *dense, DenseMatrix *a, double *diagonal) {
+  (void)dense;
+  double *tau;
+  if (memory_new((void **)&tau, (size_t)a->columns, sizeof *tau) != STATUS_OK) return DENSE_NO_MEMORY;
+  int info = LAPACKE_dgeqrf(LAPACK_COL_MAJOR, a->rows, a->columns, a->values, a->rows, tau);
+  for (int j = 0; j < a->columns; j++) diagonal[j] = column_of(a, j)[j];
+  if (info == 0)
+    info = LAPACKE_dorgqr(LAPACK_COL_MAJOR, a->rows, a->columns, a->columns, a->values, a->rows, tau);
+  free(tau);
+  return info == LAPACK_WORK_MEMORY_ERROR ? DENSE_NO_MEMORY : info;
+}
+
+static int lapack_eigen(const Dense *dense, DenseMatrix *a, double *w) {
+  (void)dense;
+  const int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'L', a->rows, a->values, a->rows, w);
+  return info == LAPACK_WORK_MEMORY_ERROR ? DENSE_NO_MEMORY : info;
+}
+
+static int lapack_cholesky(const Dense *dense, DenseMatrix *a) {
+  (void)dense;
+  return LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', a->rows, a->values, a->rows);
+}
+
+static const DenseOps lapack = {.name = "LAPACK on one rank",
+                                .multiply = lapack_multiply,
+                                .gram = lapack_gram,
+                                .orthogonal = lapack_orthogonal,
+                                .eigen = lapack_eigen,
+                                .cholesky = lapack_cholesky};
+
+static void sum_of_one(size_t n, double *values) {
+  (void)n;
+  (void)values;
+}
+
+Dense dense_lapack(int rank, int ranks, void (*sum)(size_t n, double *values)) {
+  return (Dense){.ops = &lapack,
+                 .grid_rows = 1,
+                 .grid_columns = 1,
+                 .block = 64, /* any: there is one place */
+                 .row = rank == 0 ? 0 : -1,
+                 .column = rank == 0 ? 0 : -1,
+                 .rank = rank,
+                 .ranks = ranks,
+                 .sum = sum ? sum : sum_of_one};
+}

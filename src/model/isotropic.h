@@ -1,0 +1,38 @@
+/* A mixture of isotropic Gaussians: no matrices, so that d may be in the thousands, and any rotation of it is
+ * one too.
+ *
+ * Letters: C components, N lanes, lane last: theta[d, N]. */
+#ifndef MODEL_ISOTROPIC_H
+#define MODEL_ISOTROPIC_H
+
+#include "core/rng.h"
+#include "model/chain.h"
+
+enum { ISOTROPIC_COMPONENTS = 16 /* C at most */, ISOTROPIC_LANES = 64 /* N at most, of the density */ };
+
+typedef struct {
+  int d, components; /* C */
+  double weight[ISOTROPIC_COMPONENTS], variance[ISOTROPIC_COMPONENTS];
+  double *mean; /* [C, d] */
+} Isotropic;
+
+/* Means of zero; the caller sets weights and variances and ends with isotropic_destroy. */
+Status isotropic_create(int d, int components, Isotropic *out);
+void isotropic_destroy(Isotropic *mixture);
+/* N lanes: theta[d, N], by the same numbers as mixture_sample. */
+void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
+/* Mean[d] and variance[d] of each coordinate. */
+void isotropic_moments(const Isotropic *mixture, double *mean, double *variance);
+
+/* Of s = sqrt(signal) theta + sqrt(1 - signal) noise: log_density[N], without the factor (2 pi)^(-d/2), and
+ * score[d, N] at s[d, N]. Either may be NULL. */
+void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
+                       double *log_density, double *score);
+/* The component of the highest density at each point: component[N]. */
+void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
+
+/* The exact reverse chain, in the coordinates of theta. `mixture` outlives it; ends with chain_destroy, also
+ * after a failure. */
+Status isotropic_chain(const Isotropic *mixture, int stages, double alpha, bool keep_signal, Chain *out);
+
+#endif

@@ -1,0 +1,219 @@
+#include "parallel/adaptive.h"
+
+#include "core/memory.h"
+#include "parallel/checkpoint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Moments moments_join(Moments a, Moments b) {
+  if (a.n == 0 || b.n == 0) return a.n == 0 ? b : a;
+  double n = (double)(a.n + b.n), step = b.mean - a.mean;
+  return (Moments){.n = a.n + b.n,
+                   .mean = a.mean + step * (double)b.n / n,
+                   .squares = a.squares + b.squares + step * step * (double)a.n * (double)b.n / n};
+}
+
+double moments_se(Moments moments) {
+  double n = (double)moments.n;
+  return moments.n > 1 ? sqrt(moments.squares / (n - 1) / n) : INFINITY;
+}
+
+Status adaptive_create(const Study *study, const char *directory, Adaptive *out) {
+  size_t settings = (size_t)study->file->setting_count;
+  *out = (Adaptive){.study = study, .directory = directory};
+  Status status = memory_new((void **)&out->settings, settings, sizeof *out->settings);
+  if (status == STATUS_OK)
+    status = memory_new((void **)&out->moments, settings * (size_t)study->file->policy_count,
+                        sizeof *out->moments);
+  if (status != STATUS_OK) {
+    adaptive_destroy(out);
+    return status;
+  }
+  for (size_t s = 0; s < settings; s++)
+    out->settings[s] =
+        (AdaptiveSetting){.wanted = runs_first_wave(&study->runs), .ended = !study->runs.adaptive, .se = NAN};
+  return STATUS_OK;
+}
+
+void adaptive_destroy(Adaptive *adaptive) {
+  free(adaptive->settings);
+  free(adaptive->moments);
+  *adaptive = (Adaptive){0};
+}
+
+/* From finished tasks to moments. */
+
+/* values[runs] of the target's curve at the last point that the setting has; NaN for a task that failed or
+ * has not run. */
+static Status read_values(const Study *study, const char *directory, const signed char *state,
+                          const Task *task, double *values) {
+  if (state[task->index] != RUN_OK) {
+    for (int b = 0; b < task->runs; b++) values[b] = NAN;
+    return STATUS_OK;
+  }
+  TaskResult result;
+  TRY(task_result_create(study, task, &result));
+  Status status = checkpoint_load(directory, study, task, false, &result);
+  int last = study->ops->points(study->file->settings[task->setting]) - 1;
+  const double *curve =
+      result.curves + (size_t)study->target_curve * (size_t)task->runs * (size_t)study->points;
+  for (int b = 0; b < task->runs && status == STATUS_OK; b++) values[b] = curve[b * study->points + last];
+  task_result_destroy(&result);
+  return status;
+}
+
+static Moments moments_of(int runs, const double *values, const double *base) {
+  Moments moments = {0};
+  for (int b = 0; b < runs; b++) {
+    double value = values[b] - (base ? base[b] : 0);
+    if (!isnan(value)) moments = moments_join(moments, (Moments){.n = 1, .mean = value});
+  }
+  return moments;
+}
+
+/* moments[policy_count] of one block, those of other policies zero when `*bad`, the task whose file cannot be
+ * used, is not -1. */
+static Status read_block(const Study *study, const char *directory, const signed char *state, int setting,
+                         int block, Moments *moments, int *bad) {
+  double *values, *base;
+  int runs = study->blocks[block].runs;
+  NEW(values, 2 * runs);
+  base = values + runs;
+  Status status = STATUS_OK;
+  *bad = -1;
+  for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
+    Task task = study_task(study, study_task_index(study, setting, p, block));
+    double *into = p == 0 ? base : values;
+    status = read_values(study, directory, state, &task, into);
+    if (status == STATUS_INPUT) *bad = task.index;
+    if (status == STATUS_OK) moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
+  }
+  free(values);
+  return status;
+}
+
+/* Deciding. */
+
+static bool wave_finished(const Study *study, const signed char *state, int setting, int first, int end) {
+  for (int p = 0; p < study->file->policy_count; p++)
+    for (int k = first; k < end; k++)
+      if (state[study_task_index(study, setting, p, k)] == RUN_NOT_RUN) return false;
+  return true;
+}
+
+/* Take the wave's moments[blocks, policies] into those of the setting, in run order; then the next wave.
+ * Policies with fewer than two runs that did not fail have no standard error, which more runs would not mend:
+ * they have no say. */
+static void decide(Adaptive *adaptive, int setting, const Moments *wave) {
+  const Study *study = adaptive->study;
+  int policies = study->file->policy_count;
+  AdaptiveSetting *at = &adaptive->settings[setting];
+  Moments *moments = adaptive->moments + (size_t)setting * (size_t)policies;
+  for (; at->seen < at->wanted; at->seen++)
+    for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], *wave++);
+  at->se = 0;
+  for (int p = study->target_paired ? 1 : 0; p < policies; p++)
+    if (moments[p].n > 1 && !(moments_se(moments[p]) <= at->se))
+      at->se = moments_se(moments[p]), at->policy = p;
+  at->wanted = runs_next_wave(&study->runs, at->seen, at->se);
+  at->ended = at->wanted == at->seen;
+}
+
+/* A task whose file cannot be used counts as not run. With `repair` the file is set aside and the run ends,
+ * since the task must run again. */
+static Status pass_over(const Adaptive *adaptive, signed char *state, int index, bool repair) {
+  state[index] = RUN_NOT_RUN;
+  if (!repair) return STATUS_OK;
+  Task task = study_task(adaptive->study, index);
+  fprintf(stderr, "thompson: %s; the file is set aside\n", status_message());
+  TRY(checkpoint_set_aside(adaptive->directory, &task, false));
+  return status_set(STATUS_STOPPED, "%s: a finished task cannot be used; run again with --resume",
+                    adaptive->directory);
+}
+
+/* The new blocks of one setting; every rank reads a part, rank 0 gets all. */
+static Status read_wave(const Parallel *parallel, signed char *state, const Adaptive *adaptive, int setting,
+                        bool repair, Moments *wave) {
+  const Study *study = adaptive->study;
+  const AdaptiveSetting *at = &adaptive->settings[setting];
+  int policies = study->file->policy_count;
+  Status status = STATUS_OK;
+  for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++) {
+    int bad;
+    if ((k + setting) % parallel->size != parallel->rank) continue;
+    status =
+        read_block(study, adaptive->directory, state, setting, k, wave + (k - at->seen) * policies, &bad);
+    if (status == STATUS_INPUT) status = pass_over(adaptive, state, bad, repair);
+  }
+  TRY(parallel_agree(parallel, status));
+  return parallel_collect(parallel, 0, wave,
+                          (size_t)(at->wanted - at->seen) * (size_t)policies * sizeof *wave);
+}
+
+static Status look_at(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
+                      bool repair) {
+  const AdaptiveSetting *at = &adaptive->settings[setting];
+  Moments *wave;
+  NEW(wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
+  Status status = read_wave(parallel, state, adaptive, setting, repair, wave);
+  bool whole = wave_finished(adaptive->study, state, setting, at->seen, at->wanted);
+  if (status == STATUS_OK && whole && parallel->rank == 0) decide(adaptive, setting, wave);
+  free(wave);
+  return status;
+}
+
+/* One look at every setting; *looked counts those that had something to see. */
+static Status look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool repair,
+                   int *looked) {
+  const Study *study = adaptive->study;
+  *looked = 0;
+  for (int s = 0; s < study->file->setting_count; s++) {
+    const AdaptiveSetting *at = &adaptive->settings[s];
+    if (at->ended || !wave_finished(study, state, s, at->seen, at->wanted)) continue;
+    TRY(look_at(parallel, state, adaptive, s, repair));
+    ++*looked;
+  }
+  if (parallel->size > 1)
+    parallel_broadcast(adaptive->settings, (size_t)study->file->setting_count * sizeof *adaptive->settings);
+  return STATUS_OK;
+}
+
+Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open) {
+  int looked;
+  *open = false;
+  TRY(look(parallel, state, adaptive, true, &looked));
+  for (int s = 0; s < adaptive->study->file->setting_count; s++) *open |= !adaptive->settings[s].ended;
+  return STATUS_OK;
+}
+
+Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
+  static const Parallel alone = {.rank = 0, .size = 1};
+  signed char *own;
+  int looked = 1;
+  NEW(own, adaptive->study->task_count);
+  memcpy(own, state, (size_t)adaptive->study->task_count);
+  Status status = STATUS_OK;
+  while (looked > 0 && status == STATUS_OK) status = look(&alone, own, adaptive, false, &looked);
+  free(own);
+  return status;
+}
+
+Status adaptive_present(const Study *study, const char *directory, const signed char *state, int setting,
+                        Moments *moments) {
+  int policies = study->file->policy_count, bad;
+  Moments *block;
+  NEW(block, policies);
+  Status status = STATUS_OK;
+  memset(moments, 0, (size_t)policies * sizeof *moments);
+  for (int k = 0; k < study->runs.blocks && status == STATUS_OK; k++) {
+    memset(block, 0, (size_t)policies * sizeof *block);
+    status = read_block(study, directory, state, setting, k, block, &bad);
+    if (status == STATUS_INPUT) status = STATUS_OK;
+    for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], block[p]);
+  }
+  free(block);
+  return status;
+}

@@ -1,0 +1,144 @@
+#include "parallel/grid.h"
+
+#include "core/memory.h"
+#include "parallel/scalapack.h"
+
+#include <stdlib.h>
+
+static const int FIRST = 1; /* row or column of a whole matrix */
+
+typedef struct {
+  int field[9];
+} Descriptor;
+
+static Descriptor describe(const Dense *grid, const DenseMatrix *matrix) {
+  return (Descriptor){{1, grid->context, matrix->rows, matrix->columns, grid->block, grid->block, 0, 0,
+                       matrix->local_rows > 0 ? matrix->local_rows : 1}};
+}
+
+static void multiply(const Dense *grid, double factor, bool transpose_a, const DenseMatrix *a,
+                     bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
+  const Descriptor of_a = describe(grid, a), of_b = describe(grid, b), of_c = describe(grid, c);
+  const int inner = transpose_a ? a->rows : a->columns;
+  const double zero = 0;
+  pdgemm_(transpose_a ? "T" : "N", transpose_b ? "T" : "N", &c->rows, &c->columns, &inner, &factor, a->values,
+          &FIRST, &FIRST, of_a.field, b->values, &FIRST, &FIRST, of_b.field, &zero, c->values, &FIRST, &FIRST,
+          of_c.field);
+}
+
+static void gram(const Dense *grid, double factor, const DenseMatrix *a, DenseMatrix *c) {
+  const Descriptor of_a = describe(grid, a), of_c = describe(grid, c);
+  const double zero = 0;
+  pdsyrk_("L", "T", &c->rows, &a->rows, &factor, a->values, &FIRST, &FIRST, of_a.field, &zero, c->values,
+          &FIRST, &FIRST, of_c.field);
+}
+
+/* Diagonal entries of R that are here: global (j, j) lies at the same offset in its block both ways. */
+static void read_diagonal(const Dense *grid, const DenseMatrix *a, double *diagonal) {
+  for (int j = 0; j < a->columns; j++) {
+    const int block = j / grid->block, rest = j % grid->block;
+    if (block % grid->grid_rows != grid->row || block % grid->grid_columns != grid->column) continue;
+    const size_t i = (size_t)(block / grid->grid_rows * grid->block + rest),
+                 k = (size_t)(block / grid->grid_columns * grid->block + rest);
+    diagonal[j] = a->values[k * (size_t)a->local_rows + i];
+  }
+}
+
+static int factorise(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work, int size) {
+  int info;
+  pdgeqrf_(&a->rows, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size, &info);
+  return info;
+}
+static int form(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work, int size) {
+  int info;
+  pdorgqr_(&a->rows, &a->columns, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size,
+           &info);
+  return info;
+}
+
+/* The work space is asked for by size -1. */
+static int orthogonal(const Dense *grid, DenseMatrix *a, double *diagonal) {
+  const Descriptor of_a = describe(grid, a);
+  double *tau, *work, first, second;
+  int info = factorise(a, &of_a, NULL, &first, -1);
+  if (info == 0) info = form(a, &of_a, NULL, &second, -1);
+  if (info != 0) return info;
+  const int size = (int)(first > second ? first : second);
+  if (memory_new((void **)&tau, (size_t)a->local_columns + (size_t)size + 1, sizeof *tau) != STATUS_OK)
+    return DENSE_NO_MEMORY;
+  work = tau + a->local_columns + 1;
+  info = factorise(a, &of_a, tau, work, size);
+  read_diagonal(grid, a, diagonal);
+  if (info == 0) info = form(a, &of_a, tau, work, size);
+  free(tau);
+  return info;
+}
+
+static int decompose(const Dense *grid, DenseMatrix *a, double *w, double *vectors, double *work, int size,
+                     int *integers, int integer_count) {
+  const Descriptor of_a = describe(grid, a);
+  int info;
+  pdsyevd_("V", "L", &a->rows, a->values, &FIRST, &FIRST, of_a.field, w, vectors, &FIRST, &FIRST, of_a.field,
+           work, &size, integers, &integer_count, &info);
+  return info;
+}
+
+static int eigen(const Dense *grid, DenseMatrix *a, double *w) {
+  double *vectors = NULL, *work = NULL, size;
+  int *integers = NULL, integer_count;
+  int info = decompose(grid, a, w, NULL, &size, -1, &integer_count, -1);
+  if (info != 0) return info;
+  const size_t local = (size_t)a->local_rows * (size_t)a->local_columns;
+  /* The size that pdsyevd asks for forgets its own pdormtr: where blocks are large beside the matrix, that
+   * would refuse, and pdsyevd return without eigenvectors and without a word. */
+  size += (double)grid->block * (a->local_rows + a->local_columns + 2 * grid->block);
+  double short_of_memory =
+      memory_new((void **)&vectors, local, sizeof *vectors) != STATUS_OK ||
+      memory_new((void **)&work, (size_t)size, sizeof *work) != STATUS_OK ||
+      memory_new((void **)&integers, (size_t)integer_count, sizeof *integers) != STATUS_OK;
+  grid->sum(1, &short_of_memory); /* nobody should begin alone */
+  info = short_of_memory > 0 ? DENSE_NO_MEMORY
+                             : decompose(grid, a, w, vectors, work, (int)size, integers, integer_count);
+  free(work);
+  free(integers);
+  free(a->values);
+  a->values = vectors;
+  return info;
+}
+
+static int cholesky(const Dense *grid, DenseMatrix *a) {
+  const Descriptor of_a = describe(grid, a);
+  int info;
+  pdpotrf_("L", &a->rows, a->values, &FIRST, &FIRST, of_a.field, &info);
+  return info;
+}
+
+static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
+                                   .multiply = multiply,
+                                   .gram = gram,
+                                   .orthogonal = orthogonal,
+                                   .eigen = eigen,
+                                   .cholesky = cholesky};
+
+void grid_sum(size_t n, double *values) {
+  enum { PIECE = 1 << 26 }; /* counts are int */
+  for (size_t at = 0; at < n; at += PIECE)
+    MPI_Allreduce(MPI_IN_PLACE, values + at, (int)(n - at < PIECE ? n - at : PIECE), MPI_DOUBLE, MPI_SUM,
+                  MPI_COMM_WORLD);
+}
+
+Dense grid_create(const Parallel *parallel, int block) {
+  int rows = 1;
+  for (int r = 1; r * r <= parallel->size; r++)
+    if (parallel->size % r == 0) rows = r;
+  Dense grid = {
+      .ops = &scalapack, .block = block, .rank = parallel->rank, .ranks = parallel->size, .sum = grid_sum};
+  const int handle = Csys2blacs_handle(MPI_COMM_WORLD);
+  grid.context = handle;
+  Cblacs_gridinit(&grid.context, "Row", rows, parallel->size / rows);
+  Cfree_blacs_system_handle(handle);
+  Cblacs_gridinfo(grid.context, &grid.grid_rows, &grid.grid_columns, &grid.row, &grid.column);
+  return grid;
+}
+
+void grid_destroy(Dense *grid) { Cblacs_gridexit(grid->context); }

@@ -1,0 +1,154 @@
+#include "parallel/isolate.h"
+
+#include "core/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TICK_MS = 20 };
+
+/* What the two processes share; the arrays of the result follow. */
+typedef struct {
+  volatile double fraction;
+  Status status;
+  RunStatus run_status;
+  char sentence[2048], message[sizeof((TaskResult *)0)->message];
+} Report;
+
+typedef struct {
+  size_t curves, runs; /* bytes of the arrays of a result */
+} Sizes;
+
+static Sizes sizes_of(const Study *study, const TaskResult *result) {
+  size_t runs = (size_t)result->runs;
+  return (Sizes){(size_t)study->curve_count * runs * (size_t)result->points * sizeof(double),
+                 runs * sizeof(double)};
+}
+
+static size_t report_size(Sizes sizes) { return sizeof(Report) + sizes.curves + 2 * sizes.runs; }
+
+static void put_result(Report *report, Sizes sizes, const TaskResult *result) {
+  char *arrays = (char *)(report + 1);
+  memcpy(arrays, result->curves, sizes.curves);
+  memcpy(arrays + sizes.curves, result->seconds, sizes.runs);
+  memcpy(arrays + sizes.curves + sizes.runs, result->fallbacks, sizes.runs);
+  memcpy(report->message, result->message, sizeof report->message);
+  report->run_status = result->status;
+}
+
+static void get_result(const Report *report, Sizes sizes, TaskResult *result) {
+  const char *arrays = (const char *)(report + 1);
+  memcpy(result->curves, arrays, sizes.curves);
+  memcpy(result->seconds, arrays + sizes.curves, sizes.runs);
+  memcpy(result->fallbacks, arrays + sizes.curves + sizes.runs, sizes.runs);
+  memcpy(result->message, report->message, sizeof report->message);
+  result->status = report->run_status;
+}
+
+/* The child. */
+
+static bool tell_fraction(void *context, double fraction) {
+  Report *report = context;
+  report->fraction = fraction;
+  return true;
+}
+
+static void child(pid_t parent, const Study *study, const Task *task, const char *directory, Report *report,
+                  TaskResult *result) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(EXIT_FAILURE);
+  report->status = study_run_task(study, task, directory, (StudyTick){tell_fraction, report}, result);
+  snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
+  put_result(report, sizes_of(study, result), result);
+  _exit(EXIT_SUCCESS);
+}
+
+/* The rank. */
+
+typedef enum { ENDED, STOPPED, LATE } Outcome;
+
+/* Wait until the child closes its end of the pipe by dying, in whatever way. */
+static Outcome wait_for(int pipe_end, const Report *report, double timeout, StudyTick tick) {
+  double elapsed = 0, last = clock_wall();
+  for (;;) {
+    struct pollfd end = {.fd = pipe_end, .events = POLLIN};
+    if (poll(&end, 1, TICK_MS) > 0) return ENDED;
+    double now = clock_wall();
+    elapsed += fmin(now - last, 1); /* a longer gap: this process was suspended, and the child with it */
+    last = now;
+    if (tick.tick && !tick.tick(tick.context, report->fraction)) return STOPPED;
+    if (elapsed > timeout) return LATE;
+  }
+}
+
+static int reap(pid_t process) {
+  int how = 0;
+  while (waitpid(process, &how, 0) < 0 && errno == EINTR) continue;
+  return how;
+}
+
+static Status conclude(const Study *study, const Report *report, Outcome outcome, int how, double timeout,
+                       TaskResult *result) {
+  char message[256];
+  if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
+  if (outcome == LATE) {
+    snprintf(message, sizeof message, "not done after the %g s of --task-timeout (%.0f%% of its rounds)",
+             timeout, 100 * report->fraction);
+    return task_result_fail(study, message, result);
+  }
+  if (WIFSIGNALED(how)) {
+    snprintf(message, sizeof message, "its process was ended by signal %d (%s)", WTERMSIG(how),
+             strsignal(WTERMSIG(how)));
+    return task_result_fail(study, message, result);
+  }
+  if (WEXITSTATUS(how) != EXIT_SUCCESS) {
+    snprintf(message, sizeof message, "its process ended with status %d", WEXITSTATUS(how));
+    return task_result_fail(study, message, result);
+  }
+  if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
+  get_result(report, sizes_of(study, result), result);
+  return STATUS_OK;
+}
+
+static Status run_beside(const Study *study, const Task *task, const char *directory, double timeout,
+                         StudyTick tick, Report *report, TaskResult *result) {
+  int ends[2];
+  if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+  pid_t parent = getpid(), process = fork();
+  if (process == 0) {
+    close(ends[0]);
+    child(parent, study, task, directory, report, result);
+  }
+  int error = errno;
+  close(ends[1]);
+  Status status;
+  if (process < 0) {
+    status = status_set(STATUS_INTERNAL, "cannot start a process for a task: %s", strerror(error));
+  } else {
+    Outcome outcome = wait_for(ends[0], report, timeout, tick);
+    if (outcome != ENDED) kill(process, SIGKILL);
+    status = conclude(study, report, outcome, reap(process), timeout, result);
+  }
+  close(ends[0]);
+  return status;
+}
+
+Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
+                        StudyTick tick, TaskResult *result) {
+  size_t size = report_size(sizes_of(study, result));
+  Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (report == MAP_FAILED)
+    return status_set(STATUS_INTERNAL, "out of memory: %zu bytes for a task: %s", size, strerror(errno));
+  Status status = run_beside(study, task, directory, timeout, tick, report, result);
+  munmap(report, size);
+  return status;
+}

@@ -1,0 +1,14 @@
+/* A task in a process of its own, so that one that hangs, crashes or uses up the memory costs no other. The
+ * process is forked from the rank, never calls MPI, and dies with the rank. */
+#ifndef PARALLEL_ISOLATE_H
+#define PARALLEL_ISOLATE_H
+
+#include "study/study.h"
+
+/* As study_run_task. A process that is not done after `timeout` seconds (time during which the rank itself
+ * was suspended does not count) is killed; this, or its own death, gives RUN_FAILED with a message.
+ * STATUS_STOPPED when `tick` returned false: it is called about every 20 ms. */
+Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
+                        StudyTick tick, TaskResult *result);
+
+#endif

@@ -1,0 +1,159 @@
+#include "parallel/large.h"
+
+#include "core/memory.h"
+#include "parallel/checkpoint.h"
+#include "parallel/grid.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+typedef struct {
+  const Parallel *parallel;
+  const Study *study;
+  const char *directory;
+  const TasksOptions *options;
+  Dense lapack, grid;
+  Task *listed; /* [policies] */
+  const Task **tasks; /* [policies]: those of one block that are to be run */
+  TaskResult *results; /* [policies] */
+  bool stopped;
+  int announced; /* setting that was reported last */
+} Runner;
+
+/* Between the runs and policies of a block. Collective. */
+static bool tick(void *context, double fraction) {
+  (void)fraction;
+  Runner *runner = context;
+  runner->stopped = runner->stopped || parallel_sum(runner->options->stop()) > 0;
+  return !runner->stopped;
+}
+
+/* ---- what the first rank says */
+
+static bool speaks;
+
+static void report_stage(const char *what, double seconds) {
+  if (speaks && seconds >= 1) fprintf(stderr, "  %s: %.1f s\n", what, seconds);
+}
+
+static void report_setting(Runner *runner, int setting, const Dense *dense) {
+  const StudyFile *file = runner->study->file;
+  if (!speaks || runner->announced == setting) return;
+  runner->announced = setting;
+  fprintf(stderr, "large setting %s: %s, because its dimension is %s linear_algebra.distributed_from%s\n",
+          file->setting_labels[setting], dense->ops->name,
+          problem_is_distributed(file->settings[setting]) ? "at least" : "below",
+          runner->parallel->size == 1 ? " and there is one rank" : "");
+}
+
+/* The most memory that this process has held, VmHWM. Collective. */
+static void report_memory(const Runner *runner) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const double here = (double)usage.ru_maxrss * 1024, all = parallel_sum(here);
+  if (speaks)
+    fprintf(stderr, "  peak memory: %.2f GB on the first rank, %.2f GB for each on average\n", here / 1e9,
+            all / 1e9 / runner->parallel->size);
+}
+
+/* ---- running */
+
+static Status keep(Runner *runner, int count) {
+  if (runner->parallel->rank != 0) return STATUS_OK;
+  for (int i = 0; i < count; i++) {
+    TRY(checkpoint_save(runner->directory, runner->study, runner->tasks[i], &runner->results[i]));
+    if (runner->results[i].status == RUN_FAILED)
+      tasks_report_failure(runner->study, runner->directory, runner->tasks[i], &runner->results[i]);
+  }
+  return STATUS_OK;
+}
+
+/* `count` tasks of one block. */
+static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
+  const Study *study = runner->study;
+  const int setting = runner->tasks[0]->setting;
+  const bool spread = problem_is_distributed(study->file->settings[setting]) && runner->parallel->size > 1;
+  const StudyLarge large = {
+      .dense = spread ? &runner->grid : &runner->lapack, .tick = {tick, runner}, .stage = report_stage};
+  report_setting(runner, setting, large.dense);
+  Status status = STATUS_OK;
+  for (int i = 0; i < count && status == STATUS_OK; i++)
+    status = task_result_create(study, runner->tasks[i], &runner->results[i]);
+  status = parallel_agree(runner->parallel, status);
+  if (status == STATUS_OK) status = study_run_large(study, &large, count, runner->tasks, runner->results);
+  status = parallel_agree(runner->parallel, status);
+  if (status == STATUS_OK) status = parallel_agree(runner->parallel, keep(runner, count));
+  for (int i = 0; i < count && status == STATUS_OK; i++) {
+    outcome->failed += runner->results[i].status == RUN_FAILED;
+    outcome->done += runner->results[i].status == RUN_OK;
+  }
+  for (int i = 0; i < count; i++) task_result_destroy(&runner->results[i]);
+  report_memory(runner);
+  return status;
+}
+
+/* One block of a setting, all policies. */
+static Status visit_block(Runner *runner, int setting, int block, const signed char *state,
+                          TasksOutcome *outcome) {
+  int count = 0;
+  for (int p = 0; p < runner->study->file->policy_count; p++) {
+    const int index = study_task_index(runner->study, setting, p, block);
+    if (state[index] == RUN_OK) {
+      outcome->done++;
+      continue;
+    }
+    runner->listed[count] = study_task(runner->study, index);
+    runner->tasks[count] = &runner->listed[count];
+    count++;
+  }
+  const bool too_many = runner->options->max_failures >= 0 && outcome->failed > runner->options->max_failures;
+  if (count == 0 || too_many || !tick(runner, 0)) {
+    outcome->left += count;
+    return STATUS_OK;
+  }
+  Status status = run_block(runner, count, outcome);
+  if (status != STATUS_STOPPED) return status;
+  outcome->left += count;
+  return STATUS_OK;
+}
+
+static Status run_all(Runner *runner, const signed char *state, TasksOutcome *outcome) {
+  const Study *study = runner->study;
+  NEW(runner->listed, study->file->policy_count);
+  NEW(runner->tasks, study->file->policy_count);
+  NEW(runner->results, study->file->policy_count);
+  for (int s = 0; s < study->file->setting_count; s++)
+    for (int k = 0; k < study->runs.blocks && problem_is_large(study->file->settings[s]); k++)
+      TRY(visit_block(runner, s, k, state, outcome));
+  return STATUS_OK;
+}
+
+static bool has_large(const Study *study) {
+  for (int s = 0; s < study->file->setting_count; s++)
+    if (problem_is_large(study->file->settings[s])) return true;
+  return false;
+}
+
+Status large_run(const Parallel *parallel, const Study *study, const char *directory,
+                 const TasksOptions *options, TasksOutcome *outcome) {
+  *outcome = (TasksOutcome){0};
+  if (options->shard != 0 || !has_large(study)) return STATUS_OK;
+  signed char *state = NULL;
+  speaks = parallel->rank == 0 && options->progress != PROGRESS_NONE;
+  Runner runner = {.parallel = parallel,
+                   .study = study,
+                   .directory = directory,
+                   .options = options,
+                   .lapack = dense_lapack(parallel->rank, parallel->size, grid_sum),
+                   .grid = grid_create(parallel, GRID_BLOCK),
+                   .announced = -1};
+  Status status = tasks_scan(parallel, study, directory, &state);
+  if (status == STATUS_OK) status = run_all(&runner, state, outcome);
+  grid_destroy(&runner.grid);
+  free(runner.listed);
+  free(runner.tasks);
+  free(runner.results);
+  free(state);
+  return status;
+}

@@ -1,0 +1,13 @@
+/* The large settings of a study (problem/problem.h): all ranks work on one task after the other, before the
+ * shared counter opens. */
+#ifndef PARALLEL_LARGE_H
+#define PARALLEL_LARGE_H
+
+#include "parallel/tasks.h"
+
+/* Run what is not done yet of the large settings; they belong to shard 0. As tasks_run, which leaves them
+ * out; without any, nothing is done. Collective. */
+Status large_run(const Parallel *parallel, const Study *study, const char *directory,
+                 const TasksOptions *options, TasksOutcome *outcome);
+
+#endif

@@ -1,0 +1,282 @@
+#include "parallel/lock.h"
+
+#include "core/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096, TEXT_SIZE = 512 };
+enum {
+  BEAT = 5, /* seconds between two changes of the text */
+  PATIENCE = 20, /* seconds without a change after which a job on another machine counts as dead */
+  LINGER = 5 /* seconds that a job may need to die after its launcher was killed */
+};
+
+/* The text of a lock file: TEXT, then the number of the beat. Empty: nobody. */
+struct Lock {
+  char path[PATH_SIZE], text[TEXT_SIZE];
+  int file;
+  bool beating;
+  atomic_bool lost;
+  pthread_t heart;
+  pthread_mutex_t mutex;
+  pthread_cond_t ended;
+  bool end;
+};
+
+/* Another job's file of which only the text can tell whether that job lives. */
+typedef struct {
+  char path[PATH_SIZE], text[TEXT_SIZE];
+} Suspect;
+
+typedef struct {
+  Suspect *items;
+  int count, room;
+} Suspects;
+
+static void pause_for(double seconds) {
+  struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+  nanosleep(&time, NULL);
+}
+
+/* Who writes. The boot's id tells kernels apart: within one of them the system's lock can be trusted. */
+
+static void read_boot_id(char id[64]) {
+  snprintf(id, 64, "unknown");
+  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+  if (!file) return;
+  if (fscanf(file, "%63s", id) != 1) snprintf(id, 64, "unknown");
+  fclose(file);
+}
+
+static void describe_myself(char text[TEXT_SIZE]) {
+  char host[128] = "?", since[32], boot[64], job[64] = "";
+  const char *slurm = getenv("SLURM_JOB_ID"), *pbs = getenv("PBS_JOBID");
+  gethostname(host, sizeof host - 1);
+  time_t now = time(NULL);
+  strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S UTC", gmtime(&now));
+  read_boot_id(boot);
+  if (slurm || pbs) snprintf(job, sizeof job, ", job %.50s", slurm ? slurm : pbs);
+  snprintf(text, TEXT_SIZE, "host %s, pid %ld%s, since %s; boot %s", host, (long)getpid(), job, since, boot);
+}
+
+/* The text of a lock file; empty when nobody has it, or when it cannot be read. Opened anew each time: that
+ * is when network file systems look at the server. */
+static void read_text(const char *path, char text[TEXT_SIZE]) {
+  text[0] = '\0';
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  ssize_t length = read(file, text, TEXT_SIZE - 1);
+  text[length > 0 ? length : 0] = '\0';
+  close(file);
+}
+
+static Status refuse(const char *path, const char *text) {
+  int folder = (int)(strrchr(path, '/') - path);
+  if (text[0] == '\0')
+    return status_set(STATUS_FILE, "%.*s: another job is writing to this folder", folder, path);
+  return status_set(STATUS_FILE, "%.*s: another job is writing to this folder (%.*s)", folder, path,
+                    (int)strcspn(text, ";"), text);
+}
+
+/* The heart of a lock that is held. */
+
+static void beat(Lock *lock, unsigned long number) {
+  char text[TEXT_SIZE + 32];
+  int length = snprintf(text, sizeof text, "%s, beat %010lu\n", lock->text, number);
+  /* A beat that cannot be written (full disk, sleeping server) is missed, no more. */
+  if (pwrite(lock->file, text, (size_t)length, 0) == length) fsync(lock->file);
+}
+
+/* Another text stands there, or nothing does. A file that cannot be read for the moment is not lost. */
+static bool taken_over(const Lock *lock) {
+  char text[TEXT_SIZE];
+  if (access(lock->path, F_OK) != 0) return errno == ENOENT;
+  read_text(lock->path, text);
+  return text[0] != '\0' && strncmp(text, lock->text, strlen(lock->text)) != 0;
+}
+
+static void *heart(void *argument) {
+  Lock *lock = argument;
+  pthread_mutex_lock(&lock->mutex);
+  for (unsigned long number = 1; !lock->end; number++) {
+    struct timespec next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    next.tv_sec += BEAT;
+    while (!lock->end && pthread_cond_timedwait(&lock->ended, &lock->mutex, &next) == 0) continue;
+    if (lock->end) break;
+    if (taken_over(lock))
+      lock->lost = true;
+    else
+      beat(lock, number);
+  }
+  pthread_mutex_unlock(&lock->mutex);
+  return NULL;
+}
+
+static Status start_heart(Lock *lock) {
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_mutex_init(&lock->mutex, NULL);
+  pthread_cond_init(&lock->ended, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  sigset_t all, before; /* signals are for the main thread */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&lock->heart, NULL, heart, lock);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (error) return status_set(STATUS_INTERNAL, "cannot start a thread: %s", strerror(error));
+  lock->beating = true;
+  return STATUS_OK;
+}
+
+/* Taking it. */
+
+typedef enum { FREE, HELD, UNKNOWN } Holding;
+
+/* Try the system's lock. UNKNOWN: this file system has none. */
+static Holding try_system_lock(int file) {
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return FREE;
+  return errno == EWOULDBLOCK ? HELD : UNKNOWN;
+}
+
+static Status add_suspect(Suspects *suspects, const char *path, const char *text) {
+  if (suspects->count == suspects->room) {
+    suspects->room = 2 * suspects->room + 4;
+    Suspect *items = realloc(suspects->items, (size_t)suspects->room * sizeof *items);
+    if (!items) return status_set(STATUS_INTERNAL, "out of memory");
+    suspects->items = items;
+  }
+  Suspect *suspect = &suspects->items[suspects->count++];
+  snprintf(suspect->path, sizeof suspect->path, "%s", path);
+  snprintf(suspect->text, sizeof suspect->text, "%s", text);
+  return STATUS_OK;
+}
+
+/* The system's lock was free (or there is none): does the text speak of a job that it cannot see? */
+static Status judge_text(const char *path, Holding holding, Suspects *suspects) {
+  char text[TEXT_SIZE], boot[64];
+  read_text(path, text);
+  read_boot_id(boot);
+  bool blind = holding == UNKNOWN || !strstr(text, boot);
+  return text[0] != '\0' && blind ? add_suspect(suspects, path, text) : STATUS_OK;
+}
+
+/* Take the system's lock of an open lock file, waiting a little for a job that is dying, and look at the
+ * text.
+ */
+static Status probe(int file, const char *path, Suspects *suspects) {
+  char text[TEXT_SIZE];
+  Holding holding = try_system_lock(file);
+  for (int tries = 0; holding == HELD && tries < 10 * LINGER; tries++) {
+    pause_for(0.1);
+    holding = try_system_lock(file);
+  }
+  if (holding != HELD) return judge_text(path, holding, suspects);
+  read_text(path, text);
+  return refuse(path, text);
+}
+
+/* Another's file: look, do not keep. */
+static Status check_rival(const char *path, Suspects *suspects) {
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return STATUS_OK;
+  Status status = probe(file, path, suspects);
+  close(file);
+  return status;
+}
+
+/* The locks that exclude this one: a shard's by that of the whole, that of the whole by every shard's. */
+static Status check_rivals(const char *directory, int shard, Suspects *suspects) {
+  char path[PATH_SIZE + 300];
+  DIR *folder = opendir(directory);
+  if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", directory, strerror(errno));
+  Status status = STATUS_OK;
+  for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
+    bool rival = shard < 0 ? strncmp(entry->d_name, "lock.", 5) == 0 : strcmp(entry->d_name, "lock") == 0;
+    snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+    if (rival) status = check_rival(path, suspects);
+  }
+  closedir(folder);
+  return status;
+}
+
+/* Watch the texts: one that changes is of a job that lives. */
+static Status watch(const Suspects *suspects) {
+  if (suspects->count == 0) return STATUS_OK;
+  fprintf(stderr, "%s: left by a job on another machine (%.*s); watching for %d s whether it lives\n",
+          suspects->items[0].path, (int)strcspn(suspects->items[0].text, ";"), suspects->items[0].text,
+          PATIENCE);
+  for (int second = 0; second < PATIENCE; second++) {
+    pause_for(1);
+    for (int i = 0; i < suspects->count; i++) {
+      char text[TEXT_SIZE];
+      read_text(suspects->items[i].path, text);
+      if (text[0] != '\0' && strcmp(text, suspects->items[i].text) != 0)
+        return refuse(suspects->items[i].path, text);
+    }
+  }
+  return STATUS_OK;
+}
+
+static Status take(Lock *lock, const char *directory, int shard) {
+  Suspects suspects = {0};
+  Status status = probe(lock->file, lock->path, &suspects);
+  if (status == STATUS_OK) status = check_rivals(directory, shard, &suspects);
+  if (status == STATUS_OK) status = watch(&suspects);
+  free(suspects.items);
+  if (status != STATUS_OK) return status;
+  describe_myself(lock->text);
+  if (ftruncate(lock->file, 0) != 0)
+    return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
+  beat(lock, 0);
+  return start_heart(lock);
+}
+
+Status lock_take(const char *directory, int shard, Lock **out) {
+  Lock *lock;
+  *out = NULL;
+  char name[32] = "lock";
+  if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
+  NEW(lock, 1);
+  snprintf(lock->path, sizeof lock->path, "%s/%s", directory, name);
+  lock->file = open(lock->path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  Status status = lock->file < 0
+                      ? status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno))
+                      : take(lock, directory, shard);
+  if (status == STATUS_OK)
+    *out = lock;
+  else
+    lock_release(lock);
+  return status;
+}
+
+bool lock_lost(const Lock *lock) { return lock && lock->lost; }
+
+void lock_release(Lock *lock) {
+  if (!lock) return;
+  if (lock->beating) {
+    pthread_mutex_lock(&lock->mutex);
+    lock->end = true;
+    pthread_cond_signal(&lock->ended);
+    pthread_mutex_unlock(&lock->mutex);
+    pthread_join(lock->heart, NULL);
+    pthread_cond_destroy(&lock->ended);
+    pthread_mutex_destroy(&lock->mutex);
+    /* Nobody has it: an empty text. */
+    if (!lock->lost && ftruncate(lock->file, 0) != 0) lock->lost = true;
+  }
+  if (lock->file >= 0) close(lock->file);
+  free(lock);
+}

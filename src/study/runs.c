@@ -1,0 +1,111 @@
+#include "study/runs.h"
+
+/* How much a wave may and must add to the runs before it. */
+static const double MOST_GROWTH = 4, LEAST_GROWTH = 1.1;
+
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t ceil_ratio(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Replicate r of a fixed number of runs has the runs [cut(r), cut(r + 1)). */
+static int64_t cut(const Runs *runs, int64_t replicate) {
+  return (int64_t)((__int128)runs->most * replicate / runs->replicates);
+}
+
+/* Blocks of a fixed number of runs; with out NULL they are only counted. */
+static int64_t list_fixed(const Runs *runs, RunsBlock *out) {
+  int64_t count = 0;
+  for (int r = 0; r < runs->replicates; r++) {
+    int64_t first = cut(runs, r), end = cut(runs, r + 1);
+    if (!out) count += ceil_ratio(end - first, runs->block);
+    for (; out && first < end; first += runs->block)
+      out[count++] = (RunsBlock){(uint32_t)first, (uint32_t)r, (int)least_of(end - first, runs->block)};
+  }
+  return count;
+}
+
+void runs_list(const Runs *runs, RunsBlock *out) {
+  if (!runs->adaptive) {
+    list_fixed(runs, out);
+    return;
+  }
+  for (int k = 0; k < runs->blocks; k++) {
+    int64_t first = k * runs->block;
+    out[k] = (RunsBlock){(uint32_t)first, (uint32_t)(k % runs->replicates),
+                         (int)least_of(runs->most - first, runs->block)};
+  }
+}
+
+uint32_t runs_replicate(const Runs *runs, int64_t run) {
+  if (runs->adaptive) return (uint32_t)(run / runs->block % runs->replicates);
+  int64_t low = 0, high = runs->replicates - 1;
+  while (low < high) {
+    int64_t middle = (low + high + 1) / 2;
+    if (cut(runs, middle) <= run)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return (uint32_t)low;
+}
+
+int runs_stride(const Runs *runs) { return runs->adaptive ? runs->replicates : 1; }
+
+int64_t runs_in_blocks(const Runs *runs, int blocks) {
+  return blocks >= runs->blocks ? runs->most : blocks * runs->block;
+}
+
+static Status count_blocks(Runs *runs) {
+  int64_t count = runs->adaptive ? ceil_ratio(runs->most, runs->block) : list_fixed(runs, NULL);
+  if (count > 1000000000)
+    return status_set(STATUS_INPUT, "%lld blocks of runs: too many; raise block", (long long)count);
+  runs->blocks = (int)count;
+  return STATUS_OK;
+}
+
+static Status create_adaptive(const Config *config, Runs *out) {
+  out->adaptive = true;
+  out->most = config_int(config, "runs.max");
+  out->least = config_int(config, "runs.min");
+  out->target = config_real(config, "runs.target_se");
+  if (out->least > out->most)
+    return status_set(STATUS_INPUT, "key 'runs.min': %lld is more than runs.max, %lld", (long long)out->least,
+                      (long long)out->most);
+  if (out->replicates > out->least)
+    return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs in runs.min",
+                      out->replicates, (long long)out->least);
+  /* Smaller blocks where the first runs would not reach all replicates. */
+  out->block = least_of(out->block, ceil_ratio(out->least, out->replicates));
+  TRY(count_blocks(out));
+  if (out->replicates > out->blocks)
+    return status_set(STATUS_INPUT,
+                      "key 'prior.replicates': %d, but runs.max allows only %d blocks of %lld runs",
+                      out->replicates, out->blocks, (long long)out->block);
+  return STATUS_OK;
+}
+
+Status runs_create(const Config *config, Runs *out) {
+  *out =
+      (Runs){.block = config_int(config, "block"), .replicates = (int)config_int(config, "prior.replicates")};
+  if (!config_present(config, "runs")) return create_adaptive(config, out);
+  out->most = out->least = config_int(config, "runs");
+  if (out->replicates > out->most)
+    return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs",
+                      out->replicates, (long long)out->most);
+  return count_blocks(out);
+}
+
+int runs_first_wave(const Runs *runs) {
+  if (!runs->adaptive) return runs->blocks;
+  int64_t blocks = ceil_ratio(runs->least, runs->block);
+  return (int)(blocks > runs->replicates ? blocks : runs->replicates);
+}
+
+int runs_next_wave(const Runs *runs, int blocks, double se) {
+  if (!runs->adaptive || se <= runs->target || blocks >= runs->blocks) return blocks;
+  double growth = se / runs->target * (se / runs->target);
+  if (!(growth < MOST_GROWTH)) growth = MOST_GROWTH;
+  if (growth < LEAST_GROWTH) growth = LEAST_GROWTH;
+  double wanted = growth * blocks;
+  if (wanted >= runs->blocks) return runs->blocks;
+  return (int)wanted + (wanted > (int)wanted);
+}

@@ -1,0 +1,51 @@
+/* How many runs a setting gets, in which blocks, and which learned prior each block uses.
+ *
+ * A fixed number of runs is cut into contiguous parts, one for each replicate, and these into blocks. An
+ * adaptive number is open, so blocks take the replicates in turn: block k has replicate k mod R, and after
+ * every R blocks all replicates have as many runs. It grows in waves: after the first wave the variance tells
+ * how many runs the target needs, the next wave brings them, and so on (after the multi-stage procedures of
+ * Stein, Ann. Math. Statist. 16, 1945, and Hall, Ann. Statist. 9, 1981). All runs of a wave count, so none is
+ * wasted; and since a decision looks at whole waves only, it knows neither ranks nor time nor interruptions.
+ */
+#ifndef STUDY_RUNS_H
+#define STUDY_RUNS_H
+
+#include "io/config.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+  int64_t most; /* runs of a setting, at most; when not adaptive, all of them */
+  int64_t least; /* before the first look at a standard error */
+  int64_t block; /* runs that advance together, at most */
+  int replicates;
+  int blocks; /* of `most` runs */
+  bool adaptive;
+  double target; /* the standard error that is asked for */
+} Runs;
+
+typedef struct {
+  uint32_t first_run, replicate;
+  int runs;
+} RunsBlock;
+
+/* From the keys runs, runs.*, block and prior.replicates. STATUS_INPUT when they do not go together. */
+Status runs_create(const Config *config, Runs *out);
+/* out[runs->blocks], in run order; a block never spans two replicates. */
+void runs_list(const Runs *runs, RunsBlock *out);
+uint32_t runs_replicate(const Runs *runs, int64_t run);
+/* From a block to the next one with the same replicate. */
+int runs_stride(const Runs *runs);
+/* The runs in the first blocks. */
+int64_t runs_in_blocks(const Runs *runs, int blocks);
+
+/* Blocks of the first wave: every replicate and `least` runs; all of them when not adaptive. */
+int runs_first_wave(const Runs *runs);
+/* Blocks after the next wave, when `blocks` gave this standard error (the largest of the policies); `blocks`
+ * itself when that is enough or there are no more. A standard error falls as 1 / sqrt(runs), so (se /
+ * target)^2 times as many are needed: at most 4 times as many at once, since the variance is an estimate, and
+ * at least 1.1. */
+int runs_next_wave(const Runs *runs, int blocks, double se);
+
+#endif

@@ -1,0 +1,106 @@
+"""Under a real Slurm: jobs that are pre-empted and requeued, and arrays of shards, give the bytes of an undisturbed run."""
+
+import os
+import sys
+import time
+import unittest
+
+import program
+import slurm
+
+SKIPPED = 77  # the exit status that CTest reads as "not run"
+JOBS = os.path.join(program.SOURCE, "jobs")
+# Long enough to be disturbed three times: 360 tasks, some 15 CPU seconds.
+LONGER = ("--set", "problem.rounds=3000", "--set", "runs=80", "--set", "block=4")
+TASKS = 360
+
+
+class Slurm(program.ProgramTest):
+    """Each test has its own jobs; the daemons serve all."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(lambda: CLUSTER.command("scancel", "--partition=main,urgent", "--full", check=False))
+
+    def wait_for(self, what, condition, seconds=60):
+        deadline = time.time() + seconds * (10 if program.SANITIZED else 1)
+        while not condition():
+            self.assertLess(time.time(), deadline, f"{what}: not within {seconds} s; {CLUSTER.command('squeue', '-t', 'all')}; {CLUSTER.logs()}")
+            time.sleep(0.1)
+
+    def done(self, folder):
+        """Finished tasks, as `thompson status` tells while the job runs."""
+        process = program.thompson("status", folder)
+        return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
+
+    def log(self, job):
+        with open(CLUSTER.path(f"thompson-{job}.log"), encoding="utf-8") as file:
+            return file.read()
+
+    def wait_for_end(self, job):
+        over = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
+        self.wait_for(f"end of job {job}", lambda: CLUSTER.start_now(job) or set(CLUSTER.states(job)) <= over)
+        self.assertEqual(set(CLUSTER.states(job)), {"COMPLETED"}, CLUSTER.logs())
+
+    def test_preempted_and_requeued(self):
+        """A job of a higher partition takes the node twice; then the batch script's own signal, as before the time limit."""
+        out = self.path("out")
+        job = CLUSTER.submit("--ntasks=2", os.path.join(JOBS, "requeue.sbatch"), self.study, "-o", out, *LONGER)
+        for life in range(2):
+            before = self.done(out)
+            self.wait_for("progress", lambda: CLUSTER.start_now(job) or self.done(out) >= before + TASKS // 20)
+            urgent = CLUSTER.submit("--partition=urgent", "--ntasks=2", "--output=/dev/null", "--wrap=sleep 0.5")
+            self.wait_for("the urgent job", lambda: CLUSTER.states(urgent) == ["COMPLETED"])
+        before = self.done(out)
+        self.wait_for("progress", lambda: CLUSTER.start_now(job) or self.done(out) >= before + TASKS // 20)
+        CLUSTER.command("scancel", "--batch", "--signal=USR1", job)
+        self.wait_for("the third life's end", lambda: CLUSTER.states(job) == ["PENDING"])
+        self.assertFalse(os.path.exists(os.path.join(out, "results.nc")))
+        self.wait_for_end(job)
+        self.assertIn("life 4 of job", self.log(job))
+        self.succeed("run", self.study, "-o", self.path("undisturbed"), *LONGER, ranks=2)
+        self.assert_same_results(os.path.join(out, "results.nc"), self.path("undisturbed/results.nc"))
+
+    def test_array_of_shards(self):
+        out = self.path("out")
+        array = CLUSTER.submit("--array=0-3", "--ntasks=1", os.path.join(JOBS, "array.sbatch"), self.study, "-o", out)
+        reducer = CLUSTER.submit(f"--dependency=afterok:{array}", "--ntasks=1", "--output=/dev/null", f"--wrap={program.PROGRAM} reduce {out}")
+        self.wait_for_end(array)
+        self.wait_for_end(reducer)
+        self.succeed("run", self.study, "-o", self.path("undisturbed"), ranks=2)
+        self.assert_same_results(os.path.join(out, "results.nc"), self.path("undisturbed/results.nc"))
+
+    def test_killed_rank(self):
+        """kill -9 of a rank ends the step; the same script, submitted again, goes on."""
+        out = self.path("out")
+        script = os.path.join(JOBS, "single.sbatch")
+        job = CLUSTER.submit("--ntasks=2", script, self.study, "-o", out, *LONGER)
+        self.wait_for("progress", lambda: self.done(out) >= 5)
+        ranks = [p for p in os.listdir("/proc") if p.isdigit() and self.is_rank(p, out)]
+        os.kill(int(ranks[0]), 9)
+        self.wait_for("the end", lambda: CLUSTER.states(job) == ["FAILED"], seconds=30)
+        kept = self.done(out)
+        self.assertGreaterEqual(kept, 5)
+        again = CLUSTER.submit("--ntasks=1", script, self.study, "-o", out, *LONGER)
+        self.wait_for_end(again)
+        self.assertIn(f"{TASKS - kept}/{TASKS - kept}", self.log(again))
+
+    @staticmethod
+    def is_rank(process, folder):
+        try:
+            with open(f"/proc/{process}/cmdline", "rb") as file:
+                words = file.read().decode().split("\0")
+        except OSError:
+            return False
+        return words[0] == program.PROGRAM and folder in words
+
+
+if __name__ == "__main__":
+    try:
+        CLUSTER = slurm.Cluster(program.SOURCE)
+    except slurm.Unavailable as reason:
+        print(f"skipped: {reason}")
+        sys.exit(SKIPPED)
+    CLUSTER.environment["THOMPSON"] = program.PROGRAM
+    unittest.addModuleCleanup(CLUSTER.stop)
+    program.main()

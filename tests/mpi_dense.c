@@ -1,0 +1,200 @@
+/* Dense algebra on a grid of ranks against LAPACK on one, against Gram and Schmidt, and against what defines
+ * it. Sizes are not multiples of the blocks. */
+#include "core/dense.h"
+#include "core/memory.h"
+#include "mpi_harness.h"
+#include "parallel/grid.h"
+#include "problem/rotation.h"
+
+#include <string.h>
+
+static const int SIZES[][2] = {{37, 5}, {64, 7}, {64, 64}, {37, 64}, {20, 3}}; /* n, block */
+enum { CASES = 5, MOST = 64 * 64 };
+
+static const Rng STREAM = {.key = {{3, 4}}, .run = 1, .position = 100};
+
+/* The elements of a matrix of normals, by both; x[rows, columns] is row-major. */
+typedef struct {
+  Dense dense;
+  DenseMatrix matrix;
+} Side;
+
+static Side make(Dense dense, int rows, int columns) {
+  Side side = {.dense = dense};
+  CHECK_OK(dense_create(&side.dense, rows, columns, &side.matrix));
+  dense_fill_normal(&side.dense, STREAM, &side.matrix);
+  return side;
+}
+
+static void gather(const Side *side, double *x) { dense_gather(&side->dense, &side->matrix, x); }
+
+/* Largest difference of n numbers. */
+static double difference(int n, const double *a, const double *b) {
+  double most = 0;
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(a[i] - b[i]));
+  return most;
+}
+
+static void test_elements(void) {
+  for (int c = 0; c < CASES; c++) {
+    const int n = SIZES[c][0], columns = n - 3;
+    static double x[MOST], y[MOST], stream[MOST], factor[64];
+    Dense grid = grid_create(&ranks, SIZES[c][1]);
+    Side a = make(grid, n, columns);
+    Rng rng = STREAM;
+    rng_normal(&rng, n * columns, stream);
+    gather(&a, x);
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < columns; j++) CHECK_NEAR(x[i * columns + j], stream[j * n + i], 0);
+    for (int j = 0; j < columns; j++) factor[j] = j - 2;
+    dense_scale_columns(&grid, factor, &a.matrix);
+    gather(&a, y);
+    for (int k = 0; k < n * columns; k++) CHECK_NEAR(y[k], x[k] * (k % columns - 2), 0);
+    dense_scatter(&grid, x, &a.matrix);
+    gather(&a, y);
+    CHECK_NEAR(difference(n * columns, x, y), 0, 0);
+    dense_destroy(&a.matrix);
+    grid_destroy(&grid);
+  }
+}
+
+/* A B, A' B, A B' and A' A, element by element. */
+static void test_products(void) {
+  for (int c = 0; c < CASES; c++) {
+    const int n = SIZES[c][0], m = n - 4;
+    static double a_values[MOST], b_values[MOST], found[MOST], thin[64 * 3], applied[64 * 3];
+    Dense grid = grid_create(&ranks, SIZES[c][1]);
+    Side a = make(grid, n, m), b = make(grid, m, n), product = make(grid, n, n), small = make(grid, m, m);
+    gather(&a, a_values);
+    gather(&b, b_values);
+    dense_multiply(&grid, 0.5, false, &a.matrix, false, &b.matrix, &product.matrix);
+    gather(&product, found);
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < n; j++) {
+        double sum = 0;
+        for (int k = 0; k < m; k++) sum += a_values[i * m + k] * b_values[k * n + j];
+        CHECK_NEAR(found[i * n + j], 0.5 * sum, 1e-12 * n);
+      }
+    dense_multiply(&grid, 1, true, &a.matrix, true, &b.matrix, &small.matrix);
+    gather(&small, found);
+    for (int i = 0; i < m; i++)
+      for (int j = 0; j < m; j++) {
+        double sum = 0;
+        for (int k = 0; k < n; k++) sum += a_values[k * m + i] * b_values[j * n + k];
+        CHECK_NEAR(found[i * m + j], sum, 1e-12 * n);
+      }
+    dense_gram(&grid, 2, &a.matrix, &small.matrix);
+    gather(&small, found);
+    for (int i = 0; i < m; i++)
+      for (int j = 0; j <= i; j++) {
+        double sum = 0;
+        for (int k = 0; k < n; k++) sum += a_values[k * m + i] * a_values[k * m + j];
+        CHECK_NEAR(found[i * m + j], 2 * sum, 1e-12 * n);
+      }
+    for (int k = 0; k < n * 3; k++) thin[k] = sin(k);
+    CHECK_OK(dense_apply(&grid, true, &a.matrix, 3, thin, applied));
+    for (int j = 0; j < m; j++)
+      for (int s = 0; s < 3; s++) {
+        double sum = 0;
+        for (int k = 0; k < n; k++) sum += a_values[k * m + j] * thin[k * 3 + s];
+        CHECK_NEAR(applied[j * 3 + s], sum, 1e-12 * n);
+      }
+    dense_destroy(&a.matrix);
+    dense_destroy(&b.matrix);
+    dense_destroy(&product.matrix);
+    dense_destroy(&small.matrix);
+    grid_destroy(&grid);
+  }
+}
+
+/* The orthogonal factor is that of Gram and Schmidt, and so the same on any grid: square and tall. */
+static void test_orthogonal(void) {
+  for (int c = 0; c < CASES; c++)
+    for (int columns = SIZES[c][0]; columns > 0; columns -= 15) {
+      const int n = SIZES[c][0];
+      static double found[MOST], rows[MOST];
+      Dense grid = grid_create(&ranks, SIZES[c][1]), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+      Rng rng = STREAM;
+      rotation_draw(&rng, columns, n, rows);
+      const Dense *const sides[] = {&grid, &one};
+      for (int s = 0; s < 2; s++) {
+        Side a = make(*sides[s], n, columns);
+        CHECK_OK(dense_orthogonal(sides[s], &a.matrix));
+        gather(&a, found);
+        for (int i = 0; i < n; i++)
+          for (int j = 0; j < columns; j++) CHECK_NEAR(found[i * columns + j], rows[j * n + i], 1e-10);
+        dense_destroy(&a.matrix);
+      }
+      grid_destroy(&grid);
+    }
+}
+
+/* A = G' G / n + diag(i), by grid and by LAPACK: values, vectors with their signs, log determinant; and A u =
+ * w u. */
+static void test_factorisations(void) {
+  for (int c = 0; c < CASES; c++) {
+    const int n = SIZES[c][0];
+    static double matrix[MOST], vectors[2][MOST], w[2][64];
+    double log_determinant[2];
+    Dense grid = grid_create(&ranks, SIZES[c][1]), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+    const Dense *const sides[] = {&grid, &one};
+    for (int s = 0; s < 2; s++) {
+      const Dense *dense = sides[s];
+      Side g = make(*dense, n, n), a = make(*dense, n, n);
+      dense_gram(dense, 1.0 / n, &g.matrix, &a.matrix);
+      gather(&a, matrix);
+      for (int i = 0; i < n; i++) {
+        matrix[i * n + i] += i;
+        for (int j = 0; j < i; j++) matrix[j * n + i] = matrix[i * n + j];
+      }
+      dense_scatter(dense, matrix, &a.matrix);
+      CHECK_OK(dense_cholesky(dense, &a.matrix));
+      log_determinant[s] = dense_log_determinant(dense, &a.matrix);
+      dense_scatter(dense, matrix, &a.matrix);
+      CHECK_OK(dense_eigen(dense, &a.matrix, w[s]));
+      gather(&a, vectors[s]);
+      double of_eigenvalues = 0;
+      for (int k = 0; k < n; k++) of_eigenvalues += log(w[s][k]);
+      CHECK_NEAR(log_determinant[s], of_eigenvalues, 1e-10);
+      for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++) {
+          double sum = 0;
+          for (int j = 0; j < n; j++) sum += matrix[i * n + j] * vectors[s][j * n + k];
+          CHECK_NEAR(sum, w[s][k] * vectors[s][i * n + k], 1e-11);
+        }
+      dense_destroy(&g.matrix);
+      dense_destroy(&a.matrix);
+    }
+    CHECK_NEAR(log_determinant[0], log_determinant[1], 1e-10);
+    CHECK_NEAR(difference(n, w[0], w[1]), 0, 1e-10);
+    CHECK_NEAR(difference(n * n, vectors[0], vectors[1]), 0, 1e-10);
+    grid_destroy(&grid);
+  }
+}
+
+/* All ranks hear of it, with one sentence. */
+static void test_not_positive_definite(void) {
+  static double matrix[MOST];
+  Dense grid = grid_create(&ranks, 5), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+  const Dense *const sides[] = {&grid, &one};
+  for (int i = 0; i < 20; i++) matrix[i * 20 + i] = i < 13 ? 1 : -1;
+  for (int s = 0; s < 2; s++) {
+    Side a = make(*sides[s], 20, 20);
+    dense_scatter(sides[s], matrix, &a.matrix);
+    Status status = dense_cholesky(sides[s], &a.matrix);
+    CU_ASSERT_NOT_EQUAL(status, STATUS_OK);
+    if (ranks.rank == 0) CHECK_FAILS(status, STATUS_INPUT, "dpotrf of a 20 x 20 matrix failed");
+    dense_destroy(&a.matrix);
+  }
+  grid_destroy(&grid);
+}
+
+int main(int argc, char **argv) {
+  CU_TestInfo tests[] = {{"elements", test_elements},
+                         {"products", test_products},
+                         {"orthogonal factors", test_orthogonal},
+                         {"eigenvalues and determinants", test_factorisations},
+                         {"not positive definite", test_not_positive_definite},
+                         CU_TEST_INFO_NULL};
+  return mpi_harness_main(argc, argv, "dense", tests);
+}

@@ -1,0 +1,21 @@
+/* A table of tests on several ranks: only the first prints, and all leave with the same exit status. */
+#ifndef TESTS_MPI_HARNESS_H
+#define TESTS_MPI_HARNESS_H
+
+#include "harness.h"
+#include "parallel/parallel.h"
+
+#include <stdlib.h>
+
+static Parallel ranks;
+
+static int mpi_harness_main(int argc, char **argv, const char *suite, CU_TestInfo *tests) {
+  ranks = parallel_begin(&argc, &argv);
+  if (ranks.rank > 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILURE;
+  double failed = parallel_sum(harness_run(suite, tests) != EXIT_SUCCESS);
+  if (ranks.rank == 0 && failed > 0) printf("%s: failed on %g of %d ranks\n", suite, failed, ranks.size);
+  parallel_end();
+  return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif

@@ -1,0 +1,362 @@
+"""What goes wrong on a cluster: each fault ends as documented (docs/cluster.md), nothing finished is lost, and the run goes on to the same bytes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import netCDF4
+
+import campaign
+import program
+
+# A policy whose single round takes minutes: nothing in the process can stop it politely.
+HANGING_STUDY = """
+name: hanging
+study: bandit
+seed: 7
+runs: 8
+block: 4
+problem: {theta: gaussian, dimension: 30, arms: 10, rounds: 20}
+policies: [ts, {name: vits1, steps: 100000}, linucb]
+"""
+# Some 4 CPU seconds.
+LONGER = ("--set", "problem.rounds=1500")
+TASKS = 108
+
+
+def children(process):
+    """The processes of the program that another one has started: ranks of mpiexec, the task of a rank."""
+    command = ["pgrep", "-P", str(process), "-f", program.PROGRAM]
+    return [int(p) for p in subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()]
+
+
+class FaultTest(program.ProgramTest):
+    """Runs of the small study in the folder `out`, begun in the background, and what is there afterwards."""
+
+    reference = None
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.path("out")
+
+    def begin(self, *arguments, ranks=0, environment=None):
+        command = ["mpiexec", "-n", str(ranks)] if ranks else []
+        job = subprocess.Popen([*command, program.PROGRAM, "run", self.study, "-o", self.out, *LONGER, *arguments], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(environment or {})))
+        self.addCleanup(lambda: job.poll() is None and job.kill())
+        return job
+
+    def done(self):
+        """Finished tasks, as `thompson status` tells while the job runs."""
+        process = program.thompson("status", self.out)
+        return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
+
+    def wait_for_progress(self, job, tasks=3):
+        deadline = time.time() + 60
+        while self.done() < tasks:
+            self.assertIsNone(job.poll(), "the run was over too soon")
+            self.assertLess(time.time(), deadline)
+
+    def end(self, job, seconds=30):
+        """Exit status and stderr of a job that must end by itself."""
+        error = job.communicate(timeout=seconds * (10 if program.SANITIZED else 1))[1]
+        return job.returncode, error
+
+    def assert_goes_on(self, ranks=0):
+        """--resume computes what is left, no more, and ends with the bytes of an undisturbed run."""
+        left = TASKS - self.done()
+        process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", ranks=ranks)
+        if left:
+            self.assertIn(f"running tasks: {left}/{left} in", process.stderr)
+        self.assert_same_results(os.path.join(self.out, "results.nc"), self.undisturbed())
+
+    @classmethod
+    def undisturbed(cls):
+        """The results of the small study on one rank, computed once."""
+        if not FaultTest.reference:
+            FaultTest.reference = tempfile.mkdtemp(prefix="thompson-test-")
+            unittest.addModuleCleanup(shutil.rmtree, FaultTest.reference)
+            study = os.path.join(FaultTest.reference, "small.yaml")
+            with open(study, "w", encoding="utf-8") as file:
+                file.write(program.SMALL_STUDY)
+            program.thompson("run", study, "-o", os.path.join(FaultTest.reference, "out"), *LONGER)
+        return os.path.join(FaultTest.reference, "out/results.nc")
+
+
+class Tasks(FaultTest):
+    """A task that hangs or crashes costs itself only, with --task-timeout."""
+
+    def test_hanging_task(self):
+        study = self.write("hanging.yaml", HANGING_STUDY)
+        sentence = self.fail_with(5, "2 tasks failed", "run", study, "-o", self.out, "--task-timeout", "2", ranks=2)
+        self.assertIn("--resume", sentence)
+        with netCDF4.Dataset(os.path.join(self.out, "results.nc")) as file:
+            self.assertEqual(file["status"][0].tolist(), [[1] * 8, [2] * 8, [1] * 8])
+        failed = [name for name in os.listdir(os.path.join(self.out, "tasks")) if "failed" in name]
+        self.assertEqual(len(failed), 2)
+        with netCDF4.Dataset(os.path.join(self.out, "tasks", failed[0])) as file:
+            self.assertIn("--task-timeout", file.message)
+            self.assertEqual(file.seed, 7)
+
+    def test_message_of_a_failed_task(self):
+        study = self.write("hanging.yaml", HANGING_STUDY)
+        process = program.thompson("run", study, "-o", self.out, "--task-timeout", "2", "--set", "runs=4")
+        self.assertIn("task 1 failed (setting default, policy vits1, runs 0 to 3, seed 7): not done after the 2 s", process.stderr)
+        self.assertIn(f"thompson run {self.out}/study.yaml -o {self.out} --resume", process.stderr)
+
+    def test_crashed_task(self):
+        job = self.begin("--task-timeout", "100")
+        self.wait_for_progress(job)
+        victim = 0
+        while not victim:
+            for task in children(job.pid):
+                if self.freeze(task):  # so that it cannot end before it is killed
+                    victim = task
+            self.assertIsNone(job.poll())
+        os.kill(victim, signal.SIGKILL)
+        status, error = self.end(job, 60)
+        self.assertEqual(status, 5, error)
+        self.assertIn("signal 9", error)
+        self.assert_goes_on(ranks=3)
+
+    @staticmethod
+    def freeze(process):
+        """Stop a process; False when it has ended."""
+        try:
+            os.kill(process, signal.SIGSTOP)
+            for _ in range(1000):
+                with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+                    state = file.read().rsplit(")", 1)[1].split()[0]
+                if state in "TZX":
+                    return state == "T"
+                time.sleep(0.001)
+        except OSError:
+            pass
+        return False
+
+    def test_rank_with_a_task_beside_it_is_killed(self):
+        """The task's process must not outlive its rank."""
+        job = self.begin("--task-timeout", "100")
+        self.wait_for_progress(job)
+        task = children(job.pid)
+        job.kill()
+        self.end(job)
+        deadline = time.time() + 10
+        while campaign.alive(task) and time.time() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(campaign.alive(task), [])
+        self.assert_goes_on()
+
+
+class Stops(FaultTest):
+    """Signals and time limits: exit status 75, and no rank is left behind."""
+
+    def test_signal_to_a_single_rank(self):
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+            with self.subTest(signal=number):
+                shutil.rmtree(self.out, ignore_errors=True)
+                job = self.begin(ranks=2)
+                self.wait_for_progress(job)
+                os.kill(children(job.pid)[1], number)
+                status, error = self.end(job)
+                self.assertEqual(status, 75, error)
+                self.assertIn("run again with --resume", error)
+        self.assert_goes_on()
+
+    def test_time_limit(self):
+        process = program.thompson("run", self.study, "-o", self.out, *LONGER, "--time-limit", "1.5", ranks=2)
+        self.assertEqual(process.returncode, 75, process.stderr)
+        self.assert_goes_on()
+
+    def test_nothing_done_within_the_limit(self):
+        self.fail_with(75, "stopped early", "run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.001")
+        self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", "--shard", "0/108")  # the priors
+        self.fail_with(75, "not one was done", "run", self.study, "-o", self.out, *LONGER, "--resume", "--time-limit", "0.001")
+        self.assert_goes_on()
+
+    def test_end_of_the_slurm_job(self):
+        """SLURM_JOB_END_TIME ends the run 15 s before; one in the past says nothing."""
+        job = self.begin(environment={"SLURM_JOB_END_TIME": str(int(time.time()) + 16)})
+        self.assertEqual(self.end(job)[0], 75)
+        self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", environment={"SLURM_JOB_END_TIME": str(int(time.time()) - 100)})
+
+
+class Locks(FaultTest):
+    """Two jobs on one folder."""
+
+    def refuse(self, *arguments, code=4, part="another job is writing"):
+        return self.fail_with(code, part, "run", self.study, "-o", self.out, *LONGER, *arguments)
+
+    def test_second_job_while_the_first_lives_and_after_it_was_killed(self):
+        job = self.begin(ranks=2)
+        self.wait_for_progress(job, 1)
+        os.kill(job.pid, signal.SIGSTOP)  # the ranks go on; mpiexec would else see them stop
+        for rank in children(job.pid):
+            os.kill(rank, signal.SIGSTOP)
+        self.assertIn(f"pid {children(job.pid)[0]}", self.refuse("--resume"))
+        self.refuse("--overwrite")
+        self.refuse("--shard", "0/2")
+        for process in [*children(job.pid), job.pid]:
+            os.kill(process, signal.SIGKILL)
+        self.end(job)
+        self.assert_goes_on(ranks=3)
+
+    def test_whole_study_while_a_shard_lives(self):
+        job = self.begin("--shard", "1/2")
+        self.wait_for_progress(job, 1)
+        os.kill(job.pid, signal.SIGSTOP)
+        self.refuse("--resume")
+        self.refuse("--overwrite")
+        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
+        os.kill(job.pid, signal.SIGCONT)
+        self.assertEqual(self.end(job, 60)[0], 0)
+        self.assert_goes_on()
+
+    def test_shard_that_would_overwrite(self):
+        process = program.thompson("run", self.study, "-o", self.out, "--shard", "0/2", "--overwrite")
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("other shards", process.stderr)
+
+    def test_job_on_another_machine(self):
+        """Its text in the lock file changes while it lives: refused; then not any more: taken over, in some 20 s."""
+        os.mkdir(self.out)
+        lives = threading.Event()
+        lives.set()
+
+        def beat():
+            number = 0
+            while lives.is_set():
+                number += 1
+                with open(os.path.join(self.out, "lock"), "w", encoding="utf-8") as file:
+                    file.write(f"host elsewhere, pid 1, since 2026-01-01; boot another, beat {number:010d}\n")
+                time.sleep(0.5)
+
+        other = threading.Thread(target=beat)
+        other.start()
+        try:
+            time.sleep(0.2)
+            self.assertIn("host elsewhere, pid 1", self.refuse())
+        finally:
+            lives.clear()
+            other.join()
+        begin = time.time()
+        self.assertIn("another machine", self.succeed("run", self.study, "-o", self.out, *LONGER).stderr)
+        self.assertGreater(time.time() - begin, 15)
+        with open(os.path.join(self.out, "lock"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "")
+
+    def test_lock_that_was_taken_over(self):
+        """A job that was frozen while another took its folder ends by itself."""
+        job = self.begin("--set", "problem.rounds=50000")
+        self.wait_for_progress(job, 1)
+        with open(os.path.join(self.out, "lock"), "w", encoding="utf-8") as file:
+            file.write("host elsewhere, pid 1, since 2026-01-01; boot another, beat 0000000001\n")
+        status, error = self.end(job, 40)
+        self.assertEqual(status, 4, error)
+        self.assertIn("took this folder over", error)
+
+
+class Folder(FaultTest):
+    """The folder and what is in it."""
+
+    def test_torn_foreign_and_missing_task_files(self):
+        """What cannot be used is set aside, said, and computed again; the rest is not."""
+        self.succeed("run", self.study, "-o", self.out, *LONGER)
+        tasks = os.path.join(self.out, "tasks")
+        with open(os.path.join(tasks, "000003.nc"), "r+b") as file:
+            file.truncate(100)
+        self.succeed("run", self.study, "-o", self.path("foreign"), *LONGER, "--seed", "8")
+        shutil.copy(self.path("foreign/tasks/000005.nc"), os.path.join(tasks, "000005.nc"))
+        os.remove(os.path.join(tasks, "000007.nc"))
+        with open(os.path.join(tasks, "000009.nc"), "wb"):
+            pass
+        before = {name: os.stat(os.path.join(tasks, name)).st_mtime_ns for name in os.listdir(tasks)}
+        process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", ranks=2)
+        self.assertEqual(process.stderr.count("set aside"), 3, process.stderr)
+        self.assertIn("running tasks: 1/1 in", process.stderr)
+        self.assertIn("running tasks: 3/3 in", process.stderr)
+        again = {"000003.nc", "000005.nc", "000007.nc", "000009.nc"}
+        for name, stamp in before.items():
+            self.assertEqual(os.stat(os.path.join(tasks, name)).st_mtime_ns != stamp, name in again, name)
+        self.assertTrue(os.path.exists(os.path.join(tasks, "000003.nc.bad")))
+        self.assert_goes_on()
+
+    def test_torn_prior(self):
+        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
+        priors = os.path.join(self.out, "priors")
+        torn = sorted(os.listdir(priors))[0]
+        with open(os.path.join(priors, torn), "r+b") as file:
+            file.truncate(os.path.getsize(os.path.join(priors, torn)) // 2)
+        process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "1/2")
+        self.assertIn(f"{torn}: ", process.stderr)
+        self.assertIn("learning priors: 1/1 in", process.stderr)
+        self.assert_goes_on()
+
+    def test_leftovers_of_a_killed_job_are_swept(self):
+        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
+        for name in ("tasks/.000001.nc.4711.0.tmp", "priors/.x.nc.4711.0.tmp", ".results.nc.4711.0.tmp"):
+            with open(os.path.join(self.out, name), "wb"):
+                pass
+        self.assert_goes_on()
+        self.assertFalse([name for _, _, files in os.walk(self.out) for name in files if name.endswith(".tmp")])
+
+    def test_folder_gone_during_the_run(self):
+        job = self.begin("--set", "problem.rounds=20000", ranks=2)
+        self.wait_for_progress(job)
+        os.rename(self.out, self.path("moved"))
+        status, error = self.end(job, 40)
+        self.assertEqual(status, 4, error)
+        self.assertIn(self.out, error)
+
+    def test_folder_read_only_during_the_run(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs the right to mount")
+        job = self.begin("--set", "problem.rounds=20000", ranks=2)
+        self.wait_for_progress(job)
+        tasks = os.path.join(self.out, "tasks")
+        if subprocess.run(["mount", "--bind", tasks, tasks], check=False, capture_output=True).returncode:
+            self.skipTest("needs the right to mount")
+        self.addCleanup(subprocess.run, ["umount", "-l", tasks], check=False)
+        while subprocess.run(["mount", "-o", "remount,bind,ro", tasks], check=False, capture_output=True).returncode:
+            self.assertIsNone(job.poll())  # busy while a file in it is being written
+        status, error = self.end(job, 40)
+        self.assertEqual(status, 4, error)
+        self.assertIn("Read-only", error)
+
+    def test_quota(self):
+        """A limit on the size of files stands for a quota: both fail in write(2). Small limits would hit MPI itself."""
+        big = ("--set", "problem.rounds=100000", "--set", "policies=[random]")
+        limited = ["bash", "-c", 'ulimit -f 5000; exec "$@"', "bash", program.PROGRAM, "run", self.study, "-o", self.out, *big]
+        process = subprocess.run(limited, capture_output=True, text=True, timeout=100, check=False)
+        self.assertEqual(process.returncode, 4, process.stderr)
+        self.assertIn("File too large", process.stderr)
+        self.succeed("run", self.study, "-o", self.out, *big, "--resume")
+
+    def test_disk_full_at_any_moment(self):
+        """A tmpfs of every size from nothing to enough for the priors: one sentence, status 4, however far the library had come."""
+        os.mkdir(self.out)
+        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", self.out], check=False, capture_output=True).returncode:
+            self.skipTest("needs the right to mount")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.out], check=False)
+        for size in range(8, 80, 4):
+            subprocess.run(["find", self.out, "-mindepth", "1", "-delete"], check=True)
+            subprocess.run(["mount", "-o", f"remount,size={size}k", self.out], check=True)
+            self.fail_with(4, "No space left", "run", self.study, "-o", self.out, "--resume")
+
+    def test_clock_that_jumped(self):
+        """Files of last year and of next year, the lock's too: nothing depends on their times."""
+        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
+        for name, years in (("tasks/000000.nc", 1), ("tasks/000002.nc", -1), ("lock.0", 1)):
+            stamp = time.time() + years * 365 * 86400
+            os.utime(os.path.join(self.out, name), (stamp, stamp))
+        self.assertEqual(self.done(), TASKS // 2)
+        self.assert_goes_on()
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,70 @@
+"""`thompson plan`: its calibration against what a run really takes, and a batch script that runs."""
+
+import json
+import os
+import stat
+import subprocess
+
+import netCDF4
+import numpy as np
+
+import program
+
+
+class Plan(program.ProgramTest):
+    def plan(self, *arguments):
+        return json.loads(self.succeed("plan", self.study, "--json", *arguments).stdout)
+
+    def test_no_calibration_unless_asked(self):
+        plan = self.plan()
+        self.assertIs(plan["calibrated"], False)
+        self.assertEqual(plan["tasks"], 2 * 9 * 6)      # blocks of 8, 8 and 4 runs for each replicate
+        self.assertEqual(os.listdir(self.folder), ["small.yaml"])
+
+    def test_calibration_against_a_run(self):
+        """CPU seconds of the simulation of a longer study, within a factor of 3: the calibration sees one block, on a machine that is busy."""
+        settings = ["--set", "problem.rounds=400", "--set", "policies=[ts, diffts, dps, linucb]", "--set", "problem.arms=100", "--set", "runs=64"]
+        plan = self.plan("--calibrate", *settings)
+        self.assertIs(plan["calibrated"], True)
+        self.succeed("run", self.study, "-o", self.path("out"), *settings)
+        with netCDF4.Dataset(self.path("out/results.nc")) as data:
+            seconds = np.asarray(data["seconds"][...])
+        expected = (plan["core_hours"] - plan["training_core_hours"]) * 3600
+        self.assertLess(abs(np.log(expected / seconds.sum())), np.log(3), f"{expected} s planned, {seconds.sum()} s taken")
+        by_policy = np.array([plan["seconds_per_run"][label] for label in ("ts", "diffts", "dps", "linucb")])
+        self.assertEqual(np.argmax(by_policy), np.argmax(seconds[0].mean(1)))
+
+    def test_adaptive_runs(self):
+        plan = self.plan("--set", "runs={min: 16, max: 160, target_se: 1}")
+        self.assertEqual((plan["runs_least"], plan["runs"]), (16, 160))
+        simulation = plan["core_hours"] - plan["training_core_hours"]
+        least = plan["core_hours_least"] - plan["training_core_hours"]
+        self.assertAlmostEqual(least / simulation, 0.1)
+        text = self.succeed("plan", self.study, "--set", "runs={min: 16, max: 160, target_se: 1}").stdout
+        self.assertIn("from 16 to 160 until the standard error of regret_diff is at most 1", text)
+
+    def test_batch_script_runs(self):
+        """With stand-ins for Slurm's commands the script runs the study as planned, --set included."""
+        script = self.succeed("plan", self.study, "--slurm", "-o", self.path("batch out"), "--set", "policies=[ts, oracle]", "--set",
+                              'title="it\'s a title"').stdout
+        for part in ("#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=", "#SBATCH --mem-per-cpu=", "#SBATCH --time=00:", "#SBATCH --requeue"):
+            self.assertIn(part, script)
+        os.mkdir(self.path("bin"))
+        for name, text in (("srun", 'shift\nexec "$@"\n'), ("squeue", "echo 2099-01-01T00:00:00\n"), ("scontrol", 'echo "$@"\n')):
+            self.write(f"bin/{name}", "#!/bin/sh\n" + text)
+            os.chmod(self.path(f"bin/{name}"), stat.S_IRWXU)
+        environment = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], SLURM_JOB_ID="7")
+        process = subprocess.run(["bash", self.write("job.sbatch", script)], env=environment, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        with netCDF4.Dataset(self.path("batch out/results.nc")) as data:
+            self.assertEqual(data.title, "it's a title")
+            self.assertEqual(len(data.dimensions["policy"]), 2)
+
+    def test_refusals(self):
+        for arguments in (["--slurm", "--json"], ["-o", self.path("out")]):
+            self.assertEqual(program.thompson("plan", self.study, *arguments).returncode, 2)
+        self.fail_with(2, "one rank", "plan", self.study, "--calibrate", ranks=2)
+
+
+if __name__ == "__main__":
+    program.main()
