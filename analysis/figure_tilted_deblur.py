@@ -77,8 +77,8 @@ def draw(truth, observed, samples):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("history", metavar="HISTORY", type=pathlib.Path)
-    parser.add_argument("draws", metavar="DRAWS", type=pathlib.Path, nargs="+")
+    parser.add_argument("history", metavar="HISTORY", type=pathlib.Path, help="what was observed, with the truth")
+    parser.add_argument("draws", metavar="DRAWS", type=pathlib.Path, nargs="+", help="posterior draws")
     parser.add_argument("-o", "--output", metavar="FILE", action="append",
                         help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()

@@ -210,7 +210,7 @@ class Analysis(unittest.TestCase):
         for name in SCRIPTS:
             status, out, _ = call(importlib.import_module(name), "--help")
             self.assertEqual(status, 0)
-            self.assertRegex(out, r"positional arguments:\n +(DIR|FILE) ")
+            self.assertRegex(out, r"positional arguments:\n +[A-Z]+ +\w")
 
     def test_table_csv(self):
         regret = write_results(self.folder, PRIORS, failed=[(0, 4, 3)], not_run=[(1, 0, r) for r in range(40, 64)])
