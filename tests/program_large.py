@@ -64,7 +64,7 @@ class Large(program.ProgramTest):
         self.succeed("run", self.study, "-o", self.path("ranks"), "--set", f"runs={RUNS}", "--set", "block=128", "--set", f"draws={DRAWS}",
                      "--set", "metrics=[rank]", "--set", "problem.dimension=3", "--set", "problem.arms=4", "--set", "problem.snr=0.2",
                      "--set", "linear_algebra.distributed_from=2", "--set",
-                     "policies=[exact, {name: exact, label: wrong, prior: standard}]", ranks=2)
+                     "policies=[exact, {name: exact, label: wrong, prior: standard}]")
         with self.results("ranks") as data:
             counts = [np.bincount((rank // ((DRAWS + 1) // BINS)).astype(int), minlength=BINS) for rank in data["rank"].values[0, :, :, 0]]
         exact, wrong = (stats.chisquare(count).pvalue for count in counts)
