@@ -13,6 +13,7 @@ enum { D = 3, K = 5, B = 6, ROUNDS = 60, SEED = 3 };
 typedef struct {
   StudyFile *study;
   Problem problem;
+  Likelihood likelihood; /* what the policy believes */
   World world;
   History history;
   Policy policy;
@@ -39,10 +40,11 @@ static void game_begin(const char *likelihood, const char *policy, const Prior *
   CU_ASSERT_TRUE(policy_find(chosen->name, &method));
   CHECK_OK(problem_create(game->study->settings[0], &game->problem));
   CHECK_OK(world_create(&game->problem, 0, first_run, runs, &game->world));
-  CHECK_OK(policy_history(&method, chosen->options, &game->problem, &game->problem.likelihood, runs,
-                          &game->history));
+  game->likelihood = policy_likelihood(&method, chosen->options, &game->problem);
+  CHECK_OK(policy_history(&method, chosen->options, &game->problem, &game->likelihood, runs, &game->history));
   CHECK_OK(history_reserve(&game->history, ROUNDS));
   PolicySetup setup = {.prior = prior,
+                       .likelihood = &game->likelihood,
                        .problem = &game->problem,
                        .options = chosen->options,
                        .seed = SEED,

@@ -29,7 +29,7 @@ static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *set
   few.runs = self->setup.runs;
   few.first_run = self->setup.first_run;
   TRY(sampler_create(self->method.sampler, &few, &state->moving));
-  TRY(history_create_uneven(problem->d, few.runs, few.runs, &problem->likelihood, &state->taken));
+  TRY(history_create_uneven(problem->d, few.runs, few.runs, setup->likelihood, &state->taken));
   return history_reserve(&state->taken, problem->rounds);
 }
 
@@ -48,7 +48,7 @@ static Status create(Policy *self) {
   NEW(state->theta, setup->problem->d * lanes);
   NEW(state->fallbacks, lanes);
   SamplerSetup sampler = {.prior = setup->prior,
-                          .likelihood = &setup->problem->likelihood,
+                          .likelihood = setup->likelihood,
                           .runs = (int)lanes,
                           .draws = 1,
                           .seed = setup->seed,
