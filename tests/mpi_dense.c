@@ -182,8 +182,7 @@ static void test_not_positive_definite(void) {
     Side a = make(*sides[s], 20, 20);
     dense_scatter(sides[s], matrix, &a.matrix);
     Status status = dense_cholesky(sides[s], &a.matrix);
-    CU_ASSERT_NOT_EQUAL(status, STATUS_OK);
-    if (ranks.rank == 0) CHECK_FAILS(status, STATUS_INPUT, "dpotrf of a 20 x 20 matrix failed");
+    CHECK_FAILS(status, STATUS_INPUT, "dpotrf of a 20 x 20 matrix failed");
     dense_destroy(&a.matrix);
   }
   grid_destroy(&grid);

@@ -115,6 +115,18 @@ class Adaptive(program.ProgramTest):
         self.fail_with_status(75, "run", self.study, "-o", self.path("torn"), "--resume")
         self.assert_same_results(reference, self.run_study("torn", "--resume"))
 
+    def test_failure_before_what_an_earlier_job_did(self):
+        """A job stopped at a failure in the first wave, while files of later waves are there, is no job with damaged files."""
+        more = ("--set", "problem.rounds=20000", "--set", "policies=[ts, linucb]", "--set", "runs.target_se=0.1", "--set", "problem.theta=cross")
+        reference = self.run_study("one", *more)
+        self.run_study("out", *more)
+        for task in (0, 1, 20, 21, 5, 25):  # all of the first wave, some of the last
+            os.remove(self.path(f"out/tasks/{task:06d}.nc"))
+        self.fail_with(5, "1 tasks failed, the rest was not begun", "run", self.study, "-o", self.path("out"), *more, "--resume", "--fail-fast",
+                       "--task-timeout", "0.001")
+        self.assertEqual(sum("failed" in name for name in os.listdir(self.path("out/tasks"))), 1)
+        self.assert_same_results(reference, self.run_study("out", *more, "--resume"))
+
     def fail_with_status(self, code, *arguments):
         process = program.thompson(*arguments)
         self.assertEqual(process.returncode, code, process.stderr)

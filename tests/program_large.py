@@ -41,6 +41,8 @@ class Large(program.ProgramTest):
         with self.results("on1") as one, self.results("on2") as two, self.results("on3") as three:
             np.testing.assert_array_equal(one["distributed"], [0, 1])
             self.assertTrue((one["status"] == 1).all())
+            # six modes; a share that was never computed is 0 or far outside
+            self.assertTrue(((one["largest_mode"] >= 1 / 6) & (one["largest_mode"] <= 1)).all())
             for name, variable in one.data_vars.items():
                 if name.startswith("seconds") or variable.dtype.kind != "f":
                     continue
@@ -75,6 +77,7 @@ class Large(program.ProgramTest):
         for old, new, part in (
             ("sample_sizes: arms", "sample_sizes: [4]", "the whole of y"),
             ("metrics: [sd_ratio", "metrics: [emd", "emd is not there in large settings"),
+            ("metrics: [sd_ratio", "metrics: [log_concavity", "log_concavity is not there in large settings"),
             ("standardise: false", "standardise: true", "large settings need false"),
             ("tilted, prior: exact", "tilted, prior: gaussian", "isotropic priors"),
             ("tilted, prior: exact", "tilted, prior: exact, reverse: moments", "large settings have exponential"),

@@ -78,6 +78,15 @@ static double large_bytes(const Config *setting) {
   return 4 * dense_bytes(most, most);
 }
 
+/* On every rank: two sets of draws and two of exact ones, and its share (at most all) of those being made. */
+static double large_draws(const Config *setting) {
+  const double draws = (double)config_int(setting, "draws"),
+               reference = config_is(setting, "reference_draws", "draws")
+                               ? draws
+                               : (double)config_int(setting, "reference_draws");
+  return (draws + 2 * reference + 2 * fmax(draws, reference)) * dense_bytes(study_dimension(setting), 1);
+}
+
 static double block_memory(const Study *study, double curves) {
   const Config *first = study->file->settings[0];
   double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
@@ -99,8 +108,15 @@ Status estimate_study(const Study *study, const Speed *speed, Estimate *out) {
   double curves = (double)study->curve_count * study->points * sizeof(double);
   out->memory = 4e7 + 2 * curves * most + block_memory(study, curves);
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
-  for (int s = 0; s < file->setting_count; s++)
-    if (problem_is_large(file->settings[s])) out->large = fmax(out->large, large_bytes(file->settings[s]));
+  double draws = 0;
+  out->large_is_spread = true;
+  for (int s = 0; s < file->setting_count; s++) {
+    if (!problem_is_large(file->settings[s])) continue;
+    out->large = fmax(out->large, large_bytes(file->settings[s]));
+    out->large_is_spread &= problem_is_distributed(file->settings[s]);
+    draws = fmax(draws, large_draws(file->settings[s]));
+  }
+  out->memory += draws;
   TRY(count_priors(study, out));
   out->memory += out->networks;
   out->training_hours = out->training_operations * speed->training / 3600;

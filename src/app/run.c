@@ -131,13 +131,14 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
   return parallel_agree(parallel, status);
 }
 
-/* Results file, table, and where to look next. *again: task files were unusable and are set aside, so that
- * more than `left` tasks are left. Collective. */
+/* Results file, table, and where to look next. *again: task files were unusable and are set aside, or are
+ * gone, so that more than `left` tasks are left. (Of an adaptive study that was stopped at a failure the
+ * reducer may know of more waves, from an earlier job: what it misses then says nothing.) Collective. */
 static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
                      bool *again) {
   ReduceCounts counts = {0};
   Status status = reduce_study(parallel, study, directory, &counts);
-  *again = counts.missing > left;
+  *again = counts.set_aside > 0 || (left == 0 && counts.missing > 0);
   if (parallel->rank == 0 && status == STATUS_OK && !*again) {
     status = app_print_table(study, directory);
     const char *figure = config_text(study->file->settings[0], "figure");
@@ -174,15 +175,17 @@ static Status check_lock(const Parallel *parallel, const char *directory) {
 }
 
 /* All tasks, then the reducer; once more when it had to set task files aside. */
-static Status run_tasks(const Parallel *parallel, const Study *study, const Arguments *arguments) {
+static Status run_tasks(const Parallel *parallel, const Study *study, Arguments *arguments) {
   const char *directory = arguments->directory;
   int64_t max_failures = arguments->tasks.max_failures;
   for (bool again = false;;) {
     TasksOutcome outcome, of_large;
     bool second = again;
     TRY(large_run(parallel, study, directory, &arguments->tasks, &of_large));
+    arguments->tasks.failed_before = of_large.failed;
     TRY(tasks_run(parallel, study, directory, &arguments->tasks, &outcome));
     outcome.done += of_large.done, outcome.failed += of_large.failed, outcome.left += of_large.left;
+    outcome.here += of_large.here;
     TRY(check_lock(parallel, directory));
     bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
     if (arguments->tasks.shards == 1 && !stopped)

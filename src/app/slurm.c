@@ -1,5 +1,6 @@
 #include "app/slurm.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,13 @@ static void print_word(const char *text) {
     else
       putchar(*text);
   putchar('\'');
+}
+
+/* The name of a study in letters that Slurm takes as one word. */
+static void print_job_name(const char *name) {
+  printf("#SBATCH --job-name=");
+  for (; *name; name++) putchar(isalnum((unsigned char)*name) || strchr("._-", *name) ? *name : '_');
+  putchar('\n');
 }
 
 static void print_time(double seconds) {
@@ -65,10 +73,11 @@ void slurm_print(const Study *study, const Estimate *estimate, const char *path,
          "# more nodes and less time do as well, up to about %.0f ranks.\n",
          study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
          estimate->longest_task, study->task_count, path, fmax(1, floor(study->task_count / TASKS_PER_RANK)));
-  printf("#SBATCH --job-name=%s\n#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH "
-         "--cpus-per-task=1\n",
-         study->name, nodes, each);
-  printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(MARGIN * estimate->memory / 1048576));
+  print_job_name(study->name);
+  printf("#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
+  /* Matrices that are not spread are on one rank, and Slurm gives all the same. */
+  const double shared = estimate->large_is_spread ? estimate->large / (nodes * each) : estimate->large;
+  printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(MARGIN * (estimate->memory + shared) / 1048576));
   print_time(START + MARGIN * (hours * 3600 / (nodes * each) + estimate->longest_task));
   printf("#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
          "# thompson stops a little before the end of the job, and the job goes back into the queue.\n"

@@ -138,16 +138,18 @@ void dense_gram(const Dense *dense, double factor, const DenseMatrix *a, DenseMa
   if (dense->row >= 0) dense->ops->gram(dense, factor, a, c);
 }
 
-/* `name` is LAPACK's; `info` of this rank. Those outside of the grid bring 0. */
+/* `name` is LAPACK's; `info` of this rank. Those outside of the grid bring 0. All ranks leave with the same
+ * kind of failure, since a run that cannot be computed is recorded, and short memory ends the job. */
 static Status judge(const Dense *dense, const char *name, const DenseMatrix *matrix, int info) {
-  Status status = STATUS_OK;
-  if (info == DENSE_NO_MEMORY)
-    status = status_set(STATUS_INTERNAL, "out of memory in %s of a %d x %d matrix", name, matrix->rows,
-                        matrix->columns);
-  else if (info != 0)
-    status = status_set(STATUS_INPUT, "%s of a %d x %d matrix failed with info = %d", name, matrix->rows,
-                        matrix->columns, info);
-  return dense_agree(dense, status);
+  double failed[2] = {info == DENSE_NO_MEMORY, info != DENSE_NO_MEMORY && info != 0};
+  dense->sum(2, failed);
+  if (failed[0] > 0)
+    return status_set(STATUS_INTERNAL, "out of memory in %s of a %d x %d matrix", name, matrix->rows,
+                      matrix->columns);
+  if (failed[1] > 0)
+    return status_set(STATUS_INPUT, "%s of a %d x %d matrix failed with info = %d", name, matrix->rows,
+                      matrix->columns, info);
+  return STATUS_OK;
 }
 
 Status dense_orthogonal(const Dense *dense, DenseMatrix *a) {

@@ -64,7 +64,7 @@ static Status load_task(const Study *study, const char *directory, const Task *t
   } else if (status == STATUS_INPUT) {
     fprintf(stderr, "thompson: %s; the file is set aside and its runs count as not run\n", status_message());
     status = checkpoint_set_aside(directory, task, failed);
-    counts->missing++;
+    counts->missing++, counts->set_aside++;
   }
   task_result_destroy(&result);
   return status;

@@ -64,8 +64,13 @@ static int orthogonal(const Dense *grid, DenseMatrix *a, double *diagonal) {
   if (info == 0) info = form(a, &of_a, NULL, &second, -1);
   if (info != 0) return info;
   const int size = (int)(first > second ? first : second);
-  if (memory_new((void **)&tau, (size_t)a->local_columns + (size_t)size + 1, sizeof *tau) != STATUS_OK)
+  double short_of_memory =
+      memory_new((void **)&tau, (size_t)a->local_columns + (size_t)size + 1, sizeof *tau) != STATUS_OK;
+  grid->sum(1, &short_of_memory); /* nobody should begin alone */
+  if (short_of_memory > 0) {
+    free(tau);
     return DENSE_NO_MEMORY;
+  }
   work = tau + a->local_columns + 1;
   info = factorise(a, &of_a, tau, work, size);
   read_diagonal(grid, a, diagonal);

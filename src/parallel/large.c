@@ -87,6 +87,7 @@ static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     outcome->failed += runner->results[i].status == RUN_FAILED;
     outcome->done += runner->results[i].status == RUN_OK;
+    outcome->here++;
   }
   for (int i = 0; i < count; i++) task_result_destroy(&runner->results[i]);
   report_memory(runner);

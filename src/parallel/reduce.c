@@ -293,6 +293,7 @@ static Status receive_cell(const Reducer *reducer, int from, Cell *cell, ReduceC
   counts->ok += news.counts.ok;
   counts->failed += news.counts.failed;
   counts->missing += news.counts.missing;
+  counts->set_aside += news.counts.set_aside;
   return STATUS_OK;
 }
 

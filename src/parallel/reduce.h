@@ -9,6 +9,7 @@
 
 typedef struct {
   int ok, failed, missing; /* tasks */
+  int set_aside; /* of the missing: their files could not be used */
 } ReduceCounts;
 
 /* Write DIR/results.nc and DIR/prior_samples.nc from the tasks that are there; others are NaN with status

@@ -236,7 +236,7 @@ static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *o
   outcome->failed += failed;
   outcome->here += done + failed;
   outcome->left = runner->count - done - failed;
-  runner->failed_before = outcome->failed;
+  runner->failed_before += failed;
   if (runner->count > 0) progress_end(&runner->progress, (long)(done + failed), runner->count);
   parallel_barrier();
   counter_destroy(runner->counters);
@@ -264,7 +264,8 @@ static Status run_waves(const Parallel *parallel, Runner *runner, Adaptive *adap
 
 Status tasks_run(const Parallel *parallel, const Study *study, const char *directory,
                  const TasksOptions *options, TasksOutcome *outcome) {
-  Runner runner = {.study = study, .directory = directory, .options = options};
+  Runner runner = {
+      .study = study, .directory = directory, .options = options, .failed_before = options->failed_before};
   Adaptive adaptive = {0};
   *outcome = (TasksOutcome){0};
   Status status = tasks_scan(parallel, study, directory, &runner.state);

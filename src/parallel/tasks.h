@@ -10,6 +10,7 @@
 typedef struct {
   ProgressMode progress;
   int64_t max_failures; /* stop when more tasks than this have failed; < 0: never */
+  int64_t failed_before; /* of other kinds of tasks in this job (parallel/large.h), which count too */
   int shard, shards; /* run the tasks with index % shards == shard */
   double task_timeout; /* seconds; > 0: every task in a process of its own, killed after this time */
   bool (*stop)(void); /* whether an early end is asked for */

@@ -37,7 +37,7 @@ static Status check_policy(const Config *setting, const ConfigPolicy *policy, co
 }
 
 static Status check_keys(const Study *study, const Config *setting, const Problem *problem) {
-  static const char *const missing[] = {"emd", "sliced_wasserstein", NULL};
+  static const char *const missing[] = {"emd", "sliced_wasserstein", "log_concavity", NULL};
   if (study->ops->points(setting) != 1 || posterior_size(setting, 0) != problem->arms)
     return status_set(STATUS_INPUT, "key 'problem.sample_sizes': large settings take the whole of y; 'arms'");
   for (int i = 0; missing[i]; i++)
@@ -312,13 +312,17 @@ static Status mode_fractions(const Isotropic *modes, int n, const double *x, dou
   return STATUS_OK;
 }
 
-static Status mode_weight_error(const Isotropic *modes, int n, const double *x, int m, const double *y,
-                                double *out) {
+/* Of x beside y: total variation between their mode weights, and the largest weight of y. */
+static Status compare_modes(const Isotropic *modes, int n, const double *x, int m, const double *y,
+                            double *error, double *largest) {
   double of_x[ISOTROPIC_COMPONENTS], of_y[ISOTROPIC_COMPONENTS];
   TRY(mode_fractions(modes, n, x, of_x));
   TRY(mode_fractions(modes, m, y, of_y));
-  *out = 0;
-  for (int c = 0; c < modes->components; c++) *out += fabs(of_x[c] - of_y[c]) / 2;
+  *error = *largest = 0;
+  for (int c = 0; c < modes->components; c++) {
+    *error += fabs(of_x[c] - of_y[c]) / 2;
+    *largest = fmax(*largest, of_y[c]);
+  }
   return STATUS_OK;
 }
 
@@ -340,7 +344,7 @@ static Status measure(const Large *self, int b, TaskResult *result) {
     Moments moments = {0};
     if (study_measures(study, "moments") || study_measures(study, "sd_ratio"))
       TRY(find_moments(d, n, x, r, y, &moments));
-    TRY(mode_weight_error(modes, n, x, r, y, &values[MODE_WEIGHT + floor]));
+    TRY(compare_modes(modes, n, x, r, y, &values[MODE_WEIGHT + floor], &values[LARGEST_MODE]));
     values[SD_RATIO + floor] = moments.sd_ratio;
     values[MEAN + floor] = moments.mean_error;
     values[COVARIANCE + floor] = moments.covariance_error;
