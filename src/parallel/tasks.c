@@ -177,7 +177,7 @@ static Status run_one(Runner *runner, int index) {
     runner->state[index] = (signed char)result.status;
     runner->change[failed ? FAILED : DONE]++;
     runner->change[COST] += (int64_t)(COST_UNITS * runner->cost[index] / runner->total_cost);
-    runner->slowest = fmax(runner->slowest, (clock_wall() - start) / runner->cost[index]);
+    if (!failed) runner->slowest = fmax(runner->slowest, (clock_wall() - start) / runner->cost[index]);
   }
   task_result_destroy(&result);
   return status;
