@@ -16,12 +16,8 @@ Results in results/NAME of the repository are replaced.
 END
 }
 
-fail() {
-  echo "quickstart.sh: $1" >&2
-  exit "${2:-1}"
-}
-
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$root/jobs/build.sh"
 install=yes study=$root/jobs/quickstart.yaml ranks=
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -33,18 +29,10 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [ -z "$ranks" ]; then
-  ranks=$(nproc)
-  [ "$ranks" -le 16 ] || ranks=16
-fi
-[[ "$ranks" =~ ^[1-9][0-9]*$ ]] || fail "-n $ranks: expected a positive number of ranks" 2
+check_ranks
 
 cd "$root"
-[ "$install" = no ] || jobs/install_debian.sh
-source jobs/environment.sh
-
-cmake --preset release >/dev/null || fail "cmake could not configure; its messages are above"
-cmake --build --preset release -j "$(nproc)" || fail "the build failed; its messages are above"
+build_program "$install"
 
 name=$(basename "$study")
 folder=results/${name%.*}

@@ -22,10 +22,23 @@ from check_analysis import ANALYSIS, PRIORS, SCRIPTS, call, write_priors, write_
 from check_analysis_posterior import write_posterior  # noqa: E402
 from check_analysis_vits import GRID, bandit, convergence, describe  # noqa: E402
 
+import claims_diffts  # noqa: E402
+
 NOT_OF_STUDIES = {"glm_cost", "figure_tilted_deblur"}  # of a table of measurements, of draws
-FOR_ANY_STUDY = {"table", "report", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits_1",
+FOR_ANY_STUDY = {"table", "report", "claims", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits_1",
                  "figure_vits_4"}
-ARGUMENTS = {"compare": 2}
+
+
+def arguments(name, folder):
+    """What the script is given, for the study in this folder: twice for compare; for claims, as every study of a paper."""
+    if name != "claims":
+        return [folder] * (2 if name == "compare" else 1)
+    studies = folder.parent / "studies"
+    studies.mkdir(exist_ok=True)
+    for claim in claims_diffts.CLAIMS:
+        if not (studies / claim.study).is_symlink():
+            (studies / claim.study).symlink_to(folder)
+    return [studies, "--paper", "diffts"]
 
 
 def unfinished(folder, kind):
@@ -64,11 +77,10 @@ class Scripts(unittest.TestCase):
 
     def run_script(self, name):
         """Its exit status; it may end well or with one sentence, and writes nothing where it stands."""
-        arguments = [self.folder] * ARGUMENTS.get(name, 1)
         module = importlib.import_module(name)
         with warnings.catch_warnings(), unittest.mock.patch("matplotlib.figure.Figure.savefig", draw_only):
             warnings.simplefilter("error")
-            status, out, err = call(module, *arguments)
+            status, out, err = call(module, *arguments(name, self.folder))
         with self.subTest(name):
             self.assertIn(status or 0, (0, 3), err)
             self.assertEqual(len(err.splitlines()), 0 if not status else 1, err)

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What a paper claims, claim by claim, beside what our studies measured: verdict and evidence, as one HTML page.
+
+Reads FOLDER/STUDY/results.nc of the studies that jobs/reproduce_all.sh runs, and the figures beside them; studies that are not
+there leave their claims untested, and the page says which. Writes FOLDER/PAPER.html and a summary on stdout. Verdicts: holds,
+holds in part, does not hold, too few runs to tell, can't be tested here. Differences count when they are significant at 5%, in
+a paired test over learned priors, or over runs where few were learned.
+"""
+import argparse
+import base64
+import collections
+import html
+import pathlib
+
+import claims_diffts
+import claims_tilted
+import claims_vits
+import judge
+import load
+from page import capital, document, grid, paragraph, prose, tag
+
+PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
+
+
+def judged(claim, datasets):
+    """(verdict, sentences of evidence). A study that is missing, or lacks what the claim is about, leaves it untested."""
+    found = datasets[claim.study]
+    if isinstance(found, str):
+        return judge.UNTESTED, [found]
+    try:
+        cells = claim.judge(found)
+    except load.BadInput as error:
+        return judge.UNTESTED, [str(error)]
+    return judge.verdict(cells), [sentence for _, sentence in cells]
+
+
+def opened(root, claims, failed):
+    """{study: its dataset, or in a sentence why it has none}; refuses a folder with none. `failed`: studies whose results may be of
+    an earlier run."""
+    found = {study: f"the study {study} failed" for study in failed if study in {claim.study for claim in claims}}
+    for claim in claims:
+        if claim.study not in found:
+            try:
+                found[claim.study] = load.results(root / claim.study, kind=None)
+            except load.BadInput as error:
+                found[claim.study] = str(error)
+    errors = [error for error in found.values() if isinstance(error, str)]
+    if len(errors) == len(found):
+        raise load.BadInput(f"{root} holds none of the studies of this paper: {errors[0]}")
+    return found
+
+
+def pictures(folder):
+    """The figures of a study, in the page itself."""
+    uris = ["data:image/png;base64," + base64.b64encode(path.read_bytes()).decode() for path in sorted(folder.glob("figure*.png"))]
+    return "".join(f'<p style="max-width:none"><img alt="figure of study {html.escape(folder.name)}" style="max-width:100%" '
+                   f'src="{uri}"></p>' for uri in uris)
+
+
+def overview(note, rows, datasets):
+    count = collections.Counter(verdict for _, verdict, _ in rows)
+    counted = ", ".join(f"{verdict}: {count[verdict]}" for verdict in judge.VERDICTS if count[verdict])
+    listed = grid(["", "claim", "verdict", "where"],
+                  [[tag("a", number, href=f"#claim{number}"), prose(claim.says), prose(verdict), prose(claim.where)]
+                   for number, (claim, verdict, _) in enumerate(rows, 1)], "claims", class_="plain")
+    runs = [[html.escape(study), prose(f"{load.run_words(found)}, {load.replicates(found)} learned" if not isinstance(found, str)
+                                       else "not there")] for study, found in datasets.items()]
+    return (paragraph(note) + paragraph(f"{len(rows)} claims. {capital(counted)}.") + listed
+            + tag("h3", "Studies") + grid(["study", "runs, learned priors"], runs, "studies", class_="plain"))
+
+
+def write(root, title, note, rows, datasets):
+    """The page: an overview, then a section for each claim; the figures of a study come with its first."""
+    parts, shown = [("overview", "Overview", overview(note, rows, datasets))], set()
+    for number, (claim, verdict, evidence) in enumerate(rows, 1):
+        items = "".join(tag("li", html.escape(sentence)) for sentence in evidence)
+        answer = tag("b", html.escape(capital(verdict))) + tag("small", html.escape(f" (study {claim.study})"))
+        content = paragraph(claim.says) + tag("p", answer) + tag("ul", items)
+        if claim.study not in shown:
+            content += pictures(root / claim.study)
+        shown.add(claim.study)
+        parts.append((f"claim{number}", f"{number}. {claim.where}", content))
+    return document(title, parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", help="the folder of the results folders")
+    parser.add_argument("--paper", choices=PAPERS, required=True)
+    parser.add_argument("--note", default="", help="a sentence for the top of the page, such as the scale of the studies")
+    parser.add_argument("--failed", metavar="STUDY", action="append", default=[], help="a study that is left out, because it failed")
+    parser.add_argument("-o", "--output", metavar="FILE", help="default: FOLDER/PAPER.html")
+    arguments = parser.parse_args()
+
+    root, paper = pathlib.Path(arguments.folder), PAPERS[arguments.paper]
+    datasets = opened(root, paper.CLAIMS, arguments.failed)
+    rows = [(claim, *judged(claim, datasets)) for claim in paper.CLAIMS]
+    output = pathlib.Path(arguments.output or root / f"{arguments.paper}.html")
+    output.write_text(write(root, paper.TITLE, arguments.note, rows, datasets), encoding="utf-8")
+    for claim, verdict, _ in rows:
+        print(f"{verdict:22} {claim.where}: {claim.says}")
+    print(output)
+
+
+if __name__ == "__main__":
+    load.script(main)

@@ -1,0 +1,99 @@
+"""What the tilted-transport paper claims, and the study that can tell; with the judgements that only it needs."""
+import numpy as np
+
+import figure_tilted_ising
+import figure_tilted_table
+import load
+import page
+import significance
+from judge import Claim, difference, index, level, mean, numbers, positive, said, sign
+
+TITLE = "Provable Posterior Sampling with Denoising Oracles via Tilted Transport (Bruna and Han)"
+MOST = 0.95                       # share of the runs in which a start is log-concave, to call it that
+SHARP = "log_concavity_sharp"     # holds everywhere; log_concavity, between draws, misses what lies between modes that no draw visits
+
+
+def concave(dataset, curve="log_concavity"):
+    """The share of the runs whose start nu_T* has positive curvature, [setting]; NaN where none is known."""
+    values = dataset[load.chosen(dataset, curve)].values
+    ends = load.last_rounds(dataset)
+    rows = values[np.arange(len(ends)), :, :, ends].reshape(len(ends), -1)
+    return np.array([mean(np.where(np.isfinite(row), row > 0, np.nan)) for row in rows])
+
+
+def at_floor(policy, metric, room, inside, curve="log_concavity"):
+    """Over the settings in which the start is log-concave by `curve`, or over the others, the metric of `policy` exceeds that of a
+    second set of exact draws by less than `room`."""
+    def judge(dataset):
+        share = concave(dataset, curve)
+        settings = np.flatnonzero(share >= MOST if inside else share < MOST)
+        floor = load.chosen(dataset, metric) + load.FLOOR
+        if floor not in dataset:
+            raise load.BadInput(f"the metric {metric} has no floor")
+        p, ends = index(dataset, policy), load.last_rounds(dataset)
+        above = numbers(dataset, policy, metric)[settings] - dataset[floor].values[settings, p, :, ends[settings]]
+        of_runs = np.array([mean(values) for values in above.T])
+        beyond = sign(difference(dataset, of_runs - room))
+        sentence = f"{policy}: {said(difference(dataset, of_runs))} above the floor, over {len(settings)} of {len(share)} settings"
+        if len(settings):
+            worst = max(range(len(settings)), key=lambda s: np.nan_to_num(mean(above[s]), nan=-np.inf))
+            sentence += f"; most at {load.titles(dataset)[settings[worst]]}: {said(difference(dataset, above[worst]))}"
+        return [({-1: True, 1: False, 0: None}[beyond], sentence)]
+    return judge
+
+
+def bound(dataset):
+    """Wherever the printed bound promises a log-concave start, draws meet positive curvature in every run."""
+    promised = np.flatnonzero(concave(dataset, "log_concavity_bound") == 1)
+    kept = concave(dataset)[promised] == 1
+    return [(bool(kept.all()) if len(promised) else None,
+             f"promised in {len(promised)} of {dataset.sizes['setting']} settings, found in {kept.sum()} of them")]
+
+
+def threshold(dataset):
+    """The start of an Ising model is log-concave in every run below spread 1, and in none above."""
+    spread, order = figure_tilted_ising.spread(dataset)
+    cells = []
+    for l, share in zip(spread, concave(dataset)[order]):
+        truth = None if l == 1 or not np.isfinite(share) else bool(share == (l < 1))
+        if l != 1:
+            cells.append((truth, f"spread {page.value(l)}: log-concave in {share:.0%} of the runs"))
+    return cells
+
+
+def beats(policy, rival):
+    """The error of the mode weights of `policy` is below the rival's, in each cell of condition number and SNR, over all its problems
+    without a dominant mode."""
+    def judge(dataset):
+        over = figure_tilted_table.excess(dataset)
+        more = over[:, index(dataset, rival)] - over[:, index(dataset, policy)]
+        cells = []
+        for (condition, snr), settings in figure_tilted_table.cells(dataset).items():
+            values = more[settings].ravel()
+            found = significance.unequal(values, np.zeros(values.size, int))
+            cells.append((positive(found), f"condition number {load.plain(condition)}, SNR {load.plain(snr)}: {rival} minus {policy} "
+                                           f"{said(found)}, of {np.isfinite(values).sum()} problems"))
+        return cells
+    return judge
+
+
+CLAIMS = [
+    Claim("Theorem 1", "Below T*, the reverse process turns draws of nu_t into draws of the posterior (judged where the start is "
+          "log-concave by the sharp bound of Theorem 2, so that MALA can draw from it: error of the mode weights less than .01 above "
+          "that of exact draws).", "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=True, curve=SHARP)),
+    Claim("Theorem 1", "The same for Ising models (judged where the start is log-concave between draws: error of the mean less than "
+          ".05 above that of exact draws).", "tilted_ising", at_floor("tilted", "mean_error", 0.05, inside=True)),
+    Claim("Not in the paper", "Mixtures beyond the sharp bound of Theorem 2: at the floor too (judged as above).",
+          "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=False, curve=SHARP)),
+    Claim("Numerical results", "Tilted transport beats its baseline, MALA on the posterior (error of the mode weights).",
+          "tilted_inverse", beats("tilted", "mala")),
+    Claim("Not in the paper", "It beats its baseline where that is sequential Monte Carlo.", "tilted_inverse",
+          beats("tilted smc", "smc_tempered")),
+    Claim("Numerical results", "It beats DPS.", "tilted_inverse", beats("tilted", "dps")),
+    Claim("Not in the paper", "It beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts")),
+    Claim("Theorem 2, Gaussian mixtures", "nu_T* is strongly log-concave wherever R^2 is below the printed bound.", "tilted_map", bound),
+    Claim("Theorem 2, Ising models", "nu_T* is log-concave when the spread of Q is below 1 (judged: and where draws meet it, not above).",
+          "tilted_ising", threshold),
+    Claim("Not in the paper", "As a Thompson sampler with the exact chain it has the regret of exact Thompson sampling (judged: within "
+          "a tenth).", "tilted_bandit", level("tilted exact chain", ["exact"], 0.1)),
+]

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Tests of what is made of the papers' claims: each judgement on results whose verdict is known, and that each claim can be judged
+on what its study in jobs/ writes.
+
+Results are made here from the study files, with every metric that they ask for. Ends with one line "N passed, N failed".
+"""
+import itertools
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+import warnings
+
+import netCDF4
+import numpy as np
+import yaml
+
+sys.dont_write_bytecode = True
+
+from check_analysis import ANALYSIS, ROOT, call  # noqa: E402  (also finds analysis/)
+from check_analysis_posterior import write_study  # noqa: E402
+from check_analysis_report import Parser  # noqa: E402
+
+import claims  # noqa: E402
+import claims_tilted  # noqa: E402
+import judge  # noqa: E402
+import load  # noqa: E402
+
+CLAIMS = [claim for paper in claims.PAPERS.values() for claim in paper.CLAIMS]
+# Curves of each metric of a posterior study.
+CURVES = {"emd": ["emd"], "sd_ratio": ["sd_ratio"], "mode_weight": ["mode_weight_error", "largest_mode"],
+          "moments": ["mean_error", "covariance_error"], "distance": ["distance"], "rank": ["rank"],
+          "log_concavity": ["log_concavity", "log_concavity_bound", "log_concavity_sharp"]}
+
+
+def settings_of(study):
+    """[{swept key: value}] of a study file; words for what is neither number nor word, as the results have them."""
+    keys = {key: [float(value) if isinstance(value, (int, float)) else value for value in values]
+            for key, values in study.get("sweep", {}).items() if key != "zip"}
+    combine = zip if study.get("sweep", {}).get("zip") else itertools.product
+    return [dict(zip(keys, values)) for values in combine(*keys.values())] or [{}]
+
+
+def policies_of(study):
+    """{label: registered name}."""
+    listed = [{"name": one} if isinstance(one, str) else one for one in study["policies"]]
+    return {one.get("label", one["name"]): one["name"] for one in listed}
+
+
+def from_study(folder, study, values, runs=16, replicates=1):
+    """folder/results.nc of a study, given as it is written; `values` {curve: {label: number}} are the level of a policy in each run
+    (a number, or one for each setting, or [setting, point])."""
+    rng = np.random.default_rng(11)
+    axis = {"bandit": "round", "posterior": "sample_size", "convergence": "step"}[study["study"]]
+    points = {"round": [1, 50, 100], "sample_size": study["problem"].get("sample_sizes"), "step": [1, 100, 1000]}[axis]
+    names = {"round": ["regret"], "step": ["kl", "steps_to_target"],
+             "sample_size": [curve for metric in study.get("metrics", []) for curve in CURVES[metric]]}[axis]
+    settings, policies = settings_of(study), policies_of(study)
+    world = rng.normal(0, 0.05, (len(settings), 1, runs, 1))  # the same for all policies
+    curves = {}
+    for name in names:
+        level = np.ones((len(settings), len(policies), 1, len(points)))
+        for p, label in enumerate(policies):
+            given = np.asarray(values.get(name, {}).get(label, 1.0), float)
+            level[:, p, 0] = given.reshape(given.shape + (1,) * (2 - given.ndim))
+        noise = world + rng.normal(0, 0.01, (len(settings), len(policies), runs, 1))
+        curves[name] = level * (1 if name.startswith(("log_concavity", "largest_mode")) else np.exp(noise))
+        if axis == "sample_size" and not name.startswith(("log", "largest", "rank")):
+            curves[f"{name}_floor"] = np.exp(noise) * values.get("floor", 0.5)
+    seconds = np.ones((len(settings), len(policies), runs))
+    for p, label in enumerate(policies):
+        seconds[:, p] *= np.reshape(values.get("seconds", {}).get(label, 1.0), (-1, 1))
+    write_study(folder, axis, points, curves, settings, {label: (name, {}) for label, name in policies.items()}, replicates, seconds=seconds)
+    listed = "".join(f'  - {{name: {name}, label: "{label}"}}\n' for label, name in policies.items())
+    rest = {key: value for key, value in study.items() if key not in ("policies", "sweep")}
+    with netCDF4.Dataset(folder / "results.nc", "a") as file:
+        file.config = yaml.safe_dump(rest, sort_keys=False) + f"policies:\n{listed}"
+
+
+def study_file(name):
+    return yaml.safe_load((ROOT / "jobs" / f"{name}.yaml").read_text())
+
+
+class Claims(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+
+    def dataset(self, study, values, **more):
+        from_study(self.folder, study, values, **more)
+        return load.results(self.folder, kind=None)
+
+    def bandit(self, values, policies=("a", "b", "c"), **more):
+        study = {"study": "bandit", "problem": {"theta": "x"}, "policies": list(policies), **more}
+        return self.dataset(study, values)
+
+    def verdict(self, one, dataset):
+        return judge.verdict(one(dataset))
+
+    # ---- verdicts
+
+    def test_verdict_of_cells(self):
+        for truths, expected in (([True, True], judge.HOLDS), ([True, False], judge.PARTLY), ([True, None], judge.PARTLY),
+                                 ([False, None], judge.FAILS), ([None, None], judge.OPEN), ([], judge.OPEN)):
+            self.assertEqual(judge.verdict([(truth, "") for truth in truths]), expected, truths)
+
+    def test_lower(self):
+        dataset = self.bandit({"regret": {"a": 1, "b": 2, "c": 0.5}})
+        self.assertEqual(self.verdict(judge.lower("a", ["b"]), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.lower("b", ["a"]), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.lower("a", ["b", "c"]), dataset), judge.PARTLY)
+        with self.assertRaisesRegex(load.BadInput, "no policy d; it has a, b, c"):
+            judge.lower("a", ["d"])(dataset)
+        with self.assertRaisesRegex(load.BadInput, "no metric emd"):
+            judge.lower("a", ["b"], "emd")(dataset)
+
+    def test_two_runs_that_disagree_leave_it_open(self):
+        from_study(self.folder, {"study": "bandit", "problem": {"theta": "x"}, "policies": ["a", "b"]}, {})
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            file["status"][:, :, 2:] = 0
+            file["regret"][0, 0, :2] = np.full((2, 3), [[3.0], [1.0]])
+            file["regret"][0, 1, :2] = np.full((2, 3), [[1.0], [3.1]])
+        dataset = load.results(self.folder)
+        self.assertEqual(self.verdict(judge.lower("a", ["b"]), dataset), judge.OPEN)
+        self.assertEqual(self.verdict(judge.level("a", ["b"], 0.1), dataset), judge.OPEN)
+
+    def test_level(self):
+        dataset = self.bandit({"regret": {"a": 1.02, "b": 1, "c": 1.5}})
+        self.assertEqual(self.verdict(judge.level("a", ["b"], 0.1), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.level("a", ["c"], 0.1), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.level("c", ["a"], 0.1), dataset), judge.FAILS)
+
+    def test_diverges(self):
+        line, flat = [[1, 50, 100]], [[1, 8, 10]]
+        dataset = self.bandit({"regret": {"a": line, "b": flat, "c": [[1, 90, 100]]}})
+        self.assertEqual(self.verdict(judge.diverges("a", "b"), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.diverges("c", "b"), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.diverges("a", "c"), dataset), judge.FAILS)
+
+    def test_over_settings(self):
+        sweep = {"prior.stages": [1, 10, 100]}
+        dataset = self.bandit({"regret": {"a": [3, 2, 1], "b": [1, 2, 3], "c": [4, 4, 4]}, "seconds": {"a": [1, 10, 100], "b": 1}}, sweep=sweep)
+        self.assertEqual(self.verdict(judge.falls("a"), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.falls("b"), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.falls("b", rival="c"), dataset), judge.HOLDS)   # 3, 2, 1 more
+        self.assertEqual(self.verdict(judge.falls("a", rival="c"), dataset), judge.FAILS)
+        slope = dict(key="prior.stages", metric="seconds", low=0.8, high=1.2)
+        self.assertEqual(self.verdict(judge.exponent("a", **slope), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.exponent("b", **slope), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.exponent("a", start=100, **slope), dataset), judge.OPEN)
+        self.assertEqual(self.verdict(judge.where("prior.stages", "1", judge.lower("b", ["a"])), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.where("prior.stages", "100", judge.lower("b", ["a"])), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.lower("b", ["a"]), dataset), judge.PARTLY)
+        self.assertEqual(self.verdict(judge.costs("a", "b", 0.5, 20), dataset), judge.PARTLY)
+        with self.assertRaisesRegex(load.BadInput, "prior.stages = 7"):
+            judge.where("prior.stages", "7", judge.falls("a"))(dataset)
+
+    def test_along_points(self):
+        study = {"study": "posterior", "metrics": ["distance"], "problem": {"theta": "x", "sample_sizes": [10, 100, 1000]},
+                 "policies": ["a", "b"]}
+        dataset = self.dataset(study, {"distance": {"a": [[1, 10 ** -0.5, 0.1]], "b": [[1, 1.5, 1.6]]}})
+        self.assertEqual(self.verdict(judge.rate("a", "distance", -0.6, -0.4), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.rate("b", "distance", -0.6, -0.4), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.rises_along("b", "distance"), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.rises_along("a", "distance"), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge.lower("a", ["b"], "distance"), dataset), judge.HOLDS)
+
+    def test_never_arrived_counts_as_all_steps(self):
+        study = {"study": "convergence", "max_steps": 1000, "problem": {"dimension": 5}, "policies": ["lmc", "vits2"]}
+        dataset = self.dataset(study, {"steps_to_target": {"lmc": np.nan, "vits2": 50}})
+        np.testing.assert_array_equal(judge.numbers(dataset, "lmc", "steps_to_target"), 1000)
+        self.assertEqual(self.verdict(judge.sooner("vits2", ["lmc"]), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(judge.sooner("lmc", ["vits2"]), dataset), judge.FAILS)
+
+    # ---- tilted transport
+
+    def tilted(self, name, inside, excess, bound=None):
+        """Results of a study in which `inside` [setting] have a log-concave start, with `tilted` so far above the floor of .5."""
+        study = study_file(name)
+        labels = policies_of(study)
+        curvature = np.where(inside, 1.0, -1.0)
+        promised = np.where(inside if bound is None else bound, 1.0, -1.0)
+        level = {"tilted": 0.5 + np.asarray(excess, float)}
+        return self.dataset(study, {"mode_weight_error": level, "mean_error": level, "floor": 0.5,
+                                    "log_concavity": dict.fromkeys(labels, curvature),
+                                    "log_concavity_bound": dict.fromkeys(labels, promised)})
+
+    def test_floor_inside_and_outside(self):
+        inside = np.arange(42) < 15
+        dataset = self.tilted("tilted_map", inside, np.where(inside, 0, 0.3))
+        self.assertEqual(self.verdict(claims_tilted.at_floor("tilted", "mode_weight_error", 0.05, True), dataset), judge.HOLDS)
+        self.assertEqual(self.verdict(claims_tilted.at_floor("tilted", "mode_weight_error", 0.05, False), dataset), judge.FAILS)
+        dataset = self.tilted("tilted_map", np.zeros(42, bool), 0)
+        self.assertEqual(self.verdict(claims_tilted.at_floor("tilted", "mode_weight_error", 0.05, True), dataset), judge.OPEN)
+
+    def test_bound_and_threshold(self):
+        inside = np.arange(42) < 15
+        self.assertEqual(self.verdict(claims_tilted.bound, self.tilted("tilted_map", inside, 0, np.arange(42) < 10)), judge.HOLDS)
+        self.assertEqual(self.verdict(claims_tilted.bound, self.tilted("tilted_map", inside, 0, np.arange(42) < 20)), judge.FAILS)
+        snr = np.array(study_file("tilted_ising")["sweep"]["problem.snr"])
+        self.assertEqual(self.verdict(claims_tilted.threshold, self.tilted("tilted_ising", snr < 1, 0)), judge.HOLDS)
+        self.assertEqual(self.verdict(claims_tilted.threshold, self.tilted("tilted_ising", snr < 2, 0)), judge.PARTLY)
+        self.assertEqual(self.verdict(claims_tilted.threshold, self.tilted("tilted_ising", snr > 1, 0)), judge.FAILS)
+
+    def test_beats_leaves_out_dominant_modes(self):
+        study = study_file("tilted_inverse")
+        snr = np.array(study["sweep"]["problem.snr"])
+        worse = np.where(snr > 0.2, 2.0, 0.5)  # where one mode dominates, in what is left out
+        dominant = dict.fromkeys(policies_of(study), np.where(snr > 0.2, 0.99, 0.3))
+        dataset = self.dataset(study, {"mode_weight_error": {"tilted": worse}, "largest_mode": dominant})
+        cells = claims_tilted.beats("tilted", "mala")(dataset)
+        self.assertEqual([truth for truth, _ in cells], [True, True, None, None, True])
+        self.assertEqual(judge.verdict(cells), judge.PARTLY)
+
+    # ---- the claims of the papers
+
+    def test_every_claim_can_be_judged(self):
+        """On the form that its study writes, whatever its numbers; but for those that say why not."""
+        for name in dict.fromkeys(claim.study for claim in CLAIMS):
+            place = self.folder / name
+            place.mkdir()
+            from_study(place, study_file(name), {"largest_mode": dict.fromkeys(policies_of(study_file(name)), 0.3)})
+        never = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for claim in CLAIMS:
+                verdict, evidence = claims.judged(claim, {claim.study: load.results(self.folder / claim.study, kind=None)})
+                self.assertTrue(evidence, claim.says)
+                if verdict == judge.UNTESTED:
+                    never.append(evidence[0])
+        self.assertEqual(never, ["the study does not run the Hessian-free version on a network"])
+
+    def test_script_runs_every_study_that_a_claim_needs(self):
+        table = (ROOT / "jobs" / "reproduce_all.sh").read_text().split("studies='")[1].split("'\n")[0].strip().splitlines()
+        rows = [[cell.strip() for cell in line.split("|")] for line in table]
+        self.assertEqual({row[0] for row in rows}, {claim.study for claim in CLAIMS})
+        for study, figure, data, quick in rows:
+            text = (ROOT / "jobs" / f"{study}.yaml").read_text()
+            self.assertTrue((ANALYSIS / figure.split()[0]).exists(), figure)
+            self.assertEqual(data, (re.findall(r"^  file: (\S+)", text, re.MULTILINE) or [""])[0], study)
+            self.assertTrue(all(re.fullmatch(r"[a-z_.]+=\S+", change) for change in quick.split()), quick)
+
+    # ---- the page
+
+    def test_page(self):
+        """Well formed, with the evidence and the figure in it, no address outside; what is missing is untested and says so."""
+        place = self.folder / "figure2"
+        place.mkdir()
+        from_study(place, study_file("figure2"), {"regret": {"diffts": 0.5}})
+        (place / "figure_diffts_2.png").write_bytes(b"\x89PNG")
+        status, out, err = call(claims, self.folder, "--paper", "diffts", "--note", "a < b")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(len(out.splitlines()), len(claims.PAPERS["diffts"].CLAIMS) + 1)
+        self.assertTrue(out.startswith("holds  "), out)
+        page = (self.folder / "diffts.html").read_text()
+        parser = Parser()
+        parser.feed(page.replace("<img ", "<input "))  # no end either
+        self.assertEqual((parser.open, parser.wrong), ([], []))
+        self.assertEqual([address for address in parser.addresses if not address.startswith(("#", "data:"))], [])
+        self.assertEqual(page.count("data:image/png;base64,iVBORw=="), 1)
+        for words in ("a &lt; b", "cross: ts minus diffts", "figure4/results.nc does not exist", "can&#x27;t be tested here"):
+            self.assertIn(words, page)
+
+    def test_results_of_a_study_that_failed_are_left_out(self):
+        for study in ("figure2", "figure4"):
+            (self.folder / study).mkdir()
+            from_study(self.folder / study, study_file(study), {"regret": {"diffts": 0.5}})
+        status, out, err = call(claims, self.folder, "--paper", "diffts", "--failed", "figure2", "--failed", "vits_cost")
+        self.assertEqual((status, err), (0, ""))
+        verdicts = {line[22:].strip(): line[:22].strip() for line in out.splitlines()}
+        told = [verdict for claim, verdict in verdicts.items() if claim.startswith(("Section 6.2, Figure 2", "Appendix C.1"))]
+        self.assertEqual(told, [judge.UNTESTED, judge.UNTESTED, judge.HOLDS])
+        self.assertIn("the study figure2 failed", (self.folder / "diffts.html").read_text())
+
+    def test_no_study_at_all(self):
+        for folder in (self.folder, self.folder / "nowhere"):
+            status, out, err = call(claims, folder, "--paper", "vits")
+            self.assertEqual((status, out), (3, ""))
+            self.assertIn("none of the studies of this paper", err)
+
+
+if __name__ == "__main__":
+    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Claims))
+    failures = len(outcome.failures) + len(outcome.errors)
+    print(f"{outcome.testsRun - failures} passed, {failures} failed")
+    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
