@@ -12,6 +12,7 @@
 static const double TASKS_PER_RANK = 10;
 static const double MARGIN = 1.5; /* of time and memory */
 static const double START = 600; /* seconds to start, read data and write results */
+enum { MOST_REQUEUES = 100 };
 
 /* A word of the shell, quoted. */
 static void print_word(const char *text) {
@@ -85,5 +86,7 @@ void slurm_print(const Study *study, const Estimate *estimate, const char *path,
          "%%e)\" +%%s "
          "2>/dev/null || true)}\ncode=0\n");
   print_command(study, path, directory, sets);
-  printf("if [ \"$code\" -eq 75 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n");
+  printf("if [ \"$code\" -eq 75 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then scontrol requeue "
+         "\"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n",
+         MOST_REQUEUES);
 }
