@@ -6,10 +6,11 @@ set -euo pipefail
 
 usage() {
   cat <<END
-usage: tests/run.sh [--no-install] [--sanitize]
+usage: tests/run.sh [--no-install] [--sanitize] [--cluster]
 
   --no-install   do not look for missing Debian packages
   --sanitize     build with AddressSanitizer and UndefinedBehaviorSanitizer instead
+  --cluster      test under a Slurm of its own too (as root)
 END
 }
 
@@ -24,6 +25,7 @@ for argument in "$@"; do
   -h | --help) usage && exit 0 ;;
   --no-install) install=no && export THOMPSON_NO_INSTALL=1 ;;
   --sanitize) preset=debug ;;
+  --cluster) export THOMPSON_CLUSTER=1 ;;
   *) echo "run.sh: unknown argument '$argument'; see --help" >&2 && exit 2 ;;
   esac
 done

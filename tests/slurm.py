@@ -145,8 +145,10 @@ class Cluster:
         return self.command("squeue", "-h", "-t", "all", "-o", "%T", "-j", job, check=False).split()
 
     def start_now(self, job):
-        """Slurm keeps a requeued job waiting for two minutes; here only until the sockets of its former life are gone."""
-        if not any(f"_{job}." in name or f".{job}." in name for name in os.listdir(self.path("spool"))):
+        """Slurm keeps a requeued job waiting for two minutes; here only until its former life is over: its sockets are gone, and
+        the node has reported its end, which would count for the next life else."""
+        over = not any(f"_{job}." in name or f".{job}." in name for name in os.listdir(self.path("spool")))
+        if over and self.states(job) == ["PENDING"] and self.command("sinfo", "-h", "-N", "-o", "%T").split()[:1] == ["idle"]:
             self.command("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
 
     def stop(self):
