@@ -39,11 +39,11 @@ int64_t counter_add(Counters *counters, int index, int64_t amount) {
   return before;
 }
 
-void counter_exchange(Counters *counters, int count, const int64_t *change, int64_t *now) {
-  for (int i = 0; i < count; i++)
-    MPI_Fetch_and_op(&change[i], &now[i], MPI_INT64_T, 0, i, MPI_SUM, counters->window);
+void counter_exchange(Counters *counters, int count, const int *index, const int64_t *change, int64_t *now) {
+  for (int k = 0; k < count; k++)
+    MPI_Fetch_and_op(&change[index[k]], &now[index[k]], MPI_INT64_T, 0, index[k], MPI_SUM, counters->window);
   MPI_Win_flush(0, counters->window);
-  for (int i = 0; i < count; i++) now[i] += change[i];
+  for (int k = 0; k < count; k++) now[index[k]] += change[index[k]];
 }
 
 void counter_progress(void) {

@@ -16,8 +16,8 @@ Status counter_create(int count, Counters **out);
 void counter_destroy(Counters *counters);
 /* Add and return what was there before. */
 int64_t counter_add(Counters *counters, int index, int64_t amount);
-/* Add change[count] to the first counters, all in one trip; now[count] is what they are then. */
-void counter_exchange(Counters *counters, int count, const int64_t *change, int64_t *now);
+/* Add change[i] to every counter i of index[count], all in one trip; now[i] is what it is then. */
+void counter_exchange(Counters *counters, int count, const int *index, const int64_t *change, int64_t *now);
 /* Let the MPI library serve the other ranks. */
 void counter_progress(void);
 

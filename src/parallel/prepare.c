@@ -212,21 +212,29 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
   return status;
 }
 
+static int parts_of(const Need *need) { return need->belief.family->parts(&need->belief.fit); }
+
 /* Enough priors at once that every rank finds work to the end of the wave, few enough that a stop loses
  * little. */
 static int wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
   int end = first, parts = 0;
-  while (end < count && parts < 8 * parallel->size)
-    parts += needs[end].belief.family->parts(&needs[end].belief.fit), end++;
+  while (end < count && parts < 32 * parallel->size) parts += parts_of(&needs[end++]);
   return end;
 }
 
+/* A fit of one part cannot be shared, so it comes first: many small parts then fill the end of the wave. */
+static int fewest_parts_first(const void *a, const void *b) {
+  const int first = parts_of(a), second = parts_of(b);
+  return first != second ? first - second : compare_needs(a, b);
+}
+
 static Status fit_needs(const Parallel *parallel, const Study *study, const char *directory,
-                        ProgressMode mode, bool (*stop)(void), int count, const Need *needs) {
+                        ProgressMode mode, bool (*stop)(void), int count, Need *needs) {
   Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
   Progress silent = {.shown = false};
   for (int first = 0; first < count;) {
     int end = wave_end(parallel, first, count, needs);
+    qsort(needs + first, (size_t)(end - first), sizeof *needs, fewest_parts_first);
     TRY(fit_wave(parallel, study, directory, end - first, needs + first, stop, &silent));
     progress_update(&progress, end, count, (double)end / count);
     first = end;

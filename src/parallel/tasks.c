@@ -6,15 +6,11 @@
 #include "parallel/checkpoint.h"
 #include "parallel/counter.h"
 #include "parallel/isolate.h"
+#include "parallel/queue.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The shared counters of a run. COST is finished work, all of it being COST_UNITS. */
-enum { NEXT, DONE, FAILED, STOP, COST, COUNTERS };
-static const double COST_UNITS = 1e12;
 
 /* Seconds that a running task may go on after a stop was asked for: schedulers kill 10 s (PBS) or 30 s
  * (Slurm) after their first signal. */
@@ -25,31 +21,17 @@ typedef struct {
   const Study *study;
   const char *directory;
   const TasksOptions *options;
-  Counters *counters;
+  Queue *queue; /* of the wave */
   Progress progress;
   signed char *state; /* [task_count], RunStatus; of the wave's tasks what this rank knows */
-  int *order; /* [count], tasks of the wave, longest first */
   double *cost; /* [task_count] */
+  int *list; /* [count], tasks of the wave that are to be run */
   int count;
-  double total_cost; /* of the wave */
   int64_t failed_before; /* in earlier waves */
-  int64_t change[COUNTERS]; /* of the counters, not told yet */
   double stopped_at, asked_at, polled_at; /* seconds; 0: not yet */
-  double slowest; /* seconds for a unit of cost, of the tasks done here */
 } Runner;
 
-/* Which tasks, in which order. */
-
-typedef struct {
-  double cost;
-  int index;
-} Ranked;
-
-static int longest_first(const void *a, const void *b) {
-  const Ranked *first = a, *second = b;
-  if (first->cost != second->cost) return first->cost < second->cost ? 1 : -1;
-  return first->index - second->index;
-}
+/* Which tasks. */
 
 /* What a run costs is the same in all blocks of a cell. */
 static Status rate_tasks(const Study *study, double **cost) {
@@ -74,15 +56,13 @@ static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
   return index % runner->options->shards == runner->options->shard && block >= at->seen && block < at->wanted;
 }
 
-/* Tasks of the wave that are not done, longest first. A task that failed in an earlier job is tried again. */
+/* Tasks of the wave that are not done. A task that failed in an earlier job is tried again. */
 static Status list_wave(Runner *runner, const Adaptive *adaptive, TasksOutcome *outcome) {
-  Ranked *ranked;
   int size = 0;
-  runner->count = 0, runner->total_cost = 0;
+  runner->count = 0;
   for (int i = 0; i < runner->study->task_count; i++) size += in_wave(runner, adaptive, i);
-  free(runner->order);
-  NEW(runner->order, size);
-  NEW(ranked, size);
+  free(runner->list);
+  NEW(runner->list, size);
   for (int i = 0; i < runner->study->task_count; i++) {
     if (!in_wave(runner, adaptive, i)) continue;
     if (runner->state[i] == RUN_OK) {
@@ -90,16 +70,17 @@ static Status list_wave(Runner *runner, const Adaptive *adaptive, TasksOutcome *
       continue;
     }
     runner->state[i] = RUN_NOT_RUN;
-    runner->total_cost += runner->cost[i];
-    ranked[runner->count++] = (Ranked){runner->cost[i], i};
+    runner->list[runner->count++] = i;
   }
-  qsort(ranked, (size_t)runner->count, sizeof *ranked, longest_first);
-  for (int i = 0; i < runner->count; i++) runner->order[i] = ranked[i].index;
-  free(ranked);
   return STATUS_OK;
 }
 
 /* Stopping and progress. */
+
+static void stop_all(Runner *runner) {
+  queue_stop(runner->queue);
+  queue_look(runner->queue);
+}
 
 static bool stop_asked(Runner *runner) {
   if (runner->stopped_at != 0) return true;
@@ -107,9 +88,9 @@ static bool stop_asked(Runner *runner) {
   bool here = runner->options->stop(), elsewhere = false;
   if (!here && now - runner->asked_at >= ASK_OTHERS) {
     runner->asked_at = now;
-    elsewhere = counter_add(runner->counters, STOP, 0) > 0;
+    elsewhere = queue_look(runner->queue).stopped;
   }
-  if (here) counter_add(runner->counters, STOP, 1);
+  if (here) stop_all(runner);
   if (here || elsewhere) runner->stopped_at = now;
   return runner->stopped_at != 0;
 }
@@ -120,16 +101,10 @@ static bool time_is_over(Runner *runner) {
          (stop_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
 }
 
-/* At the speed of the slowest task so far. Tasks come longest first, so an estimate never is of a task longer
- * than one that was measured. */
-static bool fits(const Runner *runner, int index) {
-  return runner->slowest * runner->cost[index] <= runner->options->time_left();
-}
-
 static void show_progress(Runner *runner) {
   if (!runner->progress.shown) return;
-  int64_t done = counter_add(runner->counters, DONE, 0), cost = counter_add(runner->counters, COST, 0);
-  progress_update(&runner->progress, (long)done, runner->count, (double)cost / COST_UNITS);
+  const QueueState state = queue_look(runner->queue);
+  progress_update(&runner->progress, (long)state.done, runner->count, state.share);
 }
 
 /* Between rounds of a task: serve the other ranks, report, and drop the task when its time is over. */
@@ -175,35 +150,27 @@ static Status run_one(Runner *runner, int index) {
     bool failed = result.status == RUN_FAILED;
     if (failed) tasks_report_failure(runner->study, runner->directory, task, &result);
     runner->state[index] = (signed char)result.status;
-    runner->change[failed ? FAILED : DONE]++;
-    runner->change[COST] += (int64_t)(COST_UNITS * runner->cost[index] / runner->total_cost);
-    if (!failed) runner->slowest = fmax(runner->slowest, (clock_wall() - start) / runner->cost[index]);
+    queue_finish(runner->queue, index, failed, clock_wall() - start);
   }
   task_result_destroy(&result);
   return status;
 }
 
-/* Tell the other ranks what this one has done and take a ticket for the next task: one trip to the counters'
- * host for each task. now[COUNTERS] includes what was told. */
-static void tell(Runner *runner, int tickets, int64_t *now) {
-  runner->change[NEXT] = tickets;
-  counter_exchange(runner->counters, COUNTERS, runner->change, now);
-  memset(runner->change, 0, sizeof runner->change);
+static bool too_many_failed(const Runner *runner) {
+  const int64_t most = runner->options->max_failures;
+  return most >= 0 && runner->failed_before + queue_seen(runner->queue).failed > most;
 }
 
 static Status take_tasks(Runner *runner) {
   while (!stop_asked(runner)) {
-    int64_t now[COUNTERS];
-    tell(runner, 1, now);
-    int64_t next = now[NEXT] - 1, failures = runner->failed_before + now[FAILED];
-    if (runner->options->max_failures >= 0 && failures > runner->options->max_failures)
-      now[STOP] += 1 + counter_add(runner->counters, STOP, 1);
-    if (now[STOP] > 0 || next >= runner->count) return STATUS_OK;
-    if (!fits(runner, runner->order[next])) continue; /* a shorter one may */
-    Status status = run_one(runner, runner->order[next]);
+    const int index = queue_take(runner->queue);
+    if (too_many_failed(runner)) queue_stop(runner->queue);
+    if (index < 0 || too_many_failed(runner) || queue_seen(runner->queue).stopped) return STATUS_OK;
+    if (queue_expect(runner->queue, index) > runner->options->time_left()) continue; /* a shorter may fit */
+    Status status = run_one(runner, index);
     if (status == STATUS_STOPPED) return STATUS_OK;
     if (status != STATUS_OK) {
-      counter_add(runner->counters, STOP, 1); /* results cannot be kept: nobody should begin more */
+      queue_stop(runner->queue); /* results cannot be kept: nobody should begin more */
       return status;
     }
     show_progress(runner);
@@ -212,9 +179,8 @@ static Status take_tasks(Runner *runner) {
 }
 
 static Status run_all(Runner *runner) {
-  int64_t now[COUNTERS];
   Status status = take_tasks(runner);
-  tell(runner, 0, now);
+  queue_look(runner->queue);
   return status;
 }
 
@@ -228,10 +194,11 @@ Status tasks_scan(const Parallel *parallel, const Study *study, const char *dire
 
 /* Run the tasks of one wave. Collective. */
 static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
-  TRY(counter_create(COUNTERS, &runner->counters));
+  TRY(queue_create(parallel, runner->study, runner->count, runner->list, runner->cost, &runner->queue));
   runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
   Status status = parallel_agree(parallel, run_all(runner));
-  int64_t done = counter_add(runner->counters, DONE, 0), failed = counter_add(runner->counters, FAILED, 0);
+  const QueueState state = queue_look(runner->queue);
+  const int64_t done = state.done, failed = state.failed;
   outcome->done += done;
   outcome->failed += failed;
   outcome->here += done + failed;
@@ -239,7 +206,8 @@ static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *o
   runner->failed_before += failed;
   if (runner->count > 0) progress_end(&runner->progress, (long)(done + failed), runner->count);
   parallel_barrier();
-  counter_destroy(runner->counters);
+  queue_destroy(runner->queue);
+  runner->queue = NULL;
   return status;
 }
 
@@ -274,7 +242,8 @@ Status tasks_run(const Parallel *parallel, const Study *study, const char *direc
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) status = run_waves(parallel, &runner, &adaptive, outcome);
   adaptive_destroy(&adaptive);
-  free(runner.order);
+  queue_destroy(runner.queue);
+  free(runner.list);
   free(runner.cost);
   free(runner.state);
   return status;

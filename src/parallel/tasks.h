@@ -1,4 +1,4 @@
-/* Running the tasks of a study on all ranks: longest first, taken from a shared counter, each kept as a
+/* Running the tasks of a study on all ranks: taken from a shared queue (parallel/queue.h), each kept as a
  * durable file when it is done. With an adaptive number of runs this happens once for each wave. */
 #ifndef PARALLEL_TASKS_H
 #define PARALLEL_TASKS_H

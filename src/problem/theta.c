@@ -168,7 +168,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   if (ops->dimension && out->d != ops->dimension)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
                       dimension, ops->name, ops->dimension);
-  return check_dimension(dimension, out->d, file);
+  return check_dimension(dimension, out->d, file ? file : ops->name);
 }
 
 Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {

@@ -3,19 +3,21 @@
  *
  *   bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE
  *       Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. The order is the
- * program's (longest first by the cost model); how long a task takes is drawn from what RESULTS measured for
- * its setting and policy, all multiplied so that their mean is MEAN seconds. A rank asks the counter (one
- * server, first come first served, COUNTER_SECONDS an answer, plus TRIP seconds there and back), works, and
- * saves its file in SAVE seconds. mpiexec -n N bench_scale counter REQUESTS Every rank asks the shared
- * counters REQUESTS times, five in one trip as in the program, and five in five trips. bench_scale files
- * FOLDER TASKS RUNS ROUNDS Writes TASKS finished tasks of made-up numbers into FOLDER, then times the reducer
- * on them. */
+ * program's (parallel/schedule.h); how long a task takes is drawn from what RESULTS measured for
+ * its setting and policy, all multiplied so that their mean is MEAN seconds. A rank asks the counters (one
+ * server, first come first served, COUNTER_SECONDS for each counter, plus TRIP seconds there and back),
+ * works, and saves its file in SAVE seconds. mpiexec -n N bench_scale counter REQUESTS Every rank asks the
+ * shared counters REQUESTS times, nine in one trip as in the program, and nine in nine trips. bench_scale
+ * files FOLDER TASKS RUNS ROUNDS Writes TASKS finished tasks of made-up numbers into FOLDER, then times the
+ * reducer on them. */
 #include "core/clock.h"
 #include "core/rng.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
 #include "parallel/counter.h"
+#include "parallel/queue.h"
 #include "parallel/reduce.h"
+#include "parallel/schedule.h"
 #include "study/keys.h"
 #include "study/study.h"
 
@@ -45,7 +47,8 @@ static void read_study(const char *name, const char *text, Study *study) {
 
 /* The schedule. */
 
-static const double COUNTER_SECONDS = 1e-6; /* an atomic operation of the counter's host */
+static const double COUNTER_SECONDS = 1e-6; /* an atomic operation of the counters' host */
+enum { COUNTERS = 9 }; /* those of a trip: 3 of the whole, 6 of the lines of the last task and of the next */
 
 typedef struct {
   double modelled, seconds;
@@ -56,12 +59,18 @@ static int longest_first(const void *a, const void *b) {
   return (first->modelled < second->modelled) - (first->modelled > second->modelled);
 }
 
-/* jobs[count]: cost by the model, duration of a random measured block of the same cell. */
-static Job *list_jobs(const Study *study, const char *results, int count, double mean) {
+/* The tasks of one policy. */
+typedef struct {
+  Job *jobs; /* longest first by the model */
+  int count, taken;
+} Line;
+
+/* Lines of `count` jobs in all. */
+static Line *list_jobs(const Study *study, const char *results, int count, double mean) {
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
                      (size_t)study->runs.most};
   double *seconds = allocate(shape[0] * shape[1] * shape[2], sizeof *seconds);
-  Job *jobs = allocate((size_t)count, sizeof *jobs);
+  Line *lines = allocate(shape[1], sizeof *lines);
   StoreFile *file;
   ok(store_open(results, &file));
   ok(store_shape(file, "seconds", 3, shape));
@@ -69,29 +78,67 @@ static Job *list_jobs(const Study *study, const char *results, int count, double
   store_abandon(file);
   Rng rng = {.key = rng_key(1, RNG_VERIFY)};
   double sum = 0;
+  for (size_t l = 0; l < shape[1]; l++) lines[l].jobs = allocate((size_t)count, sizeof(Job));
   for (int i = 0; i < count; i++) {
     Task task = study_task(study, i % study->task_count);
+    Line *line = &lines[task.policy];
     size_t cell = (size_t)(i % study->task_count / study->runs.blocks);
     double a_run = seconds[cell * shape[2] + rng_index(&rng, (uint64_t)shape[2])];
     if (isnan(a_run)) abort();
-    jobs[i] = (Job){study->ops->cost(study, &task), a_run * task.runs};
-    sum += jobs[i].seconds;
+    line->jobs[line->count++] = (Job){study->ops->cost(study, &task), a_run * task.runs};
+    sum += a_run * task.runs;
   }
-  for (int i = 0; i < count; i++) jobs[i].seconds *= mean * count / sum;
-  qsort(jobs, (size_t)count, sizeof *jobs, longest_first);
+  for (size_t l = 0; l < shape[1]; l++) {
+    for (int i = 0; i < lines[l].count; i++) lines[l].jobs[i].seconds *= mean * count / sum;
+    qsort(lines[l].jobs, (size_t)lines[l].count, sizeof(Job), longest_first);
+  }
   free(seconds);
-  return jobs;
+  return lines;
 }
 
-/* A heap of the times at which ranks become free: free_at[0] is the earliest. */
-static void sift(int ranks, double *free_at, double value) {
+/* A rank: when it will be free, what it is busy with, and what the counters told it when it asked last. */
+typedef struct {
+  double free_at;
+  int line; /* -1: nothing yet */
+  Job job;
+  ScheduleLine *known;
+  double seen_all; /* when it asked for the counters of every line */
+} Rank;
+
+/* A heap: the first rank is free first. */
+static void sift(int ranks, Rank *heap, Rank moved) {
   int at = 0;
   for (int child; (child = 2 * at + 1) < ranks; at = child) {
-    if (child + 1 < ranks && free_at[child + 1] < free_at[child]) child++;
-    if (free_at[child] >= value) break;
-    free_at[at] = free_at[child];
+    if (child + 1 < ranks && heap[child + 1].free_at < heap[child].free_at) child++;
+    if (heap[child].free_at >= moved.free_at) break;
+    heap[at] = heap[child];
   }
-  free_at[at] = value;
+  heap[at] = moved;
+}
+
+/* Tell what the rank has done, take a job of the line it chooses by what it knew, learn the news; once more
+ * if that line has ended. Returns the trips to the counters; false: nothing is left. */
+static bool take_job(int policies, Line *lines, ScheduleLine *shared, int number, bool all, Rank *rank,
+                     int *trips) {
+  if (rank->line >= 0) {
+    shared[rank->line].cost += rank->job.modelled;
+    shared[rank->line].seconds += rank->job.seconds;
+  }
+  for (*trips = 0;;) {
+    const int l = schedule_choose(policies, rank->known, number);
+    if (l < 0) return false;
+    Line *line = &lines[l];
+    const bool found = line->taken < line->count;
+    if (found) rank->job = line->jobs[line->taken++];
+    shared[l].begun = true;
+    shared[l].next = line->taken < line->count ? line->jobs[line->taken].modelled : 0;
+    if (rank->line >= 0) rank->known[rank->line] = shared[rank->line];
+    rank->known[l] = shared[l];
+    if (all) memcpy(rank->known, shared, (size_t)policies * sizeof *shared);
+    ++*trips;
+    rank->line = l;
+    if (found) return true;
+  }
 }
 
 static void schedule(const char *path, const char *results, int ranks, int count, double mean, double trip,
@@ -102,44 +149,71 @@ static void schedule(const char *path, const char *results, int ranks, int count
   ok(store_read_text(path, &text, &size));
   read_study(path, text, &study);
   free(text);
-  Job *jobs = list_jobs(&study, results, count, mean);
-  double *free_at = allocate((size_t)ranks, sizeof *free_at), server = 0, wait = 0, longest_wait = 0,
-         work = 0, last = 0;
-  for (int i = 0; i < count; i++) {
-    double asked = free_at[0],
-           served = (server > asked + trip / 2 ? server : asked + trip / 2) + COUNTER_SECONDS;
-    server = served;
-    double begin = served + trip / 2, end = begin + jobs[i].seconds + save;
-    wait += begin - asked;
-    if (begin - asked > longest_wait) longest_wait = begin - asked;
-    work += jobs[i].seconds;
-    if (end > last) last = end;
-    sift(ranks, free_at, end);
+  const int policies = study.file->policy_count;
+  Line *lines = list_jobs(&study, results, count, mean);
+  ScheduleLine *shared = allocate((size_t)policies, sizeof *shared);
+  for (int l = 0; l < policies; l++) shared[l].next = lines[l].count ? lines[l].jobs[0].modelled : 0;
+  Rank *heap = allocate((size_t)ranks, sizeof *heap);
+  for (int r = 0; r < ranks; r++) {
+    heap[r] = (Rank){.line = -1, .known = allocate((size_t)policies, sizeof *shared)};
+    memcpy(heap[r].known, shared, (size_t)policies * sizeof *shared);
   }
-  double tail = last - free_at[0], idle = ranks * last - work;
+  double server = 0, busy = 0, wait = 0, longest_wait = 0, work = 0, last = 0, first_idle = INFINITY;
+  long asked = 0;
+  for (int idle = 0; idle < ranks;) {
+    Rank rank = heap[0];
+    int trips;
+    const bool all = rank.free_at - rank.seen_all >= 1;
+    if (all) rank.seen_all = rank.free_at;
+    if (!take_job(policies, lines, shared, (int)(asked % ranks), all, &rank, &trips)) {
+      first_idle = fmin(first_idle, rank.free_at);
+      last = fmax(last, rank.free_at);
+      rank.free_at = INFINITY, idle++;
+      sift(ranks, heap, rank);
+      continue;
+    }
+    asked += trips;
+    const double answer = COUNTER_SECONDS * (COUNTERS * trips + (all ? 3 * policies : 0));
+    server = fmax(server, rank.free_at + trip / 2) + answer;
+    busy += answer;
+    const double begin = fmax(server + trip / 2, rank.free_at + trips * trip);
+    wait += begin - rank.free_at;
+    longest_wait = fmax(longest_wait, begin - rank.free_at);
+    work += rank.job.seconds;
+    rank.free_at = begin + rank.job.seconds + save;
+    sift(ranks, heap, rank);
+  }
+  double idle = ranks * last - work;
   printf("ranks %d, tasks %d of %g s on average, trip %g s, save %g s\n", ranks, count, mean, trip, save);
   printf("  duration %.1f s, work %.0f s, idle %.0f s: parallel efficiency %.2f%%\n", last, work, idle,
          100 * work / (ranks * last));
-  printf("  of the idle time: counter %.2f%%, saving %.2f%%, end %.2f%%; first rank idle %.2f s before the "
+  printf("  of the idle time: counters %.2f%%, saving %.2f%%, end %.2f%%; first rank idle %.2f s before the "
          "end\n",
-         100 * wait / idle, 100 * save * count / idle, 100 * (idle - wait - save * count) / idle, tail);
-  printf("  counter: %.0f requests a second, busy %.2f%%; a rank waits %.3g s a task, at most %.3g s\n",
-         count / last, 100 * count * COUNTER_SECONDS / last, wait / count, longest_wait);
-  free(free_at);
-  free(jobs);
+         100 * wait / idle, 100 * save * count / idle, 100 * (idle - wait - save * count) / idle,
+         last - first_idle);
+  printf("  counters: %.0f trips a second, %.3f a task, busy %.2f%%; a rank waits %.3g s a task, at most "
+         "%.3g s\n",
+         (double)asked / last, (double)asked / count, 100 * busy / last, wait / count, longest_wait);
+  for (int l = 0; l < policies; l++) free(lines[l].jobs);
+  for (int r = 0; r < ranks; r++) free(heap[r].known);
+  free(lines);
+  free(shared);
+  free(heap);
   study_destroy(&study);
 }
 
 /* The counter. */
 
 static double ask(Counters *counters, int requests, bool one_trip) {
-  const int64_t change[5] = {1, 0, 0, 0, 0};
-  int64_t now[5];
+  const int64_t change[COUNTERS] = {1};
+  int64_t now[COUNTERS];
+  int index[COUNTERS];
+  for (int k = 0; k < COUNTERS; k++) index[k] = k;
   parallel_barrier();
   double start = clock_wall();
   for (int i = 0; i < requests; i++) {
-    if (one_trip) counter_exchange(counters, 5, change, now);
-    for (int k = 0; k < 5 && !one_trip; k++) counter_add(counters, k, change[k]);
+    if (one_trip) counter_exchange(counters, COUNTERS, index, change, now);
+    for (int k = 0; k < COUNTERS && !one_trip; k++) counter_add(counters, k, change[k]);
   }
   parallel_barrier();
   return clock_wall() - start;
@@ -148,12 +222,12 @@ static double ask(Counters *counters, int requests, bool one_trip) {
 static void counter(int argc, char **argv, int requests) {
   Parallel parallel = parallel_begin(&argc, &argv);
   Counters *counters;
-  ok(counter_create(5, &counters));
+  ok(counter_create(COUNTERS, &counters));
   for (int one_trip = 0; one_trip < 2; one_trip++) {
     double seconds = ask(counters, requests, one_trip);
     if (parallel.rank == 0)
       printf("%d ranks, %s: %.3g requests a second, %.3g s each\n", parallel.size,
-             one_trip ? "one trip" : "five trips", requests * parallel.size / seconds, seconds / requests);
+             one_trip ? "one trip" : "nine trips", requests * parallel.size / seconds, seconds / requests);
   }
   counter_destroy(counters);
   parallel_end();
