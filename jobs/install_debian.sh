@@ -16,17 +16,17 @@ fail() {
   exit 1
 }
 
-cluster="
+tests="
 slurm-wlm slurm-wlm-basic-plugins slurm-client munge
 "
 
 case "${1-}" in
 "") ;;
---cluster) packages="$packages$cluster" ;;
+--tests) packages="$packages$tests" ;;
 -h | --help)
-  echo "usage: jobs/install_debian.sh [--cluster]"
+  echo "usage: jobs/install_debian.sh [--tests]"
   echo "Installs what is missing of:$packages"
-  echo "With --cluster, for the tests under Slurm on one machine, also:$cluster"
+  echo "With --tests, for the test under a Slurm of its own, also:$tests"
   exit 0
   ;;
 *) fail "unknown argument '$1'; see --help" ;;

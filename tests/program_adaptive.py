@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -107,13 +108,20 @@ class Adaptive(program.ProgramTest):
         self.assertGreaterEqual(killed, 1, "no run lived long enough to be killed")
         self.assert_same_results(reference, self.run_study("killed", "--resume", ranks=4))
 
-    def test_task_that_is_damaged_between_jobs(self):
+    def test_tasks_that_are_damaged_between_jobs(self):
+        """Files of the first wave and of later ones, of several policies and settings: one job mends all, and runs nothing else."""
         reference = self.run_study("one")
-        self.run_study("torn")
-        with open(self.path("torn/tasks/000001.nc"), "r+b") as file:
-            file.truncate(100)
-        self.fail_with_status(75, "run", self.study, "-o", self.path("torn"), "--resume")
-        self.assert_same_results(reference, self.run_study("torn", "--resume"))
+        for ranks in (1, 3):
+            out = self.run_study(f"torn{ranks}").removesuffix("results.nc")
+            names = sorted(os.listdir(out + "tasks"))
+            torn = {names[0], names[1], names[3], names[len(names) // 2], names[-1]}
+            for name in torn:
+                with open(out + "tasks/" + name, "r+b") as file:
+                    file.truncate(100)
+            process = self.succeed("run", self.study, "-o", out, "--resume", "--progress", "plain", ranks=ranks)
+            self.assertEqual(process.stderr.count("set aside"), len(torn), process.stderr)
+            self.assertEqual(sum(int(n) for n in re.findall(r"running tasks: (\d+)/\1 in", process.stderr)), len(torn), process.stderr)
+            self.assert_same_results(reference, out + "results.nc")
 
     def test_failure_before_what_an_earlier_job_did(self):
         """A job stopped at a failure in the first wave, while files of later waves are there, is no job with damaged files."""
@@ -127,10 +135,19 @@ class Adaptive(program.ProgramTest):
         self.assertEqual(sum("failed" in name for name in os.listdir(self.path("out/tasks"))), 1)
         self.assert_same_results(reference, self.run_study("out", *more, "--resume"))
 
-    def fail_with_status(self, code, *arguments):
-        process = program.thompson(*arguments)
-        self.assertEqual(process.returncode, code, process.stderr)
-        self.assertIn("set aside", process.stderr)
+    def test_first_policy_that_always_fails(self):
+        """Nothing can be compared with it: the setting ends after its first runs and says so; its failed tasks make the exit status."""
+        first = "policies=[{name: vits1, steps: 100000}, linucb, random]"
+        process = program.thompson("run", self.study, "-o", self.path("out"), "--set", first, "--set", "problem.dimension=30",
+                                   "--set", "problem.theta=gaussian", "--task-timeout", "0.5")
+        self.assertEqual(process.returncode, 5, process.stderr)
+        lines = [line for line in process.stderr.splitlines() if "target not reached" in line]
+        self.assertEqual(len(lines), 1, process.stderr)
+        for part in ("after 12 runs", "regret_diff", "vits1"):
+            self.assertIn(part, lines[0])
+        data = self.load(self.path("out/results.nc"))
+        self.assertEqual(data["run"].size, 12)
+        self.assertTrue((data["status"][0, 0] == 2).all() and (data["status"][0, 1:] == 1).all())
 
     def test_partial_results(self):
         """An early stop between waves: `status` and `reduce` tell what is there, --resume goes on."""
@@ -180,6 +197,9 @@ prior: {train_samples: 200}
 
     def test_refusals(self):
         self.fail_with(2, "runs=512", "run", self.study, "-o", self.path("out"), "--shard", "0/2")
+        fixed = self.write("fixed.yaml", STUDY.replace("runs: {min: 12, max: 120, target_se: 1.4, of: regret_diff}", "runs: 12"))
+        sentence = self.fail_with(3, "--set runs.max=70: key 'runs.max': needs 'runs.target_se'", "plan", fixed, "--set", "runs=64", "--set", "runs.max=70")
+        self.assertIn("where 'runs' is to be one value, leave 'runs.max' out", sentence)
         self.assertFalse(os.path.exists(self.path("out")))
         self.run_study("one")
         self.fail_with(6, "runs.target_se: 1.4 -> 1.3", "run", self.study, "-o", self.path("one"), "--resume", "--set", "runs.target_se=1.3")

@@ -1,6 +1,7 @@
 """What goes wrong on a cluster: each fault ends as documented (docs/cluster.md), nothing finished is lost, and the run goes on to the same bytes."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -104,10 +105,13 @@ class Tasks(FaultTest):
             self.assertEqual(file.seed, 7)
 
     def test_message_of_a_failed_task(self):
-        study = self.write("hanging.yaml", HANGING_STUDY)
-        process = program.thompson("run", study, "-o", self.out, "--task-timeout", "2", "--set", "runs=4")
+        """With a folder whose name the shell would take apart: what is printed can be pasted."""
+        study, out = self.write("hanging.yaml", HANGING_STUDY), self.path("it's $HOME; out")
+        process = program.thompson("run", study, "-o", out, "--task-timeout", "2", "--set", "runs=4")
         self.assertIn("task 1 failed (setting default, policy vits1, runs 0 to 3, seed 7): not done after the 2 s", process.stderr)
-        self.assertIn(f"thompson run {self.out}/study.yaml -o {self.out} --resume", process.stderr)
+        again = [line.split("to try it again: ")[1] for line in process.stderr.splitlines() if "to try it again: " in line]
+        self.assertEqual([shlex.split(line) for line in again], [["thompson", "run", f"{out}/study.yaml", "-o", out, "--resume"]])
+        self.assertEqual(shlex.split(process.stdout.splitlines()[-1]), ["report:", "analysis/report.py", out])
 
     def test_crashed_task(self):
         job = self.begin("--task-timeout", "100")
@@ -217,6 +221,15 @@ class Locks(FaultTest):
         self.assertEqual(self.end(job, 60)[0], 0)
         self.assert_goes_on()
 
+    def test_different_studies_that_begin_at_once(self):
+        """Two shards, of studies that differ in one key, in an empty folder: one of them makes the study, the other is refused."""
+        for attempt in range(8):
+            self.out = self.path(f"out{attempt}")
+            jobs = [self.begin("--set", "policies=[random]", "--set", f"runs={8 * (shard + 1)}", "--shard", f"{shard}/2") for shard in range(2)]
+            ends = sorted(self.end(job, 60) for job in jobs)
+            self.assertEqual([code for code, _ in ends], [0, 6], ends)
+            self.assertRegex(ends[1][1], "runs: (8 -> 16|16 -> 8)")
+
     def test_shard_that_would_overwrite(self):
         process = program.thompson("run", self.study, "-o", self.out, "--shard", "0/2", "--overwrite")
         self.assertEqual(process.returncode, 2)
@@ -285,6 +298,22 @@ class Folder(FaultTest):
             self.assertEqual(os.stat(os.path.join(tasks, name)).st_mtime_ns != stamp, name in again, name)
         self.assertTrue(os.path.exists(os.path.join(tasks, "000003.nc.bad")))
         self.assert_goes_on()
+
+    def test_verify_tells_all_torn_files(self):
+        self.succeed("run", self.study, "-o", self.out)
+        tasks = os.path.join(self.out, "tasks")
+        for name in ("000003.nc", "000017.nc", "000080.nc"):
+            with open(os.path.join(tasks, name), "r+b") as file:
+                file.truncate(100)
+        process = program.thompson("verify", self.out, "--tasks", "4")
+        self.assertEqual(process.returncode, 7, process.stderr)
+        lines = process.stdout.splitlines()
+        unusable = [line.split(" (")[0] for line in lines if "UNUSABLE: " in line]
+        again = [int(line.split()[1]) for line in lines if line.endswith("): same")]
+        self.assertEqual(unusable, ["task 3", "task 17", "task 80"])
+        self.assertEqual(len(set(again) - {3, 17, 80}), 4, process.stdout)
+        self.assertIn(f"3 of {TASKS} files", process.stderr)
+        self.assertEqual(len(os.listdir(tasks)), TASKS, "verify changes nothing")
 
     def test_torn_prior(self):
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")

@@ -6,11 +6,10 @@ set -euo pipefail
 
 usage() {
   cat <<END
-usage: tests/run.sh [--no-install] [--sanitize] [--cluster]
+usage: tests/run.sh [--no-install] [--sanitize]
 
   --no-install   do not look for missing Debian packages
   --sanitize     build with AddressSanitizer and UndefinedBehaviorSanitizer instead
-  --cluster      test under a Slurm of its own too (as root)
 END
 }
 
@@ -23,15 +22,14 @@ install=yes preset=ci
 for argument in "$@"; do
   case "$argument" in
   -h | --help) usage && exit 0 ;;
-  --no-install) install=no && export THOMPSON_NO_INSTALL=1 ;;
+  --no-install) install=no ;;
   --sanitize) preset=debug ;;
-  --cluster) export THOMPSON_CLUSTER=1 ;;
   *) echo "run.sh: unknown argument '$argument'; see --help" >&2 && exit 2 ;;
   esac
 done
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[ "$install" = no ] || jobs/install_debian.sh
+[ "$install" = no ] || jobs/install_debian.sh --tests
 source jobs/environment.sh
 
 cmake --preset "$preset" || fail "cmake could not configure; its messages are above"

@@ -12,19 +12,23 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sque
 SEARCH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 # Two partitions on the one node: jobs of the second end and requeue those of the first.
+# cred_expire is also the time that a requeued job waits (120 s unless told): 5 s is the least. A shorter wait, by
+# `scontrol update StartTime=now`, can fail: a life that begins in the second in which the former one's credential was revoked
+# has a credential that counts as revoked too. TmpFS: PMIx names its folder there after user, job and step, which two Slurms share.
 CONFIGURATION = """
 ClusterName=thompson
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 CredType=cred/munge
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 SlurmctldPort={ports[0]}
 SlurmdPort={ports[1]}
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
+TmpFS={folder}/tmp
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
@@ -41,7 +45,7 @@ SwitchType=switch/none
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerType=sched/backfill
-SchedulerParameters=sched_interval=2,batch_sched_delay=0
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
 KillWait=5
 NodeName={host} NodeAddr=127.0.0.1 CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=500 State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=10
@@ -57,16 +61,13 @@ def find(name):
     return shutil.which(name, path=SEARCH)
 
 
-def require_programs(source):
-    """Slurm, installed if that is allowed; Unavailable with a reason otherwise."""
+def require_programs():
+    """Unavailable, with a reason, where Slurm is not installed or cannot be started."""
     if os.geteuid() != 0:
         raise Unavailable("Slurm's daemons need root")
     missing = [name for name in PROGRAMS if not find(name)]
-    if missing and os.environ.get("THOMPSON_NO_INSTALL") != "1":
-        subprocess.run([os.path.join(source, "jobs", "install_debian.sh"), "--cluster"], check=False, timeout=600, stdout=subprocess.DEVNULL)
-        missing = [name for name in PROGRAMS if not find(name)]
     if missing:
-        raise Unavailable(f"not installed: {', '.join(missing)} (jobs/install_debian.sh --cluster)")
+        raise Unavailable(f"not installed: {', '.join(missing)} (jobs/install_debian.sh --tests)")
 
 
 def free_ports(count):
@@ -80,8 +81,8 @@ def free_ports(count):
 class Cluster:
     """Start the daemons; Unavailable when they do not come up. `stop` ends them and removes the folder."""
 
-    def __init__(self, source):
-        require_programs(source)
+    def __init__(self):
+        require_programs()
         self.folder = tempfile.mkdtemp(prefix="thompson-slurm-")
         os.chmod(self.folder, 0o755)
         self.environment = dict(os.environ, PATH=SEARCH, SLURM_CONF=self.path("slurm.conf"))
@@ -100,7 +101,7 @@ class Cluster:
             file.write(CONFIGURATION.format(host=host, folder=self.folder, ports=free_ports(2)))
         with open(os.open(self.path("munge.key"), os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
             file.write(os.urandom(1024))
-        for name in ("state", "spool"):
+        for name in ("state", "spool", "tmp"):
             os.mkdir(self.path(name))
         self.daemon("munged", "--force", *(f"--{key}={self.path('munge' + end)}" for key, end in (
             ("key-file", ".key"), ("socket", ".socket"), ("pid-file", "d.pid"), ("log-file", "d.log"), ("seed-file", "d.seed"))))
@@ -117,16 +118,17 @@ class Cluster:
         if process.returncode:
             raise Unavailable(f"{name} does not start: {(process.stderr or self.log(name)).strip()}")
 
-    def log(self, name):
+    def log(self, name, lines=3):
+        """The end of a daemon's log."""
         try:
             with open(self.path(name + ".log"), encoding="utf-8") as file:
-                return " ".join(file.read().split("\n")[-3:])
+                return "\n".join(file.read().splitlines()[-lines:])
         except OSError:
             return f"no log of {name}"
 
     def logs(self):
-        """What the jobs have printed."""
-        texts = []
+        """What the jobs have printed, and the last that the daemons said of them."""
+        texts = [f"{name}: {self.log(name, 15)}" for name in ("slurmctld", "slurmd")]
         for name in sorted(os.listdir(self.folder)):
             if name.startswith("thompson-"):
                 with open(self.path(name), encoding="utf-8") as file:
@@ -144,12 +146,9 @@ class Cluster:
         """The states of a job and of its array's members: PENDING, RUNNING, ..., COMPLETED; empty when Slurm has forgotten it."""
         return self.command("squeue", "-h", "-t", "all", "-o", "%T", "-j", job, check=False).split()
 
-    def start_now(self, job):
-        """Slurm keeps a requeued job waiting for two minutes; here only until its former life is over: its sockets are gone, and
-        the node has reported its end, which would count for the next life else."""
-        over = not any(f"_{job}." in name or f".{job}." in name for name in os.listdir(self.path("spool")))
-        if over and self.states(job) == ["PENDING"] and self.command("sinfo", "-h", "-N", "-o", "%T").split()[:1] == ["idle"]:
-            self.command("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+    def restarts(self, job):
+        """How often a job has been put back into the queue."""
+        return int(self.command("scontrol", "show", "job", job).split(" Restarts=")[1].split()[0])
 
     def stop(self):
         self.command("scancel", "--partition=main,urgent", "--signal=KILL", "--full", check=False)

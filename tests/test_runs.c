@@ -75,6 +75,7 @@ static void test_waves(void) {
                   111); /* at least 1.1 times, which is 110.00..., rounded up */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, 50), 40); /* at most 4 times */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, INFINITY), 40);
+  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, NAN), 10); /* more runs would not mend it */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 1000, 5), 1563); /* all there are */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 1563, 5), 1563); /* no more */
 }
@@ -156,7 +157,7 @@ static void refuse(const char *runs, const char *part) {
 }
 
 static void test_refusals(void) {
-  refuse("runs: {min: 64}", "'runs.target_se': must be given");
+  refuse("runs: {min: 64}", "key 'runs.min': needs 'runs.target_se', which is not given");
   refuse("runs: {target_se: 0}", "bad.yaml:2:19: key 'runs.target_se': value '0' is out of range");
   refuse("runs: {target_se: few}", "'few' is not a number");
   refuse("runs: {target_se: 1, min: 1}", "'runs.min': value '1' is out of range");

@@ -235,6 +235,20 @@ static void test_temporary_name(void) {
   store_abandon(NULL);
 }
 
+/* The first of several that write a file stays, and nothing else is left. */
+static void test_first_text(void) {
+  const char *path = in_folder("it.txt");
+  char *text;
+  size_t size;
+  CHECK_OK(store_write_text_first(path, "first"));
+  CHECK_OK(store_write_text_first(path, "second"));
+  CHECK_OK(store_read_text(path, &text, &size));
+  CU_ASSERT_STRING_EQUAL(text, "first");
+  free(text);
+  CU_ASSERT(folder_holds_only("it.txt"));
+  remove(path);
+}
+
 static void test_cannot_create(void) {
   StoreFile *file;
   CHECK_FAILS(store_create(in_folder("no/such/it.nc"), STORE_NETCDF4, &file), STATUS_FILE, "No such file");
@@ -372,6 +386,7 @@ int main(void) {
                          {"compression", test_compression},
                          {"same content, same bytes", test_same_content_same_bytes},
                          {"temporary name", test_temporary_name},
+                         {"first text", test_first_text},
                          {"cannot create", test_cannot_create},
                          {"cannot open", test_cannot_open},
                          {"wrong content", test_wrong_content},

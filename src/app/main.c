@@ -16,7 +16,7 @@ static const AppVerb verbs[] = {
     {"sample", "draw from a posterior: a prior file and a history", app_sample},
     {"prepare", "turn MovieLens or MNIST into an embedding file", app_prepare},
     {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
-    {"verify", "run random tasks again and compare every byte", app_verify},
+    {"verify", "read all task files, run random tasks again and compare every byte", app_verify},
     {NULL, NULL, NULL}};
 
 static void print_help(void) {

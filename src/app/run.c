@@ -1,6 +1,7 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
 #include "app/drain.h"
+#include "core/shell.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
 #include "parallel/large.h"
@@ -39,8 +40,9 @@ static const struct argp_option options[] = {
     {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
     {"resume", KEY_RESUME, NULL, 0, "go on with what the folder holds", 0},
     {"overwrite", KEY_OVERWRITE, NULL, 0, "replace what the folder holds", 0},
-    {"fail-fast", KEY_FAIL_FAST, NULL, 0, "stop at the first task that fails", 0},
-    {"max-failures", KEY_MAX_FAILURES, "N", 0, "stop when more than N tasks have failed", 0},
+    {"fail-fast", KEY_FAIL_FAST, NULL, 0, "the same as --max-failures 0", 0},
+    {"max-failures", KEY_MAX_FAILURES, "N", 0,
+     "begin no task after more than N have failed; those that run then, one a rank, may fail too", 0},
     {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
      "end after this time, beginning nothing that will not fit; exit 75", 0},
     {"task-timeout", KEY_TASK_TIMEOUT, "SECONDS", 0,
@@ -142,8 +144,12 @@ static Status finish(const Parallel *parallel, const Study *study, const char *d
   if (parallel->rank == 0 && status == STATUS_OK && !*again) {
     status = app_print_table(study, directory);
     const char *figure = config_text(study->file->settings[0], "figure");
-    printf("\nresults: %s/results.nc\nfigure:  analysis/%s %s\nreport:  analysis/report.py %s\n", directory,
-           figure ? figure : study->ops->figure, directory, directory);
+    printf("\nresults: %s/results.nc\nfigure:  analysis/%s ", directory,
+           figure ? figure : study->ops->figure);
+    shell_print(stdout, directory);
+    printf("\nreport:  analysis/report.py ");
+    shell_print(stdout, directory);
+    putchar('\n');
   }
   parallel_broadcast(again, sizeof *again);
   return parallel_agree(parallel, status);
@@ -184,8 +190,7 @@ static Status run_tasks(const Parallel *parallel, const Study *study, Arguments 
     TRY(large_run(parallel, study, directory, &arguments->tasks, &of_large));
     arguments->tasks.failed_before = of_large.failed;
     TRY(tasks_run(parallel, study, directory, &arguments->tasks, &outcome));
-    outcome.done += of_large.done, outcome.failed += of_large.failed, outcome.left += of_large.left;
-    outcome.here += of_large.here;
+    outcome.failed += of_large.failed, outcome.left += of_large.left, outcome.here += of_large.here;
     TRY(check_lock(parallel, directory));
     bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
     if (arguments->tasks.shards == 1 && !stopped)

@@ -1,5 +1,7 @@
 #include "app/slurm.h"
 
+#include "core/shell.h"
+
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
@@ -13,17 +15,6 @@ static const double TASKS_PER_RANK = 10;
 static const double MARGIN = 1.5; /* of time and memory */
 static const double START = 600; /* seconds to start, read data and write results */
 enum { MOST_REQUEUES = 100 };
-
-/* A word of the shell, quoted. */
-static void print_word(const char *text) {
-  putchar('\'');
-  for (; *text; text++)
-    if (*text == '\'')
-      fputs("'\\''", stdout);
-    else
-      putchar(*text);
-  putchar('\'');
-}
 
 /* The name of a study in letters that Slurm takes as one word. */
 static void print_job_name(const char *name) {
@@ -42,22 +33,22 @@ static void print_program(void) {
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   path[length > 0 ? length : 0] = '\0';
-  print_word(length > 0 ? path : "thompson");
+  shell_print(stdout, length > 0 ? path : "thompson");
 }
 
 static void print_command(const Study *study, const char *path, const char *directory, const AppTexts *sets) {
   printf("srun --kill-on-bad-exit=1 ");
   print_program();
   printf(" run ");
-  print_word(path);
+  shell_print(stdout, path);
   for (int i = 0; i < sets->count; i++) {
     printf(" --set ");
-    print_word(sets->texts[i]);
+    shell_print(stdout, sets->texts[i]);
   }
   char folder[512];
   snprintf(folder, sizeof folder, "results/%s", study->name);
   printf(" -o ");
-  print_word(directory ? directory : folder);
+  shell_print(stdout, directory ? directory : folder);
   printf(" --resume --progress plain || code=$?\n");
 }
 

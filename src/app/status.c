@@ -84,7 +84,7 @@ static Status summarise(const char *directory, Summary *summary) {
   count_tasks(summary);
   measure_speed(directory, summary);
   for (int s = 0; s < study->file->setting_count && summary->done <= MOST_READ; s++)
-    TRY(adaptive_present(study, directory, summary->state, s, summary->moments + s * policies));
+    TRY(adaptive_present(&summary->adaptive, summary->state, s, summary->moments + s * policies));
   return STATUS_OK;
 }
 

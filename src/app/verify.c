@@ -1,4 +1,5 @@
-/* thompson verify: run random finished tasks again and compare every byte with what the folder holds. */
+/* thompson verify: read every finished task, run random ones again and compare every byte with what the
+ * folder holds. */
 #include "app/app.h"
 #include "core/memory.h"
 #include "parallel/checkpoint.h"
@@ -13,8 +14,8 @@ typedef struct {
 } Arguments;
 
 enum { KEY_TASKS = 256 };
-static const struct argp_option options[] = {{"tasks", KEY_TASKS, "N", 0, "how many tasks (default: 5)", 0},
-                                             {0}};
+static const struct argp_option options[] = {
+    {"tasks", KEY_TASKS, "N", 0, "how many tasks to run again (default: 5)", 0}, {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
@@ -23,6 +24,56 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case ARGP_KEY_ARG: app_take(state, &arguments->directory, text, "results folder"); return 0;
   case ARGP_KEY_END: app_need(state, arguments->directory, "results folder"); return 0;
   default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+typedef struct {
+  int *order; /* [count], tasks that can be run again */
+  int count;
+  int read, damaged; /* files of finished tasks, and those of them that cannot be used */
+} Finished;
+
+static void print_task(const Study *study, const Task *task, const char *verdict, const char *reason) {
+  printf("task %d (setting %s, policy %s, runs %u to %u): %s%s\n", task->index,
+         study->file->setting_labels[task->setting], study->file->policies[task->policy].label,
+         task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
+}
+
+/* Whether the file of a finished task can be read; if not, it is reported. */
+static Status check_file(const Study *study, const Task *task, const char *directory, bool *usable) {
+  TaskResult kept = {0};
+  Status status = task_result_create(study, task, &kept);
+  if (status == STATUS_OK) status = checkpoint_load(directory, study, task, false, &kept);
+  task_result_destroy(&kept);
+  *usable = status == STATUS_OK;
+  if (status != STATUS_INPUT) return status;
+  print_task(study, task, "UNUSABLE: ", status_message());
+  return STATUS_OK;
+}
+
+/* Read the files of all finished tasks; those of large settings are not run again. */
+static Status check_files(const Study *study, const char *directory, Finished *finished) {
+  signed char *state;
+  NEW(state, study->task_count);
+  Status status = checkpoint_scan(directory, study, state);
+  for (int i = 0; i < study->task_count && status == STATUS_OK; i++) {
+    const Task task = study_task(study, i);
+    bool usable;
+    if (state[i] != RUN_OK) continue;
+    status = check_file(study, &task, directory, &usable);
+    finished->read++, finished->damaged += !usable;
+    if (usable && !study_task_is_large(study, &task)) finished->order[finished->count++] = i;
+  }
+  free(state);
+  return status;
+}
+
+/* Fisher-Yates. */
+static void shuffle(uint64_t seed, int count, int *order) {
+  Rng rng = {.key = rng_key(seed, RNG_VERIFY)};
+  for (int i = count - 1; i > 0; i--) {
+    int j = (int)rng_index(&rng, (uint64_t)i + 1), kept = order[i];
+    order[i] = order[j], order[j] = kept;
   }
 }
 
@@ -42,59 +93,42 @@ static Status verify_task(const Study *study, const Task *task, const char *dire
   return status;
 }
 
-/* The finished tasks in random order (Fisher-Yates): order[*count]. */
-static Status shuffle_finished(const Study *study, const char *directory, int *order, int *count) {
-  signed char *state;
-  NEW(state, study->task_count);
-  Status status = checkpoint_scan(directory, study, state);
-  *count = 0;
-  for (int i = 0; i < study->task_count && status == STATUS_OK; i++) {
-    Task task = study_task(study, i);
-    if (state[i] == RUN_OK && !study_task_is_large(study, &task)) order[(*count)++] = i;
-  }
-  free(state);
-  Rng rng = {.key = rng_key(study->seed, RNG_VERIFY)};
-  for (int i = *count - 1; i > 0; i--) {
-    int j = (int)rng_index(&rng, (uint64_t)i + 1), kept = order[i];
-    order[i] = order[j], order[j] = kept;
-  }
-  return status;
-}
-
-static Status verify(const Study *study, const Arguments *arguments, int *order) {
-  int count, different = 0;
-  TRY(shuffle_finished(study, arguments->directory, order, &count));
-  if (count == 0)
+static Status verify(const Study *study, const Arguments *arguments, Finished *finished) {
+  int different = 0;
+  TRY(check_files(study, arguments->directory, finished));
+  if (finished->count == 0 && finished->damaged == 0)
     return status_set(STATUS_INPUT,
                       "%s: no finished task to verify (those of large settings are not run again)",
                       arguments->directory);
-  if (arguments->tasks < count) count = arguments->tasks;
-  for (int i = 0; i < count; i++) {
-    const Task task = study_task(study, order[i]);
+  shuffle(study->seed, finished->count, finished->order);
+  int again = finished->count < arguments->tasks ? finished->count : arguments->tasks;
+  for (int i = 0; i < again; i++) {
+    const Task task = study_task(study, finished->order[i]);
     bool same = false;
     TRY(verify_task(study, &task, arguments->directory, &same));
-    printf("task %d (setting %s, policy %s, runs %u to %u): %s\n", task.index,
-           study->file->setting_labels[task.setting], study->file->policies[task.policy].label,
-           task.first_run, task.first_run + (unsigned)task.runs - 1, same ? "same" : "DIFFERENT");
+    print_task(study, &task, same ? "same" : "DIFFERENT", "");
     different += !same;
   }
-  if (different)
-    return status_set(STATUS_DIFFERENT, "%d of %d tasks differ from what %s holds", different, count,
-                      arguments->directory);
+  if (different > 0 || finished->damaged > 0)
+    return status_set(
+        STATUS_DIFFERENT,
+        "%s: %d of %d tasks that were run again differ, %d of %d files of finished tasks cannot be used",
+        arguments->directory, different, again, finished->damaged, finished->read);
   return STATUS_OK;
 }
 
 Status app_verify(int argc, char **argv) {
   static const struct argp argp = {
-      options, parse, "DIR", "Run random finished tasks again and compare every byte.", NULL, NULL, NULL};
+      options, parse, "DIR", "Read every finished task, run random ones again and compare every byte.",
+      NULL,    NULL,  NULL};
   Arguments arguments = {.tasks = 5};
+  Finished finished = {0};
   Study study;
-  int *order;
   app_parse(&argp, argc, argv, &arguments);
   TRY(app_study_of_folder(arguments.directory, &study));
-  Status status = memory_new((void **)&order, (size_t)study.task_count, sizeof *order);
-  if (status == STATUS_OK) status = verify(&study, &arguments, order);
-  free(order);
+  Status status = memory_new((void **)&finished.order, (size_t)study.task_count, sizeof *finished.order);
+  if (status == STATUS_OK) status = verify(&study, &arguments, &finished);
+  free(finished.order);
   study_destroy(&study);
   return status;
 }

@@ -158,11 +158,30 @@ Status config_given_take(ConfigPool *pool, const char *owner, const char *path, 
   return STATUS_OK;
 }
 
-static Status missing_key(const ConfigKey *key, const char *owner, ConfigPlace place) {
+/* A part that is given of the key that `key` is a part of; -1 without one. */
+static int part_given(const ConfigGiven *given, int key) {
+  const ConfigKey *keys = given->keys;
+  for (int i = 0; keys[i].name; i++)
+    for (int part = 0; keys[i].parts && keys[part].name; part++)
+      if (given->node[part] && are_rivals(&keys[i], &keys[part]) && are_rivals(&keys[i], &keys[key]))
+        return part;
+  return -1;
+}
+
+static Status missing_key(const ConfigGiven *given, int missing, const char *owner, ConfigPlace place) {
+  const ConfigKey *key = &given->keys[missing];
   char allowed[1200];
+  int part = part_given(given, missing);
   config_allowed(key, sizeof allowed, allowed);
-  return config_refuse(place, "key '%s%s': must be given (%s); allowed: %s", owner, key->name, key->help,
-                       allowed);
+  if (part < 0)
+    return config_refuse(place, "key '%s%s': must be given (%s); allowed: %s", owner, key->name, key->help,
+                         allowed);
+  const char *name = given->keys[part].name;
+  int whole = (int)(strrchr(name, '.') - name);
+  return config_refuse(given->node[part]->key_place,
+                       "key '%s%s': needs '%s', which is not given (%s; allowed: %s); where '%.*s' is to "
+                       "be one value, leave '%s' out",
+                       owner, name, key->name, key->help, allowed, whole, name, name);
 }
 
 Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace place, const ConfigGiven *given,
@@ -173,7 +192,7 @@ Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace plac
     if (!given->node[i] && swept && swept->node[i]) continue;
     (*values)[i].absent = is_absent(given, i);
     if ((*values)[i].absent) continue;
-    if (!given->node[i] && !keys[i].fallback) return missing_key(&keys[i], owner, place);
+    if (!given->node[i] && !keys[i].fallback) return missing_key(given, i, owner, place);
     TRY(config_value_parse(pool, &keys[i], owner, keys[i].name, given->node[i], &(*values)[i]));
   }
   return STATUS_OK;

@@ -66,9 +66,20 @@ static int sync_folder_of(const char *path) {
   return error == EINVAL || error == EACCES ? 0 : error;
 }
 
-Status durable_publish(const char *temporary, const char *path) {
+static int place(const char *temporary, const char *path) { return rename(temporary, path) == 0 ? 0 : errno; }
+
+/* rename() that replaces nothing. Where there are no hard links (some network file systems) it replaces. */
+static int place_first(const char *temporary, const char *path) {
+  int error = link(temporary, path) == 0 ? 0 : errno;
+  if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP) return place(temporary, path);
+  if (error == 0 || error == EEXIST) unlink(temporary);
+  return error == EEXIST ? 0 : error;
+}
+
+static Status publish(const char *temporary, const char *path,
+                      int (*into_place)(const char *temporary, const char *path)) {
   int error = sync_path(temporary, 0);
-  if (error == 0 && rename(temporary, path) != 0) error = errno;
+  if (error == 0) error = into_place(temporary, path);
   if (error != 0) {
     unlink(temporary);
     return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
@@ -76,4 +87,10 @@ Status durable_publish(const char *temporary, const char *path) {
   error = sync_folder_of(path);
   if (error != 0) return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
   return STATUS_OK;
+}
+
+Status durable_publish(const char *temporary, const char *path) { return publish(temporary, path, place); }
+
+Status durable_publish_first(const char *temporary, const char *path) {
+  return publish(temporary, path, place_first);
 }

@@ -15,4 +15,8 @@ Status durable_begin(const char *path, char **temporary);
  * removed and what stood at `path` stays as it was. */
 Status durable_publish(const char *temporary, const char *path);
 
+/* The same, but a file that another process has put at `path` meanwhile stays: of several that publish at
+ * once, on one machine or many, the first wins, and the files of the others are dropped. */
+Status durable_publish_first(const char *temporary, const char *path);
+
 #endif

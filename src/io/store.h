@@ -82,6 +82,8 @@ Status store_get_int_attribute(StoreFile *file, const char *variable, const char
 
 /* Text files by the same rule (temporary name, fsync, rename). */
 Status store_write_text(const char *path, const char *text);
+/* The same, but a file that stands at `path`, or that another process puts there meanwhile, stays. */
+Status store_write_text_first(const char *path, const char *text);
 /* The whole of a file as NUL-terminated text; free() it. */
 Status store_read_text(const char *path, char **out, size_t *size);
 

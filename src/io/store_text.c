@@ -28,7 +28,8 @@ static int write_all(const char *name, const char *text, size_t length) {
   return error;
 }
 
-Status store_write_text(const char *path, const char *text) {
+static Status write_durably(const char *path, const char *text,
+                            Status (*publish)(const char *temporary, const char *path)) {
   char *temporary;
   TRY(durable_begin(path, &temporary));
   Status status = STATUS_OK;
@@ -37,10 +38,18 @@ Status store_write_text(const char *path, const char *text) {
     unlink(temporary);
     status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
   } else {
-    status = durable_publish(temporary, path);
+    status = publish(temporary, path);
   }
   free(temporary);
   return status;
+}
+
+Status store_write_text(const char *path, const char *text) {
+  return write_durably(path, text, durable_publish);
+}
+
+Status store_write_text_first(const char *path, const char *text) {
+  return write_durably(path, text, durable_publish_first);
 }
 
 /* Read fd to its end into *text, growing it; *capacity is a first guess of the length plus one. */

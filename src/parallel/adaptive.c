@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Marks of files that cannot be used. */
+enum { USABLE, DAMAGED, MENDED };
+
 Moments moments_join(Moments a, Moments b) {
   if (a.n == 0 || b.n == 0) return a.n == 0 ? b : a;
   double n = (double)(a.n + b.n), step = b.mean - a.mean;
@@ -28,6 +31,7 @@ Status adaptive_create(const Study *study, const char *directory, Adaptive *out)
   if (status == STATUS_OK)
     status = memory_new((void **)&out->moments, settings * (size_t)study->file->policy_count,
                         sizeof *out->moments);
+  if (status == STATUS_OK) status = memory_new((void **)&out->damage, (size_t)study->task_count, 1);
   if (status != STATUS_OK) {
     adaptive_destroy(out);
     return status;
@@ -41,19 +45,18 @@ Status adaptive_create(const Study *study, const char *directory, Adaptive *out)
 void adaptive_destroy(Adaptive *adaptive) {
   free(adaptive->settings);
   free(adaptive->moments);
+  free(adaptive->damage);
   *adaptive = (Adaptive){0};
 }
 
 /* From finished tasks to moments. */
 
 /* values[runs] of the target's curve at the last point that the setting has; NaN for a task that failed or
- * has not run. */
+ * has not run, or whose file cannot be used (STATUS_INPUT). */
 static Status read_values(const Study *study, const char *directory, const signed char *state,
                           const Task *task, double *values) {
-  if (state[task->index] != RUN_OK) {
-    for (int b = 0; b < task->runs; b++) values[b] = NAN;
-    return STATUS_OK;
-  }
+  for (int b = 0; b < task->runs; b++) values[b] = NAN;
+  if (state[task->index] != RUN_OK) return STATUS_OK;
   TaskResult result;
   TRY(task_result_create(study, task, &result));
   Status status = checkpoint_load(directory, study, task, false, &result);
@@ -74,22 +77,32 @@ static Moments moments_of(int runs, const double *values, const double *base) {
   return moments;
 }
 
-/* moments[policy_count] of one block, those of other policies zero when `*bad`, the task whose file cannot be
- * used, is not -1. */
-static Status read_block(const Study *study, const char *directory, const signed char *state, int setting,
-                         int block, Moments *moments, int *bad) {
+/* A file that cannot be used is marked, and with `repair` set aside, since its task must run again. */
+static Status pass_over(Adaptive *adaptive, const Task *task, bool repair) {
+  signed char *damage = &adaptive->damage[task->index];
+  if (repair && *damage == MENDED)
+    return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", adaptive->directory);
+  *damage = DAMAGED;
+  if (!repair) return STATUS_OK;
+  fprintf(stderr, "thompson: %s; the file is set aside and its task runs again\n", status_message());
+  return checkpoint_set_aside(adaptive->directory, task, false);
+}
+
+/* moments[policy_count] of one block. */
+static Status read_block(Adaptive *adaptive, const signed char *state, int setting, int block, bool repair,
+                         Moments *moments) {
+  const Study *study = adaptive->study;
   double *values, *base;
   int runs = study->blocks[block].runs;
   NEW(values, 2 * runs);
   base = values + runs;
   Status status = STATUS_OK;
-  *bad = -1;
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
     Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
-    status = read_values(study, directory, state, &task, into);
-    if (status == STATUS_INPUT) *bad = task.index;
-    if (status == STATUS_OK) moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
+    status = read_values(study, adaptive->directory, state, &task, into);
+    if (status == STATUS_INPUT) status = pass_over(adaptive, &task, repair);
+    moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
   }
   free(values);
   return status;
@@ -114,43 +127,53 @@ static void decide(Adaptive *adaptive, int setting, const Moments *wave) {
   Moments *moments = adaptive->moments + (size_t)setting * (size_t)policies;
   for (; at->seen < at->wanted; at->seen++)
     for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], *wave++);
-  at->se = 0;
-  for (int p = study->target_paired ? 1 : 0; p < policies; p++)
-    if (moments[p].n > 1 && !(moments_se(moments[p]) <= at->se))
-      at->se = moments_se(moments[p]), at->policy = p;
+  at->se = NAN;
+  for (int p = study->target_paired ? 1 : 0; p < policies; p++) {
+    double se = moments_se(moments[p]);
+    if (isnan(se)) se = INFINITY; /* of values that are not finite */
+    if (moments[p].n > 1 && (isnan(at->se) || se > at->se)) at->se = se, at->policy = p;
+  }
   at->wanted = runs_next_wave(&study->runs, at->seen, at->se);
   at->ended = at->wanted == at->seen;
 }
 
-/* A task whose file cannot be used counts as not run. With `repair` the file is set aside and the run ends,
- * since the task must run again. */
-static Status pass_over(const Adaptive *adaptive, signed char *state, int index, bool repair) {
-  state[index] = RUN_NOT_RUN;
-  if (!repair) return STATUS_OK;
-  Task task = study_task(adaptive->study, index);
-  fprintf(stderr, "thompson: %s; the file is set aside\n", status_message());
-  TRY(checkpoint_set_aside(adaptive->directory, &task, false));
-  return status_set(STATUS_STOPPED, "%s: a finished task cannot be used; run again with --resume",
-                    adaptive->directory);
-}
-
 /* The new blocks of one setting; every rank reads a part, rank 0 gets all. */
-static Status read_wave(const Parallel *parallel, signed char *state, const Adaptive *adaptive, int setting,
+static Status read_wave(const Parallel *parallel, const signed char *state, Adaptive *adaptive, int setting,
                         bool repair, Moments *wave) {
-  const Study *study = adaptive->study;
   const AdaptiveSetting *at = &adaptive->settings[setting];
-  int policies = study->file->policy_count;
+  int policies = adaptive->study->file->policy_count;
   Status status = STATUS_OK;
-  for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++) {
-    int bad;
-    if ((k + setting) % parallel->size != parallel->rank) continue;
-    status =
-        read_block(study, adaptive->directory, state, setting, k, wave + (k - at->seen) * policies, &bad);
-    if (status == STATUS_INPUT) status = pass_over(adaptive, state, bad, repair);
-  }
+  for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
+    if ((k + setting) % parallel->size == parallel->rank)
+      status = read_block(adaptive, state, setting, k, repair, wave + (k - at->seen) * policies);
   TRY(parallel_agree(parallel, status));
   return parallel_collect(parallel, 0, wave,
                           (size_t)(at->wanted - at->seen) * (size_t)policies * sizeof *wave);
+}
+
+/* Tasks of the setting whose files could not be used count as not run, on all ranks. */
+static Status forget_damaged(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting) {
+  const Study *study = adaptive->study;
+  int first = study_task_index(study, setting, 0, 0), end = study_task_index(study, setting + 1, 0, 0);
+  TRY(parallel_collect(parallel, 0, adaptive->damage + first, (size_t)(end - first)));
+  if (parallel->size > 1) parallel_broadcast(adaptive->damage + first, (size_t)(end - first));
+  for (int i = first; i < end; i++)
+    if (adaptive->damage[i] == DAMAGED) state[i] = RUN_NOT_RUN, adaptive->damage[i] = MENDED;
+  return STATUS_OK;
+}
+
+/* Failures ended the setting, not its target. */
+static void report_no_error(const Adaptive *adaptive, int setting) {
+  const Study *study = adaptive->study;
+  const AdaptiveSetting *at = &adaptive->settings[setting];
+  char target[64];
+  study_target(study, sizeof target, target);
+  fprintf(stderr,
+          "thompson: setting %s ends after %lld runs, its target not reached: no policy has a standard error "
+          "of %s, which takes two runs that succeed%s%s\n",
+          study->file->setting_labels[setting], (long long)runs_in_blocks(&study->runs, at->seen), target,
+          study->target_paired ? ", of the policy and of the first one, " : "",
+          study->target_paired ? study->file->policies[0].label : "");
 }
 
 static Status look_at(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
@@ -159,8 +182,12 @@ static Status look_at(const Parallel *parallel, signed char *state, Adaptive *ad
   Moments *wave;
   NEW(wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
   Status status = read_wave(parallel, state, adaptive, setting, repair, wave);
+  if (status == STATUS_OK) status = forget_damaged(parallel, state, adaptive, setting);
   bool whole = wave_finished(adaptive->study, state, setting, at->seen, at->wanted);
-  if (status == STATUS_OK && whole && parallel->rank == 0) decide(adaptive, setting, wave);
+  if (status == STATUS_OK && whole && parallel->rank == 0) {
+    decide(adaptive, setting, wave);
+    if (repair && isnan(at->se)) report_no_error(adaptive, setting);
+  }
   free(wave);
   return status;
 }
@@ -201,17 +228,14 @@ Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
   return status;
 }
 
-Status adaptive_present(const Study *study, const char *directory, const signed char *state, int setting,
-                        Moments *moments) {
-  int policies = study->file->policy_count, bad;
+Status adaptive_present(Adaptive *adaptive, const signed char *state, int setting, Moments *moments) {
+  int policies = adaptive->study->file->policy_count;
   Moments *block;
   NEW(block, policies);
   Status status = STATUS_OK;
   memset(moments, 0, (size_t)policies * sizeof *moments);
-  for (int k = 0; k < study->runs.blocks && status == STATUS_OK; k++) {
-    memset(block, 0, (size_t)policies * sizeof *block);
-    status = read_block(study, directory, state, setting, k, block, &bad);
-    if (status == STATUS_INPUT) status = STATUS_OK;
+  for (int k = 0; k < adaptive->study->runs.blocks && status == STATUS_OK; k++) {
+    status = read_block(adaptive, state, setting, k, false, block);
     for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], block[p]);
   }
   free(block);

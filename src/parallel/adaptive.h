@@ -23,7 +23,7 @@ typedef struct {
   int wanted; /* blocks that are asked for at present */
   int seen; /* blocks in the standard errors */
   bool ended; /* `wanted` is the last word */
-  double se; /* the largest of the policies, after `seen` blocks; NaN before the first look */
+  double se; /* the largest of the policies, after `seen` blocks; NaN: none yet, or never */
   int policy; /* that has it */
 } AdaptiveSetting;
 
@@ -32,6 +32,7 @@ typedef struct {
   const char *directory;
   AdaptiveSetting *settings; /* [setting_count] */
   Moments *moments; /* [setting_count, policy_count], on rank 0 */
+  signed char *damage; /* [task_count], files that could not be used */
 } Adaptive;
 
 /* Every setting at its first wave. `directory` is not copied. */
@@ -40,8 +41,9 @@ void adaptive_destroy(Adaptive *adaptive);
 
 /* Look at the settings whose wanted blocks are all finished (state[task_count], as in checkpoint_scan, the
  * same on all ranks), and ask for more where that is needed. *open tells whether any setting wants more
- * blocks. The files are read by all ranks, each a part. A file that cannot be used is set aside, reported,
- * and STATUS_STOPPED, since its task must run again. Collective. */
+ * blocks. The files are read by all ranks, each a part. A file that cannot be used is reported and set aside,
+ * and its task counts as not run: its setting stays open with the blocks it has asked for. STATUS_FILE when
+ * that happens to a task twice. Collective. */
 Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open);
 
 /* Look until there is nothing more to see in the folder: what `status` and the reducer need. A task whose
@@ -50,7 +52,6 @@ Status adaptive_replay(const signed char *state, Adaptive *adaptive);
 
 /* Standard errors of what is there now, block by block: moments[policy_count] of one setting over all blocks
  * that are finished. Files that cannot be used are passed over. One rank. */
-Status adaptive_present(const Study *study, const char *directory, const signed char *state, int setting,
-                        Moments *moments);
+Status adaptive_present(Adaptive *adaptive, const signed char *state, int setting, Moments *moments);
 
 #endif

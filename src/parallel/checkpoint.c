@@ -79,7 +79,8 @@ static Status check_same(const char *directory, const char *old, const Study *st
   return status_set(STATUS_RESUME, "%s holds another study; %s", directory, difference);
 }
 
-/* The folder of an unfinished or new study, with all that belongs in it. */
+/* The folder of an unfinished or new study, with all that belongs in it. Of several shards that begin at once
+ * one writes the study. */
 static Status make_ready(const char *directory, const Study *study, bool exists) {
   char path[PATH_SIZE];
   TRY(path_of(sizeof path, path, directory, "tasks"));
@@ -87,7 +88,7 @@ static Status make_ready(const char *directory, const Study *study, bool exists)
   TRY(path_of(sizeof path, path, directory, "priors"));
   TRY(make_folder(path));
   TRY(path_of(sizeof path, path, directory, "study.yaml"));
-  return exists ? STATUS_OK : store_write_text(path, study->file->resolved);
+  return exists ? STATUS_OK : store_write_text_first(path, study->file->resolved);
 }
 
 /* Whether the folder holds a study; STATUS_FILE when it does and must not. */
@@ -122,9 +123,10 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
     remove_study(directory);
     exists = false;
   }
-  if (exists) TRY(compare(directory, study));
+  TRY(make_ready(directory, study, exists));
+  TRY(compare(directory, study));
   if (shard < 0) sweep(directory); /* nobody else is writing */
-  return make_ready(directory, study, exists);
+  return STATUS_OK;
 }
 
 Status checkpoint_study(const char *directory, char **text) {

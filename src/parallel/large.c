@@ -86,7 +86,6 @@ static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
   if (status == STATUS_OK) status = parallel_agree(runner->parallel, keep(runner, count));
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     outcome->failed += runner->results[i].status == RUN_FAILED;
-    outcome->done += runner->results[i].status == RUN_OK;
     outcome->here++;
   }
   for (int i = 0; i < count; i++) task_result_destroy(&runner->results[i]);
@@ -100,10 +99,7 @@ static Status visit_block(Runner *runner, int setting, int block, const signed c
   int count = 0;
   for (int p = 0; p < runner->study->file->policy_count; p++) {
     const int index = study_task_index(runner->study, setting, p, block);
-    if (state[index] == RUN_OK) {
-      outcome->done++;
-      continue;
-    }
+    if (state[index] == RUN_OK) continue;
     runner->listed[count] = study_task(runner->study, index);
     runner->tasks[count] = &runner->listed[count];
     count++;

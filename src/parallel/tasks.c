@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "core/shell.h"
 #include "parallel/adaptive.h"
 #include "parallel/checkpoint.h"
 #include "parallel/counter.h"
@@ -56,21 +57,15 @@ static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
   return index % runner->options->shards == runner->options->shard && block >= at->seen && block < at->wanted;
 }
 
-/* Tasks of the wave that are not done. A task that failed in an earlier job is tried again. */
-static Status list_wave(Runner *runner, const Adaptive *adaptive, TasksOutcome *outcome) {
+/* Tasks of the wave that are not done. */
+static Status list_wave(Runner *runner, const Adaptive *adaptive) {
   int size = 0;
   runner->count = 0;
   for (int i = 0; i < runner->study->task_count; i++) size += in_wave(runner, adaptive, i);
   free(runner->list);
   NEW(runner->list, size);
   for (int i = 0; i < runner->study->task_count; i++) {
-    if (!in_wave(runner, adaptive, i)) continue;
-    if (runner->state[i] == RUN_OK) {
-      outcome->done++;
-      continue;
-    }
-    runner->state[i] = RUN_NOT_RUN;
-    runner->list[runner->count++] = i;
+    if (runner->state[i] == RUN_NOT_RUN && in_wave(runner, adaptive, i)) runner->list[runner->count++] = i;
   }
   return STATUS_OK;
 }
@@ -121,15 +116,26 @@ static bool tick(void *context, double fraction) {
 
 /* Running. */
 
+/* In one piece: several ranks may write at once. */
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result) {
   const StudyFile *file = study->file;
-  fprintf(stderr,
-          "task %d failed (setting %s, policy %s, runs %u to %u, seed %llu): %s; to try it again: thompson "
-          "run %s/study.yaml -o %s --resume\n",
-          task->index, file->setting_labels[task->setting], file->policies[task->policy].label,
-          task->first_run, task->first_run + (unsigned)task->runs - 1, (unsigned long long)study->seed,
-          result->message, directory, directory);
+  char path[4200], *line;
+  size_t size;
+  FILE *out = open_memstream(&line, &size);
+  if (!out) return;
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  fprintf(
+      out,
+      "task %d failed (setting %s, policy %s, runs %u to %u, seed %llu): %s; to try it again: thompson run ",
+      task->index, file->setting_labels[task->setting], file->policies[task->policy].label, task->first_run,
+      task->first_run + (unsigned)task->runs - 1, (unsigned long long)study->seed, result->message);
+  shell_print(out, path);
+  fputs(" -o ", out);
+  shell_print(out, directory);
+  fputs(" --resume\n", out);
+  if (fclose(out) == 0) fputs(line, stderr);
+  free(line);
 }
 
 static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
@@ -199,7 +205,6 @@ static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *o
   Status status = parallel_agree(parallel, run_all(runner));
   const QueueState state = queue_look(runner->queue);
   const int64_t done = state.done, failed = state.failed;
-  outcome->done += done;
   outcome->failed += failed;
   outcome->here += done + failed;
   outcome->left = runner->count - done - failed;
@@ -218,10 +223,11 @@ static Status share_state(const Parallel *parallel, const Runner *runner) {
   return STATUS_OK;
 }
 
-/* Wave after wave until every setting has its runs, or the work was stopped. Collective. */
+/* Wave after wave until every setting has its runs, or the work was stopped; what a wave lacks because a file
+ * of it was damaged runs again before the next one. Collective. */
 static Status run_waves(const Parallel *parallel, Runner *runner, Adaptive *adaptive, TasksOutcome *outcome) {
   for (bool open = true; open;) {
-    TRY(parallel_agree(parallel, list_wave(runner, adaptive, outcome)));
+    TRY(parallel_agree(parallel, list_wave(runner, adaptive)));
     TRY(run_wave(parallel, runner, outcome));
     if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
     TRY(share_state(parallel, runner));
@@ -237,6 +243,8 @@ Status tasks_run(const Parallel *parallel, const Study *study, const char *direc
   Adaptive adaptive = {0};
   *outcome = (TasksOutcome){0};
   Status status = tasks_scan(parallel, study, directory, &runner.state);
+  for (int i = 0; i < study->task_count && status == STATUS_OK; i++)
+    if (runner.state[i] == RUN_FAILED) runner.state[i] = RUN_NOT_RUN; /* tried again */
   if (status == STATUS_OK) status = rate_tasks(study, &runner.cost);
   if (status == STATUS_OK) status = adaptive_create(study, directory, &adaptive);
   status = parallel_agree(parallel, status);

@@ -18,9 +18,9 @@ typedef struct {
 } TasksOptions;
 
 typedef struct {
-  /* Tasks of this shard, over all ranks and earlier jobs. With an adaptive number of runs, `left` is of the
+  /* Tasks of this shard, over all ranks. With an adaptive number of runs, `left` is of the
    * wave that was stopped. */
-  int64_t done, failed, left;
+  int64_t failed, left;
   int64_t here; /* those that this job brought to an end */
 } TasksOutcome;
 

@@ -1,5 +1,7 @@
 #include "study/runs.h"
 
+#include <math.h>
+
 /* How much a wave may and must add to the runs before it. */
 static const double MOST_GROWTH = 4, LEAST_GROWTH = 1.1;
 
@@ -101,7 +103,7 @@ int runs_first_wave(const Runs *runs) {
 }
 
 int runs_next_wave(const Runs *runs, int blocks, double se) {
-  if (!runs->adaptive || se <= runs->target || blocks >= runs->blocks) return blocks;
+  if (!runs->adaptive || isnan(se) || se <= runs->target || blocks >= runs->blocks) return blocks;
   double growth = se / runs->target * (se / runs->target);
   if (!(growth < MOST_GROWTH)) growth = MOST_GROWTH;
   if (growth < LEAST_GROWTH) growth = LEAST_GROWTH;

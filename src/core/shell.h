@@ -1,0 +1,10 @@
+/* Words of commands that are printed for people to run. */
+#ifndef CORE_SHELL_H
+#define CORE_SHELL_H
+
+#include <stdio.h>
+
+/* `text` as one word of the shell (POSIX, 2.2.2), quoted where it needs to be. */
+void shell_print(FILE *out, const char *text);
+
+#endif
