@@ -318,6 +318,40 @@ static void test_special_exp(void) {
   CU_ASSERT_EQUAL(special_exp(1e300), special_exp(709));
 }
 
+/* Eight mantissas at every magnitude of the normal numbers. */
+static void test_special_inverse_root(void) {
+  double worst = 0;
+  for (int i = -1020; i <= 1020; i++) {
+    SpecialReal x;
+    for (int k = 0; k < SPECIAL_VECTOR; k++) x[k] = ldexp(1 + (double)k / SPECIAL_VECTOR, i);
+    SpecialReal root = x;
+    special_inverse_root(&root);
+    for (int k = 0; k < SPECIAL_VECTOR; k++) {
+      const long double exact = 1 / sqrtl((long double)x[k]);
+      worst = fmax(worst, fabs((double)((root[k] - exact) / exact)));
+    }
+    if (i == 0) CU_ASSERT_EQUAL(root[0], 1);
+  }
+  CHECK_NEAR(worst, 0, 2 * 0x1p-52);
+}
+
+static void test_special_log(void) {
+  double worst = 0;
+  for (int i = -1020; i <= 1020; i++) {
+    SpecialReal x;
+    for (int k = 0; k < SPECIAL_VECTOR; k++) x[k] = ldexp(1 + (double)k / SPECIAL_VECTOR, i);
+    if (i == 0) /* near 1, where the logarithm vanishes */
+      for (int k = 0; k < SPECIAL_VECTOR; k++) x[k] = 1 + (k - 4) * 1e-9;
+    SpecialReal y = x;
+    special_log(&y);
+    for (int k = 0; k < SPECIAL_VECTOR; k++) {
+      const long double exact = logl((long double)x[k]);
+      worst = fmax(worst, fabs((double)(y[k] - exact)) / fmax(fabs((double)exact), 1e-300));
+    }
+  }
+  CHECK_NEAR(worst, 0, 3 * 0x1p-52);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"status", test_status},
                          {"memory", test_memory},
@@ -331,6 +365,8 @@ int main(void) {
                          {"uniforms at all instruction levels", test_uniform_kernels},
                          {"normals at all instruction levels", test_normal_kernels},
                          {"special_exp", test_special_exp},
+                         {"special_inverse_root", test_special_inverse_root},
+                         {"special_log", test_special_log},
                          CU_TEST_INFO_NULL};
   return harness_run("core", tests);
 }

@@ -81,8 +81,9 @@ static double log_gaussian(const double *x, const double *mean, const double *co
 }
 
 /* Lane 0 has z = 0, which gives the mean; lanes 1 .. D a unit vector, which gives columns of a root of the
- * covariance; the last lane normals and another state s_t. */
-static void check_stage(const Prior *prior, const History *history, const FixtureData *data, int t) {
+ * covariance; the last lane normals and another state s_t. C_t is that of stage t + 1 carried on where it is
+ * not due: true. */
+static bool check_stage(const Prior *prior, const History *history, const FixtureData *data, int t) {
   enum { LANES = D + 2 };
   const Chain *chain = prior->chain;
   const int stages = chain->schedule.stages;
@@ -107,7 +108,8 @@ static void check_stage(const Prior *prior, const History *history, const Fixtur
     z[i * LANES + 1 + i] = 1;
     z[i * LANES + LANES - 1] = noise[i];
   }
-  joint_chain_condition(&self, t, &fallbacks);
+  if (t < stages) joint_chain_condition(&self, t + 1, &fallbacks);
+  const bool anew = joint_chain_condition(&self, t, &fallbacks);
   joint_chain_evidence(&self);
   joint_chain_draw(&self, t, z, ratio, &fallbacks);
   CU_ASSERT_EQUAL(fallbacks, 0);
@@ -138,10 +140,12 @@ static void check_stage(const Prior *prior, const History *history, const Fixtur
   CHECK_NEAR(ratio[LANES - 1],
              log_gaussian(x, free_mean, free_covariance) - log_gaussian(x, mean[1], covariance[1]), 1e-9);
   joint_chain_destroy(&self);
+  return !anew;
 }
 
 static void test_stage_is_the_conditional_law(void) {
   const int counts[] = {1, 5, 40};
+  int carried = 0;
   for (int k = 0; k < 3; k++)
     for (int standardise = 0; standardise < 2; standardise++) {
       PriorFit fit = fixture_fit(counts[k], 0.9, LAST_STAGE_REPAIRED);
@@ -151,12 +155,14 @@ static void test_stage_is_the_conditional_law(void) {
       Prior prior = fixture_exact_prior(&mixture, &fit);
       History history = fixture_history(D, 1, 0, ROWS, &likelihood);
       FixtureData data = fixture_data(D, ROWS, likelihood.noise, 0);
-      for (int t = 1; t <= counts[k] + 1; t += counts[k] < 6 ? 1 : 8) check_stage(&prior, &history, &data, t);
+      for (int t = 1; t <= counts[k] + 1; t += counts[k] < 6 ? 1 : 8)
+        carried += check_stage(&prior, &history, &data, t);
       check_stage(&prior, &history, &data, counts[k] + 1);
       history_destroy(&history);
       prior_destroy(&prior);
       mixture_destroy(&mixture);
     }
+  CU_ASSERT(carried > 0);
 }
 
 /* ---- the covariance of the clean sample */

@@ -46,6 +46,7 @@ static inline double special_exp(double x) {
 enum { SPECIAL_VECTOR = 8, SPECIAL_VECTORS = 4, SPECIAL_BLOCK = SPECIAL_VECTOR * SPECIAL_VECTORS };
 typedef double SpecialReal __attribute__((vector_size(8 * SPECIAL_VECTOR)));
 typedef int64_t SpecialBits __attribute__((vector_size(8 * SPECIAL_VECTOR)));
+typedef uint64_t SpecialWords __attribute__((vector_size(8 * SPECIAL_VECTOR)));
 #define SPECIAL_EACH(k) _Pragma("GCC unroll 4") for (int k = 0; k < SPECIAL_VECTORS; k++)
 
 static inline __attribute__((always_inline)) void special_exp_block(double *x) {
@@ -61,6 +62,36 @@ static inline __attribute__((always_inline)) void special_exp_block(double *x) {
 #undef SPECIAL_STEP
   SPECIAL_EACH(k) p[k] *= (SpecialReal)(((SpecialBits)rounded[k] + 1023) << 52);
   __builtin_memcpy(x, p, sizeof p);
+}
+
+/* x <- x^-1/2 for normal x > 0, within 2 units in the last place; 1 at 1. Half of the time of a square root
+ * and a division: four steps of Newton's method, each of which squares the error, from 3% below. */
+static inline __attribute__((always_inline)) void special_inverse_root(SpecialReal *x) {
+  SpecialReal half = 0.5 * *x, y = (SpecialReal)(0x5fe6eb50c7b537a9 - ((SpecialWords)*x >> 1));
+  _Pragma("GCC unroll 4") for (int step = 0; step < 4; step++) y += y * (0.5 - half * y * y);
+  *x = y;
+}
+
+/* x <- log(x) for normal x > 0, within 3 units in the last place: x = 2^k m with m between 1/sqrt(2) and
+ * sqrt(2), and of m twice the area tangent of s = (m - 1) / (m + 1) by its series to s^21 (remainder below
+ * 2^-58). */
+static inline __attribute__((always_inline)) void special_log(SpecialReal *x) {
+  const uint64_t least = 0x3fe6a09e667f3bcd, fraction = 0x000fffffffffffff; /* 1 / sqrt(2) */
+  const uint64_t integer = 0x4330000000000000; /* 2^52, whose last bits count ones */
+  SpecialWords shifted = (SpecialWords)*x - least + (uint64_t)0x3ff0000000000000;
+  SpecialReal k = (SpecialReal)(shifted >> 52 | integer) - (0x1p52 + 1023);
+  SpecialReal m = (SpecialReal)((shifted & fraction) + least);
+  SpecialReal s = (m - 1) / (m + 1), square = s * s, p = (SpecialReal){0} + 1.0 / 21;
+  p = p * square + 1.0 / 19;
+  p = p * square + 1.0 / 17;
+  p = p * square + 1.0 / 15;
+  p = p * square + 1.0 / 13;
+  p = p * square + 1.0 / 11;
+  p = p * square + 1.0 / 9;
+  p = p * square + 1.0 / 7;
+  p = p * square + 1.0 / 5;
+  p = p * square + 1.0 / 3;
+  *x = k * 0x1.62e42fefa39efp-1 + (2 * s + 2 * s * square * p);
 }
 
 /* log(1 + x) for 0 <= x <= 1, within 2 units in the last place: twice the area tangent of s = x / (2 + x) <=

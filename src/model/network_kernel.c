@@ -13,6 +13,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512F__)
 enum { VECTOR_LANES = 16, TILE_VECTORS = 4 };
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -32,6 +36,16 @@ static inline void store(float *to, Vector value) { *(Vector *)to = value; }
 /* The lanes of `value` where `switch_` is above zero, zero elsewhere. */
 static inline Vector keep_positive(Vector value, Vector switch_) {
   return (Vector)((Mask)value & (Mask)(switch_ > (Vector){0}));
+}
+/* max(0, value), which takes NaN to 0. */
+static inline Vector positive(Vector value) {
+#if defined(__AVX512F__)
+  return (Vector)_mm512_max_ps((__m512)value, _mm512_setzero_ps());
+#elif defined(__AVX2__) && defined(__FMA__)
+  return (Vector)_mm256_max_ps((__m256)value, _mm256_setzero_ps());
+#else
+  return keep_positive(value, value);
+#endif
 }
 
 /* C[rows, columns] = A[rows, depth] B[depth, columns] with a start and an end. */
@@ -67,9 +81,11 @@ static inline __attribute__((always_inline)) void tile(const Product *p, int row
     TILE_EACH(sum[i][v] = (Vector){0})
   const float *a = p->a + (size_t)row * p->a_row, *b = p->b + column;
   const size_t a_row = p->a_row, a_depth = p->a_depth, b_row = p->b_row;
+  const float *next = a + rows * a_row; /* fetched ahead: the networks of a chain do not fit in the caches */
 #pragma GCC unroll 2
-  for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row) {
+  for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row, next += rows) {
     Vector right[TILE_VECTORS];
+    __builtin_prefetch(next);
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) right[v] = load(b + v * VECTOR_LANES);
 #pragma GCC unroll 6
@@ -79,7 +95,7 @@ static inline __attribute__((always_inline)) void tile(const Product *p, int row
       for (int v = 0; v < vectors; v++) sum[i][v] += left * right[v];
     }
   }
-  if (p->relu) TILE_EACH(sum[i][v] = keep_positive(sum[i][v], sum[i][v]))
+  if (p->relu) TILE_EACH(sum[i][v] = positive(sum[i][v]))
   if (p->active) {
     const float *active = p->active + (size_t)row * LANES + column;
     TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load(active + i * LANES + v * VECTOR_LANES)))

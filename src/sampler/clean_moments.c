@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "core/simd.h"
+#include "sampler/strip.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,9 @@
 /* The Jacobian of a learned predictor may give a C_t that is no covariance: its eigenvalues are kept within
  * these. */
 static const double VARIANCE_LEAST = 1e-9, VARIANCE_MOST = 50;
+
+/* The signal-to-noise ratio grows by this factor from one Jacobian to the next. */
+static const double GROWTH = 1.25;
 
 /* Samples that the moments of a prior without a closed form are taken from: to 2% of a standard deviation. */
 enum { PRIOR_SAMPLES = 2048 };
@@ -146,4 +150,38 @@ void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *
   clean_moments_covariance(self, t, lanes, s, mean, matrix, column);
   linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
   set_deviations((size_t)(d * lanes), deviation);
+}
+
+/* alpha_bar / (1 - alpha_bar) of stages T + 1 .. 1. */
+static double signal_to_noise(const Schedule *schedule, int t) {
+  const double alpha_bar = t > schedule->stages ? 0 : schedule->alpha_bar[t];
+  return alpha_bar / (1 - alpha_bar);
+}
+
+bool clean_moments_due(const CleanMoments *self, int known, int t) {
+  const Schedule *schedule = &self->chain->schedule;
+  return known == 0 || self->from_loss ||
+         signal_to_noise(schedule, t) > GROWTH * signal_to_noise(schedule, known);
+}
+
+/* r <- (1 / r^2 + gain)^-1/2. */
+SIMD_CLONES
+static void shrink(int n, double gain, double *r) {
+  for (Strip strip = strip_begin(n); strip.count > 0; strip_next(&strip)) {
+    SpecialReal x, root;
+    strip_load(strip, 1, r, &x);
+    root = 1 + gain * x * x;
+    special_inverse_root(&root);
+    x *= root;
+    strip_store(strip, 1, &x, r);
+  }
+}
+
+void clean_moments_carry(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                         double *deviation) {
+  const Chain *chain = self->chain;
+  const Schedule *schedule = &chain->schedule;
+  chain->noise(chain, t, lanes, s, mean);
+  set_clean(chain, t, lanes, s, mean);
+  shrink(chain->d * lanes, signal_to_noise(schedule, t) - signal_to_noise(schedule, t + 1), deviation);
 }

@@ -32,6 +32,15 @@ void clean_moments_destroy(CleanMoments *self);
  * matrix[d, d, n], column[d, n]. */
 void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
                       double *basis, double *deviation, double *matrix, double *column);
+/* Between two stages C_t changes little but for the noise: C_t^-1 by what the signal-to-noise ratio
+ * alpha_bar / (1 - alpha_bar) grows by, times I, exactly so for a Gaussian prior. So the Jacobian, which
+ * costs more than the mean, need not be taken at every stage: true where it is due after that of stage
+ * `known` (0: none so far). */
+bool clean_moments_due(const CleanMoments *self, int known, int t);
+/* Of a stage where it is not due, from the basis and deviation[d, n] of stage t + 1: mean[d, n], deviation[d,
+ * n]; the basis stays. */
+void clean_moments_carry(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                         double *deviation);
 /* Of stage t = T .. 1 at s[d, n]: mean[d, n], and C_t from the Jacobian as covariance[d, d, n], symmetric but
  * with eigenvalues as they come. Scratch: column[d, n]. */
 void clean_moments_covariance(const CleanMoments *self, int t, int lanes, const double *s, double *mean,

@@ -4,6 +4,7 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "model/likelihood.h"
+#include "sampler/strip.h"
 
 #include <limits.h>
 #include <math.h>
@@ -17,13 +18,19 @@ static const double MODE_TOLERANCE = 1e-4;
 
 static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 
+/* What the algebra of one strip works on: three matrices and six vectors. In two dimensions, those of the
+ * paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in registers.
+ */
+#define STRIP_NUMBERS(d) (3 * (d) * (d) + 6 * (d))
+
 static Status allocate_lanes(JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
   NEW(self->lane_rows, lane_row_count(d) * n);
   NEW(self->precision, d * d * n);
   NEW(self->vector, d * n);
   NEW(self->matrix, d * d * n);
-  NEW(self->column, 2 * d * n);
+  NEW(self->column, d * n);
+  NEW(self->strip, STRIP_NUMBERS(d));
   NEW(self->rescues, n);
   return STATUS_OK;
 }
@@ -50,6 +57,7 @@ void joint_chain_destroy(JointChain *self) {
                       self->column,    self->prior_precision, self->prior_vector};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   free(self->rescues);
+  free(self->strip);
 }
 
 /* ---- lanes */
@@ -70,6 +78,7 @@ void joint_chain_begin(JointChain *self, const HistoryView *view) {
   const size_t vector = (size_t)self->d * (size_t)view->lanes;
   ASSERT(view->lanes <= self->capacity);
   self->view = view;
+  self->known = 0;
   lay_out(self, (size_t)view->lanes);
   memset(self->s, 0, vector * sizeof *self->s);
   if (view->history->likelihood->ops->conjugate) {
@@ -92,32 +101,7 @@ void joint_chain_copy_lanes(JointChain *self, const int *from) {
   }
 }
 
-/* ---- small algebra */
-
-/* x[n] *= a[n]. */
-SIMD_CLONES
-static void scale_by(size_t n, const double *restrict a, double *restrict x) {
-  for (size_t k = 0; k < n; k++) x[k] *= a[k];
-}
-
-/* x[n] = a - x[n]. */
-SIMD_CLONES
-static void subtract_from(size_t n, const double *restrict a, double *restrict x) {
-  for (size_t k = 0; k < n; k++) x[k] = a[k] - x[k];
-}
-
-/* x[n] = a x[n] + b y[n]. */
-SIMD_CLONES
-static void combine(size_t n, double a, double *restrict x, double b, const double *restrict y) {
-  for (size_t k = 0; k < n; k++) x[k] = a * x[k] + b * y[k];
-}
-
-/* out[lanes] += factor |x|^2. */
-SIMD_CLONES
-static void add_square(int d, int lanes, double factor, const double *restrict x, double *restrict out) {
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) out[n] += factor * x[i * lanes + n] * x[i * lanes + n];
-}
+/* ---- given the history: Lambda, b; then W, u */
 
 /* out[lanes] += s' (b - 1/2 image). */
 SIMD_CLONES
@@ -128,36 +112,25 @@ static void add_quadratic(int d, int lanes, const double *restrict s, const doub
       out[n] += s[i * lanes + n] * (b[i * lanes + n] - 0.5 * image[i * lanes + n]);
 }
 
-/* out[lanes] += factor log det L; the logarithms are of products of TOGETHER pivots, which lie between 1e-30
- * and 1e30. `product`[lanes] is scratch. */
-static void add_log_determinant(int d, int lanes, double factor, const double *l, double *product,
-                                double *out) {
-  enum { TOGETHER = 8 };
-  for (int first = 0; first < d; first += TOGETHER) {
-    for (int n = 0; n < lanes; n++) product[n] = 1;
-    for (int i = first; i < d && i < first + TOGETHER; i++)
-      scale_by((size_t)lanes, l + (i * d + i) * lanes, product);
-    for (int n = 0; n < lanes; n++) out[n] += factor * log(product[n]);
+SIMD_CLONES
+static bool any_rescue(int lanes, const double *rescues) {
+  SpecialReal sum = {0}, x;
+  for (Strip strip = strip_begin(lanes); strip.count > 0; strip_next(&strip)) {
+    strip_load(strip, 1, rescues, &x);
+    sum += x;
   }
+  double total = 0;
+  for (int k = 0; k < SPECIAL_VECTOR; k++) total += sum[k];
+  return total > 0;
 }
 
-/* y = R' x. */
-static void to_whitened(const JointChain *self, const double *x, double *y) {
-  linalg_multiply_transposed_lanes(self->d, self->view->lanes, self->basis, x, y);
-  scale_by((size_t)(self->d * self->view->lanes), self->deviation, y);
-}
-
-static void factorise(JointChain *self, double *a, int64_t *fallbacks) {
+/* What strip_cholesky rescued. */
+static void count_rescues(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  int total = 0;
-  memset(self->rescues, 0, (size_t)view->lanes * sizeof *self->rescues);
-  linalg_cholesky_lanes(self->d, view->lanes, a, self->rescues);
-  for (int n = 0; n < view->lanes; n++) total += self->rescues[n];
-  if (total == 0) return;
-  for (int n = 0; n < view->lanes; n++) fallbacks[(view->first + n) / view->draws] += self->rescues[n];
+  if (!any_rescue(view->lanes, self->rescues)) return;
+  for (int n = 0; n < view->lanes; n++)
+    fallbacks[(view->first + n) / view->draws] += (int64_t)self->rescues[n];
 }
-
-/* ---- given the history: Lambda, b; then L, u */
 
 /* p[d, d, lanes] = Q diag(1 / r^2) Q'. */
 SIMD_CLONES
@@ -188,36 +161,63 @@ static void find_evidence(JointChain *self, int64_t *fallbacks) {
              self->column, fallbacks);
 }
 
-/* L with L L' = M = I + R' Lambda R. */
-static void factorise_whitened(JointChain *self, int64_t *fallbacks) {
-  const int d = self->d, lanes = self->view->lanes;
-  double *column = self->column, *image = column + d * lanes;
-  for (int j = 0; j < d; j++) {
-    for (int i = 0; i < d; i++) {
-      memcpy(column + i * lanes, self->basis + (i * d + j) * lanes, (size_t)lanes * sizeof *column);
-      scale_by((size_t)lanes, self->deviation + j * lanes, column + i * lanes);
-    }
-    linalg_multiply_lanes(d, lanes, self->precision, column, image);
-    to_whitened(self, image, column);
-    for (int n = 0; n < lanes; n++) column[j * lanes + n] += 1;
+/* W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
+STRIP_INLINE void condition_strips(JointChain *self, const int d, SpecialReal *scratch) {
+  SpecialReal *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
+  SpecialReal *clean = r + d, *image = clean + d, *error = image + d, *u = error + d, *inverse = u + d;
+  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+    SpecialReal rescues = {0};
+    strip_load(strip, d * d, self->basis, root);
+    strip_load(strip, d, self->deviation, r);
+    strip_load(strip, d * d, self->precision, precision);
+    strip_load(strip, d, self->clean, clean);
+    strip_load(strip, d, self->vector, u);
+    strip_multiply(d, precision, clean, image);
+    for (int i = 0; i < d; i++) u[i] -= image[i];
     for (int i = 0; i < d; i++)
-      memcpy(self->factor + (i * d + j) * lanes, column + i * lanes, (size_t)lanes * sizeof *column);
+      for (int j = 0; j < d; j++) root[i * d + j] *= r[j];
+    strip_multiply_transposed(d, root, u, error);
+    for (int j = 0; j < d; j++) {
+      for (int i = 0; i < d; i++) clean[i] = root[i * d + j];
+      strip_multiply(d, precision, clean, image);
+      strip_multiply_transposed(d, root, image, clean);
+      clean[j] += 1;
+      for (int i = 0; i < d; i++) m[i * d + j] = clean[i];
+    }
+    strip_cholesky(d, m, inverse, &rescues);
+    strip_invert_triangle(d, m, inverse);
+    strip_lower(d, m, error, image);
+    strip_lower_transposed(d, m, image, u);
+    strip_store(strip, d * d, m, self->factor);
+    strip_store(strip, d, u, self->shift);
+    strip_store(strip, 1, &rescues, self->rescues);
   }
-  factorise(self, self->factor, fallbacks);
 }
 
-void joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
+SIMD_CLONES
+static void condition(JointChain *self) {
+  if (self->d == 2) {
+    SpecialReal registers[STRIP_NUMBERS(2)];
+    condition_strips(self, 2, registers);
+  } else {
+    condition_strips(self, self->d, self->strip);
+  }
+}
+
+bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  const int d = self->d, lanes = view->lanes;
-  clean_moments_at(&self->moments, t, lanes, self->s, self->clean, self->basis, self->deviation, self->matrix,
-                   self->column);
+  const bool anew = clean_moments_due(&self->moments, self->known, t);
+  if (anew) {
+    clean_moments_at(&self->moments, t, view->lanes, self->s, self->clean, self->basis, self->deviation,
+                     self->matrix, self->column);
+    self->known = t;
+  } else {
+    clean_moments_carry(&self->moments, t, view->lanes, self->s, self->clean, self->deviation);
+  }
   if (!view->history->likelihood->ops->conjugate && view->history->rounds > 0) find_evidence(self, fallbacks);
-  factorise_whitened(self, fallbacks);
-  double *error = self->column;
-  linalg_multiply_lanes(d, lanes, self->precision, self->clean, error);
-  subtract_from((size_t)(d * lanes), self->vector, error); /* b - Lambda s0_hat */
-  to_whitened(self, error, self->shift);
-  linalg_solve_lanes(d, lanes, self->factor, self->shift);
+  condition(self);
+  count_rescues(self, fallbacks);
+  return anew;
 }
 
 /* ---- densities */
@@ -235,17 +235,44 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
   }
 }
 
-/* log L(m) - 1/2 |u|^2 - 1/2 log det M. */
+/* mode = m = s0_hat + R u. */
+SIMD_CLONES
+static void find_mode(JointChain *self, double *mode) {
+  const int d = self->d;
+  SpecialReal *q = self->strip, *r = q + d * d, *clean = r + d, *u = clean + d, *moved = u + d;
+  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+    strip_load(strip, d * d, self->basis, q);
+    strip_load(strip, d, self->deviation, r);
+    strip_load(strip, d, self->clean, clean);
+    strip_load(strip, d, self->shift, u);
+    for (int i = 0; i < d; i++) u[i] *= r[i];
+    strip_multiply(d, q, u, moved);
+    for (int i = 0; i < d; i++) clean[i] += moved[i];
+    strip_store(strip, d, clean, mode);
+  }
+}
+
+/* log_evidence -= 1/2 |u|^2 + 1/2 log det M. */
+SIMD_CLONES
+static void add_mode_volume(JointChain *self) {
+  const int d = self->d;
+  SpecialReal *w = self->strip, *u = w + d * d;
+  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+    SpecialReal sum = {0};
+    strip_load(strip, 1, self->log_evidence, &sum);
+    strip_load(strip, d * d, self->factor, w);
+    strip_load(strip, d, self->shift, u);
+    for (int i = 0; i < d; i++) sum -= 0.5 * u[i] * u[i];
+    strip_add_log_diagonal(d, 1, w, &sum);
+    strip_store(strip, 1, &sum, self->log_evidence);
+  }
+}
+
 void joint_chain_evidence(JointChain *self) {
-  const int d = self->d, lanes = self->view->lanes;
-  double *deviation = self->column, *mode = deviation + d * lanes;
-  memcpy(deviation, self->shift, (size_t)(d * lanes) * sizeof *deviation);
-  scale_by((size_t)(d * lanes), self->deviation, deviation);
-  linalg_multiply_lanes(d, lanes, self->basis, deviation, mode);
-  combine((size_t)(d * lanes), 1, mode, 1, self->clean);
+  double *mode = self->column;
+  find_mode(self, mode);
   joint_chain_log_likelihood(self, mode, self->log_evidence);
-  add_square(d, lanes, -0.5, self->shift, self->log_evidence);
-  add_log_determinant(d, lanes, -1, self->factor, self->column, self->log_evidence);
+  add_mode_volume(self);
 }
 
 /* ---- the step */
@@ -262,79 +289,62 @@ static Step step_of(const Schedule *schedule, int t) {
   return step;
 }
 
-/* w[d, d, lanes] <- L^-1 in the lower triangle; `column`[d, lanes] is scratch. */
-static void invert_factor(int d, int lanes, const double *l, double *w, double *column) {
-  for (int j = 0; j < d; j++) {
-    memset(column, 0, (size_t)(d * lanes) * sizeof *column);
-    for (int n = 0; n < lanes; n++) column[j * lanes + n] = 1;
-    linalg_forward_lanes(d, lanes, l, column);
-    for (int i = j; i < d; i++)
-      memcpy(w + (i * d + j) * lanes, column + i * lanes, (size_t)lanes * sizeof *column);
-  }
-}
-
-/* D = w0 r / g and g. */
-SIMD_CLONES
-static void whitening(int n, Step step, const double *restrict r, double *restrict share,
-                      double *restrict g) {
-  for (int k = 0; k < n; k++) {
-    double scaled = step.of_clean * r[k];
-    g[k] = sqrt(step.variance + scaled * scaled);
-    share[k] = scaled / g[k];
-  }
-}
-
-/* Lower triangle of k[d, d, lanes] = (I - D^2) + D W' W D from the lower triangle of W = L^-1. */
-SIMD_CLONES
-static void whitened_covariance(int d, int lanes, double variance, const double *restrict share,
-                                const double *restrict g, const double *restrict w, double *restrict k) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++) {
-      const double *restrict share_i = share + i * lanes, *restrict share_j = share + j * lanes;
-      double *restrict k_ij = k + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) k_ij[n] = 0;
-      for (int l = i; l < d; l++) {
-        const double *restrict w_i = w + (l * d + i) * lanes, *restrict w_j = w + (l * d + j) * lanes;
-        for (int n = 0; n < lanes; n++) k_ij[n] += w_i[n] * w_j[n];
+/* In the coordinates whitened by Q diag(g) the law without history is N(0, I), that with it N(D u, K), K = (I
+ * - D^2) + D W' W D: y = D u + T z with T T' = K. */
+STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, double *log_ratio, const int d,
+                              SpecialReal *scratch) {
+  SpecialReal *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
+  SpecialReal *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
+  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+    SpecialReal rescues = {0}, ratio = {0};
+    strip_load(strip, d, self->deviation, share);
+    strip_load(strip, d * d, self->factor, w);
+    for (int i = 0; i < d; i++) {
+      SpecialReal scaled = step.of_clean * share[i], square = step.variance + scaled * scaled, root = square;
+      special_inverse_root(&root);
+      g[i] = square * root;
+      share[i] = scaled * root;
+      k[i * d + i] = step.variance * root * root;
+    }
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j <= i; j++) {
+        SpecialReal sum = w[i * d + i] * w[i * d + j];
+        for (int l = i + 1; l < d; l++) sum += w[l * d + i] * w[l * d + j];
+        sum *= share[i] * share[j];
+        k[i * d + j] = i == j ? k[i * d + j] + sum : sum;
       }
-      for (int n = 0; n < lanes; n++) k_ij[n] *= share_i[n] * share_j[n];
+    strip_cholesky(d, k, inverse, &rescues);
+    strip_load(strip, d, z, from);
+    strip_lower(d, k, from, y);
+    strip_load(strip, d, self->shift, s);
+    for (int i = 0; i < d; i++) y[i] += share[i] * s[i];
+    if (log_ratio) {
+      for (int i = 0; i < d; i++) ratio += 0.5 * (from[i] * from[i] - y[i] * y[i]);
+      strip_add_log_diagonal(d, 1, k, &ratio);
+      strip_store(strip, 1, &ratio, log_ratio);
     }
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      k[(i * d + i) * lanes + n] += variance / (g[i * lanes + n] * g[i * lanes + n]);
+    for (int i = 0; i < d; i++) y[i] *= g[i];
+    strip_load(strip, d * d, self->basis, q);
+    strip_multiply(d, q, y, share);
+    strip_load(strip, d, self->s, s);
+    strip_load(strip, d, self->clean, from);
+    for (int i = 0; i < d; i++) s[i] = step.of_state * s[i] + step.of_clean * from[i] + share[i];
+    strip_store(strip, d, s, self->s);
+    strip_store(strip, 1, &rescues, self->rescues);
+  }
 }
 
-/* y[d, lanes] = T z + D u with T lower triangular. */
 SIMD_CLONES
-static void whitened_draw(int d, int lanes, const double *restrict t, const double *restrict z,
-                          const double *restrict share, const double *restrict u, double *restrict y) {
-  for (int i = 0; i < d; i++) {
-    double *restrict y_i = y + i * lanes;
-    for (int n = 0; n < lanes; n++) y_i[n] = share[i * lanes + n] * u[i * lanes + n];
-    for (int j = 0; j <= i; j++) {
-      const double *restrict t_ij = t + (i * d + j) * lanes, *restrict z_j = z + j * lanes;
-      for (int n = 0; n < lanes; n++) y_i[n] += t_ij[n] * z_j[n];
-    }
+static void draw(JointChain *self, Step step, const double *z, double *log_ratio) {
+  if (self->d == 2) {
+    SpecialReal registers[STRIP_NUMBERS(2)];
+    draw_strips(self, step, z, log_ratio, 2, registers);
+  } else {
+    draw_strips(self, step, z, log_ratio, self->d, self->strip);
   }
 }
 
-void joint_chain_draw(JointChain *self, int t, double *z, double *log_ratio, int64_t *fallbacks) {
-  const int d = self->d, lanes = self->view->lanes, count = d * lanes;
-  const Step step = step_of(&self->chain->schedule, t);
-  double *share = self->column, *g = share + count, *whitened = self->matrix;
-  invert_factor(d, lanes, self->factor, self->matrix, self->column);
-  whitening(count, step, self->deviation, share, g);
-  whitened_covariance(d, lanes, step.variance, share, g, self->matrix, self->factor);
-  factorise(self, self->factor, fallbacks);
-  whitened_draw(d, lanes, self->factor, z, share, self->shift, whitened);
-  if (log_ratio) {
-    memset(log_ratio, 0, (size_t)lanes * sizeof *log_ratio);
-    add_square(d, lanes, 0.5, z, log_ratio);
-    add_square(d, lanes, -0.5, whitened, log_ratio);
-    add_log_determinant(d, lanes, 1, self->factor, share, log_ratio);
-  }
-  scale_by((size_t)count, g, whitened);
-  linalg_multiply_lanes(d, lanes, self->basis, whitened, z);
-  combine((size_t)count, step.of_state, self->s, step.of_clean, self->clean);
-  combine((size_t)count, 1, self->s, 1, z);
+void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
+  draw(self, step_of(&self->chain->schedule, t), z, log_ratio);
+  count_rescues(self, fallbacks);
 }

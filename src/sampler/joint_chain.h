@@ -18,10 +18,12 @@
  * N(0, I). Given the history x has precision M = I + R' Lambda R and mean u = M^-1 R' (b - Lambda s0_hat); no
  * covariance is ever inverted, so C_t and Lambda may be near singular. Likewise the stage without history,
  * N(w0 s0_hat + wt s_t, beta_tilde I + w0^2 C_t), is whitened by Q diag(g), g^2 = beta_tilde + w0^2 r^2; in
- * these coordinates the conditioned one is N(D u, (I - D^2) + D M^-1 D), D = w0 r / g. */
+ * these coordinates the conditioned one is N(D u, (I - D^2) + D M^-1 D), D = w0 r / g. With M = L L' what is
+ * kept is W = L^-1. */
 #ifndef SAMPLER_JOINT_CHAIN_H
 #define SAMPLER_JOINT_CHAIN_H
 
+#include "core/special.h"
 #include "sampler/clean_moments.h"
 #include "sampler/irls.h"
 #include "sampler/sampler.h"
@@ -33,6 +35,7 @@ typedef struct {
   CleanMoments moments;
 
   const HistoryView *view; /* the lanes at hand */
+  int known; /* the stage that their Q and r were last taken at afresh; 0: none */
   double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
 
   /* What belongs to a lane from one call to the next; one block, so that lanes can be copied. */
@@ -40,13 +43,14 @@ typedef struct {
   double *s; /* [d, n]: s_t */
   double *clean; /* [d, n]: s0_hat */
   double *basis, *deviation; /* [d, d, n], [d, n]: Q, r */
-  double *factor; /* [d, d, n]: Cholesky factor of M */
+  double *factor; /* [d, d, n]: W */
   double *shift; /* [d, n]: u */
   double *log_evidence; /* [n] */
 
   double *matrix; /* [d, d, n] */
-  double *column; /* [2, d, n] */
-  int *rescues; /* [n] */
+  double *column; /* [d, n] */
+  double *rescues; /* [n] */
+  SpecialReal *strip; /* of one strip */
   Irls irls; /* likelihoods that are not conjugate: */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */
 } JointChain;
@@ -66,15 +70,15 @@ void joint_chain_destroy(JointChain *self);
 /* Start anew with the lanes of `view`, which outlives the steps. */
 void joint_chain_begin(JointChain *self, const HistoryView *view);
 
-/* Stage t = T + 1 .. 1. The law of s_0 given s_t and the history; for t = T + 1 given the history alone.
- * Fallbacks as in irls_solve, here and below. */
-void joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
+/* Stage t = T + 1 .. 1. The law of s_0 given s_t and the history; for t = T + 1 given the history alone. True
+ * where C_t was taken afresh. Fallbacks as in irls_solve, here and below. */
+bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
 /* log_evidence[n]: log of the integral of N(s_0; s0_hat, C_t) times the likelihood (its Laplace approximation
  * when that is not conjugate), up to a constant of the history. After joint_chain_condition. */
 void joint_chain_evidence(JointChain *self);
-/* s_{t-1} for s_t, from the standard normals z[d, n], which are overwritten. log_ratio[n] (or NULL): the log
+/* s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log
  * density of s_{t-1} given s_t without history over that with it. Once after joint_chain_condition. */
-void joint_chain_draw(JointChain *self, int t, double *z, double *log_ratio, int64_t *fallbacks);
+void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks);
 
 /* out[n]: the log likelihood at s, up to the constant of joint_chain_evidence. */
 void joint_chain_log_likelihood(JointChain *self, const double *s, double *out);

@@ -22,10 +22,14 @@
 #include "sampler/laplace_glm.h"
 #include "sampler/laplace_tilt.h"
 #include "sampler/methods.h"
+#include "sampler/strip.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What one strip works on: a matrix and four vectors. */
+#define STRIP_NUMBERS(d) ((d) * (d) + 4 * (d))
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
@@ -45,6 +49,7 @@ Status laplace_evidence_create(int d, LaplaceEvidence *out) {
   NEW(out->basis, matrix);
   NEW(out->eigenvalue, vector);
   NEW(out->rotated, vector);
+  NEW(out->strip, STRIP_NUMBERS(d));
   return STATUS_OK;
 }
 
@@ -54,6 +59,7 @@ void laplace_evidence_destroy(LaplaceEvidence *evidence) {
   free(evidence->basis);
   free(evidence->eigenvalue);
   free(evidence->rotated);
+  free(evidence->strip);
 }
 
 void laplace_evidence_decompose(LaplaceEvidence *evidence) {
@@ -62,30 +68,64 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence) {
   linalg_multiply_transposed_lanes(d, lanes, evidence->basis, evidence->vector, evidence->rotated);
 }
 
-/* One coordinate of the eigenbasis at a time: z[n] <- a draw of the product, u[n] the mean of the conditional
+/* What a stage multiplies eigenvalues and rotated vectors by. */
+typedef struct {
+  double sd, of_precision, of_vector; /* sqrt(v), v / alpha_bar, v / sqrt(alpha_bar) */
+  double noise; /* of the evidence: constant (1 - alpha_bar) / alpha_bar */
+} Diffused;
+
+/* In the eigenbasis each coordinate is by itself: z <- a draw of the product, u the mean of the conditional
  * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
  * sqrt(v) z is left. */
+STRIP_INLINE void product_in_basis(Diffused stage, int d, SpecialReal *l, SpecialReal *c,
+                                   const SpecialReal *u, SpecialReal *z) {
+  for (int i = 0; i < d; i++) {
+    if (stage.noise > 0) {
+      SpecialReal noised = 1 / (1 + stage.noise * l[i]);
+      l[i] *= noised, c[i] *= noised;
+    }
+    SpecialReal gain = stage.of_precision * l[i], root = 1 + gain;
+    special_inverse_root(&root);
+    SpecialReal mean = u[i] + (stage.of_vector * c[i] - gain * u[i]) * (root * root);
+    z[i] = mean + stage.sd * root * z[i];
+  }
+}
+
+/* s = Q z, where z is the draw about u = Q' mu. */
+STRIP_INLINE void product_strips(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
+                                 const double *z, double *s, const int d, SpecialReal *scratch) {
+  SpecialReal *q = scratch, *l = q + d * d, *c = l + d, *u = c + d, *draw = u + d;
+  for (Strip strip = strip_begin(evidence->lanes); strip.count > 0; strip_next(&strip)) {
+    strip_load(strip, d * d, evidence->basis, q);
+    strip_load(strip, d, evidence->eigenvalue, l);
+    strip_load(strip, d, evidence->rotated, c);
+    strip_load(strip, d, mu, draw);
+    strip_multiply_transposed(d, q, draw, u);
+    strip_load(strip, d, z, draw);
+    product_in_basis(stage, d, l, c, u, draw);
+    strip_multiply(d, q, draw, u);
+    strip_store(strip, d, u, s);
+  }
+}
+
 SIMD_CLONES
-static void product_in_basis(int n, double v, double alpha_bar, double constant, const double *restrict l,
-                             const double *restrict c, const double *restrict u, double *restrict z) {
-  const double of_precision = v / alpha_bar, of_vector = v / sqrt(alpha_bar);
-  const double noise = constant * (1 - alpha_bar) / alpha_bar;
-  for (int i = 0; i < n; i++) {
-    double noised = 1 / (1 + noise * l[i]);
-    double gain = of_precision * (l[i] * noised), shrink = 1 / (1 + gain);
-    double mean = u[i] + (of_vector * (c[i] * noised) - gain * u[i]) * shrink;
-    z[i] = mean + sqrt(v * shrink) * z[i];
+static void product(const LaplaceEvidence *evidence, Diffused stage, const double *mu, const double *z,
+                    double *s) {
+  if (evidence->d == 2) {
+    SpecialReal registers[STRIP_NUMBERS(2)];
+    product_strips(evidence, stage, mu, z, s, 2, registers);
+  } else {
+    product_strips(evidence, stage, mu, z, s, evidence->d, evidence->strip);
   }
 }
 
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
-                         double *z, double *s) {
-  const int d = evidence->d, lanes = evidence->lanes;
-  double *u = s;
-  linalg_multiply_transposed_lanes(d, lanes, evidence->basis, mu, u);
-  product_in_basis(d * lanes, v, alpha_bar, evidence->constant, evidence->eigenvalue, evidence->rotated, u,
-                   z);
-  linalg_multiply_lanes(d, lanes, evidence->basis, z, s);
+                         const double *z, double *s) {
+  const Diffused stage = {.sd = sqrt(v),
+                          .of_precision = v / alpha_bar,
+                          .of_vector = v / sqrt(alpha_bar),
+                          .noise = evidence->constant * (1 - alpha_bar) / alpha_bar};
+  product(evidence, stage, mu, z, s);
 }
 
 /* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none

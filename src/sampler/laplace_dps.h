@@ -3,6 +3,7 @@
 #ifndef SAMPLER_LAPLACE_DPS_H
 #define SAMPLER_LAPLACE_DPS_H
 
+#include "core/special.h"
 #include "core/status.h"
 
 /* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one
@@ -14,6 +15,7 @@ typedef struct {
   double *basis; /* [d, d, n]: Q */
   double *eigenvalue; /* [d, n]: l */
   double *rotated; /* [d, n]: c */
+  SpecialReal *strip; /* scratch of laplace_dps_product */
   double constant; /* evidence_c: the evidence of a stage has the variance abar / l + evidence_c (1 - abar) */
 } LaplaceEvidence;
 
@@ -26,9 +28,9 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence);
 /* Equations 7 and 8: s[d, n] is drawn, with the standard normals z[d, n], from the product of the conditional
  * prior N(mu, v I) and the diffused evidence: of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar)
  * when the constant is 0 (the paper), both multiplied by (I + constant (1 - alpha_bar) / alpha_bar Lambda)^-1
- * otherwise. With v = 0, and without evidence, it is the conditional prior, to the bit. z is overwritten; no
- * two arrays may overlap. */
+ * otherwise. With v = 0, and without evidence, it is the conditional prior, to the bit. s may be
+ * mu. */
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
-                         double *z, double *s);
+                         const double *z, double *s);
 
 #endif

@@ -13,7 +13,9 @@
  * with its exact chain that is the posterior, and all weights are equal. The model's own reverse stages,
  * N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
  *
- * Systematic resampling when the effective sample size falls below P / 2.
+ * C_t may be one that was carried on along the path (clean_moments.h): p, psi and q all have the same.
+ * Between the stages that take it afresh the psi of the weights cancel, so only these stages look at the
+ * weights: systematic resampling when the effective sample size falls below P / 2.
  *
  * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;
  * what concerns a whole draw comes from the stream of draw m, from position CHOICES on: one uniform for each
@@ -27,10 +29,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTICLES_MOST = 100000 };
+enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
 #define CHOICES 0x80000000u /* the particles use far fewer positions */
 
-/* A chunk is G = max(1, CHUNK_LANES / P) draws, n <= G P lanes; lane g P + k is particle k of draw g. */
+/* A chunk is G = max(1, MOST_LANES / P) draws, n <= G P lanes; lane g P + k is particle k of draw g. */
 typedef struct {
   int particles; /* P */
   JointChain chain;
@@ -70,11 +72,12 @@ static void gain_weight(Twisted *self, int lanes, double sign, const double *gai
 /* From s_t to s_{t-1}, t = T + 1 .. 1. */
 static void stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *choices, int64_t *fallbacks) {
   JointChain *chain = &self->chain;
-  joint_chain_condition(chain, t, fallbacks);
-  joint_chain_evidence(chain);
-  gain_weight(self, particles->lanes, 1, chain->log_evidence);
-  resample(self, groups, particles, choices, fallbacks);
-  gain_weight(self, particles->lanes, -1, chain->log_evidence);
+  if (joint_chain_condition(chain, t, fallbacks)) {
+    joint_chain_evidence(chain);
+    gain_weight(self, particles->lanes, 1, chain->log_evidence);
+    resample(self, groups, particles, choices, fallbacks);
+    gain_weight(self, particles->lanes, -1, chain->log_evidence);
+  }
   rng_lanes_normal(&particles->rng, chain->d, self->z);
   joint_chain_draw(chain, t, self->z, self->log_ratio, fallbacks);
   gain_weight(self, particles->lanes, 1, self->log_ratio);
@@ -100,7 +103,7 @@ static void pick(Twisted *self, int groups, int first, int total, RngLanes *choi
   }
 }
 
-static int groups_most(int particles) { return particles < CHUNK_LANES ? CHUNK_LANES / particles : 1; }
+static int groups_most(int particles) { return particles < MOST_LANES ? MOST_LANES / particles : 1; }
 
 /* Draws first .. first + groups - 1 of the call. */
 static void sample_groups(Twisted *self, const History *history, RngLanes rng, int first, int groups,

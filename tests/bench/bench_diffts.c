@@ -1,7 +1,7 @@
 /* Speed of a whole DiffTS simulation (DiffTS paper, Section 6.2: d = 2, T = 100, 200 rounds, 100 arms, one
- * block of 64 runs) through the study, beside the FMA peak at the same moment; then its parts by themselves.
- * Only the products of the networks count as work. The weights are hardly trained: speed does not depend on
- * them. Usage: bench_diffts */
+ * block of 64 runs) through the study, beside the FMA peak at the same moment; then its parts by themselves,
+ * and what `twisted` costs beside it. Only the products of the networks count as work. The weights are hardly
+ * trained: speed does not depend on them. Usage: bench_diffts [WIDTH of the hidden layers] */
 #include "fma_peak.h"
 #include "sampler/chunk.h"
 #include "sampler/laplace_dps.h"
@@ -19,10 +19,10 @@ static void ok(Status status) {
   exit((int)status);
 }
 
-/* A study with one task, its prior, and what the parts work on. */
+/* A study with two tasks, the prior of both, and what the parts work on. */
 typedef struct {
   Study study;
-  Task task;
+  Task task, rival; /* DiffTS, and the same with twisted */
   Problem problem;
   Prior prior;
   TaskResult result;
@@ -69,14 +69,16 @@ static Case *new_case(int width) {
   Case *c = calloc(1, sizeof *c);
   if (!c) abort();
   snprintf(text, sizeof text,
-           "{name: speed, runs: %d, block: %d, policies: [diffts], problem: {rounds: %d, arms: 100, theta: "
-           "cross}, prior: {stages: %d, hidden: [%d, %d], training_steps: 2}}\n",
+           "{name: speed, runs: %d, block: %d, policies: [diffts, {name: twisted, particles: 4}], problem: "
+           "{rounds: %d, arms: 100, theta: cross}, prior: {stages: %d, hidden: [%d, %d], training_steps: "
+           "2}}\n",
            RUNS, RUNS, ROUNDS, STAGES, width, width);
   ok(config_study_parse("bench_diffts", text, &study_schema, 0, NULL, &file));
   ok(study_create(file, &c->study));
   ok(problem_create(file->settings[0], &c->problem));
   make_prior(c);
   c->task = study_task(&c->study, 0);
+  c->rival = study_task(&c->study, 1);
   ok(task_result_create(&c->study, &c->task, &c->result));
   make_parts(c);
   return c;
@@ -92,9 +94,10 @@ static void free_case(Case *c) {
   free(c);
 }
 
-static void simulation(Case *c) {
-  ok(c->study.ops->run(&c->study, &c->task, &c->prior, (StudyTick){0}, &c->result));
+static void run_task(Case *c, const Task *task) {
+  ok(c->study.ops->run(&c->study, task, &c->prior, (StudyTick){0}, &c->result));
 }
+static void simulation(Case *c) { run_task(c, &c->task); }
 
 /* The parts, as often as one round needs them. */
 static void network(Case *c) {
@@ -153,6 +156,24 @@ static void measure(Case *c, double *seconds, double *peak_flops) {
   }
 }
 
+/* How many times the cost of DiffTS `twisted` with four particles has: the median of five tries, each between
+ * two of DiffTS. */
+static double rival_ratio(Case *c) {
+  enum { TURNS = 5 };
+  double ratio[TURNS];
+  for (int i = 0; i < TURNS; i++) {
+    double start = bench_seconds();
+    simulation(c);
+    double between = bench_seconds();
+    run_task(c, &c->rival);
+    double after = bench_seconds();
+    simulation(c);
+    ratio[i] = 2 * (after - between) / (between - start + bench_seconds() - after);
+  }
+  qsort(ratio, TURNS, sizeof *ratio, ascending);
+  return ratio[TURNS / 2];
+}
+
 static void report(int width) {
   Case *c = new_case(width);
   double seconds[PARTS], peak_flops[PARTS];
@@ -170,12 +191,17 @@ static void report(int width) {
     printf("  %-16s %5.1f%%\n", parts[p].name, share);
   }
   printf("  %-16s %5.1f%%\n  network alone at %.0f%% of peak\n", "rest", rest, 100 * flops / peak_flops[1]);
+  printf("  twisted with 4 particles: %.1f times DiffTS\n", rival_ratio(c));
   free_case(c);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   printf("peak of one core: float %.1f Gflop/s\n", fma_peak_float() * 1e-9);
-  report(100);
-  report(20);
+  if (argc > 1) {
+    report(atoi(argv[1]));
+  } else {
+    report(100);
+    report(20);
+  }
   return 0;
 }
