@@ -19,7 +19,8 @@ from style import plt
 
 COLUMNS = {"likelihood", "observations", "seconds", "passes"}
 LOOKS = {"gaussian": {"color": "#0072B2", "marker": "o", "label": "Gaussian rewards: evidence of fixed size"},
-         "logistic": {"color": "#D55E00", "marker": "D", "label": "logistic rewards: passes over all observations"}}
+         "logistic": {"color": "#D55E00", "marker": "D", "label": "logistic rewards: passes over all observations"},
+         "logistic_arms": {"color": "#009E73", "marker": "s", "label": "logistic rewards of 50 arms that stay: over their sums"}}
 
 
 def read(path):

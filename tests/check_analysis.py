@@ -393,13 +393,15 @@ class Analysis(unittest.TestCase):
 
     def test_cost_of_a_logistic_round(self):
         """The lines are the numbers of the file, in milliseconds; the guide has slope 1."""
-        rows = [(name, n, (1e-3 + 1e-5 * n) if name == "logistic" else 1e-3, 1.5) for n in (100, 10, 1000) for name in ("gaussian", "logistic")]
+        rows = [(name, n, (1e-3 + 1e-5 * n) if name == "logistic" else 1e-3, 1.5) for n in (100, 10, 1000)
+                for name in ("gaussian", "logistic", "logistic_arms")]
         lines = "\n".join(",".join(map(str, row)) for row in rows)
         table_file = self.folder / "cost.csv"
         table_file.write_text("likelihood,observations,seconds,passes\n" + lines)
         figure = glm_cost.draw(glm_cost.read(table_file))
         self.addCleanup(style.plt.close, figure)
-        gaussian, logistic, guide = figure.axes[0].lines
+        gaussian, logistic, by_arm, guide = figure.axes[0].lines
+        np.testing.assert_allclose(by_arm.get_ydata(), [1, 1, 1])
         np.testing.assert_allclose(gaussian.get_ydata(), [1, 1, 1])
         np.testing.assert_array_equal(logistic.get_xdata(), [10, 100, 1000])
         np.testing.assert_allclose(logistic.get_ydata(), [1.1, 2, 11])

@@ -148,6 +148,7 @@ static void test_evidence(void) {
  */
 
 enum { ROWS_D = 5, ROWS_RUNS = 20, ROWS_DRAWS = 3, ROWS_LANES = ROWS_RUNS * ROWS_DRAWS, OBSERVATIONS = 37 };
+enum { ROWS_ARMS = 19 }; /* where rows are arms: more than a page of rows */
 
 /* Of one lane, in the coordinates z. */
 typedef struct {
@@ -161,17 +162,36 @@ typedef struct {
   double phi[OBSERVATIONS][ROWS_D * ROWS_RUNS], y[OBSERVATIONS][ROWS_RUNS], z[ROWS_D * ROWS_LANES];
 } RowsCase;
 
-static void rows_create(const LikelihoodOps *family, int d, int draws, bool mapped, RowsCase *self) {
+/* One of a run's first arms, so that runs differ in how many they have played; the last one comes back to
+ * some of them. */
+static int arm_of(int t, int run) { return (7 * t + run) % (1 + run % ROWS_ARMS); }
+
+static void rows_create(const LikelihoodOps *family, int d, int draws, bool mapped, bool by_arm,
+                        RowsCase *self) {
   static const double shift[ROWS_D] = {0.3, -0.2, 0.1, 0, -0.4}, scale[ROWS_D] = {0.5, 2, 1, 0.7, 1.3};
   Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)d, .round = (uint32_t)draws};
   self->likelihood = (Likelihood){.ops = family, .noise = 1};
-  CHECK_OK(history_create(d, ROWS_RUNS, &self->likelihood, &self->history));
+  if (by_arm)
+    CHECK_OK(history_create_by_arm(d, ROWS_RUNS, ROWS_ARMS, &self->likelihood, &self->history));
+  else
+    CHECK_OK(history_create(d, ROWS_RUNS, &self->likelihood, &self->history));
   CHECK_OK(history_reserve(&self->history, OBSERVATIONS));
   rng_normal(&rng, d * ROWS_RUNS * draws, self->z);
   for (int t = 0; t < OBSERVATIONS; t++) {
+    int arm[ROWS_RUNS];
     rng_normal(&rng, d * ROWS_RUNS, self->phi[t]);
-    for (int b = 0; b < ROWS_RUNS; b++) self->y[t][b] = (t + b) % 2;
-    history_append(&self->history, self->phi[t], self->y[t]);
+    for (int b = 0; b < ROWS_RUNS; b++) {
+      self->y[t][b] = (t + b) % (family->admits(2) ? 4 : 2);
+      arm[b] = arm_of(t, b);
+      int first = 0; /* round of this arm */
+      while (arm_of(first, b) != arm[b]) first++;
+      for (int i = 0; i < d && by_arm; i++)
+        self->phi[t][i * ROWS_RUNS + b] = self->phi[first][i * ROWS_RUNS + b];
+    }
+    if (by_arm)
+      history_append_arms(&self->history, arm, self->phi[t], self->y[t]);
+    else
+      history_append(&self->history, self->phi[t], self->y[t]);
   }
   self->view = (HistoryView){.history = &self->history,
                              .draws = draws,
@@ -267,7 +287,7 @@ static void check_settled(const RowsCase *self) {
 }
 
 /* Draws of a run share its rows; as they are and in coordinates theta = shift + scale z. */
-static void test_rows(void) {
+static void check_each_case(bool by_arm) {
   static const int dimensions[] = {1, 2, 5};
   static RowsCase self;
   for (int f = 0; likelihood_family(f); f++) {
@@ -275,13 +295,41 @@ static void test_rows(void) {
     for (int k = 0; k < 3; k++)
       for (int draws = 1; draws <= ROWS_DRAWS; draws++)
         for (int mapped = 0; mapped < 2; mapped++) {
-          rows_create(likelihood_family(f), dimensions[k], draws, mapped, &self);
+          rows_create(likelihood_family(f), dimensions[k], draws, mapped, by_arm, &self);
           check_rows(&self);
           check_bound(&self);
           check_settled(&self);
           history_destroy(&self.history);
         }
   }
+}
+
+static void test_rows(void) { check_each_case(false); }
+
+/* Arms for rows: the same sums over observations, from as many rows as a run has arms; none after
+ * history_clear. */
+static void test_arms(void) {
+  static RowsCase self;
+  check_each_case(true);
+  rows_create(likelihood_find("poisson"), 2, 1, false, true, &self);
+  for (int b = 0; b < ROWS_RUNS; b++) {
+    bool played[ROWS_ARMS] = {false};
+    int arms = 0;
+    for (int t = 0; t < OBSERVATIONS; t++) {
+      arms += played[arm_of(t, b)] ? 0 : 1;
+      played[arm_of(t, b)] = true;
+    }
+    CU_ASSERT_EQUAL(history_rows(&self.history, b), arms);
+    CU_ASSERT_EQUAL(history_observations(&self.history, b), OBSERVATIONS);
+  }
+  history_clear(&self.history);
+  for (int t = 0; t < OBSERVATIONS; t++) { /* now every run plays one arm */
+    const int arm[ROWS_RUNS] = {0};
+    memcpy(self.phi[t], self.phi[0], sizeof *self.phi);
+    history_append_arms(&self.history, arm, self.phi[t], self.y[t]);
+  }
+  check_rows(&self);
+  history_destroy(&self.history);
 }
 
 /* An uneven history against one history for each run, which has that run's observations alone; gathered runs
@@ -404,6 +452,7 @@ int main(void) {
                          {"append and clear", test_append},
                          {"evidence in other coordinates", test_evidence},
                          {"rows", test_rows},
+                         {"arms for rows", test_arms},
                          {"uneven histories", test_uneven},
                          {"memory of an uneven history", test_memory},
                          CU_TEST_INFO_NULL};

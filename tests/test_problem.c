@@ -414,6 +414,9 @@ static void test_greedy(void) {
   int arm[70];
   world_greedy(&world, world.theta, arm); /* with the true theta the greedy arm is the best one */
   for (int b = 0; b < 70; b++) CU_ASSERT_EQUAL(arm[b], world.best[b]);
+  const double nothing[5 * 70] = {0};
+  world_greedy(&world, nothing, arm); /* of equal arms the first */
+  for (int b = 0; b < 70; b++) CU_ASSERT_EQUAL(arm[b], 0);
   world_destroy(&world);
   problem_destroy(&problem);
   config_study_free(study);

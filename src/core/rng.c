@@ -39,46 +39,57 @@ static void count_up(uint32_t first, uint32_t step, uint32_t *to) {
   for (uint32_t i = 0; i < PAIRS; i++) to[i] = first + i * step;
 }
 
-/* The streams of lanes lane .. lane + count - 1. */
-static void name_streams(const RngLanes *rng, uint32_t lane, uint32_t count, RngCounters *counters) {
-  uint32_t index = rng->first_lane + lane;
-  if (rng->draws == 1) { /* a bandit's lanes need no division */
-    count_up(rng->run + index, 1, counters->run);
-    count_up(0, 0, counters->draw);
+/* Counters at .. at + count - 1: `position` of the streams of lanes lane .. lane + count - 1. */
+static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, uint32_t at, uint32_t count,
+                         RngCounters *counters) {
+  const uint32_t index = rng->first_lane + lane, draws = rng->draws;
+  uint32_t run = rng->run + index / draws, draw = index % draws;
+  for (uint32_t i = at; i < at + count; i++) counters->position[i] = position;
+  if (draws == 1) { /* a bandit's lanes need no division */
+    for (uint32_t i = 0; i < count; i++) counters->run[at + i] = run + i, counters->draw[at + i] = 0;
     return;
   }
-  uint32_t run = rng->run + index / rng->draws, draw = index % rng->draws;
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = at; i < at + count; i++) {
     counters->run[i] = run, counters->draw[i] = draw;
-    if (++draw == rng->draws) draw = 0, run++;
+    if (++draw == draws) draw = 0, run++;
   }
 }
 
-/* Row `row` (and the next, unless it is past the last) of out[n, lanes]: the two numbers of one position of
- * every lane. */
-static void fill_rows(const RngLanes *rng, uint32_t position, bool both, Law law, double *out) {
-  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
-  uint32_t lanes = rng->lanes;
-  count_up(position, 0, counters.position);
-  for (uint32_t lane = 0; lane < lanes; lane += PAIRS) {
-    uint32_t count = lanes - lane < PAIRS ? lanes - lane : PAIRS;
-    name_streams(rng, lane, count, &counters);
-    if (both && count == PAIRS) {
-      draw_pairs(&counters, law, out + lane, out + lanes + lane);
-      continue;
-    }
-    double first[PAIRS], second[PAIRS];
-    draw_pairs(&counters, law, first, second);
-    memcpy(out + lane, first, count * sizeof *out);
-    if (both) memcpy(out + lanes + lane, second, count * sizeof *out);
-  }
+/* A stretch of neighbouring lanes at one position, of the `left` counters from number `item` on, which run
+ * along the lanes of one position after the other. */
+typedef struct {
+  uint32_t position, lane, count;
+} Stretch;
+
+static Stretch stretch_at(uint32_t lanes, uint64_t item, uint32_t left) {
+  const uint32_t lane = (uint32_t)(item % lanes), most = lanes - lane;
+  return (Stretch){(uint32_t)(item / lanes), lane, left < most ? left : most};
 }
 
+/* The two numbers of a position are in rows 2 position and 2 position + 1 of out[n, lanes]; the last row can
+ * be missing. The kernel takes PAIRS counters at once, of as many positions as these need. */
 static void fill(RngLanes *rng, int n, double *out, Law law) {
   ASSERT(rng->draws >= 1 && rng->lanes >= 1);
-  uint32_t position = take_positions(&rng->position, n);
-  for (int row = 0; row < n; row += 2, position++)
-    fill_rows(rng, position, row + 1 < n, law, out + (size_t)row * rng->lanes);
+  const uint32_t start = take_positions(&rng->position, n), lanes = rng->lanes;
+  const uint64_t total = ((uint64_t)n + 1) / 2 * lanes;
+  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
+  for (uint64_t item = 0; item < total; item += PAIRS) {
+    const uint32_t count = total - item < PAIRS ? (uint32_t)(total - item) : PAIRS;
+    double first[PAIRS], second[PAIRS];
+    for (uint32_t at = 0; at < count;) {
+      const Stretch part = stretch_at(lanes, item + at, count - at);
+      name_streams(rng, start + part.position, part.lane, at, part.count, &counters);
+      at += part.count;
+    }
+    draw_pairs(&counters, law, first, second);
+    for (uint32_t at = 0; at < count;) {
+      const Stretch part = stretch_at(lanes, item + at, count - at);
+      double *row = out + 2 * (size_t)part.position * lanes + part.lane;
+      memcpy(row, first + at, part.count * sizeof *row);
+      if (2 * part.position + 1 < (uint32_t)n) memcpy(row + lanes, second + at, part.count * sizeof *row);
+      at += part.count;
+    }
+  }
 }
 
 void rng_lanes_uniform(RngLanes *rng, int n, double *out) { fill(rng, n, out, UNIFORM); }

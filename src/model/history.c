@@ -34,16 +34,27 @@ Status history_create_uneven(int d, int runs, int each_round, const Likelihood *
   return allocate(out);
 }
 
+Status history_create_by_arm(int d, int runs, int arms, const Likelihood *likelihood, History *out) {
+  ASSERT(arms >= 1 && !likelihood_is_conjugate(likelihood) && !likelihood_has_network(likelihood));
+  TRY(history_create(d, runs, likelihood, out));
+  out->arms = arms;
+  NEW(out->arm_rows, runs);
+  NEW(out->arm_row, (size_t)runs * (size_t)arms);
+  NEW(out->excess, runs);
+  return STATUS_OK;
+}
+
 static void free_rows(History *history) {
   free(history->page);
   free(history->filled);
   free(history->features);
   free(history->rewards);
+  free(history->counts);
   free(history->longest);
   free(history->inputs);
   free(history->responses);
   history->page = history->filled = NULL;
-  history->features = history->rewards = history->longest = history->responses = NULL;
+  history->features = history->rewards = history->counts = history->longest = history->responses = NULL;
   history->inputs = NULL;
 }
 
@@ -62,14 +73,15 @@ static Status reserve_inputs(History *history, int rounds) {
 /* A strip has as many rows as its longest run, so all of them together have no more than there are
  * observations; and each can waste most of one page. */
 Status history_reserve(History *history, int rounds) {
+  const int rows = history->arms && history->arms < rounds ? history->arms : rounds;
   history_clear(history);
   if (likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
   free_rows(history);
   history->capacity = 0;
   if (likelihood_has_network(history->likelihood)) return reserve_inputs(history, rounds);
   const int count = strips(history);
-  const int64_t strip_pages = ((int64_t)rounds + HISTORY_PAGE - 1) / HISTORY_PAGE;
-  const int64_t observations = (int64_t)rounds * history->each_round;
+  const int64_t strip_pages = ((int64_t)rows + HISTORY_PAGE - 1) / HISTORY_PAGE;
+  const int64_t observations = (int64_t)rows * history->each_round;
   int64_t pages = observations / HISTORY_PAGE + count;
   if (pages > count * strip_pages) pages = count * strip_pages;
   if (pages > INT_MAX)
@@ -79,8 +91,9 @@ Status history_reserve(History *history, int rounds) {
   NEW(history->filled, count);
   NEW(history->features, cells * (size_t)history->d);
   NEW(history->rewards, cells);
+  NEW(history->counts, cells);
   NEW(history->longest, history->runs);
-  history->capacity = rounds;
+  history->capacity = rows;
   history->strip_pages = (int)strip_pages;
   history->pages = (int)pages;
   return STATUS_OK;
@@ -92,6 +105,9 @@ void history_destroy(History *history) {
   free(history->precision);
   free(history->vector);
   free(history->reward_squares);
+  free(history->arm_rows);
+  free(history->arm_row);
+  free(history->excess);
   free_rows(history);
   *history = (History){0};
 }
@@ -107,6 +123,7 @@ static void clear_rows(History *history) {
   memset(history->filled, 0, (size_t)strips(history) * sizeof *history->filled);
   memset(history->features, 0, cells * (size_t)history->d * sizeof *history->features);
   memset(history->rewards, 0, cells * sizeof *history->rewards);
+  memset(history->counts, 0, cells * sizeof *history->counts);
   memset(history->longest, 0, (size_t)history->runs * sizeof *history->longest);
   history->used = 0;
 }
@@ -115,6 +132,11 @@ void history_clear(History *history) {
   size_t runs = (size_t)history->runs, vectors = (size_t)history->d * runs;
   history->rounds = 0;
   if (history->observations) memset(history->observations, 0, runs * sizeof *history->observations);
+  if (history->arms) {
+    memset(history->arm_rows, 0, runs * sizeof *history->arm_rows);
+    memset(history->arm_row, 0, runs * (size_t)history->arms * sizeof *history->arm_row);
+    memset(history->excess, 0, runs * sizeof *history->excess);
+  }
   clear_rows(history);
   if (!likelihood_is_conjugate(history->likelihood)) return;
   memset(history->precision, 0, vectors * (size_t)history->d * sizeof *history->precision);
@@ -190,7 +212,7 @@ static void append_inputs(History *history, const double *phi, const double *y) 
 /* The next row of a run: phi[d] with a stride. */
 static void append_row(History *history, int run, const double *phi, size_t stride, double y) {
   const size_t d = (size_t)history->d, lane = (size_t)(run % HISTORY_STRIP);
-  const int l = history_observations(history, run);
+  const int l = history_rows(history, run);
   double square = 0;
   open_row(history, run, l);
   const size_t row = history_row(history, run / HISTORY_STRIP, l);
@@ -199,7 +221,26 @@ static void append_row(History *history, int run, const double *phi, size_t stri
     square += x * x;
   }
   history->rewards[row * HISTORY_STRIP + lane] = y;
+  history->counts[row * HISTORY_STRIP + lane] = 1;
   history->longest[run] = fmax(history->longest[run], sqrt(square));
+}
+
+/* Deviance of a reward, of which only the part that does not depend on theta is of interest. */
+static double deviance_of(const Likelihood *likelihood, double y) {
+  double deviance, nothing = 0;
+  likelihood->ops->deviance(likelihood, 1, &y, &nothing, &deviance);
+  return deviance;
+}
+
+/* One more observation of a row. The log likelihood is linear in the reward but for terms without theta. */
+static void repeat_row(History *history, int run, int l, double y) {
+  const size_t lane = (size_t)(run % HISTORY_STRIP);
+  const size_t cell = history_row(history, run / HISTORY_STRIP, l) * HISTORY_STRIP + lane;
+  const double count = history->counts[cell]++, before = history->rewards[cell];
+  const double mean = history->rewards[cell] += (y - before) / (count + 1);
+  history->excess[run] += deviance_of(history->likelihood, y) +
+                          count * deviance_of(history->likelihood, before) -
+                          (count + 1) * deviance_of(history->likelihood, mean);
 }
 
 static double inverse_variance(const History *history) {
@@ -208,7 +249,7 @@ static double inverse_variance(const History *history) {
 
 void history_append(History *history, const double *phi, const double *y) {
   const int runs = history->runs;
-  ASSERT(!history->observations);
+  ASSERT(!history->observations && !history->arms);
   if (likelihood_is_conjugate(history->likelihood))
     append(history->d, runs, inverse_variance(history), phi, y, history->precision, history->vector,
            history->reward_squares);
@@ -231,6 +272,21 @@ void history_append_to(History *history, const int *run, const double *phi, cons
   history->rounds++;
 }
 
+void history_append_arms(History *history, const int *arm, const double *phi, const double *y) {
+  const int runs = history->runs;
+  ASSERT(history->arms);
+  for (int n = 0; n < runs; n++) {
+    int *row = &history->arm_row[(size_t)n * (size_t)history->arms + (size_t)arm[n]];
+    if (*row) {
+      repeat_row(history, n, *row - 1, y[n]);
+    } else {
+      append_row(history, n, phi + n, (size_t)runs, y[n]);
+      *row = ++history->arm_rows[n];
+    }
+  }
+  history->rounds++;
+}
+
 /* to[rows, to_runs] of run n <- from[rows, from_runs] of run m. */
 static void copy_run(int rows, const double *from, int from_runs, int m, double *to, int to_runs, int n) {
   for (int i = 0; i < rows; i++) to[i * to_runs + n] = from[i * from_runs + m];
@@ -249,7 +305,7 @@ static void copy_rows(const History *from, int m, History *to, int n) {
 
 void history_gather(const History *from, const int *run, History *to) {
   const int d = from->d;
-  ASSERT(to->observations && to->d == d && to->likelihood == from->likelihood);
+  ASSERT(to->observations && !from->arms && to->d == d && to->likelihood == from->likelihood);
   history_clear(to);
   to->temper = from->temper;
   to->rounds = from->rounds;

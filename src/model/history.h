@@ -6,7 +6,9 @@
  * With a conjugate likelihood the evidence is a precision and a precision-weighted mean (DiffTS paper,
  * equation 3), so memory does not grow with rounds; its covariance need not exist. With any other likelihood
  * the observations are kept row by row, and the evidence is taken at a point, in one pass over them
- * (history_passes.c; network_rows.h where the mean reward is a network). */
+ * (history_passes.c; network_rows.h where the mean reward is a network). Where the arms stay what they are
+ * from round to round a row can stand for all observations of an arm, by their number and their mean reward,
+ * on which alone the log likelihood depends: then there are no more rows than arms, however many rounds. */
 #ifndef MODEL_HISTORY_H
 #define MODEL_HISTORY_H
 
@@ -40,8 +42,14 @@ typedef struct {
   int *filled; /* [strips]: rows of the longest run */
   int skipped; /* rows that passes leave out (history_since); else 0 */
   double *features; /* [pages, PAGE, d, STRIP]: phi */
-  double *rewards; /* [pages, PAGE, STRIP]: y */
+  double *rewards; /* [pages, PAGE, STRIP]: y, or the mean over the observations of a row */
+  double *counts; /* [pages, PAGE, STRIP]: observations of a row; 0 where there is none */
   double *longest; /* [B]: the largest |phi| of a run */
+  /* Where rows are arms: */
+  int arms; /* of a run; 0: every observation has a row */
+  int *arm_rows; /* [B]: arms with a row so far */
+  int *arm_row; /* [B, arms]: 1 + the row of an arm; 0: none */
+  double *excess; /* [B]: the deviance of the observations beyond that of the rows, the same at every theta */
   /* In place of all these where the mean reward is a network: the rows of each run by themselves, as
    * network.h takes them; 0 beyond the last. */
   int width; /* capacity rounded up to whole NETWORK_LANES */
@@ -51,6 +59,9 @@ typedef struct {
 
 Status history_create(int d, int runs, const Likelihood *likelihood, History *out);
 Status history_create_uneven(int d, int runs, int each_round, const Likelihood *likelihood, History *out);
+/* For arms that stay what they are, of a likelihood that is not conjugate: rows are arms. Such a history is
+ * for those who read it by the passes below, and not one observation at a time. */
+Status history_create_by_arm(int d, int runs, int arms, const Likelihood *likelihood, History *out);
 /* Room for `rounds` rounds in all: needed before the first history_append unless the likelihood is conjugate,
  * when there is nothing to do. Empties the history. */
 Status history_reserve(History *history, int rounds);
@@ -60,6 +71,8 @@ void history_clear(History *history);
 void history_append(History *history, const double *phi, const double *y);
 /* Of an uneven history: one for each of run[each_round], all different; phi[d, each_round], y[each_round]. */
 void history_append_to(History *history, const int *run, const double *phi, const double *y);
+/* Where rows are arms: one for every run, of arm[B]; phi[d, B] is that of the arm in every round. */
+void history_append_arms(History *history, const int *arm, const double *phi, const double *y);
 /* The runs run[B] of `from` become those of `to`, an uneven history of B runs with room for as many rounds.
  */
 void history_gather(const History *from, const int *run, History *to);
@@ -67,6 +80,11 @@ void history_gather(const History *from, const int *run, History *to);
 /* Observations of a run so far. */
 static inline int history_observations(const History *history, int run) {
   return history->observations ? history->observations[run] : history->rounds;
+}
+
+/* Rows of a run so far. */
+static inline int history_rows(const History *history, int run) {
+  return history->arms ? history->arm_rows[run] : history_observations(history, run);
 }
 
 /* Where a row of a strip is, in rows of features and rewards. */
@@ -89,7 +107,7 @@ typedef struct {
   const double *shift, *scale;
 } HistoryView;
 
-/* The observations from `row` on, of a history that keeps rows: a view that owns nothing. */
+/* The observations from `row` on, of a history that keeps one row for each: a view that owns nothing. */
 History history_since(const History *history, int row);
 
 /* At z[d, lanes]: gradient[d, lanes] of the log likelihood with respect to z, and minus its Hessian,

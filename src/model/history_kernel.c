@@ -20,6 +20,7 @@ enum { VECTOR = 2 };
 #endif
 enum { STRIP = HISTORY_STRIP, VECTORS = STRIP / VECTOR, BLOCK = HISTORY_PAGE, CELLS = BLOCK * STRIP };
 enum { TILE = 8, GROUP = 5 }; /* coordinates that are taken at once in a prediction; in the sums */
+enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* of a prediction, side by side */
 
 typedef double Vector __attribute__((vector_size(8 * VECTOR)));
 typedef double Unaligned __attribute__((vector_size(8 * VECTOR), aligned(8), may_alias));
@@ -28,11 +29,10 @@ typedef double Unaligned __attribute__((vector_size(8 * VECTOR), aligned(8), may
 #define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*VECTOR)))
 #define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
 
-/* Rows to take: in lanes whose run has fewer observations the rest are 0, and add nothing to a sum over
- * features. */
+/* Rows to take: in lanes whose run has fewer rows the rest count 0 times. */
 INLINE int rows_of(const HistoryStrip *strip, const bool shared) {
   const History *h = strip->history;
-  if (shared) return history_observations(h, strip->run);
+  if (shared) return history_rows(h, strip->run);
   const int filled = h->filled[strip->run / STRIP];
   return filled < h->rounds ? filled : h->rounds;
 }
@@ -43,11 +43,10 @@ INLINE int rows_of_page(int row, int total_rows) {
   return left < page ? left : page;
 }
 
-/* The first lane's reward in row `row` + r, on the same page. */
-INLINE const double *reward_of(const HistoryStrip *strip, int row, int r) {
+/* The first lane's number in row `row` of rewards or counts. */
+INLINE const double *number_of(const HistoryStrip *strip, int row, const double *numbers) {
   const History *h = strip->history;
-  const size_t at = history_row(h, strip->run / STRIP, row) + (size_t)r;
-  return h->rewards + at * STRIP + strip->run % STRIP;
+  return numbers + history_row(h, strip->run / STRIP, row) * STRIP + strip->run % STRIP;
 }
 
 /* Its feature of coordinate i; the next coordinate is STRIP further. */
@@ -75,12 +74,27 @@ INLINE void put(const HistoryStrip *strip, int v, const Vector *lanes, double *t
     memcpy(to + v * VECTOR, lanes, (size_t)count * sizeof *to);
 }
 
+/* u[BLOCK, STRIP] of `height` rows from `row` + r on, of `count` coordinates from `from` on. */
+INLINE void predict_rows(const HistoryStrip *strip, const bool shared, int row, int r, const int height,
+                         int from, int count, Vector theta[][VECTORS], double *u) {
+  const size_t next = (size_t)strip->history->d * STRIP;
+  const double *phi = feature_of(strip, row, r, from);
+  Vector sum[ROWS][VECTORS];
+  for (int q = 0; q < height; q++)
+    for (int v = 0; v < VECTORS; v++) sum[q][v] = from > 0 ? LOAD(u + (r + q) * STRIP, v) : (Vector){0};
+  for (int k = 0; k < count; k++)
+    for (int q = 0; q < height; q++)
+      for (int v = 0; v < VECTORS; v++)
+        sum[q][v] += LOAD_OR_SHARE(phi + (size_t)q * next + k * STRIP, shared, v) * theta[k][v];
+  for (int q = 0; q < height; q++) memcpy(u + (r + q) * STRIP, sum[q], sizeof sum[q]);
+}
+
 /* u[BLOCK, STRIP] = phi' theta of `rows` rows from `row` on, theta = shift + scale z. */
 INLINE void predict(const HistoryStrip *strip, const bool shared, int row, int rows, const double *shift,
                     const double *z, double *u) {
   const int d = strip->history->d;
   for (int from = 0; from < d; from += TILE) {
-    int count = d - from < TILE ? d - from : TILE;
+    int count = d - from < TILE ? d - from : TILE, r = 0;
     Vector theta[TILE][VECTORS];
     for (int k = 0; k < count; k++) {
       double shift_i = shift ? shift[from + k] : 0, scale_i = strip->scale ? strip->scale[from + k] : 1;
@@ -89,24 +103,24 @@ INLINE void predict(const HistoryStrip *strip, const bool shared, int row, int r
         theta[k][v] = shift_i + scale_i * theta[k][v];
       }
     }
-    for (int r = 0; r < rows; r++) {
-      const double *phi = feature_of(strip, row, r, from);
-      Vector sum[VECTORS];
-      for (int v = 0; v < VECTORS; v++) sum[v] = from > 0 ? LOAD(u + r * STRIP, v) : (Vector){0};
-      for (int k = 0; k < count; k++)
-        for (int v = 0; v < VECTORS; v++) sum[v] += LOAD_OR_SHARE(phi + k * STRIP, shared, v) * theta[k][v];
-      memcpy(u + r * STRIP, sum, sizeof sum);
-    }
+    for (; r + ROWS <= rows; r += ROWS) predict_rows(strip, shared, row, r, ROWS, from, count, theta, u);
+    for (; r < rows; r++) predict_rows(strip, shared, row, r, 1, from, count, theta, u);
   }
 }
 
-/* y[BLOCK, STRIP]. */
-INLINE void fetch_rewards(const HistoryStrip *strip, const bool shared, int row, int rows, double *y) {
+/* Rewards or counts of `rows` rows, [.., STRIP]: where they are, or spread over the lanes that share them. */
+INLINE const double *fetch(const HistoryStrip *strip, const bool shared, int row, int rows,
+                           const double *numbers, double *spread) {
+  const double *from = number_of(strip, row, numbers);
+  if (!shared) return from;
   for (int r = 0; r < rows; r++)
-    for (int v = 0; v < VECTORS; v++) {
-      Vector lanes = LOAD_OR_SHARE(reward_of(strip, row, r), shared, v);
-      memcpy(y + r * STRIP + v * VECTOR, &lanes, sizeof lanes);
-    }
+    for (int n = 0; n < STRIP; n++) spread[r * STRIP + n] = from[r * STRIP];
+  return spread;
+}
+
+/* x[rows, STRIP] *= the counts of the rows. */
+INLINE void repeat(int rows, const double *counts, double *x) {
+  for (int k = 0; k < rows * STRIP; k++) x[k] *= counts[k];
 }
 
 /* gradient_i += sum over rows of slope phi_i. */
@@ -190,15 +204,18 @@ INLINE void derivatives(const HistoryStrip *strip, const bool shared, const doub
                         double *precision) {
   const History *h = strip->history;
   const int total_rows = rows_of(strip, shared);
-  double y[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
+  double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
   const Sums sums = {slope, curvature, gradient, precision};
   clear(strip, (size_t)h->d, gradient);
   clear(strip, (size_t)h->d * (size_t)h->d, precision);
   for (int row = strip->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_page(row, total_rows);
     predict(strip, shared, row, rows, strip->shift, z, u);
-    fetch_rewards(strip, shared, row, rows, y);
+    const double *y = fetch(strip, shared, row, rows, h->rewards, spread_y);
+    const double *counts = fetch(strip, shared, row, rows, h->counts, spread_counts);
     h->likelihood->ops->derivatives(h->likelihood, rows * STRIP, y, u, slope, curvature);
+    repeat(rows, counts, slope);
+    repeat(rows, counts, curvature);
     add_derivatives(strip, shared, row, rows, &sums);
   }
 }
@@ -211,30 +228,25 @@ void SIMD_NAME(history_kernel_derivatives)(const HistoryStrip *strip, const doub
     derivatives(strip, false, z, gradient, precision);
 }
 
-/* Lanes whose run has no observation in a row have no term either. */
-INLINE void drop_missing(const HistoryStrip *strip, int row, int rows, double *terms) {
-  for (int n = 0; n < strip->count; n++) {
-    int left = history_observations(strip->history, strip->run + n) - row;
-    for (int r = left > 0 ? left : 0; r < rows; r++) terms[r * STRIP + n] = 0;
-  }
-}
-
 INLINE void deviance_and_gradient(const HistoryStrip *strip, const bool shared, const double *z,
                                   double *deviance, double *gradient) {
   const History *h = strip->history;
   const int total_rows = rows_of(strip, shared);
-  double y[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS], total[STRIP] = {0};
+  double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS];
+  double total[STRIP] = {0};
   if (gradient) clear(strip, (size_t)h->d, gradient);
   for (int row = strip->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_page(row, total_rows);
     predict(strip, shared, row, rows, strip->shift, z, u);
-    fetch_rewards(strip, shared, row, rows, y);
+    const double *y = fetch(strip, shared, row, rows, h->rewards, spread_y);
+    const double *counts = fetch(strip, shared, row, rows, h->counts, spread_counts);
     h->likelihood->ops->deviance(h->likelihood, rows * STRIP, y, u, terms);
-    if (h->observations && !shared) drop_missing(strip, row, rows, terms);
+    repeat(rows, counts, terms);
     for (int r = 0; r < rows; r++)
       for (int n = 0; n < STRIP; n++) total[n] += terms[r * STRIP + n];
     if (!gradient) continue;
     h->likelihood->ops->derivatives(h->likelihood, rows * STRIP, y, u, slope, curvature);
+    repeat(rows, counts, slope);
     add_gradient(strip, shared, row, rows, slope, gradient);
   }
   memcpy(deviance, total, (size_t)strip->count * sizeof *deviance);

@@ -23,7 +23,7 @@ static HistoryStrip strip_at(const HistoryView *view, int first) {
 
 History history_since(const History *history, int row) {
   History view = *history;
-  ASSERT(history->rewards && row >= 0 && row <= history->rounds);
+  ASSERT(history->rewards && !history->arms && row >= 0 && row <= history->rounds);
   view.skipped = row;
   return view;
 }
@@ -79,7 +79,10 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
               gradient ? gradient + first : NULL);
     first += strip.count;
   }
-  const double temper = view->history->temper;
+  const History *history = view->history;
+  const double temper = history->temper;
+  for (int n = 0; n < view->lanes && history->arms; n++)
+    deviance[n] += history->excess[(view->first + n) / view->draws];
   for (size_t n = 0; n < stride; n++) deviance[n] *= temper;
   for (size_t i = 0; gradient && i < d; i++)
     for (size_t n = 0; n < stride; n++)

@@ -67,11 +67,10 @@ static double logistic_mean(const Likelihood *likelihood, double u) {
   double e = special_exp_inside(exponent(u));
   return (u >= 0 ? 1 : e) / (1 + e);
 }
-/* log p = -log(1 + e^-m) with the margin m = u for y = 1 and -u for y = 0. */
+/* -log p = log(1 + e^u) - y u. */
 static inline double logistic_loss(double y, double u) {
-  double margin = y > 0.5 ? u : -u;
   double loss = special_log1p(special_exp_inside(exponent(u)));
-  return margin < 0 ? loss - margin : loss;
+  return u < 0 ? loss - y * u : loss + (1 - y) * u;
 }
 static double logistic_log_likelihood(const Likelihood *likelihood, double y, double u) {
   (void)likelihood;

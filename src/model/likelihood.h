@@ -31,7 +31,8 @@ typedef struct {
   /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. */
   void (*derivatives)(const Likelihood *likelihood, int n, const double *y, const double *u, double *slope,
                       double *curvature);
-  /* deviance[n] >= 0: twice what log p(y | u) falls short of its largest value over u. */
+  /* deviance[n] >= 0: twice what log p(y | u) falls short of its largest value over u. y can be the mean of
+   * several rewards (history.h), here and in `derivatives`: but for terms without u, log p is linear in y. */
   void (*deviance)(const Likelihood *likelihood, int n, const double *y, const double *u, double *deviance);
   /* A reward, from one uniform and one normal number of the round's reward stream (so that every arm would
    * meet the same noise). */

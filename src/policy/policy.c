@@ -190,12 +190,20 @@ Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, 
 
 Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
                       const Likelihood *likelihood, int runs, History *out) {
-  if (!is_per_arm(method, options)) return history_create(problem->d, runs, likelihood, out);
-  return history_create_uneven(problem->d, runs * problem->arms, runs, likelihood, out);
+  const bool rows = !likelihood->ops->conjugate && !(method->sampler && method->sampler->by_observation);
+  if (is_per_arm(method, options))
+    return history_create_uneven(problem->d, runs * problem->arms, runs, likelihood, out);
+  if (rows && !problem->resample_arms)
+    return history_create_by_arm(problem->d, runs, problem->arms, likelihood, out);
+  return history_create(problem->d, runs, likelihood, out);
 }
 
 void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place) {
   const int runs = history->each_round, arms = history->runs / runs;
+  if (history->arms) {
+    history_append_arms(history, arm, phi, y);
+    return;
+  }
   if (!history->observations) {
     history_append(history, phi, y);
     return;

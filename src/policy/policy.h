@@ -63,9 +63,9 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
 /* How the policy believes that rewards depend on theta: as in the problem, or with `model: network` by a
  * network that phi goes into. */
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem);
-/* The history that a policy with these options reads, with that likelihood: of the B runs; or with
- * `posterior: per_arm` an uneven one of B K, run n's arm k at n K + k, that gets one observation for each run
- * in a round. */
+/* The history that a policy with these options reads, with that likelihood: of the B runs, with arms for
+ * rows where they stay what they are and the policy can do with that; or with `posterior: per_arm` an uneven
+ * one of B K, run n's arm k at n K + k, that gets one observation for each run in a round. */
 Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
                       const Likelihood *likelihood, int runs, History *out);
 /* The arms of the runs were taken, with phi[d, B] and rewards y[B]. place[B] is scratch. */

@@ -41,8 +41,6 @@ void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   const size_t vector = (size_t)d * (size_t)runs * sizeof(double), matrix = (size_t)d * vector;
   if (!history->likelihood->ops->conjugate) {
     const HistoryView view = {history, 1, 0, runs, NULL, NULL};
-    memset(ridge->precision, 0, matrix);
-    memset(ridge->vector, 0, vector);
     irls_solve(&ridge->irls, &view, ridge->prior_precision, ridge->prior_vector, ridge->precision,
                ridge->vector, ridge->theta, fallbacks);
     memcpy(ridge->cholesky, ridge->irls.factor, matrix);

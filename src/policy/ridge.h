@@ -14,7 +14,7 @@ typedef struct {
   /* Of a likelihood that is not conjugate. */
   Irls irls;
   double *prior_precision, *prior_vector; /* [d, d, B], [d, B]: I and 0 */
-  double *precision, *vector; /* [d, d, B], [d, B]: the evidence */
+  double *precision, *vector; /* [d, d, B], [d, B]: the evidence, from which the next round's IRLS starts */
 } Ridge;
 
 Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out);

@@ -104,8 +104,9 @@ static Rng vectors_of(const Problem *self, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_key(self->seed, RNG_ARMS), .run = run, .round = round};
 }
 
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
-                          double *scratch) {
+static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                          const double *kept, double *features, double *scratch) {
+  (void)kept;
   const Inverse *state = self->state;
   const int d = self->d, m = self->arms, rank = rank_of(self);
   double *left = scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */

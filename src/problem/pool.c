@@ -21,7 +21,7 @@ static const uint32_t MEMBER_POSITION = 1u << 31;
 typedef struct {
   ThetaSource theta;
   double zeta;
-  double *pool, *uniform; /* [d, K], [K]: of one run in one round */
+  double *pool; /* [d, K], of one run: scratch */
 } Pool;
 
 /* N(0, I / d). */
@@ -54,8 +54,8 @@ static Status create(Problem *self, const Config *config) {
                       "depends on phi' theta, so problem.reward must be linear",
                       self->likelihood.ops->name);
   self->likelihood.noise *= unit_noise(self, state->zeta);
-  NEW(state->pool, (size_t)self->d * (size_t)self->arms);
-  NEW(state->uniform, self->arms);
+  self->kept = (size_t)self->d * (size_t)self->arms;
+  NEW(state->pool, self->kept);
   return create_theta(self->d, self->seed, &state->theta);
 }
 
@@ -64,7 +64,6 @@ static void destroy(Problem *self) {
   if (state) {
     theta_destroy(&state->theta);
     free(state->pool);
-    free(state->uniform);
   }
   free(state);
 }
@@ -84,39 +83,53 @@ static Status exact_prior(const Problem *self, const PriorFit *chain_settings, P
   return theta_prior(&state->theta, chain_settings, out);
 }
 
-/* The pool of a run, [d, K]: member m has the stream (ARMS, run, round 0, draw m). It is cheaper to draw it
- * again in each round than to keep those of all runs. */
-static const double *draw_pool(const Problem *self, uint32_t run) {
+/* The pools of the runs, kept[B, K, d]: member m has the stream (ARMS, run, round 0, draw m). */
+static void keep_pools(const Problem *self, uint32_t first_run, int runs, double *kept) {
   const Pool *state = self->state;
-  RngLanes rng = {.key = rng_key(self->seed, RNG_ARMS),
-                  .run = run,
-                  .draws = (uint32_t)self->arms,
-                  .lanes = (uint32_t)self->arms};
-  rng_lanes_normal(&rng, self->d, state->pool);
-  return state->pool;
+  const size_t d = (size_t)self->d, arms = (size_t)self->arms;
+  for (uint32_t b = 0; b < (uint32_t)runs; b++) {
+    RngLanes rng = {.key = rng_key(self->seed, RNG_ARMS),
+                    .run = first_run + b,
+                    .draws = (uint32_t)self->arms,
+                    .lanes = (uint32_t)self->arms};
+    rng_lanes_normal(&rng, self->d, state->pool);
+    for (size_t m = 0; m < arms; m++)
+      for (size_t i = 0; i < d; i++) kept[(b * arms + m) * d + i] = state->pool[i * arms + m];
+  }
+}
+
+/* phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B] stands for. */
+static void add_members(const Problem *self, size_t runs, const double *kept, const double *uniform,
+                        double *phi) {
+  enum { STRIP = 16 }; /* runs whose members stay in the first-level cache together */
+  const double zeta = ((const Pool *)self->state)->zeta;
+  const size_t d = (size_t)self->d, arms = (size_t)self->arms;
+  for (size_t from = 0; from < runs; from += STRIP) {
+    const size_t count = runs - from < STRIP ? runs - from : STRIP;
+    const double *member[STRIP];
+    for (size_t n = 0; n < count; n++)
+      member[n] = kept + ((from + n) * arms + (size_t)(uniform[from + n] * (double)arms)) * d;
+    for (size_t i = 0; i < d; i++)
+      for (size_t n = 0; n < count; n++)
+        phi[i * runs + from + n] = member[n][i] + zeta * phi[i * runs + from + n];
+  }
 }
 
 /* Noise, times zeta, plus members. More arms mean another pool. */
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
-                          double *scratch) {
-  (void)scratch;
-  const Pool *state = self->state;
-  const size_t d = (size_t)self->d, arms = (size_t)self->arms, stride = (size_t)runs;
+static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                          const double *kept, double *features, double *scratch) {
+  const size_t stride = (size_t)runs, arm = (size_t)self->d * stride;
   RngLanes noise = {.key = rng_key(self->seed, RNG_ARMS),
                     .run = first_run,
                     .draws = 1,
                     .round = round,
                     .lanes = (uint32_t)runs};
+  RngLanes member = noise;
+  member.position = MEMBER_POSITION;
   rng_lanes_normal(&noise, self->arms * self->d, features);
-  for (uint32_t b = 0; b < (uint32_t)runs; b++) {
-    const double *pool = draw_pool(self, first_run + b);
-    Rng member = {.key = noise.key, .run = first_run + b, .round = round, .position = MEMBER_POSITION};
-    rng_uniform(&member, self->arms, state->uniform);
-    for (size_t k = 0; k < arms; k++) {
-      const size_t m = (size_t)(state->uniform[k] * (double)arms);
-      double *phi = features + k * d * stride + b;
-      for (size_t i = 0; i < d; i++) phi[i * stride] = pool[i * arms + m] + state->zeta * phi[i * stride];
-    }
+  for (int k = 0; k < self->arms; k++) { /* a position of a stream has numbers for two arms */
+    if (k % 2 == 0) rng_lanes_uniform(&member, k + 1 < self->arms ? 2 : 1, scratch);
+    add_members(self, stride, kept, scratch + (size_t)(k % 2) * stride, features + (size_t)k * arm);
   }
 }
 
@@ -127,6 +140,7 @@ const ProblemOps problem_pool = {.name = "pool",
                                  .create = create,
                                  .destroy = destroy,
                                  .theta = draw_theta,
+                                 .keep = keep_pools,
                                  .features = draw_features,
                                  .training_samples = training_samples,
                                  .exact_prior = exact_prior};

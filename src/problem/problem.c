@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "problem/embedding.h"
+#include "problem/greedy_kernel.h"
 #include "problem/inverse.h"
 #include "problem/pool.h"
 #include "problem/synthetic.h"
@@ -143,23 +144,35 @@ static double predictor(const World *world, int run, int k) {
   return u;
 }
 
+/* Those of all runs, u[B]. */
+static void predictors(const World *world, int k, double *u) {
+  size_t stride;
+  const int runs = world->runs, unknowns = problem_unknowns(world->problem);
+  const double *theta = theta_of(world, 0, k, &stride), *phi = features_of(world, k);
+  for (int b = 0; b < runs; b++) u[b] = 0;
+  for (int i = 0; i < world->problem->d; i++, phi += runs, theta += stride)
+    for (int b = 0; b < runs; b++) u[b] += phi[b] * theta[b * unknowns];
+}
+
 /* Expected rewards of all arms and the best of them. */
 static void find_best(World *world) {
   const Problem *problem = world->problem;
-  int runs = world->runs;
+  const int runs = world->runs;
+  double *u = world->scratch;
   for (int b = 0; b < runs; b++) world->best[b] = 0;
-  for (int k = 0; k < problem->arms; k++)
+  for (int k = 0; k < problem->arms; k++) {
+    predictors(world, k, u);
     for (int b = 0; b < runs; b++) {
-      double u = predictor(world, b, k);
-      double mean = problem->likelihood.ops->mean(&problem->likelihood, signal(problem, u));
+      double mean = problem->likelihood.ops->mean(&problem->likelihood, signal(problem, u[b]));
       world->mean[k * runs + b] = mean;
       if (mean > world->mean[world->best[b] * runs + b]) world->best[b] = k;
     }
+  }
 }
 
 static void new_arms(World *world, uint32_t round) {
-  world->problem->ops->features(world->problem, world->first_run, world->runs, round, world->features,
-                                world->scratch);
+  world->problem->ops->features(world->problem, world->first_run, world->runs, round, world->kept,
+                                world->features, world->scratch);
   find_best(world);
 }
 
@@ -167,10 +180,11 @@ static Status allocate(World *world) {
   size_t d = (size_t)world->problem->d, arms = (size_t)world->problem->arms, runs = (size_t)world->runs;
   NEW(world->theta, d * runs * (size_t)problem_unknowns(world->problem));
   NEW(world->features, d * runs * (size_t)problem_vectors(world->problem));
+  NEW(world->kept, runs * world->problem->kept);
   NEW(world->mean, arms * runs);
   NEW(world->best, runs);
   NEW(world->noise, 2 * runs);
-  NEW(world->scratch, 3 * runs + world->problem->feature_scratch);
+  NEW(world->scratch, 2 * runs + world->problem->feature_scratch);
   return STATUS_OK;
 }
 
@@ -185,12 +199,14 @@ Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_r
     problem->ops->arm_theta(problem, replicate, first_run, runs, out->theta);
   else
     problem->ops->theta(problem, replicate, first_run, runs, out->theta);
+  if (problem->ops->keep) problem->ops->keep(problem, first_run, runs, out->kept);
   if (!problem->resample_arms) new_arms(out, 0);
   return STATUS_OK;
 }
 
 void world_destroy(World *world) {
   free(world->theta);
+  free(world->kept);
   free(world->features);
   free(world->mean);
   free(world->best);
@@ -224,30 +240,9 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
   }
 }
 
-/* Scores of one arm, then the running best: two loops over the runs that vectorise. The arm's number is kept
- * as a double beside the score. */
-SIMD_CLONES
-static void greedy(int arms, int d, int runs, const double *restrict features, const double *restrict theta,
-                   double *restrict scratch, int *restrict arm) {
-  double *restrict score = scratch, *restrict top = scratch + runs,
-                   *restrict taken = scratch + 2 * (size_t)runs;
-  for (int k = 0; k < arms; k++) {
-    const double *row = features + (size_t)k * (size_t)d * (size_t)runs;
-    for (int b = 0; b < runs; b++) score[b] = row[b] * theta[b];
-    for (int i = 1; i < d; i++)
-      for (int b = 0; b < runs; b++) score[b] += row[i * runs + b] * theta[i * runs + b];
-    for (int b = 0; b < runs; b++) {
-      bool better = k == 0 || score[b] > top[b];
-      top[b] = better ? score[b] : top[b];
-      taken[b] = better ? k : taken[b];
-    }
-  }
-  for (int b = 0; b < runs; b++) arm[b] = (int)taken[b];
-}
-
 void world_greedy(const World *world, const double *theta, int *arm) {
   ASSERT(!world->problem->per_arm);
-  greedy(world->problem->arms, world->problem->d, world->runs, world->features, theta, world->scratch, arm);
+  SIMD_CALL(greedy_kernel, world->problem->arms, world->problem->d, world->runs, world->features, theta, arm);
 }
 
 void world_greedy_per_arm(const World *world, const double *theta, int *arm) {

@@ -17,8 +17,9 @@ typedef struct Problem Problem;
 typedef struct {
   const char *name, *summary, *reference;
   int arms; /* K when problem.arms is auto; 0: 100 */
-  /* REQUIRED. Read the keys problem.*; fill d; feature_scratch and has_exact_prior where they are not 0 and
-   * false; arms_in_order; likelihood.noise where problem.noise is auto and the family knows better than 1. */
+  /* REQUIRED. Read the keys problem.*; fill d; feature_scratch, kept and has_exact_prior where they are not 0
+   * and false; arms_in_order; likelihood.noise where problem.noise is auto and the family knows better
+   * than 1. */
   Status (*create)(Problem *self, const Config *config);
   /* REQUIRED. Takes half-built instances. */
   void (*destroy)(Problem *self);
@@ -26,10 +27,12 @@ typedef struct {
   void (*theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
   /* OPTIONAL. With problem.unknown = per_arm: the theta* of every arm, theta[d, B K], lane run K + arm. */
   void (*arm_theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
-  /* REQUIRED. Feature vectors of this round (1-based): features[problem_vectors, d, B]; scratch[B +
+  /* OPTIONAL, needed with `kept`. What the runs keep for the features of all their rounds: kept[B, kept]. */
+  void (*keep)(const Problem *self, uint32_t first_run, int runs, double *kept);
+  /* REQUIRED. Feature vectors of this round (1-based): features[problem_vectors, d, B]; scratch[2 B +
    * feature_scratch]. Called once, with round 0, when the arms are not resampled. */
-  void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
-                   double *scratch);
+  void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
+                   double *features, double *scratch);
   /* REQUIRED. Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
    * caller ends with samples_free. */
   Status (*training_samples)(const Problem *self, uint32_t replicate, int64_t limit, Samples *out);
@@ -51,7 +54,8 @@ struct Problem {
   bool arms_in_order; /* a history of the posterior study holds the arms one after the other */
   bool large; /* a large setting: only `theta`, `matrix` and `isotropic` are called */
   bool has_exact_prior; /* the distribution of theta* has a density */
-  size_t feature_scratch; /* doubles that drawing the features needs, beside one for each run */
+  size_t feature_scratch; /* doubles that drawing the features needs, beside two for each run */
+  size_t kept; /* doubles that a run keeps for the features of all its rounds */
   Likelihood likelihood;
   uint64_t seed;
   void *state;
@@ -94,11 +98,12 @@ typedef struct {
   uint32_t first_run, round;
   int runs; /* B */
   double *theta; /* [d, B], or [d, B K] where each arm has its own, lane run K + arm */
+  double *kept; /* [B, problem->kept] */
   double *features; /* [problem_vectors, d, B], of the present round */
   double *mean; /* [K, B], expected reward of each arm in the present round */
   int *best; /* [B], arm of highest expected reward */
   double *noise; /* [2, B], a uniform and a normal number of the present round */
-  double *scratch; /* [3 B], or more where the features need it */
+  double *scratch; /* [2 B + feature_scratch] */
 } World;
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);

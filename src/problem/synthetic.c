@@ -133,8 +133,9 @@ static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, ui
   }
 }
 
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
-                          double *scratch) {
+static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                          const double *kept, double *features, double *scratch) {
+  (void)kept;
   draw_isotropic(self, first_run, runs, round, features, scratch);
   if (is_shaped(self, self->state)) shape_features(self, first_run, runs, features, scratch + runs);
 }

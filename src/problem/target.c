@@ -90,8 +90,9 @@ static Status training_samples(const Problem *self, uint32_t replicate, int64_t 
   return STATUS_OK;
 }
 
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
-                          double *scratch) {
+static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                          const double *kept, double *features, double *scratch) {
+  (void)kept;
   (void)round, (void)scratch;
   const Target *state = self->state;
   const size_t d = (size_t)self->d;

@@ -64,8 +64,9 @@ static Status training_samples(const Problem *self, uint32_t replicate, int64_t 
 }
 
 /* Arm 0 is theta*, arm 1 its twin. More arms leave the first ones as they are. */
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *features,
-                          double *scratch) {
+static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                          const double *kept, double *features, double *scratch) {
+  (void)kept;
   (void)scratch;
   const int d = self->d;
   const size_t arm = (size_t)d * (size_t)runs;

@@ -119,6 +119,7 @@ const SamplerOps sampler_lints = {
     .default_prior = "standard",
     .needs = NEEDS_GAUSSIAN,
     .exact = true,
+    .by_observation = true,
     .keys = KEYS,
     .create = lints_create,
     .destroy = lints_destroy,

@@ -198,6 +198,7 @@ const SamplerOps sampler_fgts = {
     .name = "fgts",
     .summary = "Feel-Good Thompson sampling: Langevin Monte Carlo that favours theta of high reward",
     .reference = "Zhang (2022); Huix, Zhang and Durmus (2023)",
+    .by_observation = true,
     .keys = FEEL_GOOD_KEYS,
     LANGEVIN_OPS,
 };

@@ -2,85 +2,48 @@
 
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "sampler/matrix_kernel.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { WIDTH = 8, COLUMNS = 4 };
+enum { WIDTH = 8 };
 /* One large matrix is a job for BLAS and LAPACK. */
 static bool is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 /* Into every version of a clone, with the number of lanes as a constant where it is WIDTH. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-typedef double Real __attribute__((vector_size(8 * WIDTH)));
 
-/* Row and column strides of a matrix or its transpose. */
-typedef struct {
-  size_t row, column;
-} Order;
-
-/* Columns j .. j + columns - 1 of row i of A B, for `count` <= WIDTH neighbouring lanes. The sums stay in
- * registers, several of them side by side, since each is one chain of dependent additions. */
-ALWAYS_INLINE void product_row(int count, int columns, size_t i, size_t j, size_t d, size_t stride,
-                               const double *a, Order of_a, const double *b, Order of_b, double *c) {
-  const size_t bytes = (size_t)count * sizeof(double);
-  Real sum[COLUMNS], x = {0}, y = {0};
-#pragma GCC unroll 4
-  for (int m = 0; m < columns; m++) sum[m] = (Real){0};
-  for (size_t k = 0; k < d; k++) {
-    __builtin_memcpy(&x, a + (i * of_a.row + k * of_a.column) * stride, bytes);
-#pragma GCC unroll 4
-    for (int m = 0; m < columns; m++) {
-      __builtin_memcpy(&y, b + (k * of_b.row + (j + (size_t)m) * of_b.column) * stride, bytes);
-      sum[m] += x * y;
-    }
-  }
-#pragma GCC unroll 4
-  for (int m = 0; m < columns; m++) __builtin_memcpy(c + (i * d + j + (size_t)m) * stride, &sum[m], bytes);
-}
-
-ALWAYS_INLINE void product_strip(int count, size_t d, size_t stride, const double *a, Order of_a,
-                                 const double *b, Order of_b, double *c) {
-  for (size_t i = 0; i < d; i++) {
-    size_t j = 0;
-    for (; j + COLUMNS <= d; j += COLUMNS) product_row(count, COLUMNS, i, j, d, stride, a, of_a, b, of_b, c);
-    for (; j < d; j++) product_row(count, 1, i, j, d, stride, a, of_a, b, of_b, c);
-  }
-}
-
-SIMD_CLONES
-static void product(int d, int lanes, const double *a, Order of_a, const double *b, Order of_b, double *c) {
-  for (int n = 0; n < lanes; n += WIDTH) {
-    if (lanes - n >= WIDTH)
-      product_strip(WIDTH, (size_t)d, (size_t)lanes, a + n, of_a, b + n, of_b, c + n);
-    else
-      product_strip(lanes - n, (size_t)d, (size_t)lanes, a + n, of_a, b + n, of_b, c + n);
-  }
-}
-
-static Order plain(int d) { return (Order){(size_t)d, 1}; }
-static Order transposed(int d) { return (Order){1, (size_t)d}; }
+static MatrixOrder plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
+static MatrixOrder transposed(int d) { return (MatrixOrder){1, (size_t)d}; }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
   if (is_single(d, lanes))
     linalg_product(d, false, a, false, b, c);
   else
-    product(d, lanes, a, plain(d), b, plain(d), c);
-}
-
-void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  if (is_single(d, lanes))
-    linalg_product(d, true, a, false, b, c);
-  else
-    product(d, lanes, a, transposed(d), b, plain(d), c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, plain(d), false, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
   if (is_single(d, lanes))
     linalg_product(d, false, a, true, b, c);
   else
-    product(d, lanes, a, plain(d), b, transposed(d), c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, transposed(d), false, c);
+}
+
+void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
+  if (is_single(d, lanes))
+    linalg_product(d, true, a, false, b, c);
+  else
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, plain(d), false, c);
+}
+
+void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
+  if (is_single(d, lanes))
+    linalg_product(d, true, a, false, a, c);
+  else
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, plain(d), true, c);
 }
 
 /* Rows x and y change places in the lanes where `swap` is set. */

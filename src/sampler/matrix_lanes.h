@@ -6,6 +6,8 @@
 /* c = A B, A' B; c must not overlap a or b. */
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c);
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c);
+/* c = A'A, symmetric to the last bit. */
+void matrix_lanes_gram(int d, int lanes, const double *a, double *c);
 /* c = A B'. */
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c);
 

@@ -39,6 +39,7 @@ typedef struct {
   /* Of the Laplace approximation. */
   Irls irls;
   double *prior_precision, *prior_vector; /* [d, d, r], [d, r]: one component's, the same in all parts */
+  double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence that IRLS found last */
   double *mode; /* [d, r] */
   double *deviance; /* [r] */
 } MixturePosterior;
@@ -58,6 +59,8 @@ static void posterior_destroy(Sampler *self) {
   irls_destroy(&state->irls);
   free(state->prior_precision);
   free(state->prior_vector);
+  free(state->last_precision);
+  free(state->last_vector);
   free(state->mode);
   free(state->deviance);
   free(state);
@@ -88,6 +91,8 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   TRY(irls_create(prior->d, CHUNK_LANES, 1e-8, &state->irls));
   NEW(state->prior_precision, d * d * n);
   NEW(state->prior_vector, d * n);
+  NEW(state->last_precision, components * d * d * (size_t)setup->runs);
+  NEW(state->last_vector, components * d * (size_t)setup->runs);
   NEW(state->mode, d * n);
   NEW(state->deviance, n);
   return STATUS_OK;
@@ -137,16 +142,34 @@ static void spread(int rows, int lanes, const double *prior, double *out) {
     for (int n = 0; n < lanes; n++) out[i * lanes + n] = prior[i];
 }
 
-/* The evidence at the mode of component c, which IRLS looks for from the component's mean. */
-static void linearise(MixturePosterior *state, const Mixture *prior, int c, const HistoryView *view,
+/* to[rows, to_stride] <- from[rows, from_stride], `lanes` of each row. */
+static void copy_rows(int rows, int lanes, const double *from, int from_stride, double *to, int to_stride) {
+  for (int i = 0; i < rows; i++)
+    memcpy(to + (size_t)i * (size_t)to_stride, from + (size_t)i * (size_t)from_stride,
+           (size_t)lanes * sizeof *to);
+}
+
+/* The evidence at the mode of component c, which IRLS looks for from the component's mean; in a bandit, with
+ * one draw for each run, from where it was in the round before. */
+static void linearise(MixturePosterior *state, const Mixture *prior, int runs, int c, const HistoryView *view,
                       int64_t *fallbacks) {
-  const int d = prior->d, lanes = view->lanes;
+  const int d = prior->d, lanes = view->lanes, first = view->first;
+  double *last_precision = state->last_precision + (size_t)(c * d * d) * (size_t)runs;
+  double *last_vector = state->last_vector + (size_t)(c * d) * (size_t)runs;
   spread(d * d, lanes, prior->precision + c * d * d, state->prior_precision);
   spread(d, lanes, prior->information + c * d, state->prior_vector);
   memset(state->precision, 0, (size_t)(d * d * lanes) * sizeof *state->precision);
   memset(state->vector, 0, (size_t)(d * lanes) * sizeof *state->vector);
+  if (view->draws == 1) {
+    copy_rows(d * d, lanes, last_precision + first, runs, state->precision, lanes);
+    copy_rows(d, lanes, last_vector + first, runs, state->vector, lanes);
+  }
   irls_solve(&state->irls, view, state->prior_precision, state->prior_vector, state->precision, state->vector,
              state->mode, fallbacks);
+  if (view->draws == 1) {
+    copy_rows(d * d, lanes, state->precision, lanes, last_precision + first, runs);
+    copy_rows(d, lanes, state->vector, lanes, last_vector + first, runs);
+  }
 }
 
 /* log_weight[lanes] += l(m) - b' m + m' Lambda m / 2, l(m) up to a constant that all components share. */
@@ -164,8 +187,8 @@ static void weigh_mode(MixturePosterior *state, const HistoryView *view, double 
 }
 
 /* Posterior of every component for the parts of a chunk, which are the lanes of `view`. */
-static void update_components(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
-                              int64_t *fallbacks) {
+static void update_components(MixturePosterior *state, const Mixture *prior, int runs,
+                              const HistoryView *view, int64_t *fallbacks) {
   const int d = prior->d, lanes = view->lanes;
   const size_t square = (size_t)d * (size_t)d;
   const bool conjugate = view->history->likelihood->ops->conjugate;
@@ -175,13 +198,14 @@ static void update_components(MixturePosterior *state, const Mixture *prior, con
   for (int c = 0; c < prior->components; c++) {
     double *factor = state->factor + (size_t)c * square * (size_t)lanes;
     double *whitened = state->whitened + (size_t)c * (size_t)(d * lanes);
-    if (!conjugate) linearise(state, prior, c, view, fallbacks);
+    if (!conjugate) linearise(state, prior, runs, c, view, fallbacks);
     add_evidence(d * d, lanes, prior->precision + (size_t)c * square, state->precision, factor);
     add_evidence(d, lanes, prior->information + c * d, state->vector, whitened);
     linalg_cholesky_lanes(d, lanes, factor, state->rescues);
     linalg_forward_lanes(d, lanes, factor, whitened);
+    if (prior->components == 1) return; /* weights are for several */
     weigh(d, lanes, state->prior_constant[c], factor, whitened, state->weight + c * lanes);
-    if (!conjugate && prior->components > 1) weigh_mode(state, view, state->weight + c * lanes);
+    if (!conjugate) weigh_mode(state, view, state->weight + c * lanes);
   }
 }
 
@@ -195,14 +219,19 @@ static void draw(MixturePosterior *state, int components, const HistoryView *vie
                  double *z) {
   const int d = view->history->d, lanes = chunk->lanes;
   const size_t rows = (size_t)d * (size_t)d, parts = (size_t)view->lanes;
+  const double *factor[CHUNK_LANES], *whitened[CHUNK_LANES];
   for (int n = 0; n < lanes; n++) {
     const int r = part_of(view, chunk, n);
-    const int c = pick_component(components, view->lanes, r, state->weight, state->uniform[n]);
-    const double *factor = state->factor + (size_t)c * rows * parts + r;
-    const double *whitened = state->whitened + (size_t)(c * d) * parts + r;
-    for (size_t i = 0; i < rows; i++) state->chosen_factor[i * (size_t)lanes + (size_t)n] = factor[i * parts];
-    for (int i = 0; i < d; i++) z[i * lanes + n] += whitened[(size_t)i * parts];
+    const int c =
+        components == 1 ? 0 : pick_component(components, view->lanes, r, state->weight, state->uniform[n]);
+    factor[n] = state->factor + (size_t)c * rows * parts + r;
+    whitened[n] = state->whitened + (size_t)(c * d) * parts + r;
   }
+  for (size_t i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++)
+      state->chosen_factor[i * (size_t)lanes + (size_t)n] = factor[n][i * parts];
+  for (size_t i = 0; i < (size_t)d; i++)
+    for (int n = 0; n < lanes; n++) z[i * (size_t)lanes + (size_t)n] += whitened[n][i * parts];
   linalg_backward_lanes(d, lanes, state->chosen_factor, z);
 }
 
@@ -223,8 +252,8 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = parts_of(history, &chunk);
     memset(state->rescues, 0, CHUNK_LANES * sizeof *state->rescues);
-    update_components(state, prior, &view, fallbacks);
-    exponentiate(prior->components, view.lanes, state->weight);
+    update_components(state, prior, self->setup.runs, &view, fallbacks);
+    if (prior->components > 1) exponentiate(prior->components, view.lanes, state->weight);
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
     rng_lanes_normal(&chunk.rng, d, state->normal);
     draw(state, prior->components, &view, &chunk, state->normal);

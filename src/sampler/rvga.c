@@ -317,6 +317,7 @@ const SamplerOps sampler_rvga = {
     .summary = "Recursive variational Gaussian approximation: one implicit update for each observation",
     .reference = "Lambert, Bonnabel and Bach (2022)",
     .default_prior = "standard",
+    .by_observation = true,
     .keys = KEYS,
     .create = rvga_create,
     .destroy = rvga_destroy,

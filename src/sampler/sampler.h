@@ -64,6 +64,9 @@ typedef struct {
   /* Of samplers whose draw is their state, so that it has to move in every round: `observe` takes uneven
    * histories, and moves the runs without a new observation too. */
   bool restless;
+  /* Of samplers that read the observations of a history one by one (rows.h, history_since), so that each
+   * keeps a row of its own also where the arms stay what they are. */
+  bool by_observation;
   /* OPTIONAL. Of samplers that carry a Gaussian approximation of the posterior: its mean[d, B] and
    * covariance[d, d, B] as they are now; of a mixture of several it cannot be asked for. The convergence
    * study, which observes one target again and again, asks for it after every step. */

@@ -189,6 +189,7 @@ const SamplerOps sampler_smc = {
     .summary = "sequential Monte Carlo: particles of the prior, perturbed, weighted and resampled each round",
     .reference = "Kveton et al., DiffTS paper, Appendix C.4",
     .default_prior = "diffusion",
+    .by_observation = true,
     .keys = KEYS,
     .create = smc_create,
     .destroy = smc_destroy,

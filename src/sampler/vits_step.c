@@ -245,7 +245,7 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
 static void update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
   if (work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
-  matrix_lanes_product_transposed(d, lanes, q.inverse, q.inverse, work->precision);
+  matrix_lanes_gram(d, lanes, q.inverse, work->precision);
   const bool known = potential_is_quadratic(potential) && work->kind != VITS_HESSIAN_FREE;
   step_choose(&work->step, potential, work->gradient, known ? NULL : work->hessian, work->precision, work->h,
               fallbacks);

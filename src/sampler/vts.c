@@ -186,6 +186,7 @@ const SamplerOps sampler_vts = {
     .reference = "Urteaga and Wiggins (2018); VITS paper, Appendix D",
     .default_prior = "standard",
     .needs = NEEDS_MIXTURE,
+    .by_observation = true,
     .keys = KEYS,
     .create = vts_create,
     .destroy = vts_destroy,

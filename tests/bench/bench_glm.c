@@ -1,8 +1,9 @@
 /* Speed of one round of DiffTS with logistic and with Gaussian rewards against the number of observations
  * (DiffTS paper, Sections 4.2 and 6: d = 5, T = 100, one block of 64 runs, one draw for each). Evidence of
  * Gaussian rewards has a fixed size; logistic rewards are passed over at every stage, once for each iteration
- * of IRLS. Prints CSV: likelihood, observations, CPU seconds of the block's draw (median), IRLS passes a
- * stage. Plotted by analysis/glm_cost.py. Usage: bench_glm */
+ * of IRLS; of ARMS arms that stay what they are (logistic_arms) the sums alone. Prints CSV: likelihood,
+ * observations, CPU seconds of the block's draw (median), IRLS passes a stage. Plotted by
+ * analysis/glm_cost.py. Usage: bench_glm */
 #include "fma_peak.h"
 #include "sampler/sampler.h"
 
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { D = 5, STAGES = 100, RUNS = 64, SAMPLES = 2000, TRIES = 9 };
+enum { D = 5, STAGES = 100, RUNS = 64, SAMPLES = 2000, TRIES = 9, ARMS = 50 };
 static const int sizes[] = {10, 20, 50, 100, 200, 500, 1000, 2000};
 
 static void ok(Status status) {
@@ -37,28 +38,44 @@ static void make_prior(Prior *prior) {
   ok(prior_fit(prior_find("diffusion"), &fit, &(Samples){.d = D, .n = SAMPLES, .theta = theta}, prior));
 }
 
-/* Rewards of features uniform in the unit ball, each run with a theta of its own from N(0, I). */
-static void observe(const Likelihood *likelihood, int observations, History *history) {
-  double theta[D * RUNS], phi[D * RUNS], y[RUNS], size[RUNS], uniform[RUNS], normal[RUNS];
+/* Features uniform in the unit ball: phi[D, RUNS]. */
+static void draw_features(Rng *rng, double *phi) {
+  double size[RUNS];
+  rng_normal(rng, D * RUNS, phi);
+  rng_uniform(rng, RUNS, size);
+  for (int n = 0; n < RUNS; n++) {
+    double square = 0;
+    for (int i = 0; i < D; i++) square += phi[i * RUNS + n] * phi[i * RUNS + n];
+    for (int i = 0; i < D; i++) phi[i * RUNS + n] *= pow(size[n], 1.0 / D) / sqrt(square);
+  }
+}
+
+/* Each run has a theta of its own from N(0, I). Of fixed arms a run takes any with the same probability. */
+static void observe(const Likelihood *likelihood, int observations, bool fixed, History *history) {
+  static double arms[ARMS][D * RUNS];
+  double theta[D * RUNS], phi[D * RUNS], y[RUNS], uniform[RUNS], normal[RUNS];
+  int arm[RUNS];
   Rng rng = {.key = rng_key(2, RNG_TEST)};
-  ok(history_create(D, RUNS, likelihood, history));
+  ok(fixed ? history_create_by_arm(D, RUNS, ARMS, likelihood, history)
+           : history_create(D, RUNS, likelihood, history));
   ok(history_reserve(history, observations));
   rng_normal(&rng, D * RUNS, theta);
+  for (int k = 0; k < ARMS && fixed; k++) draw_features(&rng, arms[k]);
   for (int t = 0; t < observations; t++) {
-    rng_normal(&rng, D * RUNS, phi);
-    rng_uniform(&rng, RUNS, size);
+    draw_features(&rng, phi);
     rng_uniform(&rng, RUNS, uniform);
     rng_normal(&rng, RUNS, normal);
     for (int n = 0; n < RUNS; n++) {
-      double square = 0, u = 0;
-      for (int i = 0; i < D; i++) square += phi[i * RUNS + n] * phi[i * RUNS + n];
-      for (int i = 0; i < D; i++) {
-        phi[i * RUNS + n] *= pow(size[n], 1.0 / D) / sqrt(square);
-        u += phi[i * RUNS + n] * theta[i * RUNS + n];
-      }
+      double u = 0;
+      arm[n] = (int)rng_index(&rng, ARMS);
+      for (int i = 0; i < D && fixed; i++) phi[i * RUNS + n] = arms[arm[n]][i * RUNS + n];
+      for (int i = 0; i < D; i++) u += phi[i * RUNS + n] * theta[i * RUNS + n];
       y[n] = likelihood->ops->sample(likelihood, u, uniform[n], normal[n]);
     }
-    history_append(history, phi, y);
+    if (fixed)
+      history_append_arms(history, arm, phi, y);
+    else
+      history_append(history, phi, y);
   }
 }
 
@@ -75,7 +92,7 @@ static double median_seconds(const Prior *prior, const History *history) {
   SamplerSetup setup = {.prior = prior, .likelihood = history->likelihood, .runs = RUNS, .draws = 1};
   Config *options;
   Sampler sampler;
-  ok(config_options("bench_glm", method->keys, 0, NULL, &options));
+  ok(config_options("bench_glm", sampler_keys(method), 0, NULL, &options));
   setup.options = options;
   ok(sampler_create(method, &setup, &sampler));
   for (int i = 0; i < TRIES; i++) {
@@ -99,17 +116,24 @@ static void count_derivatives(const Likelihood *likelihood, int n, const double 
   counted->derivatives(likelihood, n, y, u, slope, curvature);
 }
 
-static void report(const Prior *prior, const char *family, int observations) {
+static void report(const Prior *prior, const char *family, bool fixed, int observations) {
   LikelihoodOps ops = *likelihood_find(family);
   const Likelihood likelihood = {.ops = &ops, .noise = 1};
   History history;
   counted = likelihood_find(family);
   ops.derivatives = count_derivatives;
   looks = 0;
-  observe(&likelihood, observations, &history);
+  observe(&likelihood, observations, fixed, &history);
   double seconds = median_seconds(prior, &history);
-  printf("%s,%d,%.6g,%.3f\n", family, observations, seconds,
-         (double)looks / ((double)TRIES * (STAGES + 1) * RUNS * observations));
+  int64_t rows = 0; /* of the longest run of each strip, which the others share */
+  for (int from = 0; from < RUNS; from += HISTORY_STRIP) {
+    int most = 0;
+    for (int n = from; n < from + HISTORY_STRIP; n++)
+      most = history_rows(&history, n) > most ? history_rows(&history, n) : most;
+    rows += HISTORY_STRIP * most;
+  }
+  printf("%s%s,%d,%.6g,%.3f\n", family, fixed ? "_arms" : "", observations, seconds,
+         (double)looks / ((double)TRIES * (STAGES + 1) * (double)rows));
   history_destroy(&history);
 }
 
@@ -118,8 +142,9 @@ int main(void) {
   make_prior(&prior);
   printf("likelihood,observations,seconds,passes\n");
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-    report(&prior, "gaussian", sizes[k]);
-    report(&prior, "logistic", sizes[k]);
+    report(&prior, "gaussian", false, sizes[k]);
+    report(&prior, "logistic", false, sizes[k]);
+    report(&prior, "logistic", true, sizes[k]);
   }
   prior_destroy(&prior);
   return 0;

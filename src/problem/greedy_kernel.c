@@ -1,0 +1,61 @@
+/* Scores and their running maximum, VECTORS vectors of runs at a time: neither is ever stored. Compiled once
+ * for each instruction level (core/simd.h). */
+#include "problem/greedy_kernel.h"
+
+#include "core/simd.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#if defined(__AVX512F__)
+enum { WIDTH = 8 };
+#elif defined(__AVX2__) && defined(__FMA__)
+enum { WIDTH = 4 };
+#else
+enum { WIDTH = 2 };
+#endif
+enum { VECTORS = 4, STRIP = VECTORS * WIDTH };
+
+typedef double Real __attribute__((vector_size(8 * WIDTH)));
+typedef long long Integer __attribute__((vector_size(8 * WIDTH)));
+#define INLINE static inline __attribute__((always_inline))
+
+/* Vector v of a strip of `count` runs; beyond them it is 0. */
+INLINE Real load(const double *from, int count, int v) {
+  Real x = {0};
+  if (count == STRIP)
+    __builtin_memcpy(&x, from + v * WIDTH, sizeof x);
+  else if (count > v * WIDTH)
+    __builtin_memcpy(&x, from + v * WIDTH,
+                     (size_t)(count - v * WIDTH < WIDTH ? count - v * WIDTH : WIDTH) * 8);
+  return x;
+}
+
+INLINE void best_of_strip(int count, int arms, int d, size_t stride, const double *features,
+                          const double *theta, int *arm) {
+  Real top[VECTORS];
+  Integer taken[VECTORS];
+  for (int v = 0; v < VECTORS; v++) top[v] = (Real){0} - INFINITY, taken[v] = (Integer){0};
+  for (int k = 0; k < arms; k++, features += (size_t)d * stride) {
+    Real score[VECTORS];
+    for (int v = 0; v < VECTORS; v++) score[v] = (Real){0};
+    for (int i = 0; i < d; i++)
+      for (int v = 0; v < VECTORS; v++)
+        score[v] +=
+            load(features + (size_t)i * stride, count, v) * load(theta + (size_t)i * stride, count, v);
+    for (int v = 0; v < VECTORS; v++) {
+      const Integer better = score[v] > top[v];
+      top[v] = (Real)((better & (Integer)score[v]) | (~better & (Integer)top[v]));
+      taken[v] = (better & k) | (~better & taken[v]);
+    }
+  }
+  for (int n = 0; n < count; n++) arm[n] = (int)taken[n / WIDTH][n % WIDTH];
+}
+
+void SIMD_NAME(greedy_kernel)(int arms, int d, int runs, const double *features, const double *theta,
+                              int *arm) {
+  int b = 0;
+  for (; b + STRIP <= runs; b += STRIP)
+    best_of_strip(STRIP, arms, d, (size_t)runs, features + b, theta + b, arm + b);
+  if (b < runs) best_of_strip(runs - b, arms, d, (size_t)runs, features + b, theta + b, arm + b);
+}

@@ -1,0 +1,129 @@
+/* Products, inverses and bounds of small matrices, lane last, against their definitions, for every shape of a
+ * tile: dimensions and lanes that divide by its sizes and that do not. */
+#include "harness.h"
+
+#include "core/rng.h"
+#include "sampler/matrix_lanes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { D = 21, LANES = 21 }; /* at most */
+static const int DIMENSIONS[] = {1, 2, 3, 4, 5, 7, 8, 12, 20, 21};
+static const int COUNTS[] = {1, 3, 8, 16, 21};
+
+static double a[D * D * LANES], b[D * D * LANES], c[D * D * LANES];
+
+static void each_shape(void (*check)(int d, int lanes)) {
+  Rng rng = {.key = rng_key(3, RNG_TEST)};
+  for (size_t i = 0; i < sizeof DIMENSIONS / sizeof *DIMENSIONS; i++)
+    for (size_t n = 0; n < sizeof COUNTS / sizeof *COUNTS; n++) {
+      const int d = DIMENSIONS[i], lanes = COUNTS[n];
+      rng_normal(&rng, d * d * lanes, a);
+      rng_normal(&rng, d * d * lanes, b);
+      memset(c, 0xff, sizeof c);
+      check(d, lanes);
+    }
+}
+
+/* Entry (i, j) of lane n, or that of the transpose. */
+static double at(const double *x, int d, int lanes, bool transposed, int i, int j, int n) {
+  return x[(transposed ? j * d + i : i * d + j) * lanes + n];
+}
+
+/* c against sums of products, to d roundings of terms below 30. */
+static void check_product(int d, int lanes, bool transpose_a, const double *right, bool transpose_right) {
+  for (int n = 0; n < lanes; n++)
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) {
+        double sum = 0;
+        for (int k = 0; k < d; k++)
+          sum += at(a, d, lanes, transpose_a, i, k, n) * at(right, d, lanes, transpose_right, k, j, n);
+        CHECK_NEAR(at(c, d, lanes, false, i, j, n), sum, 1e-15 * 30 * d);
+      }
+}
+
+static void check_products(int d, int lanes) {
+  matrix_lanes_product(d, lanes, a, b, c);
+  check_product(d, lanes, false, b, false);
+  matrix_lanes_product_transposed(d, lanes, a, b, c);
+  check_product(d, lanes, true, b, false);
+  matrix_lanes_product_by_transposed(d, lanes, a, b, c);
+  check_product(d, lanes, false, b, true);
+}
+
+static void check_gram(int d, int lanes) {
+  matrix_lanes_gram(d, lanes, a, c);
+  check_product(d, lanes, true, a, false);
+  for (int n = 0; n < lanes; n++)
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < i; j++)
+        CU_ASSERT_TRUE(at(c, d, lanes, false, i, j, n) == at(c, d, lanes, false, j, i, n));
+}
+
+/* The same bits at every place among other lanes; a lane by itself of more than 16 dimensions goes to BLAS,
+ * so two of them. */
+static void check_alone(int d, int lanes) {
+  if (lanes < 2) return;
+  matrix_lanes_product(d, lanes, a, b, c);
+  for (int n = 0; n + 1 < lanes; n++) {
+    double left[D * D * 2], right[D * D * 2], pair[D * D * 2];
+    for (int k = 0; k < d * d; k++)
+      for (int m = 0; m < 2; m++)
+        left[2 * k + m] = a[k * lanes + n + m], right[2 * k + m] = b[k * lanes + n + m];
+    matrix_lanes_product(d, 2, left, right, pair);
+    for (int k = 0; k < d * d; k++) CU_ASSERT_TRUE(pair[2 * k] == c[k * lanes + n]);
+  }
+}
+
+/* A A^-1 = I, by the product; random matrices of these sizes have condition numbers up to some thousand. */
+static void check_inverse(int d, int lanes) {
+  memcpy(b, a, sizeof b);
+  matrix_lanes_invert(d, lanes, b, c);
+  matrix_lanes_product(d, lanes, a, c, b);
+  for (int n = 0; n < lanes; n++)
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) CHECK_NEAR(at(b, d, lanes, false, i, j, n), i == j, 1e-10);
+}
+
+/* The Rayleigh quotient of any vector, here of 20 power iterations, is below the bounds, and the fine bound
+ * is at most d^(1/8) above the largest eigenvalue. */
+static void check_bounds(int d, int lanes) {
+  double coarse[LANES], fine[LANES], *scratch = calloc((size_t)(2 * d * d * lanes), sizeof *scratch);
+  matrix_lanes_gram(d, lanes, a, c);
+  matrix_lanes_coarse_bound(d, lanes, c, coarse);
+  matrix_lanes_fine_bound(d, lanes, c, fine, scratch);
+  for (int n = 0; n < lanes; n++) {
+    double x[D], top = 0;
+    for (int i = 0; i < d; i++) x[i] = b[i];
+    for (int power = 0; power < 20; power++) {
+      double y[D], length = 0, before = 0;
+      for (int i = 0; i < d; i++) {
+        y[i] = 0;
+        for (int j = 0; j < d; j++) y[i] += at(c, d, lanes, false, i, j, n) * x[j];
+        length += y[i] * y[i], before += x[i] * x[i];
+      }
+      top = sqrt(length / before);
+      for (int i = 0; i < d; i++) x[i] = y[i] / sqrt(length);
+    }
+    CU_ASSERT_TRUE(fine[n] >= top * (1 - 1e-12) && coarse[n] >= fine[n] * (1 - 1e-12));
+    CU_ASSERT_TRUE(fine[n] <= 1.1 * top * pow(d, 0.125)); /* the iterations are within 10% of the top */
+  }
+  free(scratch);
+}
+
+static void test_products(void) { each_shape(check_products); }
+static void test_gram(void) { each_shape(check_gram); }
+static void test_alone(void) { each_shape(check_alone); }
+static void test_inverse(void) { each_shape(check_inverse); }
+static void test_bounds(void) { each_shape(check_bounds); }
+
+int main(void) {
+  CU_TestInfo tests[] = {{"products", test_products},
+                         {"a product that is symmetric", test_gram},
+                         {"a lane does not notice the others", test_alone},
+                         {"inverses", test_inverse},
+                         {"bounds on eigenvalues", test_bounds},
+                         CU_TEST_INFO_NULL};
+  return harness_run("matrix_lanes", tests);
+}
