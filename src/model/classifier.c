@@ -31,11 +31,19 @@ static NetworkShape embedding_shape(const Classifier *classifier) {
   return shape;
 }
 
-/* x[inputs, lanes], column `lane`: the pixels of one digit. */
-static void put_pixels(const Digits *digits, int digit, int lane, int lanes, float *x) {
-  const unsigned char *pixels = digits->pixels + (size_t)digit * (size_t)digits->inputs;
-  for (int i = 0; i < digits->inputs; i++)
-    x[(size_t)i * (size_t)lanes + (size_t)lane] = (float)pixels[i] * (1.0f / 255);
+/* x[inputs, lanes], columns 0 .. count - 1: the pixels of the digits digit[count]. A few digits at a time, so
+ * that whole cache lines are written. */
+static void put_pixels(const Digits *digits, int count, const int *digit, int lanes, float *x) {
+  enum { TOGETHER = 16 };
+  for (int first = 0; first < count; first += TOGETHER) {
+    const int together = count - first < TOGETHER ? count - first : TOGETHER;
+    const unsigned char *pixels[TOGETHER];
+    for (int n = 0; n < together; n++)
+      pixels[n] = digits->pixels + (size_t)digit[first + n] * (size_t)digits->inputs;
+    for (int i = 0; i < digits->inputs; i++)
+      for (int n = 0; n < together; n++)
+        x[(size_t)i * (size_t)lanes + (size_t)(first + n)] = (float)pixels[n][i] * (1.0f / 255);
+  }
 }
 
 static Status training_create(const Digits *digits, const NetworkShape *shape, Training *out) {
@@ -69,12 +77,13 @@ static void shuffle(Training *training, uint64_t seed, int start, int epoch) {
 
 static void fill_batch(Training *training, int step) {
   const Digits *digits = training->digits;
+  int digit[CLASSIFIER_BATCH];
   memset(training->target, 0, IDX_LABELS * CLASSIFIER_BATCH * sizeof *training->target);
   for (int lane = 0; lane < CLASSIFIER_BATCH; lane++) {
-    int digit = training->order[((int64_t)step * CLASSIFIER_BATCH + lane) % digits->count];
-    put_pixels(digits, digit, lane, CLASSIFIER_BATCH, training->x);
-    training->target[digits->label[digit] * CLASSIFIER_BATCH + lane] = 1;
+    digit[lane] = training->order[((int64_t)step * CLASSIFIER_BATCH + lane) % digits->count];
+    training->target[digits->label[digit[lane]] * CLASSIFIER_BATCH + lane] = 1;
   }
+  put_pixels(digits, CLASSIFIER_BATCH, digit, CLASSIFIER_BATCH, training->x);
 }
 
 /* The mean loss over the epoch. */
@@ -108,13 +117,14 @@ static Status apply(const Classifier *classifier, const NetworkShape *shape, con
   NEW_GOTO(status, x, (size_t)digits->inputs * LANES, end);
   NEW_GOTO(status, part, outputs * LANES, end);
   NEW_GOTO(status, workspace, network_workspace(shape), end);
-  for (int digit = 0; digit < digits->count; digit += LANES) {
-    int lanes = digits->count - digit < LANES ? digits->count - digit : LANES;
-    for (int lane = 0; lane < lanes; lane++) put_pixels(digits, digit + lane, lane, LANES, x);
+  for (int first = 0; first < digits->count; first += LANES) {
+    int digit[LANES], lanes = digits->count - first < LANES ? digits->count - first : LANES;
+    for (int lane = 0; lane < lanes; lane++) digit[lane] = first + lane;
+    put_pixels(digits, lanes, digit, LANES, x);
     network_forward(shape, classifier->parameters, LANES, x, part, workspace);
     for (int lane = 0; lane < lanes; lane++)
       for (int j = 0; j < outputs; j++)
-        y[(size_t)(digit + lane) * (size_t)outputs + (size_t)j] = part[j * LANES + lane];
+        y[(size_t)(first + lane) * (size_t)outputs + (size_t)j] = part[j * LANES + lane];
   }
 end:
   free(x);

@@ -53,7 +53,7 @@ static Status create_samples(TrainingSetup *setup, const Samples *samples) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) {
       double theta = samples->theta[(size_t)i * (size_t)n + (size_t)order[j]];
-      setup->z[(size_t)i * (size_t)n + (size_t)j] = (float)((theta - setup->shift[i]) / setup->scale[i]);
+      setup->z[(size_t)j * (size_t)d + (size_t)i] = (float)((theta - setup->shift[i]) / setup->scale[i]);
     }
   free(order);
   return STATUS_OK;
@@ -117,18 +117,20 @@ static void to_stage(const TrainingSetup *setup, int t, Rng *rng, int lanes, flo
   add_noise((size_t)n, (float)sqrt(bar), (float)sqrt(1 - bar), setup->normal, x, noise);
 }
 
+/* x[d, lanes], column `lane`: sample j. */
+static void put_sample(const TrainingSetup *setup, int j, int lane, int lanes, float *x) {
+  const float *z = setup->z + (size_t)j * (size_t)setup->d;
+  for (int i = 0; i < setup->d; i++) x[(size_t)i * (size_t)lanes + (size_t)lane] = z[i];
+}
+
 /* x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t. */
 static void draw_batch(const TrainingSetup *setup, int t, int step) {
   Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t,
              (uint32_t)step, 0};
-  int lanes = setup->batch, n = setup->training + setup->held_out,
-      pool = setup->training ? setup->training : n;
+  int lanes = setup->batch, pool = setup->training ? setup->training : setup->held_out;
   rng_uniform(&rng, lanes, setup->uniform);
-  for (int lane = 0; lane < lanes; lane++) {
-    int j = (int)(setup->uniform[lane] * pool);
-    for (int i = 0; i < setup->d; i++)
-      setup->x[(size_t)i * (size_t)lanes + (size_t)lane] = setup->z[(size_t)i * (size_t)n + (size_t)j];
-  }
+  for (int lane = 0; lane < lanes; lane++)
+    put_sample(setup, (int)(setup->uniform[lane] * pool), lane, lanes, setup->x);
   to_stage(setup, t, &rng, lanes, setup->x, setup->noise);
 }
 
@@ -136,11 +138,9 @@ static void draw_batch(const TrainingSetup *setup, int t, int step) {
  * stage; steps count from 1. */
 static void draw_held_out(const TrainingSetup *setup, int t) {
   Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t, 0, 0};
-  int lanes = setup->checked, n = setup->training + setup->held_out;
-  for (int i = 0; i < setup->d; i++)
-    for (int lane = 0; lane < lanes; lane++)
-      setup->held_x[(size_t)i * (size_t)lanes + (size_t)lane] =
-          setup->z[(size_t)i * (size_t)n + (size_t)(setup->training + lane % setup->held_out)];
+  int lanes = setup->checked;
+  for (int lane = 0; lane < lanes; lane++)
+    put_sample(setup, setup->training + lane % setup->held_out, lane, lanes, setup->held_x);
   to_stage(setup, t, &rng, lanes, setup->held_x, setup->held_noise);
 }
 

@@ -16,7 +16,7 @@ typedef struct {
   NetworkShape shape;
   int d, training, held_out; /* numbers of samples; the held-out ones are last */
   double *shift, *scale; /* [d]: theta = shift + scale z */
-  float *z; /* [d, training + held_out], standardised, in the order of the split */
+  float *z; /* [training + held_out, d], standardised, in the order of the split */
   /* Scratch of training_stage. */
   int batch, checked; /* lanes of a step and of a held-out evaluation */
   float *gradient, *first, *second,

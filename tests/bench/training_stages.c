@@ -1,9 +1,11 @@
-/* Trains stages for training_vs_sklearn.py. Usage: training_stages SAMPLES D WIDTH STEPS BATCH RATE STAGE...
- * SAMPLES: raw float64 theta[d, n]. For each stage one line on standard output: stage, CPU seconds, reported
- * loss, then the parameters (weights and biases of each layer, as network.h stores them). Samples are not
- * standardised, as scikit-learn's are not. */
+/* Trains stages for training_vs_sklearn.py. Usage: training_stages SAMPLES D WIDTH STEPS BATCH RATE PATIENCE
+ * STAGE... SAMPLES: raw float64 theta[d, n]. For each stage one line on standard output: stage, CPU seconds,
+ * flop/s at the peak just before and after, reported loss, then the parameters (weights and biases of each
+ * layer, as network.h stores them). As `thompson train` does, but samples are not standardised, as
+ * scikit-learn's are not. */
 #include "fma_peak.h"
-#include "model/training.h"
+#include "model/families.h"
+#include "model/prior.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static Samples read_samples(const char *path, int d) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 8) return 2;
+  if (argc < 9) return 2;
   Samples samples = read_samples(argv[1], atoi(argv[2]));
   PriorFit fit = {.stages = 100,
                   .alpha = 0.97,
@@ -29,22 +31,20 @@ int main(int argc, char **argv) {
                   .steps = atoi(argv[4]),
                   .batch = atoi(argv[5]),
                   .learning_rate = atof(argv[6]),
-                  .patience = 20,
+                  .patience = atoi(argv[7]),
                   .seed = 1};
-  TrainingSetup setup;
-  if (training_create(&fit, &samples, &setup)) return 1;
-  size_t count = network_parameters(&setup.shape);
-  float *parameters = malloc(count * sizeof *parameters);
-  if (!parameters) return 1;
-  for (int i = 7; i < argc; i++) {
-    double loss, start = bench_seconds();
-    training_stage(&setup, atoi(argv[i]), parameters, &loss);
-    printf("%s %.6g %.9g", argv[i], bench_seconds() - start, loss);
-    for (size_t j = 0; j < count; j++) printf(" %.9g", (double)parameters[j]);
+  size_t size = prior_diffusion.part_size(&fit, samples.d);
+  double *part = malloc(size * sizeof *part);
+  if (!part) return 1;
+  for (int i = 8; i < argc; i++) {
+    double before = fma_rate_float(), start = bench_seconds();
+    if (prior_diffusion.fit_part(&fit, &samples, atoi(argv[i]) - 1, part)) return 1;
+    double seconds = bench_seconds() - start;
+    printf("%s %.6g %.6g %.9g", argv[i], seconds, (before + fma_rate_float()) / 2, part[size - 1]);
+    for (size_t j = 0; j + 1 < size; j++) printf(" %.9g", part[j]);
     printf("\n");
   }
-  training_destroy(&setup);
-  free(parameters);
+  free(part);
   free(samples.theta);
   return 0;
 }
