@@ -24,6 +24,7 @@ Status app_sample(int argc, char **argv);
 Status app_prepare(int argc, char **argv);
 Status app_reduce(int argc, char **argv);
 Status app_verify(int argc, char **argv);
+Status app_bench(int argc, char **argv);
 
 /* argp_parse, silent on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers once.
  * --help and usage errors end the program. */

@@ -1,16 +1,14 @@
 #include "app/calibrate.h"
 
+#include "app/scratch.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "parallel/prepare.h"
 
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const double BUDGET = 4; /* CPU seconds for all policies together */
 static const double TRAINING_OPERATIONS = 4e10; /* a second or two of training */
@@ -68,21 +66,11 @@ static Status measure(const Parallel *parallel, const Study *study, const char *
   return STATUS_OK;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
-  (void)info, (void)kind, (void)where;
-  return remove(path);
-}
-
-/* A folder like that of a run, for the priors. */
 static Status measure_in_folder(const Parallel *parallel, const Study *study, Speed *out) {
-  const char *place = getenv("TMPDIR");
-  char folder[2048], priors[2100];
-  snprintf(folder, sizeof folder, "%s/thompson-plan-XXXXXX", place ? place : "/tmp");
-  if (!mkdtemp(folder)) return status_set(STATUS_FILE, "%s: cannot make a temporary folder", folder);
-  snprintf(priors, sizeof priors, "%s/priors", folder);
-  Status status = mkdir(priors, 0700) == 0 ? measure(parallel, study, folder, out)
-                                           : status_set(STATUS_FILE, "%s: cannot make the folder", priors);
-  nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+  char folder[SCRATCH_PATH];
+  Status status = scratch_create(folder);
+  if (status == STATUS_OK) status = measure(parallel, study, folder, out);
+  scratch_destroy(folder);
   return status;
 }
 

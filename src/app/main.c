@@ -17,6 +17,7 @@ static const AppVerb verbs[] = {
     {"prepare", "turn MovieLens or MNIST into an embedding file", app_prepare},
     {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
     {"verify", "read all task files, run random tasks again and compare every byte", app_verify},
+    {"bench", "speed of every sampler, beside the measured peaks of a core", app_bench},
     {NULL, NULL, NULL}};
 
 static void print_help(void) {

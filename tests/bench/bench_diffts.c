@@ -2,7 +2,8 @@
  * block of 64 runs) through the study, beside the FMA peak at the same moment; then its parts by themselves,
  * and what `twisted` costs beside it. Only the products of the networks count as work. The weights are hardly
  * trained: speed does not depend on them. Usage: bench_diffts [WIDTH of the hidden layers] */
-#include "fma_peak.h"
+#include "core/clock.h"
+#include "core/peak.h"
 #include "sampler/chunk.h"
 #include "sampler/laplace_dps.h"
 #include "study/keys.h"
@@ -140,12 +141,12 @@ static int ascending(const void *a, const void *b) {
  * ratios much less. seconds[PARTS] is the best try, peak_flops[PARTS] the median of what the peak would have
  * done in the time. */
 static void measure(Case *c, double *seconds, double *peak_flops) {
-  double product[PARTS][TRIES], roof = fma_rate_float();
+  double product[PARTS][TRIES], roof = peak_float();
   for (int i = 0; i < TRIES; i++)
     for (int p = 0; p < PARTS; p++) {
-      double start = bench_seconds();
+      double start = clock_cpu();
       for (int j = 0; j < parts[p].calls; j++) parts[p].run(c);
-      double used = bench_seconds() - start, next = fma_rate_float();
+      double used = clock_cpu() - start, next = peak_float();
       product[p][i] = used * (roof + next) / 2;
       roof = next;
       if (i == 0 || used < seconds[p]) seconds[p] = used;
@@ -162,13 +163,13 @@ static double rival_ratio(Case *c) {
   enum { TURNS = 5 };
   double ratio[TURNS];
   for (int i = 0; i < TURNS; i++) {
-    double start = bench_seconds();
+    double start = clock_cpu();
     simulation(c);
-    double between = bench_seconds();
+    double between = clock_cpu();
     run_task(c, &c->rival);
-    double after = bench_seconds();
+    double after = clock_cpu();
     simulation(c);
-    ratio[i] = 2 * (after - between) / (between - start + bench_seconds() - after);
+    ratio[i] = 2 * (after - between) / (between - start + clock_cpu() - after);
   }
   qsort(ratio, TURNS, sizeof *ratio, ascending);
   return ratio[TURNS / 2];
@@ -196,7 +197,7 @@ static void report(int width) {
 }
 
 int main(int argc, char **argv) {
-  printf("peak of one core: float %.1f Gflop/s\n", fma_peak_float() * 1e-9);
+  printf("peak of one core: float %.1f Gflop/s\n", peak_best(peak_float) * 1e-9);
   if (argc > 1) {
     report(atoi(argv[1]));
   } else {

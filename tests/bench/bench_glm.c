@@ -4,7 +4,8 @@
  * of IRLS; of ARMS arms that stay what they are (logistic_arms) the sums alone. Prints CSV: likelihood,
  * observations, CPU seconds of the block's draw (median), IRLS passes a stage. Plotted by
  * analysis/glm_cost.py. Usage: bench_glm */
-#include "fma_peak.h"
+#include "core/clock.h"
+#include "core/peak.h"
 #include "sampler/sampler.h"
 
 #include <math.h>
@@ -97,9 +98,9 @@ static double median_seconds(const Prior *prior, const History *history) {
   ok(sampler_create(method, &setup, &sampler));
   for (int i = 0; i < TRIES; i++) {
     const RngLanes rng = {.key = rng_key(3, RNG_TEST), .round = (uint32_t)i, .draws = 1, .lanes = RUNS};
-    double start = bench_seconds();
+    double start = clock_cpu();
     sampler_sample(&sampler, history, rng, 1, theta, fallbacks);
-    seconds[i] = bench_seconds() - start;
+    seconds[i] = clock_cpu() - start;
   }
   sampler_destroy(&sampler);
   config_free(options);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Our earth mover's distance beside POT's ot.emd2: CPU time and values, in one run.
 
-Usage: emd_vs_pot.py PATH_OF_bench_emd
+Usage: emd_vs_pot.py PATH_OF_bench_emd [--json FILE]
 
 Clouds are draws from the posterior of the cross (two crossing Gaussians, twenty observations of unit noise), other draws of the same posterior against
 them, as in the posterior study. Ours includes the costs and the certificate; POT's is emd2 alone, with the costs given. Medians over the pairs of the
@@ -12,8 +12,9 @@ import os
 
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is loaded
 
+import argparse
+import json
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -67,6 +68,11 @@ def pot(x, y):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", help="tests/bench_emd of the build")
+    parser.add_argument("--json", help="also write what was measured to this file")
+    options = parser.parse_args()
+    rows = []
     rng = np.random.default_rng(1)
     print("   n x    m    ours: CPU ms   POT: CPU ms   ours / POT   largest difference")
     for n, m in SIZES:
@@ -74,10 +80,15 @@ def main():
         for _ in range(PAIRS):
             target = posterior(rng)
             pairs.append((draws(rng, target, n), draws(rng, target, m)))
-        distance, seconds = ours(sys.argv[1], pairs, n, m)
+        distance, seconds = ours(options.program, pairs, n, m)
         pot_distance, pot_seconds = np.array([pot(x, y) for x, y in pairs]).T
         print(f"{n:4d} x {m:4d} {1e3 * np.median(seconds):13.2f} {1e3 * np.median(pot_seconds):13.2f}"
               f" {np.median(seconds / pot_seconds):12.2f} {np.abs(distance - pot_distance).max():16.1e}")
+        rows.append({"n": n, "m": m, "our_seconds": np.median(seconds), "pot_seconds": np.median(pot_seconds), "ratio": np.median(seconds / pot_seconds),
+                     "largest_difference": np.abs(distance - pot_distance).max()})
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
 
 
 main()

@@ -3,7 +3,8 @@
  * flop/s at the peak just before and after, reported loss, then the parameters (weights and biases of each
  * layer, as network.h stores them). As `thompson train` does, but samples are not standardised, as
  * scikit-learn's are not. */
-#include "fma_peak.h"
+#include "core/clock.h"
+#include "core/peak.h"
 #include "model/families.h"
 #include "model/prior.h"
 
@@ -37,10 +38,10 @@ int main(int argc, char **argv) {
   double *part = malloc(size * sizeof *part);
   if (!part) return 1;
   for (int i = 8; i < argc; i++) {
-    double before = fma_rate_float(), start = bench_seconds();
+    double before = peak_float(), start = clock_cpu();
     if (prior_diffusion.fit_part(&fit, &samples, atoi(argv[i]) - 1, part)) return 1;
-    double seconds = bench_seconds() - start;
-    printf("%s %.6g %.6g %.9g", argv[i], seconds, (before + fma_rate_float()) / 2, part[size - 1]);
+    double seconds = clock_cpu() - start;
+    printf("%s %.6g %.6g %.9g", argv[i], seconds, (before + peak_float()) / 2, part[size - 1]);
     for (size_t j = 0; j + 1 < size; j++) printf(" %.9g", part[j]);
     printf("\n");
   }

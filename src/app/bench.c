@@ -1,0 +1,262 @@
+/* thompson bench: how fast every sampler is on this machine, beside its measured peaks. */
+#include "app/app.h"
+#include "app/pace.h"
+#include "app/scratch.h"
+#include "core/simd.h"
+#include "io/provenance.h"
+#include "parallel/prepare.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is measured unless --set says otherwise. The priors are learned with few steps: enough for the states
+ * of a chain to move as they do in a study. */
+static const char STUDY[] =
+    "{name: bench, runs: 64, block: 64, likelihood: gaussian, policies: [%s],\n"
+    " problem: {theta: gaussian, dimension: 2, arms: 100, rounds: 200},\n"
+    " prior: {stages: 100, train_samples: 2000, training_steps: %d, mixture_starts: 1}%s}\n";
+static const char SIZES[] = ", sweep: {problem.dimension: [2, 10]}";
+
+enum { POLICIES_SIZE = 4096 };
+
+typedef struct {
+  char policies[POLICIES_SIZE]; /* "ts, diffts" */
+  AppTexts sets;
+  double seconds; /* 0: the default */
+  bool quick, json;
+} Arguments;
+
+enum { KEY_SAMPLERS = 256, KEY_SET, KEY_SECONDS, KEY_QUICK };
+
+static const struct argp_option options[] = {
+    {"samplers", KEY_SAMPLERS, "NAME,...", 0, "measure these (default: all); see `thompson list samplers`",
+     0},
+    {"set", KEY_SET, "KEY=VALUE", 0,
+     "change a key of the study that is measured; a list measures each value: --set "
+     "problem.dimension=[2,5,20] --set prior.hidden=[100,100]",
+     0},
+    {"seconds", KEY_SECONDS, "S", 0, "CPU seconds for each sampler and size, draws and rounds (default: 1)",
+     0},
+    {"quick", KEY_QUICK, NULL, 0, "two dimensions only, .1 s each", 0},
+    {"json", 'j', NULL, 0, "as JSON", 0},
+    {0}};
+
+static void add_sampler(Arguments *arguments, const char *name) {
+  const size_t used = strlen(arguments->policies);
+  snprintf(arguments->policies + used, POLICIES_SIZE - used, "%s%s", used ? ", " : "", name);
+}
+
+/* "ts,diffts" */
+static void take_samplers(struct argp_state *state, Arguments *arguments, const char *text) {
+  char *copy = strdup(text), *rest = copy;
+  for (const char *name; copy && (name = strsep(&rest, ","));) {
+    const char *nearest = config_nearest(name, sampler_name);
+    if (!sampler_find(name))
+      argp_error(state, "--samplers: '%s' is not a sampler%s%s%s; see `thompson list samplers`", name,
+                 nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    add_sampler(arguments, name);
+  }
+  free(copy);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+  Arguments *arguments = state->input;
+  switch (key) {
+  case KEY_SAMPLERS: take_samplers(state, arguments, text); return 0;
+  case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
+  case KEY_SECONDS: arguments->seconds = app_real(state, "--seconds", text, 1e-3, 1e6); return 0;
+  case KEY_QUICK: arguments->quick = true; return 0;
+  case 'j': arguments->json = true; return 0;
+  case ARGP_KEY_END:
+    if (arguments->seconds == 0) arguments->seconds = arguments->quick ? 0.1 : 1;
+    for (int i = 0; !arguments->policies[0] || i > 0; i++) {
+      if (!sampler_name(i)) break;
+      add_sampler(arguments, sampler_name(i));
+    }
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* Of the first processor in /proc/cpuinfo; "unknown" where there is none. */
+static void processor(size_t size, char *out) {
+  char line[512];
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  snprintf(out, size, "unknown");
+  while (file && fgets(line, sizeof line, file))
+    if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
+      snprintf(out, size, "%.*s", (int)strcspn(strchr(line, ':') + 2, "\n"), strchr(line, ':') + 2);
+      break;
+    }
+  if (file) fclose(file);
+}
+
+static json_t *number(double value) { return isnan(value) ? json_null() : json_real(value); }
+
+static json_t *json_of_machine(const Meter *meter, int ranks) {
+  char name[256];
+  processor(sizeof name, name);
+  return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f}", "program", provenance_source(), "processor", name,
+                   "instruction_level", (int)simd_level(), "ranks", ranks, "peak_float_flops",
+                   meter->best.floats, "peak_double_flops", meter->best.doubles, "memory_bytes_per_second",
+                   meter->best.bytes);
+}
+
+static json_t *json_of_pace(const Study *study, int setting, int policy, const Pace *pace) {
+  json_t *hidden = json_array();
+  for (int l = 0; l < pace->hidden_count; l++) json_array_append_new(hidden, json_integer(pace->hidden[l]));
+  return json_pack(
+      "{s:s, s:s, s:s, s:i, s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}",
+      "sampler", study->file->policies[policy].name, "label", study->file->policies[policy].label, "setting",
+      study->file->setting_labels[setting], "dimension", pace->d, "stages",
+      pace->stages ? json_integer(pace->stages) : json_null(), "hidden", hidden, "arms", pace->arms, "rounds",
+      pace->rounds, "runs", pace->runs, "rounds_reached", pace->rounds_reached, "observations",
+      pace->observations, "seconds_per_draw", number(pace->draw_seconds), "flops_per_draw",
+      number(pace->draw_flops), "draw_fraction_of_peak", number(pace->draw_of_peak), "rounds_per_second",
+      1 / pace->round_seconds, "flops_per_round", pace->round_flops, "round_fraction_of_peak",
+      pace->round_of_peak, "bytes_per_round", pace->round_bytes, "round_fraction_of_bandwidth",
+      pace->round_of_bandwidth);
+}
+
+static void print_machine(const Meter *meter, int ranks) {
+  char name[256];
+  processor(sizeof name, name);
+  if (ranks > 1) printf("%d ranks at once, means over them; ", ranks);
+  printf("%s, x86-64-v%d; one core at its peak: %.1f Gflop/s float, %.1f double, %.1f GB/s of memory\n", name,
+         (int)simd_level(), meter->best.floats * 1e-9, meter->best.doubles * 1e-9, meter->best.bytes * 1e-9);
+  printf("%-14s %4s %9s %4s %6s %6s %5s %12s %8s %12s %8s %8s\n", "sampler", "d", "hidden", "T", "K", "n",
+         "B", "s/draw", "of peak", "rounds/s", "of peak", "of mem.");
+}
+
+/* "12.3%", or a dash. */
+static const char *share(double fraction, char out[16]) {
+  if (isnan(fraction))
+    snprintf(out, 16, "-");
+  else
+    snprintf(out, 16, "%.*f%%", fraction < 0.0995 ? 1 : 0, 100 * fraction);
+  return out;
+}
+
+static void print_pace(const ConfigPolicy *policy, const Pace *pace) {
+  char hidden[32] = "-", stages[16] = "-", draw[16], peak[16], memory[16], seconds[16] = "-", rounds[16];
+  for (int l = 0, at = 0; l < pace->hidden_count && at < (int)sizeof hidden; l++)
+    at += snprintf(hidden + at, sizeof hidden - (size_t)at, "%s%d", l ? "x" : "", pace->hidden[l]);
+  if (pace->stages) snprintf(stages, sizeof stages, "%d", pace->stages);
+  if (!isnan(pace->draw_seconds)) snprintf(seconds, sizeof seconds, "%.3g", pace->draw_seconds);
+  snprintf(rounds, sizeof rounds, "%s%d", pace->rounds_reached < pace->rounds ? "<" : "",
+           pace->rounds_reached);
+  printf("%-14s %4d %9s %4s %6d %6s %5d %12s %8s %12.4g %8s %8s\n", policy->label, pace->d, hidden, stages,
+         pace->arms, rounds, pace->runs, seconds, share(pace->draw_of_peak, draw), 1 / pace->round_seconds,
+         share(pace->round_of_peak, peak), share(pace->round_of_bandwidth, memory));
+}
+
+static void print_notes(void) {
+  printf(
+      "\nd dimension, T stages, K arms, n rounds (<n: as far as the time went), B runs in a block; CPU time "
+      "of one core, peaks measured in between.\n"
+      "s/draw     one draw for one run after n observations, with taking in the last of them\n"
+      "of peak    products of the sampler's networks, the only work of a draw that is counted; -: it has "
+      "none\n"
+      "rounds/s   whole rounds of one run in a simulation: arms, draw, scores of all arms, reward, history\n"
+      "of peak    products of networks and of the arms with the draw, at their peaks, over the time of the "
+      "round; nothing else is counted\n"
+      "of mem.    features of all arms, evidence and weights of networks, each once a round, over the bytes "
+      "that memory gives in the time; above 100%%: they stay in a cache\n");
+}
+
+/* The mean over ranks, which all measure the same at the same time. */
+static void average(const Parallel *parallel, Pace *pace) {
+  double *const values[] = {&pace->draw_seconds, &pace->draw_of_peak, &pace->round_seconds,
+                            &pace->round_of_peak, &pace->round_of_bandwidth};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    *values[i] = parallel_sum(*values[i]) / parallel->size;
+}
+
+static Status measure_all(const Parallel *parallel, const Arguments *arguments, const Study *study,
+                          const char *folder, Meter *meter, json_t *rows) {
+  const StudyFile *file = study->file;
+  const long total = (long)file->setting_count * file->policy_count;
+  long done = 0;
+  /* On a terminal the rows tell how far it is. */
+  const bool rows_shown = !arguments->json && isatty(STDOUT_FILENO);
+  Progress progress = progress_begin(rows_shown ? PROGRESS_NONE : PROGRESS_AUTO, app_speaks, "measuring");
+  if (app_speaks && !arguments->json) print_machine(meter, parallel->size);
+  for (int s = 0; s < file->setting_count; s++)
+    for (int p = 0; p < file->policy_count; p++) {
+      Pace pace;
+      Status status = pace_measure(study, s, p, folder, arguments->seconds / 2, meter, &pace);
+      TRY(parallel_agree(parallel, status));
+      average(parallel, &pace);
+      if (arguments->json)
+        json_array_append_new(rows, json_of_pace(study, s, p, &pace));
+      else if (app_speaks)
+        print_pace(&file->policies[p], &pace);
+      done++;
+      progress_update(&progress, done, total, (double)done / (double)total);
+    }
+  progress_end(&progress, done, total);
+  return STATUS_OK;
+}
+
+static void print_json(const Parallel *parallel, const Meter *meter, json_t *rows) {
+  json_t *root = json_pack("{s:o, s:O}", "machine", json_of_machine(meter, parallel->size), "rows", rows);
+  json_dumpf(root, stdout, JSON_INDENT(2));
+  printf("\n");
+  json_decref(root);
+}
+
+static Status bench(const Parallel *parallel, const Arguments *arguments, const Study *study,
+                    const char *folder) {
+  Meter meter;
+  json_t *rows = json_array();
+  Status status = parallel_agree(parallel, meter_create(&meter));
+  if (status == STATUS_OK) status = measure_all(parallel, arguments, study, folder, &meter, rows);
+  if (status == STATUS_OK && app_speaks) arguments->json ? print_json(parallel, &meter, rows) : print_notes();
+  meter_destroy(&meter);
+  json_decref(rows);
+  return status;
+}
+
+/* The ranks share the folder of the priors, so they must be on one machine, or TMPDIR on all. */
+static Status bench_study(const Parallel *parallel, const Arguments *arguments, const Study *study) {
+  char folder[SCRATCH_PATH];
+  if (strcmp(study->ops->name, "bandit") != 0)
+    return status_set(STATUS_INPUT, "key 'study': value '%s': a measurement is of study bandit",
+                      study->ops->name);
+  Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
+  parallel_broadcast(folder, sizeof folder);
+  if (status == STATUS_OK) status = prepare_study(parallel, study, folder, PROGRESS_AUTO, NULL);
+  if (status == STATUS_OK) status = bench(parallel, arguments, study, folder);
+  parallel_barrier();
+  if (parallel->rank == 0) scratch_destroy(folder);
+  return status;
+}
+
+Status app_bench(int argc, char **argv) {
+  static const struct argp argp = {
+      options,
+      parse,
+      NULL,
+      "Measure the speed of every sampler on one core, in a bandit study, beside the peaks of the core that "
+      "are measured at the same time. Under mpiexec or srun all ranks measure at once, and the means over "
+      "ranks are printed: what a core does on a full machine.",
+      NULL,
+      NULL,
+      NULL};
+  Arguments arguments = {.seconds = 0};
+  char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16];
+  Study study;
+  app_parse(&argp, argc, argv, &arguments);
+  snprintf(text, sizeof text, STUDY, arguments.policies, arguments.quick ? 10 : 100,
+           arguments.quick ? "" : SIZES);
+  Status status = app_study_of_file("thompson bench", text, &arguments.sets, &study);
+  if (status != STATUS_OK) return status;
+  Parallel parallel = app_begin_parallel(&argc, &argv);
+  status = bench_study(&parallel, &arguments, &study);
+  study_destroy(&study);
+  return app_end_parallel(status);
+}

@@ -1,0 +1,14 @@
+/* A temporary folder like that of a run, for priors that are fitted for a measurement. */
+#ifndef APP_SCRATCH_H
+#define APP_SCRATCH_H
+
+#include "core/status.h"
+
+enum { SCRATCH_PATH = 2048 };
+
+/* Make it, with its folder of priors, in TMPDIR or /tmp. The caller ends with scratch_destroy, also after an
+ * error. */
+Status scratch_create(char folder[SCRATCH_PATH]);
+void scratch_destroy(const char *folder);
+
+#endif

@@ -1,0 +1,71 @@
+#include "core/peak.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "core/peak_kernel.h"
+#include "core/simd.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { STEPS = 200000, TRIES = 20, TRY_ELEMENTS = 1 << 18 };
+static const size_t LEAST_BYTES = 64 << 20, MOST_BYTES = 256 << 20;
+
+typedef double Kernel(long steps, double *sum);
+
+static double rate(Kernel *v4, Kernel *v3, Kernel *v1) {
+  const SimdLevel level = simd_level();
+  Kernel *kernel = level == SIMD_V4 ? v4 : level == SIMD_V3 ? v3 : v1;
+  volatile double kept;
+  double sum, start = clock_cpu(), flops = kernel(STEPS, &sum), seconds = clock_cpu() - start;
+  kept = sum;
+  (void)kept;
+  return flops / seconds;
+}
+
+double peak_float(void) { return rate(peak_kernel_float_v4, peak_kernel_float_v3, peak_kernel_float_v1); }
+double peak_double(void) { return rate(peak_kernel_double_v4, peak_kernel_double_v3, peak_kernel_double_v1); }
+
+double peak_best(double (*one)(void)) {
+  double best = 0;
+  for (int i = 0; i < TRIES; i++) {
+    double found = one();
+    if (found > best) best = found;
+  }
+  return best;
+}
+
+static size_t array_bytes(void) {
+  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE); /* 0 or -1 where it is not known */
+  size_t bytes = cache > 0 ? 4 * (size_t)cache : 0;
+  return bytes < LEAST_BYTES ? LEAST_BYTES : bytes > MOST_BYTES ? MOST_BYTES : bytes;
+}
+
+Status peak_memory_create(PeakMemory *out) {
+  *out = (PeakMemory){.elements = array_bytes() / sizeof(double) / TRY_ELEMENTS * TRY_ELEMENTS};
+  NEW(out->a, out->elements);
+  NEW(out->b, out->elements);
+  NEW(out->c, out->elements);
+  return STATUS_OK;
+}
+
+void peak_memory_destroy(PeakMemory *memory) {
+  free(memory->a);
+  free(memory->b);
+  free(memory->c);
+  *memory = (PeakMemory){0};
+}
+
+SIMD_CLONES
+static void triad(double *restrict a, const double *restrict b, const double *restrict c) {
+  for (int i = 0; i < TRY_ELEMENTS; i++) a[i] = b[i] + 3 * c[i];
+}
+
+double peak_memory_rate(PeakMemory *memory) {
+  const size_t at = memory->next;
+  double start = clock_cpu();
+  triad(memory->a + at, memory->b + at, memory->c + at);
+  double seconds = clock_cpu() - start;
+  memory->next = (at + TRY_ELEMENTS) % memory->elements;
+  return 3 * sizeof(double) * (double)TRY_ELEMENTS / seconds;
+}

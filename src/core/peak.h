@@ -1,0 +1,32 @@
+/* What one core can do at best, measured: the roof that speeds are compared with. Rates are of CPU time. One
+ * try takes about a millisecond, so that it can stand between two pieces of the work that is measured: a core
+ * that is shared, or warm, changes its speed from second to second. */
+#ifndef CORE_PEAK_H
+#define CORE_PEAK_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+
+/* Fused multiply-adds on full vectors of the widest instruction level of this processor: flop/s of one try.
+ */
+double peak_float(void);
+double peak_double(void);
+/* The best of twenty tries. */
+double peak_best(double (*rate)(void));
+
+/* Memory traffic of a = b + s c (the triad of STREAM: McCalpin, IEEE TCCA Newsletter, December 1995), 24
+ * bytes for each element. Each array has four times the size of the last cache, but at least 64 and at most
+ * 256 MB; a try goes on through the arrays where the last one ended. */
+typedef struct {
+  size_t elements, next;
+  double *a, *b, *c; /* [elements] each */
+} PeakMemory;
+
+/* The caller ends with peak_memory_destroy, also after an error. */
+Status peak_memory_create(PeakMemory *out);
+void peak_memory_destroy(PeakMemory *memory);
+/* Bytes a second of one try. */
+double peak_memory_rate(PeakMemory *memory);
+
+#endif

@@ -1,0 +1,14 @@
+/* The loops behind peak.h, one version for each instruction level (simd.h). Each does `steps` steps of
+ * twelve independent chains of fused multiply-adds on full vectors, and returns its floating-point
+ * operations; *sum keeps the compiler from leaving it out. */
+#ifndef CORE_PEAK_KERNEL_H
+#define CORE_PEAK_KERNEL_H
+
+double peak_kernel_float_v4(long steps, double *sum);
+double peak_kernel_float_v3(long steps, double *sum);
+double peak_kernel_float_v1(long steps, double *sum);
+double peak_kernel_double_v4(long steps, double *sum);
+double peak_kernel_double_v3(long steps, double *sum);
+double peak_kernel_double_v1(long steps, double *sum);
+
+#endif

@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+"""The page docs/performance.md, from what peers.py measured: performance_page.py peers.json > docs/performance.md"""
+
+import json
+import pathlib
+import sys
+
+PUBLISHED, SMALL = [100, 100], [20, 20]
+
+
+def figure(x, digits=2):
+    """Three digits or so, without an exponent where that reads well."""
+    if x is None:
+        return "-"
+    if x != 0 and not 1e-3 <= abs(x) < 1e6:
+        mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    decimals = 0 if abs(x) >= 100 else 1 if abs(x) >= 10 else 2 if abs(x) >= 1 else 3
+    return f"{x:.{decimals}f}"
+
+
+def percent(x):
+    return "-" if x is None else f"{100 * x:.1f}%" if x < 0.0995 else f"{100 * x:.0f}%"
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def hidden(row):
+    return f" {tuple(row['hidden'])}" if row.get("hidden") else ""
+
+
+def within(spread):
+    return f"{figure(spread['median'])} ({figure(spread['low'])} to {figure(spread['high'])})"
+
+
+def section(results, name, write):
+    """What a part measured, or why it did not."""
+    part = results.get(name, {"skipped": "it was not asked for"})
+    return write(part["rows"]) if "rows" in part else f"Not measured: {part['skipped']}."
+
+
+def machine(results):
+    found = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if version)
+    return (f"{found['processor']}, {found['cores']} cores, instruction level x86-64-v{found['instruction_level']}, {found['date']}, load average {found['load']:.1f} "
+            f"when it began; one core at its peak: {found['peak_float_flops'] / 1e9:.0f} Gflop/s in float32, {found['peak_double_flops'] / 1e9:.0f} in float64, "
+            f"{found['memory_bytes_per_second'] / 1e9:.0f} GB/s of memory (triad of STREAM).\n{programs(results)}; {versions}.")
+
+
+def programs(results):
+    """One program, or which one each part was measured with."""
+    of_part = {name: part["program"] for name, part in results.items() if "rows" in part}
+    names = sorted(set(of_part.values()))
+    return names[0] if len(names) == 1 else "; ".join(f"{', '.join(part for part in of_part if of_part[part] == name)}: {name}" for name in names)
+
+
+def floor(rows, found):
+    """What a round takes at least, and what it takes."""
+    lines = []
+    for row in rows:
+        if row["sampler"] not in ("ts", "diffts", "dps", "joint", "twisted"):
+            continue
+        operations, traffic = row["flops_per_round"] / found["peak_float_flops"], row["bytes_per_round"] / found["memory_bytes_per_second"]
+        lines.append([row["label"] + hidden(row), row["dimension"], figure(row["flops_per_round"] / 1e3), figure(row["bytes_per_round"] / 1e3), figure(1e6 * operations),
+                      figure(1e6 * traffic), figure(1e6 / row["rounds_per_second"]), figure(1 / row["rounds_per_second"] / max(operations, traffic))])
+    return table(["sampler", "d", "kflop a round", "kB a round", "operations over peak, us", "bytes over bandwidth, us", "measured, us", "times the larger"], lines)
+
+
+def every_sampler(rows):
+    return table(["sampler", "d", "T", "K", "n", "B", "CPU s a draw", "of peak", "rounds/s", "of peak", "of memory"],
+                 [[row["label"] + hidden(row), row["dimension"], row["stages"] or "-", row["arms"], row["rounds"], row["runs"], figure(row["seconds_per_draw"]),
+                   percent(row["draw_fraction_of_peak"]), figure(row["rounds_per_second"]), percent(row["round_fraction_of_peak"]),
+                   percent(row["round_fraction_of_bandwidth"])] for row in rows])
+
+
+def peers(rows):
+    return table(["peer", "method", "CPU ms a run", "ours", "CPU ms a run", "times faster (lowest and highest turn)"],
+                 [[row["peer"], row["peer_method"] + (hidden(row) if row["peer_method"] == row["ours"] else ""), figure(1e3 * row["peer_seconds"]["median"]),
+                   row["ours"] + hidden(row), figure(1e3 * row["our_seconds"]["median"]), within(row["ratio"])] for row in rows])
+
+
+def goals(results):
+    """Goals that were set before anything was measured, and what came out."""
+    def ratios(part, chosen):
+        return [(row["ratio"]["median"], f" in a batch of {row['batch']}" if row.get("batch", 1) > 1 else hidden(row) if part == "twisted" else "")
+                for row in results.get(part, {}).get("rows", []) if chosen(row)]
+
+    def diffts(size, what):
+        return lambda row: row["ours"] == "diffts" and row["hidden"] == size and row["peer"].startswith(what) and row["peer_method"] == "diffts"
+
+    wanted = [("DiffTS (100, 100), times faster than the Python loop", ratios("loops", diffts(PUBLISHED, "Python")), 500, True),
+              ("DiffTS (20, 20), times faster than Gaussian TS in a Python loop",
+               ratios("loops", lambda row: row["ours"] == "diffts" and row["peer_method"] == "ts"), 10, True),
+              ("DiffTS (20, 20), times faster than plain batched NumPy", ratios("batches", diffts(SMALL, "NumPy, plain")), 20, True),
+              ("DiffTS (20, 20), times faster than tuned batched NumPy", ratios("batches", diffts(SMALL, "NumPy, tuned")), 20, True),
+              ("twisted with 4 particles, times the cost of diffts", ratios("twisted", lambda row: True), 10, False)]
+    rows = []
+    for what, found, limit, least in wanted:
+        if not found:
+            continue
+        worst = min(found)[0] if least else max(found)[0]
+        held = worst >= limit if least else worst <= limit
+        rows.append([what, f"{'at least' if least else 'at most'} {limit}", " and ".join(figure(ratio) + note for ratio, note in found), "yes" if held else "no"])
+    return table(["", "goal", "measured", "met by all"], rows)
+
+
+def twisted(rows):
+    return table(["hidden", "diffts, CPU ms a run", f"twisted, {rows[0]['particles']} particles", "times"],
+                 [[tuple(row["hidden"]), figure(1e3 * row["diffts_seconds"]["median"]), figure(1e3 * row["twisted_seconds"]["median"]), within(row["ratio"])]
+                  for row in rows])
+
+
+def posterior(rows):
+    first = rows[0]
+    lines = [[row["peer"], row["sampler"] + hidden(row), f"{row['emd_peer']:.4f}", f"{row['emd_ours']:.4f}", f"{row['emd_floor']:.4f}",
+              f"{row['difference']:+.4f} ± {row['difference_error']:.4f}", "yes" if row["agree"] else "no"] for row in rows]
+    return (f"Mean earth mover's distance of {first['draws']} draws to as many exact ones, over {first['histories']} histories of {first['observations']} observations; "
+            "floor: between two sets of exact draws.\n\n" + table(["peer", "method", "peer", "ours", "floor", "ours - peer", "within 3 standard errors"], lines))
+
+
+def training(found):
+    sklearn = found["summary"]["scikit-learn"]
+    lines = [[name, figure(row["cpu_seconds"]), f"{row['loss']:.4f}", f"{row['difference']:+.2f} ± {row['difference_error']:.2f}", figure(row["times_faster"]),
+              percent(row["of_peak"])] for name, row in found["summary"].items() if name != "scikit-learn"]
+    return (f"{len(found['stages'])} stages of a prior of the cross; scikit-learn with the published settings (two layers of 100): {figure(sklearn['cpu_seconds'])} CPU s, "
+            f"loss on fresh data {sklearn['loss']:.4f}.\n\n" + table(["ours", "CPU s", "loss", "loss against scikit-learn's, percent", "times faster", "of peak"], lines))
+
+
+def vits(rows):
+    return table(["policy", "d", "arms", "batched NumPy, CPU ms a run", "ours", "times faster", "than NumPy run by run", "rounds/s", "regret: NumPy", "ours"],
+                 [[row["policy"], row["d"], row["arms"], figure(1e3 * row["numpy_seconds_a_run"]), figure(1e3 * row["seconds_a_run"]), figure(row["speed"]),
+                   figure(row["speed_over_single_runs"]), figure(row["rounds_per_second"]), f"{row['numpy_regret']:.2f} ± {row['numpy_regret_se']:.2f}",
+                   f"{row['regret']:.2f} ± {row['regret_se']:.2f}"] for row in rows])
+
+
+def emd(rows):
+    return table(["points", "ours, CPU ms", "POT, CPU ms", "ours / POT", "largest difference"],
+                 [[f"{row['n']} x {row['m']}", figure(1e3 * row["our_seconds"]), figure(1e3 * row["pot_seconds"]), f"{row['ratio']:.2f}",
+                   f"{row['largest_difference']:.0e}"] for row in rows])
+
+
+def scale(found):
+    cost = table(["number of", "from", "to", "CPU s", "", "exponent (95% interval)"],
+                 [[row["what"], row["sizes"][0], row["sizes"][-1], figure(row["seconds"][0]), figure(row["seconds"][-1]),
+                   f"{row['exponent']:.3f} ± {row['half_width']:.3f}"] for row in found["cost"]])
+    memory = table(["number of", *[f"x {4**i}" for i in range(len(found["memory"][0]["sizes"]))]],
+                   [line for row in found["memory"] for line in
+                    ([f"{row['what']}, from {row['sizes'][0]}: tasks alone, MB", *[f"{b / 1e6:.1f}" for b in row["tasks_bytes"]]],
+                     [f"{row['what']}, from {row['sizes'][0]}: with the reducer, MB", *[f"{b / 1e6:.1f}" for b in row["bytes"]]])])
+    return (cost + "\n\nLargest resident set of the program. A task holds the evidence and one block's curves, so the memory of tasks does not depend on the number of runs; "
+            "the reducer holds the curves of all runs of a setting.\n\n" + memory)
+
+
+PAGE = """# Performance
+
+Written by `tests/bench/performance_page.py` from what `tests/bench/peers.py` measured; no number here is typed by hand.
+
+{machine}
+
+CPU seconds of one core, never wall-clock time.
+Other programs may have been running; so what is compared takes turns within one run, ratios are medians over turns with the lowest and highest beside them, and the peaks are measured again between the pieces of the work.
+
+To measure again, on any machine:
+
+    cmake --preset release && cmake --build --preset release
+    tests/bench/peers.py -o peers.json
+    tests/bench/performance_page.py peers.json > docs/performance.md
+
+The first takes about {minutes} minutes of CPU time; `--only` names parts of it, and a part that is done stays in the file.
+`build/release/thompson bench` alone measures every sampler in a minute and a half; PyTorch is optional (Debian's `python3-torch`).
+
+## The floor
+
+A round cannot take less than its operations at the measured peak, or its bytes at the measured bandwidth if nothing stays in a cache from round to round.
+Counted are two operations for each weight of each network that a draw asks for (twice as many for a product with its Jacobian) and 2 d K for the scores of the arms; features of all arms (8 d K bytes), evidence, and the networks' weights once for each block.
+Random numbers, the algebra of the posterior and the rewards are work too but not counted, so 1 in the last column is out of reach.
+{floor}
+
+## Every sampler
+
+`thompson bench`: draws by themselves after n observations, and rounds of whole simulations; the first share of the peak is of the draw (products of networks), the second of the round (with the scores of the arms).
+The prior is Gaussian, its diffusion model learned with few steps; the last rows have hidden layers of the published size in the plane.
+Above 100% of memory: the data stay in a cache.
+
+{bench}
+
+## Goals
+
+Set before anything was measured, and met or not:
+
+{goals}
+
+## Python, one run at a time
+
+DiffTS paper, Section 6.2: d = 2, 100 arms, 200 rounds, T = 100, prior of the cross.
+DiffTS as published predicts row by row with a scikit-learn regressor for each stage; ours runs in blocks of 64.
+
+{loops}
+
+## Python, batches
+
+The same in NumPy, many runs at once: plain is Algorithm 2 as it reads with a batch axis; tuned prepares all stages of a round at once and works in place (`tests/bench/peer_bandit.py`).
+
+{batches}
+
+{torch}
+
+## The same posterior
+
+Peers and ours have the same networks and the same histories.
+
+{posterior}
+
+## Particles
+
+{twisted}
+
+## Training
+
+{training}
+
+## Variational and Langevin samplers
+
+{vits}
+
+## Earth mover's distance
+
+{emd}
+
+## How cost grows
+
+DiffTS in the plane, hidden (20, 20); each number is doubled four times with the others fixed.
+
+{scale}
+"""
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+    writers = {"bench": every_sampler, "loops": peers, "batches": peers, "torch": peers, "posterior": posterior, "twisted": twisted, "training": training,
+               "vits": vits, "emd": emd, "scale": scale}
+    parts = {name: section(results, name, write) for name, write in writers.items()}
+    seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
+    print(PAGE.format(machine=machine(results), goals=goals(results), floor="\n" + section(results, "bench", lambda rows: floor(rows, results["machine"])),
+                      minutes=max(1, round(seconds / 60)), **parts), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""`thompson bench`: every registered sampler, with speeds and shares that can be, and work that agrees with pencil and paper."""
+
+import json
+
+import program
+
+TINY = ["--seconds", "0.002", "--set", "problem.arms=20", "--set", "problem.rounds=10", "--set", "runs=16"]
+
+
+class Bench(program.ProgramTest):
+    def bench(self, *arguments):
+        return json.loads(self.succeed("bench", "--quick", "--json", *TINY, *arguments).stdout)
+
+    def test_every_sampler(self):
+        registered = [entry["name"] for entry in json.loads(self.succeed("list", "samplers", "--json").stdout)]
+        found = self.bench()
+        self.assertEqual([row["sampler"] for row in found["rows"]], registered)
+        for key in ("peak_float_flops", "peak_double_flops", "memory_bytes_per_second"):
+            self.assertGreater(found["machine"][key], 1e8)
+        for row in found["rows"]:
+            sizes = {"dimension": 2, "arms": 20, "rounds": 10, "runs": 16}
+            self.assertEqual({key: row[key] for key in sizes}, sizes)
+            for key in ("seconds_per_draw", "rounds_per_second", "flops_per_round", "bytes_per_round", "round_fraction_of_bandwidth"):
+                self.assertGreater(row[key], 0, (row["sampler"], key))
+            self.assertGreater(row["round_fraction_of_peak"], 0)
+            self.assertLess(row["round_fraction_of_peak"], 1.2, row["sampler"])     # the peak is measured too, at other moments
+            self.assertLessEqual(2, row["rounds_reached"])
+
+    def test_work(self):
+        """Networks 2-8-6-2 in 12 stages: 2 (16 + 48 + 12) operations each; dps takes a product with the Jacobian too, as much again, forward
+        and back. Beside them the scores of 20 arms, 2 d each."""
+        rows = self.bench("--samplers", "ts,diffts,dps", "--set", "prior.hidden=[8,6]", "--set", "prior.stages=12")["rows"]
+        network = 12 * 2 * (2 * 8 + 8 * 6 + 6 * 2)
+        for row, draw in zip(rows, (None, network, 3 * network)):
+            self.assertEqual(row["flops_per_draw"], draw)
+            self.assertAlmostEqual(row["flops_per_round"], (draw or 0) + 80, places=6)
+        self.assertEqual([row["stages"] for row in rows], [None, 12, 12])
+        self.assertEqual([row["hidden"] for row in rows], [[], [8, 6], [8, 6]])
+        weights = 12 * 4 * (2 * 8 + 8 + 8 * 6 + 6 + 6 * 2 + 2) / 16      # of 16 runs that share them
+        evidence = 2 * 8 * (4 + 2)
+        self.assertAlmostEqual(rows[0]["bytes_per_round"], 8 * 2 * 20 + evidence)
+        self.assertAlmostEqual(rows[1]["bytes_per_round"], 8 * 2 * 20 + evidence + weights)
+
+    def test_table_and_sizes(self):
+        text = self.succeed("bench", "--quick", *TINY, "--set", "policies=[ts, {name: mixts, label: five, components: 5}, linucb]",
+                            "--set", "problem.dimension=[2,3]").stdout
+        lines = [line.split() for line in text.splitlines()]
+        rows = [line[:2] for line in lines if line and line[0] in ("ts", "five", "linucb")]
+        self.assertEqual(rows, [["ts", "2"], ["five", "2"], ["linucb", "2"], ["ts", "3"], ["five", "3"], ["linucb", "3"]])
+
+    def test_ranks_together(self):
+        found = json.loads(self.succeed("bench", "--quick", "--json", *TINY, "--samplers", "ts,diffts", ranks=2).stdout)
+        self.assertEqual(found["machine"]["ranks"], 2)
+        self.assertEqual(len(found["rows"]), 2)
+
+    def test_refusals(self):
+        process = program.thompson("bench", "--samplers", "difts")
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("did you mean 'diffts'", process.stderr)
+        self.fail_with(3, "a measurement is of study bandit", "bench", "--samplers", "ts", "--set", "study=posterior")
+        self.fail_with(3, "problem.rounds", "bench", "--samplers", "ts", "--set", "problem.rounds=1")
+        self.fail_with(3, "problem.arm", "bench", "--samplers", "ts", "--set", "problem.arm=5")
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,58 @@
+/* The loops of the measured peak do the work that they claim: a chain x <- a x + b ends where the closed form
+ * says. */
+#include "core/peak.h"
+#include "core/peak_kernel.h"
+#include "core/simd.h"
+#include "harness.h"
+
+#include <math.h>
+
+enum { STEPS = 1000, CHAINS = 12 };
+
+/* Chain i starts at i a; its sum over all chains and lanes. */
+static double closed_form(double a, double b, double flops) {
+  const double lanes = flops / (2.0 * CHAINS * STEPS), decay = pow(a, STEPS);
+  return lanes * (decay * a * CHAINS * (CHAINS - 1) / 2 + CHAINS * b * (1 - decay) / (1 - a));
+}
+
+static void check(double (*kernel)(long, double *), double a, double b, double tolerance) {
+  double sum, flops = kernel(STEPS, &sum), expected = closed_form(a, b, flops);
+  CU_ASSERT(flops > 0);
+  CHECK_NEAR(sum, expected, tolerance * expected);
+}
+
+/* Rounding by 6e-8 (float) or 1e-16 in each of a thousand steps, twice where there is no fused multiply-add.
+ */
+static void test_chains(void) {
+  const double a = (double)0.999f, b = (double)1e-3f;
+  check(peak_kernel_float_v1, a, b, 2e-4);
+  check(peak_kernel_double_v1, 0.999, 1e-3, 1e-12);
+  if (simd_level() < SIMD_V3) return;
+  check(peak_kernel_float_v3, a, b, 2e-4);
+  check(peak_kernel_double_v3, 0.999, 1e-3, 1e-12);
+  if (simd_level() < SIMD_V4) return;
+  check(peak_kernel_float_v4, a, b, 2e-4);
+  check(peak_kernel_double_v4, 0.999, 1e-3, 1e-12);
+}
+
+/* Every try goes on where the last one ended, and round and round. */
+static void test_memory(void) {
+  PeakMemory memory;
+  CHECK_OK(peak_memory_create(&memory));
+  for (size_t i = 0; i < memory.elements; i++) memory.b[i] = (double)i, memory.c[i] = 1;
+  size_t tries = 0;
+  do {
+    CU_ASSERT(peak_memory_rate(&memory) > 0);
+    tries++;
+  } while (memory.next != 0 && tries < memory.elements);
+  CU_ASSERT(tries > 1);
+  size_t wrong = 0;
+  for (size_t i = 0; i < memory.elements; i++) wrong += memory.a[i] != (double)i + 3;
+  CU_ASSERT_EQUAL(wrong, 0);
+  peak_memory_destroy(&memory);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"chains of multiply-adds", test_chains}, {"triad", test_memory}, CU_TEST_INFO_NULL};
+  return harness_run("peak", tests);
+}
