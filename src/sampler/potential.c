@@ -270,6 +270,9 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
     memset(hessian, 0, (size_t)(d * d * lanes) * sizeof *hessian);
   for (int i = 0; i < d * d * lanes; i++)
     hessian[i] = potential->likelihood_weight * hessian[i] + potential->precision[i];
-  matrix_lanes_fine_bound(d, lanes, hessian, bound, scratch);
+  if (scratch)
+    matrix_lanes_fine_bound(d, lanes, hessian, bound, scratch);
+  else
+    matrix_lanes_coarse_bound(d, lanes, hessian, bound);
   for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
 }

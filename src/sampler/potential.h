@@ -93,8 +93,8 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
  * at theta, up to a constant; of a Gaussian prior it is not read. */
 void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value);
 /* bound[n]: on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are not
- * Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n]; with a network, whose bound is a
- * trace, it is not used. */
+ * Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n] for a bound that is close;
+ * NULL: up to d^1/2 times that. With a network, whose bound is a trace, it is not used. */
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
 /* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / bend, so that the
  * curvature along it changes by a factor of e at most. */

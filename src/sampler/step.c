@@ -37,8 +37,27 @@ void step_destroy(Step *step) {
   free(step->scratch);
 }
 
+/* h[n] of the rule eta_t, before anything shortens it. */
+static void ask_by_evidence(const Step *step, const Potential *potential, double *h) {
+  const HistoryView *view = &potential->view;
+  for (int n = 0; n < view->lanes; n++) {
+    const double t = fmax(1, history_observations(view->history, (view->first + n) / view->draws));
+    h[n] = step->size / (potential->unit * view->history->temper * t);
+  }
+}
+
+/* The rule eta_t only asks whether L is small enough, and of rewards that are not Gaussian not even that; so
+ * the bound that costs two products is taken where the other one cannot tell. */
 void step_begin(Step *step, Potential *potential, const double *reference) {
-  potential_ceiling(potential, reference, step->bound, step->scratch);
+  const int lanes = potential->view.lanes;
+  bool enough = !step->by_curvature && !potential->network;
+  if (enough && !potential->conjugate) return;
+  if (enough) {
+    potential_ceiling(potential, reference, step->bound, NULL);
+    ask_by_evidence(step, potential, step->checked);
+    for (int n = 0; n < lanes; n++) enough = enough && step->checked[n] * step->bound[n] < step->limit;
+  }
+  if (!enough) potential_ceiling(potential, reference, step->bound, step->scratch);
 }
 
 /* h <- SAFE / bound where h bound >= limit. */
@@ -84,11 +103,8 @@ void step_choose(Step *step, const Potential *potential, const double *gradient,
   const int d = potential->d, lanes = potential->view.lanes;
   const HistoryView *view = &potential->view;
   memset(step->shortened, 0, (size_t)lanes * sizeof *step->shortened);
-  for (int n = 0; n < lanes; n++) {
-    const double t = fmax(1, history_observations(view->history, (view->first + n) / view->draws));
-    const double of_evidence = potential->unit * view->history->temper * t;
-    h[n] = step->size / (step->by_curvature ? fmax(step->bound[n], DBL_MIN) : of_evidence);
-  }
+  if (!step->by_curvature) ask_by_evidence(step, potential, h);
+  for (int n = 0; n < lanes && step->by_curvature; n++) h[n] = step->size / fmax(step->bound[n], DBL_MIN);
   if (potential->conjugate || potential->network)
     shorten(lanes, step->limit, step->bound, h, step->shortened);
   if (hessian) keep_below(step, d, lanes, hessian, step->limit, h);
