@@ -5,7 +5,7 @@ One line for each policy, one panel for each combination of the other swept keys
 side in the order of the study. Metrics: the curves of the study (regret,
 emd, sd_ratio, ...) at one point (the last round or sample size, or --at), and seconds (CPU for one run without training),
 seconds_train (CPU to learn the prior once), fallbacks (numerical rescues for one run). Error bars are one standard error, over
-replicates where priors were learned several times. Grey band: the floor, what exact draws reach.
+learned priors where there are load.LEARNED or more, else over runs. Grey band: the floor, what exact draws reach.
 
 Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 """
@@ -63,14 +63,14 @@ def points(dataset, at):
 
 def over_runs(dataset, metric):
     """Mean and standard error, [setting, policy], of a number for each completed run; runs of a block share their seconds, so
-    the error is over replicates or unknown."""
+    the error is over replicates, or unknown where these are few."""
     ok = dataset["status"].values == load.STATUS_OK
     values = np.where(ok, dataset[metric].values, np.nan)
     groups = dataset["replicate"].values if "replicate" in dataset.variables else np.zeros(values.shape[-1], int)
     shares = np.stack([mean(values[..., groups == group]) for group in np.unique(groups)], axis=-1)
     n = np.isfinite(shares).sum(axis=-1)
     spread = np.sqrt(mean((shares - mean(shares)[..., None]) ** 2) / np.where(n > 1, n - 1, np.nan))
-    return mean(values), spread
+    return mean(values), spread if load.over_replicates(dataset) else np.full(spread.shape, np.nan)
 
 
 def mean(values):

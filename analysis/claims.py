@@ -3,8 +3,8 @@
 
 Reads FOLDER/STUDY/results.nc of the studies that jobs/reproduce_all.sh runs, and the figures beside them; studies that are not
 there leave their claims untested, and the page says which. Writes FOLDER/PAPER.html and a summary on stdout. Verdicts: holds,
-holds in part, does not hold, too few runs to tell, can't be tested here. Differences count when they are significant at 5%, in
-a paired test over learned priors, or over runs where few were learned.
+holds where runs suffice to tell, holds in part, does not hold, too few runs to tell, can't be tested here. Differences count when they
+are significant at 5%, in a paired test over learned priors, or over runs where few were learned.
 """
 import argparse
 import base64
@@ -17,8 +17,12 @@ import claims_tilted
 import claims_vits
 import judge
 import load
+import significance
 from page import capital, document, grid, paragraph, prose, tag
 
+SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' share, and where the page is narrower
+HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%} without a correction for their number; ± is one "
+       "standard error. Costs, divergence and the likeness of samples are judged by their means alone. A claim holds where it does in every setting.")
 PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 
@@ -51,22 +55,32 @@ def opened(root, claims, failed):
 
 
 def pictures(folder):
-    """The figures of a study, in the page itself."""
-    uris = ["data:image/png;base64," + base64.b64encode(path.read_bytes()).decode() for path in sorted(folder.glob("figure*.png"))]
-    return "".join(f'<p style="max-width:none"><img alt="figure of study {html.escape(folder.name)}" style="max-width:100%" '
-                   f'src="{uri}"></p>' for uri in uris)
+    """The figures of a study, in the page itself; on a narrow page they keep a size at which they can be read, and scroll."""
+    shown = ""
+    for path in sorted(folder.glob("figure*.png")):
+        data = path.read_bytes()
+        width = SHARP * int.from_bytes(data[16:20], "big")  # PNG has it there
+        image = (f'<img alt="figure of study {html.escape(folder.name)}" style="width:{width:.0f}px;max-width:max(100%,{READABLE})" '
+                 f'src="data:image/png;base64,{base64.b64encode(data).decode()}">')
+        shown += tag("div", image, class_="wide", tabindex="0", role="region", aria_label=f"figure of study {folder.name}")
+    return shown
+
+
+def said(claim):
+    """A cell of what is claimed, and where."""
+    return tag("td", html.escape(claim.says) + tag("small", html.escape(claim.where)), class_="text")
 
 
 def overview(note, rows, datasets):
     count = collections.Counter(verdict for _, verdict, _ in rows)
     counted = ", ".join(f"{verdict}: {count[verdict]}" for verdict in judge.VERDICTS if count[verdict])
-    listed = grid(["", "claim", "verdict", "where"],
-                  [[tag("a", number, href=f"#claim{number}"), prose(claim.says), prose(verdict), prose(claim.where)]
-                   for number, (claim, verdict, _) in enumerate(rows, 1)], "claims", class_="plain")
-    runs = [[html.escape(study), prose(f"{load.run_words(found)}, {load.replicates(found)} learned" if not isinstance(found, str)
-                                       else "not there")] for study, found in datasets.items()]
-    return (paragraph(note) + paragraph(f"{len(rows)} claims. {capital(counted)}.") + listed
-            + tag("h3", "Studies") + grid(["study", "runs, learned priors"], runs, "studies", class_="plain"))
+    listed = grid(["", "claim", "verdict"], [[tag("a", number, href=f"#claim{number}"), said(claim), prose(verdict)]
+                                             for number, (claim, verdict, _) in enumerate(rows, 1)], "claims", class_="plain")
+    runs = [[html.escape(study), *((prose("not there"), "") if isinstance(found, str) else
+                                   (prose(load.run_words(found)), prose(significance.over([found]))))] for study, found in datasets.items()]
+    there = [found for found in datasets.values() if not isinstance(found, str)]
+    return (paragraph(note) + paragraph(f"{len(rows)} claims. {capital(counted)}.") + paragraph(HOW, significance.caution(there)) + listed
+            + tag("h3", "Studies") + grid(["study", "runs", "errors and tests"], runs, "studies", class_="plain"))
 
 
 def write(root, title, note, rows, datasets):
@@ -98,7 +112,7 @@ def main():
     output = pathlib.Path(arguments.output or root / f"{arguments.paper}.html")
     output.write_text(write(root, paper.TITLE, arguments.note, rows, datasets), encoding="utf-8")
     for claim, verdict, _ in rows:
-        print(f"{verdict:22} {claim.where}: {claim.says}")
+        print(f"{verdict:32} {claim.where}: {claim.says}")
     print(output)
 
 

@@ -58,11 +58,15 @@ def independent(x, y):
     return significance.Difference(y.mean() - x.mean(), se, float(stats.ttest_ind(y, x, equal_var=False).pvalue))
 
 
+def common(a, b):
+    """How many runs both have in the same worlds, with one seed; None with two, where all runs of either count."""
+    return min(a.sizes["run"], b.sizes["run"]) if a.attrs.get("seed") == b.attrs.get("seed") else None
+
+
 def moved(x, y, a, b):
     """How the mean of one place moved from x to y, [run] each."""
-    if a.attrs.get("seed") == b.attrs.get("seed"):
-        both = min(len(x), len(y))
-        return significance.unequal(y[:both] - x[:both], significance.of_runs(a)[:both])
+    if common(a, b):
+        return significance.unequal(y - x, significance.of_runs(a)[:len(x)])
     return independent(*(significance.sample(values, significance.of_runs(dataset)) for values, dataset in ((x, a), (y, b))))
 
 
@@ -92,7 +96,7 @@ def frame(a, b):
             for label in labels[0]:
                 if label not in labels[1]:
                     continue
-                x, y = one[labels[0].index(label)], other[labels[1].index(label)]
+                x, y = one[labels[0].index(label)][:common(a, b)], other[labels[1].index(label)][:common(a, b)]
                 change = moved(x, y, a, b)
                 runs = [int(np.isfinite(values).sum()) for values in (x, y)]
                 means = [values[np.isfinite(values)].mean() if n else np.nan for values, n in zip((x, y), runs)]
@@ -127,6 +131,9 @@ def compare(a, b):
         shown = changed.drop(columns=["equal"] + (["runs A", "runs B"] if (found["runs A"] == found["runs B"]).all() else []))
         lines += ["", shown.to_string(index=False, na_rep="", float_format="{:.4g}".format), ""]
     lines += missing
+    lines += filter(None, [significance.caution([a, b])])
+    if common(a, b) and a.sizes["run"] != b.sizes["run"]:
+        lines.append(f"compared: the first {common(a, b)} runs, which both have in the same worlds")
     if found["equal"].all() and not missing:
         return [*lines, f"same: all runs of {len(found)} means are equal to the last bit"], True
     verdict = f"{len(changed)} of {len(found)} means moved"

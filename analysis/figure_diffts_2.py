@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 import load
+import significance
 import style
 from style import plt
 
@@ -106,7 +107,7 @@ def draw_regret(axis, dataset, s, look):
     """Lower panel: regret of all policies in setting s."""
     rounds = dataset["round"].values[:load.last_rounds(dataset)[s] + 1]
     done, wanted = load.counts(dataset)[0], load.asked(dataset)[s]
-    means, errors = (dataset[name].values[s, :, :len(rounds)] for name in ("regret_mean", "regret_se"))
+    means, errors = (values[s, :, :len(rounds)] for values in load.moments(dataset, "regret"))
     finals = means[:, -1]
     cut = ceiling(finals)
     notes = []
@@ -115,9 +116,7 @@ def draw_regret(axis, dataset, s, look):
         axis.plot(rounds, mean, markevery=((p * every) // len(look), every), zorder=3, **look[policy])
         axis.fill_between(rounds, mean - error, mean + error, color=look[policy]["color"], alpha=0.22, linewidth=0)
         if cut is not None and finals[p] > cut:
-            uncertain = f" ± {error[-1]:.2g}" if np.isfinite(error[-1]) else ""
-            notes.append((f"off axis: {policy}, {finals[p]:.3g}{uncertain} at round {rounds[-1]:g}",
-                          look[policy]["color"]))
+            notes.append((f"off axis: {policy}, {load.value(finals[p], error[-1])} at round {rounds[-1]:g}", look[policy]["color"]))
     notes += unfinished(look, done[s], wanted)
     axis.set_xlim(0, rounds[-1])
     top = cut if cut is not None else axis.get_ylim()[1]
@@ -129,7 +128,9 @@ def draw_regret(axis, dataset, s, look):
 
 
 def rewards(dataset):
-    """What a reward is, beside its mean."""
+    """What a reward is, beside its mean; None where there are no rewards, or noise is part of the signal to noise ratio."""
+    if load.axis(dataset) == "step" or load.config(dataset, "problem.family") == "inverse":
+        return None
     likelihood, noise = load.config(dataset, "likelihood"), load.config(dataset, "problem.noise")
     if likelihood not in (None, "gaussian"):
         return f"{likelihood} rewards"
@@ -138,17 +139,19 @@ def rewards(dataset):
     return f"reward noise {noise}" if noise is not None else "reward noise not recorded"
 
 
-def caption(dataset):
-    """What one must know to judge the lines: runs, priors, seed, noise, what the bands are."""
+def facts(dataset):
+    """What one must know of a study to judge its lines, a sentence: runs, priors, seed, rewards."""
     failed = load.counts(dataset)[1]
     parts = [f"{load.run_words(dataset)} for each policy" + (f" ({failed.sum()} failed)" if failed.any() else "")]
-    if "replicate" in dataset.variables:
-        replicates = len(np.unique(dataset["replicate"].values))
-        if replicates > 1:
-            parts.append(f"priors learned afresh {replicates} times")
+    if load.replicates(dataset) > 1:
+        parts.append(f"priors learned afresh {load.replicates(dataset)} times")
     parts.append(f"seed {dataset.attrs['seed']}" if "seed" in dataset.attrs else "seed not recorded")
-    parts.append(rewards(dataset))
-    return "; ".join(parts) + ". Lines: mean over completed runs; bands: one standard error."
+    return "; ".join(filter(None, [*parts, rewards(dataset)])) + "."
+
+
+def caption(dataset):
+    """The same, and what the lines and bands are."""
+    return f"{facts(dataset)} Lines: mean over completed runs; bands: one standard error {significance.over([dataset])}."
 
 
 def legend(figure, handles, y, columns):
@@ -185,7 +188,7 @@ def draw(dataset, priors):
     rows = math.ceil(len(look) / int(width / 1.35))
     legend(figure, [Line2D([], [], label=policy, **drawn) for policy, drawn in look.items()], 0.02 / height,
            math.ceil(len(look) / rows))
-    text = textwrap.fill(caption(dataset), int(15.5 * width))
+    text = style.wrapped(caption(dataset), width)
     figure.text(0.5, -(0.12 + 0.2 * rows) / height, text, ha="center", va="top", fontsize=8.5, color=style.FAINT)
     return figure
 

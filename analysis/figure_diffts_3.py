@@ -10,7 +10,6 @@ Reads results.nc and prior_samples.nc of each DIR; writes figure_diffts_3.png an
 """
 import argparse
 import pathlib
-import textwrap
 import warnings
 
 import numpy as np
@@ -78,7 +77,7 @@ def draw(studies):
     lines = [Line2D([], [], label=policy, **drawn) for policy, drawn in look.items()]
     legend(figure, dots + lines, 0.02 / height, max(1, int(width / 1.5)))
     captions = dict.fromkeys(caption(dataset) for dataset, _ in studies)
-    text = "\n".join(textwrap.fill(line, int(15.5 * width)) for line in captions)
+    text = "\n".join(style.wrapped(line, width) for line in captions)
     figure.text(0.5, -0.55 / height, text, ha="center", va="top", fontsize=8.5, color=style.FAINT)
     return figure
 

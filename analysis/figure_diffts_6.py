@@ -4,7 +4,7 @@
 Give one or more results folders of bandit studies that sweep prior.train_samples or prior.stages; the panels that they allow
 are drawn: (a) regret at the last round against the number of training samples, (b) against the number of stages, one panel for
 each value of prior.keep_signal, (c) CPU seconds for one run, and to learn the prior once, against the number of stages. Error
-bars: one standard error over learned priors (replicates), else over runs.
+bars: one standard error, as the caption says.
 
 Reads results.nc of each DIR; writes figure_diffts_6.png and .pdf into the first DIR.
 """
@@ -29,9 +29,9 @@ def of_study(dataset):
     """The panels that one study allows."""
     keys, made = ablation.ranked_keys(dataset), []
     if SAMPLES in keys:
-        made += titled(ablation.panels(dataset, "regret", SAMPLES), "a")
+        made += titled(ablation.panels(dataset, "regret", SAMPLES), "a", None if len(keys) > 1 else "training set")
     if STAGES in keys:
-        made += titled(ablation.panels(dataset, "regret", STAGES), "b")
+        made += titled(ablation.panels(dataset, "regret", STAGES), "b", None if len(keys) > 1 else "stages")
         one = load.swept(dataset)[KEEP][0] if KEEP in load.swept(dataset) else None  # time does not depend on it
         for metric, words in (("seconds", "one run"), ("seconds_train", "learning")):
             made += titled(ablation.panels(dataset, metric, STAGES, select=lambda other: other.get(KEEP) == one), "c", words)
@@ -46,6 +46,9 @@ def draw(datasets):
         raise load.BadInput(f"no study sweeps {SAMPLES} or {STAGES}; analysis/ablation.py draws other sweeps")
     sentences = [" ".join([*dict.fromkeys(one.title[:3] for one in made), *panel.facts([dataset])])
                  for made, dataset in zip(studies, datasets) if made]
+    if any(KEEP in load.swept(dataset) for dataset in datasets):
+        sentences.append("keep_signal: the diffusion factor follows from the number of stages, so that the last one keeps as much of the "
+                         "signal as the last of 100 stages.")
     return panel.page(panels, datasets, sentences)
 
 

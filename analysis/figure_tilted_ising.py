@@ -8,9 +8,6 @@ what a second set of exact draws reaches.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_ising.png and .pdf.
 """
-import argparse
-import pathlib
-
 import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -22,7 +19,7 @@ import style
 SNR = "problem.snr"
 SPREAD = "spread l of Q"
 THRESHOLD = "#0B3C8C"
-MET = "#D55E00"
+MET = style.TEXT
 
 
 def spread(dataset):
@@ -96,7 +93,7 @@ def draw(dataset, curve):
              Line2D([], [], color=MET, marker="o", linestyle="none", label="least between draws"),
              *panel.handles([errors], look)]
     panel.below(figure, drawn, [
-        *(fact.partition("; reward noise")[0].rstrip(".") + "." for fact in panel.facts([dataset])),
+        *panel.facts([dataset]),
         f"{panel.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 promises "
         "a log-concave start (eigenvalue above 0). Least between draws: median and range over runs. "
         + panel.reading([errors], [dataset])])
@@ -104,16 +101,7 @@ def draw(dataset, curve):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a posterior study with metric log_concavity")
-    parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
-    folder = pathlib.Path(arguments.folder)
-    paths = style.outputs(parser, arguments.output, folder, "figure_tilted_ising")
-    dataset = load.results(folder, "posterior")
-    style.save(draw(dataset, load.chosen(dataset, arguments.metric)), paths)
+    panel.main(__doc__, "figure_tilted_ising", " with metric log_concavity", draw)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,12 @@ between the settings by interpolation.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_map.png and .pdf.
 """
-import argparse
-import pathlib
-
 import numpy as np
 from matplotlib.lines import Line2D
 
 import load
 import panel
 import style
-from style import plt
 
 CONDITION, SNR = "problem.condition_number", "problem.snr"
 # Variable: what its line means, dashes.
@@ -26,6 +22,7 @@ LINES = {"log_concavity_bound": ("bound of Theorem 2, as printed", ":"),
          "log_concavity_sharp": ("its sharp form (R/2 for R)", "--"),
          "log_concavity": ("Hessian between draws, half of the runs", "-")}
 COLOURS = "YlOrRd"
+HUGE = 1e6              # in place of infinite curvature, which has no contour
 DARK = 0.6              # share of the colour scale above which numbers are white
 
 
@@ -60,43 +57,31 @@ def excess(dataset, curve):
 
 
 def concavity(dataset, name):
-    """The median over runs of the smallest eigenvalue, [snr, kappa]; NaN where no run has one."""
+    """The median over runs of the smallest eigenvalue, [snr, kappa]; infinite where the start is a point, NaN where no run has one."""
     if name not in dataset:
         raise load.BadInput("the study has not measured log_concavity")
     last = load.last_rounds(dataset)
     values = dataset[name].values[np.arange(len(last)), :, :, last].reshape(len(last), -1)
-    known = np.isfinite(values).any(axis=1)
+    known = ~np.isnan(values).all(axis=1)
     return on_grid(dataset, [np.nanmedian(row) if good else np.nan for row, good in zip(values, known)])
 
 
-def edges(values):
-    """Edges of cells around values on a log axis."""
-    middle = np.sqrt(values[1:] * values[:-1])
-    return np.concatenate([[values[0] ** 2 / middle[0]], middle, [values[-1] ** 2 / middle[-1]]])
-
-
 def draw_panel(axis, title, kappa, snr, above, borders, top):
-    mesh = axis.pcolormesh(edges(kappa), edges(snr), np.clip(above, 0, top), cmap=COLOURS, vmin=0, vmax=top, zorder=1)
+    """Settings stand evenly, whatever their distance."""
+    x, y = np.arange(len(kappa)), np.arange(len(snr))
+    mesh = axis.pcolormesh(x, y, np.clip(above, 0, top), shading="nearest", cmap=COLOURS, vmin=0, vmax=top, zorder=1)
     for (i, j), value in np.ndenumerate(above):
         text = f"{value:.2f}".replace("-0.00", "0.00").replace("0.", ".") if np.isfinite(value) else "none"
-        axis.text(kappa[j], snr[i], text, ha="center", va="center", fontsize=7, zorder=4,
+        axis.text(j, i, text, ha="center", va="center", fontsize=7, zorder=4,
                   color="white" if value > DARK * top else style.TEXT)
     for name, border in borders.items():
-        if np.isfinite(border).any() and np.nanmin(border) < 0 < np.nanmax(border):
-            axis.contour(kappa, snr, np.arcsinh(border), levels=[0], colors="#0B3C8C", linewidths=1.8, linestyles=[LINES[name][1]],
-                         zorder=3)
-    axis.set(xscale="log", yscale="log", xlabel="condition number of A")
-    axis.set_title(title)
-    for each, values in ((axis.xaxis, kappa), (axis.yaxis, snr)):
-        each.set_major_locator(plt.FixedLocator(values))
-        each.set_major_formatter(plt.FuncFormatter(lambda value, _: load.plain(value)))
-        each.set_minor_locator(plt.NullLocator())
+        if not np.isnan(border).all() and np.nanmin(border) < 0 < np.nanmax(border):
+            axis.contour(x, y, np.arcsinh(np.minimum(border, HUGE)), levels=[0], colors="#0B3C8C", linewidths=1.8,
+                         linestyles=[LINES[name][1]], zorder=3)
+    axis.set(xlabel="condition number of A", title=title)
+    axis.set_xticks(x, map(load.plain, kappa))
+    axis.set_yticks(y, map(load.plain, snr))
     return mesh
-
-
-def facts(dataset):
-    """Runs and seed; the noise is part of the signal to noise ratio."""
-    return [fact.partition("; reward noise")[0].rstrip(".") + "." for fact in panel.facts([dataset])]
 
 
 def draw(dataset, curve):
@@ -114,7 +99,7 @@ def draw(dataset, curve):
     figure.colorbar(mesh, ax=list(places[:, 0]), pad=0.02, label="error above the floor")
     drawn = [Line2D([], [], color="#0B3C8C", linewidth=1.8, linestyle=dashes, label=text) for text, dashes in LINES.values()]
     panel.below(figure, drawn, [
-        *facts(dataset),
+        *panel.facts([dataset]),
         f"{panel.draws(dataset)}Cells: {words}, mean over completed runs, less the same of a second set of exact draws. Lines: "
         "where the smallest eigenvalue of the Hessian of -log nu_T* is zero; on the side of the lower left corner it is positive, "
         "and the start of tilted transport log-concave. Signal to noise ratio: smallest singular value of A over the standard deviation of the noise."])
@@ -122,16 +107,7 @@ def draw(dataset, curve):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a posterior study with metric log_concavity")
-    parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
-    folder = pathlib.Path(arguments.folder)
-    paths = style.outputs(parser, arguments.output, folder, "figure_tilted_map")
-    dataset = load.results(folder, "posterior")
-    style.save(draw(dataset, load.chosen(dataset, arguments.metric)), paths)
+    panel.main(__doc__, "figure_tilted_map", " with metric log_concavity", draw)
 
 
 if __name__ == "__main__":

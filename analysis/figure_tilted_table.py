@@ -97,7 +97,7 @@ def main():
     values = excess(dataset)
     drawn = panels(dataset, values)
     print("\n".join(printed(dataset, values)))
-    sentences = [f"Histories in which the fullest mode holds less than {DOMINANT:.0%} of the posterior. " + panel.draws(dataset)]
+    sentences = [f"Histories in which the fullest mode holds less than {DOMINANT:.0%} of the posterior; a gap: there is none. " + panel.draws(dataset)]
     style.save(panel.page(drawn, [dataset], [*panel.facts([dataset]), *sentences]), paths)
 
 

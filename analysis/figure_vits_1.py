@@ -21,6 +21,7 @@ import figure_diffts_2
 import figure_diffts_3
 import load
 import panel
+import significance
 import style
 
 WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
@@ -41,7 +42,13 @@ def sentences(datasets):
     found = panel.facts(datasets)
     if any(load.config(dataset, "problem.family") == "pool" for dataset in datasets):
         found.append("Reward noise of a pool: in units of the deviation at which the signal to noise ratio is 1.")
-    return [*found, "Lines: mean over completed runs; bands: one standard error over runs."]
+    return [*found, f"Lines: mean over completed runs; bands: one standard error {significance.over(datasets)}."]
+
+
+def finals(dataset):
+    """{label: its regret at the last round}, in words, of a study with one setting."""
+    means, errors = (values[0, :, load.last_rounds(dataset)[0]] for values in load.moments(dataset, "regret"))
+    return {label: load.value(*row) for label, *row in zip(load.policy_names(dataset), means, errors)}
 
 
 def without(dataset, labels):
@@ -63,7 +70,10 @@ def draw(datasets):
         figure_diffts_2.draw_regret(axis, dataset, s, {label: look[label] for label in load.policy_names(dataset)})
         axis.set_title(textwrap.fill(title, 40))
     places[0, 0].set_ylabel("cumulative regret")
-    panel.below(figure, [Line2D([], [], label=label, **drawn) for label, drawn in look.items()], sentences(datasets))
+    ends = finals(datasets[0]) if len(settings) == 1 else {}  # lines of one panel often lie on each other
+    handles = [Line2D([], [], label=f"{label}: {ends[label]}" if ends else label, **drawn) for label, drawn in look.items()]
+    beside = ["Beside a name: regret at the last round, with its standard error."] if ends else []
+    panel.below(figure, handles, [*sentences(datasets), *beside])
     return figure
 
 

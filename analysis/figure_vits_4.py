@@ -126,7 +126,7 @@ def draw(dataset):
     text = [*panel.facts([dataset]), "Lines: mean over completed runs; bars: one standard error; policies stand slightly apart "
             "sideways. Open markers: some runs did not arrive and count as max_steps. A Markov chain is the Gaussian of its time "
             "average after burn-in."]
-    panel.below(figure, entries, [sentence.partition("; reward noise")[0].rstrip(".") + "." for sentence in text])
+    panel.below(figure, entries, text)
     return figure
 
 

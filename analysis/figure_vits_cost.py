@@ -156,7 +156,7 @@ def draw(datasets, made):
     figure, places = panel.grid(len(made))
     for axis, one in zip(places[:, 0], made):
         draw_panel(axis, one, look)
-    facts = [fact.partition("; reward noise")[0].rstrip(".") + "." for fact in panel.facts(datasets)]
+    facts = panel.facts(datasets)
     blocks = list(dict.fromkeys(filter(None, (load.config(dataset, "block") for dataset in datasets))))
     text = ["CPU time of a run: that of a block of runs that advance together" + (f" ({' or '.join(blocks)})" if blocks else "")
             + ", divided by their number. Bands: one standard error over runs; a divergence below "

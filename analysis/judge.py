@@ -11,11 +11,11 @@ import numpy as np
 import figure_vits_4
 import figure_vits_cost
 import load
-import page
 import significance
 
-HOLDS, PARTLY, FAILS, OPEN, UNTESTED = "holds", "holds in part", "does not hold", "too few runs to tell", "can't be tested here"
-VERDICTS = (HOLDS, PARTLY, FAILS, OPEN, UNTESTED)
+HOLDS, SO_FAR, PARTLY = "holds", "holds where runs suffice to tell", "holds in part"
+FAILS, OPEN, UNTESTED = "does not hold", "too few runs to tell", "can't be tested here"
+VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, UNTESTED)
 
 
 @dataclasses.dataclass
@@ -27,9 +27,12 @@ class Claim:
 
 
 def verdict(cells):
-    """All cells true, it holds; some, in part; none, it does not hold where one is false, and is open where none can tell."""
+    """All cells true, it holds; some true and none false, where runs suffice; some of each, in part; none true, it does not hold
+    where one is false, and is open where none can tell."""
     truths = {truth for truth, _ in cells}
-    return HOLDS if truths == {True} else PARTLY if True in truths else FAILS if False in truths else OPEN
+    if True in truths:
+        return PARTLY if False in truths else SO_FAR if None in truths else HOLDS
+    return FAILS if False in truths else OPEN
 
 
 # ---- numbers of a study
@@ -83,12 +86,22 @@ def positive(found):
     return {1: True, -1: False, 0: None}[sign(found)]
 
 
-def within(low, value, high):
-    return bool(low <= value <= high) if np.isfinite(value) else None
+def inside(dataset, low, values, high):
+    """Does the mean of values [run] lie between the two? Two tests, one for each end; None where either is open."""
+    over, under = sign(difference(dataset, values - low)), sign(difference(dataset, values - high))
+    return True if under < 0 < over else False if over < 0 or under > 0 else None
+
+
+def settings(dataset, key, holds):
+    """The settings in which the value of a swept key, as text, is one that `holds`."""
+    keep = [s for s, found in enumerate(swept(dataset, key)) if holds(load.plain(found))]
+    if not keep:
+        raise load.BadInput(f"the study has no such setting of {key}; it has {', '.join(map(load.plain, swept(dataset, key)))}")
+    return keep
 
 
 def said(found):
-    return page.value(found.mean, found.se)
+    return load.value(found.mean, found.se)
 
 
 # ---- judgements
@@ -107,19 +120,17 @@ def lower(policy, rivals, metric=None, at=-1):
     return judge
 
 
-def level(policy, rivals, share, metric=None):
-    """`policy` is within a share of each rival's mean in each setting: two tests, of the difference with that room on either side."""
+def level(policy, rivals, share, metric=None, at=-1):
+    """`policy` is within a share of each rival's mean in each setting."""
     def judge(dataset):
         cells = []
-        ours = numbers(dataset, policy, metric)
+        ours = numbers(dataset, policy, metric, at)
         for rival in rivals:
-            theirs = numbers(dataset, rival, metric)
+            theirs = numbers(dataset, rival, metric, at)
             for s, title in enumerate(load.titles(dataset)):
-                room = share * abs(mean(theirs[s]))
-                over, under = (sign(difference(dataset, ours[s] - theirs[s] + shift)) for shift in (-room, room))
-                truth = True if over < 0 < under else False if over > 0 or under < 0 else None
-                found = difference(dataset, ours[s] - theirs[s])
-                cells.append((truth, f"{title}: {policy} minus {rival} {said(found)}, of {page.value(mean(theirs[s]))}"))
+                more, room = ours[s] - theirs[s], share * abs(mean(theirs[s]))
+                cells.append((inside(dataset, -room, more, room), f"{title}: {policy} minus {rival} {said(difference(dataset, more))}, "
+                                                                  f"of {load.value(mean(theirs[s]))}"))
         return cells
     return judge
 
@@ -133,8 +144,8 @@ def diverges(policy, rival):
             half, whole = (mean(numbers(dataset, policy, at=at)[s]) for at in (end // 2, end))
             ratio, times = (whole - half) / half, whole / mean(numbers(dataset, rival)[s])
             truth = bool(ratio > 0.9 and times > 3) if np.isfinite(ratio + times) else None
-            cells.append((truth, f"{title}: second half of the rounds {page.value(ratio)} times the regret of the first, in all "
-                                 f"{page.value(times)} times that of {rival}"))
+            cells.append((truth, f"{title}: second half of the rounds {load.value(ratio)} times the regret of the first, in all "
+                                 f"{load.value(times)} times that of {rival}"))
         return cells
     return judge
 
@@ -145,10 +156,40 @@ def falls(policy, rival=None, metric=None):
         values = numbers(dataset, policy, metric)
         if rival:
             values = numbers(dataset, rival, metric) - values
-        titles = load.titles(dataset)
+        titles, what = load.titles(dataset), f"{rival} minus {policy}" if rival else policy
         all_of_them = ", ".join(f"{title}: {said(difference(dataset, row))}" for title, row in zip(titles, values))
         fall = difference(dataset, values[0] - values[-1])
-        return [(positive(fall), f"{titles[0]} minus {titles[-1]}: {said(fall)} ({all_of_them})")]
+        return [(positive(fall), f"{what}, {titles[0]} minus {titles[-1]}: {said(fall)} ({all_of_them})")]
+    return judge
+
+
+def settles(policy, key, value, share):
+    """From where a swept number has this value on, the regret stays within a share of what it is there."""
+    def judge(dataset):
+        values, number = numbers(dataset, policy), swept(dataset, key).astype(float)
+        first = settings(dataset, key, lambda found: float(found) == value)[0]
+        room = share * abs(mean(values[first]))
+        cells = []
+        for s in settings(dataset, key, lambda found: float(found) > value):
+            more = values[s] - values[first]
+            cells.append((inside(dataset, -room, more, room), f"{policy}, {load.plain(number[s])} minus {load.plain(value)}: "
+                                                              f"{said(difference(dataset, more))}, of {load.value(mean(values[first]))}"))
+        return cells
+    return judge
+
+
+def grows_at_most(policies, power):
+    """From half of the rounds to all of them, regret grows at most as this power of their number."""
+    def judge(dataset):
+        cells = []
+        for policy in policies:
+            whole = numbers(dataset, policy)
+            for s, (title, end) in enumerate(zip(load.titles(dataset), load.last_rounds(dataset))):
+                half, rounds = numbers(dataset, policy, at=end // 2)[s], dataset["round"].values[[end, end // 2]]
+                found = difference(dataset, (rounds[0] / rounds[1]) ** power * half - whole[s])
+                slope = np.log(mean(whole[s]) / mean(half)) / np.log(rounds[0] / rounds[1])
+                cells.append((positive(found), f"{title}: {policy} grows as rounds to the power {load.value(slope)}"))
+        return cells
     return judge
 
 
@@ -159,32 +200,36 @@ def rises_along(policy, metric):
         first, last = (numbers(dataset, policy, metric, at) for at in (0, -1))
         for s, title in enumerate(load.titles(dataset)):
             found = difference(dataset, last[s] - first[s])
-            cells.append((positive(found), f"{title}: last minus first point {said(found)}, first {page.value(mean(first[s]))}"))
+            cells.append((positive(found), f"{title}: last minus first point {said(found)}, first {load.value(mean(first[s]))}"))
         return cells
     return judge
 
 
 def exponent(policy, key, metric, low, high, start=0):
-    """The slope of log metric against log key, over the settings from `start` on, lies in [low, high]."""
+    """The slope of log metric against log key in a run (runs are paired across settings), over the settings from `start` on, lies
+    in [low, high]."""
     def judge(dataset):
-        x = swept(dataset, key).astype(float)
-        y = np.array([mean(row) for row in numbers(dataset, policy, metric)])
-        keep = np.isfinite(y) & (y > 0) & (x >= start)
-        slope = np.polyfit(np.log(x[keep]), np.log(y[keep]), 1)[0] if keep.sum() > 1 else np.nan
-        return [(within(low, slope, high), f"{policy}: slope {page.value(slope)} of log {metric} against log {key}")]
+        x = np.log(swept(dataset, key).astype(float))
+        keep = x >= np.log(max(start, 1e-300))
+        if keep.sum() < 2:
+            raise load.BadInput(f"the study has fewer than two values of {key} from {load.plain(start)} on")
+        deviation = x[keep] - x[keep].mean()
+        slopes = deviation @ np.log(numbers(dataset, policy, metric)[keep]) / (deviation ** 2).sum()
+        return [(inside(dataset, low, slopes, high), f"{policy}: slope {said(difference(dataset, slopes))} of log {metric} against log "
+                                                     f"{key}")]
     return judge
 
 
 def rate(policy, metric, low, high):
-    """Between the last two points the exponent of the metric lies in [low, high], in each setting."""
+    """Between the last two points the exponent of the metric in a run lies in [low, high], in each setting."""
     def judge(dataset):
         cells = []
         n = dataset[load.axis(dataset)].values.astype(float)
+        values = [numbers(dataset, policy, metric, at) for at in range(len(n))]
         for s, title in enumerate(load.titles(dataset)):
-            means = [mean(numbers(dataset, policy, metric, at)[s]) for at in range(len(n))]
-            slope = np.diff(np.log(means[-2:])).sum() / np.diff(np.log(n[-2:])).sum() if len(n) > 1 else np.nan
-            listed = ", ".join(f"{page.value(value)} at {load.plain(point)}" for value, point in zip(means, n))
-            cells.append((within(low, slope, high), f"{title}: exponent {page.value(slope)}; {metric} {listed}"))
+            slopes = np.log(values[-1][s] / values[-2][s]) / np.log(n[-1] / n[-2])
+            listed = ", ".join(f"{load.value(mean(row[s]))} at {load.plain(point)}" for row, point in zip(values, n))
+            cells.append((inside(dataset, low, slopes, high), f"{title}: exponent {said(difference(dataset, slopes))}; {metric} {listed}"))
         return cells
     return judge
 
@@ -194,7 +239,7 @@ def costs(policy, rival, low, high):
     def judge(dataset):
         ours, theirs = (numbers(dataset, name, "seconds") for name in (policy, rival))
         ratios = [mean(one) / mean(other) for one, other in zip(ours, theirs)]
-        return [(within(low, ratio, high), f"{title}: {policy} costs {page.value(ratio)} times {rival}")
+        return [(bool(low <= ratio <= high) if np.isfinite(ratio) else None, f"{title}: {policy} costs {load.value(ratio)} times {rival}")
                 for title, ratio in zip(load.titles(dataset), ratios)]
     return judge
 
@@ -227,11 +272,20 @@ def both(*judges):
 
 def where(key, value, one):
     """A judgement of the settings in which a swept key has this value, as text."""
+    return lambda dataset: one(dataset.isel(setting=settings(dataset, key, lambda found: found == value)))
+
+
+def not_so(one):
+    """The opposite of a judgement, cell by cell."""
+    return lambda dataset: [(truth if truth is None else not truth, sentence) for truth, sentence in one(dataset)]
+
+
+def at_each(one):
+    """A judgement made at each point of the axis; `one` makes it for a point, given by its index."""
     def judge(dataset):
-        keep = [s for s, found in enumerate(swept(dataset, key)) if load.plain(found) == value]
-        if not keep:
-            raise load.BadInput(f"the study has no setting with {key} = {value}")
-        return one(dataset.isel(setting=keep))
+        name, values = load.axis(dataset).replace("_", " "), dataset[load.axis(dataset)].values
+        return [(truth, f"{name} {load.plain(value)}, {sentence}") for at, value in enumerate(values)
+                for truth, sentence in one(at)(dataset)]
     return judge
 
 

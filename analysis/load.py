@@ -29,6 +29,7 @@ FLOOR = "_floor"
 PRIOR_SAMPLES = {"theta": ("setting", "source", "sample", "dim"), "setting": ("setting",), "source": ("source",)}
 STATUS_NOT_RUN, STATUS_OK, STATUS_FAILED = 0, 1, 2
 BAD_INPUT, BAD_FILE = 3, 4  # exit status, as of the program
+LEARNED = 5  # learned priors from which a standard error over them can be trusted; of fewer it says next to nothing
 
 
 class BadInput(Exception):
@@ -120,11 +121,15 @@ def replicates(dataset):
     return len(np.unique(dataset["replicate"].values)) if "replicate" in dataset.variables else 1
 
 
+def over_replicates(dataset):
+    """Whether standard errors are over learned priors, which includes the luck of learning; else they are over runs."""
+    return replicates(dataset) >= LEARNED
+
+
 def moments(dataset, curve):
-    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each: over replicates, which
-    includes learning, where there are several; else over runs."""
+    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each."""
     error = dataset[f"{curve}_se"].values
-    if replicates(dataset) > 1 and f"{curve}_se_replicate" in dataset:
+    if over_replicates(dataset) and f"{curve}_se_replicate" in dataset:
         wider = dataset[f"{curve}_se_replicate"].values
         error = np.where(np.isfinite(wider), wider, error)
     return dataset[f"{curve}_mean"].values, error
@@ -153,11 +158,15 @@ def counts(dataset):
     return (status == STATUS_OK).sum(axis=-1), (status == STATUS_FAILED).sum(axis=-1), status.shape[-1]
 
 
+def adaptive(dataset):
+    """Whether runs were added until a standard error was reached (runs: {target_se: ...})."""
+    return config(dataset, "runs.target_se") is not None
+
+
 def asked(dataset):
-    """How many runs each setting should have, [setting]: all, or in an adaptive study (runs: {target_se: ...}) up to the last run
-    that any of its policies has."""
+    """How many runs each setting should have, [setting]: all, or in an adaptive study up to the last run that any of its policies has."""
     there = (dataset["status"].values != STATUS_NOT_RUN).any(axis=1)
-    if config(dataset, "runs.target_se") is None:
+    if not adaptive(dataset):
         return np.full(len(there), there.shape[-1])
     return np.where(there.any(axis=1), there.shape[-1] - there[:, ::-1].argmax(axis=1), there.shape[-1])
 
@@ -213,19 +222,17 @@ def last_rounds(dataset):
 
 
 def titles(dataset):
-    """A short title for each setting: the value alone when one key was swept, else the label."""
-    labels = [str(label) for label in dataset["setting"].values]
-    keys = {part.split("=")[0].strip() for label in labels for part in label.split(", ") if "=" in part}
-    if labels == ["default"] and config(dataset, "problem.family") == "embedding":
-        return [pathlib.PurePath(config(dataset, "problem.file")).stem]
-    if labels == ["default"]:
+    """A short title for each setting: its values of the swept keys that differ between settings."""
+    keys = swept(dataset)
+    if not keys:
         family = config(dataset, "problem.family")
+        if family == "embedding":
+            return [pathlib.PurePath(config(dataset, "problem.file")).stem]
         return [config(dataset, "problem.theta") or "default" if family in (None, "synthetic", "inverse") else family]
-    if len(keys) == 1 and all(label.count("=") == 1 for label in labels):
-        key = keys.pop()
-        values = [label.split("=")[1] for label in labels]
-        return values if key == "problem.theta" else [f"{key.split('.')[-1]} = {value}" for value in values]
-    return labels
+    differ = {key: values for key, values in keys.items() if len(set(values.tolist())) > 1} or keys
+    if list(differ) == ["problem.theta"]:
+        return [plain(value) for value in differ["problem.theta"]]
+    return [", ".join(f"{key.split('.')[-1]} = {plain(value)}" for key, value in zip(differ, row)) for row in zip(*differ.values())]
 
 
 def plain(value):
@@ -233,6 +240,17 @@ def plain(value):
     if isinstance(value, (bytes, np.bytes_)):
         return value.decode()
     return f"{value:g}" if isinstance(value, (int, float, np.number)) else str(value)
+
+
+def value(mean, se=np.nan, signed=False):
+    """A number with its standard error, as many digits as that carries."""
+    if not np.isfinite(mean):
+        return "–"
+    if not np.isfinite(se) and 0 < abs(mean) < 0.1:
+        return f"{mean:.2g}"
+    digits = 2 if not np.isfinite(se) or se <= 0 else int(np.clip(1 - np.floor(np.log10(se)), 0, 4))
+    shown = f"{mean:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+    return shown if not np.isfinite(se) else f"{shown} ± {se:.{digits}f}"
 
 
 def script(main):

@@ -4,11 +4,10 @@ import itertools
 import json
 import pathlib
 
-import numpy as np
-
 import chart
 import load
 
+MOST_LINKS = 12     # parts that the head of a page lists; more are for a table in its text
 OPEN = 6            # settings whose charts are open at first
 HERE = pathlib.Path(__file__).resolve().parent
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -54,17 +53,6 @@ def capital(words):
     return words[:1].upper() + words[1:]
 
 
-def value(mean, se=np.nan, signed=False):
-    """A number with its standard error, as many digits as that carries."""
-    if not np.isfinite(mean):
-        return "–"
-    if not np.isfinite(se) and 0 < abs(mean) < 0.1:
-        return f"{mean:.2g}"
-    digits = 2 if not np.isfinite(se) or se <= 0 else int(np.clip(1 - np.floor(np.log10(se)), 0, 4))
-    shown = f"{mean:{'+' if signed else ''}.{digits}f}".replace("-", "−")
-    return shown if not np.isfinite(se) else f"{shown} ± {se:.{digits}f}"
-
-
 class Charts:
     """The charts of a page, in order; each is an empty figure that report.js fills."""
 
@@ -108,7 +96,8 @@ def section(name, title, content):
 def document(title, parts, data=None):
     """The whole page of parts [(id, title, HTML)]. `data` is what report.js draws the charts from; the switches of the policies
     stay in sight beside the parts from the first with a chart to the last."""
-    contents = tag("nav", "".join(tag("a", html.escape(words), href=f"#{name}") for name, words, _ in parts), aria_label="contents")
+    links = "".join(tag("a", html.escape(words), href=f"#{name}") for name, words, _ in parts)
+    contents = tag("nav", links, aria_label="contents") if len(parts) <= MOST_LINKS else ""
     has = ['class="chart"' in content for _, _, content in parts]
     drawn = range(has.index(True), len(has) - has[::-1].index(True)) if any(has) else range(0)
     body = ""

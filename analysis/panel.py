@@ -1,6 +1,7 @@
 """One panel of all posterior and ablation figures: a line for each policy, with error bars, against a number; the floor that
 exact draws reach as a grey band; and the page around such panels. The caption and the notes are those of figure_diffts_2.
 """
+import argparse
 import dataclasses
 import math
 import textwrap
@@ -12,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 
 import figure_diffts_2
 import load
+import significance
 import style
 from style import plt
 
@@ -169,16 +171,14 @@ def handles(panels, look):
 
 
 def facts(datasets):
-    """What one must know of each study, a sentence each: runs, replicates, seed, rewards; the same sentence once."""
-    return list(dict.fromkeys(figure_diffts_2.caption(dataset).partition(" Lines:")[0] for dataset in datasets))
+    """figure_diffts_2.facts of each study; the same sentence once."""
+    return list(dict.fromkeys(map(figure_diffts_2.facts, datasets)))
 
 
 def reading(panels, datasets):
     """How to read the lines: what the error bars and the floor are."""
-    kinds = sorted({load.replicates(dataset) > 1 for dataset in datasets})
-    over = {(False,): "over runs", (True,): "over replicates, which includes learning",
-            (False, True): "over replicates, which includes learning, where there are several, else over runs"}[tuple(kinds)]
-    text = f"Lines: mean over completed runs; bars: one standard error {over}; policies stand slightly apart sideways."
+    text = (f"Lines: mean over completed runs; bars: one standard error {significance.over(datasets)}; policies stand slightly apart "
+            "sideways.")
     if any(panel.floor for panel in panels):
         text += " Floor: what a second set of exact draws reaches, with one standard error over runs."
     return text
@@ -197,7 +197,7 @@ def below(figure, entries, sentences):
     rows = math.ceil(len(entries) / max(1, int(width / (0.55 + 0.075 * longest))))
     if entries:
         figure_diffts_2.legend(figure, entries, 0.02 / height, math.ceil(len(entries) / rows))
-    text = "\n".join(textwrap.fill(sentence, int(15.5 * width)) for sentence in sentences)
+    text = "\n".join(style.wrapped(sentence, width) for sentence in sentences)
     figure.text(0.5, -(0.12 + 0.2 * rows) / height, text, ha="center", va="top", fontsize=8.5, color=style.FAINT)
 
 
@@ -231,3 +231,16 @@ def page(panels, datasets, sentences=None):
         axis.set_ylim(min(other.get_ylim()[0] for other in same), max(other.get_ylim()[1] for other in same))
     below(figure, handles(panels, look), [*(sentences or facts(datasets)), reading(panels, datasets)])
     return figure
+
+
+def main(description, name, what, draw):
+    """A script that draws one posterior study by one of its metrics: figure DIR/NAME.png and .pdf; `what` says which study."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", help=f"results folder of a posterior study{what}")
+    parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
+    parser.add_argument("-o", "--output", metavar="FILE", action="append",
+                        help="write there instead, the format by the ending (may be repeated)")
+    arguments = parser.parse_args()
+    paths = style.outputs(parser, arguments.output, arguments.folder, name)
+    dataset = load.results(arguments.folder, "posterior")
+    style.save(draw(dataset, load.chosen(dataset, arguments.metric)), paths)

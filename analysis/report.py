@@ -23,7 +23,7 @@ import options
 import panel
 import significance
 import table
-from page import Charts, capital, document, folded, grid, paragraph, prose, tag, text, value
+from page import Charts, capital, document, folded, grid, paragraph, prose, tag, text
 
 PROVENANCE = ("source", "history", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas", "seed",
               "config_sha256", "references", "Conventions")
@@ -39,11 +39,6 @@ def labels(dataset):
 
 def plural(count, one, many):
     return f"{count} {one if count == 1 else many}"
-
-
-def over(dataset):
-    """What the standard errors of load.moments are over."""
-    return "over learned priors" if load.replicates(dataset) > 1 else "over runs"
 
 
 def star(p):
@@ -104,14 +99,14 @@ def policies(dataset):
 
 def score(dataset, metric, row):
     """A row's mean of the metric with its standard error, bold where table.py finds it best."""
-    several = load.replicates(dataset) > 1 and np.isfinite(row.se_replicate)
-    shown = value(getattr(row, metric), row.se_replicate if several else row.se)
+    several = load.over_replicates(dataset) and np.isfinite(row.se_replicate)
+    shown = load.value(getattr(row, metric), row.se_replicate if several else row.se)
     return tag("b", shown) if row.best else shown
 
 
 def difference(row):
     """A row's paired difference to the first policy."""
-    return f"{value(row.difference, row.difference_se, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
+    return f"{load.value(row.difference, row.difference_se, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
 
 
 def heading(dataset, p):
@@ -158,10 +153,10 @@ def leaderboard(dataset, metric):
     few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
     listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
     note = paragraph(
-        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error {over(dataset)}, {rank}. {where}: the paired difference to "
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error {significance.over([dataset])}, {rank}. {where}: the paired difference to "
         f"{labels(dataset)[0]} ± standard error over runs. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
-        "significantly better than every other policy.", few, listed, class_="faint")
+        "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")
     make = single if one else board
     shown = make(dataset, metric, frame, order, load.last_rounds(dataset))
     if load.axis(dataset) == "sample_size":
@@ -179,7 +174,7 @@ def curves(dataset, charts, metrics, main):
     names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
     floor = any(f"{metric}_floor_mean" in dataset for metric in metrics)
     shown = paragraph(
-        f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {over(dataset)}.",
+        f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.over([dataset])}.",
         "Grey ground: the floor, what a second set of exact draws reaches." if floor else "",
         f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
     for metric in metrics:

@@ -91,6 +91,9 @@ def draw(table):
     axis.minorticks_off()
     axis.set(xlabel="ranks", ylabel="parallel efficiency", ylim=(0, max(1.1, 1.05 * table.efficiency.max())))
     axis.legend(loc="lower left")
+    text = ("Runs a second of the whole job, learning and writing included, for each rank, over the same on the fewest ranks. Dotted: perfect. "
+            "Faint: single jobs; lines: their median.")
+    figure.text(0.5, -0.02, style.wrapped(text, figure.get_figwidth()), ha="center", va="top", fontsize=8.5, color=style.FAINT)
     return figure
 
 

@@ -1,7 +1,7 @@
 """Paired tests between policies of one study, or between two studies, and Holm's correction for many of them.
 
 Policies meet the same theta*, arms and noise run by run, so it is their difference in each run that is tested, by a t-test,
-two-sided. Runs that share a learned prior are not independent of it: where priors were learned LEARNED times or more, the test
+two-sided. Runs that share a learned prior are not independent of it: where priors were learned load.LEARNED times or more, the test
 is over the means of these replicates; with fewer it is over runs, and then says nothing about other learned priors.
 """
 import dataclasses
@@ -12,7 +12,6 @@ from scipy import stats
 import load
 
 LEVEL = 0.05
-LEARNED = 5
 
 
 @dataclasses.dataclass
@@ -34,10 +33,10 @@ def holm(p):
 
 
 def sample(values, replicate):
-    """The independent parts of `values` [run]: means of replicates where there are LEARNED of them, else the runs themselves."""
+    """The independent parts of `values` [run]: means of replicates where there are load.LEARNED of them, else the runs themselves."""
     known = np.isfinite(values)
     groups = np.unique(replicate[known])
-    if len(groups) < LEARNED:
+    if len(groups) < load.LEARNED:
         return values[known]
     return np.array([values[known & (replicate == group)].mean() for group in groups])
 
@@ -59,8 +58,17 @@ def of_runs(dataset):
 
 
 def over(datasets):
-    """What the tests of these studies are over, in words."""
-    learned = min(map(load.replicates, datasets))
-    if learned >= LEARNED:
-        return f"over the {learned} learned priors"
-    return "over runs" if learned == 1 else f"over runs, given the {learned} priors that were learned"
+    """What the tests and the standard errors (load.moments) of these studies are over, in words."""
+    found = {}
+    for dataset in datasets:
+        learned = load.replicates(dataset)
+        found["over runs" if learned == 1 else f"over the {learned} learned priors" if load.over_replicates(dataset) else
+              f"over runs, given the {learned} priors that were learned"] = None
+    return " or ".join(found)
+
+
+def caution(datasets):
+    """What is to be known of the tests of adaptive studies, a sentence; empty for others."""
+    if not any(map(load.adaptive, datasets)):
+        return ""
+    return "Runs were added until a standard error was small enough, which makes these tests slightly optimistic."

@@ -5,6 +5,7 @@ Policies that usually share a figure have different colours; the marker tells ap
 """
 import itertools
 import pathlib
+import textwrap
 
 import matplotlib
 
@@ -36,7 +37,7 @@ POLICIES = {
     "exact": ("#000000", "*"),
     "tilted": ("#AA4499", "d"),
     "mala": ("#999933", "8"),
-    "lints": ("#0072B2", "H"),
+    "lints": ("#332288", "H"),
     "vits1": ("#CC6677", "o"),
     "vits2": ("#882255", "s"),
     "vits2_hf": ("#AA4499", "^"),
@@ -49,8 +50,11 @@ POLICIES = {
     "oracle": ("#000000", "p"),
 }
 
-# The policy under its own name, then variants of it under other labels, which keep its hue: share of black, dashes.
-VARIANTS = [(0.0, "-"), (0.35, (0, (4, 1.5))), (0.55, (0, (1, 1))), (0.2, (0, (5, 1, 1, 1)))]
+# The policy under its own name, then variants of it under other labels, which keep its hue: share of black, dashes, how the marker
+# is filled.
+OPEN = {"markerfacecolor": "white"}
+VARIANTS = [(0.0, "-", {}), (0.35, (0, (4, 1.5)), OPEN), (0.55, (0, (1, 1)), {"fillstyle": "bottom", "markerfacecoloralt": "white"}),
+            (0.2, (0, (5, 1, 1, 1)), {"fillstyle": "left", "markerfacecoloralt": "white"})]
 # Policies that this list does not know.
 STRANGERS = ["#332288", "#882255", "#117733", "#999933", "#44AA99"]
 
@@ -98,11 +102,17 @@ def lines(names):
         if label != name:
             variant = seen[name]
             seen[name] += 1
-        shade, dashes = VARIANTS[variant % len(VARIANTS)]
-        look[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes}
-        if variant:
-            look[label]["markerfacecolor"] = "white"
+        shade, dashes, filled = VARIANTS[variant % len(VARIANTS)]
+        look[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes, **filled}
     return look
+
+
+def wrapped(sentence, width):
+    """A sentence below a figure of `width` inches, on as few lines as hold it, which are about as long as each other."""
+    most = int(15.5 * width)
+    count = len(textwrap.wrap(sentence, most))
+    even = (size for size in range(1 + len(sentence) // max(count, 1), most) if len(textwrap.wrap(sentence, size)) <= count)
+    return textwrap.fill(sentence, next(even, most))
 
 
 def outputs(parser, given, folder, name):

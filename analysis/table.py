@@ -101,7 +101,7 @@ def caption(dataset, metric):
     return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error; {runs}. p: two-sided paired t-test of "
             f"the difference to {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
             f"its group, significantly so against every other policy (same test at {significance.LEVEL:.0%}, Holm's correction for "
-            "all such comparisons of the table).")
+            f"all such comparisons of the table). {significance.caution([dataset])}").rstrip()
 
 
 def number(value, form="{:.2f}"):

@@ -7,6 +7,20 @@ fail() {
   exit "${2:-1}"
 }
 
+# take_option OPTION...: one of those that all these scripts have, at the head of what is left of the command line. Sets `install`,
+# `ranks`, and `taken`, the number of words to shift.
+install=yes ranks=
+# shellcheck disable=SC2034 # taken is read by the scripts
+take_option() {
+  taken=1
+  case "$1" in
+  -h | --help) usage && exit 0 ;;
+  --no-install) install=no ;;
+  -n) [ $# -gt 1 ] || fail "-n needs a number of ranks" 2; ranks=$2 taken=2 ;;
+  *) fail "unknown option '$1'; see --help" 2 ;;
+  esac
+}
+
 # Sets `ranks`: as it is, or all cores, but at most 16, where it is empty.
 check_ranks() {
   if [ -z "$ranks" ]; then
@@ -16,9 +30,9 @@ check_ranks() {
   [[ "$ranks" =~ ^[1-9][0-9]*$ ]] || fail "-n $ranks: expected a positive number of ranks" 2
 }
 
-# build_program yes|no: in the root of the repository; looks for missing packages first, or not.
+# In the root of the repository; looks for missing packages first where `install` is yes.
 build_program() {
-  [ "$1" = no ] || jobs/install_debian.sh
+  [ "$install" = no ] || jobs/install_debian.sh
   source jobs/environment.sh
   cmake --preset release >/dev/null || fail "cmake could not configure; its messages are above"
   cmake --build --preset release --target thompson -j "$(nproc)" || fail "the build failed; its messages are above"

@@ -18,21 +18,17 @@ END
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/jobs/build.sh"
-install=yes study=$root/jobs/quickstart.yaml ranks=
+study=$root/jobs/quickstart.yaml
 while [ $# -gt 0 ]; do
   case "$1" in
-  -h | --help) usage && exit 0 ;;
-  --no-install) install=no ;;
-  -n) [ $# -gt 1 ] || fail "-n needs a number of ranks" 2; ranks=$2; shift ;;
-  -*) fail "unknown option '$1'; see --help" 2 ;;
-  *) [ -f "$1" ] || fail "there is no study file $1" 2; study=$(realpath "$1") ;;
+  -*) take_option "$@"; shift "$taken" ;;
+  *) [ -f "$1" ] || fail "there is no study file $1" 2; study=$(realpath "$1"); shift ;;
   esac
-  shift
 done
 check_ranks
 
 cd "$root"
-build_program "$install"
+build_program
 
 name=$(basename "$study")
 folder=results/${name%.*}

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Purpose: every figure of the three papers in one go, and a page for each paper: what it claims, claim by claim, beside what we measure.
-# Cost:    estimated for 2 idle cores: --scale quick 12 min; --scale full, the studies as they are in jobs/, 1.5 hours
+# Cost:    --scale quick measured on 2 cores that had other work too: 16 min (16 min of CPU time), MovieLens and MNIST included;
+#          --scale full, the studies as they are in jobs/, estimated for 2 idle cores: 1.5 hours
 # Output:  results/reproduce_SCALE/STUDY/ with results.nc, figures and report.html; results/reproduce_SCALE/diffts.html, vits.html and
 #          tilted.html
 set -euo pipefail
@@ -13,8 +14,8 @@ figure3_logistic  | figure_diffts_3.py                   | data/movielens.nc | r
 figure4           | figure_diffts_2.py                   |                   | runs=128 prior.replicates=2
 figure5_linear    | figure_diffts_5.py                   | data/mnist.nc     | runs=128 prior.replicates=2
 figure5_logistic  | figure_diffts_5.py                   | data/mnist.nc     | runs=128 prior.replicates=2
-ablation_training | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.train_samples=[100,1000,10000]
-ablation_stages   | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.stages=[1,10,50,100]
+ablation_training | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.train_samples=[100,3000,10000]
+ablation_stages   | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.stages=[1,10,100,300]
 figure7           | figure_diffts_7.py                   |                   | runs=16 prior.replicates=2 draws=200 problem.sample_sizes=[1,50,1000]
 consistency       | figure_diffts_7.py --metric distance |                   | runs=16 prior.replicates=2
 vits_figure1      | figure_vits_1.py                     |                   | runs=32
@@ -47,23 +48,19 @@ END
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/jobs/build.sh"
-scale='' install=yes ranks='' only=' '
+scale='' only=' '
 while [ $# -gt 0 ]; do
   case "$1" in
-  -h | --help) usage && exit 0 ;;
-  --scale) [ $# -gt 1 ] || fail "--scale needs quick or full" 2; scale=$2; shift ;;
-  --no-install) install=no ;;
-  -n) [ $# -gt 1 ] || fail "-n needs a number of ranks" 2; ranks=$2; shift ;;
-  -*) fail "unknown option '$1'; see --help" 2 ;;
-  *) grep -q "^$1 *|" <<<"$studies" || fail "there is no study '$1' in the table; see the top of this script" 2; only+="$1 " ;;
+  --scale) [ $# -gt 1 ] || fail "--scale needs quick or full" 2; scale=$2; shift 2 ;;
+  -*) take_option "$@"; shift "$taken" ;;
+  *) grep -q "^$1 *|" <<<"$studies" || fail "there is no study '$1' in the table; see the top of this script" 2; only+="$1 "; shift ;;
   esac
-  shift
 done
 [[ "$scale" =~ ^(quick|full)$ ]] || fail "--scale '$scale': expected quick or full" 2
 check_ranks
 
 cd "$root"
-build_program "$install"
+build_program
 results=results/reproduce_$scale
 failed=() skipped=() without=()
 

@@ -41,11 +41,12 @@ from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
-import check_analysis  # noqa: E402  (finds analysis/)
-import check_analysis_posterior  # noqa: E402
-import check_analysis_vits  # noqa: E402
+import study_fixture  # noqa: E402  (finds analysis/)
+
+import claims  # noqa: E402
 import load  # noqa: E402
 import report  # noqa: E402
+import style  # noqa: E402
 
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--window-size=1200,900")
@@ -80,12 +81,12 @@ class Report(unittest.TestCase):
         self.folder = pathlib.Path(place.name)
         self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
-    def open(self):
-        """The report of the folder, as the script writes it."""
-        status, out, err = check_analysis.call(report, self.folder)
+    def open(self, module=report, *arguments):
+        """The page of the folder, as the script writes it."""
+        status, out, err = study_fixture.call(module, self.folder, *arguments)
         self.assertEqual((status, err), (0, ""), err)
         self.driver.get_log("performance")
-        self.driver.get(pathlib.Path(out.strip()).as_uri())
+        self.driver.get(pathlib.Path(out.splitlines()[-1]).as_uri())
         self.quiet()
 
     def quiet(self):
@@ -120,9 +121,9 @@ class Report(unittest.TestCase):
         self.quiet()
 
     def test_curves_are_switched_by_click_and_key(self):
-        check_analysis.write_results(self.folder, check_analysis.PRIORS, runs=16, rounds=50)
+        study_fixture.write_results(self.folder, study_fixture.PRIORS, runs=16, rounds=50)
         self.open()
-        labels = list(check_analysis.POLICIES)
+        labels = list(study_fixture.POLICIES)
         everybody, dps = set(range(len(labels))), labels.index("dps")
         self.assertEqual(self.lines(), everybody - {dps})  # it leaves the axis
         self.assertEqual(self.switch("dps").get_attribute("aria-pressed"), "false")
@@ -141,8 +142,20 @@ class Report(unittest.TestCase):
         self.assertEqual(self.lines(), everybody - {dps})
         self.quiet()
 
+    def test_claims(self):
+        """The page of a paper opens as quietly and fits a phone, where a figure keeps its size and scrolls by itself."""
+        place = self.folder / "figure2"
+        place.mkdir()
+        study_fixture.write_results(place, study_fixture.PRIORS, runs=8, rounds=20)
+        style.plt.imsave(place / "figure.png", np.zeros((300, 2400)))
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+        self.open(claims, "--paper", "diffts")
+        self.assertEqual(self.driver.execute_script("return document.documentElement.scrollWidth"), PHONE["width"])
+        image, = self.find("img")
+        self.assertEqual(image.rect["width"], 720)  # 45rem
+
     def test_values_are_read_by_pointer_and_key(self):
-        regret = check_analysis.write_results(self.folder, check_analysis.PRIORS, runs=16, rounds=50)
+        regret = study_fixture.write_results(self.folder, study_fixture.PRIORS, runs=16, rounds=50)
         self.open()
         svg = self.find(".chart svg")[1]
         svg.send_keys(Keys.END)
@@ -161,7 +174,7 @@ class Report(unittest.TestCase):
         self.quiet()
 
     def test_points_are_read_by_key(self):
-        check_analysis.write_results(self.folder, ["cross"], runs=16, rounds=50)
+        study_fixture.write_results(self.folder, ["cross"], runs=16, rounds=50)
         self.open()
         svg = self.find("#cost .chart svg")[0]
         svg.send_keys(Keys.ARROW_RIGHT)
@@ -169,7 +182,7 @@ class Report(unittest.TestCase):
         self.assertIn("ts", self.find("#cost .tip")[0].text)
 
     def test_everything_has_a_name(self):
-        check_analysis.write_results(self.folder, check_analysis.PRIORS, runs=8, rounds=20)
+        study_fixture.write_results(self.folder, study_fixture.PRIORS, runs=8, rounds=20)
         self.open()
         for svg in self.find(".chart svg"):
             self.assertEqual((svg.get_attribute("role"), svg.get_attribute("tabindex")), ("img", "0"))
@@ -181,14 +194,14 @@ class Report(unittest.TestCase):
         self.assertEqual(self.driver.execute_script("return document.activeElement.className"), "switch")
 
     def test_phone_and_print(self):
-        check_analysis.write_results(self.folder, check_analysis.PRIORS, runs=8, rounds=20)
+        study_fixture.write_results(self.folder, study_fixture.PRIORS, runs=8, rounds=20)
         self.open()
         self.fits_a_phone()
         printed = self.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
         self.assertTrue(printed.startswith("JVBERi0"))  # %PDF-
 
     def test_posterior_study(self):
-        curves = check_analysis_posterior.write_posterior(self.folder)
+        curves = study_fixture.write_posterior(self.folder)
         self.open()
         titles = [heading.text for heading in self.find("h2")]
         self.assertIn("Posterior quality", titles)
@@ -200,26 +213,26 @@ class Report(unittest.TestCase):
         self.fits_a_phone()
 
     def test_convergence_study(self):
-        check_analysis_vits.convergence(self.folder)
+        study_fixture.convergence(self.folder)
         self.open()
         self.assertTrue(self.find("#cost .chart svg circle"))
         self.fits_a_phone()
 
     def test_unfinished_study(self):
-        check_analysis.write_results(self.folder, ["cross"], runs=8, rounds=20, failed=[(0, 4, 3)],
+        study_fixture.write_results(self.folder, ["cross"], runs=8, rounds=20, failed=[(0, 4, 3)],
                                      not_run=[(0, p, r) for p in range(3) for r in range(8)])
         self.open()
         self.assertIn("Unfinished: 39 of 64 runs are in, 1 failed", self.find(".warn")[0].text)
         self.assertEqual(self.lines() & {0, 1, 2}, set())
 
     def test_study_without_a_run(self):
-        check_analysis.write_results(self.folder, ["cross"], runs=2, rounds=20, not_run=[(0, p, r) for p in range(8) for r in range(2)])
+        study_fixture.write_results(self.folder, ["cross"], runs=2, rounds=20, not_run=[(0, p, r) for p in range(8) for r in range(2)])
         self.open()
         self.assertIn("0 of 16 runs are in", self.find(".warn")[0].text)
 
     def test_many_policies_and_settings(self):
         policies = {f"lmc h={i}": (20 + i, 5) for i in range(150)}
-        check_analysis.write_results(self.folder, [f"p{s}" for s in range(9)], policies, runs=4, rounds=40)
+        study_fixture.write_results(self.folder, [f"p{s}" for s in range(9)], policies, runs=4, rounds=40)
         self.open()
         page = self.folder / "report.html"
         self.assertLess(page.stat().st_size, 4e6)
@@ -240,7 +253,7 @@ class Report(unittest.TestCase):
     def test_texts_are_not_markup(self):
         """Labels and titles that look like HTML are shown as they are."""
         evil = "<img src=x onerror=alert(1)>"
-        check_analysis.write_results(self.folder, [evil], {evil: (10, 1), "</script>": (12, 1)}, runs=4, rounds=5)
+        study_fixture.write_results(self.folder, [evil], {evil: (10, 1), "</script>": (12, 1)}, runs=4, rounds=5)
         self.open()
         self.assertEqual(self.find("main img"), [])
         self.assertEqual({button.text for button in self.find(".switch")}, {evil, "</script>"})

@@ -4,26 +4,23 @@
 The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 With THOMPSON_PROGRAM set, also: every policy that the program lists has a look of its own in style.py.
 """
-import contextlib
 import csv
 import importlib
 import io
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 import unittest.mock
 
 import netCDF4
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-ANALYSIS = ROOT / "analysis"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ANALYSIS))
+
+from study_fixture import (  # noqa: E402  (also finds analysis/)
+    POLICIES, PRIORS, SCRIPTS, StudyTest, call, main, run, write_priors, write_results)
 
 import figure_diffts_2  # noqa: E402
 import figure_diffts_3  # noqa: E402
@@ -32,179 +29,8 @@ import load  # noqa: E402
 import style  # noqa: E402
 import table  # noqa: E402
 
-SCRIPTS = sorted(path.stem for path in ANALYSIS.glob("*.py") if "__main__" in path.read_text())
-PRIORS = ["cross", "rays", "triangles"]
-# Final regret and its spread over runs, near what a study gives; dps diverges.
-POLICIES = {"ts": (19, 8), "tuned_ts": (18.5, 8), "mixts": (16, 8), "mixts10": (14, 8), "diffts": (13, 8), "dps": (200, 90),
-            "linucb": (24, 5), "egreedy": (40, 30)}
-CONFIG = """name: figure2
-study: bandit
-seed: 2024
-runs: {runs}
-problem:
-  family: synthetic
-  theta: cross
-  arms: 100
-  noise: 1
-prior:
-  stages: 100
-policies:
-{policies}
-"""
 
-
-def texts(file, name, dimension, values):
-    """A char variable as src/io/store.h writes it: NUL-padded, _Encoding = utf-8."""
-    width = max(len(value) for value in values)
-    length = f"{name}_length"
-    file.createDimension(length, width)
-    variable = file.createVariable(name, "S1", (dimension, length))
-    variable._Encoding = "utf-8"
-    variable.set_auto_chartostring(False)
-    variable[:] = np.array([list(value.ljust(width, "\0")) for value in values], dtype="S1")
-
-
-def write_results(folder, settings, policies=POLICIES, runs=64, rounds=200, failed=(), not_run=(), seed=1,
-                  rounds_of=None):
-    """folder/results.nc; `failed` and `not_run` list (setting, policy, run), `rounds_of` the rounds by setting.
-    Returns regret [setting, policy, run, round]."""
-    rng = np.random.default_rng(seed)
-    shape = (len(settings), len(policies), runs, rounds)
-    k = np.arange(1, rounds + 1)
-    regret, status = np.full(shape, np.nan), np.ones(shape[:3], dtype="i1")
-    world = rng.standard_normal((len(settings), 1, runs))  # the same for all policies: paired
-    for p, (name, (final, spread)) in enumerate(policies.items()):
-        end = np.abs(final + spread * (0.8 * world[:, 0] + 0.6 * rng.standard_normal((len(settings), runs))))
-        shape_of_rounds = (k / rounds) ** (1.8 if name == "dps" else 0.35)
-        regret[:, p] = end[..., None] * shape_of_rounds
-    for s, p, r in failed:
-        regret[s, p, r], status[s, p, r] = np.nan, 2
-    for s, p, r in not_run:
-        regret[s, p, r], status[s, p, r] = np.nan, 0
-    for s, last in enumerate(rounds_of or []):
-        regret[s, ..., last:] = np.nan
-    n = (status == 1).sum(axis=2)
-    both = (status == 1) & (status[:, :1] == 1)
-
-    def moments(values, use):
-        values = np.where(use[..., None], values, np.nan)
-        count = np.isfinite(values).sum(axis=2)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.nansum(values, axis=2) / np.where(count > 0, count, np.nan)
-            square = np.nansum((values - mean[:, :, None]) ** 2, axis=2)
-            return mean, np.sqrt(square / np.where(count > 1, count - 1, np.nan) / np.where(count > 0, count, np.nan))
-
-    (folder / "results.nc").unlink(missing_ok=True)  # it may be open still
-    with netCDF4.Dataset(folder / "results.nc", "w") as file:
-        for name, length in zip(("setting", "policy", "run", "round"), shape):
-            file.createDimension(name, length)
-        texts(file, "setting", "setting", [f"problem.theta={setting}" for setting in settings])
-        texts(file, "policy", "policy", list(policies))
-        texts(file, "problem_theta", "setting", list(settings))
-
-        def put(name, kind, dimensions, values, **attributes):
-            fill = np.nan if kind == "f8" else False
-            variable = file.createVariable(name, kind, dimensions, fill_value=fill)
-            variable.setncatts(attributes)
-            variable[:] = values
-
-        put("run", "i4", ("run",), np.arange(runs), long_name="simulation")
-        put("round", "f8", ("round",), k, long_name="round")
-        put("replicate", "i4", ("run",), np.arange(runs) * 2 // runs)
-        full, small = ("setting", "policy", "run"), ("setting", "policy", "round")
-        put("regret", "f8", (*full, "round"), regret, units="1", long_name="cumulative expected regret")
-        mean, error = moments(regret, status == 1)
-        put("regret_mean", "f8", small, mean, units="1", cell_methods="realization: mean", ancillary_variables="regret_se regret_n")
-        put("regret_se", "f8", small, error, units="1")
-        groups = [regret[:, :, r * runs // 2:(r + 1) * runs // 2] for r in range(2)]
-        use = [status[:, :, r * runs // 2:(r + 1) * runs // 2] == 1 for r in range(2)]
-        means = np.stack([moments(*pair)[0] for pair in zip(groups, use)])
-        put("regret_se_replicate", "f8", small, means.std(axis=0, ddof=1) / np.sqrt(2), units="1")
-        put("regret_n", "i4", small, np.repeat(n[..., None], rounds, axis=2))
-        mean, error = moments(regret - regret[:, :1], both)
-        put("regret_diff_mean", "f8", small, mean, units="1")
-        put("regret_diff_se", "f8", small, error, units="1")
-        seconds = np.where(status == 1, 0.001 * (1 + np.arange(len(policies)))[None, :, None], np.nan)
-        put("seconds", "f8", full, seconds, units="s")
-        put("seconds_train", "f8", ("setting", "policy"), np.full(shape[:2], 3.5), units="s")
-        put("status", "i1", full, status, flag_values=np.arange(3, dtype="i1"), flag_meanings="not_run ok failed")
-        put("fallbacks", "i8", full, np.where(status == 1, np.arange(len(policies))[None, :, None] % 2, 0))
-        listed = [f"  - {{name: {'mixts' if name == 'mixts10' else name}, label: {name}, prior: default}}" for name in policies]
-        config = CONFIG.format(runs=runs, policies="\n".join(listed))
-        file.setncatts({"Conventions": "CF-1.10", "title": "figure2", "config": config, "seed": np.int64(2024)})
-    return regret
-
-
-def two_priors(setting, n, d, rng):
-    """n samples of a prior in the shape of `setting` and of a slightly wrong one: [2, n, d]."""
-    u = rng.uniform(-3, 3, (2, 40 * n, 2))
-    radius, largest = np.hypot(u[..., 0], u[..., 1]), np.abs(u).max(axis=-1)
-    inside = {"rays": (radius < 3) & (largest > 0.95 * radius),
-              "triangles": ((u[..., 0] > 0) & (np.abs(u[..., 1]) < u[..., 0]))
-              | ((u[..., 0] < 0) & (np.abs(u[..., 1]) < -u[..., 0] / 3))}
-    both = []
-    for source in range(2):
-        if setting in inside:
-            flat = u[source][inside[setting][source]][:n]
-        else:
-            sign = np.where(rng.random(n) < 0.5, 1, -1)
-            flat = rng.standard_normal((n, 2)) @ np.linalg.cholesky([[1, 0.9], [0.9, 1]]).T * np.stack([np.ones(n), sign], 1)
-        theta = np.concatenate([flat, np.zeros((n, d - 2))], axis=1) if d > 2 else flat[:, :d]
-        both.append(theta + (0.1 if source else 0.02) * rng.standard_normal(theta.shape))
-    return np.stack(both)
-
-
-def write_priors(folder, settings, n=1000, dimensions=2, seed=2, learned=True):
-    """folder/prior_samples.nc; `dimensions` is one number or one for each setting, absent entries are NaN."""
-    rng = np.random.default_rng(seed)
-    sizes = [dimensions] * len(settings) if isinstance(dimensions, int) else dimensions
-    theta = np.full((len(settings), 2, n, max(sizes)), np.nan)
-    for s, (setting, d) in enumerate(zip(settings, sizes)):
-        both = two_priors(setting, n, d, rng)
-        theta[s, :, :, :d] = both
-    if not learned:
-        theta[:, 1] = np.nan
-    with netCDF4.Dataset(folder / "prior_samples.nc", "w") as file:
-        for name, length in zip(("setting", "source", "sample", "dim"), theta.shape):
-            file.createDimension(name, length)
-        texts(file, "setting", "setting", [f"problem.theta={setting}" for setting in settings])
-        texts(file, "source", "source", ["true", "diffusion"])
-        file.createVariable("theta", "f8", ("setting", "source", "sample", "dim"), fill_value=np.nan)[:] = theta
-    return theta
-
-
-def run(script, *arguments):
-    """A script as a user starts it, from another folder."""
-    return subprocess.run([sys.executable, "-B", str(ANALYSIS / script), *map(str, arguments)], cwd="/", capture_output=True,
-                          text=True, timeout=100, check=False)
-
-
-def call(module, *arguments):
-    """The same within this process, which is quicker: (exit status, stdout, stderr)."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
-            unittest.mock.patch.object(sys, "argv", [module.__file__, *map(str, arguments)]):
-        try:
-            load.script(module.main)
-            status = 0
-        except SystemExit as end:
-            status = end.code
-    return status, out.getvalue(), err.getvalue()
-
-
-class Analysis(unittest.TestCase):
-    def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.folder = pathlib.Path(place.name)
-
-    def refused(self, module, part):
-        """The script ends with status 3 and one sentence that contains `part`."""
-        status, out, err = call(module, self.folder)
-        self.assertEqual((status, out), (3, ""), err)
-        self.assertEqual(len(err.strip().splitlines()), 1, err)
-        self.assertIn(part, err)
-
+class Analysis(StudyTest):
     def test_help(self):
         self.assertIn("figure_diffts_2", SCRIPTS)
         for name in SCRIPTS:
@@ -279,7 +105,8 @@ class Analysis(unittest.TestCase):
             for p, line in enumerate(bottom.lines):
                 self.assertTrue(np.array_equal(line.get_ydata(), dataset["regret_mean"].values[s, p]))
             notes = " ".join(text.get_text() for text in bottom.texts)
-            self.assertIn(f"off axis: dps, {dataset['regret_mean'].values[s, 5, -1]:.3g} ±", notes)
+            ends = (dataset[f"regret_{part}"].values[s, 5, -1] for part in ("mean", "se"))
+            self.assertIn(f"off axis: dps, {load.value(*ends)} at round 200", notes)
             finals = dataset["regret_mean"].values[s, :, -1]
             self.assertLess(bottom.get_ylim()[1], finals.max())
             self.assertGreater(bottom.get_ylim()[1], np.sort(finals)[-2])
@@ -332,7 +159,7 @@ class Analysis(unittest.TestCase):
         dataset, priors = load.results(self.folder).load(), load.prior_samples(self.folder).load()
         dataset.attrs["config"] += (f"problem:\n  family: embedding\n  file: data/movielens.nc\n  noise: auto\n"
                                     f"likelihood: {likelihood}\n")
-        return dataset.assign_coords(setting=["default"]), priors.assign_coords(setting=["default"])
+        return dataset.drop_vars("problem_theta").assign_coords(setting=["default"]), priors.assign_coords(setting=["default"])
 
     def test_figure_of_real_data(self):
         """The linear and the logistic study side by side, with different policies."""
@@ -465,7 +292,4 @@ class Analysis(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Analysis))
-    failures = len(outcome.failures) + len(outcome.errors)
-    print(f"{outcome.testsRun - failures} passed, {failures} failed")
-    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
+    main(Analysis)

@@ -6,17 +6,16 @@ The numbers expected are computed here from the per-run values with plain NumPy.
 import csv
 import io
 import math
-import pathlib
 import sys
-import tempfile
-import unittest
 
 import netCDF4
 import numpy as np
 
 sys.dont_write_bytecode = True
 
-from check_analysis import call, run, texts, write_priors, write_results  # noqa: E402  (also finds analysis/)
+from study_fixture import (  # noqa: E402  (also finds analysis/)
+    DRAWS, SAMPLERS, SIZES, THETAS, StudyTest, call, main, run, write_posterior, write_priors, write_results,
+    write_study)
 
 import ablation  # noqa: E402
 import calibration  # noqa: E402
@@ -26,100 +25,7 @@ import figure_diffts_7  # noqa: E402
 import figure_tilted_table  # noqa: E402
 import load  # noqa: E402
 import panel  # noqa: E402
-import style  # noqa: E402
 import table  # noqa: E402
-
-SIZES = [1, 10, 50, 200]
-# Label: registered name, distance over that of exact draws at one observation.
-POLICIES = {"ts": ("ts", 3.0), "diffts": ("diffts", 1.6), "diffts exact chain": ("diffts", 1.4), "dps": ("dps", 60.0),
-            "exact": ("exact", 1.0)}
-THETAS = [{"problem.theta": "gm_cross"}, {"problem.theta": "gm_rays"}]
-DRAWS = 149
-
-
-def over_runs(values):
-    """Mean, standard error and number of the values of completed runs; the run is the last dimension but one."""
-    n = np.isfinite(values).sum(axis=-2)
-    mean = np.nansum(values, axis=-2) / np.where(n > 0, n, np.nan)
-    square = np.nansum((values - mean[..., None, :]) ** 2, axis=-2)
-    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), n
-
-
-def write_study(folder, axis, points, curves, settings, policies, replicates=1, not_run=(), seconds=None):
-    """folder/results.nc as the program writes it; `curves` {name: values [setting, policy, run, point]}, `settings` a list of
-    {swept key: value}."""
-    count, width, runs, _ = next(iter(curves.values())).shape
-    status = np.ones((count, width, runs), dtype="i1")
-    for place in not_run:
-        status[place] = 0
-    replicate = np.arange(runs) * replicates // runs
-    (folder / "results.nc").unlink(missing_ok=True)  # it may be open still
-    with netCDF4.Dataset(folder / "results.nc", "w") as file:
-        for name, length in (("setting", count), ("policy", width), ("run", runs), (axis, len(points))):
-            file.createDimension(name, length)
-        texts(file, "setting", "setting", [", ".join(f"{key}={value}" for key, value in one.items()) or "default"
-                                           for one in settings])
-        texts(file, "policy", "policy", list(policies))
-
-        def put(name, kind, dimensions, values, words=""):
-            variable = file.createVariable(name, kind, dimensions, fill_value=np.nan if kind == "f8" else False)
-            variable.long_name = words or name
-            variable[:] = values
-
-        for key in settings[0]:
-            values, name = [one[key] for one in settings], key.replace(".", "_")
-            if isinstance(values[0], str):
-                texts(file, name, "setting", values)
-                file[name].long_name = f"swept key {key}"
-            else:
-                put(name, "f8", ("setting",), values, f"swept key {key}")
-        put("run", "i8", ("run",), np.arange(runs))
-        put("replicate", "i4", ("run",), replicate)
-        put(axis, "f8", (axis,), points, "number of observations" if axis == "sample_size" else axis)
-        small = ("setting", "policy", axis)
-        for name, values in curves.items():
-            values = np.where(status[..., None] == 1, values, np.nan)
-            put(name, "f8", ("setting", "policy", "run", axis), values)
-            mean, error, n = over_runs(values)
-            shares = np.stack([over_runs(values[:, :, replicate == r])[0] for r in range(replicates)], axis=-2)
-            for ending, numbers in (("mean", mean), ("se", error), ("se_replicate", over_runs(shares)[1])):
-                put(f"{name}_{ending}", "f8", small, numbers)
-            put(f"{name}_n", "i4", small, n)
-            if not name.endswith("_floor"):
-                mean, error, _ = over_runs(values - values[:, :1])
-                put(f"{name}_diff_mean", "f8", small, mean)
-                put(f"{name}_diff_se", "f8", small, error)
-        full = ("setting", "policy", "run")
-        seconds = np.full(status.shape, 0.5) if seconds is None else seconds
-        put("seconds", "f8", full, np.where(status == 1, seconds, np.nan))
-        put("seconds_train", "f8", full[:2], np.full((count, width), 6.0))
-        put("fallbacks", "i8", full, np.zeros(status.shape))
-        put("status", "i1", full, status)
-        listed = "".join(f"  - {{name: {name}, label: {label}}}\n" for label, (name, _) in policies.items())
-        file.setncatts({"config": f"study: x\ndraws: {DRAWS}\nproblem:\n  noise: 1\npolicies:\n{listed}", "seed": np.int64(7)})
-
-
-def write_posterior(folder, settings=THETAS, policies=POLICIES, sizes=SIZES, runs=24, replicates=3, not_run=(), ranks=None,
-                    seed=5):
-    """A posterior study; returns {curve: values [setting, policy, run, size]}, NaN where not run."""
-    rng = np.random.default_rng(seed)
-    shape = (len(settings), len(policies), runs, len(sizes))
-    scale = np.array([level for _, level in policies.values()])[:, None, None]
-
-    def like(level, n=shape):
-        return level * np.exp(0.2 * rng.standard_normal(n))
-
-    floor, slope = like(0.3, (shape[0], 1, runs, len(sizes))), np.asarray(sizes, float) ** -0.4
-    curves = {"emd": like(0.3) * scale * slope, "emd_floor": np.broadcast_to(floor * slope, shape),
-              "sd_ratio": like(1.0) * scale ** 0.2, "sd_ratio_floor": np.broadcast_to(like(1.0, floor.shape), shape),
-              "mode_weight_error": like(0.1), "mode_weight_error_floor": np.broadcast_to(like(0.05, floor.shape), shape),
-              "rank": rng.integers(0, DRAWS + 1, shape).astype(float) if ranks is None else ranks}
-    write_study(folder, "sample_size", sizes, curves, settings, policies, replicates, not_run)
-    for place in not_run:
-        for name, values in curves.items():
-            curves[name] = values = np.array(values)
-            values[place] = np.nan
-    return curves
 
 
 def bars(axis):
@@ -132,26 +38,7 @@ def bars(axis):
     return found
 
 
-class Posterior(unittest.TestCase):
-    def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.folder = pathlib.Path(place.name)
-
-    def figure(self, made):
-        self.addCleanup(style.plt.close, made)
-        return made
-
-    def refused(self, module, part, *arguments):
-        """The script ends with status 3 and one sentence that contains `part`."""
-        status, out, err = call(module, self.folder, *arguments)
-        self.assertEqual((status, out), (3, ""), err)
-        self.assertEqual(len(err.strip().splitlines()), 1, err)
-        self.assertIn(part, err)
-
-    def assert_close(self, one, other):
-        np.testing.assert_allclose(one, other, rtol=1e-9)
-
+class Posterior(StudyTest):
     def test_kinds(self):
         write_posterior(self.folder)
         self.refused(figure_diffts_2, "is of a posterior study; this needs the results of a bandit study")
@@ -177,20 +64,21 @@ class Posterior(unittest.TestCase):
     def test_convergence_study(self):
         """One row for each policy, at the last step."""
         kl = np.random.default_rng(1).random((1, 5, 4, 30))
-        write_study(self.folder, "step", np.arange(30), {"kl": kl}, [{}], POLICIES)
+        write_study(self.folder, "step", np.arange(30), {"kl": kl}, [{}], SAMPLERS)
         rows = table.frame(load.results(self.folder, "convergence"))
         self.assertEqual(list(rows.step), [29] * 5)
         self.assert_close(rows.kl, kl[0, :, :, -1].mean(axis=1))
 
-    def test_errors_are_over_replicates_where_there_are_several(self):
-        curves = write_posterior(self.folder)
-        mean, error = load.moments(load.results(self.folder, None), "emd")
-        groups = curves["emd"].reshape(2, 5, 3, 8, 4).mean(axis=3)
-        self.assert_close(mean, curves["emd"].mean(axis=2))
-        self.assert_close(error, groups.std(axis=2, ddof=1) / np.sqrt(3))
-        curves = write_posterior(self.folder, replicates=1)
-        self.assert_close(load.moments(load.results(self.folder, None), "emd")[1],
-                          curves["emd"].std(axis=2, ddof=1) / np.sqrt(24))
+    def test_errors_are_over_replicates_where_there_are_enough(self):
+        """From load.LEARNED learned priors on; and the captions say which."""
+        for replicates, words in ((1, "over runs;"), (3, "over runs, given the 3 priors that were learned;"), (6, "over the 6 learned priors;")):
+            curves = write_posterior(self.folder, replicates=replicates)
+            dataset = load.results(self.folder, None)
+            mean, error = load.moments(dataset, "emd")
+            sample = curves["emd"].reshape(2, 5, 6, 4, 4).mean(axis=3) if replicates == 6 else curves["emd"]
+            self.assert_close(mean, curves["emd"].mean(axis=2))
+            self.assert_close(error, sample.std(axis=2, ddof=1) / np.sqrt(sample.shape[2]))
+            self.assertIn(f"one standard error {words}", panel.reading([], [dataset]))
 
     def test_floor_is_of_the_policy_with_most_runs(self):
         curves = write_posterior(self.folder, not_run=[(0, p, r) for p in range(4) for r in range(9)])
@@ -205,12 +93,12 @@ class Posterior(unittest.TestCase):
         done = run("table.py", self.folder, "--format", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
-        self.assertEqual(len(rows), 2 * len(SIZES) * len(POLICIES))
+        self.assertEqual(len(rows), 2 * len(SIZES) * len(SAMPLERS))
         for index, row in enumerate(rows):
-            s, rest = divmod(index, len(SIZES) * len(POLICIES))
-            k, p = divmod(rest, len(POLICIES))
+            s, rest = divmod(index, len(SIZES) * len(SAMPLERS))
+            k, p = divmod(rest, len(SAMPLERS))
             self.assertEqual((row["setting"], row["policy"], int(row["sample_size"])),
-                             (THETAS[s]["problem.theta"], list(POLICIES)[p], SIZES[k]))
+                             (THETAS[s]["problem.theta"], list(SAMPLERS)[p], SIZES[k]))
             values, floor, first = curves["emd"][s, p, :, k], curves["emd_floor"][s, p, :, k], curves["emd"][s, 0, :, k]
             self.assert_close(float(row["emd"]), np.nanmean(values))
             self.assert_close(float(row["se"]), np.nanstd(values, ddof=1) / np.sqrt(np.isfinite(values).sum()))
@@ -240,8 +128,8 @@ class Posterior(unittest.TestCase):
                 # Policies stand aside by at most half of DODGE of an axis of 2.3 decades and room.
                 np.testing.assert_allclose(x, SIZES, rtol=10 ** (0.5 * panel.DODGE * 2.6) - 1)
                 self.assert_close(y, np.nanmean(curves["emd"][s, p], axis=0))
-                groups = [np.nanmean(curves["emd"][s, p, r * 8:(r + 1) * 8], axis=0) for r in range(3)]
-                np.testing.assert_allclose(half, np.std(groups, axis=0, ddof=1) / np.sqrt(3), rtol=1e-6)
+                groups = [np.nanmean(curves["emd"][s, p, r * 4:(r + 1) * 4], axis=0) for r in range(6)]
+                np.testing.assert_allclose(half, np.std(groups, axis=0, ddof=1) / np.sqrt(6), rtol=1e-6)
             peaks = np.nanmean(curves["emd"][s], axis=1)
             notes = " ".join(text.get_text() for text in axis.texts)
             self.assertIn(f"off axis: dps, {peaks[3].min():.3g} to {peaks[3].max():.3g}", notes)
@@ -257,7 +145,7 @@ class Posterior(unittest.TestCase):
         self.assertEqual((learned.get_linestyle(), exact_chain.get_linestyle()), ("-", "--"))
         self.assertEqual(learned.get_marker(), exact_chain.get_marker())
         caption = figure.texts[-1].get_text().replace("\n", " ")
-        for part in ("23 to 24 of 24 runs are in", "learned afresh 3 times", "149 draws", "over replicates", "seed 7"):
+        for part in ("23 to 24 of 24 runs are in", "learned afresh 6 times", "149 draws", "over the 6 learned priors", "seed 2024"):
             self.assertIn(part, caption)
 
     def test_figure_7_as_a_program(self):
@@ -319,16 +207,16 @@ class Posterior(unittest.TestCase):
     def test_seconds(self):
         rng = np.random.default_rng(8)
         values, seconds = rng.random((1, 5, 12, 3)), rng.random((1, 5, 12))
-        write_study(self.folder, "round", [1, 2, 3], {"regret": values}, [{"prior.stages": 3.0}], POLICIES, 3,
-                    [(0, 1, 11)], seconds)
+        write_study(self.folder, "round", [1, 2, 3], {"regret": values}, [{"prior.stages": 3.0}], SAMPLERS, 6, [(0, 1, 11)],
+                    seconds=seconds)
         dataset = load.results(self.folder)
         mean, error, floor = ablation.measured(dataset, "seconds", None)
         self.assertIsNone(floor)
         for p in range(5):
             own = seconds[0, p, :11 if p == 1 else 12]
-            groups = [own[:4].mean(), own[4:8].mean(), own[8:].mean()]
-            self.assert_close([mean[0, p], error[0, p]], [own.mean(), np.std(groups, ddof=1) / np.sqrt(3)])
-        self.assert_close(ablation.measured(dataset, "seconds_train", None)[0], np.full((1, 5), 2.0))  # 6 s for 3 priors
+            groups = [own[r:r + 2].mean() for r in range(0, 12, 2)]
+            self.assert_close([mean[0, p], error[0, p]], [own.mean(), np.std(groups, ddof=1) / np.sqrt(6)])
+        self.assert_close(ablation.measured(dataset, "seconds_train", None)[0], np.full((1, 5), 1.0))  # 6 s for 6 priors
 
     def regret_study(self, name, settings, policies):
         folder = self.folder / name
@@ -338,14 +226,14 @@ class Posterior(unittest.TestCase):
         return folder, values[..., -1].mean(axis=2)
 
     def test_figure_6(self):
-        two = {label: POLICIES[label] for label in ("ts", "diffts")}
+        two = {label: SAMPLERS[label] for label in ("ts", "diffts")}
         samples, final = self.regret_study("a", [{"prior.train_samples": n} for n in (100.0, 1000.0, 10000.0)], two)
         stages, final_b = self.regret_study("b", [{"prior.keep_signal": keep, "prior.stages": t}
-                                                  for keep in ("false", "true") for t in (1.0, 300.0)], POLICIES)
+                                                  for keep in ("false", "true") for t in (1.0, 300.0)], SAMPLERS)
         figure = self.figure(figure_diffts_6.draw([load.results(stages), load.results(samples)]))
         shown = [axis for axis in figure.axes if axis.get_visible()]
         self.assertEqual([axis.get_title() for axis in shown],
-                         ["(a)", "(b) keep_signal = false", "(b) keep_signal = true", "(c) one run", "(c) learning"])
+                         ["(a) training set", "(b) keep_signal = false", "(b) keep_signal = true", "(c) one run", "(c) learning"])
         for axis, expected in zip(shown, (final, final_b[:2], final_b[2:])):
             self.assert_close([y for _, y, _ in bars(axis)], expected.T)
         self.assert_close([y for _, y, _ in bars(shown[3])], np.full((5, 2), 0.5))
@@ -366,14 +254,14 @@ class Posterior(unittest.TestCase):
         largest = np.array(np.broadcast_to(0.9 * rng.random((4, 1, 6, 1)), shape))
         largest[1, :, 2] = 0.97
         write_study(self.folder, "sample_size", [80], {"mode_weight_error": error, "mode_weight_error_floor": floor,
-                                                       "largest_mode": largest}, settings, POLICIES, not_run=[(3, 4, 5)])
+                                                       "largest_mode": largest}, settings, SAMPLERS, not_run=[(3, 4, 5)])
         dataset = load.results(self.folder, "posterior")
         values = figure_tilted_table.excess(dataset)
         lines = figure_tilted_table.printed(dataset, values)
         self.assertEqual(lines[0], "| condition number, SNR | 10, 0.1 | 2, 0.1 |")
         self.assertEqual(lines[2], "| histories | 11 of 12 | 11 of 12 |")
         difference = (error - floor)[..., 0]
-        for p, label in enumerate(POLICIES):
+        for p, label in enumerate(SAMPLERS):
             hard = np.delete(np.concatenate([difference[0, p], difference[1, p]]), 8)
             easy = np.concatenate([difference[2, p], difference[3, p, :5]])
             self.assertEqual(lines[3 + p], f"| {label} | " + " | ".join(
@@ -429,7 +317,7 @@ class Posterior(unittest.TestCase):
         for s in range(2):
             for curve, axis in zip(("sd_ratio", "mode_weight_error"), (upper[s], upper[2 + s])):
                 self.assert_close([y for _, y, _ in bars(axis)], curves[curve][s].mean(axis=1))
-        self.assertEqual([axis.get_title() for axis in small], 2 * list(POLICIES))
+        self.assertEqual([axis.get_title() for axis in small], 2 * list(SAMPLERS))
         self.assertEqual([axis.texts[0].get_fontweight() for axis in small], ["normal"] * 3 + ["bold"] + ["normal"] * 6)
         self.assertEqual(small[3].texts[0].get_text(), "p < 0.001")
         self.assertIn("0.05 / 10 tests", figure.texts[-1].get_text().replace("\n", " "))
@@ -440,16 +328,13 @@ class Posterior(unittest.TestCase):
 
     def test_calibration_of_what_was_measured(self):
         emd = np.ones((1, 5, 8, 2))
-        write_study(self.folder, "sample_size", [1, 2], {"emd": emd}, [{}], POLICIES)
+        write_study(self.folder, "sample_size", [1, 2], {"emd": emd}, [{}], SAMPLERS)
         self.refused(calibration, "measured none of sd_ratio, mode_weight, rank")
-        write_study(self.folder, "sample_size", [1, 2], {"rank": emd}, [{}], POLICIES)
+        write_study(self.folder, "sample_size", [1, 2], {"rank": emd}, [{}], SAMPLERS)
         figure = self.figure(calibration.draw(load.results(self.folder, "posterior")))
         self.assertEqual(sum(axis.get_visible() for axis in figure.axes), 5)
         self.assertEqual({axis.texts[0].get_text() for axis in figure.axes if axis.get_visible()}, {"too few runs"})
 
 
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Posterior))
-    failures = len(outcome.failures) + len(outcome.errors)
-    print(f"{outcome.testsRun - failures} passed, {failures} failed")
-    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
+    main(Posterior)

@@ -13,8 +13,6 @@ import pathlib
 import re
 import shutil
 import sys
-import tempfile
-import unittest
 
 import netCDF4
 import numpy as np
@@ -22,9 +20,8 @@ from scipy import stats
 
 sys.dont_write_bytecode = True
 
-from check_analysis import ANALYSIS, POLICIES, PRIORS, call, write_results  # noqa: E402  (also finds analysis/)
-from check_analysis_posterior import write_posterior, write_study  # noqa: E402
-from check_analysis_vits import convergence  # noqa: E402
+from study_fixture import (  # noqa: E402  (also finds analysis/)
+    ANALYSIS, POLICIES, PRIORS, ROOT, StudyTest, call, convergence, main, write_posterior, write_results, write_study)
 
 import chart  # noqa: E402
 import compare  # noqa: E402
@@ -33,8 +30,6 @@ import report  # noqa: E402
 import scaling  # noqa: E402
 import significance  # noqa: E402
 import table  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def closed_test(p):
@@ -60,12 +55,7 @@ class Parser(html.parser.HTMLParser):
             self.wrong.append(tag)
 
 
-class Report(unittest.TestCase):
-    def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.folder = pathlib.Path(place.name)
-
+class Report(StudyTest):
     def beside(self, name):
         """Another folder, for a second study."""
         folder = self.folder / name
@@ -161,7 +151,10 @@ class Report(unittest.TestCase):
         self.assertEqual(list(rows.runs), [20, 20, 20, 40, 40, 39])
         self.assertEqual(list(rows.wanted), [20] * 3 + [40] * 3)
         self.assertIn("20 to 40 of 20 to 40 runs are in", rows.attrs["caption"])
+        self.assertIn("slightly optimistic", rows.attrs["caption"])
+        self.assertIn("slightly optimistic", self.compare(0, self.folder, self.folder))
         page = self.page()
+        self.has(page, "slightly optimistic")
         self.has(page, "Unfinished: 179 of 180 runs are in")
         self.has(page, "linucb, b</th><td>0</td><td>1</td>")  # none failed, one is not run
 
@@ -206,6 +199,16 @@ class Report(unittest.TestCase):
         self.assertIn("different: 1 of 24 means moved", out)
         rows = compare.frame(load.results(self.folder), load.results(other))
         self.assertEqual([tuple(row) for row in rows[~rows.equal][["setting", "policy"]].values], [("triangles", "diffts")])
+
+    def test_more_runs_of_the_same_are_the_same(self):
+        """Only the runs that both have are compared."""
+        other = self.beside("other")
+        write_study(self.folder, "round", [1, 2], {"regret": np.arange(80.0).reshape(1, 2, 20, 2)}, [{}], {"ts": ("ts", {}), "b": ("b", {})})
+        values = np.concatenate([np.arange(80.0).reshape(1, 2, 20, 2), np.full((1, 2, 5, 2), 900.0)], axis=2)
+        write_study(other, "round", [1, 2], {"regret": values}, [{}], {"ts": ("ts", {}), "b": ("b", {})})
+        out = self.compare(0, self.folder, other)
+        self.assertIn("compared: the first 20 runs", out)
+        self.assertIn("same: all runs of 2 means are equal to the last bit", out)
 
     def test_rounding_is_no_change(self):
         other = self.beside("other")
@@ -395,7 +398,4 @@ class Report(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Report))
-    failures = len(outcome.failures) + len(outcome.errors)
-    print(f"{outcome.testsRun - failures} passed, {failures} failed")
-    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
+    main(Report)

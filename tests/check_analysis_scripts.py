@@ -18,9 +18,9 @@ import netCDF4
 
 sys.dont_write_bytecode = True
 
-from check_analysis import ANALYSIS, PRIORS, SCRIPTS, call, write_priors, write_results  # noqa: E402  (also finds analysis/)
-from check_analysis_posterior import write_posterior  # noqa: E402
-from check_analysis_vits import GRID, bandit, convergence, describe  # noqa: E402
+from study_fixture import (  # noqa: E402  (also finds analysis/)
+    ANALYSIS, GRID, PRIORS, SCRIPTS, bandit, call, convergence, describe, main, write_posterior, write_priors,
+    write_results)
 
 import claims_diffts  # noqa: E402
 
@@ -140,7 +140,4 @@ class Scripts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Scripts))
-    failures = len(outcome.failures) + len(outcome.errors)
-    print(f"{outcome.testsRun - failures} passed, {failures} failed")
-    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
+    main(Scripts)

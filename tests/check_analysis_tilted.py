@@ -5,16 +5,13 @@ The numbers expected are computed here from the per-run values with plain NumPy.
 """
 import pathlib
 import sys
-import tempfile
-import unittest
 
 import netCDF4
 import numpy as np
 
 sys.dont_write_bytecode = True
 
-from check_analysis import call  # noqa: E402  (also finds analysis/)
-from check_analysis_posterior import write_study  # noqa: E402
+from study_fixture import StudyTest, call, main, write_study  # noqa: E402  (also finds analysis/)
 
 import figure_tilted_ising  # noqa: E402
 import figure_tilted_map  # noqa: E402
@@ -40,23 +37,7 @@ def write(folder, settings=GRID, runs=10, concavity=True, **more):
     return curves
 
 
-class Tilted(unittest.TestCase):
-    def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.folder = pathlib.Path(place.name)
-
-    def figure(self, made):
-        self.addCleanup(style.plt.close, made)
-        return made
-
-    def refused(self, module, part, *arguments):
-        """The script ends with status 3 and one sentence that contains `part`."""
-        status, out, err = call(module, self.folder, *arguments)
-        self.assertEqual((status, out), (3, ""), err)
-        self.assertEqual(len(err.strip().splitlines()), 1, err)
-        self.assertIn(part, err)
-
+class Tilted(StudyTest):
     def printed(self, module):
         """The files that the script writes are there."""
         status, out, err = call(module, self.folder)
@@ -94,13 +75,13 @@ class Tilted(unittest.TestCase):
         np.testing.assert_allclose(found.ravel(), np.median(curves["log_concavity"].reshape(len(GRID), -1), axis=1), rtol=1e-12)
 
     def test_lines_are_where_the_eigenvalue_is_zero(self):
-        """On a plane in log kappa a border lies where linear interpolation has it."""
+        """Between two settings a border lies where linear interpolation has it."""
         border = np.tile([1.0, -1.0, -3.0], (2, 1))
         axis = self.figure(style.plt.figure()).add_subplot()
         figure_tilted_map.draw_panel(axis, "", np.array(KAPPA), np.array(SNR), np.zeros((2, 3)),
                                      {"log_concavity": border}, 1.0)
         vertices = np.concatenate([path.vertices for one in axis.collections[1:] for path in one.get_paths()])
-        np.testing.assert_allclose(vertices[:, 0], (KAPPA[0] + KAPPA[1]) / 2)
+        np.testing.assert_allclose(vertices[:, 0], 0.5)
 
     def test_map_refusals(self):
         write(self.folder, concavity=False)
@@ -154,7 +135,4 @@ class Tilted(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Tilted))
-    failures = len(outcome.failures) + len(outcome.errors)
-    print(f"{outcome.testsRun - failures} passed, {failures} failed")
-    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
+    main(Tilted)

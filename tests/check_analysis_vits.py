@@ -10,16 +10,13 @@ import pathlib
 import re
 import runpy
 import sys
-import tempfile
-import unittest
 
 import netCDF4
 import numpy as np
 
 sys.dont_write_bytecode = True
 
-from check_analysis import ROOT, call  # noqa: E402  (also finds analysis/)
-from check_analysis_posterior import write_study  # noqa: E402
+from study_fixture import GRID, LIMIT, ROOT, StudyTest, bandit, call, convergence, main  # noqa: E402  (also finds analysis/)
 
 import figure_vits_1  # noqa: E402
 import figure_vits_4  # noqa: E402
@@ -27,85 +24,14 @@ import figure_vits_cost  # noqa: E402
 import load  # noqa: E402
 import options  # noqa: E402
 import selection  # noqa: E402
-import style  # noqa: E402
-
-CONFIG = """study: x
-block: 8
-problem:
-  family: {family}
-likelihood: {likelihood}
-target_kl: 0.1
-max_steps: {limit}
-policies:
-{policies}"""
-# Label: registered name, options.
-GRID = {f"{name} h={h}{extra}": (name, {"steps": steps, "step_size": h})
-        for name, steps, extra in (("vits2", 10, ""), ("lmc", 10, ""), ("lmc", 50, " long")) for h in (0.01, 0.1)}
-ZETA = [{"problem.zeta": 0.1}, {"problem.zeta": 1}]
-LIMIT = 5000
 
 
-def describe(folder, policies, family="pool", likelihood="gaussian"):
-    """Make attribute config that of a study with these policies {label: (name, options)}."""
-    listed = "".join(f'  - {{name: {name}, label: "{label}", prior: default, '
-                     + ", ".join(f"{key}: {value}" for key, value in chosen.items()) + "}\n"
-                     for label, (name, chosen) in policies.items())
-    with netCDF4.Dataset(folder / "results.nc", "a") as file:
-        file.setncattr("config", CONFIG.format(family=family, likelihood=likelihood, limit=LIMIT, policies=listed))
-
-
-def bandit(folder, settings=ZETA, policies=GRID, runs=20, rounds=30, not_run=(), seconds=None, **more):
-    """A bandit study; returns regret [setting, policy, run, round]."""
-    rng = np.random.default_rng(3)
-    shape = (len(settings), len(policies), runs, 1)
-    regret = (40 + rng.normal(0, 8, shape)) * np.sqrt(np.arange(1, rounds + 1))
-    write_study(folder, "round", np.arange(1, rounds + 1), {"regret": regret}, settings, policies, not_run=not_run,
-                seconds=seconds)
-    describe(folder, policies, **more)
-    return regret
-
-
-def convergence(folder, key="problem.condition_number", values=(1, 5, 10, 20), runs=12, seconds=None):
-    """A convergence study; returns steps to the target [setting, policy, run], NaN where a run did not arrive."""
-    rng = np.random.default_rng(4)
-    policies = {f"{name} h={h}": (name, {"step_size": h}) for h in (0.1, 0.01) for name in ("lmc", "vits2")}
-    scale = np.array([50 if name == "lmc" else 1 for name, _ in policies.values()])[:, None]
-    steps = np.rint(np.array(values)[:, None, None] ** 0.8 * scale * rng.uniform(20, 60, (len(values), 4, runs)))
-    steps[-1, 0, :5] = np.nan
-    stored = np.array([1, 10, 100, 1000, LIMIT])
-    kl = np.exp(-stored / 300) * rng.uniform(1, 2, (*steps.shape, 1))
-    kl[:, 0, :, 0] = np.nan  # so few states have no covariance
-    write_study(folder, "step", stored, {"steps_to_target": np.repeat(steps[..., None], 5, axis=-1), "kl": kl},
-                [{key: value} for value in values], policies, seconds=seconds)
-    describe(folder, policies)
-    return steps, kl
-
-
-class Vits(unittest.TestCase):
-    def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.folder = pathlib.Path(place.name)
-
-    def figure(self, made):
-        self.addCleanup(style.plt.close, made)
-        return made
-
-    def refused(self, module, part, *arguments):
-        """The script ends with status 3 and one sentence that contains `part`."""
-        status, out, err = call(module, self.folder, *arguments)
-        self.assertEqual((status, out), (3, ""), err)
-        self.assertEqual(len(err.strip().splitlines()), 1, err)
-        self.assertIn(part, err)
-
+class Vits(StudyTest):
     def printed(self, module, *arguments):
         """What the script prints."""
         status, out, err = call(module, *arguments)
         self.assertEqual((status, err), (0, ""))
         return out
-
-    def assert_close(self, one, other):
-        np.testing.assert_allclose(one, other, rtol=1e-9)
 
     # ---- options of policies
 
@@ -373,7 +299,4 @@ class Vits(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Vits))
-    failures = len(outcome.failures) + len(outcome.errors)
-    print(f"{outcome.testsRun - failures} passed, {failures} failed")
-    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
+    main(Vits)

@@ -39,8 +39,13 @@ def cf_violations(file):
     for name in [*file.dimensions, *file.variables]:
         rule(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name), name, "2.3: letters, digits and underscores")
     rule(len({name.lower() for name in file.variables}) == len(file.variables), "file", "2.3: names that differ by case only")
+    labels = {name for name, variable in file.variables.items() if variable.dtype.kind == "S"}
+    coordinates = {name for variable in file.variables.values() for name in getattr(variable, "coordinates", "").split()}
     for name, variable in file.variables.items():
         has = variable.ncattrs()
+        if name not in coordinates | set(file.dimensions):
+            missing = {label for label in labels if file[label].dimensions[0] in variable.dimensions} - set(getattr(variable, "coordinates", "").split())
+            rule(not missing, name, f"6.1: coordinates does not name {missing}")
         rule({"long_name", "standard_name"} & set(has), name, "3.2, 3.3: no long_name or standard_name")
         rule(getattr(variable, "standard_name", "realization") in STANDARD_NAMES, name, "3.3: no such standard name")
         rule(variable.dtype.kind == "S" or "flag_values" in has or getattr(variable, "units", None) in UNITS, name, "3.1: units")
@@ -111,6 +116,18 @@ class ResultsFile(program.ProgramTest):
             for curve in ("regret_mean", "regret_diff_mean"):
                 self.assertTrue(file[curve].cell_methods and file[curve].ancillary_variables)
 
+    def test_swept_keys_are_coordinates(self):
+        """xarray shows them as such, keeps them in a selection, and selects by them."""
+        with xr.open_dataset(self.path("out/results.nc")) as data:
+            self.assertEqual(set(data.coords), {"setting", "policy", "run", "round", "replicate", "problem_theta"})
+            one = data["regret_mean"].sel(policy="diffts").swap_dims(setting="problem_theta").sel(problem_theta="rays")
+            np.testing.assert_array_equal(one, data["regret_mean"].values[1, 3])
+            self.assertEqual(str(one["setting"].values), "problem.theta=rays")
+            self.assertEqual(data["regret"].groupby("replicate").mean("run").sizes["replicate"], 2)
+            data.to_netcdf(self.path("again.nc"))
+        with netCDF4.Dataset(self.path("again.nc")) as file:
+            self.assertEqual(set(file["regret"].coordinates.split()), {"setting", "policy", "replicate", "problem_theta"})
+
     def test_rules_can_be_broken(self):
         """The checker of the test above finds what it looks for."""
         with netCDF4.Dataset(self.path("broken.nc"), "w") as file:
@@ -122,9 +139,11 @@ class ResultsFile(program.ProgramTest):
             flags = file.createVariable("status", "i1", ("run",))
             flags.setncatts({"flag_values": np.arange(2, dtype="i2"), "flag_meanings": "one"})
             flags[:] = [0, 1, 7]
+            file.createDimension("letter", 1)
+            file.createVariable("label", "S1", ("run", "letter")).long_name = "label"
             text = " ".join(cf_violations(file))
         for part in ("2.6.1", "2.3", "no long_name", "no such standard name", "run: 3.1", "a-b: 3.1", "monotonic", "run is no dimension",
-                     "standard_error is no cell method", "nobody", "3.5: flags", "3.5: a value"):
+                     "standard_error is no cell method", "nobody", "3.5: flags", "3.5: a value", "status: 6.1"):
             self.assertIn(part, text)
 
     def test_wall_clock_time(self):

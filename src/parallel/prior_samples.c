@@ -79,6 +79,7 @@ static Status fill(const Study *study, const char *directory, StoreFile *file, i
   TRY(store_texts(file, "source", dimension[1], SOURCES, sources,
                   "true distribution of theta*, or the learned diffusion prior"));
   TRY(store_variable(file, "theta", STORE_DOUBLE, 4, dimension, "sample of theta", "1", &id));
+  TRY(store_text_attribute(file, "theta", "coordinates", "setting source"));
   for (size_t s = 0; s < (size_t)study->file->setting_count; s++) {
     const Config *setting = study->file->settings[s];
     Problem problem;

@@ -33,6 +33,33 @@ static int part_count(const StudyCurve *curve) { return curve->unpaired ? DIFF_M
 
 /* Layout of the file. */
 
+/* Labels of a variable, by its dimensions. */
+static const char *const OF_RUNS = "setting policy replicate", *const OF_POLICIES = "setting policy",
+                         *const OF_SETTINGS = "setting";
+
+/* The variable of a swept key: its dots are underscores. */
+enum { AXIS_NAME = 128 };
+static const char *axis_name(const ConfigAxis *axis, char name[AXIS_NAME]) {
+  snprintf(name, AXIS_NAME, "%s", axis->key);
+  for (char *letter = name; *letter; letter++)
+    if (*letter == '.') *letter = '_';
+  return name;
+}
+
+/* CF: a variable over settings names its auxiliary coordinates: the swept keys, and `labels`. */
+static Status name_coordinates(const Reducer *reducer, const char *variable, const char *labels) {
+  const StudyFile *file = reducer->study->file;
+  size_t size = 64 + (size_t)file->axis_count * AXIS_NAME, length;
+  char *names, name[AXIS_NAME];
+  NEW(names, size);
+  length = (size_t)snprintf(names, size, "%s", labels);
+  for (int a = 0; a < file->axis_count; a++)
+    length += (size_t)snprintf(names + length, size - length, " %s", axis_name(&file->axes[a], name));
+  Status status = store_text_attribute(reducer->file, variable, "coordinates", names);
+  free(names);
+  return status;
+}
+
 static Status define_curve(Reducer *reducer, int c) {
   const StudyCurve *curve = reducer->study->curves[c];
   /* CF: a method over what is no dimension of the variable goes by its standard name, that of `run`; a
@@ -56,6 +83,7 @@ static Status define_curve(Reducer *reducer, int c) {
     TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE, part == VALUES ? 4 : 3,
                        part == VALUES ? whole : means, words, part == COUNT ? "1" : curve->units,
                        &reducer->curve_ids[c * PER_CURVE + part]));
+    TRY(name_coordinates(reducer, name, part == VALUES ? OF_RUNS : OF_POLICIES));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
   }
@@ -79,6 +107,10 @@ static Status define_flags(Reducer *reducer) {
                      &reducer->seconds_train));
   TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical rescues", "1", &reducer->fallbacks));
   TRY(store_variable(file, "status", STORE_BYTE, 3, runs, "outcome of the run", NULL, &reducer->status));
+  TRY(name_coordinates(reducer, "seconds", OF_RUNS));
+  TRY(name_coordinates(reducer, "seconds_train", OF_POLICIES));
+  TRY(name_coordinates(reducer, "fallbacks", OF_RUNS));
+  TRY(name_coordinates(reducer, "status", OF_RUNS));
   TRY(store_bytes_attribute(file, "status", "flag_values", 3,
                             (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED}));
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
@@ -104,14 +136,12 @@ static int axis_position(const StudyFile *file, int axis, int setting) {
   return product == file->setting_count ? setting / faster % file->axes[axis].count : setting;
 }
 
-/* A swept key as a variable over settings, dots as underscores. */
+/* A swept key as a variable over settings. */
 static Status put_axis(Reducer *reducer, int index, const char **texts, double *numbers) {
   const StudyFile *file = reducer->study->file;
   const ConfigAxis *axis = &file->axes[index];
-  char name[128], words[160];
-  snprintf(name, sizeof name, "%s", axis->key);
-  for (char *letter = name; *letter; letter++)
-    if (*letter == '.') *letter = '_';
+  char name[AXIS_NAME], words[160];
+  axis_name(axis, name);
   snprintf(words, sizeof words, "swept key %s", axis->key);
   for (int s = 0; s < file->setting_count; s++) {
     int value = axis_position(file, index, s);
@@ -160,6 +190,7 @@ static Status put_distributed(Reducer *reducer) {
     status = store_bytes_attribute(reducer->file, "distributed", "flag_values", 2, (signed char[]){0, 1});
   if (status == STATUS_OK)
     status = store_text_attribute(reducer->file, "distributed", "flag_meanings", "one_rank all_ranks");
+  if (status == STATUS_OK) status = name_coordinates(reducer, "distributed", OF_SETTINGS);
   if (status == STATUS_OK) status = store_put(reducer->file, id, flags);
   free(flags);
   return status;
