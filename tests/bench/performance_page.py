@@ -90,12 +90,28 @@ def goals(results):
     def diffts(size, what):
         return lambda row: row["ours"] == "diffts" and row["hidden"] == size and row["peer"].startswith(what) and row["peer_method"] == "diffts"
 
-    wanted = [("DiffTS (100, 100), times faster than the Python loop", ratios("loops", diffts(PUBLISHED, "Python")), 500, True),
+    def rows_of(part):
+        return results.get(part, {}).get("rows", [])
+
+    def speed_of(policy):
+        return [(row["speed"], "") for row in rows_of("vits") if row["policy"] == policy]
+
+    def in_plane(sampler, size, what):
+        return [(row[what], "") for row in rows_of("bench") if (row["sampler"], row["hidden"], row["dimension"]) == (sampler, size, 2)]
+
+    trained = [(row["times_faster"], f" ({name}; loss {row['difference']:+.1f}%)") for name, row in (rows_of("training") or {"summary": {}})["summary"].items()
+               if name != "scikit-learn"]
+    wanted = [("DiffTS (100, 100), d = 2, share of the peak over whole simulations", in_plane("diffts", PUBLISHED, "round_fraction_of_peak"), 0.65, True),
+              ("DiffTS (100, 100), times faster than the Python loop", ratios("loops", diffts(PUBLISHED, "Python")), 500, True),
               ("DiffTS (20, 20), times faster than Gaussian TS in a Python loop",
                ratios("loops", lambda row: row["ours"] == "diffts" and row["peer_method"] == "ts"), 10, True),
               ("DiffTS (20, 20), times faster than plain batched NumPy", ratios("batches", diffts(SMALL, "NumPy, plain")), 20, True),
               ("DiffTS (20, 20), times faster than tuned batched NumPy", ratios("batches", diffts(SMALL, "NumPy, tuned")), 20, True),
-              ("twisted with 4 particles, times the cost of diffts", ratios("twisted", lambda row: True), 10, False)]
+              ("twisted with 4 particles, times the cost of diffts", ratios("twisted", lambda row: True), 10, False),
+              ("training of a prior, times faster than scikit-learn", trained, 10, True),
+              ("Gaussian TS, d = 2, 100 arms, rounds a second", in_plane("ts", [], "rounds_per_second"), 10**6, True),
+              ("VITS-II, d = 20, times faster than batched NumPy", speed_of("vits2"), 20, True),
+              ("LMC, d = 20, times faster than batched NumPy", speed_of("lmc"), 20, True)]
     rows = []
     for what, found, limit, least in wanted:
         if not found:
@@ -135,10 +151,32 @@ def vits(rows):
                    f"{row['regret']:.2f} ± {row['regret_se']:.2f}"] for row in rows])
 
 
+def vits_floor(rows, found):
+    """Why a batch of NumPy cannot be beaten by much: an update of VITS-II, a step of LMC, and what is the world's."""
+    of = {row["policy"]: row for row in rows}
+    rounds, updates, d = of["vits2"]["rounds"], 10, of["vits2"]["d"]
+
+    def each(what, more, less, count):
+        return 1e6 * (of[more][what] - of[less][what]) / (rounds * count)
+
+    theirs, ours = (each(what, "vits2", "lints", updates) for what in ("numpy_seconds_a_run", "seconds_a_run"))
+    step_theirs, step_ours = (each(what, "lmc 50", "lmc", 40) for what in ("numpy_seconds_a_run", "seconds_a_run"))
+    least = 1e6 * 4 * d**3 / found["peak_double_flops"]
+    return (f"\n\nAn update of VITS-II needs at least a product of two matrices and an inverse, 4 d^3 operations: {figure(least)} us at the peak in float64. "
+            f"Batched NumPy takes {figure(theirs)} us and ours {figure(ours)}, so a program that did nothing else would be {figure(theirs / least)} times faster than NumPy.\n"
+            f"A step of LMC takes NumPy {figure(step_theirs)} us and ours {figure(step_ours)}, d random numbers and a product with a vector; "
+            "what is left of a round is the world's, whose arms are drawn anew with noise each time (`lints` has little else).")
+
+
 def emd(rows):
     return table(["points", "ours, CPU ms", "POT, CPU ms", "ours / POT", "largest difference"],
                  [[f"{row['n']} x {row['m']}", figure(1e3 * row["our_seconds"]), figure(1e3 * row["pot_seconds"]), f"{row['ratio']:.2f}",
                    f"{row['largest_difference']:.0e}"] for row in rows])
+
+
+def instructions():
+    recorded = json.loads((pathlib.Path(__file__).parents[1] / "instructions.json").read_text(encoding="utf-8"))
+    return table(["block", "million instructions"], [[name, figure(count / 1e6)] for name, count in recorded["counts"].items()])
 
 
 def scale(found):
@@ -223,7 +261,13 @@ Peers and ours have the same networks and the same histories.
 
 ## Variational and Langevin samplers
 
-{vits}
+{vits}{vits_floor}
+
+## Instructions
+
+Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation included (`tests/program_instructions.py`, which fails where a count grows by 2%); a change of speed is seen here without a clock.
+
+{instructions}
 
 ## Earth mover's distance
 
@@ -246,7 +290,8 @@ def main():
     parts = {name: section(results, name, write) for name, write in writers.items()}
     seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
     print(PAGE.format(machine=machine(results), goals=goals(results), floor="\n" + section(results, "bench", lambda rows: floor(rows, results["machine"])),
-                      minutes=max(1, round(seconds / 60)), **parts), end="")
+                      minutes=max(1, round(seconds / 60)), instructions=instructions(),
+                      vits_floor=section(results, "vits", lambda rows: vits_floor(rows, results["machine"])), **parts), end="")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,121 @@
+"""Instructions of one block of each policy, and of training, counted by callgrind and compared with tests/instructions.json: a slower program is
+seen without a clock. Counts are repeatable to a hundredth of a percent for one compiler and one instruction level (callgrind knows AVX2, no AVX-512).
+
+After a change that is meant to cost or save: tests/program_instructions.py --record, with the environment of the tests, in a Release build.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+import program
+
+RECORD = os.path.join(program.SOURCE, "tests", "instructions.json")
+TOLERANCE = 0.02    # well above what counts differ by (addresses of memory, the length of paths), well below a regression worth a look
+SEEDED = "runs: 64, block: 64, seed: 1, prior: {stages: 10, train_samples: 500, training_steps: 2, hidden: %s}"
+STUDIES = {
+    # name: (study, policies), one block of 64 runs each
+    "plane": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[100, 100]", ["ts", "mixts", "diffts", "dps", "linucb", "exact"]),
+    "narrow": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["diffts", "{name: twisted, particles: 4}"]),
+    "logistic": ("likelihood: logistic, problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["ts", "diffts", "glm_ucb"]),
+    "pool": ("problem: {family: pool, dimension: 20, arms: 50, rounds: 3}, " + SEEDED % "[20, 20]", ["lints", "vits1", "vits2", "lmc"]),
+}
+TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
+            "prior: {stages: 1, train_samples: 1000, training_steps: 10, hidden: [100, 100]}")
+
+
+def label(policy):
+    return re.sub(r"\{name: (\w+).*", r"\1", policy)
+
+
+def counts_of(function, folder, *arguments):
+    """Instructions of each call of `function`, in order."""
+    out = os.path.join(folder, "callgrind.out")
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={function}", f"--dump-after={function}"]
+    process = subprocess.run([*command, program.PROGRAM, *arguments, "--progress", "none"], capture_output=True, text=True, timeout=600, check=False)
+    if process.returncode != 0:
+        raise RuntimeError(process.stderr[-2000:])
+    counts, number = [], 1
+    while os.path.exists(f"{out}.{number}"):
+        with open(f"{out}.{number}", encoding="utf-8") as file:
+            text = file.read()
+        if f"Trigger: --dump-after={function}" in text:
+            counts.append(int(re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE).group(1)))
+        os.remove(f"{out}.{number}")
+        number += 1
+    return counts
+
+
+def measure_study(name, folder):
+    """Learn the priors at full speed, then run the tasks again under callgrind: with one task a policy they come in the order of the study."""
+    settings, policies = STUDIES[name]
+    study, out = os.path.join(folder, f"{name}.yaml"), os.path.join(folder, name)
+    with open(study, "w", encoding="utf-8") as file:
+        file.write(f"{{name: {name}, study: bandit, policies: [{', '.join(policies)}], {settings}}}\n")
+    process = program.thompson("run", study, "-o", out, "--progress", "none")
+    if process.returncode != 0:
+        raise RuntimeError(process.stderr)
+    shutil.rmtree(os.path.join(out, "tasks"))
+    counts = counts_of("study_run_task", folder, "run", study, "-o", out, "--resume")
+    assert len(counts) == len(policies), (name, counts)
+    return {f"{name} {label(policy)}": count for policy, count in zip(policies, counts)}
+
+
+def measure(folder):
+    counts = {}
+    for name in STUDIES:
+        counts.update(measure_study(name, folder))
+    study = os.path.join(folder, "training.yaml")
+    with open(study, "w", encoding="utf-8") as file:
+        file.write(f"{{{TRAINING}}}\n")
+    counts["training of a stage"] = sum(counts_of("training_stage", folder, "run", study, "-o", os.path.join(folder, "training")))
+    return counts
+
+
+def compiler():
+    """The compiler and its flags, as the program has them in its results."""
+    with open(os.path.join(os.path.dirname(program.PROGRAM), "CMakeCache.txt"), encoding="utf-8") as file:
+        kind = re.search(r"^CMAKE_BUILD_TYPE:\w+=(.*)", file.read(), re.MULTILINE).group(1)
+    version = subprocess.run(["cc", "-dumpfullversion", "-dumpmachine"], capture_output=True, text=True, check=True).stdout.split()
+    return " ".join([kind, *version])
+
+
+def levels():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return file.read()
+
+
+class Instructions(program.ProgramTest):
+    @unittest.skipIf(program.SANITIZED, "sanitizers have instructions of their own")
+    @unittest.skipUnless(shutil.which("valgrind"), "there is no valgrind")
+    @unittest.skipUnless(" avx2 " in levels(), "counts are of a processor with AVX2")
+    def test_no_more_than_recorded(self):
+        with open(RECORD, encoding="utf-8") as file:
+            recorded = json.load(file)
+        if recorded["compiler"] != compiler():
+            self.skipTest(f"counts are of {recorded['compiler']}, this is {compiler()}")
+        counts = measure(self.folder)
+        self.assertEqual(sorted(counts), sorted(recorded["counts"]))
+        for name, count in counts.items():
+            ratio = count / recorded["counts"][name]
+            print(f"{name:24s} {count:14,d} {100 * (ratio - 1):+7.2f}%")
+            with self.subTest(name):
+                self.assertLess(ratio, 1 + TOLERANCE, "more instructions than recorded")
+                self.assertGreater(ratio, 1 - 5 * TOLERANCE, "fewer: record them (--record), so that the gain is kept")
+
+
+if __name__ == "__main__":
+    if "--record" in sys.argv:
+        test = Instructions("test_no_more_than_recorded")
+        test.setUp()
+        found = {"compiler": compiler(), "counts": measure(test.folder)}
+        test.doCleanups()
+        with open(RECORD, "w", encoding="utf-8") as record:
+            json.dump(found, record, indent=1)
+            record.write("\n")
+    else:
+        program.main()
