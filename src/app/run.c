@@ -42,7 +42,7 @@ static const struct argp_option options[] = {
     {"overwrite", KEY_OVERWRITE, NULL, 0, "replace what the folder holds", 0},
     {"fail-fast", KEY_FAIL_FAST, NULL, 0, "the same as --max-failures 0", 0},
     {"max-failures", KEY_MAX_FAILURES, "N", 0,
-     "begin no task after more than N have failed; those that run then, one a rank, may fail too", 0},
+     "begin no task after more than N have failed; those that run then, one a rank, have 7 s more", 0},
     {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
      "end after this time, beginning nothing that will not fit; exit 75", 0},
     {"task-timeout", KEY_TASK_TIMEOUT, "SECONDS", 0,

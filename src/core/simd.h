@@ -2,8 +2,9 @@
  *
  * A file of kernels is compiled once for each instruction level (x86-64-v4: AVX-512, v3: AVX2 and FMA, v1:
  * plain) with SIMD_VARIANT set to its name; SIMD_NAME(f) is then f_v4, f_v3 or f_v1, and a small dispatcher
- * asks simd_level(). A function marked SIMD_CLONES is plain C that the compiler versions by itself. Sanitized
- * and foreign builds get one version. See `thompson_simd_sources` in CMakeLists.txt. */
+ * asks simd_level(). SIMD_BYTES is the width of its vectors. A function marked SIMD_CLONES is plain C that
+ * the compiler versions by itself. Sanitized and foreign builds get one version. See `thompson_simd_sources`
+ * in CMakeLists.txt. */
 #ifndef CORE_SIMD_H
 #define CORE_SIMD_H
 
@@ -11,6 +12,14 @@
 #define SIMD_PASTE(base, variant) SIMD_PASTE_(base, variant)
 #ifdef SIMD_VARIANT
 #define SIMD_NAME(base) SIMD_PASTE(base, SIMD_VARIANT)
+#endif
+
+#if defined(__AVX512F__)
+enum { SIMD_BYTES = 64 };
+#elif defined(__AVX2__) && defined(__FMA__)
+enum { SIMD_BYTES = 32 };
+#else
+enum { SIMD_BYTES = 16 };
 #endif
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(SIMD_ONE_VERSION)

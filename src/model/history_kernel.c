@@ -11,13 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(__AVX512F__)
-enum { VECTOR = 8 };
-#elif defined(__AVX2__) && defined(__FMA__)
-enum { VECTOR = 4 };
-#else
-enum { VECTOR = 2 };
-#endif
+enum { VECTOR = SIMD_BYTES / 8 };
 enum { STRIP = HISTORY_STRIP, VECTORS = STRIP / VECTOR, BLOCK = HISTORY_PAGE, CELLS = BLOCK * STRIP };
 enum { TILE = 8, GROUP = 5 }; /* coordinates that are taken at once in a prediction; in the sums */
 enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* of a prediction, side by side */

@@ -17,13 +17,7 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__AVX512F__)
-enum { VECTOR_LANES = 16, TILE_VECTORS = 4 };
-#elif defined(__AVX2__) && defined(__FMA__)
-enum { VECTOR_LANES = 8, TILE_VECTORS = 2 };
-#else
-enum { VECTOR_LANES = 4, TILE_VECTORS = 2 };
-#endif
+enum { VECTOR_LANES = SIMD_BYTES / 4, TILE_VECTORS = VECTOR_LANES == 16 ? 4 : 2 };
 enum { TILE_ROWS = 6, LANES = NETWORK_LANES };
 
 typedef float Vector __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));

@@ -50,8 +50,16 @@ static int longest_first(const void *a, const void *b) {
 
 static Status fill_lines(Queue *queue, int count, const int *list) {
   Ranked *ranked;
+  NEW(queue->line, queue->lines);
+  NEW(queue->known, queue->lines);
+  NEW(queue->change, queue->counters);
+  NEW(queue->now, queue->counters);
+  NEW(queue->asked, queue->counters);
   NEW(ranked, count);
-  for (int i = 0; i < count; i++) ranked[i] = (Ranked){queue->cost[list[i]], list[i]};
+  for (int i = 0; i < count; i++) {
+    ASSERT(queue->cost[list[i]] > 0);
+    ranked[i] = (Ranked){queue->cost[list[i]], list[i]};
+  }
   qsort(ranked, (size_t)count, sizeof *ranked, longest_first);
   for (int l = 0; l < queue->lines; l++) {
     Line *line = &queue->line[l];
@@ -99,11 +107,6 @@ Status queue_create(const Parallel *parallel, const Study *study, int count, con
   *out = queue;
   *queue = (Queue){.study = study, .cost = cost, .rank = parallel->rank, .lines = study->file->policy_count};
   queue->counters = OF_LINES + queue->lines * OF_LINE;
-  NEW(queue->line, queue->lines);
-  NEW(queue->known, queue->lines);
-  NEW(queue->change, queue->counters);
-  NEW(queue->now, queue->counters);
-  NEW(queue->asked, queue->counters);
   TRY(parallel_agree(parallel, fill_lines(queue, count, list)));
   TRY(counter_create(queue->counters, &queue->shared));
   update_known(queue);
@@ -113,7 +116,7 @@ Status queue_create(const Parallel *parallel, const Study *study, int count, con
 void queue_destroy(Queue *queue) {
   if (!queue) return;
   counter_destroy(queue->shared);
-  for (int l = 0; l < queue->lines; l++) free(queue->line[l].task);
+  for (int l = 0; l < queue->lines && queue->line; l++) free(queue->line[l].task);
   free(queue->line);
   free(queue->known);
   free(queue->change);
@@ -150,6 +153,11 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds) {
 }
 
 void queue_stop(Queue *queue) { queue->change[STOP]++; }
+
+bool queue_is_stopped(Queue *queue) {
+  exchange(queue, false);
+  return queue->now[STOP] > 0;
+}
 
 QueueState queue_look(Queue *queue) {
   exchange(queue, true);

@@ -32,6 +32,8 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds);
 
 /* Ask all ranks to take nothing more. */
 void queue_stop(Queue *queue);
+/* Whether a rank asked for the end. */
+bool queue_is_stopped(Queue *queue);
 /* Tell what this rank has finished, and see what the others have. */
 QueueState queue_look(Queue *queue);
 /* The same as of the last trip, without a new one. */

@@ -13,7 +13,8 @@ int schedule_choose(int count, const ScheduleLine *lines, int rank) {
     const int line = (rank + i) % count;
     if (lines[line].next == 0) continue;
     if (!lines[line].begun) return line;
-    const double expected = lines[line].next * schedule_speed(count, lines, line);
+    const double speed = schedule_speed(count, lines, line);
+    const double expected = lines[line].next * (speed > 0 ? speed : 1);
     if (expected > most) most = expected, longest = line;
   }
   return longest;

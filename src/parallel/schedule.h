@@ -17,8 +17,9 @@ typedef struct {
  * finished. */
 double schedule_speed(int count, const ScheduleLine *lines, int line);
 
-/* The line to take from, -1 when nothing is left. Each policy is begun once before any line is preferred for
- * its length, so that its speed is known early; `rank` spreads these first choices. */
+/* The line to take from, -1 when nothing is left; by the model alone while nothing is finished. Each policy
+ * is begun once before any line is preferred for its length, so that its speed is known early; `rank` spreads
+ * these first choices. */
 int schedule_choose(int count, const ScheduleLine *lines, int rank);
 
 #endif

@@ -83,7 +83,7 @@ static bool stop_asked(Runner *runner) {
   bool here = runner->options->stop(), elsewhere = false;
   if (!here && now - runner->asked_at >= ASK_OTHERS) {
     runner->asked_at = now;
-    elsewhere = queue_look(runner->queue).stopped;
+    elsewhere = queue_is_stopped(runner->queue);
   }
   if (here) stop_all(runner);
   if (here || elsewhere) runner->stopped_at = now;
@@ -209,6 +209,7 @@ static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *o
   outcome->here += done + failed;
   outcome->left = runner->count - done - failed;
   runner->failed_before += failed;
+  if (state.stopped && runner->stopped_at == 0) runner->stopped_at = clock_wall(); /* no wave comes after */
   if (runner->count > 0) progress_end(&runner->progress, (long)(done + failed), runner->count);
   parallel_barrier();
   queue_destroy(runner->queue);

@@ -7,14 +7,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#if defined(__AVX512F__)
-enum { WIDTH = 8 };
-#elif defined(__AVX2__) && defined(__FMA__)
-enum { WIDTH = 4 };
-#else
-enum { WIDTH = 2 };
-#endif
-enum { VECTORS = 4, STRIP = VECTORS * WIDTH };
+enum { WIDTH = SIMD_BYTES / 8, VECTORS = 4, STRIP = VECTORS * WIDTH };
 
 typedef double Real __attribute__((vector_size(8 * WIDTH)));
 typedef long long Integer __attribute__((vector_size(8 * WIDTH)));

@@ -4,14 +4,7 @@
 
 #include "core/simd.h"
 
-#if defined(__AVX512F__)
-enum { WIDTH = 8, HEIGHT = 4 };
-#elif defined(__AVX2__) && defined(__FMA__)
-enum { WIDTH = 4, HEIGHT = 3 };
-#else
-enum { WIDTH = 2, HEIGHT = 2 };
-#endif
-enum { COLUMNS = 4 };
+enum { WIDTH = SIMD_BYTES / 8, HEIGHT = WIDTH == 8 ? 4 : WIDTH == 4 ? 3 : 2, COLUMNS = 4 };
 
 typedef double Real __attribute__((vector_size(8 * WIDTH)));
 #define INLINE static inline __attribute__((always_inline))

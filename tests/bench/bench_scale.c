@@ -1,14 +1,22 @@
 /* How far does a study scale? The scheduler and the reducer, fed with more tasks and ranks than this machine
  * has.
  *
- *   bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE
- *       Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. The order is the
+ * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE
+ *
+ * Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. The order is the
  * program's (parallel/schedule.h); how long a task takes is drawn from what RESULTS measured for
  * its setting and policy, all multiplied so that their mean is MEAN seconds. A rank asks the counters (one
  * server, first come first served, COUNTER_SECONDS for each counter, plus TRIP seconds there and back),
- * works, and saves its file in SAVE seconds. mpiexec -n N bench_scale counter REQUESTS Every rank asks the
- * shared counters REQUESTS times, nine in one trip as in the program, and nine in nine trips. bench_scale
- * files FOLDER TASKS RUNS ROUNDS Writes TASKS finished tasks of made-up numbers into FOLDER, then times the
+ * works, and saves its file in SAVE seconds.
+ *
+ * mpiexec -n N bench_scale counter REQUESTS
+ *
+ * Every rank asks the
+ * shared counters REQUESTS times, nine in one trip as in the program, and nine in nine trips.
+ *
+ * bench_scale files FOLDER TASKS RUNS ROUNDS
+ *
+ * Writes TASKS finished tasks of made-up numbers into FOLDER, then times the
  * reducer on them. */
 #include "core/clock.h"
 #include "core/rng.h"
