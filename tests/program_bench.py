@@ -1,6 +1,8 @@
 """`thompson bench`: every registered sampler, with speeds and shares that can be, and work that agrees with pencil and paper."""
 
 import json
+import os
+import time
 
 import program
 
@@ -53,6 +55,30 @@ class Bench(program.ProgramTest):
         self.assertEqual(found["machine"]["ranks"], 2)
         self.assertEqual(len(found["rows"]), 2)
 
+    def test_rows_by_arm(self):
+        """Of five arms that stay what they are a draw reads five rows, not one for each of two thousand observations, as in the rounds."""
+        for row in self.bench("--samplers", "ts", "--set", "likelihood=logistic", "--set", "problem.arms=5", "--set", "problem.rounds=2000")["rows"]:
+            self.assertEqual(row["observations"], 2000)
+            self.assertLess(row["seconds_per_draw"], 5 / row["rounds_per_second"])     # twenty times a round otherwise
+
+    def test_short_simulations(self):
+        """What they begin with is no part of a round, but must not keep the measurement going."""
+        start = time.perf_counter()
+        row, = self.bench("--samplers", "ts", "--set", "problem.rounds=2", "--seconds", "0.1")["rows"]
+        self.assertEqual(row["rounds_reached"], 2)
+        self.assertLess(time.perf_counter() - start, 100 if program.SANITIZED else 10)
+
+    def test_folder_too_long(self):
+        """A path that is cut is another folder: it stays as it was."""
+        cut = self.folder
+        while len(cut) < 2047:
+            cut += "/" + "x" * min(200, max(1, 2047 - len(cut) - 1))
+        os.makedirs(cut)
+        place = os.path.join(cut, "more")
+        os.mkdir(place)
+        self.fail_with(4, "cannot make a temporary folder", "bench", "--samplers", "ts", environment={"TMPDIR": place})
+        self.assertTrue(os.path.isdir(place))
+
     def test_refusals(self):
         process = program.thompson("bench", "--samplers", "difts")
         self.assertEqual(process.returncode, 2)
@@ -60,6 +86,7 @@ class Bench(program.ProgramTest):
         self.fail_with(3, "a measurement is of study bandit", "bench", "--samplers", "ts", "--set", "study=posterior")
         self.fail_with(3, "problem.rounds", "bench", "--samplers", "ts", "--set", "problem.rounds=1")
         self.fail_with(3, "problem.arm", "bench", "--samplers", "ts", "--set", "problem.arm=5")
+        self.fail_with(3, "problem.arm", "bench", "--samplers", "ts", "--set", "problem.arm=5", ranks=2)
 
 
 if __name__ == "__main__":

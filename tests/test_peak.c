@@ -36,9 +36,10 @@ static void test_chains(void) {
 }
 
 /* Every try goes on where the last one ended, and round and round. */
-static void test_memory(void) {
+static void check_memory(int sharers, size_t least, size_t most) {
   PeakMemory memory;
-  CHECK_OK(peak_memory_create(&memory));
+  CHECK_OK(peak_memory_create(sharers, &memory));
+  CU_ASSERT(memory.elements * sizeof(double) >= least && memory.elements * sizeof(double) <= most);
   for (size_t i = 0; i < memory.elements; i++) memory.b[i] = (double)i, memory.c[i] = 1;
   size_t tries = 0;
   do {
@@ -50,6 +51,12 @@ static void test_memory(void) {
   for (size_t i = 0; i < memory.elements; i++) wrong += memory.a[i] != (double)i + 3;
   CU_ASSERT_EQUAL(wrong, 0);
   peak_memory_destroy(&memory);
+}
+
+static void test_memory(void) {
+  check_memory(1, 64 << 20, 256 << 20);
+  check_memory(4, 16 << 20, 64 << 20);
+  check_memory(1000, 8 << 20, 8 << 20);
 }
 
 int main(void) {

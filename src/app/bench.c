@@ -125,7 +125,7 @@ static json_t *json_of_pace(const Study *study, int setting, int policy, const P
 static void print_machine(const Meter *meter, int ranks) {
   char name[256];
   processor(sizeof name, name);
-  if (ranks > 1) printf("%d ranks at once, means over them; ", ranks);
+  if (ranks > 1) printf("%d ranks at once: times and shares are means over them, peaks rank 0's; ", ranks);
   printf("%s, x86-64-v%d; one core at its peak: %.1f Gflop/s float, %.1f double, %.1f GB/s of memory\n", name,
          (int)simd_level(), meter->best.floats * 1e-9, meter->best.doubles * 1e-9, meter->best.bytes * 1e-9);
   printf("%-14s %4s %9s %4s %6s %6s %5s %12s %8s %12s %8s %8s\n", "sampler", "d", "hidden", "T", "K", "n",
@@ -213,7 +213,7 @@ static Status bench(const Parallel *parallel, const Arguments *arguments, const 
                     const char *folder) {
   Meter meter;
   json_t *rows = json_array();
-  Status status = parallel_agree(parallel, meter_create(&meter));
+  Status status = parallel_agree(parallel, meter_create(parallel->size, &meter));
   if (status == STATUS_OK) status = measure_all(parallel, arguments, study, folder, &meter, rows);
   if (status == STATUS_OK && app_speaks) arguments->json ? print_json(parallel, &meter, rows) : print_notes();
   meter_destroy(&meter);
@@ -242,8 +242,8 @@ Status app_bench(int argc, char **argv) {
       parse,
       NULL,
       "Measure the speed of every sampler on one core, in a bandit study, beside the peaks of the core that "
-      "are measured at the same time. Under mpiexec or srun all ranks measure at once, and the means over "
-      "ranks are printed: what a core does on a full machine.",
+      "are measured at the same time. Under mpiexec or srun all ranks measure at once: what a core does on "
+      "a full machine; times and shares are means over ranks, the peaks that are printed those of rank 0.",
       NULL,
       NULL,
       NULL};
@@ -253,10 +253,9 @@ Status app_bench(int argc, char **argv) {
   app_parse(&argp, argc, argv, &arguments);
   snprintf(text, sizeof text, STUDY, arguments.policies, arguments.quick ? 10 : 100,
            arguments.quick ? "" : SIZES);
-  Status status = app_study_of_file("thompson bench", text, &arguments.sets, &study);
-  if (status != STATUS_OK) return status;
   Parallel parallel = app_begin_parallel(&argc, &argv);
-  status = bench_study(&parallel, &arguments, &study);
+  Status status = app_study_of_file("thompson bench", text, &arguments.sets, &study);
+  if (status == STATUS_OK) status = bench_study(&parallel, &arguments, &study);
   study_destroy(&study);
   return app_end_parallel(status);
 }

@@ -15,37 +15,40 @@ static MeterRates try_peaks(Meter *meter) {
   return found;
 }
 
-Status meter_create(Meter *out) {
+Status meter_create(int ranks, Meter *out) {
   *out = (Meter){0};
-  TRY(peak_memory_create(&out->memory));
-  for (int i = 0; i < FIRST_TRIES; i++) out->now = try_peaks(out);
+  TRY(peak_memory_create(ranks, &out->memory));
+  for (int i = 0; i < FIRST_TRIES; i++) try_peaks(out);
   return STATUS_OK;
 }
 
 void meter_destroy(Meter *meter) { peak_memory_destroy(&meter->memory); }
 
 void meter_clear(Meter *meter) {
-  meter->seconds = 0;
+  meter->seconds = meter->part = 0;
   meter->possible = (MeterRates){0};
-}
-
-void meter_start(Meter *meter) {
   meter->now = try_peaks(meter);
-  meter->since = clock_cpu();
 }
 
-void meter_stop(Meter *meter) {
-  const double used = clock_cpu() - meter->since;
+void meter_start(Meter *meter) { meter->since = clock_cpu(); }
+
+void meter_finish(Meter *meter) {
+  const double used = meter->part;
   const MeterRates before = meter->now, after = try_peaks(meter);
   meter->seconds += used;
   meter->possible.floats += used * (before.floats + after.floats) / 2;
   meter->possible.doubles += used * (before.doubles + after.doubles) / 2;
   meter->possible.bytes += used * (before.bytes + after.bytes) / 2;
   meter->now = after;
+  meter->part = 0;
+}
+
+void meter_stop(Meter *meter) {
+  meter->part += clock_cpu() - meter->since;
+  if (meter->part >= PART) meter_finish(meter);
 }
 
 void meter_mark(Meter *meter) {
-  if (clock_cpu() - meter->since < PART) return;
   meter_stop(meter);
-  meter->since = clock_cpu();
+  meter_start(meter);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const double CALLS_SECONDS = 0.002; /* of draws between two looks at the clock */
+static const double MOST = 10; /* times what is measured, with the beginnings of short simulations */
 
 /* A block of a policy, and what it is measured with. */
 typedef struct {
@@ -39,7 +40,7 @@ static Status draws_create(const Case *c, Draws *out) {
   const int runs = c->task.runs;
   TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
   out->likelihood = policy_likelihood(&c->method, c->policy->options, &c->problem);
-  TRY(history_create(c->problem.d, runs, &out->likelihood, &out->history));
+  TRY(policy_history(&c->method, c->policy->options, &c->problem, &out->likelihood, runs, &out->history));
   TRY(history_reserve(&out->history, c->problem.rounds));
   const SamplerSetup setup = {.prior = &c->counted.prior,
                               .likelihood = &out->likelihood,
@@ -155,10 +156,12 @@ static Status time_rounds(Case *c, TaskResult *result, Pace *out) {
   Clocked clocked = {.c = c};
   Status status = STATUS_OK;
   meter_clear(c->meter);
-  while (status == STATUS_OK && c->meter->seconds < c->seconds)
+  const double end = clock_cpu() + MOST * c->seconds;
+  while (status == STATUS_OK && c->meter->seconds < c->seconds && clock_cpu() < end)
     status = c->study->ops->run(c->study, &c->task, &c->counted.prior, (StudyTick){tick, &clocked}, result);
   if (status == STATUS_STOPPED) status = STATUS_OK;
   TRY(status);
+  meter_finish(c->meter);
   const double d = c->problem.d, K = c->problem.arms, runs = clocked.rounds * c->task.runs;
   const double scores = 2 * d * K;
   const bool conjugate =

@@ -27,8 +27,9 @@ typedef struct {
   double round_of_bandwidth;
 } Pace;
 
-/* The first block of a policy in a setting, for about `seconds` of CPU time for draws and as much for rounds;
- * its prior is in DIR/priors. Errors: those of the policy, and STATUS_INPUT with less than two rounds. */
+/* The first block of a policy in a setting, for about `seconds` of CPU time for draws and as much for rounds,
+ * less where the beginnings of short simulations, which are left out, take ten times that; its prior is in
+ * DIR/priors. Errors: those of the policy, and STATUS_INPUT with less than two rounds. */
 Status pace_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
                     Meter *meter, Pace *out);
 

@@ -8,8 +8,11 @@
 Status scratch_create(char folder[SCRATCH_PATH]) {
   const char *place = getenv("TMPDIR");
   char priors[SCRATCH_PATH + 16];
-  snprintf(folder, SCRATCH_PATH, "%s/thompson-XXXXXX", place ? place : "/tmp");
-  if (!mkdtemp(folder)) return status_set(STATUS_FILE, "%s: cannot make a temporary folder", folder);
+  if (!place) place = "/tmp";
+  if (snprintf(folder, SCRATCH_PATH, "%s/thompson-XXXXXX", place) >= SCRATCH_PATH || !mkdtemp(folder)) {
+    folder[0] = '\0';
+    return status_set(STATUS_FILE, "cannot make a temporary folder in %s", place);
+  }
   snprintf(priors, sizeof priors, "%s/priors", folder);
   if (mkdir(priors, 0700) != 0) return status_set(STATUS_FILE, "%s: cannot make the folder", priors);
   return STATUS_OK;
@@ -20,4 +23,6 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
   return remove(path);
 }
 
-void scratch_destroy(const char *folder) { nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS); }
+void scratch_destroy(const char *folder) {
+  if (folder[0]) nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum { STEPS = 200000, TRIES = 20, TRY_ELEMENTS = 1 << 18 };
-static const size_t LEAST_BYTES = 64 << 20, MOST_BYTES = 256 << 20;
+static const size_t LEAST_BYTES = 64 << 20, MOST_BYTES = 256 << 20, LEAST_SHARE = 8 << 20;
 
 typedef double Kernel(long steps, double *sum);
 
@@ -35,14 +35,18 @@ double peak_best(double (*one)(void)) {
   return best;
 }
 
-static size_t array_bytes(void) {
-  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE); /* 0 or -1 where it is not known */
-  size_t bytes = cache > 0 ? 4 * (size_t)cache : 0;
-  return bytes < LEAST_BYTES ? LEAST_BYTES : bytes > MOST_BYTES ? MOST_BYTES : bytes;
+static size_t clamp(size_t bytes, size_t least, size_t most) {
+  return bytes < least ? least : bytes > most ? most : bytes;
 }
 
-Status peak_memory_create(PeakMemory *out) {
-  *out = (PeakMemory){.elements = array_bytes() / sizeof(double) / TRY_ELEMENTS * TRY_ELEMENTS};
+static size_t array_bytes(int sharers) {
+  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE); /* 0 or -1 where it is not known */
+  size_t bytes = clamp(cache > 0 ? 4 * (size_t)cache : 0, LEAST_BYTES, MOST_BYTES);
+  return clamp(bytes / (size_t)sharers, LEAST_SHARE, MOST_BYTES);
+}
+
+Status peak_memory_create(int sharers, PeakMemory *out) {
+  *out = (PeakMemory){.elements = array_bytes(sharers) / sizeof(double) / TRY_ELEMENTS * TRY_ELEMENTS};
   NEW(out->a, out->elements);
   NEW(out->b, out->elements);
   NEW(out->c, out->elements);

@@ -16,15 +16,16 @@ double peak_double(void);
 double peak_best(double (*rate)(void));
 
 /* Memory traffic of a = b + s c (the triad of STREAM: McCalpin, IEEE TCCA Newsletter, December 1995), 24
- * bytes for each element. Each array has four times the size of the last cache, but at least 64 and at most
- * 256 MB; a try goes on through the arrays where the last one ended. */
+ * bytes for each element. A try goes on through the arrays where the last one ended. */
 typedef struct {
   size_t elements, next;
   double *a, *b, *c; /* [elements] each */
 } PeakMemory;
 
-/* The caller ends with peak_memory_destroy, also after an error. */
-Status peak_memory_create(PeakMemory *out);
+/* Each array has four times the size of the last cache, but at least 64 and at most 256 MB; `sharers`
+ * processes that measure at once share that cache, and these sizes: each takes its part, but at least 8 MB,
+ * more than a core has for itself. The caller ends with peak_memory_destroy, also after an error. */
+Status peak_memory_create(int sharers, PeakMemory *out);
 void peak_memory_destroy(PeakMemory *memory);
 /* Bytes a second of one try. */
 double peak_memory_rate(PeakMemory *memory);
