@@ -10,8 +10,9 @@ import slurm
 
 SKIPPED = 77  # the exit status that CTest reads as "not run"
 JOBS = os.path.join(program.SOURCE, "jobs")
-# Long enough to be disturbed three times: 360 tasks, some 10 CPU seconds. A job is disturbed when FEW tasks were done since it began.
-LONGER = ("--set", "problem.rounds=2000", "--set", "runs=80", "--set", "block=4")
+# Long enough to be disturbed three times, on a fast machine too: 360 tasks, some 20 CPU seconds, and about one wall second before a disturbance comes.
+# A job is disturbed when FEW tasks were done since it began.
+LONGER = ("--set", "problem.rounds=10000", "--set", "runs=80", "--set", "block=4")
 TASKS = 360
 FEW = 5
 
