@@ -24,6 +24,7 @@ STUDIES = {
     "logistic": ("likelihood: logistic, problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["ts", "diffts", "glm_ucb"]),
     "pool": ("problem: {family: pool, dimension: 20, arms: 50, rounds: 3}, " + SEEDED % "[20, 20]", ["lints", "vits1", "vits2", "lmc"]),
 }
+OBJECTS = {}    # names that a profile, or one before it of the same run, has given to its numbers
 TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
             "prior: {stages: 1, train_samples: 1000, training_steps: 10, hidden: [100, 100]}")
 
@@ -32,8 +33,30 @@ def label(policy):
     return re.sub(r"\{name: (\w+).*", r"\1", policy)
 
 
+def own_instructions(text):
+    """Of the program's own code in a callgrind profile: what libraries execute depends on the processor's features (memcpy) and on their versions."""
+    total, own, skip = 0, False, False
+    for line in text.splitlines():
+        if line.startswith("ob="):
+            found = re.match(r"ob=\((\d+)\)(?: (.*))?", line)
+            if found[2]:
+                OBJECTS[found[1]] = found[2]
+            own = OBJECTS[found[1]] == os.path.realpath(program.PROGRAM)
+        elif line.startswith("cob="):
+            found = re.match(r"cob=\((\d+)\)(?: (.*))?", line)
+            if found[2]:
+                OBJECTS[found[1]] = found[2]
+        elif line.startswith("calls="):
+            skip = True     # the next line is what was called, which has lines of its own
+        elif re.match(r"[0-9+*-]", line):
+            total += int(line.split()[1]) if own and not skip else 0
+            skip = False
+    return total
+
+
 def counts_of(function, folder, *arguments):
     """Instructions of each call of `function`, in order."""
+    OBJECTS.clear()
     out = os.path.join(folder, "callgrind.out")
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={function}", f"--dump-after={function}"]
     process = subprocess.run([*command, program.PROGRAM, *arguments, "--progress", "none"], capture_output=True, text=True, timeout=600, check=False)
@@ -44,7 +67,7 @@ def counts_of(function, folder, *arguments):
         with open(f"{out}.{number}", encoding="utf-8") as file:
             text = file.read()
         if f"Trigger: --dump-after={function}" in text:
-            counts.append(int(re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE).group(1)))
+            counts.append(own_instructions(text))
         os.remove(f"{out}.{number}")
         number += 1
     return counts
