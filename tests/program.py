@@ -57,6 +57,11 @@ class ProgramTest(unittest.TestCase):
             file.write(text)
         return self.path(name)
 
+    def write_bytes(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return self.path(name)
+
     def succeed(self, *arguments, **options):
         process = thompson(*arguments, **options)
         self.assertEqual(process.returncode, 0, process.stderr)

@@ -32,6 +32,32 @@ class StudyErrors(program.ProgramTest):
     def test_name_that_is_no_folder(self):
         self.refuse("name: small", "name: ../../etc", "name", "slash")
 
+    def test_bytes_that_are_no_text(self):
+        """Every verb that reads a study refuses what it cannot have read to its end; a byte order mark of UTF-8 is none of that."""
+        text = program.SMALL_STUDY
+        cases = ((text.encode() + b"\n\0\nruns: banana", f"study.yaml:{text.count(chr(10)) + 2}:1: a NUL byte"),
+                 (text.encode("utf-16"), "UTF-16"), (text.encode("utf-16-be"), "UTF-16 (big endian)"), (text.encode("utf-32"), "UTF-32"))
+        for content, part in cases:
+            study = self.write_bytes("study.yaml", content)
+            for arguments in (["plan", study], ["run", study, "-o", self.path("out")], ["train", study, "-o", self.path("prior.nc")]):
+                self.fail_with(3, part, *arguments)
+            self.fail_with(3, part, "run", study, "-o", self.path("out"), ranks=2)
+        study = self.write_bytes("study.yaml", b"\xef\xbb\xbf" + text.encode())
+        self.assertEqual(self.succeed("plan", study).stdout, self.succeed("plan", self.study).stdout)
+
+    def test_files_without_end(self):
+        """Refused at once, and within 2 GB of address space (which the sanitizers alone exceed)."""
+        limit = "" if program.SANITIZED else "ulimit -v 2000000;"
+        with open(self.path("sparse.yaml"), "wb") as file:
+            file.truncate(10 << 30)
+        os.mkfifo(self.path("fifo"))
+        for path, code, part in ((self.path("fifo"), 4, "not a regular file"), ("/dev/zero", 4, "not a regular file"),
+                                 (self.path("sparse.yaml"), 3, "more than 1048576 bytes")):
+            process = subprocess.run(["bash", "-c", f'{limit} "$@"', "bash", program.PROGRAM, "plan", path], capture_output=True, text=True,
+                                     timeout=60, check=False)
+            self.assertEqual(process.returncode, code, process.stderr)
+            self.assertIn(part, process.stderr)
+
     def test_wrong_type(self):
         self.refuse("block: 8", "block: eight", "bad.yaml:6", "block", "eight", "integer")
 

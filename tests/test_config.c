@@ -292,22 +292,61 @@ static void options_stand_alone(void) {
               "a list where one value belongs");
 }
 
-static void files_are_read(void) {
-  char path[] = "/tmp/test_config_XXXXXX";
+/* What config_study_text makes of a file of these bytes: OK with `text`, or a refusal with that part. */
+static void check_bytes(size_t size, const char *bytes, const char *text, const char *part) {
+  char path[] = "/tmp/test_config_XXXXXX", *found;
   int descriptor = mkstemp(path);
   CU_ASSERT_FATAL(descriptor >= 0);
-  CU_ASSERT_EQUAL(write(descriptor, full, sizeof full - 1), (ssize_t)sizeof full - 1);
-  StudyFile *study;
-  CHECK_OK(config_study_read(path, &toy_schema, 0, NULL, &study));
-  CU_ASSERT_STRING_EQUAL(study->resolved, full_resolved);
-  config_study_free(study);
-  CU_ASSERT_EQUAL(write(descriptor, "\0", 1), 1);
-  CHECK_FAILS(config_study_read(path, &toy_schema, 0, NULL, &study), STATUS_INPUT, "is NUL");
-  CU_ASSERT_EQUAL(ftruncate(descriptor, 100), 0);
+  CU_ASSERT_EQUAL(write(descriptor, bytes, size), (ssize_t)size);
   close(descriptor);
+  if (text) {
+    CHECK_OK(config_study_text(path, &found));
+    CU_ASSERT_STRING_EQUAL(found, text);
+  } else {
+    CHECK_FAILS(config_study_text(path, &found), STATUS_INPUT, part);
+    CU_ASSERT(strncmp(status_message(), path, strlen(path)) == 0);
+    CU_ASSERT_PTR_NULL(found);
+  }
+  free(found);
   unlink(path);
-  CHECK_FAILS(config_study_read(path, &toy_schema, 0, NULL, &study), STATUS_FILE, "No such file");
-  CHECK_FAILS(config_study_read("/tmp", &toy_schema, 0, NULL, &study), STATUS_FILE, "Is a directory");
+}
+#define CHECK_TEXT(bytes, text) check_bytes(sizeof bytes - 1, bytes, text, NULL)
+#define CHECK_NO_TEXT(bytes, part) check_bytes(sizeof bytes - 1, bytes, NULL, part)
+
+static void files_are_text(void) {
+  CHECK_TEXT(full, full);
+  CHECK_TEXT("", "");
+  CHECK_TEXT("\xEF\xBB\xBFname: x\n", "name: x\n");
+  CHECK_TEXT("\xEF\xBB\xBF", "");
+  CHECK_NO_TEXT("name: x\n\0\nruns: banana", ":2:1: a NUL byte");
+  CHECK_NO_TEXT("name: x\nt: \xC3\xA9\0", ":2:5: a NUL byte"); /* columns are characters */
+  CHECK_NO_TEXT("\0name: x", ":1:1: a NUL byte");
+  CHECK_NO_TEXT("name: x\n\0", ":2:1: a NUL byte");
+  CHECK_NO_TEXT("\0\0\0\0\0\0\0\0", ":1:1: a NUL byte");
+  CHECK_NO_TEXT("\xFF\xFEn\0a\0", "this is UTF-16 (little endian)");
+  CHECK_NO_TEXT("\xFE\xFF\0n\0a", "this is UTF-16 (big endian)");
+  CHECK_NO_TEXT("n\0a\0m\0e\0", "this is UTF-16 (little endian)");
+  CHECK_NO_TEXT("\0n\0a\0m\0e", "this is UTF-16 (big endian)");
+  CHECK_NO_TEXT("\xFF\xFE\0\0n\0\0\0", "this is UTF-32 (little endian)");
+  CHECK_NO_TEXT("\0\0\xFE\xFF\0\0\0n", "this is UTF-32 (big endian)");
+  CHECK_NO_TEXT("n\0\0\0a\0\0\0", "this is UTF-32 (little endian)");
+  CHECK_NO_TEXT("\0\0\0n\0\0\0a", "this is UTF-32 (big endian)");
+}
+
+/* A study of 1 MiB is read, one byte more is not. */
+static void long_files_are_refused(void) {
+  enum { MOST = 1 << 20 };
+  char *text = malloc(MOST + 2);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  memset(text, '\n', MOST + 1);
+  text[MOST] = '\0';
+  check_bytes(MOST, text, text, NULL);
+  text[MOST] = '\n';
+  check_bytes(MOST + 1, text, NULL, "more than 1048576 bytes");
+  free(text);
+  CHECK_FAILS(config_study_text("/nowhere/study.yaml", &text), STATUS_FILE, "No such file");
+  CHECK_FAILS(config_study_text("/tmp", &text), STATUS_FILE, "Is a directory");
+  CHECK_FAILS(config_study_text("/dev/zero", &text), STATUS_FILE, "not a regular file");
 }
 
 static void a_wrong_table_is_our_bug(void) {
@@ -356,7 +395,8 @@ int main(void) {
                          {"spelling does not matter", spelling_does_not_matter},
                          {"differences name the key", differences_name_the_key},
                          {"options stand alone", options_stand_alone},
-                         {"files are read", files_are_read},
+                         {"files are text", files_are_text},
+                         {"long files are refused", long_files_are_refused},
                          {"a wrong table is our bug", a_wrong_table_is_our_bug},
                          {"tables are described", tables_are_described},
                          {"nearest names", nearest_names},

@@ -198,8 +198,8 @@ static void test_same_content_same_bytes(void) {
     const char *one = in_folder("one.nc"), *two = in_folder("two.nc");
     CHECK_OK(write_sample(one, formats[f]));
     CHECK_OK(write_sample(two, formats[f]));
-    CHECK_OK(store_read_text(one, &first, &first_size));
-    CHECK_OK(store_read_text(two, &second, &second_size));
+    CHECK_OK(store_read_text(one, SIZE_MAX, &first, &first_size));
+    CHECK_OK(store_read_text(two, SIZE_MAX, &second, &second_size));
     CU_ASSERT(first_size == second_size && first_size > 1000 && memcmp(first, second, first_size) == 0);
     free(first);
     free(second);
@@ -223,7 +223,7 @@ static void test_temporary_name(void) {
 
     CHECK_OK(store_write_text(path, "old"));
     CHECK_OK(store_create(path, formats[f], &file));
-    CHECK_OK(store_read_text(path, &text, &size));
+    CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
     CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
     free(text);
     CHECK_OK(store_commit(file));
@@ -242,7 +242,7 @@ static void test_first_text(void) {
   size_t size;
   CHECK_OK(store_write_text_first(path, "first"));
   CHECK_OK(store_write_text_first(path, "second"));
-  CHECK_OK(store_read_text(path, &text, &size));
+  CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
   CU_ASSERT_STRING_EQUAL(text, "first");
   free(text);
   CU_ASSERT(folder_holds_only("it.txt"));
@@ -264,7 +264,7 @@ static void test_cannot_open(void) {
   StoreFile *file;
   const char *path = in_folder("it.nc");
   CHECK_FAILS(store_open(path, &file), STATUS_FILE, "No such file");
-  CHECK_FAILS(store_open(folder, &file), STATUS_FILE, "not a regular file");
+  CHECK_FAILS(store_open(folder, &file), STATUS_FILE, "Is a directory");
   CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
   CHECK_FAILS(store_open(path, &file), STATUS_FILE, "not a regular file");
   remove(path);
@@ -339,16 +339,19 @@ static void test_texts(void) {
   for (int i = 0; i < 3; i++) {
     CHECK_OK(store_write_text(path, texts[i]));
     CU_ASSERT(folder_holds_only("it.txt"));
-    CHECK_OK(store_read_text(path, &text, &size));
+    CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
     CU_ASSERT(size == strlen(texts[i]) && strcmp(text, texts[i]) == 0);
     free(text);
   }
   free(large);
   remove(path);
-  CHECK_FAILS(store_read_text(path, &text, &size), STATUS_FILE, "it.txt: No such file");
-  CHECK_FAILS(store_read_text(folder, &text, &size), STATUS_FILE, "Is a directory");
+  CHECK_FAILS(store_read_text(path, SIZE_MAX, &text, &size), STATUS_FILE, "it.txt: No such file");
+  CHECK_FAILS(store_read_text(folder, SIZE_MAX, &text, &size), STATUS_FILE, "Is a directory");
+  CHECK_FAILS(store_read_text("/dev/zero", SIZE_MAX, &text, &size), STATUS_FILE, "not a regular file");
+  CHECK_FAILS(store_read_text("/proc/self/status", 20, &text, &size), STATUS_INPUT, "more than 20 bytes");
   CU_ASSERT_PTR_NULL(text);
-  CHECK_OK(store_read_text("/proc/self/status", &text, &size)); /* its length is not known beforehand */
+  CHECK_OK(
+      store_read_text("/proc/self/status", SIZE_MAX, &text, &size)); /* its length is not known beforehand */
   CU_ASSERT(strncmp(text, "Name:", 5) == 0 && size == strlen(text));
   free(text);
 }

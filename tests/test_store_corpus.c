@@ -48,7 +48,7 @@ static void check_contents(const char *path) {
   char *script;
   size_t size;
   bool sealed;
-  CHECK_OK(store_read_text(path, &script, &size));
+  CHECK_OK(store_read_text(path, SIZE_MAX, &script, &size));
   if (store_contents_write(scratch, (const uint8_t *)script, size, &sealed)) check_readers(path, scratch);
   free(script);
 }

@@ -45,7 +45,7 @@ fail:
 
 static void write_and_load(StoreFormat format, char **bytes, size_t *size) {
   CHECK_OK(write_sample(path, format));
-  CHECK_OK(store_read_text(path, bytes, size));
+  CHECK_OK(store_read_text(path, SIZE_MAX, bytes, size));
 }
 
 /* Write the first `size` bytes, and try to read all of it. */
@@ -134,7 +134,7 @@ static void check_no_room(const char *name, const char *reason) {
   size_t size;
   for (int i = 0; i < 2 * FORMATS; i++) {
     CHECK_FAILS(write_sample(name, formats[i % FORMATS]), STATUS_FILE, reason);
-    CHECK_OK(store_read_text(name, &text, &size));
+    CHECK_OK(store_read_text(name, SIZE_MAX, &text, &size));
     CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
     free(text);
   }

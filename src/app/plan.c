@@ -4,7 +4,6 @@
 #include "app/calibrate.h"
 #include "app/estimate.h"
 #include "app/slurm.h"
-#include "io/store.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -165,9 +164,8 @@ Status app_plan(int argc, char **argv) {
       NULL};
   Arguments arguments = {0};
   char *text;
-  size_t size;
   app_parse(&argp, argc, argv, &arguments);
-  TRY(store_read_text(arguments.study, &text, &size));
+  TRY(config_study_text(arguments.study, &text));
   Status status = plan(&arguments, text, argc, argv);
   free(text);
   return status;

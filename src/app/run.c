@@ -2,7 +2,6 @@
 #include "app/app.h"
 #include "app/drain.h"
 #include "core/shell.h"
-#include "io/store.h"
 #include "parallel/checkpoint.h"
 #include "parallel/large.h"
 #include "parallel/prepare.h"
@@ -103,8 +102,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 /* Rank 0 reads the file; all ranks parse the same text. */
 static Status read_study(const Parallel *parallel, const Arguments *arguments, Study *study) {
   char *text = NULL;
-  size_t size;
-  Status status = parallel->rank == 0 ? store_read_text(arguments->study, &text, &size) : STATUS_OK;
+  Status status = parallel->rank == 0 ? config_study_text(arguments->study, &text) : STATUS_OK;
   TRY(parallel_agree(parallel, status));
   TRY(parallel_broadcast_text(parallel, &text));
   status = app_study_of_file(arguments->study, text, &arguments->sets, study);

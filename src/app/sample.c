@@ -103,29 +103,20 @@ static Status observe(const Arguments *arguments, int d, History *history, Sampl
   return status;
 }
 
-static Status hash_file(const char *path, char hash[65]) {
-  char *bytes;
-  size_t size;
-  TRY(store_read_text(path, &bytes, &size));
-  digest_hex(bytes, size, hash);
-  free(bytes);
-  return STATUS_OK;
-}
-
 /* theta[d, draws] as theta(draw, dim), with what the draws depend on. */
 static Status write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta, double *rows,
                           int64_t fallbacks) {
   int dimension[2], id;
-  char hash[65];
+  char hash[DIGEST_SIZE];
   for (int n = 0; n < arguments->draws; n++)
     for (int i = 0; i < d; i++)
       rows[(size_t)n * (size_t)d + (size_t)i] = theta[(size_t)i * (size_t)arguments->draws + (size_t)n];
   TRY(provenance_write(file, "posterior draws"));
   TRY(store_text_attribute(file, NULL, "sampler", arguments->sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", arguments->likelihood));
-  TRY(hash_file(arguments->prior, hash));
+  TRY(digest_file(arguments->prior, hash));
   TRY(store_text_attribute(file, NULL, "prior_sha256", hash));
-  TRY(hash_file(arguments->data, hash));
+  TRY(digest_file(arguments->data, hash));
   TRY(store_text_attribute(file, NULL, "data_sha256", hash));
   TRY(store_real_attribute(file, NULL, "noise", arguments->noise));
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)arguments->seed));

@@ -2,7 +2,6 @@
  * Works under mpiexec. */
 #include "app/app.h"
 #include "io/dataset.h"
-#include "io/store.h"
 #include "parallel/prepare.h"
 #include "study/keys.h"
 
@@ -60,11 +59,10 @@ static Status study_sets(const Arguments *arguments, AppTexts *sets) {
 /* Samples and fit of the first setting of a study. */
 static Status from_study(const Arguments *arguments, Samples *samples, PriorFit *fit) {
   char *text;
-  size_t size;
   Study study;
   Problem problem;
   AppTexts sets;
-  TRY(store_read_text(arguments->study, &text, &size));
+  TRY(config_study_text(arguments->study, &text));
   Status status = study_sets(arguments, &sets);
   if (status == STATUS_OK) status = app_study_of_file(arguments->study, text, &sets, &study);
   free(text);

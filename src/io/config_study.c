@@ -4,7 +4,6 @@
 
 #include "core/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,31 +201,6 @@ Status config_study_parse(const char *name, const char *text, const ConfigSchema
     *out = &self->file;
   else
     config_study_free(&self->file);
-  return status;
-}
-
-/* The whole file into text[CONFIG_TEXT_LIMIT + 2], closed by a NUL. */
-static Status read_file(const char *path, char *text) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return status_set(STATUS_FILE, "cannot open study file '%s': %s", path, strerror(errno));
-  size_t size = fread(text, 1, CONFIG_TEXT_LIMIT + 1, file);
-  int error = ferror(file) ? errno : 0;
-  fclose(file);
-  text[size] = '\0';
-  if (error) return status_set(STATUS_FILE, "cannot read study file '%s': %s", path, strerror(error));
-  if (strlen(text) < size)
-    return status_set(STATUS_INPUT, "%s: not a text file: byte %zu is NUL", path, strlen(text));
-  return STATUS_OK;
-}
-
-Status config_study_read(const char *path, const ConfigSchema *schema, int set_count, const char *const *sets,
-                         StudyFile **out) {
-  char *text;
-  *out = NULL;
-  NEW(text, CONFIG_TEXT_LIMIT + 2);
-  Status status = read_file(path, text);
-  if (status == STATUS_OK) status = config_study_parse(path, text, schema, set_count, sets, out);
-  free(text);
   return status;
 }
 

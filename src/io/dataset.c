@@ -2,17 +2,17 @@
 
 #include "core/memory.h"
 #include "io/dataset_csv.h"
+#include "io/input.h"
 #include "io/store.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static Status read_csv(const char *path, CsvForm form, Table *table) {
-  FILE *stream = fopen(path, "rb");
-  if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+  FILE *stream;
+  TRY(input_stream(path, &stream));
   Status status = dataset_csv_parse(stream, path, form, table);
   fclose(stream);
   return status;

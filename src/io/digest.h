@@ -2,6 +2,8 @@
 #ifndef IO_DIGEST_H
 #define IO_DIGEST_H
 
+#include "core/status.h"
+
 #include <sha2.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -19,5 +21,8 @@ typedef struct {
 void digest_begin(Digest *digest);
 void digest_add(Digest *digest, const void *data, size_t size);
 void digest_end(Digest *digest, char out[DIGEST_SIZE]);
+
+/* The digest of a regular file, read in small parts. STATUS_FILE when it cannot be read. */
+Status digest_file(const char *path, char out[DIGEST_SIZE]);
 
 #endif

@@ -1,11 +1,13 @@
 #include "io/gzip.h"
 
 #include "core/memory.h"
+#include "io/input.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { BUFFER_SIZE = 1 << 17 };
@@ -22,10 +24,12 @@ Status gzip_open(const char *path, GzipFile **out) {
   Status status;
   NEW_GOTO(status, file->path, strlen(path) + 1, fail);
   strcpy(file->path, path);
-  errno = 0;
-  file->stream = gzopen(path, "rbe");
+  int fd;
+  TRY_GOTO(status, input_open(path, &fd), fail);
+  file->stream = gzdopen(fd, "rb");
   if (!file->stream || gzbuffer(file->stream, BUFFER_SIZE) != 0) {
-    status = status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno ? errno : ENOMEM));
+    if (!file->stream) close(fd);
+    status = status_set(STATUS_INTERNAL, "out of memory while reading %s", path);
     goto fail;
   }
   *out = file;

@@ -84,7 +84,8 @@ Status store_get_int_attribute(StoreFile *file, const char *variable, const char
 Status store_write_text(const char *path, const char *text);
 /* The same, but a file that stands at `path`, or that another process puts there meanwhile, stays. */
 Status store_write_text_first(const char *path, const char *text);
-/* The whole of a file as NUL-terminated text; free() it. */
-Status store_read_text(const char *path, char **out, size_t *size);
+/* The whole of a regular file of at most `limit` bytes as NUL-terminated text; free() it. A longer one is
+ * STATUS_INPUT, and no more of it than `limit` is ever in memory. */
+Status store_read_text(const char *path, size_t limit, char **out, size_t *size);
 
 #endif

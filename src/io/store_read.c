@@ -1,17 +1,16 @@
 /* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. */
 #include "core/memory.h"
+#include "io/input.h"
 #include "io/store.h"
 #include "io/store_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fenv.h>
 #include <math.h>
 #include <netcdf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef enum { MAGIC_OTHER, MAGIC_CLASSIC, MAGIC_HDF5 } Magic;
@@ -22,21 +21,15 @@ static Magic magic_of(const unsigned char *head, size_t size) {
   return classic ? MAGIC_CLASSIC : MAGIC_OTHER;
 }
 
-/* What the first bytes of a regular file say it is. */
+/* What the first bytes of a file say it is. */
 static Status look(const char *path, Magic *magic) {
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-  struct stat info;
+  int fd;
   unsigned char head[8];
-  ssize_t n = -1;
-  int error = fstat(fd, &info) == 0 ? 0 : errno;
-  if (error == 0 && S_ISREG(info.st_mode)) {
-    n = read(fd, head, sizeof head);
-    if (n < 0) error = errno;
-  }
+  TRY(input_open(path, &fd));
+  ssize_t n = read(fd, head, sizeof head);
+  int error = errno;
   close(fd);
-  if (error != 0) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(error));
-  if (n < 0) return status_set(STATUS_FILE, "cannot read %s: it is not a regular file", path);
+  if (n < 0) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(error));
   *magic = magic_of(head, (size_t)n);
   return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 /* Whole text files: durable writing, and reading into memory. */
 #include "core/memory.h"
 #include "io/durable.h"
+#include "io/input.h"
 #include "io/store.h"
 
 #include <errno.h>
@@ -53,9 +54,9 @@ Status store_write_text_first(const char *path, const char *text) {
 }
 
 /* Read fd to its end into *text, growing it; *capacity is a first guess of the length plus one. */
-static Status read_all(int fd, const char *path, size_t capacity, char **text, size_t *length) {
+static Status read_all(int fd, const char *path, size_t limit, size_t capacity, char **text, size_t *length) {
   NEW(*text, capacity);
-  for (*length = 0;;) {
+  for (*length = 0; *length <= limit;) {
     if (*length + 1 == capacity) {
       char *larger;
       NEW(larger, 2 * capacity);
@@ -65,23 +66,25 @@ static Status read_all(int fd, const char *path, size_t capacity, char **text, s
       capacity *= 2;
     }
     ssize_t n = read(fd, *text + *length, capacity - 1 - *length);
-    if (n == 0) break;
+    if (n == 0) {
+      (*text)[*length] = '\0';
+      return STATUS_OK;
+    }
     if (n > 0) *length += (size_t)n;
     if (n < 0 && errno != EINTR) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
   }
-  (*text)[*length] = '\0';
-  return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: more than %zu bytes", path, limit);
 }
 
-Status store_read_text(const char *path, char **out, size_t *size) {
+Status store_read_text(const char *path, size_t limit, char **out, size_t *size) {
+  struct stat info;
+  int fd;
   *out = NULL;
   *size = 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-  struct stat info;
-  /* A regular file is read in one go: its length, the terminator, and one byte to see the end. */
-  size_t guess = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? (size_t)info.st_size + 2 : 4096;
-  Status status = read_all(fd, path, guess, out, size);
+  TRY(input_open(path, &fd));
+  /* Most files are read in one go: the length, the terminator, and one byte to see the end. */
+  size_t guess = fstat(fd, &info) == 0 && (size_t)info.st_size < limit ? (size_t)info.st_size : limit;
+  Status status = read_all(fd, path, limit, guess + 2, out, size);
   close(fd);
   if (status != STATUS_OK) {
     free(*out);

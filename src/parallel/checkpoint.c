@@ -131,11 +131,10 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
 
 Status checkpoint_study(const char *directory, char **text) {
   char path[PATH_SIZE];
-  size_t size;
   TRY(path_of(sizeof path, path, directory, "study.yaml"));
   if (access(path, F_OK) != 0)
     return status_set(STATUS_INPUT, "%s holds no study (no study.yaml in it)", directory);
-  return store_read_text(path, text, &size);
+  return config_study_text(path, text);
 }
 
 Status checkpoint_scan(const char *directory, const Study *study, signed char *state) {

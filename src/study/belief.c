@@ -36,15 +36,9 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
 
 /* Everything that a fitted prior depends on, hashed. */
 static Status hash_belief(const Config *setting, const Problem *problem, Belief *belief) {
-  char file_hash[65] = "none";
+  char file_hash[DIGEST_SIZE] = "none";
   const char *file = config_text(setting, "problem.file");
-  if (file) {
-    char *bytes;
-    size_t size;
-    TRY(store_read_text(file, &bytes, &size));
-    digest_hex(bytes, size, file_hash);
-    free(bytes);
-  }
+  if (file) TRY(digest_file(file, file_hash));
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);

@@ -154,7 +154,7 @@ static void schedule(const char *path, const char *results, int ranks, int count
   char *text;
   size_t size;
   Study study;
-  ok(store_read_text(path, &text, &size));
+  ok(store_read_text(path, SIZE_MAX, &text, &size));
   read_study(path, text, &study);
   free(text);
   const int policies = study.file->policy_count;

@@ -1,0 +1,17 @@
+/* Files that a user gives. All of them are regular files: every rank reads them, some are read twice (parsed,
+ * then hashed), and a resumed job reads them again, so a pipe or a device would give something else each
+ * time, or nothing for ever. */
+#ifndef IO_INPUT_H
+#define IO_INPUT_H
+
+#include "core/status.h"
+
+#include <stdio.h>
+
+/* Open `path` for reading; never waits. close() the descriptor. STATUS_FILE when it cannot be opened or is
+ * not a regular file. */
+Status input_open(const char *path, int *fd);
+/* The same as a stream; fclose() it. */
+Status input_stream(const char *path, FILE **stream);
+
+#endif
