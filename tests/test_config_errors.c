@@ -146,11 +146,30 @@ static void yaml_is_strict(void) {
   CHECK_REFUSED("name: x\n  seed: [1\n",
                 "t.yaml:2:7: not valid YAML: mapping values are not allowed in this context");
   CHECK_REFUSED("name: \"a\\0b\"\n", "without control characters");
-  CHECK_REFUSED("name: \"a\\u2028b\"\n", "without control characters");
+  CHECK_REFUSED("name: \"a\\u2028b\"\n", "without control characters; U+2028 is one");
+  CHECK_REFUSED("name: \"a\\ufeffb\"\n", "U+FEFF is one");
   CHECK_REFUSED("name: |\n  a\n  b\n", "text must be on one line");
   CHECK_REFUSED("name: \xff\xfe\n", "t.yaml: not UTF-8 text");
   CHECK_REFUSED("\xff\xfen", "not UTF-8 text");
   CHECK_REFUSED("name: \xed\xa0\x80\n", "not UTF-8 text");
+}
+
+/* Characters that turn the reading direction make a label seem to be another one. */
+static void directions_are_refused(void) {
+  static const unsigned directions[] = {0x061C, 0x200E, 0x200F, 0x202A, 0x202B, 0x202C,
+                                        0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069};
+  for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
+    char text[80], part[40];
+    snprintf(part, sizeof part, "U+%04X is one", directions[i]);
+    snprintf(text, sizeof text, "name: \"a\\u%04xb\"\n", directions[i]);
+    CHECK_REFUSED(text, part);
+    snprintf(text, sizeof text, "name: x\npolicies: [{name: ts, label: \"a\\u%04x\"}]\n", directions[i]);
+    CHECK_REFUSED(text, part);
+  }
+  CHECK_REFUSED("name: \"\xE2\x80\xAE\"\n", "U+202E is one");
+  StudyFile *study;
+  CHECK_OK(toy_parse("name: \"\xD7\xA9\xD7\x9C\xE2\x80\x90\xE2\x81\xA5\"\n", NULL, NULL, NULL, &study));
+  config_study_free(study);
 }
 
 /* `head`, then `count` times `piece`, then `tail`, in memory that the caller frees. */
@@ -210,6 +229,7 @@ int main(void) {
                          {"sweeps are strict", sweeps_are_strict},
                          {"policies are strict", policies_are_strict},
                          {"YAML is strict", yaml_is_strict},
+                         {"directions are refused", directions_are_refused},
                          {"sizes are limited", sizes_are_limited},
                          CU_TEST_INFO_NULL};
   return harness_run("config_errors", tests);

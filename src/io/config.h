@@ -7,8 +7,8 @@
  *
  * A dotted key may be written nested (problem: {arms: 100}) or dotted (problem.arms: 100); a section without
  * entries gives nothing. Quoted text is never a number. One value where a list belongs is a list of one. Not
- * taken: anchors, tags, two documents, a key twice, control characters, more than 1 MiB, 32 levels, 1000
- * policies or 100000 settings. */
+ * taken: anchors, tags, two documents, a key twice, control characters (those of reading direction too), more
+ * than 1 MiB, 32 levels, 1000 policies or 100000 settings. */
 #ifndef IO_CONFIG_H
 #define IO_CONFIG_H
 

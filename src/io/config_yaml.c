@@ -53,11 +53,17 @@ static uint32_t next_character(const unsigned char **text) {
   return c;
 }
 
-/* Characters that cannot be written back as they are: controls, line separators, byte order mark,
+/* Characters that change the reading direction of what follows, so that it seems to say something else. */
+static bool redirects(uint32_t c) {
+  return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Characters that cannot be shown or written back as they are: controls, line separators, byte order mark,
  * non-characters. */
 static bool unprintable(uint32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF || c == 0xFFFE ||
-         c == 0xFFFF;
+         c == 0xFFFF || redirects(c);
 }
 
 static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event) {
@@ -65,9 +71,13 @@ static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event)
   if (raw->data.scalar.length > CONFIG_SCALAR_LIMIT)
     return config_refuse(event->place, "a value of %zu bytes; at most %d are allowed",
                          raw->data.scalar.length, CONFIG_SCALAR_LIMIT);
-  for (const unsigned char *c = value; c < end;)
-    if (unprintable(next_character(&c)))
-      return config_refuse(event->place, "text must be on one line and without control characters");
+  for (const unsigned char *c = value; c < end;) {
+    uint32_t character = next_character(&c);
+    if (unprintable(character))
+      return config_refuse(event->place,
+                           "text must be on one line and without control characters; U+%04X is one",
+                           (unsigned)character);
+  }
   event->plain = raw->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
   return config_pool_print(reader->pool, &event->text, "%s", (const char *)value);
 }
