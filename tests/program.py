@@ -76,6 +76,12 @@ class ProgramTest(unittest.TestCase):
         self.assertIn(part, sentences[0])
         return sentences[0]
 
+    def fail_with_usage(self, part, *arguments):
+        """The command line itself must be refused, with a sentence that contains `part`."""
+        process = thompson(*arguments)
+        self.assertEqual(process.returncode, 2, process.stderr)
+        self.assertIn(part, process.stderr.splitlines()[0])
+
     def kill_a_rank(self, folder, job, chance):
         """Wait until a few tasks or priors in `folder` are finished, then kill -9 one rank. False when the job was done before that."""
         def finished():

@@ -30,7 +30,12 @@ class StudyErrors(program.ProgramTest):
         self.refuse("policies: [ts, tuned_ts, mixts, diffts, dps, linucb, egreedy, random, oracle]", "", "policies")
 
     def test_name_that_is_no_folder(self):
-        self.refuse("name: small", "name: ../../etc", "name", "slash")
+        for name, part in (("../../etc", "slash"), ('"a\\\\b"', "backslash"), ("-rf", "dash"), ("x" * 201, "at most 200")):
+            self.refuse("name: small", f"name: {name}", "name", part)
+
+    def test_reading_direction(self):
+        self.refuse("name: small", "name: small\u202elive", "U+202E")
+        self.refuse("egreedy", '{name: egreedy, label: "a\u2066b"}', "U+2066")
 
     def test_bytes_that_are_no_text(self):
         """Every verb that reads a study refuses what it cannot have read to its end; a byte order mark of UTF-8 is none of that."""
@@ -151,6 +156,14 @@ class Files(program.ProgramTest):
             self.assert_same_results(os.path.join(mount, "out/results.nc"), self.path("roomy/results.nc"))
         finally:
             subprocess.run(["umount", mount], check=False)
+
+    def test_backslash(self):
+        """NetCDF would take it for a slash, and fail after all the work is done."""
+        for arguments in (["run", self.study], ["plan", self.study, "--slurm"], ["train", self.study], ["prepare", "mnist", "x"],
+                          ["sample", "--prior", "x", "--data", "y", "--sampler", "ts"]):
+            self.fail_with_usage("backslash", *arguments, "-o", self.path("a\\b"))
+        self.assertEqual(os.listdir(self.folder), ["small.yaml"])
+        self.fail_with(3, "backslash", "run", self.study, "-o", self.path("out"), "--set", f"policies=[{{name: ts, prior: '{self.path('a')}\\b.nc'}}]")
 
     def test_folder_that_cannot_be_made(self):
         self.fail_with(4, "Not a directory", "run", self.study, "-o", os.path.join(self.study, "out"))

@@ -251,6 +251,9 @@ static void test_first_text(void) {
 
 static void test_cannot_create(void) {
   StoreFile *file;
+  CHECK_FAILS(store_create(in_folder("a\\b.nc"), STORE_CLASSIC, &file), STATUS_INPUT,
+              "a\\b.nc' holds a backslash, which NetCDF takes for a slash");
+  CHECK_FAILS(store_open(in_folder("a\\b.nc"), &file), STATUS_INPUT, "a\\b.nc' holds a backslash");
   CHECK_FAILS(store_create(in_folder("no/such/it.nc"), STORE_NETCDF4, &file), STATUS_FILE, "No such file");
   CHECK_FAILS(store_create(in_folder(""), STORE_CLASSIC, &file), STATUS_FILE, "does not name a file");
   CHECK_FAILS(store_create(folder, STORE_CLASSIC, &file), STATUS_FILE, "a folder stands there");

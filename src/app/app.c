@@ -79,6 +79,12 @@ void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], con
   app_texts_add(state, sets, space);
 }
 
+void app_take_output(struct argp_state *state, const char **slot, const char *text) {
+  if (!*text) argp_error(state, "-o: an empty name");
+  if (store_path_check(text) != STATUS_OK) argp_error(state, "-o: %s", status_message());
+  *slot = text;
+}
+
 Parallel app_begin_parallel(int *argc, char ***argv) {
   char library[256];
   Parallel parallel = parallel_begin(argc, argv);

@@ -40,6 +40,9 @@ void app_take(struct argp_state *state, const char **slot, const char *text, con
 /* argp_error when the positional argument is missing. */
 void app_need(struct argp_state *state, const char *slot, const char *what);
 
+/* Take the file or folder of -o; argp_error for a name that cannot be written, before any work is done. */
+void app_take_output(struct argp_state *state, const char **slot, const char *text);
+
 /* A growing list of texts, for options that may be repeated. */
 typedef struct {
   int count;

@@ -36,7 +36,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
   case KEY_CALIBRATE: arguments->calibrate = true; return 0;
   case KEY_SLURM: arguments->slurm = true; return 0;
-  case 'o': arguments->directory = text; return 0;
+  case 'o': app_take_output(state, &arguments->directory, text); return 0;
   case 'j': arguments->json = true; return 0;
   case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
   case ARGP_KEY_END:

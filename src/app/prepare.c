@@ -42,7 +42,7 @@ static void take_set(Arguments *arguments, const char *text, struct argp_state *
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
-  case 'o': arguments->output = text; return 0;
+  case 'o': app_take_output(state, &arguments->output, text); return 0;
   case KEY_SEED: arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53); return 0;
   case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
   case ARGP_KEY_ARG:

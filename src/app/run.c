@@ -72,7 +72,7 @@ static bool stop_asked(void) { return drain_asked() || lock_lost(lock); }
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
-  case 'o': arguments->directory = text; return 0;
+  case 'o': app_take_output(state, &arguments->directory, text); return 0;
   case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
   case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
   case KEY_RESUME: arguments->resume = true; return 0;

@@ -45,7 +45,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_SAMPLER: arguments->sampler = text; return 0;
   case KEY_LIKELIHOOD: arguments->likelihood = text; return 0;
   case 'n': arguments->draws = (int)app_integer(state, "-n", text, 1, 100000000); return 0;
-  case 'o': arguments->output = text; return 0;
+  case 'o': app_take_output(state, &arguments->output, text); return 0;
   case KEY_NOISE: arguments->noise = app_real(state, "--noise", text, 1e-12, 1e6); return 0;
   case KEY_SEED: arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53); return 0;
   case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;

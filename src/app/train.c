@@ -30,7 +30,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_THETA: arguments->theta = text; return 0;
-  case 'o': arguments->output = text; return 0;
+  case 'o': app_take_output(state, &arguments->output, text); return 0;
   case KEY_SEED:
     arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53);
     arguments->has_seed = true;

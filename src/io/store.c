@@ -82,9 +82,16 @@ static void release(StoreFile *file) {
   free(file);
 }
 
+Status store_path_check(const char *path) {
+  if (!strchr(path, '\\')) return STATUS_OK;
+  return status_set(STATUS_INPUT, "'%s' holds a backslash, which NetCDF takes for a slash; use another name",
+                    path);
+}
+
 Status store_create(const char *path, StoreFormat format, StoreFile **out) {
   StoreFile *file;
   *out = NULL;
+  TRY(store_path_check(path));
   store_prepare_library();
   NEW(file, 1);
   Status status;

@@ -21,6 +21,8 @@ typedef enum { STORE_DOUBLE, STORE_FLOAT, STORE_INT, STORE_INT64, STORE_BYTE, ST
 
 typedef struct StoreFile StoreFile;
 
+/* NetCDF takes a backslash for a slash: STATUS_INPUT with a sentence when `path` has one. */
+Status store_path_check(const char *path);
 /* Begin to write `path`. *out is ended by store_commit or store_abandon. */
 Status store_create(const char *path, StoreFormat format, StoreFile **out);
 /* Close, append a checksum, fsync, rename to the final name, fsync the folder, free. On failure the temporary

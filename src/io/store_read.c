@@ -47,6 +47,7 @@ Status store_open(const char *path, StoreFile **out) {
   *out = NULL;
   store_prepare_library();
   Magic magic;
+  TRY(store_path_check(path));
   TRY(look(path, &magic));
   if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
   TRY(store_seal_check(path));

@@ -16,7 +16,11 @@ static const StudyOps *const registry[] = {&study_bandit, &study_posterior, &stu
 const StudyOps *study_kind(int index) { return registry[index]; }
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
-enum { NAME_SIZE = 64, MOST_NAMES = 128 };
+enum {
+  NAME_SIZE = 64,
+  MOST_NAMES = 128,
+  MOST_NAME = 200 /* bytes of a study's name: a folder's name has 255, and jobs append to it */
+};
 
 /* CURVE, or CURVE_diff. */
 static void target_text(const StudyCurve *curve, bool paired, size_t size, char *out) {
@@ -121,11 +125,14 @@ int study_task_index(const Study *study, int setting, int policy, int block) {
 
 static Status check_names(const StudyFile *file) {
   const char *name = config_text(file->settings[0], "name");
-  if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
+  if (name[0] == '\0' || strchr(".-", name[0]) || strpbrk(name, "/\\"))
     return status_set(STATUS_INPUT,
                       "key 'name': '%s' cannot be the name of a folder; it must not be empty, begin with a "
-                      "dot, or hold a slash",
+                      "dot or a dash, or hold a slash or a backslash",
                       name);
+  if (strlen(name) > MOST_NAME)
+    return status_set(STATUS_INPUT, "key 'name': %zu bytes; at most %d are allowed in the name of a folder",
+                      strlen(name), MOST_NAME);
   if (file->policy_count == 0)
     return status_set(STATUS_INPUT, "key 'policies' is needed: a list such as [ts, diffts]");
   return STATUS_OK;
