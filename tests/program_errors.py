@@ -165,6 +165,36 @@ class Files(program.ProgramTest):
         self.assertEqual(os.listdir(self.folder), ["small.yaml"])
         self.fail_with(3, "backslash", "run", self.study, "-o", self.path("out"), "--set", f"policies=[{{name: ts, prior: '{self.path('a')}\\b.nc'}}]")
 
+    def test_output_that_cannot_be_written(self):
+        """Every verb ends with status 4 when its stdout is full or closed; what it wrote to files is whole."""
+        few = ["--set", "policies=[ts]", "--set", "sweep.problem.theta=[cross]", "--set", "prior.replicates=1"]
+        self.succeed("run", self.study, "-o", self.path("out"), *few)
+        self.write("history.csv", "x1,x2,y\n1,0,1\n")
+        self.succeed("train", self.study, "-o", self.path("prior.nc"))
+        verbs = (["plan", self.study], ["plan", self.study, "--json"], ["plan", self.study, "--slurm", *few], ["run", self.study, "-o", self.path("again"), *few],
+                 ["status", self.path("out")], ["status", self.path("out"), "--json"], ["verify", self.path("out")], ["reduce", self.path("out")],
+                 ["list"], ["list", "--json"], ["--help"], ["--version"], ["run", "--help"], ["bench", "--help"],
+                 ["train", self.study, "-o", self.path("more.nc")],
+                 ["sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "diffts", "-n", "5", "-o", self.path("draws.nc")])
+        for arguments in verbs:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                process = subprocess.run([program.PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+            self.assertEqual(process.returncode, 4, f"{arguments}: {process.stderr}")
+            self.assertEqual(process.stderr.count("cannot write to standard output"), 1, process.stderr)
+        self.assert_same_results(self.path("out/results.nc"), self.path("again/results.nc"))
+
+    def test_closed_streams(self):
+        """No file of the program takes the place of a stream that its caller closed."""
+        few = ["--set", "policies=[ts]", "--set", "sweep.problem.theta=[cross]"]
+        self.succeed("run", self.study, "-o", self.path("out"), *few)
+        process = subprocess.run(["bash", "-c", '"$@" <&- >&- 2>&-', "bash", program.PROGRAM, "run", self.study, "-o", self.path("closed"), *few],
+                                 timeout=300, check=False)
+        self.assertEqual(process.returncode, 4)
+        self.assert_same_results(self.path("out/results.nc"), self.path("closed/results.nc"))
+        for arguments, code in ((["run"], 2), (["status", self.folder], 3)):
+            process = subprocess.run(["bash", "-c", '"$@" >&-', "bash", program.PROGRAM, *arguments], capture_output=True, timeout=60, check=False)
+            self.assertEqual(process.returncode, code)
+
     def test_folder_that_cannot_be_made(self):
         self.fail_with(4, "Not a directory", "run", self.study, "-o", os.path.join(self.study, "out"))
 

@@ -94,11 +94,14 @@ Parallel app_begin_parallel(int *argc, char ***argv) {
   return parallel;
 }
 
+static bool failed;
+
 void app_report(Status status) {
-  static bool reported;
-  if (status != STATUS_OK && app_speaks && !reported) fprintf(stderr, "thompson: %s\n", status_message());
-  reported |= status != STATUS_OK;
+  if (status != STATUS_OK && app_speaks && !failed) fprintf(stderr, "thompson: %s\n", status_message());
+  failed |= status != STATUS_OK;
 }
+
+bool app_has_failed(void) { return failed; }
 
 Status app_end_parallel(Status status) {
   app_report(status);

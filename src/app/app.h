@@ -61,6 +61,8 @@ Parallel app_begin_parallel(int *argc, char ***argv);
 Status app_end_parallel(Status status);
 /* Print the sentence of a failure, unless it is printed already; only rank 0 does. */
 void app_report(Status status);
+/* A failure was reported. */
+bool app_has_failed(void);
 
 /* The study of a results folder (DIR/study.yaml). The caller ends with study_destroy. */
 Status app_study_of_folder(const char *directory, Study *out);

@@ -1,6 +1,7 @@
 /* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are printed.
  */
 #include "app/app.h"
+#include "app/output.h"
 #include "io/provenance.h"
 
 #include <stdio.h>
@@ -48,7 +49,7 @@ static Status call(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  setvbuf(stdout, NULL, _IOLBF, 0);
+  output_begin();
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
   provenance_set_command(argc, argv);
   if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
@@ -56,6 +57,5 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s\n", provenance_source()), EXIT_SUCCESS;
   Status status = call(argc, argv);
   app_report(status);
-  if (fflush(stdout) != 0 && status == STATUS_OK) status = STATUS_FILE;
   return status;
 }
