@@ -106,7 +106,8 @@ def document(title, parts, data=None):
         body += tag("div", switches(len(data["policies"])) + some) if inside else some
     scripts = ""
     if data:
-        numbers = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+        # Without "<" nothing in a label can end or comment out the script, and ASCII has no line separators.
+        numbers = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True).replace("<", "\\u003c")
         scripts = '<noscript><p class="warn">The charts need JavaScript; the tables do not.</p></noscript>\n'
         scripts += f'<script type="application/json" id="data">{numbers}</script>\n<script>{(HERE / "report.js").read_text()}</script>'
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>\n'

@@ -253,10 +253,10 @@ class Report(unittest.TestCase):
     def test_texts_are_not_markup(self):
         """Labels and titles that look like HTML are shown as they are."""
         evil = "<img src=x onerror=alert(1)>"
-        study_fixture.write_results(self.folder, [evil], {evil: (10, 1), "</script>": (12, 1)}, runs=4, rounds=5)
+        study_fixture.write_results(self.folder, [evil], {evil: (10, 1), "</script>": (12, 1), "<!--<script>": (13, 1)}, runs=4, rounds=5)
         self.open()
         self.assertEqual(self.find("main img"), [])
-        self.assertEqual({button.text for button in self.find(".switch")}, {evil, "</script>"})
+        self.assertEqual({button.text for button in self.find(".switch")}, {evil, "</script>", "<!--<script>"})
         self.assertTrue(np.isfinite(load.results(self.folder)["regret"].values).all())
 
 

@@ -305,6 +305,17 @@ class Report(StudyTest):
         self.assertFalse("Posterior quality" in page)
         self.has(page, "Unfinished: 383 of 384 runs are in, 1 failed")
 
+    def test_labels_do_not_touch_the_script(self):
+        """In a script, "<!--" with "<script" after it makes the browser pass over the closing tag; U+2028 ends a line there."""
+        labels = ["<!--<script>", "</script>", "]]>", "a\u2028b\u2029c", "\u00e9"]
+        write_results(self.folder, ["a"], {label: (10 + i, 1) for i, label in enumerate(labels)}, runs=4, rounds=5)
+        page = self.page()
+        data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
+        self.assertFalse(set(data) & set("<\u2028\u2029"))
+        self.assertEqual([policy["label"] for policy in json.loads(data)["policies"]], labels)
+        self.assertEqual(page.lower().count("<script"), 2)
+        self.assertFalse("<!--" in page)
+
     def test_page_has_the_numbers(self):
         regret = write_results(self.folder, PRIORS, runs=16, rounds=300)
         page = self.page("-o", self.folder / "other.html")

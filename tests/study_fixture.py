@@ -68,13 +68,14 @@ WORDS = {"regret": "cumulative expected regret", "sample_size": "number of obser
 
 def texts(file, name, dimension, values):
     """A char variable as src/io/store.h writes it: NUL-padded, _Encoding = utf-8."""
-    width = max(len(value) for value in values)
+    encoded = [value.encode() for value in values]
+    width = max(map(len, encoded))
     length = f"{name}_length"
     file.createDimension(length, width)
     variable = file.createVariable(name, "S1", (dimension, length))
     variable._Encoding = "utf-8"
     variable.set_auto_chartostring(False)
-    variable[:] = np.array([list(value.ljust(width, "\0")) for value in values], dtype="S1")
+    variable[:] = np.frombuffer(b"".join(value.ljust(width, b"\0") for value in encoded), "S1").reshape(-1, width)
 
 
 def over_runs(values):
