@@ -35,10 +35,6 @@ typedef struct {
   int line, column;
 } ConfigPlace;
 
-/* bytes[size] are text as far as can be seen before they are parsed: not UTF-16 or UTF-32, and without NUL
- * (config_text.c). */
-Status config_text_check(const char *source, size_t size, const char *bytes);
-
 /* STATUS_INPUT with the sentence "source:line:column: ...". */
 Status config_refuse(ConfigPlace place, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -39,7 +39,8 @@ static ConfigPlace place_at(const char *source, const char *bytes, size_t at) {
   return place;
 }
 
-Status config_text_check(const char *source, size_t size, const char *bytes) {
+/* bytes[size] may be parsed: neither UTF-16 nor UTF-32, and without NUL. */
+static Status check_bytes(const char *source, size_t size, const char *bytes) {
   for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++)
     if (begins_with(size, bytes, encodings[i].length, encodings[i].head))
       return config_refuse((ConfigPlace){.source = source}, "this is %s; a study file is text in UTF-8",
@@ -54,7 +55,7 @@ Status config_study_text(const char *path, char **out) {
   static const char mark[] = "\xEF\xBB\xBF";
   size_t size;
   TRY(store_read_text(path, CONFIG_TEXT_LIMIT, out, &size));
-  Status status = config_text_check(path, size, *out);
+  Status status = check_bytes(path, size, *out);
   if (status != STATUS_OK) {
     free(*out);
     *out = NULL;

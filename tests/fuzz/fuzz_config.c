@@ -1,15 +1,19 @@
 /* Coverage-guided fuzzing of study files: whatever the bytes, one sentence or a study that survives a round
  * trip.
  *
- * Input: a study file; each NUL byte starts a --set. Build and run:
+ * Input: the bytes of a study file, read as from a disk; each byte 0x1E (record separator) starts a --set.
+ * Build and run:
  *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc -Itests tests/fuzz/fuzz_config.c \
- *       src/io/config*.c src/core/status.c src/core/memory.c -lyaml -lmd -lm -o fuzz_config
+ *       src/io/config*.c src/io/{input,durable,store_text}.c src/core/{status,memory}.c -lyaml -lmd -lm -o
+ * fuzz_config
  *   ./fuzz_config -max_total_time=300 new_corpus tests/fuzz/corpus_config */
 #include "config_toy.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { SETS = 4 };
+enum { SETS = 4, SEPARATOR = 0x1E };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,22 +45,54 @@ static void check_study(const StudyFile *study) {
   config_study_free(again);
 }
 
+static void check_sentence(Status status) {
+  ASSERT(status == STATUS_INPUT && *status_message() && !strchr(status_message(), '\n'));
+}
+
+/* The text of a file with these bytes, all of them but for a byte order mark; NULL when it is refused. */
+static char *read_text(const uint8_t *data, size_t size) {
+  static int file = -1;
+  char path[40], *text;
+  if (file < 0) file = memfd_create("study", 0);
+  ASSERT(ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == (ssize_t)size);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  Status status = config_study_text(path, &text);
+  if (status != STATUS_OK) {
+    check_sentence(status);
+    return NULL;
+  }
+  size_t length = strlen(text);
+  ASSERT(length <= size && memcmp(text, data + size - length, length) == 0);
+  ASSERT(length == size || (length == size - 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0));
+  return text;
+}
+
+static void check_text(const char *text, int set_count, const char *const *sets) {
+  char difference[300];
+  StudyFile *study;
+  Status status = config_study_parse("fuzz", text, &toy_schema, set_count, sets, &study);
+  if (status == STATUS_OK)
+    check_study(study);
+  else
+    check_sentence(status);
+  ASSERT((status == STATUS_OK) == (study != NULL));
+  config_first_difference(text, set_count > 0 ? sets[0] : "name: x", sizeof difference, difference);
+  config_study_free(study);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *sets[SETS];
   int set_count = 0;
-  char difference[300];
-  char *text = calloc(1, size + 1);
-  if (!text) return 0;
-  memcpy(text, data, size);
-  for (size_t end = strlen(text); end < size && set_count < SETS; end += 1 + strlen(text + end + 1))
-    sets[set_count++] = text + end + 1;
-  StudyFile *study;
-  Status status = config_study_parse("fuzz", text, &toy_schema, set_count, sets, &study);
-  ASSERT(status == STATUS_OK ||
-         (status == STATUS_INPUT && *status_message() && !strchr(status_message(), '\n') && !study));
-  if (status == STATUS_OK) check_study(study);
-  config_first_difference(text, set_count > 0 ? sets[0] : "name: x", sizeof difference, difference);
-  config_study_free(study);
+  const uint8_t *separator = size > 0 ? memchr(data, SEPARATOR, size) : NULL;
+  const size_t length = separator ? (size_t)(separator - data) : size;
+  char *options = calloc(1, size - length + 1), *text = read_text(data, length);
+  if (text && options) {
+    memcpy(options, data + length, size - length);
+    for (char *rest = separator ? options + 1 : NULL; rest && set_count < SETS;)
+      sets[set_count++] = strsep(&rest, "\x1E");
+    check_text(text, set_count, sets);
+  }
+  free(options);
   free(text);
   return 0;
 }
