@@ -157,6 +157,17 @@ class Files(program.ProgramTest):
         finally:
             subprocess.run(["umount", mount], check=False)
 
+    def test_output_is_tried_first(self):
+        """A file that cannot be written in the end is refused before the work is done: a prior of a minute here, inputs that are missing."""
+        for path, part in ((self.folder, "a folder stands there"), (self.path("no/such.nc"), "No such file")):
+            sentence = self.fail_with(4, part, "train", self.study, "--option", "training_steps=10000000", "-o", path)
+            self.assertIn(path, sentence)
+            self.fail_with(4, part, "sample", "--prior", "x", "--data", "y", "--sampler", "ts", "-o", path)
+            self.fail_with(4, part, "prepare", "mnist", "x", "-o", path)
+            self.fail_with(4, part, "prepare", "mnist", "x", "-o", path, ranks=2)
+        self.assertEqual(os.listdir(self.folder), ["small.yaml"])
+        self.fail_with(4, "small.yaml: cannot make the folder: a file stands there", "run", self.study, "-o", self.study)
+
     def test_backslash(self):
         """NetCDF would take it for a slash, and fail after all the work is done."""
         for arguments in (["run", self.study], ["plan", self.study, "--slurm"], ["train", self.study], ["prepare", "mnist", "x"],
@@ -219,6 +230,7 @@ class CommandLine(program.ProgramTest):
 
     def test_usage(self):
         for arguments in (["run"], ["run", "a", "b"], ["run", self.study, "--resume", "--overwrite"], ["run", self.study, "--shard", "2/2"],
+                          ["run", self.study, "-o", self.path("out"), "--shard", "4294967296/4294967297"], ["run", self.study, "-o", ""],
                           ["list", "poets"], ["sample"], ["train"], ["run", self.study, "--progress", "loud"]):
             for ranks in (0, 2):
                 process = program.thompson(*arguments, ranks=ranks)

@@ -60,6 +60,14 @@ class Plan(program.ProgramTest):
             self.assertEqual(data.title, "it's a title")
             self.assertEqual(len(data.dimensions["policy"]), 2)
 
+    def test_a_name_is_no_command(self):
+        """Nothing of a file's name stands in the script outside of quotes."""
+        study = self.path("small\ntouch made.yaml")
+        os.rename(self.study, study)
+        script = self.succeed("plan", study, "--slurm", "--set", "policies=[oracle]").stdout
+        self.assertEqual(script.count("touch made.yaml"), 1)
+        self.assertIn(f"run '{study}' --set", script)
+
     def test_refusals(self):
         for arguments in (["--slurm", "--json"], ["-o", self.path("out")]):
             self.assertEqual(program.thompson("plan", self.study, *arguments).returncode, 2)

@@ -1,5 +1,6 @@
 #include "app/app.h"
 
+#include "io/durable.h"
 #include "io/provenance.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
@@ -92,6 +93,10 @@ Parallel app_begin_parallel(int *argc, char ***argv) {
   parallel_library(sizeof library, library);
   provenance_set_mpi(parallel.size, library);
   return parallel;
+}
+
+Status app_try_output(const Parallel *parallel, const char *path) {
+  return parallel_agree(parallel, parallel->rank == 0 ? durable_try(path) : STATUS_OK);
 }
 
 static bool failed;

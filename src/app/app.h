@@ -56,6 +56,9 @@ void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], con
 /* Start MPI; from here on only rank 0 prints. */
 Parallel app_begin_parallel(int *argc, char ***argv);
 
+/* Refuse, on all ranks, a file that rank 0 could not write in the end. Collective. */
+Status app_try_output(const Parallel *parallel, const char *path);
+
 /* End MPI and hand `status` on. Rank 0 prints its sentence before: mpiexec kills all ranks as soon as one has
  * ended with an error. */
 Status app_end_parallel(Status status);

@@ -2,7 +2,6 @@
 #include "app/prepare.h"
 
 #include "app/app.h"
-#include "io/provenance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,12 +101,8 @@ Status app_prepare(int argc, char **argv) {
                                    NULL};
   Arguments arguments = {.set = -1, .seed = 1};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = parallel_begin(&argc, &argv);
-  app_speaks = parallel.rank == 0;
-  char library[256];
-  parallel_library(sizeof library, library);
-  provenance_set_mpi(parallel.size, library);
-  Status status = prepare(&parallel, &arguments);
-  parallel_end();
-  return status;
+  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Status status = app_try_output(&parallel, arguments.output);
+  if (status == STATUS_OK) status = prepare(&parallel, &arguments);
+  return app_end_parallel(status);
 }

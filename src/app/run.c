@@ -52,7 +52,8 @@ static const struct argp_option options[] = {
 
 static void parse_shard(struct argp_state *state, const char *text, TasksOptions *tasks) {
   char extra;
-  if (sscanf(text, "%d/%d%c", &tasks->shard, &tasks->shards, &extra) != 2 || tasks->shards < 1 ||
+  /* Nine digits cannot overflow. */
+  if (sscanf(text, "%9d/%9d%c", &tasks->shard, &tasks->shards, &extra) != 2 || tasks->shards < 1 ||
       tasks->shard < 0 || tasks->shard >= tasks->shards)
     argp_error(state, "--shard: '%s' is not I/N with 0 <= I < N", text);
 }

@@ -61,10 +61,10 @@ void slurm_print(const Study *study, const Estimate *estimate, const char *path,
   printf("#!/bin/bash\n"
          "# Study %s: about %.2g core-hours%s (%.2g of them training), the longest task %.2g s, by a "
          "calibration\n"
-         "# of a few seconds on this machine; %d tasks. Submit it in the folder where %s is;\n"
+         "# of a few seconds on this machine; %d tasks. Submit it in the folder where it was printed;\n"
          "# more nodes and less time do as well, up to about %.0f ranks.\n",
          study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
-         estimate->longest_task, study->task_count, path, fmax(1, floor(study->task_count / TASKS_PER_RANK)));
+         estimate->longest_task, study->task_count, fmax(1, floor(study->task_count / TASKS_PER_RANK)));
   print_job_name(study->name);
   printf("#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
   /* Matrices that are not spread are on one rank, and Slurm gives all the same. */

@@ -99,6 +99,7 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   Samples samples = {0};
   PriorFit fit;
   Prior prior;
+  TRY(app_try_output(parallel, arguments->output));
   Status status =
       arguments->study ? from_study(arguments, &samples, &fit) : from_file(arguments, &samples, &fit);
   status = parallel_agree(parallel, status);

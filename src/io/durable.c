@@ -46,6 +46,14 @@ Status durable_begin(const char *path, char **temporary) {
   return STATUS_OK;
 }
 
+Status durable_try(const char *path) {
+  char *temporary;
+  TRY(durable_begin(path, &temporary));
+  unlink(temporary);
+  free(temporary);
+  return STATUS_OK;
+}
+
 /* fsync what stands at `name`; 0 or errno. */
 static int sync_path(const char *name, int flags) {
   int fd = open(name, flags | O_RDONLY | O_CLOEXEC);

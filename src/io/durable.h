@@ -11,6 +11,9 @@
  * when the folder cannot be written, or when something other than a regular file stands at `path`. */
 Status durable_begin(const char *path, char **temporary);
 
+/* Whether durable_begin would succeed; leaves nothing. For results that take long to make. */
+Status durable_try(const char *path);
+
 /* Sync the closed temporary file, rename it to `path`, sync the folder. On failure the temporary file is
  * removed and what stood at `path` stays as it was. */
 Status durable_publish(const char *temporary, const char *path);

@@ -36,6 +36,9 @@ static Status make_folder(const char *path) {
     if (mkdir(part, 0777) != 0 && errno != EEXIST)
       return status_set(STATUS_FILE, "%s: cannot make the folder: %s", part, strerror(errno));
   }
+  struct stat info;
+  if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+    return status_set(STATUS_FILE, "%s: cannot make the folder: a file stands there", path);
   return STATUS_OK;
 }
 
