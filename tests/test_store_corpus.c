@@ -164,7 +164,12 @@ static void test_sizes_overflow(void) {
   CHECK_OK(store_variable(file, "mean", STORE_BYTE, 2, axes, NULL, NULL, &id));
   CHECK_OK(store_variable(file, "covariance", STORE_BYTE, 3, axes, NULL, NULL, &id));
   CHECK_OK(store_commit(file));
-  CHECK_FAILS(read_prior(scratch), STATUS_INPUT, "'covariance' is too large");
+  CHECK_FAILS(read_prior(scratch), STATUS_INPUT,
+              "'mean' has shape (64, 536870912), 34359738368 bytes, but the");
+  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+  CHECK_OK(store_open(scratch, &file));
+  CHECK_FAILS(store_shape(file, "covariance", 3, shape), STATUS_INPUT, "above 2^64 bytes");
+  store_abandon(file);
   remove(scratch);
 }
 

@@ -48,12 +48,14 @@ static void write_and_load(StoreFormat format, char **bytes, size_t *size) {
   CHECK_OK(store_read_text(path, SIZE_MAX, bytes, size));
 }
 
+typedef Status Open(const char *path, StoreFile **out);
+
 /* Write the first `size` bytes, and try to read all of it. */
-static Status read_bytes(const char *bytes, size_t size) {
+static Status read_bytes_by(Open *open, const char *bytes, size_t size) {
   FILE *stream = fopen(path, "wb");
   if (!stream || fwrite(bytes, 1, size, stream) != size || fclose(stream) != 0) return STATUS_INTERNAL;
   StoreFile *file;
-  TRY(store_open(path, &file));
+  TRY(open(path, &file));
   static double regret[ROWS * COLUMNS];
   size_t shape[2] = {ROWS, COLUMNS};
   Status status = store_shape(file, "regret", 2, shape);
@@ -61,6 +63,8 @@ static Status read_bytes(const char *bytes, size_t size) {
   store_abandon(file);
   return status;
 }
+
+static Status read_bytes(const char *bytes, size_t size) { return read_bytes_by(store_open, bytes, size); }
 
 /* Cut off anywhere within NetCDF's own bytes (the checksum follows them), the file is refused. */
 static void test_truncated(void) {
@@ -95,6 +99,67 @@ static void test_flipped_bits(void) {
     }
     CU_ASSERT_EQUAL(accepted, 0);
     CHECK_OK(read_bytes(bytes, size));
+    free(bytes);
+    remove(path);
+  }
+}
+
+/* The last `length` bytes are `filler`: what a power cut leaves of a file whose name reached the disk before
+ * its content. */
+static int count_accepted_tails(Open *open, const char *bytes, size_t size, int filler) {
+  char *damaged = malloc(size);
+  int accepted = 0;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(damaged);
+  for (size_t length = 1; length < size; length += length < 100 ? 1 : length < 5000 ? 131 : 3777) {
+    memcpy(damaged, bytes, size - length);
+    memset(damaged + size - length, filler, length);
+    accepted += read_bytes_by(open, damaged, size) != STATUS_INPUT;
+  }
+  free(damaged);
+  return accepted;
+}
+
+/* `cut` bytes of the checksum are gone and one byte of the data is flipped. */
+static int count_accepted_flips(Open *open, char *bytes, size_t size, size_t cut) {
+  int accepted = 0;
+  for (size_t at = 0; at < size - SEAL; at += size / 20) {
+    bytes[at] ^= 0x55;
+    accepted += read_bytes_by(open, bytes, size - cut) != STATUS_INPUT;
+    bytes[at] ^= 0x55;
+  }
+  return accepted;
+}
+
+/* Whoever reads them, bytes behind the data that are no checksum are what is left of one. */
+static void test_damaged_tails(void) {
+  static Open *const readers[] = {store_open, store_open_own};
+  for (int f = 0; f < FORMATS; f++) {
+    char *bytes;
+    size_t size;
+    write_and_load(formats[f], &bytes, &size);
+    for (int r = 0; r < 2; r++) {
+      CHECK_OK(read_bytes_by(readers[r], bytes, size));
+      CU_ASSERT_EQUAL(count_accepted_tails(readers[r], bytes, size, 0), 0);
+      CU_ASSERT_EQUAL(count_accepted_tails(readers[r], bytes, size, 0xff), 0);
+      for (size_t cut = 1; cut < SEAL; cut += 5)
+        CU_ASSERT_EQUAL(count_accepted_flips(readers[r], bytes, size, cut), 0);
+    }
+    CHECK_FAILS(read_bytes(bytes, size - 1), STATUS_INPUT, "the last 71 bytes, behind its data, are not a");
+    free(bytes);
+    remove(path);
+  }
+}
+
+/* Without any checksum a file may be somebody else's, unless it stands where only this program writes. */
+static void test_missing_checksum(void) {
+  for (int f = 0; f < FORMATS; f++) {
+    char *bytes;
+    size_t size;
+    write_and_load(formats[f], &bytes, &size);
+    CHECK_OK(read_bytes(bytes, size - SEAL));
+    CHECK_FAILS(read_bytes_by(store_open_own, bytes, size - SEAL), STATUS_INPUT,
+                "does not end with the checksum");
+    CU_ASSERT_EQUAL(count_accepted_flips(store_open_own, bytes, size, SEAL), 0);
     free(bytes);
     remove(path);
   }
@@ -183,6 +248,8 @@ static void test_full_disk(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"truncated", test_truncated},
                          {"flipped bits", test_flipped_bits},
+                         {"damaged tails", test_damaged_tails},
+                         {"missing checksum", test_missing_checksum},
                          {"flipped bits without checksum", test_flipped_bits_without_checksum},
                          {"limit on the size of files", test_file_size_limit},
                          {"full disk", test_full_disk},

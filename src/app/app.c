@@ -204,7 +204,7 @@ Status app_print_table(const Study *study, const char *directory) {
   double *columns[5] = {NULL};
   StoreFile *file;
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  TRY(store_open(path, &file));
+  TRY(store_open_own(path, &file));
   Status status = STATUS_OK;
   for (int i = 0; i < 5 && status == STATUS_OK; i++)
     status = read_means(file, study, suffixes[i], &columns[i]);

@@ -1,12 +1,15 @@
-/* thompson verify: read every finished task, run random ones again and compare every byte with what the
- * folder holds. */
+/* thompson verify: read every file that the program has put into the folder, run random tasks again and
+ * compare every byte with what the folder holds. */
 #include "app/app.h"
 #include "core/memory.h"
+#include "io/store.h"
 #include "parallel/checkpoint.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
   const char *directory;
@@ -30,7 +33,8 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 typedef struct {
   int *order; /* [count], tasks that can be run again */
   int count;
-  int read, damaged; /* files of finished tasks, and those of them that cannot be used */
+  int read, damaged; /* files of tasks, and those of them that cannot be used */
+  int others, others_damaged; /* priors, results, prior samples */
 } Finished;
 
 static void print_task(const Study *study, const Task *task, const char *verdict, const char *reason) {
@@ -39,11 +43,12 @@ static void print_task(const Study *study, const Task *task, const char *verdict
          task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
 }
 
-/* Whether the file of a finished task can be read; if not, it is reported. */
-static Status check_file(const Study *study, const Task *task, const char *directory, bool *usable) {
+/* Whether the file of a task, finished or failed, can be read; if not, it is reported. */
+static Status check_task(const Study *study, const Task *task, const char *directory, bool failed,
+                         bool *usable) {
   TaskResult kept = {0};
   Status status = task_result_create(study, task, &kept);
-  if (status == STATUS_OK) status = checkpoint_load(directory, study, task, false, &kept);
+  if (status == STATUS_OK) status = checkpoint_load(directory, study, task, failed, &kept);
   task_result_destroy(&kept);
   *usable = status == STATUS_OK;
   if (status != STATUS_INPUT) return status;
@@ -51,20 +56,59 @@ static Status check_file(const Study *study, const Task *task, const char *direc
   return STATUS_OK;
 }
 
-/* Read the files of all finished tasks; those of large settings are not run again. */
-static Status check_files(const Study *study, const char *directory, Finished *finished) {
+/* Read the files of all tasks; those that failed, and those of large settings, are not run again. */
+static Status check_tasks(const Study *study, const char *directory, Finished *finished) {
   signed char *state;
   NEW(state, study->task_count);
   Status status = checkpoint_scan(directory, study, state);
   for (int i = 0; i < study->task_count && status == STATUS_OK; i++) {
     const Task task = study_task(study, i);
     bool usable;
-    if (state[i] != RUN_OK) continue;
-    status = check_file(study, &task, directory, &usable);
+    if (state[i] == RUN_NOT_RUN) continue;
+    status = check_task(study, &task, directory, state[i] == RUN_FAILED, &usable);
     finished->read++, finished->damaged += !usable;
-    if (usable && !study_task_is_large(study, &task)) finished->order[finished->count++] = i;
+    if (usable && state[i] == RUN_OK && !study_task_is_large(study, &task))
+      finished->order[finished->count++] = i;
   }
   free(state);
+  return status;
+}
+
+/* A file with a checksum, if it is there. */
+static Status check_other(const char *directory, const char *name, Finished *finished) {
+  char path[4096];
+  StoreFile *file;
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  if (access(path, F_OK) != 0) return STATUS_OK;
+  finished->others++;
+  Status status = store_open_own(path, &file);
+  if (status == STATUS_OK) store_abandon(file);
+  if (status != STATUS_INPUT) return status;
+  finished->others_damaged++;
+  printf("%s: UNUSABLE: %s\n", name, status_message());
+  return STATUS_OK;
+}
+
+static int is_prior(const struct dirent *entry) {
+  const char *ending = strrchr(entry->d_name, '.');
+  return entry->d_name[0] != '.' && ending && strcmp(ending, ".nc") == 0;
+}
+
+/* Results, prior samples, and fitted priors. */
+static Status check_others(const char *directory, Finished *finished) {
+  char path[4096], name[300];
+  struct dirent **entries = NULL;
+  TRY(check_other(directory, "results.nc", finished));
+  TRY(check_other(directory, "prior_samples.nc", finished));
+  snprintf(path, sizeof path, "%s/priors", directory);
+  const int count = scandir(path, &entries, is_prior, alphasort);
+  Status status = STATUS_OK;
+  for (int i = 0; i < count; i++) {
+    snprintf(name, sizeof name, "priors/%s", entries[i]->d_name);
+    if (status == STATUS_OK) status = check_other(directory, name, finished);
+    free(entries[i]);
+  }
+  free(entries);
   return status;
 }
 
@@ -95,8 +139,9 @@ static Status verify_task(const Study *study, const Task *task, const char *dire
 
 static Status verify(const Study *study, const Arguments *arguments, Finished *finished) {
   int different = 0;
-  TRY(check_files(study, arguments->directory, finished));
-  if (finished->count == 0 && finished->damaged == 0)
+  TRY(check_tasks(study, arguments->directory, finished));
+  TRY(check_others(arguments->directory, finished));
+  if (finished->count == 0 && finished->damaged == 0 && finished->others_damaged == 0)
     return status_set(STATUS_INPUT,
                       "%s: no finished task to verify (those of large settings are not run again)",
                       arguments->directory);
@@ -109,17 +154,18 @@ static Status verify(const Study *study, const Arguments *arguments, Finished *f
     print_task(study, &task, same ? "same" : "DIFFERENT", "");
     different += !same;
   }
-  if (different > 0 || finished->damaged > 0)
-    return status_set(
-        STATUS_DIFFERENT,
-        "%s: %d of %d tasks that were run again differ, %d of %d files of finished tasks cannot be used",
-        arguments->directory, different, again, finished->damaged, finished->read);
-  return STATUS_OK;
+  if (different == 0 && finished->damaged == 0 && finished->others_damaged == 0) return STATUS_OK;
+  return status_set(
+      STATUS_DIFFERENT,
+      "%s: %d of %d tasks that were run again differ, %d of %d files of tasks and %d of %d other "
+      "files cannot be used",
+      arguments->directory, different, again, finished->damaged, finished->read, finished->others_damaged,
+      finished->others);
 }
 
 Status app_verify(int argc, char **argv) {
   static const struct argp argp = {
-      options, parse, "DIR", "Read every finished task, run random ones again and compare every byte.",
+      options, parse, "DIR", "Read every file of the study, run random tasks again and compare every byte.",
       NULL,    NULL,  NULL};
   Arguments arguments = {.tasks = 5};
   Finished finished = {0};

@@ -55,9 +55,12 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
 /* Does `path` end in .nc, .nc4 or .cdf, or begin with NetCDF's first bytes? */
 bool store_is_netcdf(const char *path);
 /* Open for reading; ended by store_abandon. A file that is not NetCDF, damaged or cut off is STATUS_INPUT;
- * one that cannot be read STATUS_FILE. The checksum is verified where there is one: in all files of
- * store_commit. */
+ * one that cannot be read STATUS_FILE. A file with a checksum (all of store_commit) must fit it; one without
+ * may be a user's own, but must end where its data end: other bytes there are what is left of a checksum. */
 Status store_open(const char *path, StoreFile **out);
+/* The same of a file that only this program writes (finished tasks, fitted priors, results): without its
+ * checksum it is damaged. */
+Status store_open_own(const char *path, StoreFile **out);
 const char *store_path(const StoreFile *file);
 bool store_has_variable(StoreFile *file, const char *name);
 bool store_has_dimension(StoreFile *file, const char *name);
@@ -65,8 +68,10 @@ bool store_has_dimension(StoreFile *file, const char *name);
 bool store_has_attribute(StoreFile *file, const char *name);
 Status store_dimension_length(StoreFile *file, const char *name, size_t *length);
 /* Check that variable `name` has exactly the named dimensions' shape: rank and lengths[rank]; SIZE_MAX in
- * lengths is filled in. */
+ * lengths is filled in. What is filled in can be allocated: the file is long enough to hold the variable. */
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths);
+/* Check that variable `name`, whose shape is known, lies along the dimensions names[rank], in this order. */
+Status store_axes(StoreFile *file, const char *name, int rank, const char *const *names);
 /* Is axis `axis` (from 0) of variable `name` along the dimension of that name? */
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension);
 /* Read a whole variable, converted to the type asked for. Reals are never read as integers, packed variables

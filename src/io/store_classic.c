@@ -134,12 +134,17 @@ static void walk_variable(Walk *walk) {
   }
 }
 
+/* Was the file written to a pipe, with the number of records left open? */
+static bool is_streaming(const Walk *walk) {
+  return walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
+}
+
 /* The least size the file must have, 0 when the header is damaged. */
 static uint64_t needed_size(Walk *walk) {
-  uint64_t variables = open_list(walk, TAG_VARIABLE, 20), end = 0, more = 0;
+  uint64_t variables = open_list(walk, TAG_VARIABLE, 20), end, more = 0;
   for (uint64_t i = 0; i < variables && !walk->bad; i++) walk_variable(walk);
-  bool streaming = walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
-  if (walk->records > 0 && !streaming) {
+  end = (uint64_t)ftello(walk->stream);
+  if (walk->records > 0 && !is_streaming(walk)) {
     /* A record of one variable alone is not padded. */
     uint64_t step = walk->record_variables == 1 ? walk->record_last : walk->record_size;
     if (__builtin_mul_overflow(walk->records - 1, step, &more)) walk->bad = true;
@@ -149,7 +154,7 @@ static uint64_t needed_size(Walk *walk) {
   return end;
 }
 
-static Status walk_header(Walk *walk, const char *path) {
+static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
   uint64_t version = read_number(walk, 4) & 0xff;
   walk->count_bytes = version == 5 ? 8 : 4;
   walk->offset_bytes = version == 1 ? 4 : 8;
@@ -161,16 +166,17 @@ static Status walk_header(Walk *walk, const char *path) {
   if (needed > walk->size)
     return status_set(STATUS_INPUT, "%s is cut off: it has %ju bytes, its NetCDF header tells of %ju", path,
                       (uintmax_t)walk->size, (uintmax_t)needed);
+  *end = is_streaming(walk) ? UINT64_MAX : (needed + 3) / 4 * 4;
   return STATUS_OK;
 }
 
-Status store_classic_check(const char *path) {
+Status store_classic_check(const char *path, uint64_t *end) {
   Walk walk = {.stream = fopen(path, "rb")};
   if (!walk.stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
   fseeko(walk.stream, 0, SEEK_END);
   walk.size = (uint64_t)ftello(walk.stream);
   rewind(walk.stream);
-  Status status = walk_header(&walk, path);
+  Status status = walk_header(&walk, path, end);
   fclose(walk.stream);
   free(walk.dimensions);
   return status;

@@ -1,4 +1,4 @@
-/* What store.c, store_read.c, store_classic.c and store_seal.c share. */
+/* What the files store*.c share. */
 #ifndef IO_STORE_INTERNAL_H
 #define IO_STORE_INTERNAL_H
 
@@ -8,6 +8,7 @@ struct StoreFile {
   char *path;
   char *temporary; /* the name that is written; NULL in a file that is read */
   int ncid;
+  uint64_t size; /* bytes of a file that is read */
   StoreFormat format;
   bool defining; /* the library is in define mode */
   bool failed; /* a call of the library failed while it was written */
@@ -21,12 +22,14 @@ void store_prepare_library(void);
 
 /* Append the seal to a closed file; 0 or errno. */
 int store_seal(const char *path);
-/* STATUS_INPUT when a file is sealed and the seal does not fit. */
-Status store_seal_check(const char *path);
+/* Whether a file has a seal; STATUS_INPUT when it does not fit. */
+Status store_seal_check(const char *path, bool *sealed);
 
 /* Walk through the header of a classic file (CDF-1, 2 or 5) and check that the file is long enough for what
  * it tells of. The library itself reads a file that was cut off as zeros. STATUS_INPUT when it is damaged or
- * cut off. */
-Status store_classic_check(const char *path);
+ * cut off. *end: where its data end, padding included; UINT64_MAX when the header leaves that open. */
+Status store_classic_check(const char *path, uint64_t *end);
+/* *end: where an HDF5 file says that it ends; UINT64_MAX when that cannot be told. */
+Status store_hdf5_end(const char *path, uint64_t *end);
 
 #endif

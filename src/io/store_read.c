@@ -1,6 +1,6 @@
-/* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. */
+/* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. They are
+ * opened in store_open.c. */
 #include "core/memory.h"
-#include "io/input.h"
 #include "io/store.h"
 #include "io/store_internal.h"
 
@@ -11,63 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-typedef enum { MAGIC_OTHER, MAGIC_CLASSIC, MAGIC_HDF5 } Magic;
-
-static Magic magic_of(const unsigned char *head, size_t size) {
-  if (size >= 8 && memcmp(head, "\211HDF\r\n\032\n", 8) == 0) return MAGIC_HDF5;
-  bool classic = size >= 4 && memcmp(head, "CDF", 3) == 0 && (head[3] == 1 || head[3] == 2 || head[3] == 5);
-  return classic ? MAGIC_CLASSIC : MAGIC_OTHER;
-}
-
-/* What the first bytes of a file say it is. */
-static Status look(const char *path, Magic *magic) {
-  int fd;
-  unsigned char head[8];
-  TRY(input_open(path, &fd));
-  ssize_t n = read(fd, head, sizeof head);
-  int error = errno;
-  close(fd);
-  if (n < 0) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(error));
-  *magic = magic_of(head, (size_t)n);
-  return STATUS_OK;
-}
-
-bool store_is_netcdf(const char *path) {
-  static const char *const endings[] = {".nc", ".nc4", ".cdf"};
-  const char *ending = strrchr(path, '.');
-  for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
-    if (strcmp(ending, endings[i]) == 0) return true;
-  Magic magic;
-  return look(path, &magic) == STATUS_OK && magic != MAGIC_OTHER;
-}
-
-Status store_open(const char *path, StoreFile **out) {
-  *out = NULL;
-  store_prepare_library();
-  Magic magic;
-  TRY(store_path_check(path));
-  TRY(look(path, &magic));
-  if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
-  TRY(store_seal_check(path));
-  if (magic == MAGIC_CLASSIC) TRY(store_classic_check(path));
-  StoreFile *file;
-  NEW(file, 1);
-  Status status;
-  NEW_GOTO(status, file->path, strlen(path) + 1, fail);
-  strcpy(file->path, path);
-  file->format = magic == MAGIC_CLASSIC ? STORE_CLASSIC : STORE_NETCDF4;
-  errno = 0;
-  int code = nc_open(path, NC_NOWRITE, &file->ncid);
-  TRY_GOTO(status, store_check(file, code, "open it as NetCDF (damaged or cut off?)"), fail);
-  *out = file;
-  return STATUS_OK;
-fail:
-  free(file->path);
-  free(file);
-  return status;
-}
 
 const char *store_path(const StoreFile *file) { return file->path; }
 
@@ -121,13 +64,37 @@ static void print_shape(int rank, const size_t *lengths, size_t size, char *out)
   if (used < size) snprintf(out + used, size - used, ")");
 }
 
-/* Can sizes be computed from these lengths without overflow? No machine holds more elements. */
-static bool countable(int rank, const size_t *lengths) {
-  const size_t most = (size_t)1 << 48;
-  size_t count = 1;
+/* Deflate packs at most this many bytes into one (zlib, "Technical details", maximum compression factor). */
+enum { MOST_PACKED = 1032 };
+
+/* A variable cannot have been written when the file is too short for it: it would be made up of missing
+ * values, in memory that a few bytes ask for. */
+static Status check_size(StoreFile *file, const char *name, nc_type type, int rank, const size_t *lengths) {
+  size_t bytes, most;
+  size_t packed = file->format == STORE_CLASSIC ? 1 : MOST_PACKED;
+  TRY(store_check(file, nc_inq_type(file->ncid, type, NULL, &bytes), "look at the variable '%s'", name));
+  if (__builtin_mul_overflow(file->size, packed, &most)) most = SIZE_MAX;
+  bool countable = true;
   for (int axis = 0; axis < rank; axis++)
-    if (__builtin_mul_overflow(count, lengths[axis], &count)) return false;
-  return count <= most;
+    countable = countable && !__builtin_mul_overflow(bytes, lengths[axis], &bytes);
+  if (countable && bytes <= most) return STATUS_OK;
+  char shape[128], size[32] = "above 2^64";
+  print_shape(rank, lengths, sizeof shape, shape);
+  if (countable) snprintf(size, sizeof size, "%zu", bytes);
+  return status_set(
+      STATUS_INPUT,
+      "%s: the variable '%s' has shape %s, %s bytes, but the file has %ju, which hold at most %zu",
+      file->path, name, shape, size, (uintmax_t)file->size, most);
+}
+
+/* HDF5 reads whole chunks, and they may be larger than the variable. */
+static Status check_chunk(StoreFile *file, const char *name, const Variable *variable) {
+  int storage = NC_CONTIGUOUS;
+  size_t chunk[NC_MAX_VAR_DIMS];
+  if (file->format == STORE_CLASSIC || variable->rank == 0) return STATUS_OK;
+  int code = nc_inq_var_chunking(file->ncid, variable->id, &storage, chunk);
+  TRY(store_check(file, code, "look at the chunks of the variable '%s'", name));
+  return storage == NC_CHUNKED ? check_size(file, name, variable->type, variable->rank, chunk) : STATUS_OK;
 }
 
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths) {
@@ -149,8 +116,8 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
     return status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
                       found_text, expected_text);
   }
-  if (!countable(rank, found))
-    return status_set(STATUS_INPUT, "%s: the variable '%s' is too large", file->path, name);
+  TRY(check_size(file, name, variable.type, rank, found));
+  TRY(check_chunk(file, name, &variable));
   for (int axis = 0; axis < rank; axis++) lengths[axis] = found[axis];
   return STATUS_OK;
 }
@@ -162,6 +129,37 @@ bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dime
          nc_inq_varndims(file->ncid, id, &rank) == NC_NOERR && axis < rank &&
          nc_inq_vardimid(file->ncid, id, dimensions) == NC_NOERR &&
          nc_inq_dimname(file->ncid, dimensions[axis], found) == NC_NOERR && strcmp(found, dimension) == 0;
+}
+
+/* Names of dimensions as "(component, dim)". */
+static void print_names(int rank, const char *const *names, size_t size, char *out) {
+  size_t used = (size_t)snprintf(out, size, "(");
+  for (int axis = 0; axis < rank && used < size; axis++)
+    used += (size_t)snprintf(out + used, size - used, "%s%s", axis == 0 ? "" : ", ", names[axis]);
+  if (used < size) snprintf(out + used, size - used, ")");
+}
+
+Status store_axes(StoreFile *file, const char *name, int rank, const char *const *names) {
+  enum { MOST = 4 };
+  Variable variable;
+  int dimensions[NC_MAX_VAR_DIMS];
+  char found[MOST][NC_MAX_NAME + 1], found_text[128], expected_text[128];
+  const char *found_names[MOST];
+  bool same = true;
+  TRY(find(file, name, &variable));
+  ASSERT(variable.rank == rank && rank <= MOST);
+  TRY(find_dimensions(file, name, &variable, dimensions));
+  for (int axis = 0; axis < rank; axis++) {
+    int code = nc_inq_dimname(file->ncid, dimensions[axis], found[axis]);
+    TRY(store_check(file, code, "look at the variable '%s'", name));
+    found_names[axis] = found[axis];
+    same = same && strcmp(found[axis], names[axis]) == 0;
+  }
+  if (same) return STATUS_OK;
+  print_names(rank, found_names, sizeof found_text, found_text);
+  print_names(rank, names, sizeof expected_text, expected_text);
+  return status_set(STATUS_INPUT, "%s: the dimensions of '%s' are %s; they must be %s", file->path, name,
+                    found_text, expected_text);
 }
 
 static bool is_integer(nc_type type) {
@@ -286,6 +284,9 @@ static Status find_attribute(StoreFile *file, const char *variable, const char *
   if (nc_inq_att(file->ncid, *owner, name, type, length) != NC_NOERR)
     return status_set(STATUS_INPUT, "%s has no attribute '%s%s%s'", file->path, variable ? variable : "",
                       variable ? ":" : "", name);
+  if (*length > file->size)
+    return status_set(STATUS_INPUT, "%s: the attribute '%s' has %zu values, but the file has %ju bytes",
+                      file->path, name, *length, (uintmax_t)file->size);
   return STATUS_OK;
 }
 

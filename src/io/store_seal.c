@@ -2,8 +2,9 @@
  * all before it.
  *
  * Readers of NetCDF ignore what stands behind the data. With it a flipped bit in a finished task or a cached
- * prior is found before it is used; HDF5 by itself reads on, and can crash. Files without a seal are somebody
- * else's and are taken as they are. */
+ * prior is found before it is used; HDF5 by itself reads on, and can crash. A file without a seal may be
+ * somebody else's, unless it stands where only this program writes (store_open_own), or unless bytes that are
+ * no seal follow its data: a power cut leaves such tails (store_open). */
 #include "io/digest.h"
 #include "io/store_internal.h"
 
@@ -49,16 +50,16 @@ int store_seal(const char *path) {
   return good ? 0 : errno != 0 ? errno : EIO;
 }
 
-Status store_seal_check(const char *path) {
+Status store_seal_check(const char *path, bool *sealed) {
   FILE *stream = fopen(path, "rb");
   if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
   uint64_t size;
   char tail[SEAL_SIZE], digest[DIGEST_SIZE];
-  bool sealed = length_of(stream, &size) && size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
-                fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
+  *sealed = length_of(stream, &size) && size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
+            fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
   bool whole =
-      !sealed || (fseeko(stream, 0, SEEK_SET) == 0 && digest_stream(stream, size - SEAL_SIZE, digest) &&
-                  memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0);
+      !*sealed || (fseeko(stream, 0, SEEK_SET) == 0 && digest_stream(stream, size - SEAL_SIZE, digest) &&
+                   memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0);
   fclose(stream);
   if (whole) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not fit its content", path);

@@ -84,12 +84,24 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   return family->load(out, file, chain_settings);
 }
 
-Status prior_load(const char *path, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){0};
-  StoreFile *file;
-  TRY(store_open(path, &file));
+/* Load from an open file, which is closed. */
+static Status load_and_close(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   Status status = load(file, chain_settings, out);
   store_abandon(file);
   if (status != STATUS_OK) prior_destroy(out);
   return status;
+}
+
+Status prior_load(const char *path, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){0};
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  return load_and_close(file, chain_settings, out);
+}
+
+Status prior_load_own(const char *path, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){0};
+  StoreFile *file;
+  TRY(store_open_own(path, &file));
+  return load_and_close(file, chain_settings, out);
 }

@@ -98,5 +98,7 @@ void prior_destroy(Prior *prior);
  * files; `chain_settings` gives the schedule of their exact chain. */
 Status prior_save(const Prior *prior, const char *path);
 Status prior_load(const char *path, const PriorFit *chain_settings, Prior *out);
+/* The same of a file that prior_save has written, where nobody else writes (store_open_own). */
+Status prior_load_own(const char *path, const PriorFit *chain_settings, Prior *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static Status allocate(const Study *study, Cell *cell) {
   size_t runs = (size_t)cell->runs;
@@ -87,7 +88,11 @@ static Status train_seconds(const Study *study, const char *directory, int setti
     status = belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief);
     if (status != STATUS_OK || belief.kind != BELIEF_FITTED) continue;
     belief_path(&belief, directory, sizeof path, path);
-    if (store_open(path, &file) != STATUS_OK) continue; /* not fitted yet: the study is unfinished */
+    if (access(path, R_OK) != 0) continue; /* not fitted yet: the study is unfinished */
+    if (store_open_own(path, &file) != STATUS_OK) {
+      fprintf(stderr, "thompson: %s; the time of its fit is left out\n", status_message());
+      continue;
+    }
     if (store_get_real_attribute(file, NULL, "seconds_fit", &value) == STATUS_OK) sum += value, fitted++;
     store_abandon(file);
   }

@@ -237,7 +237,7 @@ Status checkpoint_load(const char *directory, const Study *study, const Task *ta
   char path[PATH_SIZE];
   StoreFile *file;
   TRY(task_path(sizeof path, path, directory, task, failed));
-  TRY(store_open(path, &file));
+  TRY(store_open_own(path, &file));
   Status status = read_task(file, study, task, result);
   store_abandon(file);
   return status;

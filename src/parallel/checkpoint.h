@@ -25,7 +25,7 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
 Status checkpoint_scan(const char *directory, const Study *study, signed char *state);
 
 Status checkpoint_save(const char *directory, const Study *study, const Task *task, const TaskResult *result);
-/* Read a finished task into `result`, which has room. STATUS_INPUT when the file is torn, or of another
+/* Read a finished task into `result`, which has room. STATUS_INPUT when the file is damaged, or of another
  * study. */
 Status checkpoint_load(const char *directory, const Study *study, const Task *task, bool failed,
                        TaskResult *result);

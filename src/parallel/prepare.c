@@ -137,7 +137,7 @@ static Status list_needs(const Study *study, int *count, Need **out) {
 static bool is_present(const char *path) {
   StoreFile *file;
   if (access(path, R_OK) != 0) return false;
-  Status status = store_open(path, &file);
+  Status status = store_open_own(path, &file);
   if (status == STATUS_OK) store_abandon(file);
   if (status != STATUS_INPUT) return true; /* what else is wrong with it is for those who load it to say */
   char bad[4096 + 8];

@@ -24,6 +24,7 @@ static Status find_diffusion(const Study *study, const Config *setting, const Pr
     belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
     *found = belief_prior(&belief, problem, directory, out) == STATUS_OK;
+    if (!*found) fprintf(stderr, "thompson: %s; its samples are left out\n", status_message());
   }
   return STATUS_OK;
 }

@@ -115,7 +115,7 @@ Status belief_prior(const Belief *belief, const Problem *problem, const char *di
   case BELIEF_FITTED: break;
   }
   belief_path(belief, directory, sizeof path, path);
-  Status status = prior_load(path, &belief->fit, out);
+  Status status = prior_load_own(path, &belief->fit, out);
   return status == STATUS_INPUT ? status_prefix(status, "remove this file and it will be fitted again: ")
                                 : status;
 }

@@ -1,0 +1,90 @@
+/* Opening NetCDF files for reading: what they are, and whether they are whole. */
+#include "core/memory.h"
+#include "io/input.h"
+#include "io/store.h"
+#include "io/store_internal.h"
+
+#include <errno.h>
+#include <netcdf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef enum { MAGIC_OTHER, MAGIC_CLASSIC, MAGIC_HDF5 } Magic;
+
+static Magic magic_of(const unsigned char *head, size_t size) {
+  if (size >= 8 && memcmp(head, "\211HDF\r\n\032\n", 8) == 0) return MAGIC_HDF5;
+  bool classic = size >= 4 && memcmp(head, "CDF", 3) == 0 && (head[3] == 1 || head[3] == 2 || head[3] == 5);
+  return classic ? MAGIC_CLASSIC : MAGIC_OTHER;
+}
+
+/* What the first bytes of a regular file say it is, and its length. */
+static Status look(const char *path, Magic *magic, uint64_t *size) {
+  int fd;
+  struct stat info;
+  unsigned char head[8];
+  TRY(input_open(path, &fd));
+  ssize_t n = fstat(fd, &info) == 0 ? read(fd, head, sizeof head) : -1;
+  int error = errno;
+  close(fd);
+  if (n < 0) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(error));
+  *magic = magic_of(head, (size_t)n);
+  *size = (uint64_t)info.st_size;
+  return STATUS_OK;
+}
+
+bool store_is_netcdf(const char *path) {
+  static const char *const endings[] = {".nc", ".nc4", ".cdf"};
+  const char *ending = strrchr(path, '.');
+  for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
+    if (strcmp(ending, endings[i]) == 0) return true;
+  Magic magic;
+  uint64_t size;
+  return look(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
+}
+
+/* Is the file whole, as far as that can be told without the library? */
+static Status check_whole(const char *path, Magic magic, uint64_t size, bool own) {
+  bool sealed;
+  uint64_t end;
+  if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
+  TRY(store_seal_check(path, &sealed));
+  if (own && !sealed)
+    return status_set(STATUS_INPUT,
+                      "%s is damaged: it does not end with the checksum that it was written with", path);
+  TRY(magic == MAGIC_CLASSIC ? store_classic_check(path, &end) : store_hdf5_end(path, &end));
+  if (sealed || size <= end) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, behind its data, are not a checksum",
+                    path, (uintmax_t)(size - end));
+}
+
+static Status open_checked(const char *path, bool own, StoreFile **out) {
+  *out = NULL;
+  store_prepare_library();
+  Magic magic;
+  uint64_t size;
+  TRY(store_path_check(path));
+  TRY(look(path, &magic, &size));
+  TRY(check_whole(path, magic, size, own));
+  StoreFile *file;
+  NEW(file, 1);
+  file->size = size;
+  Status status;
+  NEW_GOTO(status, file->path, strlen(path) + 1, fail);
+  strcpy(file->path, path);
+  file->format = magic == MAGIC_CLASSIC ? STORE_CLASSIC : STORE_NETCDF4;
+  errno = 0;
+  int code = nc_open(path, NC_NOWRITE, &file->ncid);
+  TRY_GOTO(status, store_check(file, code, "open it as NetCDF (damaged or cut off?)"), fail);
+  *out = file;
+  return STATUS_OK;
+fail:
+  free(file->path);
+  free(file);
+  return status;
+}
+
+Status store_open(const char *path, StoreFile **out) { return open_checked(path, false, out); }
+
+Status store_open_own(const char *path, StoreFile **out) { return open_checked(path, true, out); }
