@@ -214,21 +214,28 @@ static void test_standard(void) {
 typedef struct {
   const char *prior; /* NULL: no attribute */
   int components, means, columns; /* lengths of the dimensions of weight, mean and the last of covariance */
+  const char *names[4]; /* of the dimensions; NULL: component, other, dim, dim2 */
   double weight[2], mean[4], covariance[8];
 } Written;
 
-static const Written GOOD = {"mixture", 2, 2, 2, {0.25, 0.75}, {0, 0, 1, 1}, {1, 0, 0, 1, 2, 0.5, 0.5, 2}};
+static const Written GOOD = {
+    "mixture", 2, 2, 2, {NULL}, {0.25, 0.75}, {0, 0, 1, 1}, {1, 0, 0, 1, 2, 0.5, 0.5, 2}};
 
 static Status write_and_load(Written written, Prior *out) {
   StoreFile *file;
   PriorFit fit = golden_fit();
   int component, other, dim, dim2, id[3];
+  static const char *const names[] = {"component", "other", "dim", "dim2"};
+  for (int i = 0; i < 4; i++)
+    if (!written.names[i]) written.names[i] = names[i];
   CHECK_OK(store_create(FILE_NAME, STORE_NETCDF4, &file));
   if (written.prior) CHECK_OK(store_text_attribute(file, NULL, "prior", written.prior));
-  CHECK_OK(store_dimension(file, "component", (size_t)written.components, &component));
-  CHECK_OK(store_dimension(file, "other", (size_t)written.means, &other));
-  CHECK_OK(store_dimension(file, "dim", 2, &dim));
-  CHECK_OK(store_dimension(file, "dim2", (size_t)written.columns, &dim2));
+  CHECK_OK(store_dimension(file, written.names[0], (size_t)written.components, &component));
+  other = component;
+  if (written.means != written.components)
+    CHECK_OK(store_dimension(file, written.names[1], (size_t)written.means, &other));
+  CHECK_OK(store_dimension(file, written.names[2], 2, &dim));
+  CHECK_OK(store_dimension(file, written.names[3], (size_t)written.columns, &dim2));
   CHECK_OK(store_variable(file, "weight", STORE_DOUBLE, 1, (int[]){component}, NULL, NULL, &id[0]));
   CHECK_OK(store_variable(file, "mean", STORE_DOUBLE, 2, (int[]){other, dim}, NULL, NULL, &id[1]));
   CHECK_OK(
@@ -270,7 +277,16 @@ static void test_written_files(void) {
   w = GOOD, w.mean[3] = NAN;
   CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "mean[1, 1]");
   w = GOOD, w.means = 1;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "weight");
+  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT,
+              "'mean' are (other, dim); they must be (component, dim)");
+  w = GOOD, w.components = w.means = 1, w.weight[0] = 1, w.names[0] = "k";
+  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "'mean' are (k, dim); they must be (component, dim)");
+  w = GOOD, w.names[0] = "dim",
+  w.names[2] = "component"; /* transposed, with as many components as dimensions */
+  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT,
+              "'mean' are (dim, component); they must be (component");
+  w = GOOD, w.names[2] = "dim2", w.names[3] = "dim";
+  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "'mean' are (component, dim2); they must be");
   w = GOOD, w.columns = 1;
   CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "covariance");
   CU_ASSERT_PTR_NULL(prior.ops);

@@ -103,8 +103,11 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   Status status =
       arguments->study ? from_study(arguments, &samples, &fit) : from_file(arguments, &samples, &fit);
   status = parallel_agree(parallel, status);
-  if (status == STATUS_OK)
+  if (status == STATUS_OK) {
     status = prepare_fit(parallel, prior_find("diffusion"), &fit, &samples, PROGRESS_AUTO, &prior);
+    if (status == STATUS_INPUT)
+      status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
+  }
   if (status == STATUS_OK && parallel->rank == 0) {
     status = prior_save(&prior, arguments->output);
     if (status == STATUS_OK)

@@ -24,12 +24,19 @@ static Status check_axis(StoreFile *file, const char *name, const char *axis, si
                     length);
 }
 
-static Status check_finite(StoreFile *file, const char *name, size_t count, size_t columns,
+/* Values of a NetCDF variable [count / columns, columns], or [count] with columns = 0. */
+static Status check_values(StoreFile *file, const char *name, size_t count, size_t columns,
                            const double *values) {
   for (size_t i = 0; i < count; i++) {
-    if (isfinite(values[i])) continue;
-    return status_set(STATUS_INPUT, "%s: %s[%zu, %zu] is %g (indices from 0); every value must be finite",
-                      store_path(file), name, i / columns, i % columns, values[i]);
+    if (isfinite(values[i]) && fabs(values[i]) <= DATASET_MOST) continue;
+    char at[64];
+    if (columns > 0)
+      snprintf(at, sizeof at, "%zu, %zu", i / columns, i % columns);
+    else
+      snprintf(at, sizeof at, "%zu", i);
+    return status_set(STATUS_INPUT,
+                      "%s: %s[%s] is %g (indices from 0); every value must be finite and at most %g in size",
+                      store_path(file), name, at, values[i], DATASET_MOST);
   }
   return STATUS_OK;
 }
@@ -50,7 +57,7 @@ Status dataset_read_matrix(StoreFile *file, const char *name, const char *row, i
   *columns = (int)shape[1];
   NEW(*values, shape[0] * shape[1]);
   TRY(store_get_doubles(file, name, *values));
-  return check_finite(file, name, shape[0] * shape[1], shape[1], *values);
+  return check_values(file, name, shape[0] * shape[1], shape[1], *values);
 }
 
 static Status read_netcdf_samples(const char *path, Table *table) {
@@ -73,8 +80,26 @@ static void transpose(int rows, int columns, const double *from, double *to) {
           to[(size_t)b * (size_t)rows + (size_t)a] = from[(size_t)a * (size_t)columns + (size_t)b];
 }
 
-Status dataset_read_samples(const char *path, Samples *out) {
-  *out = (Samples){0};
+Status samples_check_spread(const char *path, const Samples *samples) {
+  const double least = 1e-40;
+  for (int i = 0; i < samples->d; i++) {
+    const double *row = samples->theta + (size_t)i * (size_t)samples->n;
+    int low = 0, high = 0;
+    for (int j = 1; j < samples->n; j++) {
+      if (row[j] < row[low]) low = j;
+      if (row[j] > row[high]) high = j;
+    }
+    double spread = row[high] - row[low];
+    if (spread > 0 && spread < least)
+      return status_set(STATUS_INPUT,
+                        "%s: coordinate %d of theta is between %g (sample %d) and %g (sample %d); where it "
+                        "varies at all, it must by at least %g",
+                        path, i + 1, row[low], low + 1, row[high], high + 1, least);
+  }
+  return STATUS_OK;
+}
+
+static Status read_samples(const char *path, Samples *out) {
   Table table = {0};
   Status status =
       store_is_netcdf(path) ? read_netcdf_samples(path, &table) : read_csv(path, CSV_NO_HEADER, &table);
@@ -83,8 +108,16 @@ Status dataset_read_samples(const char *path, Samples *out) {
   transpose(table.rows, table.columns, table.values, out->theta);
   out->n = table.rows;
   out->d = table.columns;
+  status = samples_check_spread(path, out);
 end:
   free(table.values);
+  return status;
+}
+
+Status dataset_read_samples(const char *path, Samples *out) {
+  *out = (Samples){0};
+  Status status = read_samples(path, out);
+  if (status != STATUS_OK) samples_free(out);
   return status;
 }
 
@@ -99,11 +132,7 @@ static Status read_rewards(StoreFile *file, int rows, double **rewards) {
   TRY(store_shape(file, "y", 1, shape));
   NEW(*rewards, rows);
   TRY(store_get_doubles(file, "y", *rewards));
-  for (int i = 0; i < rows; i++)
-    if (!isfinite((*rewards)[i]))
-      return status_set(STATUS_INPUT, "%s: y[%d] is %g (index from 0); every value must be finite",
-                        store_path(file), i, (*rewards)[i]);
-  return STATUS_OK;
+  return check_values(file, "y", (size_t)rows, 0, *rewards);
 }
 
 static Status read_netcdf_observations(const char *path, Observations *out) {

@@ -164,17 +164,17 @@ static bool fast_number(const char *text, const char *end, double *value) {
 
 /* Decimal notation only: strtod would also take hexadecimal numbers, nan and inf. */
 static Status parse_number(const Reader *reader, double *value) {
-  if (fast_number(reader->field, reader->field + reader->length, value)) return STATUS_OK;
-  if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
-    return refuse(reader);
-  char *end;
-  *value = strtod(reader->field, &end);
-  if (end != reader->field + reader->length) return refuse(reader);
-  if (!isfinite(*value)) {
-    char text[SHOWN_SIZE + 4];
-    return FIELD_ERROR(reader, "'%s' is too large for a double", shown(reader, text));
+  if (!fast_number(reader->field, reader->field + reader->length, value)) {
+    if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
+      return refuse(reader);
+    char *end;
+    *value = strtod(reader->field, &end);
+    if (end != reader->field + reader->length) return refuse(reader);
   }
-  return STATUS_OK;
+  char text[SHOWN_SIZE + 4];
+  if (fabs(*value) <= DATASET_MOST) return STATUS_OK;
+  return FIELD_ERROR(reader, "'%s' is too large; values are at most %g in size", shown(reader, text),
+                     DATASET_MOST);
 }
 
 /* Read the header x1,...,xd,y. */

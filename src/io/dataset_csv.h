@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* The largest value that data may have in size: squares of products of two of them are still finite, and so
+ * are the moments of a prior that is fitted to them (model/prior_mixture.c). */
+#define DATASET_MOST 1e45
+
 /* values[rows, columns] */
 typedef struct {
   int rows, columns;
@@ -20,8 +24,8 @@ typedef enum {
 
 /* Read a stream to its end; `name` stands for it in messages. Fields are finite decimal numbers, between
  * commas, blanks around them ignored; lines end with LF or CR LF; blank lines may only stand at the end;
- * lines may be of any length. Everything else is STATUS_INPUT with line and column. The caller frees
- * table->values, which is NULL after an error. */
+ * lines may be of any length; values are at most DATASET_MOST in size. Everything else is STATUS_INPUT with
+ * line and column. The caller frees table->values, which is NULL after an error. */
 Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *table);
 
 #endif

@@ -22,7 +22,7 @@ static Status read_theta(StoreFile *file, Samples *theta) {
   free(rows);
   if (status == STATUS_OK && theta->n == 0)
     status = status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
-  return status;
+  return status == STATUS_OK ? samples_check_spread(store_path(file), theta) : status;
 }
 
 static Status read_noise(StoreFile *file, double *noise) {

@@ -27,6 +27,10 @@ void mixture_destroy(Mixture *mixture);
 /* Fill the derived fields from weight, mean, covariance. STATUS_INPUT when a covariance is not positive
  * definite or a weight not in (0, 1]; components are counted from 0. */
 Status mixture_prepare(Mixture *mixture);
+/* Before that: STATUS_INPUT, with `name` in the sentence, when weights do not sum to 1, a covariance is not
+ * symmetric, or a value is not finite or beyond what arithmetic with a few of them keeps finite. Weights and
+ * covariances that are off by the rounding of a float are put right. */
+Status mixture_check(const char *name, Mixture *mixture);
 /* A prepared copy of a mixture that has weight, mean and covariance. */
 Status mixture_copy(const Mixture *mixture, Mixture *out);
 /* Mean[d] and covariance[d, d] of the whole mixture. */

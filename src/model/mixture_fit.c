@@ -49,13 +49,22 @@ static void em_destroy(Em *em) {
   free(em->nearest);
 }
 
-/* Mean and standard deviation of each coordinate; a coordinate that does not vary keeps its unit. */
+static bool is_constant(int n, const double *row) {
+  for (int k = 1; k < n; k++)
+    if (row[k] != row[0]) return false;
+  return true;
+}
+
+/* Mean and standard deviation of each coordinate; a coordinate that does not vary keeps its unit: its
+ * variance is 0, whatever the rounding of its mean makes of it. */
 static void standardise(Em *em, const double *theta) {
   for (size_t i = 0; i < (size_t)em->d; i++) {
     const double *row = theta + i * (size_t)em->n;
     double variance, *z = em->z + i * (size_t)em->padded;
     linalg_moments(1, em->n, row, &em->shift[i], &variance);
-    em->scale[i] = variance > 0 ? sqrt(variance) : 1;
+    bool constant = is_constant(em->n, row);
+    if (constant) em->shift[i] = row[0];
+    em->scale[i] = !constant && variance > 0 ? sqrt(variance) : 1;
     for (int k = 0; k < em->n; k++) z[k] = (row[k] - em->shift[i]) / em->scale[i];
   }
 }

@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = NETWORK_LANES, MOST_UNITS = 1 << 24 /* of a layer that a file may have */ };
+enum {
+  LANES = NETWORK_LANES,
+  MOST_DIMENSIONS = 2048, /* a Jacobian [d, d, 64] of floats then takes 1 GB */
+  MOST_UNITS = 1 << 16 /* of a layer that a file may have */
+};
 
 typedef struct {
   Chain chain;
@@ -164,6 +168,12 @@ static void diffusion_destroy(Prior *prior) {
   prior->chain = NULL;
 }
 
+static Status check_dimension(size_t d) {
+  if (d >= 1 && d <= MOST_DIMENSIONS) return STATUS_OK;
+  return status_set(STATUS_INPUT, "a diffusion prior in %zu dimensions; allowed: 1 to %d", d,
+                    MOST_DIMENSIONS);
+}
+
 /* Everything allocated, the networks' parameters, losses, shift and scale still to be set. */
 static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusion **out) {
   Diffusion *self;
@@ -202,6 +212,7 @@ static size_t diffusion_part_size(const PriorFit *fit, int d) {
 
 static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   TrainingSetup setup;
+  TRY(check_dimension((size_t)samples->d));
   Status status;
   float *parameters = NULL;
   size_t count = diffusion_part_size(fit, samples->d) - 1;
@@ -215,6 +226,25 @@ done:
   return status;
 }
 
+/* Is everything that was fitted or read a number? */
+static Status check_numbers(const Diffusion *self, const char *name) {
+  const Chain *chain = &self->chain;
+  const size_t stages = (size_t)chain->schedule.stages, count = network_parameters(&self->shape);
+  for (size_t t = 1; t <= stages; t++)
+    if (!isfinite(self->loss[t]))
+      return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g", name, t, self->loss[t]);
+  for (int i = 0; i < chain->d; i++)
+    if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
+      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %d", name, chain->shift[i],
+                        chain->scale[i], i);
+  for (size_t k = 0; k < stages * count; k++)
+    if (!isfinite(self->parameters[k]))
+      return status_set(STATUS_INPUT, "%s: the network of stage %zu holds a value that is not finite", name,
+                        k / count + 1);
+  return STATUS_OK;
+}
+
+/* What the reader of prior files would refuse is not made. */
 static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
                                  const double *parts) {
   Diffusion *self;
@@ -228,7 +258,7 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   training_standardise(fit, samples, self->chain.shift, self->chain.scale);
   self->samples = samples->n;
   digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
-  return STATUS_OK;
+  return check_numbers(self, "the fitted prior");
 }
 
 static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
@@ -311,9 +341,10 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   *d = SIZE_MAX;
   TRY(store_shape(file, "alpha", 1, &stages));
   TRY(store_shape(file, "shift", 1, d));
-  if (stages < 1 || stages > INT_MAX || *d < 1 || *d > MOST_UNITS)
-    return status_set(STATUS_INPUT, "%s: %zu stages in %zu dimensions are not a prior", store_path(file),
-                      stages, *d);
+  if (stages < 1 || stages > INT_MAX)
+    return status_set(STATUS_INPUT, "%s: %zu stages are not a prior", store_path(file), stages);
+  Status status = check_dimension(*d);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   fit->stages = (int)stages;
   fit->hidden_count = -1;
   size_t width = *d;
@@ -345,9 +376,6 @@ static Status load_part(Diffusion *self, StoreFile *file, const char *kind, int 
   size_t stages = (size_t)self->chain.schedule.stages, stride = network_parameters(&self->shape);
   snprintf(name, sizeof name, "%s_%d", kind, l + 1);
   TRY(store_get_floats(file, name, buffer));
-  for (size_t i = 0; i < stages * count; i++)
-    if (!isfinite(buffer[i]))
-      return status_set(STATUS_INPUT, "%s: %s holds a value that is not finite", store_path(file), name);
   for (size_t t = 0; t < stages; t++)
     memcpy(self->parameters + t * stride + offset, buffer + t * count, count * sizeof *buffer);
   return STATUS_OK;
@@ -398,16 +426,8 @@ static Status load_vectors(Diffusion *self, StoreFile *file) {
   Status status = schedule_derive(&chain->schedule);
   if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   TRY(store_get_doubles(file, "loss", self->loss + 1));
-  for (size_t t = 1; t <= stages; t++)
-    if (!isfinite(self->loss[t]))
-      return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g", store_path(file), t, self->loss[t]);
   TRY(store_get_doubles(file, "shift", chain->shift));
-  TRY(store_get_doubles(file, "scale", chain->scale));
-  for (size_t i = 0; i < d; i++)
-    if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
-      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %zu", store_path(file),
-                        chain->shift[i], chain->scale[i], i);
-  return STATUS_OK;
+  return store_get_doubles(file, "scale", chain->scale);
 }
 
 /* The file says everything, so that a stored prior is used as it was fitted. */
@@ -420,7 +440,8 @@ static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chai
   TRY(diffusion_create(prior, &fit, (int)d, &self));
   TRY(load_vectors(self, file));
   TRY(load_provenance(self, file));
-  return load_networks(self, file);
+  TRY(load_networks(self, file));
+  return check_numbers(self, store_path(file));
 }
 
 const PriorOps prior_diffusion = {

@@ -41,6 +41,20 @@ static void shuffle(const PriorFit *fit, int n, int *order) {
   }
 }
 
+/* Samples that are used as they are must be numbers of a size that the noise of a stage, of variance below 1,
+ * still shows in: floats have 24 bits. */
+static Status check_range(const PriorFit *fit, const Samples *samples) {
+  const double most = 1e6;
+  const size_t n = (size_t)samples->n, count = (size_t)samples->d * n;
+  for (size_t k = 0; k < count && !fit->standardise; k++)
+    if (fabs(samples->theta[k]) > most)
+      return status_set(STATUS_INPUT,
+                        "coordinate %zu of sample %zu of theta is %g; without standardisation "
+                        "(prior.standardise: false) it is at most %g in size",
+                        k / n + 1, k % n + 1, samples->theta[k], most);
+  return STATUS_OK;
+}
+
 /* Standardised samples in the order of the split. */
 static Status create_samples(TrainingSetup *setup, const Samples *samples) {
   int d = samples->d, n = samples->n, *order;
@@ -83,6 +97,7 @@ Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetu
   *out = (TrainingSetup){
       .fit = fit, .d = samples->d, .held_out = held_out, .training = n - held_out, .checked = CHECKED_LANES};
   if (n < 1) return status_set(STATUS_INPUT, "a diffusion prior cannot be learned from no samples");
+  TRY(check_range(fit, samples));
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
   TRY(schedule_create(fit->stages, fit->alpha, fit->keep_signal, &out->schedule));

@@ -32,7 +32,8 @@ typedef struct {
 void training_standardise(const PriorFit *fit, const Samples *samples, double *shift, double *scale);
 
 /* A tenth of the samples (1 .. 2048 of them) is held out, the same for all stages; a single sample serves as
- * both. The caller ends with training_destroy, also after a failure. */
+ * both. STATUS_INPUT when there are none, or when they are too large to be used without standardisation. The
+ * caller ends with training_destroy, also after a failure. */
 Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 void training_destroy(TrainingSetup *setup);
 
