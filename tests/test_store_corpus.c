@@ -1,6 +1,7 @@
 /* The corpora of the NetCDF fuzz targets: whatever is accepted is finite and agrees with its shape, whatever
  * is refused has a sentence. Then what the fuzzer cannot try: sizes beyond any memory. */
 #include "fuzz/store_contents.h"
+#include "fuzz/store_damage.h"
 #include "fuzz/store_readers.h"
 #include "harness.h"
 
@@ -55,6 +56,21 @@ static void check_contents(const char *path) {
 
 static void test_contents(void) {
   CU_ASSERT(walk("corpus_store_contents", check_contents) >= 50);
+  remove(scratch);
+}
+
+static void check_seal(const char *path) {
+  char *script;
+  size_t size;
+  CHECK_OK(store_read_text(path, &script, &size));
+  const char *broken = damage_run(scratch, (const uint8_t *)script, size);
+  if (broken) printf("%s: %s: %s\n", path, broken, status_message());
+  CU_ASSERT_PTR_NULL(broken);
+  free(script);
+}
+
+static void test_seal(void) {
+  CU_ASSERT(walk("corpus_store_seal", check_seal) >= 30);
   remove(scratch);
 }
 
@@ -116,6 +132,13 @@ static Status read_samples(const char *path) {
   return status;
 }
 
+static Status read_observations(const char *path) {
+  Observations seen;
+  Status status = dataset_read_observations(path, &seen);
+  observations_free(&seen);
+  return status;
+}
+
 static Status read_embedding(const char *path) {
   Embedding embedding;
   Status status = embedding_read(path, &embedding);
@@ -128,19 +151,29 @@ static void test_refusals(void) {
   static const struct {
     Status (*read)(const char *path);
     const char *name, *sentence;
-  } cases[] = {{read_samples, "long_dimension_name", "header is damaged"},
-               {read_samples, "many_axes", "header is damaged"},
-               {read_samples, "long_fill_value", "the _FillValue of 'theta' is not one number"},
-               {read_samples, "text_fill_value", "the _FillValue of 'theta' is not one number"},
-               {read_samples, "fill_value_is_missing", "theta[1, 1] is nan"},
-               {read_samples, "samples_cdf5_damaged", "its checksum does not fit"},
-               {read_embedding, "embedding_no_items", "'theta' has no items"},
-               {read_prior, "mixture_far_mean", "mean[1, 0] is 1e+200"},
-               {read_prior, "mixture_large_variance", "covariance[1, 0, 0] is 1e+200"},
-               {read_prior, "mixture_tiny_variance", "variances are between"},
-               {read_prior, "diffusion_odd_last_stage", "it is literal or repaired"},
-               {read_prior, "diffusion_missing_loss", "the loss of stage 1 is nan"},
-               {read_prior, "diffusion_odd_alpha", "diffusion_odd_alpha: alpha of diffusion stage 1 is 1.5"}};
+  } cases[] = {
+      {read_samples, "long_dimension_name", "header is damaged"},
+      {read_samples, "many_axes", "header is damaged"},
+      {read_samples, "long_fill_value", "the _FillValue of 'theta' is not one number"},
+      {read_samples, "text_fill_value", "the _FillValue of 'theta' is not one number"},
+      {read_samples, "fill_value_is_missing", "theta[1, 1] is nan"},
+      {read_samples, "samples_cdf5_damaged", "its checksum does not fit"},
+      {read_samples, "samples_small_spread", "theta is between 1e-50 (sample 2) and 2e-50 (sample 1)"},
+      {read_observations, "history_large_feature", "x[1, 1] is 1e+200 (indices from 0); every value"},
+      {read_observations, "history_large_reward", "y[1] is -1e+46 (indices from 0); every value"},
+      {read_embedding, "embedding_large_feature", "features[0, 0] is 1e+46"},
+      {read_prior, "mixture_transposed", "'mean' are (dim, component); they must be (component, dim)"},
+      {read_prior, "mixture_other_names", "'mean' are (k, dim); they must be (component, dim)"},
+      {read_prior, "mixture_cdf5_zero_tail", "the last 72 bytes, behind its data, are not a checksum"},
+      {read_prior, "mixture_cdf5_cut_seal", "the last 42 bytes, behind its data, are not a checksum"},
+      {read_prior, "mixture_cdf5_appended", "the last 8 bytes, behind its data, are not a checksum"},
+      {read_embedding, "embedding_no_items", "'theta' has no items"},
+      {read_prior, "mixture_far_mean", "mean[1, 0] is 1e+200"},
+      {read_prior, "mixture_large_variance", "covariance[1, 0, 0] is 1e+200"},
+      {read_prior, "mixture_tiny_variance", "variances are between"},
+      {read_prior, "diffusion_odd_last_stage", "it is literal or repaired"},
+      {read_prior, "diffusion_missing_loss", "the loss of stage 1 is nan"},
+      {read_prior, "diffusion_odd_alpha", "diffusion_odd_alpha: alpha of diffusion stage 1 is 1.5"}};
   const char *source = getenv("THOMPSON_SOURCE");
   for (size_t i = 0; i < LENGTH_OF(cases); i++) {
     char path[PATH_MAX];
@@ -174,10 +207,13 @@ static void test_sizes_overflow(void) {
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {
-      {"classic files", test_classic},         {"contents", test_contents},
-      {"seeds are accepted", test_seeds},      {"classic files that are refused", test_refusals},
-      {"sizes overflow", test_sizes_overflow}, CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"classic files", test_classic},
+                         {"contents", test_contents},
+                         {"seals", test_seal},
+                         {"seeds are accepted", test_seeds},
+                         {"classic files that are refused", test_refusals},
+                         {"sizes overflow", test_sizes_overflow},
+                         CU_TEST_INFO_NULL};
   snprintf(scratch, sizeof scratch, "/tmp/test_store_corpus.%d.nc", (int)getpid());
   return harness_run("store_corpus", tests);
 }

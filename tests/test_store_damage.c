@@ -150,6 +150,46 @@ static void test_damaged_tails(void) {
   }
 }
 
+/* The bytes of a classic file with n numbers, without its checksum. */
+static void write_numbers(size_t n, char **bytes, size_t *size) {
+  StoreFile *file;
+  int axis, id;
+  CHECK_OK(store_create(path, STORE_CLASSIC, &file));
+  CHECK_OK(store_dimension(file, "n", n, &axis));
+  CHECK_OK(store_variable(file, "x", STORE_DOUBLE, 1, &axis, NULL, NULL, &id));
+  CHECK_OK(store_commit(file));
+  CHECK_OK(store_read_text(path, bytes, size));
+  *size -= SEAL;
+}
+
+/* A file of somebody else that is padded is not one that lost its checksum: the netCDF library pads classic
+ * files that are written without fill values to a page. */
+static void test_padding(void) {
+  enum { PAGE = 4096 };
+  char *bytes, padded[PAGE] = {0};
+  size_t size, header;
+  StoreFile *file;
+  write_numbers(1, &bytes, &header);
+  free(bytes);
+  write_numbers((PAGE - header) / 8 - 2, &bytes, &size); /* less than a checksum is missing to a page */
+  CU_ASSERT_FATAL(size < PAGE && size + SEAL >= PAGE);
+  memcpy(padded, bytes, size);
+  Open *const open[] = {store_open, store_open_own};
+  for (int p = 0; p < 3; p++) {
+    const size_t length = p == 1 ? PAGE - 1 : PAGE;
+    if (p == 2) padded[PAGE - 1] = 1;
+    for (int o = 0; o < 2; o++) {
+      FILE *stream = fopen(path, "wb");
+      CU_ASSERT_FATAL(stream && fwrite(padded, 1, length, stream) == length && fclose(stream) == 0);
+      Status status = open[o](path, &file);
+      CU_ASSERT_EQUAL(status, p == 0 && o == 0 ? STATUS_OK : STATUS_INPUT);
+      if (status == STATUS_OK) store_abandon(file);
+    }
+  }
+  free(bytes);
+  remove(path);
+}
+
 /* Without any checksum a file may be somebody else's, unless it stands where only this program writes. */
 static void test_missing_checksum(void) {
   for (int f = 0; f < FORMATS; f++) {
@@ -250,6 +290,7 @@ int main(void) {
                          {"flipped bits", test_flipped_bits},
                          {"damaged tails", test_damaged_tails},
                          {"missing checksum", test_missing_checksum},
+                         {"padding", test_padding},
                          {"flipped bits without checksum", test_flipped_bits_without_checksum},
                          {"limit on the size of files", test_file_size_limit},
                          {"full disk", test_full_disk},

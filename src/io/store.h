@@ -56,7 +56,7 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
 bool store_is_netcdf(const char *path);
 /* Open for reading; ended by store_abandon. A file that is not NetCDF, damaged or cut off is STATUS_INPUT;
  * one that cannot be read STATUS_FILE. A file with a checksum (all of store_commit) must fit it; one without
- * may be a user's own, but must end where its data end: other bytes there are what is left of a checksum. */
+ * may be a user's own, unless a damaged checksum stands behind its data. */
 Status store_open(const char *path, StoreFile **out);
 /* The same of a file that only this program writes (finished tasks, fitted priors, results): without its
  * checksum it is damaged. */

@@ -54,9 +54,7 @@ static Status check_whole(const char *path, Magic magic, uint64_t size, bool own
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
   TRY(magic == MAGIC_CLASSIC ? store_classic_check(path, &end) : store_hdf5_end(path, &end));
-  if (sealed || size <= end) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, behind its data, are not a checksum",
-                    path, (uintmax_t)(size - end));
+  return sealed ? STATUS_OK : store_seal_check_tail(path, size, end);
 }
 
 static Status open_checked(const char *path, bool own, StoreFile **out) {

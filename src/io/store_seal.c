@@ -3,8 +3,8 @@
  *
  * Readers of NetCDF ignore what stands behind the data. With it a flipped bit in a finished task or a cached
  * prior is found before it is used; HDF5 by itself reads on, and can crash. A file without a seal may be
- * somebody else's, unless it stands where only this program writes (store_open_own), or unless bytes that are
- * no seal follow its data: a power cut leaves such tails (store_open). */
+ * somebody else's, unless it stands where only this program writes (store_open_own), or unless what follows
+ * its data is what a power cut leaves of a seal (store_open). */
 #include "io/digest.h"
 #include "io/store_internal.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BLOCK = 1 << 16 };
+enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BLOCK = 1 << 16, PAGE = 4096 };
 static const char mark[] = "thompson";
 
 /* Digest of the first `size` bytes of a stream; false when there are fewer. */
@@ -63,4 +63,21 @@ Status store_seal_check(const char *path, bool *sealed) {
   fclose(stream);
   if (whole) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not fit its content", path);
+}
+
+/* The netCDF library pads a classic file that is written without fill values with zeros to a whole page. */
+static bool is_padding(const char *path, uint64_t size, size_t length) {
+  char tail[SEAL_SIZE];
+  FILE *stream = fopen(path, "rb");
+  bool zeros = stream && size % PAGE == 0 && fseeko(stream, -(off_t)length, SEEK_END) == 0 &&
+               fread(tail, 1, length, stream) == length;
+  for (size_t i = 0; i < length && zeros; i++) zeros = tail[i] == 0;
+  if (stream) fclose(stream);
+  return zeros;
+}
+
+Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end) {
+  if (size <= end || size - end > SEAL_SIZE || is_padding(path, size, (size_t)(size - end))) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, behind its data, are not a checksum",
+                    path, (uintmax_t)(size - end));
 }

@@ -1,0 +1,22 @@
+/* libFuzzer target for damage to files with a checksum (finished tasks, priors, histories): the input says
+ * what is flipped, overwritten, cut off or appended (store_damage.h). What stands where only this program
+ * writes is taken when it is whole and refused otherwise; the readers of users' files keep their promises.
+ *
+ * Build and run as fuzz_store_classic.c, with -max_len=33 and tests/fuzz/corpus_store_seal. */
+#include "store_damage.h"
+
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static char path[64];
+  if (!path[0]) snprintf(path, sizeof path, "/dev/shm/fuzz_store_seal.%d.nc", (int)getpid());
+  const char *broken = damage_run(path, data, size);
+  remove(path);
+  if (broken) {
+    fprintf(stderr, "broken promise: %s: %s\n", broken, status_message());
+    abort();
+  }
+  return 0;
+}

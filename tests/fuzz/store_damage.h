@@ -1,0 +1,140 @@
+/* Damage to a file with a checksum, as a few bytes tell it: for fuzz_store_seal.c, and for
+ * test_store_corpus.c, which walks its corpus.
+ *
+ * Bytes, zeros behind the end: which file, then steps of four: what, two for a place (from the end of the
+ * file, modulo its length), and a value. What: flip a byte, fill everything behind the place, cut it off,
+ * append. */
+#ifndef FUZZ_STORE_DAMAGE_H
+#define FUZZ_STORE_DAMAGE_H
+
+#include "io/store_internal.h"
+#include "store_readers.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum { DAMAGE_SEAL = 72, DAMAGE_FILES = 3, DAMAGE_MOST_STEPS = 8, DAMAGE_MOST_APPENDED = 256 };
+
+typedef struct {
+  char *bytes;
+  size_t size;
+  bool classic;
+} DamageFile;
+
+/* A finished task, as parallel/checkpoint.c writes them. */
+static Status damage_write_task(const char *path) {
+  enum { RUNS = 4, ROUNDS = 20 };
+  StoreFile *file;
+  Status status;
+  int axes[2], seconds, regret;
+  double values[RUNS * ROUNDS];
+  for (int i = 0; i < RUNS * ROUNDS; i++) values[i] = 0.25 * i;
+  TRY(store_create(path, STORE_CLASSIC, &file));
+  TRY_GOTO(status, store_dimension(file, "run", RUNS, &axes[0]), fail);
+  TRY_GOTO(status, store_dimension(file, "round", ROUNDS, &axes[1]), fail);
+  TRY_GOTO(status, store_int_attribute(file, NULL, "task", 2), fail);
+  TRY_GOTO(status, store_text_attribute(file, NULL, "message", ""), fail);
+  TRY_GOTO(status, store_variable(file, "seconds", STORE_DOUBLE, 1, axes, NULL, "s", &seconds), fail);
+  TRY_GOTO(status, store_put(file, seconds, values), fail);
+  TRY_GOTO(status, store_variable(file, "regret", STORE_DOUBLE, 2, axes, NULL, "1", &regret), fail);
+  TRY_GOTO(status, store_put(file, regret, values), fail);
+  return store_commit(file);
+fail:
+  store_abandon(file);
+  return status;
+}
+
+static Status damage_write_prior(const char *path) {
+  static const PriorFit settings = {.stages = 3, .alpha = 0.8};
+  Prior prior;
+  TRY(prior_standard(2, &settings, &prior));
+  Status status = prior_save(&prior, path);
+  prior_destroy(&prior);
+  return status;
+}
+
+/* A history, as a user's file with a checksum of ours. */
+static Status damage_write_history(const char *path) {
+  StoreFile *file;
+  Status status;
+  int axes[2], x, y;
+  TRY(store_create(path, STORE_CLASSIC, &file));
+  TRY_GOTO(status, store_dimension(file, "observation", 3, &axes[0]), fail);
+  TRY_GOTO(status, store_dimension(file, "dim", 2, &axes[1]), fail);
+  TRY_GOTO(status, store_variable(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, &x), fail);
+  TRY_GOTO(status, store_put(file, x, (double[]){1, 2, 3, 4, 5, 6}), fail);
+  TRY_GOTO(status, store_variable(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, &y), fail);
+  TRY_GOTO(status, store_put(file, y, (double[]){1, 0, 1}), fail);
+  return store_commit(file);
+fail:
+  store_abandon(file);
+  return status;
+}
+
+/* The undamaged files, written once in the folder of `path`. */
+static const DamageFile *damage_files(const char *path) {
+  static Status (*const writers[DAMAGE_FILES])(const char *) = {damage_write_task, damage_write_prior,
+                                                                damage_write_history};
+  static DamageFile files[DAMAGE_FILES];
+  for (int i = 0; i < DAMAGE_FILES && !files[i].bytes; i++) {
+    if (writers[i](path) != STATUS_OK || store_read_text(path, &files[i].bytes, &files[i].size) != STATUS_OK)
+      abort();
+    files[i].classic = memcmp(files[i].bytes, "CDF", 3) == 0;
+    remove(path);
+  }
+  return files;
+}
+
+/* bytes[size + DAMAGE_MOST_APPENDED]: one step of damage. */
+static void damage_step(const uint8_t step[4], size_t whole, char *bytes, size_t *size) {
+  size_t place = (size_t)step[1] << 8 | step[2], behind = *size > 0 ? place % *size + 1 : 0;
+  switch (step[0] % 4) {
+  case 0:
+    if (behind > 0) bytes[*size - behind] ^= (char)(step[3] ? step[3] : 1);
+    break;
+  case 1: memset(bytes + *size - behind, step[3], behind); break;
+  case 2: *size -= behind; break;
+  default:
+    for (size_t n = place % 64; n > 0 && *size < whole + DAMAGE_MOST_APPENDED; n--)
+      bytes[(*size)++] = (char)step[3];
+  }
+}
+
+/* Do the openers keep their promises of this file? NULL, or what was broken. An HDF5 file whose data are
+ * damaged is shown only to store_open_own: without a checksum the library reads it, and HDF5 1.10 is known to
+ * crash. */
+static const char *damage_check(const char *path, const DamageFile *whole, const char *bytes, size_t size) {
+  StoreFile *file;
+  const size_t data = whole->size - DAMAGE_SEAL;
+  const bool same = size == whole->size && memcmp(bytes, whole->bytes, size) == 0;
+  const bool same_data = size >= data && memcmp(bytes, whole->bytes, data) == 0;
+  Status status = store_open_own(path, &file);
+  if (status == STATUS_OK) store_abandon(file);
+  if ((status == STATUS_OK) != same) return "store_open_own takes what is whole, and nothing else";
+  if (!same && !refused_well(status, path)) return "a refusal is a sentence about the file";
+  if (!whole->classic && !same_data) return NULL;
+  status = store_open(path, &file);
+  if (status == STATUS_OK) store_abandon(file);
+  const bool rest = size > data && size <= whole->size; /* of a checksum */
+  if (same_data && (status == STATUS_OK) != (same || !rest))
+    return "store_open takes data with their checksum, or without the rest of one";
+  return broken_reader(path);
+}
+
+/* Damage a file as the bytes say, write it to `path`, and check. */
+static const char *damage_run(const char *path, const uint8_t *data, size_t length) {
+  const DamageFile *whole = &damage_files(path)[length > 0 ? data[0] % DAMAGE_FILES : 0];
+  size_t size = whole->size;
+  char *bytes = malloc(size + DAMAGE_MOST_APPENDED);
+  if (!bytes) abort();
+  memcpy(bytes, whole->bytes, size);
+  for (int s = 0; s < DAMAGE_MOST_STEPS && 1 + 4 * (size_t)s + 4 <= length; s++)
+    damage_step(data + 1 + 4 * s, whole->size, bytes, &size);
+  FILE *stream = fopen(path, "wb");
+  if (!stream || fwrite(bytes, 1, size, stream) != size || fclose(stream) != 0) abort();
+  const char *broken = damage_check(path, whole, bytes, size);
+  free(bytes);
+  return broken;
+}
+
+#endif
