@@ -24,6 +24,7 @@ static Status look(const char *path, Magic *magic, uint64_t *size) {
   int fd;
   struct stat info;
   unsigned char head[8];
+  *magic = MAGIC_OTHER, *size = 0;
   TRY(input_open(path, &fd));
   ssize_t n = fstat(fd, &info) == 0 ? read(fd, head, sizeof head) : -1;
   int error = errno;

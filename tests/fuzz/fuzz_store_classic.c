@@ -8,7 +8,8 @@
  *
  *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Isrc \
  *     -fno-sanitize-recover=undefined tests/fuzz/fuzz_store_classic.c src/core/{status,memory}.c \
- *     src/io/{store*,dataset*,embedding}.c src/model/{prior*,mixture,chain,schedule,network}.c \
+ *     src/io/{store*,dataset*,embedding}.c \
+ *     src/model/{prior*,mixture,mixture_check,chain,schedule,network}.c \
  *     build/src/libthompson_core.a -Ibuild/generated -lm -o fuzz_store_classic \
  *     $(pkg-config --cflags --libs netcdf hdf5-serial openblas lapacke sleef libmd zlib)
  *   ASAN_OPTIONS=quarantine_size_mb=8 OPENBLAS_NUM_THREADS=1 ./fuzz_store_classic -max_total_time=600 \
