@@ -62,7 +62,7 @@ static void test_contents(void) {
 static void check_seal(const char *path) {
   char *script;
   size_t size;
-  CHECK_OK(store_read_text(path, &script, &size));
+  CHECK_OK(store_read_text(path, SIZE_MAX, &script, &size));
   const char *broken = damage_run(scratch, (const uint8_t *)script, size);
   if (broken) printf("%s: %s: %s\n", path, broken, status_message());
   CU_ASSERT_PTR_NULL(broken);

@@ -77,7 +77,8 @@ static const DamageFile *damage_files(const char *path) {
                                                                 damage_write_history};
   static DamageFile files[DAMAGE_FILES];
   for (int i = 0; i < DAMAGE_FILES && !files[i].bytes; i++) {
-    if (writers[i](path) != STATUS_OK || store_read_text(path, &files[i].bytes, &files[i].size) != STATUS_OK)
+    if (writers[i](path) != STATUS_OK ||
+        store_read_text(path, SIZE_MAX, &files[i].bytes, &files[i].size) != STATUS_OK)
       abort();
     files[i].classic = memcmp(files[i].bytes, "CDF", 3) == 0;
     remove(path);
