@@ -1,6 +1,6 @@
 #include "app/app.h"
 
-#include "io/durable.h"
+#include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
@@ -96,7 +96,7 @@ Parallel app_begin_parallel(int *argc, char ***argv) {
 }
 
 Status app_try_output(const Parallel *parallel, const char *path) {
-  return parallel_agree(parallel, parallel->rank == 0 ? durable_try(path) : STATUS_OK);
+  return parallel_agree(parallel, parallel->rank == 0 ? ownership_check_output(path) : STATUS_OK);
 }
 
 static bool failed;

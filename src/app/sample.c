@@ -4,7 +4,7 @@
 #include "core/memory.h"
 #include "io/dataset.h"
 #include "io/digest.h"
-#include "io/durable.h"
+#include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
 #include "sampler/sampler.h"
@@ -200,7 +200,7 @@ Status app_sample(int argc, char **argv) {
   Config *chain = NULL, *config = NULL;
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
-  TRY(durable_try(arguments.output));
+  TRY(ownership_check_output(arguments.output));
   TRY(find_methods(&arguments, &method, &likelihood));
   TRY(config_options("--option", sampler_keys(method), arguments.options.count, arguments.options.texts,
                      &config));

@@ -22,9 +22,11 @@ Status durable_begin(const char *path, char **temporary) {
   if (path[folder] == '\0')
     return status_set(STATUS_FILE, "cannot write '%s': it does not name a file", path);
   struct stat info;
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+  if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
     return status_set(STATUS_FILE, "cannot write %s: %s stands there", path,
-                      S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file");
+                      S_ISDIR(info.st_mode)   ? "a folder"
+                      : S_ISLNK(info.st_mode) ? "a symbolic link"
+                                              : "something that is not a regular file");
 
   size_t size = strlen(path) + sizeof "..tmp" + 48; /* 48: any process id and number, with their dots */
   char *name;
@@ -52,6 +54,22 @@ Status durable_try(const char *path) {
   unlink(temporary);
   free(temporary);
   return STATUS_OK;
+}
+
+/* The end of `name`[length] without a dot and digits behind it; 0 when it does not end so. */
+static size_t without_number(const char *name, size_t length) {
+  size_t end = length;
+  while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
+  return end < length && end > 0 && name[end - 1] == '.' ? end - 1 : 0;
+}
+
+bool durable_is_temporary(const char *name, size_t size, char *of) {
+  size_t length = strlen(name);
+  if (name[0] != '.' || length < 4 || strcmp(name + length - 4, ".tmp") != 0) return false;
+  size_t end = without_number(name, without_number(name, length - 4));
+  if (end <= 1 || end > size) return false;
+  snprintf(of, size, "%.*s", (int)(end - 1), name + 1);
+  return true;
 }
 
 /* fsync what stands at `name`; 0 or errno. */
@@ -101,4 +119,17 @@ Status durable_publish(const char *temporary, const char *path) { return publish
 
 Status durable_publish_first(const char *temporary, const char *path) {
   return publish(temporary, path, place_first);
+}
+
+Status durable_set_aside(const char *path) {
+  char *aside;
+  struct stat info;
+  const size_t size = strlen(path) + sizeof ".bad." + 12; /* 12: any number */
+  NEW(aside, size);
+  snprintf(aside, size, "%s.bad", path);
+  for (int number = 2; lstat(aside, &info) == 0; number++) snprintf(aside, size, "%s.bad.%d", path, number);
+  const int error = rename(path, aside) == 0 ? 0 : errno;
+  free(aside);
+  if (error == 0 || error == ENOENT) return STATUS_OK;
+  return status_set(STATUS_FILE, "%s: cannot set the file aside: %s", path, strerror(error));
 }

@@ -27,6 +27,8 @@ Status store_seal_check(const char *path, bool *sealed);
 /* Of a file of `size` bytes without a seal, whose data end at `end`: STATUS_INPUT when the few bytes behind
  * are what is left of one. */
 Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end);
+/* Whether an open file ends with a seal: this program wrote it. Whether it is whole is not checked. */
+bool store_is_sealed(int file);
 
 /* Walk through the header of a classic file (CDF-1, 2 or 5) and check that the file is long enough for what
  * it tells of. The library itself reads a file that was cut off as zeros. STATUS_INPUT when it is damaged or

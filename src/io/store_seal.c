@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BLOCK = 1 << 16, PAGE = 4096 };
 static const char mark[] = "thompson";
@@ -80,4 +82,11 @@ Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end) {
   if (size <= end || size - end > SEAL_SIZE || is_padding(path, size, (size_t)(size - end))) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, behind its data, are not a checksum",
                     path, (uintmax_t)(size - end));
+}
+
+bool store_is_sealed(int file) {
+  struct stat info;
+  char tail[SEAL_SIZE];
+  return fstat(file, &info) == 0 && info.st_size >= SEAL_SIZE &&
+         pread(file, tail, SEAL_SIZE, info.st_size - SEAL_SIZE) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
 }
