@@ -109,7 +109,7 @@ def main():
     root, paper = pathlib.Path(arguments.folder), PAPERS[arguments.paper]
     datasets = opened(root, paper.CLAIMS, arguments.failed)
     rows = [(claim, *judged(claim, datasets)) for claim in paper.CLAIMS]
-    output = pathlib.Path(arguments.output or root / f"{arguments.paper}.html")
+    output = load.writable(arguments.output or root / f"{arguments.paper}.html")
     output.write_text(write(root, paper.TITLE, arguments.note, rows, datasets), encoding="utf-8")
     for claim, verdict, _ in rows:
         print(f"{verdict:32} {claim.where}: {claim.says}")

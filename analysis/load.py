@@ -29,6 +29,7 @@ FLOOR = "_floor"
 PRIOR_SAMPLES = {"theta": ("setting", "source", "sample", "dim"), "setting": ("setting",), "source": ("source",)}
 STATUS_NOT_RUN, STATUS_OK, STATUS_FAILED = 0, 1, 2
 BAD_INPUT, BAD_FILE = 3, 4  # exit status, as of the program
+MARK = "thompson-analysis"  # in every page and figure that is made here
 LEARNED = 5  # learned priors from which a standard error over them can be trusted; of fewer it says next to nothing
 
 
@@ -251,6 +252,17 @@ def value(mean, se=np.nan, signed=False):
     digits = 2 if not np.isfinite(se) or se <= 0 else int(np.clip(1 - np.floor(np.log10(se)), 0, 4))
     shown = f"{mean:{'+' if signed else ''}.{digits}f}".replace("-", "−")
     return shown if not np.isfinite(se) else f"{shown} ± {se:.{digits}f}"
+
+
+def writable(path, marked=True):
+    """The path, when it may be written: nothing stands there, or an empty file, or one that was made here (`marked`: bears MARK). A link
+    is neither followed nor replaced."""
+    path = pathlib.Path(path)
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise FileExistsError(f"{path}: what stands there is a link or no regular file")
+    if marked and path.exists() and path.stat().st_size > 0 and MARK.encode() not in path.read_bytes():
+        raise FileExistsError(f"{path}: a file that was not made here stands there; remove it or choose another name")
+    return path
 
 
 def script(main):

@@ -111,7 +111,7 @@ def document(title, parts, data=None):
         scripts = '<noscript><p class="warn">The charts need JavaScript; the tables do not.</p></noscript>\n'
         scripts += f'<script type="application/json" id="data">{numbers}</script>\n<script>{(HERE / "report.js").read_text()}</script>'
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+            f'<meta name="generator" content="{load.MARK}">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">\n'
             f'<link rel="icon" href="data:,">\n<style>{(HERE / "report.css").read_text()}</style></head>\n'
             f"<body><header>{tag('h1', html.escape(title))}{contents}</header>\n<main>{body}</main>\n{scripts}</body></html>\n")

@@ -10,7 +10,6 @@ Reads DIR/results.nc; writes DIR/report.html.
 import argparse
 import base64
 import html
-import pathlib
 import shlex
 
 import numpy as np
@@ -301,7 +300,7 @@ def main():
     parser.add_argument("folder", metavar="DIR", help="results folder of a study of any kind")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead")
     arguments = parser.parse_args()
-    path = pathlib.Path(arguments.output or load.folder_of(arguments.folder) / "report.html")
+    path = load.writable(arguments.output or load.folder_of(arguments.folder) / "report.html")
     path.write_text(report(load.results(arguments.folder, kind=None), arguments.folder), encoding="utf-8")
     print(path)
 

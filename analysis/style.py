@@ -127,6 +127,7 @@ def outputs(parser, given, folder, name):
 def save(figure, paths):
     """Write the figure to every path, the format by its ending, and print where."""
     for path in paths:
-        figure.savefig(path, bbox_inches="tight", facecolor="white")
+        mark = {"Software" if path.suffix == ".png" else "Creator": load.MARK}
+        figure.savefig(load.writable(path), bbox_inches="tight", facecolor="white", metadata=mark)
         print(path)
     plt.close(figure)

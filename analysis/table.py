@@ -13,7 +13,6 @@ the same as a column `best`.
 import argparse
 import csv
 import io
-import pathlib
 
 import numpy as np
 import pandas as pd
@@ -203,7 +202,7 @@ def main():
 
     text = FORMATS[arguments.format](frame(load.results(arguments.folder, kind=None), arguments.metric))
     if arguments.output:
-        pathlib.Path(arguments.output).write_text(text, encoding="utf-8")
+        load.writable(arguments.output, marked=False).write_text(text, encoding="utf-8")
     else:
         print(text, end="")
 

@@ -132,6 +132,27 @@ class Scripts(unittest.TestCase):
             file.createVariable("theta", "f8", ("sample",))[:] = 1
         self.assertEqual(set(self.run_all().values()), {3})
 
+    def test_files_of_others(self):
+        """Pages and figures replace those that were made here, and nothing else; no link is followed."""
+        bandit(self.folder)
+        target = self.folder / "target"
+        for script, name in (("report", "page.html"), *(("figure_vits_1", f"figure.{ending}") for ending in ("png", "pdf", "svg")), ("table", "table.md")):
+            path = self.folder / name
+            words = [self.folder, "-o", path]
+            for _ in range(2):
+                self.assertEqual(call(importlib.import_module(script), *words)[0] or 0, 0, name)
+            path.unlink()
+            target.write_text("mine")
+            for make in (lambda path=path: path.symlink_to(target), lambda path=path: path.write_text("mine")):
+                make()
+                status, _, err = call(importlib.import_module(script), *words)
+                refused = path.is_symlink() or script != "table"  # a table has no room for a mark
+                self.assertEqual(status or 0, 4 if refused else 0, name)
+                self.assertEqual(len(err.splitlines()), 1 if refused else 0, err)
+                self.assertEqual(target.read_text(), "mine")
+                self.assertEqual(path.read_text() == "mine", refused, name)
+                path.unlink()
+
     def test_results_without_their_configuration(self):
         """A file whose attribute config says nothing: what needs it says so."""
         bandit(self.folder)
