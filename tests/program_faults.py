@@ -328,7 +328,7 @@ class Folder(FaultTest):
 
     def test_leftovers_of_a_killed_job_are_swept(self):
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
-        for name in ("tasks/.000001.nc.4711.0.tmp", "priors/.x.nc.4711.0.tmp", ".results.nc.4711.0.tmp"):
+        for name in ("tasks/.000001.nc.4711.0.tmp", "priors/.mixture-0123456789abcdef0123.nc.4711.0.tmp", ".results.nc.4711.0.tmp"):
             with open(os.path.join(self.out, name), "wb"):
                 pass
         self.assert_goes_on()

@@ -85,9 +85,7 @@ static Status prepare(const Parallel *parallel, const Arguments *arguments) {
                     .output = arguments->output,
                     .seed = arguments->seed,
                     .options = config};
-  Status status = parallel->rank == 0 ? ownership_check_output(arguments->output) : STATUS_OK;
-  status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = sets[arguments->set].prepare(parallel, &job);
+  Status status = sets[arguments->set].prepare(parallel, &job);
   config_free(config);
   return status;
 }

@@ -4,37 +4,62 @@
 
 #include <stdio.h>
 
+typedef struct {
+  const char *directory;
+  ReduceOptions reduce;
+} Arguments;
+
+enum { KEY_OVERWRITE = 256 };
+
+static const struct argp_option options[] = {
+    {"overwrite", KEY_OVERWRITE, NULL, 0, "replace results.nc even if it has more tasks than are left", 0},
+    {0}};
+
 static error_t parse(int key, char *text, struct argp_state *state) {
-  const char **directory = state->input;
+  Arguments *arguments = state->input;
   switch (key) {
-  case ARGP_KEY_ARG: app_take(state, directory, text, "results folder"); return 0;
-  case ARGP_KEY_END: app_need(state, *directory, "results folder"); return 0;
+  case KEY_OVERWRITE: arguments->reduce.overwrite = true; return 0;
+  case ARGP_KEY_ARG: app_take(state, &arguments->directory, text, "results folder"); return 0;
+  case ARGP_KEY_END: app_need(state, arguments->directory, "results folder"); return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
+static Status judge(const ReduceCounts *counts) {
+  if (counts->damaged > 0)
+    return status_set(STATUS_TASKS_FAILED,
+                      "%d task files cannot be used; results of the others written; `thompson run --resume` "
+                      "runs them again",
+                      counts->damaged);
+  if (counts->failed > 0)
+    return status_set(STATUS_TASKS_FAILED, "%d tasks failed; results written", counts->failed);
+  return STATUS_OK;
+}
+
 /* Collective. */
-static Status reduce(const Parallel *parallel, const char *directory) {
+static Status reduce(const Parallel *parallel, const Arguments *arguments) {
+  const char *directory = arguments->directory;
   Study study = {0};
   ReduceCounts counts = {0};
   Status status = parallel_agree(parallel, app_study_of_folder(directory, &study));
-  if (status == STATUS_OK) status = reduce_study(parallel, &study, directory, &counts);
+  if (status == STATUS_OK) status = reduce_study(parallel, &study, directory, &arguments->reduce, &counts);
   if (status == STATUS_OK && parallel->rank == 0) status = app_print_table(&study, directory);
   if (status == STATUS_OK && parallel->rank == 0)
     printf("\n%d tasks done, %d failed, %d not run\n", counts.ok, counts.failed, counts.missing);
   study_destroy(&study);
-  if (status == STATUS_OK && counts.failed > 0)
-    status = status_set(STATUS_TASKS_FAILED, "%d tasks failed; results written", counts.failed);
+  if (status == STATUS_OK) status = judge(&counts);
   return parallel_agree(parallel, status);
 }
 
 Status app_reduce(int argc, char **argv) {
   static const struct argp argp = {
-      NULL, parse, "DIR", "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun.",
-      NULL, NULL,  NULL};
-  const char *directory = NULL;
-  app_parse(&argp, argc, argv, &directory);
+      options, parse,
+      "DIR",   "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun.",
+      NULL,    NULL,
+      NULL};
+  Arguments arguments = {0};
+  app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
-  Status status = reduce(&parallel, directory);
+  Status status = reduce(&parallel, &arguments);
   return app_end_parallel(status);
 }

@@ -138,8 +138,8 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
 static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
                      bool *again) {
   ReduceCounts counts = {0};
-  Status status = reduce_study(parallel, study, directory, &counts);
-  *again = counts.set_aside > 0 || (left == 0 && counts.missing > 0);
+  Status status = reduce_study(parallel, study, directory, &(ReduceOptions){.set_aside = true}, &counts);
+  *again = counts.damaged > 0 || (left == 0 && counts.missing > 0);
   if (parallel->rank == 0 && status == STATUS_OK && !*again) {
     status = app_print_table(study, directory);
     const char *figure = config_text(study->file->settings[0], "figure");

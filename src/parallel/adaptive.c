@@ -84,7 +84,7 @@ static Status pass_over(Adaptive *adaptive, const Task *task, bool repair) {
     return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", adaptive->directory);
   *damage = DAMAGED;
   if (!repair) return STATUS_OK;
-  fprintf(stderr, "thompson: %s; the file is set aside and its task runs again\n", status_message());
+  fprintf(stderr, "%s; the file is set aside and its task runs again\n", status_message());
   return checkpoint_set_aside(adaptive->directory, task, false);
 }
 

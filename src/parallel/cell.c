@@ -51,8 +51,8 @@ static void copy_block(const Study *study, const Task *task, const TaskResult *r
   memset(cell->status + first, result->status, block);
 }
 
-static Status load_task(const Study *study, const char *directory, const Task *task, bool failed, Cell *cell,
-                        ReduceCounts *counts) {
+static Status load_task(const Study *study, const char *directory, const Task *task, bool failed,
+                        bool set_aside, Cell *cell, ReduceCounts *counts) {
   TaskResult result;
   TRY(task_result_create(study, task, &result));
   Status status = checkpoint_load(directory, study, task, failed, &result);
@@ -63,9 +63,10 @@ static Status load_task(const Study *study, const char *directory, const Task *t
     else
       counts->ok++;
   } else if (status == STATUS_INPUT) {
-    fprintf(stderr, "thompson: %s; the file is set aside and its runs count as not run\n", status_message());
-    status = checkpoint_set_aside(directory, task, failed);
-    counts->missing++, counts->set_aside++;
+    fprintf(stderr, "%s; %sits runs count as not run\n", status_message(),
+            set_aside ? "the file is set aside and " : "");
+    status = set_aside ? checkpoint_set_aside(directory, task, failed) : STATUS_OK;
+    counts->missing++, counts->damaged++;
   }
   task_result_destroy(&result);
   return status;
@@ -102,7 +103,7 @@ static Status train_seconds(const Study *study, const char *directory, int setti
 }
 
 Status cell_load(const Study *study, const char *directory, const signed char *state, int setting, int policy,
-                 int blocks, Cell *cell, ReduceCounts *counts) {
+                 int blocks, bool set_aside, Cell *cell, ReduceCounts *counts) {
   clear(study, cell);
   for (int k = 0; k < blocks; k++) {
     Task task = study_task(study, study_task_index(study, setting, policy, k));
@@ -110,7 +111,7 @@ Status cell_load(const Study *study, const char *directory, const signed char *s
     if (found == RUN_NOT_RUN)
       counts->missing++;
     else
-      TRY(load_task(study, directory, &task, found == RUN_FAILED, cell, counts));
+      TRY(load_task(study, directory, &task, found == RUN_FAILED, set_aside, cell, counts));
   }
   return train_seconds(study, directory, setting, policy, &cell->seconds_train);
 }

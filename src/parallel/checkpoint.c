@@ -1,9 +1,16 @@
 #include "parallel/checkpoint.h"
 
+#include "core/memory.h"
+#include "io/durable.h"
+#include "io/ownership.h"
 #include "io/store.h"
+#include "parallel/folder.h"
+#include "parallel/former.h"
+#include "study/keys.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +27,10 @@ static Status path_of(size_t size, char *path, const char *directory, const char
 }
 
 static Status task_path(size_t size, char *path, const char *directory, const Task *task, bool failed) {
-  char name[64];
-  snprintf(name, sizeof name, "tasks/%06d%s.nc", task->index, failed ? ".failed" : "");
-  return path_of(size, path, directory, name);
+  char name[FOLDER_NAME], below[FOLDER_NAME + 8];
+  folder_task_name(task->index, failed, name);
+  snprintf(below, sizeof below, "tasks/%s", name);
+  return path_of(size, path, directory, below);
 }
 
 /* mkdir -p */
@@ -40,40 +48,6 @@ static Status make_folder(const char *path) {
   if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
     return status_set(STATUS_FILE, "%s: cannot make the folder: a file stands there", path);
   return STATUS_OK;
-}
-
-/* Remove the files of a folder of ours whose names pass. */
-static void remove_files(const char *directory, const char *name, bool (*passes)(const char *name)) {
-  char path[PATH_SIZE], file[PATH_SIZE + 300];
-  if (path_of(sizeof path, path, directory, name) != STATUS_OK) return;
-  DIR *folder = opendir(path);
-  for (struct dirent *entry; folder && (entry = readdir(folder));) {
-    snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-    if (passes(entry->d_name)) unlink(file);
-  }
-  if (folder) closedir(folder);
-}
-
-/* What a killed job was writing (io/durable.h). */
-static bool is_temporary(const char *name) {
-  size_t length = strlen(name);
-  return name[0] == '.' && length > 4 && strcmp(name + length - 4, ".tmp") == 0;
-}
-
-static bool is_ours(const char *name) { return name[0] != '.' || is_temporary(name); }
-
-static void remove_study(const char *directory) {
-  static const char *const files[] = {"study.yaml", "results.nc", "prior_samples.nc", NULL};
-  char path[PATH_SIZE];
-  for (int i = 0; files[i]; i++)
-    if (path_of(sizeof path, path, directory, files[i]) == STATUS_OK) unlink(path);
-  remove_files(directory, "tasks", is_ours);
-  remove_files(directory, "priors", is_ours);
-}
-
-static void sweep(const char *directory) {
-  static const char *const folders[] = {".", "tasks", "priors"};
-  for (int i = 0; i < 3; i++) remove_files(directory, folders[i], is_temporary);
 }
 
 static Status check_same(const char *directory, const char *old, const Study *study) {
@@ -94,11 +68,19 @@ static Status make_ready(const char *directory, const Study *study, bool exists)
   return exists ? STATUS_OK : store_write_text_first(path, study->file->resolved);
 }
 
-/* Whether the folder holds a study; STATUS_FILE when it does and must not. */
+/* Whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what is not the
+ * program's to touch. Work is looked for first: a shard that begins meanwhile writes the study before it. */
 static Status look(const char *directory, CheckpointMode mode, bool *exists) {
-  char path[PATH_SIZE];
+  char path[PATH_SIZE], work[PATH_SIZE];
+  TRY(folder_check(directory));
+  TRY(folder_find_work(directory, sizeof work, work));
   TRY(path_of(sizeof path, path, directory, "study.yaml"));
   *exists = access(path, F_OK) == 0;
+  if (!*exists && work[0] != '\0')
+    return status_set(STATUS_FILE,
+                      "%s holds %s but no study.yaml that tells of what; move it away, or use -o for another "
+                      "folder",
+                      directory, work);
   if (!*exists || mode != CHECKPOINT_FRESH) return STATUS_OK;
   return status_set(STATUS_FILE,
                     "%s already holds a study; use --resume to go on with it, --overwrite to replace it, "
@@ -114,6 +96,42 @@ static Status compare(const char *directory, const Study *study) {
   return status;
 }
 
+/* Remove the study in the folder. Its study.yaml must be as this program writes it, with every value filled
+ * in: what a user wrote by hand is not ours. */
+static Status remove_study(const char *directory) {
+  char *text;
+  StudyFile *file;
+  TRY(checkpoint_study(directory, &text));
+  Status status = config_study_parse(directory, text, &study_schema, 0, NULL, &file);
+  if (status != STATUS_OK || strcmp(file->resolved, text) != 0)
+    status =
+        status_set(STATUS_FILE,
+                   "%s/study.yaml is not as this program writes it and will not be removed; move it away "
+                   "or use another folder",
+                   directory);
+  else
+    status = folder_remove_study(directory, file->sha256);
+  config_study_free(file);
+  free(text);
+  return status;
+}
+
+/* What a study that goes on finds must be its own: study.yaml, finished tasks, results. */
+static Status check_own(const char *directory, const Study *study) {
+  Former former;
+  TRY(compare(directory, study));
+  Status status = former_read(directory, study, &former);
+  former_destroy(&former);
+  TRY(status);
+  TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
+  signed char *state;
+  NEW(state, study->task_count);
+  status = checkpoint_scan(directory, study, state);
+  if (status == STATUS_OK) status = checkpoint_check_tasks(directory, study, state);
+  free(state);
+  return status;
+}
+
 Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
                        Lock **lock) {
   bool exists;
@@ -123,12 +141,12 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
   TRY(lock_take(directory, shard, lock));
   TRY(look(directory, mode, &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
-    remove_study(directory);
+    TRY(remove_study(directory));
     exists = false;
   }
   TRY(make_ready(directory, study, exists));
-  TRY(compare(directory, study));
-  if (shard < 0) sweep(directory); /* nobody else is writing */
+  TRY(check_own(directory, study));
+  if (shard < 0) folder_sweep(directory); /* nobody else is writing */
   return STATUS_OK;
 }
 
@@ -147,17 +165,34 @@ Status checkpoint_scan(const char *directory, const Study *study, signed char *s
   DIR *folder = opendir(path);
   if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
   for (struct dirent *entry; (entry = readdir(folder));) {
-    char *end;
-    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-    long index = strtol(entry->d_name, &end, 10);
-    if (index >= study->task_count) continue;
-    if (strcmp(end, ".nc") == 0)
-      state[index] = RUN_OK;
-    else if (strcmp(end, ".failed.nc") == 0 && state[index] != RUN_OK)
-      state[index] = RUN_FAILED;
+    int task;
+    bool failed;
+    if (!folder_is_task_name(entry->d_name, &task, &failed) || task >= study->task_count) continue;
+    if (!failed)
+      state[task] = RUN_OK;
+    else if (state[task] != RUN_OK)
+      state[task] = RUN_FAILED;
   }
   closedir(folder);
   return STATUS_OK;
+}
+
+/* The first task of this study ends the search: none can have been added since the study was changed. */
+Status checkpoint_check_tasks(const char *directory, const Study *study, const signed char *state) {
+  char path[PATH_SIZE];
+  bool others = false;
+  for (int i = 0; i < study->task_count; i++) {
+    if (state[i] == RUN_NOT_RUN) continue;
+    const Task task = study_task(study, i);
+    TRY(task_path(sizeof path, path, directory, &task, state[i] == RUN_FAILED));
+    if (ownership_carries(AT_FDCWD, path, study->file->sha256)) return STATUS_OK;
+    others = others || ownership_carries(AT_FDCWD, path, "config_sha256");
+  }
+  if (!others) return STATUS_OK;
+  return status_set(STATUS_RESUME,
+                    "%s: its finished tasks are of another study than study.yaml, which was changed; put it "
+                    "back as it was, or use another folder",
+                    directory);
 }
 
 static Status write_task(StoreFile *file, const Study *study, const Task *task, const TaskResult *result) {
@@ -184,11 +219,25 @@ static Status write_task(StoreFile *file, const Study *study, const Task *task, 
   return STATUS_OK;
 }
 
+/* An earlier failure of the task is history: replaced by a new one, or removed. What is damaged is set aside.
+ */
+static Status make_room(const char *path) {
+  return ownership_of(AT_FDCWD, path) == OWNERSHIP_UNKNOWN ? durable_set_aside(path) : STATUS_OK;
+}
+
+static Status forget_failure(const char *directory, const Study *study, const Task *task) {
+  char path[PATH_SIZE];
+  TRY(task_path(sizeof path, path, directory, task, true));
+  if (ownership_carries(AT_FDCWD, path, study->file->sha256)) unlink(path);
+  return STATUS_OK;
+}
+
 Status checkpoint_save(const char *directory, const Study *study, const Task *task,
                        const TaskResult *result) {
   char path[PATH_SIZE];
   bool failed = result->status != RUN_OK;
   TRY(task_path(sizeof path, path, directory, task, failed));
+  TRY(make_room(path));
   StoreFile *file;
   TRY(store_create(path, STORE_CLASSIC, &file));
   Status status = write_task(file, study, task, result);
@@ -197,10 +246,7 @@ Status checkpoint_save(const char *directory, const Study *study, const Task *ta
     return status;
   }
   TRY(store_commit(file));
-  if (failed) return STATUS_OK;
-  TRY(task_path(sizeof path, path, directory, task, true)); /* an earlier failure is history */
-  unlink(path);
-  return STATUS_OK;
+  return failed ? STATUS_OK : forget_failure(directory, study, task);
 }
 
 static Status read_task(StoreFile *file, const Study *study, const Task *task, TaskResult *result) {
@@ -244,10 +290,7 @@ Status checkpoint_load(const char *directory, const Study *study, const Task *ta
 }
 
 Status checkpoint_set_aside(const char *directory, const Task *task, bool failed) {
-  char path[PATH_SIZE], bad[PATH_SIZE + 8];
+  char path[PATH_SIZE];
   TRY(task_path(sizeof path, path, directory, task, failed));
-  snprintf(bad, sizeof bad, "%s.bad", path);
-  if (rename(path, bad) != 0)
-    return status_set(STATUS_FILE, "%s: cannot set the file aside: %s", path, strerror(errno));
-  return STATUS_OK;
+  return durable_set_aside(path);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,12 @@ enum {
   PATIENCE = 20, /* seconds without a change after which a job on another machine counts as dead */
   LINGER = 5 /* seconds that a job may need to die after its launcher was killed */
 };
+
+/* A lock file is opened without following a link or waiting for a pipe. */
+enum { TO_OPEN = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+
+/* The text of a lock file begins with this. */
+static const char beginning[] = "host ";
 
 /* The text of a lock file: TEXT, then the number of the beat. Empty: nobody. */
 struct Lock {
@@ -67,14 +74,15 @@ static void describe_myself(char text[TEXT_SIZE]) {
   strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S UTC", gmtime(&now));
   read_boot_id(boot);
   if (slurm || pbs) snprintf(job, sizeof job, ", job %.50s", slurm ? slurm : pbs);
-  snprintf(text, TEXT_SIZE, "host %s, pid %ld%s, since %s; boot %s", host, (long)getpid(), job, since, boot);
+  snprintf(text, TEXT_SIZE, "%s%s, pid %ld%s, since %s; boot %s", beginning, host, (long)getpid(), job, since,
+           boot);
 }
 
 /* The text of a lock file; empty when nobody has it, or when it cannot be read. Opened anew each time: that
  * is when network file systems look at the server. */
 static void read_text(const char *path, char text[TEXT_SIZE]) {
   text[0] = '\0';
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = open(path, O_RDONLY | TO_OPEN);
   if (file < 0) return;
   ssize_t length = read(file, text, TEXT_SIZE - 1);
   text[length > 0 ? length : 0] = '\0';
@@ -188,13 +196,29 @@ static Status probe(int file, const char *path, Suspects *suspects) {
   return refuse(path, text);
 }
 
+/* Whether an open file is a lock of this program, or an empty file that can be one. */
+static bool is_lock(int file) {
+  struct stat info;
+  char text[sizeof beginning];
+  if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  const ssize_t length = pread(file, text, strlen(beginning), 0);
+  return length == 0 ||
+         (length == (ssize_t)strlen(beginning) && memcmp(text, beginning, strlen(beginning)) == 0);
+}
+
 /* Another's file: look, do not keep. */
 static Status check_rival(const char *path, Suspects *suspects) {
-  int file = open(path, O_RDWR | O_CLOEXEC);
+  int file = open(path, O_RDWR | TO_OPEN);
   if (file < 0) return STATUS_OK;
-  Status status = probe(file, path, suspects);
+  Status status = is_lock(file) ? probe(file, path, suspects) : STATUS_OK;
   close(file);
   return status;
+}
+
+/* "lock.3" */
+static bool is_shard_lock(const char *name) {
+  return strncmp(name, "lock.", 5) == 0 && name[5] != '\0' &&
+         name[5 + strspn(name + 5, "0123456789")] == '\0';
 }
 
 /* The locks that exclude this one: a shard's by that of the whole, that of the whole by every shard's. */
@@ -204,7 +228,7 @@ static Status check_rivals(const char *directory, int shard, Suspects *suspects)
   if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", directory, strerror(errno));
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
-    bool rival = shard < 0 ? strncmp(entry->d_name, "lock.", 5) == 0 : strcmp(entry->d_name, "lock") == 0;
+    bool rival = shard < 0 ? is_shard_lock(entry->d_name) : strcmp(entry->d_name, "lock") == 0;
     snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
     if (rival) status = check_rival(path, suspects);
   }
@@ -244,6 +268,16 @@ static Status take(Lock *lock, const char *directory, int shard) {
   return start_heart(lock);
 }
 
+/* Open the lock file of `lock`, which may be made. */
+static Status open_file(Lock *lock) {
+  lock->file = open(lock->path, O_CREAT | O_RDWR | TO_OPEN, 0666);
+  if (lock->file < 0 && errno != ELOOP)
+    return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
+  if (lock->file >= 0 && is_lock(lock->file)) return STATUS_OK;
+  return status_set(STATUS_FILE, "%s is not a lock of this program; move it away or use another folder",
+                    lock->path);
+}
+
 Status lock_take(const char *directory, int shard, Lock **out) {
   Lock *lock;
   *out = NULL;
@@ -251,10 +285,8 @@ Status lock_take(const char *directory, int shard, Lock **out) {
   if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
   NEW(lock, 1);
   snprintf(lock->path, sizeof lock->path, "%s/%s", directory, name);
-  lock->file = open(lock->path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  Status status = lock->file < 0
-                      ? status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno))
-                      : take(lock, directory, shard);
+  Status status = open_file(lock);
+  if (status == STATUS_OK) status = take(lock, directory, shard);
   if (status == STATUS_OK)
     *out = lock;
   else

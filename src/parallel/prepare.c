@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "io/durable.h"
 #include "io/store.h"
 #include "parallel/counter.h"
 
@@ -140,10 +141,8 @@ static bool is_present(const char *path) {
   Status status = store_open_own(path, &file);
   if (status == STATUS_OK) store_abandon(file);
   if (status != STATUS_INPUT) return true; /* what else is wrong with it is for those who load it to say */
-  char bad[4096 + 8];
-  snprintf(bad, sizeof bad, "%s.bad", path);
-  fprintf(stderr, "thompson: %s; the file is set aside and its prior learned again\n", status_message());
-  return rename(path, bad) != 0;
+  fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
+  return durable_set_aside(path) != STATUS_OK;
 }
 
 /* Drop the needs that DIR/priors has already. Rank 0 looks, so that all ranks agree. */

@@ -6,6 +6,8 @@
 #include "parallel/adaptive.h"
 #include "parallel/cell.h"
 #include "parallel/checkpoint.h"
+#include "parallel/folder.h"
+#include "parallel/former.h"
 #include "parallel/prior_samples.h"
 
 #include <math.h>
@@ -17,6 +19,9 @@ typedef struct {
   const Parallel *parallel;
   const Study *study;
   const char *directory;
+  const ReduceOptions *options;
+  Former former; /* the results that are replaced, on rank 0 */
+  int64_t lost; /* runs that those have and the tasks lack */
   StoreFile *file; /* on rank 0 */
   signed char *state; /* [task_count], RunStatus */
   int *blocks; /* [setting_count], of each setting that count */
@@ -263,6 +268,7 @@ static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, c
                        double *scratch) {
   const Study *study = reducer->study;
   size_t points = (size_t)study->points, runs = (size_t)cell->runs;
+  reducer->lost += former_lost(&reducer->former, s, p, cell->runs, cell->status);
   size_t whole[4] = {s, p, 0, 0}, whole_count[4] = {1, 1, runs, points}, mean[3] = {s, p, 0},
          mean_count[3] = {1, 1, points};
   size_t run_count[3] = {1, 1, runs};
@@ -304,8 +310,8 @@ static int reader_of(const Reducer *reducer, int cell) {
 }
 
 static Status load(const Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
-  return cell_load(reducer->study, reducer->directory, reducer->state, s, p, reducer->blocks[s], cell,
-                   counts);
+  return cell_load(reducer->study, reducer->directory, reducer->state, s, p, reducer->blocks[s],
+                   reducer->options->set_aside, cell, counts);
 }
 
 static void send_cell(const Reducer *reducer, int s, int p, Cell *cell) {
@@ -324,7 +330,7 @@ static Status receive_cell(const Reducer *reducer, int from, Cell *cell, ReduceC
   counts->ok += news.counts.ok;
   counts->failed += news.counts.failed;
   counts->missing += news.counts.missing;
-  counts->set_aside += news.counts.set_aside;
+  counts->damaged += news.counts.damaged;
   return STATUS_OK;
 }
 
@@ -397,6 +403,27 @@ static Status begin_file(Reducer *reducer, const char *path, Cell *cell, Cell *f
   return define(reducer);
 }
 
+static Status check_lost(const Reducer *reducer, const char *path) {
+  if (reducer->lost == 0 || reducer->options->overwrite) return STATUS_OK;
+  return status_set(
+      STATUS_RESUME,
+      "%s has %lld finished runs that the task files lack, and stays as it is; `thompson reduce "
+      "--overwrite` replaces it",
+      path, (long long)reducer->lost);
+}
+
+/* The file is whole: into place, unless its damaged tasks are to run again first. */
+static Status end_file(Reducer *reducer, const char *path, const ReduceCounts *counts) {
+  const bool wait = reducer->options->set_aside && counts->damaged > 0;
+  Status status = wait ? STATUS_OK : check_lost(reducer, path);
+  if (wait || status != STATUS_OK) {
+    store_abandon(reducer->file);
+    return status;
+  }
+  TRY(store_commit(reducer->file));
+  return prior_samples_write(reducer->study, reducer->directory);
+}
+
 static Status write_file(Reducer *reducer, const char *path, ReduceCounts *counts) {
   Cell cell = {0}, first = {0};
   double *scratch = NULL;
@@ -404,10 +431,9 @@ static Status write_file(Reducer *reducer, const char *path, ReduceCounts *count
   if (status == STATUS_OK) status = put_values(reducer, &cell, &first, scratch, counts);
   if (status == STATUS_OK) status = put_wall(reducer);
   if (status == STATUS_OK)
-    status = store_commit(reducer->file);
+    status = end_file(reducer, path, counts);
   else
     store_abandon(reducer->file);
-  if (status == STATUS_OK) status = prior_samples_write(reducer->study, reducer->directory);
   cell_destroy(&cell);
   cell_destroy(&first);
   free(scratch);
@@ -416,8 +442,13 @@ static Status write_file(Reducer *reducer, const char *path, ReduceCounts *count
 
 /* What there is to reduce, on rank 0. */
 static Status look_around(Reducer *reducer) {
+  const Study *study = reducer->study;
   if (reducer->parallel->rank > 0) return STATUS_OK;
-  TRY(checkpoint_scan(reducer->directory, reducer->study, reducer->state));
+  TRY(folder_check(reducer->directory));
+  TRY(former_read(reducer->directory, study, &reducer->former));
+  TRY(folder_make_room(reducer->directory, "prior_samples.nc", study->file->sha256));
+  TRY(checkpoint_scan(reducer->directory, study, reducer->state));
+  TRY(checkpoint_check_tasks(reducer->directory, study, reducer->state));
   return count_blocks(reducer);
 }
 
@@ -440,12 +471,13 @@ static Status reduce(Reducer *reducer, const char *path, ReduceCounts *counts) {
 }
 
 Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
-                    ReduceCounts *counts) {
+                    const ReduceOptions *options, ReduceCounts *counts) {
   char path[4096];
-  Reducer reducer = {.parallel = parallel, .study = study, .directory = directory};
+  Reducer reducer = {.parallel = parallel, .study = study, .directory = directory, .options = options};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
   Status status = reduce(&reducer, path, counts);
+  former_destroy(&reducer.former);
   free(reducer.state);
   free(reducer.blocks);
   free(reducer.curve_ids);

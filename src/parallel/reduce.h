@@ -9,14 +9,21 @@
 
 typedef struct {
   int ok, failed, missing; /* tasks */
-  int set_aside; /* of the missing: their files could not be used */
+  int damaged; /* of the missing: their files cannot be used */
 } ReduceCounts;
+
+typedef struct {
+  bool set_aside; /* damaged files are put out of the way, to run again, and no results are written then */
+  bool overwrite; /* results may be replaced by fewer */
+} ReduceOptions;
 
 /* Write DIR/results.nc and DIR/prior_samples.nc from the tasks that are there; others are NaN with status
  * not_run or failed. With an adaptive number of runs the dimension run is the largest that any setting has; a
- * setting that ended earlier has not_run behind its end. Task files that cannot be used are set aside,
- * reported on stderr, and count as missing. `counts` is of rank 0. Collective. */
+ * setting that ended earlier has not_run behind its end. Task files that cannot be used are reported on
+ * stderr and count as missing. STATUS_RESUME when tasks or results are of another configuration, or the
+ * results in the folder have runs that the tasks lack; STATUS_FILE when they are not this program's: the
+ * folder then stays as it is. `counts` is of rank 0. Collective. */
 Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
-                    ReduceCounts *counts);
+                    const ReduceOptions *options, ReduceCounts *counts);
 
 #endif

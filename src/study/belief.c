@@ -89,9 +89,21 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   return hash_belief(setting, problem, out);
 }
 
+enum { HASH_SHOWN = 20 /* digits of the hash in the name of a file */ };
+
 void belief_path(const Belief *belief, const char *directory, size_t size, char *path) {
   ASSERT(belief->kind == BELIEF_FITTED);
-  snprintf(path, size, "%s/priors/%s-%.20s.nc", directory, belief->family->name, belief->hash);
+  snprintf(path, size, "%s/priors/%s-%.*s.nc", directory, belief->family->name, HASH_SHOWN, belief->hash);
+}
+
+bool belief_is_file_name(const char *name) {
+  const size_t family = strcspn(name, "-");
+  char word[32];
+  if (name[family] == '\0' || family >= sizeof word) return false;
+  snprintf(word, sizeof word, "%.*s", (int)family, name);
+  const char *hash = name + family + 1;
+  return prior_find(word) && strspn(hash, "0123456789abcdef") == HASH_SHOWN &&
+         strcmp(hash + HASH_SHOWN, ".nc") == 0;
 }
 
 static Status prior_of_file(const Belief *belief, const Problem *problem, Prior *out) {

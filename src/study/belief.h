@@ -39,6 +39,9 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
 /* DIR/priors/FAMILY-HASH.nc */
 void belief_path(const Belief *belief, const char *directory, size_t size, char *path);
 
+/* Whether `name` is what belief_path calls a file in DIR/priors. */
+bool belief_is_file_name(const char *name);
+
 /* The prior itself; fitted ones are read from belief_path. The caller ends with prior_destroy. */
 Status belief_prior(const Belief *belief, const Problem *problem, const char *directory, Prior *out);
 

@@ -292,7 +292,7 @@ static void files(const char *folder, int count, int runs, int rounds) {
          rounds, written - start, 1e3 * (written - start) / study.task_count);
   ReduceCounts counts;
   double cpu = clock_cpu();
-  ok(reduce_study(&(Parallel){.rank = 0, .size = 1}, &study, folder, &counts));
+  ok(reduce_study(&(Parallel){.rank = 0, .size = 1}, &study, folder, &(ReduceOptions){0}, &counts));
   double reduced = clock_wall();
   printf("  reduced %d in %.1f s (%.1f s of CPU), %.3g ms each; %.0f MB of memory (%.0f MB before)\n",
          counts.ok, reduced - written, clock_cpu() - cpu, 1e3 * (reduced - written) / study.task_count,

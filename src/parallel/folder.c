@@ -1,0 +1,190 @@
+#include "parallel/folder.h"
+
+#include "io/durable.h"
+#include "io/ownership.h"
+#include "study/belief.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096 };
+
+/* Names. */
+
+void folder_task_name(int task, bool failed, char name[FOLDER_NAME]) {
+  snprintf(name, FOLDER_NAME, "%06d%s.nc", task, failed ? ".failed" : "");
+}
+
+bool folder_is_task_name(const char *name, int *task, bool *failed) {
+  char again[FOLDER_NAME], *end;
+  if (name[0] < '0' || name[0] > '9') return false;
+  errno = 0;
+  const long number = strtol(name, &end, 10);
+  if (errno != 0 || number > INT_MAX) return false;
+  *task = (int)number;
+  *failed = strcmp(end, ".failed.nc") == 0;
+  folder_task_name(*task, *failed, again);
+  return strcmp(name, again) == 0; /* "42.nc" is somebody else's */
+}
+
+static bool is_task(const char *name) {
+  int task;
+  bool failed;
+  return folder_is_task_name(name, &task, &failed);
+}
+
+static bool is_result(const char *name) {
+  return strcmp(name, "results.nc") == 0 || strcmp(name, "prior_samples.nc") == 0;
+}
+
+static bool is_study(const char *name) { return strcmp(name, "study.yaml") == 0; }
+
+static bool is_top(const char *name) { return is_result(name) || is_study(name); }
+
+/* The parts of a folder, and the names of our files in each. */
+typedef struct {
+  const char *name;
+  bool (*has)(const char *name);
+} Part;
+
+static const Part parts[] = {{"tasks", is_task}, {"priors", belief_is_file_name}, {".", is_top}};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static bool is_temporary(const Part *part, const char *name) {
+  char of[NAME_MAX + 1];
+  return durable_is_temporary(name, sizeof of, of) && part->has(of);
+}
+
+/* Walking through the names of our scheme. */
+
+typedef struct {
+  const char *directory;
+  const Part *part;
+  int folder; /* the open part */
+  const char *sha256; /* of the study, where it is asked for */
+  char *found; /* [PATH_SIZE], where it is asked for */
+} Walk;
+
+static int open_part(const Walk *walk) {
+  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  int top = open(walk->directory, flags);
+  if (top < 0) return -1;
+  int folder = openat(top, walk->part->name, flags | O_NOFOLLOW);
+  const int error = errno;
+  close(top);
+  errno = error;
+  return folder;
+}
+
+static Status walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char *name)) {
+  walk->folder = open_part(walk);
+  if (walk->folder < 0 && errno == ENOENT) return STATUS_OK;
+  if (walk->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
+    return status_set(STATUS_FILE,
+                      "%s/%s is a link or no folder: it is not the study's own; use another folder",
+                      walk->directory, walk->part->name);
+  DIR *stream = walk->folder < 0 ? NULL : fdopendir(walk->folder);
+  if (!stream)
+    return status_set(STATUS_FILE, "%s/%s: cannot read the folder: %s", walk->directory, walk->part->name,
+                      strerror(errno));
+  Status status = STATUS_OK;
+  for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
+    if (walk->part->has(entry->d_name) || is_temporary(walk->part, entry->d_name))
+      status = visit(walk, entry->d_name);
+  closedir(stream);
+  return status;
+}
+
+static Status walk_all(Walk walk, Status (*visit)(const Walk *walk, const char *name)) {
+  for (int i = 0; i < PARTS; i++) {
+    walk.part = &parts[i];
+    TRY(walk_part(&walk, visit));
+  }
+  return STATUS_OK;
+}
+
+/* What is done on the way. */
+
+static bool is_regular(const Walk *walk, const char *name) {
+  struct stat info;
+  return fstatat(walk->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode);
+}
+
+static Status check_regular(const Walk *walk, const char *name) {
+  if (is_temporary(walk->part, name) || is_regular(walk, name)) return STATUS_OK;
+  return status_set(STATUS_FILE,
+                    "%s/%s/%s is a link or no regular file: it is not the study's own; use another folder",
+                    walk->directory, walk->part->name, name);
+}
+
+static Status note_work(const Walk *walk, const char *name) {
+  if ((walk->part->has == is_task && is_task(name)) || is_result(name))
+    snprintf(walk->found, PATH_SIZE, "%s/%s", walk->part->name, name);
+  return STATUS_OK;
+}
+
+static bool is_own(const Walk *walk, const char *name) {
+  if (is_study(name)) return true;
+  if (walk->part->has == belief_is_file_name) return ownership_of(walk->folder, name) == OWNERSHIP_OURS;
+  return ownership_carries(walk->folder, name, walk->sha256);
+}
+
+static Status check_own(const Walk *walk, const char *name) {
+  if (is_temporary(walk->part, name) || is_own(walk, name)) return STATUS_OK;
+  return status_set(STATUS_FILE,
+                    "%s/%s/%s is damaged, or not a file of the study in this folder, and will not be "
+                    "removed; move it away or use another folder",
+                    walk->directory, walk->part->name, name);
+}
+
+static Status sweep_temporary(const Walk *walk, const char *name) {
+  if (is_temporary(walk->part, name) && is_regular(walk, name)) unlinkat(walk->folder, name, 0);
+  return STATUS_OK;
+}
+
+/* All but the study itself: as long as that stands there, the rest is known to be its own. */
+static Status remove_own(const Walk *walk, const char *name) {
+  if (is_temporary(walk->part, name)) return sweep_temporary(walk, name);
+  if (is_study(name) || !is_own(walk, name) || unlinkat(walk->folder, name, 0) == 0) return STATUS_OK;
+  return status_set(STATUS_FILE, "%s/%s/%s: cannot remove it: %s", walk->directory, walk->part->name, name,
+                    strerror(errno));
+}
+
+/* For others. */
+
+Status folder_check(const char *directory) { return walk_all((Walk){.directory = directory}, check_regular); }
+
+Status folder_find_work(const char *directory, size_t size, char *name) {
+  char found[PATH_SIZE] = "";
+  TRY(walk_all((Walk){.directory = directory, .found = found}, note_work));
+  snprintf(name, size, "%s", strncmp(found, "./", 2) == 0 ? found + 2 : found);
+  return STATUS_OK;
+}
+
+Status folder_remove_study(const char *directory, const char *sha256) {
+  const Walk walk = {.directory = directory, .sha256 = sha256};
+  char path[PATH_SIZE];
+  TRY(walk_all(walk, check_own));
+  TRY(walk_all(walk, remove_own));
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  if (unlink(path) == 0 || errno == ENOENT) return STATUS_OK;
+  return status_set(STATUS_FILE, "%s: cannot remove it: %s", path, strerror(errno));
+}
+
+void folder_sweep(const char *directory) { walk_all((Walk){.directory = directory}, sweep_temporary); }
+
+Status folder_make_room(const char *directory, const char *name, const char *sha256) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  if (ownership_of(AT_FDCWD, path) != OWNERSHIP_UNKNOWN || !ownership_carries(AT_FDCWD, path, sha256))
+    return ownership_check_output(path);
+  fprintf(stderr, "%s is damaged; the file is set aside\n", path);
+  return durable_set_aside(path);
+}

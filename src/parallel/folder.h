@@ -1,0 +1,40 @@
+/* What in a study's folder is the study's own. Only that is ever removed, replaced or set aside; the rest
+ * may be somebody else's notes, figures or links, and stays as it is.
+ *
+ * A file is the study's own when it bears a name of this program's scheme (parallel/checkpoint.h), is a
+ * regular file, and carries the study's SHA-256 (tasks, results) or the program's seal (priors, whose names
+ * are hashes of what they were learned from). Links are never followed, in the folder or to its parts. */
+#ifndef PARALLEL_FOLDER_H
+#define PARALLEL_FOLDER_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { FOLDER_NAME = 64 };
+
+/* "000042.nc", or "000042.failed.nc": the file of a task, and back again. */
+void folder_task_name(int task, bool failed, char name[FOLDER_NAME]);
+bool folder_is_task_name(const char *name, int *task, bool *failed);
+
+/* STATUS_FILE when a link, a folder or the like stands where a file of the study should be, or no folder at
+ * DIR/tasks or DIR/priors. */
+Status folder_check(const char *directory);
+
+/* Results or finished tasks in the folder: the name of one of them, relative to it; empty when there are
+ * none. */
+Status folder_find_work(const char *directory, size_t size, char *name);
+
+/* Remove the study with this SHA-256. STATUS_FILE, before anything is removed, when a file bears a name of
+ * the study and is not its own. DIR/study.yaml goes last; the caller has checked it. */
+Status folder_remove_study(const char *directory, const char *sha256);
+
+/* Remove what killed jobs were writing (io/durable.h). */
+void folder_sweep(const char *directory);
+
+/* See to it that DIR/name, a file of results, can be replaced: a damaged one of the study is set aside and
+ * reported; STATUS_FILE when it is somebody else's. */
+Status folder_make_room(const char *directory, const char *name, const char *sha256);
+
+#endif

@@ -1,0 +1,73 @@
+#include "parallel/former.h"
+
+#include "core/memory.h"
+#include "io/durable.h"
+#include "io/store.h"
+#include "parallel/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Which key of the study is not as it was when the results were written. */
+static Status refuse(StoreFile *file, const Study *study) {
+  char *config, difference[1024] = "its configuration differs";
+  TRY(store_get_text_attribute(file, NULL, "config", &config));
+  config_first_difference(config, study->file->resolved, sizeof difference, difference);
+  free(config);
+  return status_set(STATUS_RESUME, "%s is of another study; %s", store_path(file), difference);
+}
+
+static Status check_study(StoreFile *file, const Study *study) {
+  char *sha;
+  if (!store_has_attribute(file, "config_sha256"))
+    return status_set(STATUS_FILE, "%s is not a file of results; move it away or use another folder",
+                      store_path(file));
+  TRY(store_get_text_attribute(file, NULL, "config_sha256", &sha));
+  const bool same = strcmp(sha, study->file->sha256) == 0;
+  free(sha);
+  return same ? STATUS_OK : refuse(file, study);
+}
+
+static Status read_status(StoreFile *file, const Study *study, Former *out) {
+  size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, SIZE_MAX};
+  TRY(check_study(file, study));
+  TRY(store_shape(file, "status", 3, shape));
+  NEW(out->status, shape[0] * shape[1] * shape[2]);
+  out->policies = study->file->policy_count;
+  out->runs = (int64_t)shape[2];
+  return store_get_bytes(file, "status", out->status);
+}
+
+Status former_read(const char *directory, const Study *study, Former *out) {
+  char path[4096];
+  StoreFile *file;
+  *out = (Former){0};
+  snprintf(path, sizeof path, "%s/results.nc", directory);
+  TRY(folder_make_room(directory, "results.nc", study->file->sha256));
+  if (access(path, F_OK) != 0) return STATUS_OK;
+  Status status = store_open(path, &file);
+  if (status == STATUS_OK) {
+    status = read_status(file, study, out);
+    store_abandon(file);
+  }
+  if (status != STATUS_INPUT) return status;
+  former_destroy(out);
+  fprintf(stderr, "%s; the file is set aside\n", status_message());
+  return durable_set_aside(path);
+}
+
+int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
+                    const signed char *status) {
+  const signed char *had =
+      former->status + (setting * (size_t)former->policies + policy) * (size_t)former->runs;
+  int64_t lost = 0;
+  for (int64_t r = 0; r < former->runs; r++) lost += had[r] == RUN_OK && (r >= runs || status[r] != RUN_OK);
+  return lost;
+}
+
+void former_destroy(Former *former) {
+  free(former->status);
+  *former = (Former){0};
+}

@@ -1,0 +1,409 @@
+"""Finished work is never thrown away, and files of others in a study's folder are never touched."""
+
+import os
+import shutil
+import subprocess
+
+import netCDF4
+
+import program
+
+STUDY = """
+name: small
+study: bandit
+seed: 7
+runs: 16
+block: 4
+problem: {theta: cross, arms: 5, rounds: 20}
+policies: [ts, mixts]
+"""
+TASKS = 8
+ADAPTIVE = ("--set", "runs={min: 8, max: 64, target_se: 0.5}")
+
+
+class FolderTest(program.ProgramTest):
+    """A finished study in the folder `out`."""
+
+    arguments = ()
+
+    def setUp(self):
+        super().setUp()
+        self.study = self.write("s.yaml", STUDY)
+        self.out = self.path("out")
+        self.succeed("run", self.study, "-o", self.out, *self.arguments)
+        self.results = os.path.join(self.out, "results.nc")
+
+    def task(self, index, ending=""):
+        return os.path.join(self.out, "tasks", f"{index:06d}.nc{ending}")
+
+    def tear(self, path, size=100):
+        with open(path, "r+b") as file:
+            file.truncate(size)
+
+    def plant(self, name, text="mine"):
+        path = os.path.join(self.out, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def change(self, old="noise: auto", new="noise: 3"):
+        """Edit the study in the folder by hand."""
+        path = os.path.join(self.out, "study.yaml")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn(old, text)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(old, new))
+
+    def done(self):
+        with netCDF4.Dataset(self.results) as file:
+            return int((file["status"][:] == 1).sum())
+
+    def snapshot(self, folder=None):
+        """Everything in a folder, but locks: what kind, bytes, time, target."""
+        found = {}
+        for where, folders, files in os.walk(folder or self.out):
+            for name in folders + files:
+                path = os.path.join(where, name)
+                if name.startswith("lock"):
+                    continue
+                if os.path.islink(path):
+                    found[path] = ("link", os.readlink(path))
+                elif os.path.isfile(path):
+                    with open(path, "rb") as file:
+                        found[path] = (file.read(), os.stat(path).st_mtime_ns)
+                else:
+                    found[path] = "other"
+        return found
+
+    def refuse(self, code, part, *arguments, ranks=0, folder=None):
+        """The program must end with this exit status and sentence, and leave every byte as it was."""
+        before = self.snapshot(folder)
+        sentence = self.fail_with(code, part, *arguments, ranks=ranks)
+        self.assertEqual(self.snapshot(folder), before)
+        return sentence
+
+
+class Reduce(FolderTest):
+    """`thompson reduce` and the reducer of `run`."""
+
+    def test_changed_study(self):
+        self.change()
+        for ranks in (0, 3):
+            self.assertIn("problem.noise", self.refuse(6, "is of another study", "reduce", self.out, ranks=ranks))
+        self.refuse(6, "is of another study", "reduce", self.out, "--overwrite")
+        os.remove(self.results)
+        self.refuse(6, "finished tasks are of another study", "reduce", self.out)
+
+    def test_changed_study_with_resume(self):
+        """Also when the user's own study is changed in the same way; the results tell which key, the tasks that it is another study."""
+        self.change()
+        self.refuse(6, "problem.noise", "run", self.study, "-o", self.out, "--resume")
+        for part in ("problem.noise", "finished tasks are of another study"):
+            for arguments in ([os.path.join(self.out, "study.yaml")], [self.study, "--set", "problem.noise=3"]):
+                self.refuse(6, part, "run", *arguments, "-o", self.out, "--resume")
+                self.refuse(6, part, "run", *arguments, "-o", self.out, "--shard", "0/2")
+                self.refuse(6, part, "run", *arguments, "-o", self.out, "--resume", ranks=2)
+            if os.path.exists(self.results):
+                os.remove(self.results)
+
+    def test_results_of_another_study(self):
+        """Known before the first task runs."""
+        self.succeed("run", self.study, "-o", self.path("foreign"), "--seed", "8")
+        shutil.copy(self.path("foreign/results.nc"), self.results)
+        os.remove(self.task(0))
+        self.refuse(6, "seed", "run", self.study, "-o", self.out, "--resume")
+        self.refuse(6, "seed", "reduce", self.out)
+
+    def test_torn_failure(self):
+        """A damaged file of an earlier failure stops nobody."""
+        os.rename(self.task(2), os.path.join(self.out, "tasks/000002.failed.nc"))
+        self.tear(os.path.join(self.out, "tasks/000002.failed.nc"))
+        self.succeed("run", self.study, "-o", self.out, "--resume")
+        self.assertEqual(self.done(), 32)
+
+    def test_fewer_tasks(self):
+        shutil.copy(self.results, self.path("whole.nc"))
+        os.remove(self.task(3))
+        for ranks in (0, 3):
+            self.assertIn("4 finished runs", self.refuse(6, "--overwrite", "reduce", self.out, ranks=ranks))
+        self.succeed("reduce", self.out, "--overwrite")
+        self.assertEqual(self.done(), 28)
+        self.succeed("run", self.study, "-o", self.out, "--resume")
+        self.assert_same_results(self.results, self.path("whole.nc"))
+
+    def test_other_tasks_as_many(self):
+        """Not only the number counts: results with task 0 are not replaced by results with task 1."""
+        kept = self.path("kept.nc")
+        os.rename(self.task(1), kept)
+        os.remove(self.results)
+        self.succeed("reduce", self.out)
+        os.remove(self.task(0))
+        os.rename(kept, self.task(1))
+        self.refuse(6, "4 finished runs", "reduce", self.out)
+
+    def test_damaged_tasks(self):
+        for index in (2, 5):
+            self.tear(self.task(index))
+        self.refuse(6, "8 finished runs", "reduce", self.out)
+        shutil.copy(self.results, self.path("whole.nc"))
+        os.remove(self.results)
+        for ranks in (0, 3):
+            process = program.thompson("reduce", self.out, ranks=ranks)
+            self.assertEqual(process.returncode, 5, process.stderr)
+            self.assertIn("2 task files cannot be used", process.stderr)
+            self.assertEqual(self.done(), 24)
+        self.assertEqual(len(os.listdir(os.path.join(self.out, "tasks"))), TASKS, "reduce sets nothing aside")
+        self.succeed("run", self.study, "-o", self.out, "--resume")
+        self.assert_same_results(self.results, self.path("whole.nc"))
+
+    def test_run_never_replaces_by_fewer(self):
+        """A task of a complete study is gone, and its repeat fails: the complete results stay."""
+        with netCDF4.Dataset(self.task(4)) as file:
+            self.assertEqual(file.status, 1)
+        failing = ("--task-timeout", "0.001", "--set", "problem.rounds=20000", "--set", "runs=8")
+        out = self.path("slow")
+        self.succeed("run", self.study, "-o", out, *failing[2:])
+        whole = self.snapshot(out)
+        os.remove(os.path.join(out, "tasks/000001.nc"))
+        process = program.thompson("run", self.study, "-o", out, *failing, "--resume")
+        self.assertEqual(process.returncode, 6, process.stderr)
+        results = os.path.join(out, "results.nc")
+        self.assertEqual(self.snapshot(out)[results], whole[results])
+
+    def test_damaged_results(self):
+        """They are rebuilt; the damaged file is kept."""
+        shutil.copy(self.results, self.path("whole.nc"))
+        for verb in (["reduce", self.out], ["run", self.study, "-o", self.out, "--resume"]):
+            self.tear(self.results, os.path.getsize(self.results) - 10)
+            self.assertIn("set aside", self.succeed(*verb).stderr)
+            self.assert_same_results(self.results, self.path("whole.nc"))
+        self.assertTrue(os.path.exists(self.results + ".bad") and os.path.exists(self.results + ".bad.2"))
+
+    def test_results_of_others(self):
+        for name in ("results.nc", "prior_samples.nc"):
+            path = os.path.join(self.out, name)
+            shutil.move(path, self.path("kept"))
+            self.plant(name)
+            for verb in (["reduce", self.out], ["run", self.study, "-o", self.out, "--resume"], ["run", self.study, "-o", self.out, "--overwrite"]):
+                self.refuse(4, name, *verb)
+            os.remove(path)
+            os.symlink(self.path("kept"), path)
+            for verb in (["reduce", self.out], ["run", self.study, "-o", self.out, "--resume"], ["run", self.study, "-o", self.out, "--overwrite"]):
+                self.refuse(4, name, *verb)
+            os.remove(path)
+            shutil.move(self.path("kept"), path)
+
+    def test_file_that_was_set_aside_is_not_replaced(self):
+        bad = self.plant("tasks/000003.nc.bad")
+        self.tear(self.task(3))
+        self.succeed("run", self.study, "-o", self.out, "--resume")
+        with open(bad, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "mine")
+        self.assertEqual(os.path.getsize(self.task(3, ".bad.2")), 100)
+
+
+class Adaptive(FolderTest):
+    """The same with runs until a target is reached."""
+
+    arguments = ADAPTIVE
+
+    def test_reduce(self):
+        tasks = os.path.join(self.out, "tasks")
+        names = sorted(os.listdir(tasks))
+        self.assertGreater(len(names), 4, "more than one wave")
+        shutil.copy(self.results, self.path("whole.nc"))
+        self.tear(os.path.join(tasks, names[0]))
+        self.refuse(6, "4 finished runs", "reduce", self.out)
+        before = self.done()
+        self.assertEqual(program.thompson("reduce", self.out, "--overwrite").returncode, 5)
+        self.assertEqual(self.done(), before - 4)
+        self.succeed("run", self.study, "-o", self.out, *ADAPTIVE, "--resume")
+        self.assert_same_results(self.results, self.path("whole.nc"))
+
+    def test_changed_target(self):
+        self.change("target_se: 0.5", "target_se: 0.4")
+        self.assertIn("target_se", self.refuse(6, "is of another study", "reduce", self.out))
+
+
+class Shards(FolderTest):
+    """Shards share a folder; the reducer ends them."""
+
+    def setUp(self):
+        super().setUp()
+        self.whole = self.path("whole")
+        os.rename(self.out, self.whole)
+
+    def test_reduce_between_and_after(self):
+        for shard in range(2):
+            self.succeed("run", self.study, "-o", self.out, "--shard", f"{shard}/2")
+            self.succeed("reduce", self.out)
+            self.assertEqual(self.done(), 16 * (shard + 1))
+        self.assert_same_results(self.results, os.path.join(self.whole, "results.nc"))
+
+    def test_results_without_a_study(self):
+        os.mkdir(self.out)
+        shutil.copy(os.path.join(self.whole, "results.nc"), self.results)
+        self.refuse(4, "no study.yaml", "run", self.study, "-o", self.out, "--shard", "0/2")
+
+
+class Others(FolderTest):
+    """Files of others in the folder, in the place of ours and beside them."""
+
+    def overwrite(self, *arguments):
+        return ["run", self.study, "-o", self.out, "--overwrite", *arguments]
+
+    def test_results_without_a_study(self):
+        """In every mode, and nothing is made."""
+        os.remove(os.path.join(self.out, "study.yaml"))
+        for mode in ([], ["--resume"], ["--overwrite"]):
+            self.refuse(4, "no study.yaml", "run", self.study, "-o", self.out, *mode)
+        shutil.rmtree(os.path.join(self.out, "tasks"))
+        for mode in ([], ["--resume"], ["--overwrite"]):
+            self.refuse(4, "results.nc but no study.yaml", "run", self.study, "-o", self.out, *mode, ranks=2)
+
+    def test_overwrite_removes_the_study_only(self):
+        """Neither files with other names, nor links, nor what links point to."""
+        target = self.write("target", "of another program")
+        names = ["notes.txt", "results.nc.orig", "tasks/notes.txt", "tasks/42.nc", "tasks/0000001.nc", "tasks/.hidden", "tasks/.x.1.2.tmp",
+                 "priors/mine.nc", "priors/mixture-0123.nc", "priors/.a.nc.1.1.tmp", ".notes.tmp", ".results.nc.tmp", "lock.txt", "lockfile"]
+        for name in names:
+            self.plant(name)
+        for name in ("link", "tasks/link.nc", "tasks/.000001.nc.1.1.tmp", "priors/link.nc"):
+            os.symlink(target, os.path.join(self.out, name))
+            names.append(name)
+        os.mkdir(os.path.join(self.out, "tasks/folder"))
+        before = {path: content for path, content in self.snapshot().items() if os.path.relpath(path, self.out) in names}
+        self.assertEqual(len(before), len(names) - 2)  # the snapshot leaves out lock*
+        self.succeed(*self.overwrite("--set", "policies=[oracle]"))
+        after = self.snapshot()
+        self.assertEqual({path: after.get(path) for path in before}, before)
+        for name in ("lock.txt", "lockfile", "tasks/folder"):
+            self.assertTrue(os.path.exists(os.path.join(self.out, name)), name)
+        with open(target, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "of another program")
+        self.assertEqual([name for name in sorted(os.listdir(os.path.join(self.out, "tasks"))) if program_made(name)],
+                         [f"{index:06d}.nc" for index in range(TASKS // 2)])
+        self.assertEqual([name for name in os.listdir(os.path.join(self.out, "priors")) if len(name) == len("mixture-.nc") + 20], [])
+
+    def test_overwrite_with_a_file_of_others_under_our_name(self):
+        for name in ("tasks/000002.nc", "tasks/000900.failed.nc", "priors/mixture-0123456789abcdef0123.nc"):
+            path = os.path.join(self.out, name)
+            kept = os.path.exists(path) and shutil.move(path, self.path("kept"))
+            self.plant(name)
+            self.refuse(4, name, *self.overwrite())
+            os.remove(path)
+            if kept:
+                shutil.move(kept, path)
+        self.succeed("run", self.study, "-o", self.path("foreign"), "--seed", "8")
+        shutil.copy(self.path("foreign/tasks/000005.nc"), self.task(5))
+        self.refuse(4, "tasks/000005.nc", *self.overwrite())
+
+    def test_overwrite_of_a_study_that_is_not_ours(self):
+        for text in ("mine", STUDY, ""):
+            self.plant("study.yaml", text)
+            self.refuse(4, "study.yaml", *self.overwrite())
+        os.remove(os.path.join(self.out, "study.yaml"))
+        os.symlink(self.study, os.path.join(self.out, "study.yaml"))
+        for mode in ("--overwrite", "--resume"):
+            self.refuse(4, "study.yaml is a link", "run", self.study, "-o", self.out, mode)
+
+    def test_linked_parts(self):
+        """tasks/ or priors/ that are links to folders of others."""
+        for part in ("tasks", "priors"):
+            elsewhere = self.path(f"elsewhere-{part}")
+            os.rename(os.path.join(self.out, part), elsewhere)
+            os.symlink(elsewhere, os.path.join(self.out, part))
+            before = self.snapshot(elsewhere)
+            for mode in ([], ["--resume"], ["--overwrite"], ["--shard", "0/2"]):
+                self.refuse(4, f"{part} is a link", "run", self.study, "-o", self.out, *mode)
+            self.refuse(4, f"{part} is a link", "reduce", self.out)
+            self.assertEqual(self.snapshot(elsewhere), before)
+            os.remove(os.path.join(self.out, part))
+            os.rename(elsewhere, os.path.join(self.out, part))
+
+    def test_links_in_the_place_of_files(self):
+        prior = os.listdir(os.path.join(self.out, "priors"))[0]
+        for name in ("tasks/000003.nc", f"priors/{prior}"):
+            path = os.path.join(self.out, name)
+            shutil.move(path, self.path("kept"))
+            os.symlink(self.path("kept"), path)
+            for verb in (["reduce", self.out], ["run", self.study, "-o", self.out, "--resume"], self.overwrite()):
+                self.refuse(4, f"{name} is a link", *verb)
+            os.remove(path)
+            shutil.move(self.path("kept"), path)
+
+    def test_locks_of_others(self):
+        target = self.write("target", "of another program")
+        for name, arguments in (("lock", []), ("lock.0", ["--shard", "0/2"])):
+            lock = os.path.join(self.out, name)
+            if os.path.exists(lock):
+                os.remove(lock)
+            os.symlink(target, lock)
+            self.refuse(4, f"{name} is not a lock", "run", self.study, "-o", self.out, "--resume", *arguments)
+            os.remove(lock)
+            self.plant(name)
+            self.refuse(4, f"{name} is not a lock", "run", self.study, "-o", self.out, "--resume", *arguments)
+            with open(lock, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "mine")
+            os.remove(lock)
+            os.mkfifo(lock)
+            self.refuse(4, f"{name} is not a lock", "run", self.study, "-o", self.out, "--resume", *arguments)
+            os.remove(lock)
+        with open(target, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "of another program")
+
+    def test_lock_of_a_shard_that_is_none(self):
+        """A file lock.txt, held by its owner, hinders nobody."""
+        path = self.plant("lock.txt")
+        with subprocess.Popen(["flock", path, "sleep", "100"]) as holder:
+            try:
+                self.succeed("run", self.study, "-o", self.out, "--resume")
+            finally:
+                subprocess.run(["pkill", "-P", str(holder.pid)], check=False)
+                holder.kill()
+
+    def test_folder_that_is_a_link(self):
+        """The user's own path may lead through links."""
+        os.symlink(self.out, self.path("link"))
+        self.succeed("run", self.study, "-o", self.path("link"), "--overwrite")
+        self.succeed("reduce", self.path("link"))
+        self.assertEqual(self.done(), 32)
+
+
+def program_made(name):
+    return len(name) == len("000000.nc") and name.endswith(".nc") and name[:6].isdigit()
+
+
+class Outputs(program.ProgramTest):
+    """-o FILE of train and sample replaces files of this program only."""
+
+    def test_outputs(self):
+        self.write("theta.csv", "1,2\n3,4\n5,6\n7,9\n")
+        history = self.write("history.csv", "x1,x2,y\n1,0,1\n")
+        prior = self.path("prior.nc")
+        train = ["train", "--theta", self.path("theta.csv"), "--option", "stages=2", "--option", "training_steps=5"]
+        sample = ["sample", "--prior", prior, "--data", history, "--sampler", "diffts", "-n", "5"]
+        self.succeed(*train, "-o", prior)
+        for verb in (train, sample):
+            out = self.path("out.nc")
+            self.succeed(*verb, "-o", out)
+            self.succeed(*verb, "-o", out)
+            with open(out, "wb"):
+                pass
+            self.succeed(*verb, "-o", out)
+            os.remove(out)
+            os.symlink(prior, out)
+            self.fail_with(4, "is a link", *verb, "-o", out)
+            self.assertTrue(os.path.islink(out))
+            os.remove(out)
+            self.write("out.nc", "mine")
+            self.fail_with(4, "did not write", *verb, "-o", out)
+            with open(out, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "mine")
+            os.remove(out)
+        self.fail_with(4, "theta.csv", *train, "-o", self.path("theta.csv"), ranks=2)
+
+
+if __name__ == "__main__":
+    program.main()
