@@ -170,6 +170,19 @@ static Status judge(const TasksOutcome *outcome, int64_t max_failures, const cha
   return STATUS_OK;
 }
 
+/* How the job ends. Results that have runs which the tasks lack were left as they are (STATUS_RESUME): where
+ * tasks failed as well, that is said, and the failures are the verdict. */
+static Status conclude(Status finished, const TasksOutcome *outcome, int64_t max_failures,
+                       const char *directory) {
+  char kept[1024];
+  if (finished == STATUS_OK) return judge(outcome, max_failures, directory);
+  snprintf(kept, sizeof kept, "%s", status_message());
+  Status status = judge(outcome, max_failures, directory);
+  if (status == STATUS_OK) return status_set(finished, "%s", kept);
+  if (app_speaks) fprintf(stderr, "%s\n", kept);
+  return status;
+}
+
 static Status check_lock(const Parallel *parallel, const char *directory) {
   Status status = STATUS_OK;
   if (lock_lost(lock))
@@ -192,9 +205,11 @@ static Status run_tasks(const Parallel *parallel, const Study *study, Arguments 
     outcome.failed += of_large.failed, outcome.left += of_large.left, outcome.here += of_large.here;
     TRY(check_lock(parallel, directory));
     bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
+    Status finished = STATUS_OK;
     if (arguments->tasks.shards == 1 && !stopped)
-      TRY(finish(parallel, study, directory, outcome.left, &again));
-    if (!again || stopped) return judge(&outcome, max_failures, directory);
+      finished = finish(parallel, study, directory, outcome.left, &again);
+    if (finished != STATUS_OK && finished != STATUS_RESUME) return finished;
+    if (!again || stopped) return conclude(finished, &outcome, max_failures, directory);
     if (second) return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", directory);
   }
 }
