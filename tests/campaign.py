@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Random faults against small studies, each resumed on a random number of ranks until it is done, and what they cost: results that were
-reported done and are lost or computed again, files that cannot be read, hangs, wrong exit codes. All four must be zero.
+reported done and are lost or computed again, files that cannot be read, hangs, wrong exit codes, files of others that were touched. All must be zero.
 
-    tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson]
+    tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail]
 
 A fault is one of: kill -9 of a rank, of mpiexec, of all at once; SIGTERM and SIGUSR1 to mpiexec; a full disk (a small tmpfs, where mounting
-is allowed). 200 take some 20 minutes. tests/program_campaign.py is the short version."""
+is allowed); kill -9 of all and zeros in the tail of a finished task or prior, as a power cut leaves them; files and links of others planted
+in the folder while the job runs, then kill -9 of all. A study with such files is overwritten in the end, too. 200 take some 20 minutes.
+tests/program_campaign.py is the short version."""
 
 import argparse
 import collections
@@ -37,7 +39,13 @@ sweep:
 TASKS = 60
 HANG = 30  # seconds that a job may take to end after a fault
 # What may come out, besides 0 when the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say.
-CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15}, "usr1": {75}, "disk": {4}}
+CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15}, "usr1": {75}, "disk": {4}, "tail": {-9, 137},
+         "foreign": {-9, 137}}
+TAIL = 4096  # bytes that are zeroed at most
+# Files and links that are none of the program's, though some are close; a link points to a file or to a folder of others.
+FOREIGN_FILES = ["notes.txt", "results.nc.old", ".results.nc.tmp", ".notes.txt.1.1.tmp", "lock.txt", "tasks/notes.nc", "tasks/42.nc", "tasks/000001.nc.orig",
+                 "tasks/.hidden.nc", "priors/mine.nc", "priors/mixture-0123.nc", "priors/.mine.nc.4711.0.tmp"]
+FOREIGN_LINKS = ["link", "folder", "tasks/link.nc", "tasks/.000001.nc.4711.0.tmp", "tasks/folder", "priors/link.nc", "priors/.results.nc.1.0.tmp"]
 FREE = {"size": "40m"}
 
 
@@ -58,6 +66,24 @@ def alive(processes):
     return running
 
 
+def state_of(path):
+    """Bytes and time of a file; target of a link, and the state of that."""
+    if os.path.islink(path):
+        return os.readlink(path), state_of(os.path.realpath(path))
+    if os.path.isdir(path):
+        return {name: state_of(os.path.join(path, name)) for name in os.listdir(path)}
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        return file.read(), os.stat(path).st_mtime_ns
+
+
+def bad_files(path):
+    """Files that were set aside under the name `path`."""
+    folder, name = os.path.split(path)
+    return [found for found in os.listdir(folder) if found.startswith(f"{name}.bad")]
+
+
 def same_values(first, second):
     """Equal to the byte in every variable but the seconds."""
     with netCDF4.Dataset(first) as one, netCDF4.Dataset(second) as two:
@@ -68,12 +94,14 @@ def same_values(first, second):
 
 
 class Campaign:
-    def __init__(self, program, seed, rounds, report=print):
+    def __init__(self, program, seed, rounds, report=print, without=()):
         self.program, self.chance, self.rounds, self.report = program, random.Random(seed), rounds, report
         self.folder = tempfile.mkdtemp(prefix="thompson-campaign-")
         self.faults, self.codes, self.wrong = collections.Counter(), collections.Counter(), []
         self.lives = self.studies = 0
         self.slowest = 0.0
+        self.kinds = [kind for kind in CODES if kind not in without]
+        self.foreign, self.damaged = {}, collections.Counter()  # of the present study: {path: state}, {path: how often}
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -99,6 +127,10 @@ class Campaign:
         ranks = ranks_of(job.pid)
         victims = {"rank": self.chance.sample(ranks, min(1, len(ranks))), "mpiexec": [job.pid], "all": [job.pid, *ranks], "term": [job.pid],
                    "usr1": [job.pid]}.get(fault, [])
+        if fault in ("tail", "foreign"):
+            victims = [job.pid, *ranks]
+        if fault == "foreign":
+            self.plant(out)
         if fault == "disk":
             subprocess.run(["mount", "-o", "remount,size=4k", os.path.dirname(out)], check=False, capture_output=True)
             subprocess.run(["dd", "if=/dev/zero", f"of={os.path.dirname(out)}/ballast", "bs=4k"], check=False, capture_output=True)
@@ -108,6 +140,57 @@ class Campaign:
             except ProcessLookupError:
                 pass
         return ranks
+
+    def choose(self, kinds):
+        """One of the kinds that were struck least often."""
+        fewest = min(self.faults[kind] for kind in kinds)
+        return self.chance.choice([kind for kind in kinds if self.faults[kind] == fewest])
+
+    def plant(self, out):
+        """Some files and links of others; what they point to stands outside the study's folder."""
+        theirs = self.path("theirs")
+        if not os.path.isdir(theirs):
+            os.mkdir(theirs)
+            with open(os.path.join(theirs, "target"), "w", encoding="utf-8") as file:
+                file.write("a file of others\n")
+        for name in self.chance.sample([*FOREIGN_FILES, *FOREIGN_LINKS], 8):
+            path = os.path.join(out, name)
+            if os.path.lexists(path) or not os.path.isdir(os.path.dirname(path)):
+                continue
+            if name in FOREIGN_LINKS:
+                os.symlink(theirs if name.endswith("folder") else os.path.join(theirs, "target"), path)
+            else:
+                with open(path, "wb") as file:
+                    file.write(self.chance.randbytes(self.chance.randint(0, 1000)))
+            self.foreign[path] = state_of(path)
+
+    def check_foreign(self):
+        for path, state in self.foreign.items():
+            if state_of(path) != state:
+                self.blame("foreign", f"{path} was touched")
+
+    def damage(self, out):
+        """Zeros in the tail of a random task or prior."""
+        files = [path for part in ("tasks", "priors") for path in self.finished(os.path.join(out, part))]
+        if not files:
+            return
+        path = self.chance.choice(files)
+        size = os.path.getsize(path)
+        zeros = min(self.chance.randint(1, TAIL), size)
+        with open(path, "r+b") as file:
+            file.seek(size - zeros)
+            file.write(bytes(zeros))
+        if len(bad_files(path)) == self.damaged[path]:  # else it was damaged before, and nobody has noticed yet
+            self.damaged[path] += 1
+
+    def finished(self, folder):
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        paths = [os.path.join(folder, name) for name in names if re.fullmatch(r"\d{6}\.nc|[a-z]+-[0-9a-f]{20}\.nc", name)]
+        return [path for path in paths if path not in self.foreign]
+
+    def set_aside(self):
+        """How many damaged tasks (priors do not count) were noticed so far."""
+        return sum(len(bad_files(path)) for path in self.damaged if os.path.basename(os.path.dirname(path)) == "tasks")
 
     def relieve(self, mount):
         if os.path.exists(os.path.join(mount, "ballast")):
@@ -131,7 +214,7 @@ class Campaign:
 
     def live(self, out, fault):
         """One life of the study, struck at a random moment. True when it was done."""
-        kept, ranks = self.status(out), self.chance.randint(1, 4)
+        kept, aside, ranks = self.status(out), self.set_aside(), self.chance.randint(1, 4)
         lock = os.path.join(out, "lock")
         before = os.stat(lock).st_mtime_ns if os.path.exists(lock) else 0
         job = self.begin(out, ranks)
@@ -152,30 +235,51 @@ class Campaign:
         if fault == "disk":
             self.relieve(os.path.dirname(out))
         now = self.status(out)
-        if now < kept + max(reported, default=0):
-            self.blame("lost", f"{fault}: {kept} done before, {reported} reported, {now} kept")
+        aside = self.set_aside() - aside
+        if now < kept + max(reported, default=0) - aside:
+            self.blame("lost", f"{fault}: {kept} done before, {reported} reported, {aside} set aside, {now} kept")
+        self.check_foreign()
+        if fault == "tail":
+            self.damage(out)
         return False
 
     def finish(self, out, reference):
         """Undisturbed to the end: only what is left is computed, every file can be read, the bytes are those of the reference."""
-        kept = self.status(out)
+        kept, aside = self.status(out), self.set_aside()
         job = self.begin(out, self.chance.randint(1, 4))
         status = job.wait(timeout=600)
         if status != 0:
             self.blame("exit code", f"the last life: {status}: {self.log()[-500:]}")
             return
         computed = re.findall(r"running tasks: (\d+)/(\d+) in", self.log())
-        if sum(int(total) for _, total in computed) != TASKS - kept:
-            self.blame("lost", f"{kept} were done, and {computed} computed of {TASKS}")
-        files = [os.path.join(where, name) for where, _, names in os.walk(out) for name in names]
-        if "set aside" in self.log() or any(name.endswith((".bad", ".tmp")) for name in files):
-            self.blame("unreadable", f"{files} {self.log()[-500:]}")
+        aside = self.set_aside() - aside
+        if sum(int(total) for _, total in computed) != TASKS - kept + aside:
+            self.blame("lost", f"{kept} were done, {aside} set aside, and {computed} computed of {TASKS}")
+        self.check_files(out)
+        self.check_foreign()
         if not same_values(os.path.join(out, "results.nc"), os.path.join(reference, "results.nc")):
             self.blame("lost", "the results differ from those of an undisturbed run")
+
+    def check_files(self, out):
+        """No leftovers; and set aside is what was damaged, all of it and nothing else."""
+        files = [os.path.join(where, name) for where, _, names in os.walk(out) for name in names]
+        files = [path for path in files if path not in self.foreign]
+        bad = collections.Counter(re.sub(r"\.bad(\.\d+)?$", "", path) for path in files if ".bad" in os.path.basename(path))
+        if bad != self.damaged or any(path.endswith(".tmp") for path in files):
+            self.blame("unreadable", f"damaged {self.damaged}, set aside {bad}: {files} {self.log()[-500:]}")
+
+    def overwrite(self, out):
+        """The study goes, the files of others stay."""
+        answer = subprocess.run([self.program, "run", self.path("study.yaml"), "-o", out, "--overwrite", "--set", "policies=[random]"],
+                                capture_output=True, text=True, check=False)
+        if answer.returncode != 0:
+            self.blame("exit code", f"--overwrite: {answer.returncode}: {answer.stderr[-500:]}")
+        self.check_foreign()
 
     def study(self, kills):
         """A study of its own seed, struck until it is done, or `kills` times."""
         self.studies += 1
+        self.foreign, self.damaged = {}, collections.Counter()
         with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
             file.write(STUDY.format(seed=self.studies, rounds=self.rounds))
         reference, mount = self.path("reference"), self.path("disk")
@@ -183,11 +287,13 @@ class Campaign:
         os.makedirs(mount, exist_ok=True)
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={FREE['size']}", "tmpfs", mount], check=False, capture_output=True).returncode == 0
         out = os.path.join(mount, "out")
-        kinds = [kind for kind in CODES if kind != "disk" or mounted]
+        kinds = [kind for kind in self.kinds if kind != "disk" or mounted]
         try:
-            while kills > 0 and not self.live(out, self.chance.choice(kinds)):
+            while kills > 0 and not self.live(out, self.choose(kinds)):
                 kills -= 1
             self.finish(out, reference)
+            if self.foreign:
+                self.overwrite(out)
         finally:
             if mounted:
                 subprocess.run(["umount", "-l", mount], check=False)
@@ -204,7 +310,8 @@ class Campaign:
         counts = collections.Counter(kind for kind, _ in self.wrong)
         self.report(f"faults: {dict(self.faults)}; ends: {dict(sorted(self.codes.items()))}")
         self.report(f"{sum(self.faults.values())} faults in {self.studies} studies: {counts['lost']} results lost, {counts['unreadable']} unreadable files, "
-                    f"{counts['hang']} hangs over {HANG} s (slowest end {self.slowest:.1f} s), {counts['exit code']} wrong exit codes")
+                    f"{counts['hang']} hangs over {HANG} s (slowest end {self.slowest:.1f} s), {counts['exit code']} wrong exit codes, "
+                    f"{counts['foreign']} files of others touched")
         return not self.wrong
 
 
@@ -213,9 +320,10 @@ def main():
     parser.add_argument("--kills", type=int, default=200, help="faults in all")
     parser.add_argument("--seed", type=int, default=1, help="of the faults")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of a study: how long it lives")
+    parser.add_argument("--without", metavar="KIND", action="append", default=[], choices=CODES, help="a kind of fault that is left out")
     parser.add_argument("--program", default=os.environ.get("THOMPSON_PROGRAM", "build/release/thompson"), help="the program to strike")
     arguments = parser.parse_args()
-    campaign = Campaign(os.path.realpath(arguments.program), arguments.seed, arguments.rounds)
+    campaign = Campaign(os.path.realpath(arguments.program), arguments.seed, arguments.rounds, without=arguments.without)
     sys.exit(0 if campaign.run(arguments.kills) else 1)
 
 
