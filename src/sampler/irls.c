@@ -23,6 +23,7 @@ Status irls_create(int d, int capacity, double tolerance, Irls *out) {
   NEW(out->high, capacity);
   NEW(out->settled, capacity);
   NEW(out->idle, capacity);
+  NEW(out->stuck, capacity);
   NEW(out->rescues, capacity);
   return STATUS_OK;
 }
@@ -40,6 +41,7 @@ void irls_destroy(Irls *irls) {
   free(irls->high);
   free(irls->settled);
   free(irls->idle);
+  free(irls->stuck);
   free(irls->rescues);
 }
 
@@ -114,14 +116,15 @@ static void newton_step(Irls *irls, const HistoryView *view, const double *prior
   for (int n = 0; n < lanes; n++) irls->reach[n] = bend > 0 ? bend * irls->reach[n] : 0;
 }
 
-/* Settle the lanes that are near enough; returns how many are not. */
+/* Settle the lanes that are near enough; returns how many are still on their way. */
 static int settle(Irls *irls, int lanes) {
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
     double reach = irls->reach[n], delta = sqrt(fmax(irls->decrement[n], 0));
     if (!irls->settled[n])
       irls->settled[n] = reach <= 0.5 && 0.5 * reach * exp(reach) * delta <= irls->tolerance;
-    moving += irls->settled[n] ? 0 : 1;
+    irls->stuck[n] = irls->stuck[n] || !isfinite(reach) || !isfinite(delta);
+    moving += irls->settled[n] || irls->stuck[n] ? 0 : 1;
   }
   return moving;
 }
@@ -133,34 +136,38 @@ static void set_trial(Irls *irls, int lanes, const double *z) {
       irls->trial[k] = irls->length[n] > 0 ? z[k] + irls->length[n] * irls->step[k] : z[k];
 }
 
-/* Full steps for the lanes that have not settled; returns how many of them reach too far to be taken without
+/* Full steps for the lanes that are on their way; returns how many of them reach too far to be taken without
  * a trial. */
 static int start_search(Irls *irls, int lanes) {
   int searching = 0;
   for (int n = 0; n < lanes; n++) {
     const double reach = irls->reach[n];
-    irls->length[n] = irls->high[n] = irls->settled[n] ? 0 : 1;
-    irls->idle[n] = irls->settled[n] || reach <= IRLS_FULL_STEP;
+    const bool still = irls->settled[n] || irls->stuck[n];
+    irls->length[n] = irls->high[n] = still ? 0 : 1;
+    irls->idle[n] = still || reach <= IRLS_FULL_STEP;
     irls->low[n] = irls->idle[n] ? irls->length[n] : log1p(reach) / reach;
     searching += irls->idle[n] ? 0 : 1;
   }
   return searching;
 }
 
-/* After a trial: halve the brackets of the searching lanes; returns how many are to go on. */
+/* After a trial: halve the brackets of the searching lanes; returns how many are to go on. A bracket with no
+ * number between its ends is as narrow as it gets, and its lane is stuck. */
 static int bisect(Irls *irls, int lanes) {
   int searching = 0;
   for (int n = 0; n < lanes; n++) {
     if (irls->idle[n]) continue;
     *(irls->slope[n] >= 0 ? &irls->low[n] : &irls->high[n]) = irls->length[n];
-    irls->idle[n] = !((irls->high[n] - irls->low[n]) * irls->reach[n] > IRLS_FULL_STEP);
-    irls->length[n] = irls->idle[n] ? irls->low[n] : 0.5 * (irls->low[n] + irls->high[n]);
+    const double low = irls->low[n], high = irls->high[n], middle = 0.5 * (low + high);
+    irls->idle[n] = !((high - low) * irls->reach[n] > IRLS_FULL_STEP);
+    if (!irls->idle[n]) irls->idle[n] = irls->stuck[n] = !(low < middle && middle < high);
+    irls->length[n] = irls->idle[n] ? low : middle;
     searching += irls->idle[n] ? 0 : 1;
   }
   return searching;
 }
 
-/* Move the lanes that have not settled. */
+/* Move the lanes that are on their way. */
 static void move(Irls *irls, const HistoryView *view, const double *prior_precision,
                  const double *prior_vector, double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
@@ -199,7 +206,7 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
                 int64_t *fallbacks) {
   const int lanes = view->lanes;
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
-  for (int n = 0; n < lanes; n++) irls->settled[n] = false;
+  for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
   start(irls, lanes, prior_precision, prior_vector, precision, vector, mode);
   newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
   for (int pass = 1; settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {

@@ -19,8 +19,10 @@
  * posterior standard deviations, is at most e^(R/2) (e^R - 1 - R) / R delta <= R e^R delta / 2. The last step
  * is the one for which this is at most the tolerance; the precision is that from before the step, which is
  * the mode's up to the factor e^R. With a Gaussian likelihood M = 0: one pass, and the closed form. A lane
- * that is not there after IRLS_PASSES stays where it is and counts as a fallback. Lanes that have stopped
- * wait for the others unchanged; nothing about a lane depends on them. */
+ * that is not there after IRLS_PASSES stays where it is and counts as a fallback; so does one that is stuck
+ * before: its step is not finite, or R times the spacing of doubles is above IRLS_FULL_STEP, so that no
+ * bracket can be narrow enough. Lanes that have stopped wait for the others unchanged; nothing about a lane
+ * depends on them. */
 #ifndef SAMPLER_IRLS_H
 #define SAMPLER_IRLS_H
 
@@ -38,7 +40,7 @@ typedef struct {
   double *factor; /* [d, d, n]: Cholesky factor of P + Lambda */
   double *reach, *decrement; /* [n]: R, delta^2 */
   double *slope, *length, *low, *high; /* [n]: of the log posterior along p at the trial; a and its bracket */
-  bool *settled, *idle; /* [n] */
+  bool *settled, *stuck, *idle; /* [n] */
   int *rescues; /* [n] */
 } Irls;
 
