@@ -23,6 +23,8 @@
 enum { EXPONENTS = 200, BISECTIONS = 60 };
 /* How near to one half of the particles, as a share of them, the effective sample size is brought. */
 static const double HALF_TOLERANCE = 0.01;
+/* Added to the evidence where its centre is looked for, as a share of its trace. */
+static const double RIDGE = 1e-10;
 
 /* The cloud of one run: P particles. */
 typedef struct {
@@ -33,7 +35,9 @@ typedef struct {
   double *new_prior, *new_likelihood; /* [P]: at the proposal */
   double *weight, *uniform; /* [P] */
   int *chosen; /* [P] */
-  double *precision, *vector; /* [d, d], [d]: the evidence, of a conjugate likelihood */
+  /* Of a conjugate likelihood: the evidence, the vector about `centre`, which is near the mode. */
+  double *precision, *vector, *centre; /* [d, d], [d], [d] */
+  double *away; /* [d, P]: x - centre */
   double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
 } Tempered;
 
@@ -46,11 +50,40 @@ typedef struct {
   Rng rng_resample;
 } Run;
 
+/* to[d, n] = x - centre[d]. */
+SIMD_CLONES
+static void centre_on(int d, int n, const double *centre, const double *restrict x, double *restrict to) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < n; j++) {
+      const size_t at = (size_t)i * (size_t)n + (size_t)j;
+      to[at] = x[at] - centre[i];
+    }
+}
+
+/* The evidence about the point that it is for, Lambda^-1 b but for a ridge that makes it exist: what is left
+ * of b is small, so that nothing cancels in the log likelihood near there, however little noise there is. */
+static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
+  const int d = run->sampler->d;
+  double trace = 0;
+  int rescues = 0;
+  history_evidence(run->history, 1, run->b, 1, NULL, NULL, self->precision, self->vector);
+  memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
+  memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
+  for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
+  for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace;
+  linalg_cholesky_lanes(d, 1, self->root, &rescues);
+  linalg_solve_lanes(d, 1, self->root, self->centre);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) self->vector[i] -= self->precision[i * d + j] * self->centre[j];
+  fallbacks[run->b] += rescues;
+}
+
 /* out[P] = the log likelihood of x[d, P], up to a constant. */
 static void log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
   const int particles = self->particles;
   if (run->history->likelihood->ops->conjugate) {
-    particles_quadratic(run->sampler->d, particles, self->precision, self->vector, x, out);
+    centre_on(run->sampler->d, particles, self->centre, x, self->away);
+    particles_quadratic(run->sampler->d, particles, self->precision, self->vector, self->away, out);
     return;
   }
   const HistoryView view = {run->history, particles, run->b * particles, particles, NULL, NULL};
@@ -153,8 +186,7 @@ static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
   double exponent = 0, ess = self->particles;
   prior->ops->sample(prior, &run->rng, self->x);
   if (run->history->rounds == 0) return ess;
-  if (run->history->likelihood->ops->conjugate)
-    history_evidence(run->history, 1, run->b, 1, NULL, NULL, self->precision, self->vector);
+  if (run->history->likelihood->ops->conjugate) find_centre(self, run, fallbacks);
   log_prior(self, run, self->x, self->prior);
   log_likelihood(self, run, self->x, self->likelihood);
   if (!particles_weigh(self->particles, self->likelihood, self->weight)) {
@@ -197,9 +229,10 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
 
 static void tempered_destroy(Sampler *sampler) {
   Tempered *self = sampler->state;
-  double *const blocks[] = {self->x,         self->proposal,       self->prior,  self->likelihood,
-                            self->new_prior, self->new_likelihood, self->weight, self->uniform,
-                            self->precision, self->vector,         self->mean,   self->root};
+  double *const blocks[] = {
+      self->x,      self->proposal, self->prior,     self->likelihood, self->new_prior, self->new_likelihood,
+      self->weight, self->uniform,  self->precision, self->vector,     self->mean,      self->root,
+      self->centre, self->away};
   for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
   free(self->chosen);
   free(self);
@@ -225,6 +258,8 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->chosen, particles);
   NEW(self->precision, d * d);
   NEW(self->vector, d);
+  NEW(self->centre, d);
+  NEW(self->away, d * particles);
   NEW(self->mean, d);
   NEW(self->root, d * d);
   return STATUS_OK;
