@@ -103,6 +103,70 @@ static void test_derivatives(void) {
   }
 }
 
+/* A whitened potential at z is the plain one at theta = A z: its gradient is A' g, its Hessian A' H A, its
+ * value the same but for a constant, and starts and draws are those of theta. */
+static void check_whitened(const Prior *prior, const char *name) {
+  enum { D = 3 };
+  const Likelihood likelihood = {.ops = likelihood_find(name), .noise = 0.7};
+  const double *root = prior->mixture->cholesky;
+  Rows rows = make_rows(&likelihood, D, 9, 1.2, 1);
+  History history = make_history(1, &rows, &likelihood);
+  Followed lmc = make_sampler("lmc", prior, &likelihood, 0, 1, 1, 0, NULL);
+  const HistoryView view = {&history, 1, 0, 1, NULL, NULL};
+  Potential plain, white;
+  double z[D] = {0.3, -0.4, 0.8}, gradient[D], hessian[D * D], g[D], h[D * D], value[4], unused = 0;
+  CHECK_OK(potential_create(&lmc.sampler.setup, 1, &plain));
+  CHECK_OK(potential_create(&lmc.sampler.setup, 1, &white));
+  CHECK_OK(potential_whiten(&white));
+  potential_at(&plain, &view);
+  potential_at(&white, &view);
+  for (int k = 0; k < 2; k++, z[0] += 1) {
+    double theta[D];
+    memcpy(theta, potential_theta(&white, 1, z), sizeof theta);
+    for (int i = 0; i < D; i++) {
+      double sum = 0;
+      for (int j = 0; j < D; j++) sum += root[i * D + j] * z[j];
+      CHECK_NEAR(theta[i], sum, 1e-14);
+    }
+    potential_derivatives(&plain, theta, g, h);
+    potential_derivatives(&white, z, gradient, hessian);
+    for (int i = 0; i < D; i++) {
+      double sum = 0;
+      for (int m = 0; m < D; m++) sum += root[m * D + i] * g[m];
+      CHECK_NEAR(gradient[i], sum, 1e-11);
+      for (int j = 0; j < D; j++) {
+        double product = 0;
+        for (int m = 0; m < D * D; m++) product += root[m / D * D + i] * h[m] * root[m % D * D + j];
+        CHECK_NEAR(hessian[i * D + j], product, 1e-11);
+      }
+    }
+    potential_derivatives(&white, z, g, NULL);
+    for (int i = 0; i < D; i++) CHECK_NEAR(g[i], gradient[i], 1e-11);
+    potential_value(&plain, theta, &unused, &value[2 * k]);
+    potential_value(&white, z, &unused, &value[2 * k + 1]);
+    potential_from_theta(&white, 1, theta);
+    for (int i = 0; i < D; i++) CHECK_NEAR(theta[i], z[i], 1e-14);
+  }
+  CHECK_NEAR(value[2] - value[0], value[3] - value[1], 1e-11);
+  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = 1}, again = rng;
+  potential_start(&plain, &rng, g);
+  potential_start(&white, &again, gradient);
+  for (int i = 0; i < D; i++) CHECK_NEAR(potential_theta(&white, 1, gradient)[i], g[i], 1e-14);
+  potential_destroy(&plain);
+  potential_destroy(&white);
+  free_sampler(&lmc);
+  history_destroy(&history);
+}
+
+static void test_whitened(void) {
+  PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(3, 1, 1);
+  Prior prior = fixture_exact_prior(&mixture, &fit);
+  for (int i = 0; likelihood_family(i); i++) check_whitened(&prior, likelihood_family(i)->name);
+  prior_destroy(&prior);
+  mixture_destroy(&mixture);
+}
+
 /* A learned score is -eps_1(z) / sqrt(1 - alpha_bar_1) in z = (theta - shift) / scale, and v' J w by the
  * product with v is its difference along w: networks are linear but for their kinks and compute in single
  * precision, hence the tolerance. 70 lanes are more than the network takes at once. */
@@ -166,6 +230,7 @@ static void test_refusal(void) {
 
 int main(void) {
   CU_TestInfo tests[] = {{"derivatives and bound", test_derivatives},
+                         {"whitened by the prior", test_whitened},
                          {"score of a learned prior", test_learned_score},
                          {"refusals", test_refusal},
                          CU_TEST_INFO_NULL};

@@ -70,6 +70,13 @@ Status mixture_copy(const Mixture *mixture, Mixture *out) {
   return mixture_prepare(out);
 }
 
+bool mixture_is_white(const Mixture *mixture) {
+  const int d = mixture->d;
+  for (int i = 0; i < d * d; i++)
+    if (mixture->covariance[i] != (i % (d + 1) == 0)) return false;
+  return mixture->components == 1;
+}
+
 void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
   size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
   memset(mean, 0, d * sizeof *mean);

@@ -7,6 +7,8 @@
 #include "core/rng.h"
 #include "core/status.h"
 
+#include <stdbool.h>
+
 enum { MIXTURE_CHUNK = 64 }; /* lanes that are worked on at a time */
 
 typedef struct {
@@ -33,6 +35,8 @@ Status mixture_prepare(Mixture *mixture);
 Status mixture_check(const char *name, Mixture *mixture);
 /* A prepared copy of a mixture that has weight, mean and covariance. */
 Status mixture_copy(const Mixture *mixture, Mixture *out);
+/* One Gaussian N(m, I), to the last bit. */
+bool mixture_is_white(const Mixture *mixture);
 /* Mean[d] and covariance[d, d] of the whole mixture. */
 void mixture_moments(const Mixture *mixture, double *mean, double *covariance);
 

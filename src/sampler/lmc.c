@@ -8,6 +8,10 @@
  * Gaussian. theta can be the weights of a network; with `minibatch` a gradient is then that of a few rows
  * (Welling and Teh 2011), whose noise comes on top.
  *
+ * Under the rule `lambda_max` a Gaussian prior is whitened (potential.h): steps are then preconditioned by
+ * its covariance, and only the evidence makes the target slow. The rule `eta_t` is the paper's, in theta as
+ * it is.
+ *
  * Nothing is rejected, so a chain on a Gaussian target of precision P settles at the covariance (P - h P^2 /
  * 2)^-1: too wide by 1 / (1 - a / 2) where a = h times the eigenvalue.
  *
@@ -33,7 +37,8 @@ typedef struct {
   Step step;
   Follow follow;
   double optimism; /* of Feel-Good Thompson sampling; 0: none */
-  double *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each */
+  double
+      *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each; z where that is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
   double *hessian; /* [d, d, n]; NULL with a network */
 } Langevin;
@@ -100,7 +105,8 @@ static void update_block(Langevin *self, const HistoryView *view, RngLanes *rng,
   for (int k = 0; k < self->step.steps; k++) {
     potential_choose_rows(&self->potential, rng);
     potential_derivatives(&self->potential, theta, self->gradient, hessian);
-    if (self->optimism > 0) optimism_subtract(&self->potential, self->pull, theta, self->gradient);
+    if (self->optimism > 0)
+      optimism_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
     step_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
     rng_lanes_normal(rng, d, self->normal);
     move(d, view->lanes, self->h, self->gradient, self->normal, theta);
@@ -133,7 +139,10 @@ static void langevin_sample(Sampler *sampler, const History *history, RngLanes r
     const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
     const double *block = block_at(self, d, first);
     const int lanes = block_lanes(total, first);
-    for (int i = 0; i < d; i++) theta[(size_t)i * rng.lanes + (size_t)n] = block[i * lanes + chain - first];
+    double *z = self->gradient;
+    for (int i = 0; i < d; i++) z[i] = block[i * lanes + chain - first];
+    const double *x = potential_theta(&self->potential, 1, z);
+    for (int i = 0; i < d; i++) theta[(size_t)i * rng.lanes + (size_t)n] = x[i];
   }
 }
 
@@ -158,6 +167,7 @@ static Status langevin_create(Sampler *sampler, const SamplerSetup *setup) {
   if (config_has(setup->options, "optimism")) self->optimism = config_real(setup->options, "optimism");
   TRY(potential_create(setup, CHUNK_LANES, &self->potential));
   TRY(step_create(setup, CHUNK_LANES, 2, &self->step));
+  if (self->step.by_curvature) TRY(potential_whiten(&self->potential));
   NEW(self->theta, d * (size_t)setup->runs * (size_t)setup->draws);
   NEW(self->gradient, vector);
   NEW(self->normal, vector);

@@ -1,21 +1,29 @@
 /* MALA on the posterior itself, with no transport: the yardstick of tilted transport, whose baseline is the
  * same steps on an easier law (langevin.h). A chain for each draw starts from the Gaussian that the posterior
  * would be under a Gaussian prior of the same mean and covariance, so every draw is independent, and the
- * share of draws that end in a mode is set by where they started when the modes are far apart. */
+ * share of draws that end in a mode is set by where they started when the modes are far apart.
+ *
+ * With a Gaussian prior the chain is one of x, theta = A x with A A' the covariance of the prior, which is
+ * then N(A^-1 m, I): the Gaussian that it starts from is the posterior itself, however the prior is
+ * conditioned. */
 #include "sampler/langevin.h"
 
+#include "core/linalg.h"
 #include "core/memory.h"
 #include "sampler/chunk.h"
 #include "sampler/evidence.h"
+#include "sampler/matrix_lanes.h"
 #include "sampler/methods.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
   int steps;
   double step_size;
-  double *mean, *covariance; /* [d], [d, d]: of the prior */
+  double *mean, *covariance; /* [d], [d, d]: of the prior, in x */
+  double *root; /* [d, d]: A; NULL: the identity */
   double *matrix, *basis, *q, *vector, *b; /* [d, d, n], [d, d, n], [d, n], [d, n], [d, n]: the evidence */
   double *theta; /* [d, n] */
   int *lane; /* [n] */
@@ -28,22 +36,35 @@ static void density(const void *context, int lanes, double *x, double *log_densi
   prior->ops->score(prior, lanes, x, score);
 }
 
+/* N(mean, I). */
+static void white_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+  const Mala *self = context;
+  for (int n = 0; n < lanes; n++) log_density[n] = 0;
+  for (int i = 0; i < self->langevin.d; i++)
+    for (int n = 0; n < lanes; n++) {
+      const double pull = self->mean[i] - x[i * lanes + n];
+      score[i * lanes + n] = pull;
+      log_density[n] -= 0.5 * pull * pull;
+    }
+}
+
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
-  const LangevinPrior prior = {density, sampler->setup.prior, true};
+  const LangevinPrior white = {white_density, self, true}, plain = {density, sampler->setup.prior, true};
   const int d = sampler->d;
   (void)fallbacks;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     LangevinStreams streams = {chunk.rng, self->lane, lanes};
     const HistoryView view = {history, draws, chunk.first, lanes, NULL, NULL};
-    evidence_decompose(&view, self->matrix, self->vector, self->basis, self->q, self->b);
-    langevin_target(&self->langevin, &prior, lanes, self->basis, self->q, self->b, self->mean,
-                    self->covariance);
+    evidence_decompose(&view, self->root, self->matrix, self->vector, self->basis, self->q, self->b);
+    langevin_target(&self->langevin, self->root ? &white : &plain, lanes, self->basis, self->q, self->b,
+                    self->mean, self->covariance);
     langevin_run(&self->langevin, &streams, self->steps, self->step_size);
     langevin_positions(&self->langevin, self->theta);
-    chunk_store(&chunk, d, self->theta, theta);
+    if (self->root) matrix_lanes_apply(d, lanes, false, self->root, self->theta, self->vector);
+    chunk_store(&chunk, d, self->root ? self->vector : self->theta, theta);
   }
 }
 
@@ -51,6 +72,7 @@ static void mala_destroy(Sampler *sampler) {
   Mala *self = sampler->state;
   free(self->mean);
   free(self->covariance);
+  free(self->root);
   free(self->matrix);
   free(self->basis);
   free(self->q);
@@ -62,8 +84,22 @@ static void mala_destroy(Sampler *sampler) {
   free(self);
 }
 
+/* Of a Gaussian prior, mean and covariance in x. */
+static Status whiten(Mala *self, const Mixture *prior) {
+  const size_t d = (size_t)prior->d;
+  double *inverse = self->covariance;
+  NEW(self->root, d * d);
+  memcpy(self->root, prior->cholesky, d * d * sizeof *self->root);
+  memcpy(inverse, prior->cholesky, d * d * sizeof *inverse);
+  linalg_invert_triangle(prior->d, inverse);
+  matrix_lanes_apply(prior->d, 1, false, inverse, prior->mean, self->mean);
+  for (size_t i = 0; i < d * d; i++) self->covariance[i] = i % (d + 1) == 0;
+  return STATUS_OK;
+}
+
 static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
+  const Mixture *prior = setup->prior->mixture;
   Mala *self;
   NEW(self, 1);
   sampler->state = self;
@@ -79,7 +115,8 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->theta, vector);
   NEW(self->lane, CHUNK_LANES);
   for (int n = 0; n < CHUNK_LANES; n++) self->lane[n] = n;
-  mixture_moments(setup->prior->mixture, self->mean, self->covariance);
+  mixture_moments(prior, self->mean, self->covariance);
+  if (prior->components == 1 && !mixture_is_white(prior)) TRY(whiten(self, prior));
   return langevin_create(sampler->d, CHUNK_LANES, &self->langevin);
 }
 

@@ -146,3 +146,23 @@ void matrix_lanes_symmetrise(int d, int lanes, double *a) {
       for (int n = 0; n < lanes; n++) low[n] = high[n] = 0.5 * (low[n] + high[n]);
     }
 }
+
+SIMD_CLONES
+void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *restrict x,
+                        double *restrict out) {
+  for (int i = 0; i < d; i++) {
+    for (int n = 0; n < lanes; n++) out[i * lanes + n] = 0;
+    for (int j = 0; j < d; j++) {
+      const double m_ij = transposed ? m[j * d + i] : m[i * d + j];
+      for (int n = 0; n < lanes; n++) out[i * lanes + n] += m_ij * x[j * lanes + n];
+    }
+  }
+}
+
+/* Row i of a, transposed, is lane after lane a vector. */
+void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half) {
+  for (int i = 0; i < d; i++)
+    matrix_lanes_apply(d, lanes, transposed, m, a + i * d * lanes, half + i * d * lanes);
+  matrix_lanes_apply(d, d * lanes, transposed, m, half, a);
+  matrix_lanes_symmetrise(d, lanes, a);
+}

@@ -3,6 +3,8 @@
 #ifndef SAMPLER_MATRIX_LANES_H
 #define SAMPLER_MATRIX_LANES_H
 
+#include <stdbool.h>
+
 /* c = A B, A' B; c must not overlap a or b. */
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c);
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c);
@@ -10,6 +12,11 @@ void matrix_lanes_product_transposed(int d, int lanes, const double *a, const do
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c);
 /* c = A B'. */
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c);
+
+/* out[d, N] = M x, or M' x, with the same m[d, d] for every lane; out must not overlap x. */
+void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *x, double *out);
+/* a[d, d, N] <- M a M', or M' a M, symmetric to the last bit. Scratch: half[d, d, N]. */
+void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half);
 
 /* inverse[d, d, N] by Gauss-Jordan elimination with row pivoting; a is overwritten. A pivot of zero becomes
  * the smallest number that a sum of the matrix's size can tell from zero. */

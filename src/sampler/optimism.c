@@ -1,9 +1,11 @@
 #include "sampler/optimism.h"
 
+#include "sampler/chunk.h"
 #include "sampler/rows.h"
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* Sum of |phi|^2 over the observations of a run. */
 static double sum_of_squares(const History *history, int run) {
@@ -30,13 +32,19 @@ void optimism_begin(const Potential *potential, double mu, double *pull) {
   }
 }
 
-void optimism_subtract(const Potential *potential, const double *pull, const double *theta,
+void optimism_subtract(Potential *potential, const double *pull, const double *z, double *push,
                        double *gradient) {
   const int d = potential->d, lanes = potential->view.lanes;
+  const double *theta = potential_theta(potential, lanes, z);
+  double factor[CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
   for (int n = 0; n < lanes; n++) {
     double square = 0;
     for (int i = 0; i < d; i++) square += theta[i * lanes + n] * theta[i * lanes + n];
-    const double factor = pull[n] / sqrt(fmax(square, DBL_MIN));
-    for (int i = 0; i < d; i++) gradient[i * lanes + n] -= factor * theta[i * lanes + n];
+    factor[n] = pull[n] / sqrt(fmax(square, DBL_MIN));
   }
+  memcpy(push, theta, (size_t)(d * lanes) * sizeof *push);
+  potential_to_gradient(potential, lanes, push);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) gradient[i * lanes + n] -= factor[n] * push[i * lanes + n];
 }

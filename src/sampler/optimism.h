@@ -13,7 +13,9 @@
 
 /* pull[n] = weight mu times rounds times R, for the lanes of the potential's view. */
 void optimism_begin(const Potential *potential, double mu, double *pull);
-/* gradient[d, n] of U at theta[d, n] less that of the optimism. */
-void optimism_subtract(const Potential *potential, const double *pull, const double *theta, double *gradient);
+/* gradient[d, n] of U at z[d, n], the coordinates of the potential, less that of the optimism; push[d, n] is
+ * scratch. */
+void optimism_subtract(Potential *potential, const double *pull, const double *z, double *push,
+                       double *gradient);
 
 #endif

@@ -101,6 +101,10 @@ Status potential_create(const SamplerSetup *setup, int capacity, Potential *out)
                      .network = likelihood_has_network(setup->likelihood),
                      .bend = setup->likelihood->ops->bend};
   set_weights(setup, out);
+  if (out->closed_prior) {
+    out->prior_precision = setup->prior->mixture->precision;
+    out->prior_information = setup->prior->mixture->information;
+  }
   NEW(out->start_mean, d);
   NEW(out->start_deviation, d);
   if (out->network) return create_network(setup, out);
@@ -130,6 +134,12 @@ void potential_destroy(Potential *potential) {
   free(potential->column);
   free(potential->image);
   free(potential->uniform);
+  free(potential->root);
+  free(potential->inverse_root);
+  free(potential->white_precision);
+  free(potential->white_mean);
+  free(potential->point);
+  free(potential->half);
   network_rows_destroy(&potential->rows);
 }
 
@@ -144,27 +154,26 @@ static void weigh(int rows, int lanes, double weight, double prior_weight, const
 
 void potential_at(Potential *potential, const HistoryView *view) {
   const int d = potential->d, lanes = view->lanes;
-  const Mixture *gaussian = potential->closed_prior ? potential->prior->mixture : NULL;
   ASSERT(lanes <= potential->capacity);
   potential->view = *view;
   if (potential->network) return;
   if (potential->conjugate) {
-    history_evidence(view->history, view->draws, view->first, lanes, NULL, NULL, potential->precision,
-                     potential->vector);
+    potential_evidence(potential, potential->precision, potential->vector);
   } else {
     memset(potential->precision, 0, (size_t)(d * d * lanes) * sizeof *potential->precision);
     memset(potential->vector, 0, (size_t)(d * lanes) * sizeof *potential->vector);
   }
-  weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight,
-        gaussian ? gaussian->precision : NULL, potential->precision);
-  weigh(d, lanes, potential->likelihood_weight, potential->prior_weight,
-        gaussian ? gaussian->information : NULL, potential->vector);
+  weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_precision,
+        potential->precision);
+  weigh(d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_information,
+        potential->vector);
 }
 
 void potential_start(const Potential *potential, RngLanes *rng, double *theta) {
   const int lanes = (int)rng->lanes;
   const double shrink = 1 / sqrt(potential->prior_weight);
   potential->prior->ops->sample(potential->prior, rng, theta);
+  potential_from_theta(potential, lanes, theta);
   for (int i = 0; i < potential->d; i++)
     for (int n = 0; n < lanes; n++)
       theta[i * lanes + n] =
@@ -206,10 +215,12 @@ static void add_prior_hessian(Potential *potential, const double *theta, double 
 static void add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   double *deviance = potential->curvature;
-  if (hessian)
-    history_derivatives(&potential->view, theta, NULL, potential->slope, potential->curvature);
-  else
-    history_deviance(&potential->view, theta, deviance, potential->slope);
+  if (hessian) {
+    potential_rows(potential, theta, potential->slope, potential->curvature);
+  } else {
+    history_deviance(&potential->view, potential_theta(potential, lanes, theta), deviance, potential->slope);
+    potential_to_gradient(potential, lanes, potential->slope);
+  }
   add(d * lanes, -potential->likelihood_weight, potential->slope, gradient);
   if (hessian) add(d * d * lanes, potential->likelihood_weight, potential->curvature, hessian);
 }
@@ -247,11 +258,11 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
   if (hessian) add_prior_hessian(potential, theta, hessian);
 }
 
-void potential_trust(const Potential *potential, const double *step, double *factor) {
+void potential_trust(Potential *potential, const double *step, double *factor) {
   const HistoryView *view = &potential->view;
   const double most = potential->bend > 0 ? 1 / potential->bend : INFINITY;
   const bool bounded = potential->conjugate || potential->bend == 0 || view->history->rounds == 0;
-  if (!bounded) history_reach(view, step, most, factor);
+  if (!bounded) history_reach(view, potential_theta(potential, view->lanes, step), most, factor);
   for (int n = 0; n < view->lanes; n++) factor[n] = bounded || factor[n] <= most ? 1 : most / factor[n];
 }
 
@@ -265,7 +276,7 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
     return;
   }
   if (!potential->conjugate && potential->view.history->rounds > 0)
-    history_derivatives(&potential->view, reference, NULL, potential->slope, hessian);
+    potential_rows(potential, reference, potential->slope, hessian);
   else
     memset(hessian, 0, (size_t)(d * d * lanes) * sizeof *hessian);
   for (int i = 0; i < d * d * lanes; i++)

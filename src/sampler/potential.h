@@ -11,6 +11,10 @@
  * prior, Gaussian rewards. Scores of other priors and passes over the rows of other rewards are added at each
  * point.
  *
+ * A chain is as slow as the target is badly conditioned, and with a Gaussian prior that is known beforehand:
+ * a whitened potential is a function of z, theta = A z with A A' the covariance of the prior, in which the
+ * prior is N(A^-1 m, I). Under N(0, I) nothing changes. `theta` below then stands for z.
+ *
  * Where the mean reward is a network, the loss is sum (y - f(phi; theta))^2 / 2, the prior N(0, I) on its
  * weights, nothing is quadratic, and the Hessian is that of Gauss and Newton (model/network_rows.h).
  *
@@ -62,6 +66,10 @@ typedef struct {
   double *start_mean, *start_deviation; /* [d] */
   double *start_root, *start_inverse; /* [d, d]: a lower triangular root of the covariance, its inverse; NULL
                                          with a network, whose start is independent */
+  double *root, *inverse_root; /* [d, d]: A and A^-1, lower triangular; NULL: the identity */
+  double *white_precision, *white_mean; /* [d, d], [d]: of the prior in z; NULL unless whitened */
+  /* Of a Gaussian prior: precision and precision times mean, in z where that is whitened. Not owned. */
+  const double *prior_precision, *prior_information; /* [d, d], [d] */
   bool network; /* the mean reward is one; then `precision` and `vector` are NULL, and so is the scratch */
   NetworkRows rows;
   double *uniform; /* [minibatch, n] */
@@ -71,11 +79,26 @@ typedef struct {
   /* Scratch. */
   double *slope, *curvature; /* [d, n], [d, d, n]: of the log likelihood */
   double *score, *column, *image; /* [d, n] */
+  double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
 } Potential;
 
 /* For up to `capacity` lanes at once. Ends with potential_destroy, also after a failure. */
 Status potential_create(const SamplerSetup *setup, int capacity, Potential *out);
 void potential_destroy(Potential *potential);
+
+/* Make it a function of z (potential_whiten.c), before the first potential_at; of a prior that is no
+ * Gaussian, or N(m, I) already, nothing happens. */
+Status potential_whiten(Potential *potential);
+/* theta[d, n] of z[d, n]: z itself, or scratch of the potential. */
+const double *potential_theta(Potential *potential, int lanes, const double *z);
+/* In place: z of theta[d, n]; the gradient with respect to z of that with respect to theta, A' g; the
+ * covariance [d, d, n] of theta of that of z. */
+void potential_from_theta(const Potential *potential, int lanes, double *theta);
+void potential_to_gradient(const Potential *potential, int lanes, double *gradient);
+void potential_covariance(Potential *potential, int lanes, double *covariance);
+/* In z, for the lanes of the view: history_evidence, and history_derivatives at z[d, n]. */
+void potential_evidence(Potential *potential, double *precision, double *vector);
+void potential_rows(Potential *potential, const double *z, double *gradient, double *precision);
 
 /* From here on U is that of the lanes of this view (in theta: no shift, no scale). */
 void potential_at(Potential *potential, const HistoryView *view);
@@ -98,6 +121,6 @@ void potential_value(Potential *potential, const double *theta, const double *lo
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
 /* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / bend, so that the
  * curvature along it changes by a factor of e at most. */
-void potential_trust(const Potential *potential, const double *step, double *factor);
+void potential_trust(Potential *potential, const double *step, double *factor);
 
 #endif

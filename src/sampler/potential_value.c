@@ -22,6 +22,6 @@ void potential_value(Potential *potential, const double *theta, const double *lo
   if (!potential->closed_prior)
     for (int n = 0; n < lanes; n++) value[n] -= potential->prior_weight * log_prior[n];
   if (potential->conjugate || potential->view.history->rounds == 0) return;
-  history_log_likelihood(&potential->view, theta, log_likelihood, NULL);
+  history_log_likelihood(&potential->view, potential_theta(potential, lanes, theta), log_likelihood, NULL);
   for (int n = 0; n < lanes; n++) value[n] -= potential->likelihood_weight * log_likelihood[n];
 }

@@ -86,7 +86,7 @@ static void keep_below(Step *step, int d, int lanes, const double *matrix, doubl
 }
 
 /* h <- the part of it that can be trusted. */
-static void keep_near(Step *step, const Potential *potential, const double *gradient, double *h) {
+static void keep_near(Step *step, Potential *potential, const double *gradient, double *h) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (potential->conjugate || potential->bend == 0) return;
   for (int i = 0; i < d; i++)
@@ -98,7 +98,7 @@ static void keep_near(Step *step, const Potential *potential, const double *grad
   }
 }
 
-void step_choose(Step *step, const Potential *potential, const double *gradient, const double *hessian,
+void step_choose(Step *step, Potential *potential, const double *gradient, const double *hessian,
                  const double *other, double *h, int64_t *fallbacks) {
   const int d = potential->d, lanes = potential->view.lanes;
   const HistoryView *view = &potential->view;

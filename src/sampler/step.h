@@ -57,7 +57,7 @@ void step_begin(Step *step, Potential *potential, const double *reference);
 /* h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d, d, n], that
  * of the point: h lambda_max stays below the limit; NULL: L is enough. With other[d, d, n], of which h
  * lambda_max stays below 1; NULL: none. */
-void step_choose(Step *step, const Potential *potential, const double *gradient, const double *hessian,
+void step_choose(Step *step, Potential *potential, const double *gradient, const double *hessian,
                  const double *other, double *h, int64_t *fallbacks);
 
 #endif

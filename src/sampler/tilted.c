@@ -84,7 +84,7 @@ static void flow_lane(Tilted *self, int lanes, int n) {
 }
 
 static void find_tilt(Tilted *self, const HistoryView *view) {
-  evidence_decompose(view, self->matrix, self->z, self->basis, self->q, self->b);
+  evidence_decompose(view, NULL, self->matrix, self->z, self->basis, self->q, self->b);
   for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
 }
 

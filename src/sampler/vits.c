@@ -9,6 +9,9 @@
  * mean and covariance: one Gaussian can then only settle in one mode, or span several. With `components` q is
  * a mixture of J Gaussians, one for each mode as far as they reach (vits_mixture.h).
  *
+ * Under the rule `lambda_max` one Gaussian lives in the coordinates in which a Gaussian prior is N(m, I)
+ * (potential.h). The rule `eta_t` is the paper's, in theta as it is.
+ *
  * At a fixed step the mean keeps a variance of about a / (2 - a) times that of the target, a = h
  * lambda_max, because gradients are taken at draws; the Hessian-free version averages them.
  *
@@ -149,12 +152,12 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
     vits_place(d, chunk.lanes, self->drawn, self->normal, self->theta);
-    chunk_store(&chunk, d, self->theta, theta);
+    chunk_store(&chunk, d, potential_theta(&self->potential, chunk.lanes, self->theta), theta);
   }
 }
 
 static void vits_gaussian(const Sampler *sampler, double *mean, double *covariance) {
-  const Vits *self = sampler->state;
+  Vits *self = sampler->state;
   const int d = sampler->d, runs = self->follow.runs;
   ASSERT(self->components == 1);
   for (int first = 0; first < runs; first += self->width) {
@@ -162,8 +165,10 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
     const VitsGaussian block = block_at(self, d, first);
     double *product = self->work.product;
     matrix_lanes_product_by_transposed(d, lanes, block.root, block.root, product);
+    potential_covariance(&self->potential, lanes, product);
+    const double *middle = potential_theta(&self->potential, lanes, block.mean);
     for (int n = 0; n < lanes; n++) {
-      copy_lane(d, block.mean, lanes, n, mean, runs, first + n);
+      copy_lane(d, middle, lanes, n, mean, runs, first + n);
       copy_lane(d * d, product, lanes, n, covariance, runs, first + n);
     }
   }
@@ -211,6 +216,7 @@ static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind)
   const size_t chunk = d * (size_t)self->drawn_lanes;
   TRY(potential_create(setup, self->width, &self->potential));
   TRY(vits_step_create(kind, setup, self->width, &self->work));
+  if (components == 1 && self->work.step.by_curvature) TRY(potential_whiten(&self->potential));
   TRY(vits_mixture_create(setup, &self->potential, components, self->width, &self->mixture));
   NEW(self->q.mean, d * total);
   NEW(self->q.root, d * d * total);
