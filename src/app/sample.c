@@ -8,6 +8,7 @@
 #include "io/provenance.h"
 #include "io/store.h"
 #include "sampler/sampler.h"
+#include "sampler/spread.h"
 #include "study/keys.h"
 
 #include <math.h>
@@ -129,7 +130,8 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
   return store_put(file, id, rows);
 }
 
-static void print_summary(const Arguments *arguments, int d, const double *theta, int64_t fallbacks) {
+static void print_summary(const Arguments *arguments, int d, const double *theta, int64_t fallbacks,
+                          const char *complaint) {
   printf("%s: %d draws of %s\n  %-6s %12s %12s\n", arguments->output, arguments->draws, arguments->sampler,
          "theta", "mean", "sd");
   for (int i = 0; i < d; i++) {
@@ -139,6 +141,7 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
   }
   if (fallbacks > 0)
     printf("%lld numerical rescues: look at the draws before you trust them\n", (long long)fallbacks);
+  if (complaint[0]) printf("%s\n", complaint);
 }
 
 static Status save(const Arguments *arguments, int d, double *theta, int64_t fallbacks) {
@@ -155,6 +158,18 @@ static Status save(const Arguments *arguments, int d, double *theta, int64_t fal
   }
   free(rows);
   return status;
+}
+
+/* Draws that cannot have reached their target count as a fallback. */
+static Status judge_and_save(const Arguments *arguments, const Sampler *sampler, const History *history,
+                             double *theta, int64_t fallbacks) {
+  char complaint[256] = "";
+  Spread spread;
+  TRY(spread_measure(sampler, history, arguments->draws, theta, &spread));
+  if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
+  TRY(save(arguments, sampler->d, theta, fallbacks));
+  print_summary(arguments, sampler->d, theta, fallbacks, complaint);
+  return STATUS_OK;
 }
 
 static Status draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
@@ -180,8 +195,7 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
                     .draws = (uint32_t)arguments->draws,
                     .lanes = (uint32_t)arguments->draws};
     sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
-    status = save(arguments, d, theta, fallbacks);
-    if (status == STATUS_OK) print_summary(arguments, d, theta, fallbacks);
+    status = judge_and_save(arguments, &sampler, &history, theta, fallbacks);
   }
   sampler_destroy(&sampler);
   history_destroy(&history);

@@ -256,6 +256,7 @@ const SamplerOps sampler_diffts = {
                "evidence",
     .reference = "Kveton et al., DiffTS paper, Algorithm 2 with Theorems 2 and 4",
     .default_prior = "diffusion",
+    .narrow = M_SQRT1_2, /* every stage uses the evidence: as much as twice in all */
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = laplace_dps_create,

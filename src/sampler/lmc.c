@@ -192,7 +192,8 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
 
 #define LANGEVIN_OPS                                                                                         \
   .default_prior = "standard", .needs = NEEDS_SCORE, .create = langevin_create, .destroy = langevin_destroy, \
-  .sample = langevin_sample, .observe = langevin_observe, .restless = true
+  .sample = langevin_sample, .observe = langevin_observe, .restless = true,                                  \
+  .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {
     .name = "lmc",

@@ -44,6 +44,9 @@ typedef struct {
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
    * conformance tests then compare their mean and covariance with it. */
   bool exact;
+  /* Of a method that is biased on purpose: the standard deviation of its draws, over that of the posterior,
+   * is between these in every direction (with a Gaussian prior and likelihood). 0: it has no such bias. */
+  double narrow, wide;
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
   /* REQUIRED. The only place that allocates. */
   Status (*create)(Sampler *self, const SamplerSetup *setup);

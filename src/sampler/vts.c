@@ -185,6 +185,9 @@ const SamplerOps sampler_vts = {
     .summary = "Variational Thompson sampling: a mixture of mean-field Gaussians",
     .reference = "Urteaga and Wiggins (2018); VITS paper, Appendix D",
     .default_prior = "standard",
+    /* Mean-field: what its coordinates have in common is lost. Beyond a factor of two it counts. */
+    .narrow = 0.5,
+    .wide = 2,
     .needs = NEEDS_MIXTURE,
     .by_observation = true,
     .keys = KEYS,

@@ -1,0 +1,26 @@
+/* Whether draws can have reached their target. With a Gaussian prior the spread that they must have is known:
+ * in z, theta = A z with A A' the covariance of the prior, the posterior's precision is P = I + A' Lambda A,
+ * Lambda the evidence; of rewards that are not Gaussian that at the mean of the draws, where the posterior is
+ * a Gaussian but for its skewness. With P = L L' the draws L' z should have the standard deviation 1 in every
+ * direction. */
+#ifndef SAMPLER_SPREAD_H
+#define SAMPLER_SPREAD_H
+
+#include "sampler/sampler.h"
+
+typedef struct {
+  bool known; /* the prior is Gaussian, the target the posterior, and draws enough to tell */
+  double narrowest,
+      widest; /* standard deviation of the draws over that of the posterior, over all directions */
+  double least, most; /* what these may be for the method, its documented bias and the number of draws */
+  double hidden; /* by how much the evidence outweighs what it leaves to the prior */
+} Spread;
+
+/* Of the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
+Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
+                      Spread *out);
+/* Writes in one sentence that the draws cannot have reached the target, with the number, and returns true;
+ * false where nothing is known against them. */
+bool spread_complaint(const Spread *spread, size_t size, char *sentence);
+
+#endif

@@ -1,0 +1,186 @@
+/* Samplers against priors and rewards that are hard to follow: draws have the spread of the posterior in
+ * every direction, or are known not to. What this compares with is computed apart from the program, in long
+ * double and in the coordinates in which the prior is N(0, I). */
+#include "sampler_fixture.h"
+
+#include "core/linalg.h"
+#include "sampler/spread.h"
+
+#include <fenv.h>
+
+enum { MOST = 3, ROWS = 5, DRAWS = 2000 };
+
+/* A Gaussian prior of mean 0 by the root A of its covariance, A A'. */
+typedef struct {
+  const char *name;
+  int d;
+  double root[MOST * MOST];
+} Case;
+
+static const Case CASES[] = {
+    {"condition 1", 3, {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+    {"condition 1e4", 3, {1, 0, 0, 0, 1e-1, 0, 0, 0, 1e-2}},
+    {"condition 1e8", 3, {1, 0, 0, 0, 1e-2, 0, 0, 0, 1e-4}},
+    {"condition 1e12", 3, {1, 0, 0, 0, 1e-3, 0, 0, 0, 1e-6}},
+    {"turned, condition 1e12", 2, {0.6, -0.8e-6, 0.8, 0.6e-6}},
+    {"correlation 1 - 1e-6", 2, {1, 0, 0.999999, 0.00141421320851}},
+};
+static const double NOISE[] = {1, 1e-4, 1e-8};
+
+static Prior make_prior(const Case *c) {
+  const int d = c->d;
+  PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
+  Mixture mixture;
+  ASSERT(mixture_create(d, 1, &mixture) == STATUS_OK);
+  mixture.weight[0] = 1;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) {
+      mixture.covariance[i * d + j] = 0;
+      for (int k = 0; k < d; k++) mixture.covariance[i * d + j] += c->root[i * d + k] * c->root[j * d + k];
+    }
+  ASSERT(mixture_prepare(&mixture) == STATUS_OK);
+  Prior prior = fixture_exact_prior(&mixture, &fit);
+  mixture_destroy(&mixture);
+  return prior;
+}
+
+/* n observations of a theta that the prior may well have drawn. */
+static FixtureData make_data(const Case *c, int n, double noise) {
+  FixtureData data = fixture_data(c->d, n, noise, 3);
+  Rng rng = fixture_rng(5, 1001);
+  double z[MOST], error[ROWS];
+  rng_normal(&rng, c->d, z);
+  rng_normal(&rng, n, error);
+  for (int l = 0; l < n; l++) {
+    data.y[l] = noise * error[l];
+    for (int i = 0; i < c->d; i++)
+      for (int j = 0; j < c->d; j++) data.y[l] += data.phi[l][i] * c->root[i * c->d + j] * z[j];
+  }
+  return data;
+}
+
+/* Draws as `thompson sample` makes and judges them: the history observation by observation, then all draws.
+ * Returns whether there is a complaint. */
+static bool draw(const SamplerOps *method, const Prior *prior, const FixtureData *data,
+                 const Likelihood *likelihood, double *theta, char *sentence) {
+  int64_t fallbacks = 0;
+  Config *options;
+  Sampler sampler;
+  History history;
+  Spread spread;
+  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = DRAWS, .lanes = DRAWS};
+  CHECK_OK(config_options("test", sampler_keys(method), 0, NULL, &options));
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = likelihood,
+                              .runs = 1,
+                              .draws = DRAWS,
+                              .seed = FIXTURE_SEED,
+                              .options = options};
+  CHECK_OK(sampler_create(method, &setup, &sampler));
+  ASSERT(history_create(data->d, 1, likelihood, &history) == STATUS_OK);
+  CHECK_OK(history_reserve(&history, data->n));
+  for (int l = 0; l < data->n; l++) {
+    history_append(&history, data->phi[l], &data->y[l]);
+    sampler_observe(&sampler, &history, &fallbacks);
+  }
+  sampler_sample(&sampler, &history, rng, DRAWS, theta, &fallbacks);
+  CHECK_OK(spread_measure(&sampler, &history, DRAWS, theta, &spread));
+  CU_ASSERT(spread.known);
+  const bool complains = spread_complaint(&spread, 256, sentence);
+  if (getenv("SPREAD_TABLE"))
+    printf("%-14s fallbacks %lld, %d\n", method->name, (long long)fallbacks, complains);
+  sampler_destroy(&sampler);
+  history_destroy(&history);
+  config_free(options);
+  return complains;
+}
+
+/* The Cholesky factor of I + A' Phi' Phi A / sigma^2: the posterior's precision in z, theta = A z. */
+static void factorise(const Case *c, const FixtureData *data, long double *l) {
+  const int d = c->d;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) {
+      long double sum = i == j;
+      for (int k = 0; k < data->n; k++) {
+        long double a = 0, b = 0;
+        for (int m = 0; m < d; m++) {
+          a += (long double)data->phi[k][m] * c->root[m * d + i];
+          b += (long double)data->phi[k][m] * c->root[m * d + j];
+        }
+        sum += a * b / data->noise / data->noise;
+      }
+      for (int k = 0; k < j; k++) sum -= l[i * d + k] * l[j * d + k];
+      l[i * d + j] = i == j ? sqrtl(sum) : sum / l[j * d + j];
+    }
+}
+
+/* Least and largest standard deviation of the draws over that of the posterior, over all directions. */
+static void spread(const Case *c, const FixtureData *data, const double *theta, double *least,
+                   double *largest) {
+  const int d = c->d;
+  long double l[MOST * MOST] = {0};
+  double *e = fixture_new((size_t)(d * DRAWS), sizeof *e), mean[MOST], covariance[MOST * MOST],
+         inverse[MOST * MOST], basis[MOST * MOST], value[MOST];
+  factorise(c, data, l);
+  fixture_invert(d, c->root, inverse);
+  for (int n = 0; n < DRAWS; n++)
+    for (int i = 0; i < d; i++) {
+      long double sum = 0;
+      for (int j = i; j < d; j++)
+        for (int k = 0; k < d; k++)
+          sum += l[j * d + i] * inverse[j * d + k] * ((long double)theta[k * DRAWS + n] - theta[k * DRAWS]);
+      e[i * DRAWS + n] = (double)sum;
+    }
+  linalg_moments(d, DRAWS, e, mean, covariance);
+  CHECK_OK(linalg_eigen(d, covariance, basis, value));
+  *least = sqrt(fmax(value[0], 0)), *largest = sqrt(fmax(value[d - 1], 0));
+  free(e);
+}
+
+/* 10% and 4 standard errors of a standard deviation, 1 / sqrt(2 M), and what the largest of d exceeds 1 by,
+ * sqrt(d / M); beyond what the method says of itself. Evidence of 1e16 is more than a double can add to a
+ * prior, and then exact methods complain too. What happens on the way may divide by zero. */
+static void test_spread(void) {
+  char sentence[256];
+  double *theta = fixture_new(MOST * DRAWS, sizeof *theta);
+  int good = 0, bad = 0;
+  fedisableexcept(FE_ALL_EXCEPT);
+  for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+    const Case *c = &CASES[k];
+    const double slack = 4 / sqrt(2.0 * DRAWS) + sqrt((double)c->d / DRAWS);
+    Prior prior = make_prior(c);
+    for (int s = 0; s < 3; s++) {
+      const Likelihood likelihood = fixture_likelihood(NOISE[s]);
+      const FixtureData data = make_data(c, 1 + (int)(k + (size_t)s) % 3 * 2, NOISE[s]);
+      for (int i = 0; sampler_method(i); i++) {
+        const SamplerOps *method = sampler_method(i);
+        const double narrow = method->narrow > 0 ? method->narrow : 1,
+                     wide = method->wide > 0 ? method->wide : 1;
+        double least, largest;
+        if (sampler_misfit(method, &prior, &likelihood, sizeof sentence, sentence)) continue;
+        const bool complains = draw(method, &prior, &data, &likelihood, theta, sentence);
+        spread(c, &data, theta, &least, &largest);
+        const bool near = least >= narrow * 0.9 * (1 - slack) && largest <= wide * 1.1 * (1 + slack);
+        if (!near && !complains)
+          printf("\n    %s, %s, noise %g, %d observations: spread %g to %g", method->name, c->name, NOISE[s],
+                 data.n, least, largest);
+        CU_ASSERT(near || complains);
+        if (complains) CU_ASSERT_PTR_NOT_NULL(strstr(sentence, "the draws cannot have reached the target: "));
+        if (method->exact && NOISE[s] > 1e-5) CU_ASSERT_FALSE(complains);
+        if (k == 0 && s == 0 && strcmp(method->name, "dps") != 0) CU_ASSERT_FALSE(complains);
+        near ? good++ : bad++;
+        if (getenv("SPREAD_TABLE"))
+          printf("%-14s %-24s %6g n=%d  %9.3g %9.3g  %d\n", method->name, c->name, NOISE[s], data.n, least,
+                 largest, complains);
+      }
+    }
+    prior_destroy(&prior);
+  }
+  CU_ASSERT(good > 0 && bad > 0);
+  free(theta);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"spread of the posterior, or a complaint", test_spread}, CU_TEST_INFO_NULL};
+  return harness_run("spread", tests);
+}
