@@ -259,6 +259,27 @@ class OwnData(program.ProgramTest):
             share = float((data["theta"][:, 0] > 0).mean())
         self.assertLess(abs(share - 0.75), 5 * np.sqrt(0.75 * 0.25 / 20000))
 
+    def test_draws_that_cannot_have_reached_their_target(self):
+        """A prior of correlation 1 - 1e-6 is no trouble by itself; evidence of 1e8 beside it is more than ten steps of Langevin can follow, which
+        the program says with a number that is right, and counts."""
+        correlation = 1 - 1e-6
+        covariance = np.array([[1, correlation], [correlation, 1]])
+        phi, y = np.array([[1, 0.5], [-0.3, 1], [0.5, 0.1]]), [0.7, 0.2, 0.4]
+        write_prior(self.path("prior.nc"), "gaussian", [1], [[0, 0]], [covariance])
+        self.write("history.csv", "x1,x2,y\n" + "".join(f"{a},{b},{c}\n" for (a, b), c in zip(phi, y)))
+        for sampler, noise, reached in ("lmc", 1, True), ("lmc", 1e-4, False), ("mala", 1e-4, True), ("vits1", 1e-4, False), ("ts", 1e-4, True):
+            text = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", sampler, "--noise",
+                                noise, "-n", 2000, "-o", self.path("draws.nc")).stdout
+            with netCDF4.Dataset(self.path("draws.nc")) as file:
+                draws, fallbacks = np.asarray(file["theta"][:]), file.fallbacks
+            root = np.linalg.cholesky(np.linalg.inv(covariance) + phi.T @ phi / noise**2)
+            widest = np.linalg.svd((draws - draws.mean(axis=0)) @ root, compute_uv=False)[0] / np.sqrt(2000)
+            self.assertEqual(fallbacks == 0, reached, sampler)
+            complaint = re.search("the draws cannot have reached the target: in one direction .* (\\S+) times that of the posterior", text)
+            self.assertEqual(complaint is None, reached, text)
+            if not reached:
+                self.assertLess(abs(float(complaint[1]) / widest - 1), 0.01)
+
     def test_train_and_sample(self):
         """A diffusion prior of the user's samples: the same bytes on 1, 2 and 3 ranks, and unconditional draws with their mean."""
         chance = np.random.default_rng(1)
