@@ -16,6 +16,7 @@
 #include "sampler/methods.h"
 #include "sampler/particles.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
   memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
   for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
-  for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace;
+  for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace + DBL_MIN; /* no evidence */
   linalg_cholesky_lanes(d, 1, self->root, &rescues);
   linalg_solve_lanes(d, 1, self->root, self->centre);
   for (int i = 0; i < d; i++)
