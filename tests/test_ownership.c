@@ -104,7 +104,7 @@ static void test_set_aside(void) {
     CHECK_OK(durable_set_aside(in_folder("torn")));
   }
   CHECK_OK(durable_set_aside(in_folder("torn")));
-  CHECK_OK(store_read_text(in_folder("torn.bad"), &text, &size));
+  CHECK_OK(store_read_text(in_folder("torn.bad"), SIZE_MAX, &text, &size));
   CU_ASSERT_STRING_EQUAL(text, "first");
   free(text);
   CU_ASSERT_EQUAL(access(in_folder("torn.bad.2"), F_OK), 0);
