@@ -18,6 +18,7 @@ fail() {
 
 tests="
 slurm-wlm slurm-wlm-basic-plugins slurm-client munge valgrind
+chromium chromium-driver python3-selenium
 "
 
 case "${1-}" in
@@ -26,7 +27,7 @@ case "${1-}" in
 -h | --help)
   echo "usage: jobs/install_debian.sh [--tests]"
   echo "Installs what is missing of:$packages"
-  echo "With --tests, for the test under a Slurm of its own and the one that counts instructions, also:$tests"
+  echo "With --tests, for the tests under a Slurm of their own, in a browser, and the one that counts instructions, also:$tests"
   exit 0
   ;;
 *) fail "unknown argument '$1'; see --help" ;;
