@@ -11,6 +11,8 @@ import unittest
 
 import netCDF4
 
+import summary
+
 PROGRAM = os.environ["THOMPSON_PROGRAM"]
 SOURCE = os.environ["THOMPSON_SOURCE"]
 SANITIZED = os.environ.get("THOMPSON_SANITIZED") == "1"  # slow, and with memory of its own
@@ -116,9 +118,5 @@ class ProgramTest(unittest.TestCase):
 
 
 def main():
-    """Run the tests of the calling file; last line `N passed, N failed`."""
-    result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
-    failed = len(result.failures) + len(result.errors)
-    skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed{skipped}")
-    sys.exit(0 if failed == 0 and result.testsRun > 0 else 1)
+    """Run the tests of the calling file."""
+    summary.run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]), verbosity=2)

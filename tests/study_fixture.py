@@ -21,6 +21,7 @@ sys.path.insert(0, str(ANALYSIS))
 
 import load  # noqa: E402
 import style  # noqa: E402
+import summary  # noqa: E402
 
 SCRIPTS = sorted(path.stem for path in ANALYSIS.glob("*.py") if "__main__" in path.read_text())
 PRIORS = ["cross", "rays", "triangles"]
@@ -309,8 +310,5 @@ class StudyTest(unittest.TestCase):
 
 
 def main(case):
-    """Run the tests of a class; ends with one line "N passed, N failed"."""
-    outcome = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(case))
-    failures = len(outcome.failures) + len(outcome.errors)
-    print(f"{outcome.testsRun - failures} passed, {failures} failed")
-    sys.exit(0 if failures == 0 and outcome.testsRun > 0 else 1)
+    """Run the tests of a class."""
+    summary.run(unittest.defaultTestLoader.loadTestsFromTestCase(case))
