@@ -14,8 +14,9 @@ static int mpi_harness_main(int argc, char **argv, const char *suite, CU_TestInf
   if (ranks.rank > 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILURE;
   double failed = parallel_sum(harness_run(suite, tests) != EXIT_SUCCESS);
   if (ranks.rank == 0 && failed > 0) printf("%s: failed on %g of %d ranks\n", suite, failed, ranks.size);
-  parallel_end();
-  return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+  Status outcome = failed > 0 ? STATUS_INTERNAL : STATUS_OK;
+  parallel_end(outcome);
+  return outcome;
 }
 
 #endif

@@ -110,7 +110,7 @@ bool app_has_failed(void) { return failed; }
 
 Status app_end_parallel(Status status) {
   app_report(status);
-  parallel_end();
+  parallel_end(status);
   return status;
 }
 

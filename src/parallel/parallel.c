@@ -1,6 +1,7 @@
 #include "parallel/parallel.h"
 
 #include "core/memory.h"
+#include "parallel/crash.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -18,7 +19,12 @@ Parallel parallel_begin(int *argc, char ***argv) {
   return parallel;
 }
 
-void parallel_end(void) { MPI_Finalize(); }
+void parallel_end(Status outcome) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  crash_counts_as(outcome);
+  MPI_Finalize();
+  crash_counts_again();
+}
 
 Status parallel_agree(const Parallel *parallel, Status mine) {
   if (parallel->size == 1) return mine;

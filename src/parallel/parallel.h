@@ -13,8 +13,9 @@ typedef struct {
 
 /* Start MPI (once), alone or under mpiexec or srun. Collective. */
 Parallel parallel_begin(int *argc, char ***argv);
-/* End MPI. Collective. */
-void parallel_end(void);
+/* End MPI, when what this rank has to write is written. All ranks wait for each other; a crash inside
+ * MPI's own end does not change the `outcome` (parallel/crash.h). Collective. */
+void parallel_end(Status outcome);
 
 /* Every rank brings its own outcome; all leave with the same one: that of the lowest rank that failed,
  * sentence included. Collective. */

@@ -152,6 +152,6 @@ int main(int argc, char **argv) {
     printf("grid %d x %d; peak memory of a rank, on average: %.3f GB\n", grid.grid_rows, grid.grid_columns,
            memory / 1e9);
   grid_destroy(&grid);
-  parallel_end();
+  parallel_end(STATUS_OK);
   return EXIT_SUCCESS;
 }

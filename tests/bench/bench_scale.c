@@ -238,7 +238,7 @@ static void counter(int argc, char **argv, int requests) {
              one_trip ? "one trip" : "nine trips", requests * parallel.size / seconds, seconds / requests);
   }
   counter_destroy(counters);
-  parallel_end();
+  parallel_end(STATUS_OK);
 }
 
 /* Files. */
