@@ -39,11 +39,19 @@ void matrix_lanes_product_transposed(int d, int lanes, const double *a, const do
     SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, plain(d), false, c);
 }
 
+/* The upper half of x[d, d] from the lower one: a product of BLAS may round the two differently. */
+static void mirror(int d, double *x) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < i; j++) x[(size_t)j * (size_t)d + (size_t)i] = x[(size_t)i * (size_t)d + (size_t)j];
+}
+
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
-  if (is_single(d, lanes))
+  if (is_single(d, lanes)) {
     linalg_product(d, true, a, false, a, c);
-  else
+    mirror(d, c);
+  } else {
     SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, plain(d), true, c);
+  }
 }
 
 /* Rows x and y change places in the lanes where `swap` is set. */
