@@ -37,7 +37,7 @@ sweep:
   problem.theta: [cross, rays]
 """
 TASKS = 60
-HANG = 30  # seconds that a job may take to end after a fault
+HANG = 300 if os.environ.get("THOMPSON_SANITIZED") == "1" else 30  # seconds that a job may take to end after a fault
 # What may come out, besides 0 when the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say.
 CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15}, "usr1": {75}, "disk": {4}, "tail": {-9, 137},
          "foreign": {-9, 137}}
