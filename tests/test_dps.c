@@ -22,15 +22,15 @@ static double residual_at(const Chain *chain, int t, const FixtureData *data, co
   return sum;
 }
 
-/* -sum (y - phi' theta) phi scale: half the gradient with respect to S_0_hat. */
-static void half_gradient_at(const Chain *chain, const FixtureData *data, const double *clean,
-                             double *gradient) {
+/* -sum (y - phi' theta) phi scale / sigma^2: minus the score of the likelihood with respect to S_0_hat. */
+static void score_at(const Chain *chain, const FixtureData *data, const double *clean, double *gradient) {
   for (int i = 0; i < chain->d; i++) gradient[i] = 0;
   for (int l = 0; l < data->n; l++) {
     double rest = data->y[l];
     for (int i = 0; i < chain->d; i++)
       rest -= data->phi[l][i] * (chain->shift[i] + chain->scale[i] * clean[i]);
-    for (int i = 0; i < chain->d; i++) gradient[i] -= rest * data->phi[l][i] * chain->scale[i];
+    for (int i = 0; i < chain->d; i++)
+      gradient[i] -= rest * data->phi[l][i] * chain->scale[i] / (data->noise * data->noise);
   }
 }
 
@@ -85,7 +85,7 @@ static void test_gradient(void) {
         CHECK_NEAR(gradient[i], expected[i], 1e-6 * (1 + sum));
       }
       dps_gradient(chain, t, &evidence, DPS_AT_ESTIMATE, s, clean, &residual, gradient, scratch);
-      half_gradient_at(chain, &data, clean, expected);
+      score_at(chain, &data, clean, expected);
       for (int i = 0; i < d; i++) CHECK_NEAR(gradient[i], expected[i], 1e-10 * (1 + sum));
     }
     history_destroy(&history);
@@ -108,7 +108,7 @@ static void algorithm_4(const Chain *chain, const FixtureData *data, bool throug
     if (through_network)
       gradient_by_differences(chain, t, data, s, gradient);
     else
-      half_gradient_at(chain, data, clean, gradient);
+      score_at(chain, data, clean, gradient);
     rng_normal(&rng, d, z);
     for (int i = 0; i < d; i++)
       s[i] = sqrt(bar[t - 1]) * beta / (1 - bar[t]) * clean[i] +
@@ -119,9 +119,9 @@ static void algorithm_4(const Chain *chain, const FixtureData *data, bool throug
 }
 
 /* Four stages, so that the error of the finite differences is not blown up: 1e-5. */
-static void test_draws_follow_algorithm_4(void) {
+static void check_draws_follow_algorithm_4(double noise) {
   enum { DRAWS = 5, OBSERVATIONS = 4, D = 2 };
-  const Likelihood likelihood = fixture_likelihood(1);
+  const Likelihood likelihood = fixture_likelihood(noise);
   const char *const sets[][2] = {{"gradient=through_network", "step_size=1"},
                                  {"gradient=through_network", "step_size=0.1"},
                                  {"gradient=at_estimate", "step_size=1"},
@@ -146,6 +146,11 @@ static void test_draws_follow_algorithm_4(void) {
   history_destroy(&history);
   prior_destroy(&prior);
   mixture_destroy(&mixture);
+}
+
+static void test_draws_follow_algorithm_4(void) {
+  check_draws_follow_algorithm_4(1);
+  check_draws_follow_algorithm_4(2);
 }
 
 /* Without observations, and with step 0, it is chain_sample with the literal last stage, up to the rounding

@@ -6,8 +6,10 @@
  * evidence, so the chain diverges once there are many observations: states are guarded and every use of the
  * guard is counted. With a likelihood that is not conjugate the deviance (likelihood.h) takes the place of
  * the sum of squared residuals, in the gradient and in zeta_t = step_size / sqrt(deviance); for Gaussian
- * rewards of variance 1 the two are the same. There is no noise in the last stage, where beta_tilde_1 = 0. A
- * draw uses d normals of its stream for s_T, then d for each stage. */
+ * rewards of variance 1 the two are the same. The published code takes the score of the likelihood at
+ * S_0_hat, without the network's Jacobian and the factor 2 and divided by sigma^2, with the same zeta_t.
+ * There is no noise in the last stage, where beta_tilde_1 = 0. A draw uses d normals of its stream for s_T,
+ * then d for each stage. */
 #include "sampler/dps.h"
 
 #include "core/linalg.h"
@@ -65,11 +67,10 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
   chain->noise(chain, t, lanes, s, clean);
   estimate_clean(n, of_state, s, of_noise, clean);
   score_residual(evidence, clean, residual, gradient);
-  for (int i = 0; i < n; i++) gradient[i] *= evidence->variance;
   if (kind == DPS_AT_ESTIMATE) return;
   chain->noise_vjp(chain, t, lanes, s, gradient, pulled);
   for (int i = 0; i < n; i++)
-    gradient[i] = 2 * (gradient[i] - sqrt(1 - alpha_bar) * pulled[i]) / sqrt(alpha_bar);
+    gradient[i] = 2 * evidence->variance * (gradient[i] - sqrt(1 - alpha_bar) * pulled[i]) / sqrt(alpha_bar);
 }
 
 /* Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, so without observations.
@@ -182,7 +183,7 @@ static const ConfigKey KEYS[] = {{.name = "gradient",
                                   .fallback = "through_network",
                                   .words = "through_network at_estimate",
                                   .help = "through_network: with respect to S_t (Algorithm 4); at_estimate: "
-                                          "half of it at S_0_hat (published code)"},
+                                          "the score of the likelihood at S_0_hat (published code)"},
                                  {.name = "step_size",
                                   .type = KEY_REAL,
                                   .minimum = 0,
