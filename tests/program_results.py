@@ -90,6 +90,8 @@ class ResultsFile(program.ProgramTest):
             np.testing.assert_allclose(data["regret_diff_se"], difference.std(2, ddof=1) / np.sqrt(40), rtol=1e-9, atol=1e-13)
             parts = regret.reshape(2, 9, 2, 20, 20).mean(3)
             np.testing.assert_allclose(data["regret_se_replicate"], parts.std(2, ddof=1) / np.sqrt(2), rtol=1e-9, atol=1e-13)
+            parts = difference.reshape(2, 9, 2, 20, 20).mean(3)
+            np.testing.assert_allclose(data["regret_diff_se_replicate"], parts.std(2, ddof=1) / np.sqrt(2), rtol=1e-9, atol=1e-13)
             self.assertTrue((data["regret_n"] == 40).all() and (data["status"] == 1).all())
             self.assertTrue((data["seconds"] > 0).all())
             self.assertTrue(np.isfinite(data["seconds_train"].sel(policy="diffts")).all())

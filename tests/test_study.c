@@ -65,9 +65,12 @@ static void test_statistics(void) {
   CHECK_NEAR(mean[0], 23.0 / 5, 1e-14);
   CHECK_NEAR(mean[1], 106.0 / 3, 1e-13);
   CHECK_NEAR(se[0], sqrt((191 - 5 * 4.6 * 4.6) / 4 / 5), 1e-14);
-  CHECK_OK(cell_replicate_se(&study, 6, values, se)); /* replicate means 1.5, 4, 12 and 15, 40, 80 */
+  CHECK_OK(cell_replicate_se(&study, 6, values, NULL, se)); /* replicate means 1.5, 4, 12 and 15, 40, 80 */
   CHECK_NEAR(se[0], sqrt((2.25 + 16 + 144 - 3 * (17.5 / 3) * (17.5 / 3)) / 2 / 3), 1e-13);
   CHECK_NEAR(se[1], sqrt((225 + 1600 + 6400 - 3 * 45.0 * 45.0) / 2 / 3), 1e-12);
+  CHECK_OK(cell_replicate_se(&study, 6, values, base, se)); /* of differences: 1, 3, 9 and 14, none, 78 */
+  CHECK_NEAR(se[0], sqrt((1 + 9 + 81 - 3 * (13.0 / 3) * (13.0 / 3)) / 2 / 3), 1e-13);
+  CHECK_NEAR(se[1], 32, 1e-12);
   study_destroy(&study);
 }
 

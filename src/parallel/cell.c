@@ -164,7 +164,19 @@ static void add_replicate(int points, const double *sum, const double *n, double
   }
 }
 
-Status cell_replicate_se(const Study *study, int64_t runs, const double *values, double *se) {
+/* The runs of a block into the sum[points] and number n[points] of their replicate. */
+static void add_block(const RunsBlock *block, int points, const double *values, const double *base,
+                      double *sum, double *n) {
+  int64_t at = (int64_t)block->first_run * points;
+  for (int b = 0; b < block->runs; b++, at += points)
+    for (int i = 0; i < points; i++) {
+      double value = values[at + i] - (base ? base[at + i] : 0);
+      if (!isnan(value)) sum[i] += value, n[i]++;
+    }
+}
+
+Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
+                         double *se) {
   const int points = study->points, stride = runs_stride(&study->runs);
   double *sum;
   NEW(sum, 4 * points);
@@ -175,12 +187,8 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
     if (stride > 1) k = r;
     for (; k < study->runs.blocks && study->blocks[k].replicate == (uint32_t)r &&
            study->blocks[k].first_run < runs;
-         k += stride) {
-      const double *at = values + (int64_t)study->blocks[k].first_run * points;
-      for (int b = 0; b < study->blocks[k].runs; b++, at += points)
-        for (int i = 0; i < points; i++)
-          if (!isnan(at[i])) sum[i] += at[i], n[i]++;
-    }
+         k += stride)
+      add_block(&study->blocks[k], points, values, base, sum, n);
     add_replicate(points, sum, n, count, mean, se);
   }
   for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;

@@ -31,7 +31,9 @@ void cell_receive(const Study *study, Cell *cell, int from);
  * over the runs where both are there. NaN where too few. */
 void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
                int *n);
-/* Standard error[points] over the means of replicates; NaN with fewer than two. */
-Status cell_replicate_se(const Study *study, int64_t runs, const double *values, double *se);
+/* Standard error[points] of values[runs, points] (minus base, when given) over the means of replicates, each
+ * over its runs where both are there; NaN with fewer than two. */
+Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
+                         double *se);
 
 #endif

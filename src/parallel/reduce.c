@@ -31,9 +31,9 @@ typedef struct {
   int seconds, seconds_train, fallbacks, status;
 } Reducer;
 
-enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, PER_CURVE };
+enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE, PER_CURVE };
 
-/* The parts of a curve: the last two are of paired differences. */
+/* The parts of a curve: those from DIFF_MEAN on are of paired differences. */
 static int part_count(const StudyCurve *curve) { return curve->unpaired ? DIFF_MEAN : PER_CURVE; }
 
 /* Layout of the file. */
@@ -78,7 +78,8 @@ static Status define_curve(Reducer *reducer, int c) {
       {"_n", ", number of completed runs in the mean", NULL},
       {"_se_replicate", ", standard error over the means of replicates", NULL},
       {"_diff_mean", ", mean of the paired difference to the first policy", "realization: mean"},
-      {"_diff_se", ", standard error of the paired difference to the first policy", NULL}};
+      {"_diff_se", ", standard error of the paired difference to the first policy", NULL},
+      {"_diff_se_replicate", ", standard error of the paired difference over the means of replicates", NULL}};
   int whole[4] = {reducer->setting, reducer->policy, reducer->run, reducer->axis},
       means[3] = {reducer->setting, reducer->policy, reducer->axis};
   for (int part = 0; part < part_count(curve); part++) {
@@ -98,7 +99,7 @@ static Status define_curve(Reducer *reducer, int c) {
   TRY(store_text_attribute(reducer->file, of, "ancillary_variables", names));
   if (curve->unpaired) return STATUS_OK;
   snprintf(of, sizeof of, "%s_diff_mean", curve->name);
-  snprintf(names, sizeof names, "%s_diff_se", curve->name);
+  snprintf(names, sizeof names, "%s_diff_se %s_diff_se_replicate", curve->name, curve->name);
   return store_text_attribute(reducer->file, of, "ancillary_variables", names);
 }
 
@@ -283,12 +284,14 @@ static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, c
     TRY(store_put_part(reducer->file, id[MEAN], mean, mean_count, mean_values));
     TRY(store_put_part(reducer->file, id[SE], mean, mean_count, se));
     TRY(store_put_part(reducer->file, id[COUNT], mean, mean_count, n));
-    TRY(cell_replicate_se(study, cell->runs, values, se));
+    TRY(cell_replicate_se(study, cell->runs, values, NULL, se));
     TRY(store_put_part(reducer->file, id[REPLICATE_SE], mean, mean_count, se));
     if (study->curves[c]->unpaired) continue;
     cell_mean(cell->runs, study->points, values, base, mean_values, se, n);
     TRY(store_put_part(reducer->file, id[DIFF_MEAN], mean, mean_count, mean_values));
     TRY(store_put_part(reducer->file, id[DIFF_SE], mean, mean_count, se));
+    TRY(cell_replicate_se(study, cell->runs, values, base, se));
+    TRY(store_put_part(reducer->file, id[DIFF_REPLICATE_SE], mean, mean_count, se));
   }
   TRY(store_put_part(reducer->file, reducer->seconds, mean, run_count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, mean, (size_t[]){1, 1}, &cell->seconds_train));
