@@ -5,7 +5,7 @@ One line for each policy, one panel for each combination of the other swept keys
 side in the order of the study. Metrics: the curves of the study (regret,
 emd, sd_ratio, ...) at one point (the last round or sample size, or --at), and seconds (CPU for one run without training),
 seconds_train (CPU to learn the prior once), fallbacks (numerical rescues for one run). Error bars are one standard error, over
-learned priors where there are load.LEARNED or more, else over runs. Grey band: the floor, what exact draws reach.
+runs or over learned priors, whichever is larger (of what is counted once a run, over learned priors). Grey band: the floor, what exact draws reach.
 
 Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 """

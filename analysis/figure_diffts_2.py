@@ -151,7 +151,7 @@ def facts(dataset):
 
 def caption(dataset):
     """The same, and what the lines and bands are."""
-    return f"{facts(dataset)} Lines: mean over completed runs; bands: one standard error {significance.over([dataset])}."
+    return f"{facts(dataset)} Lines: mean over completed runs; bands: one standard error {significance.errors_over([dataset])}."
 
 
 def legend(figure, handles, y, columns):

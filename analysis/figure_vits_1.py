@@ -42,7 +42,7 @@ def sentences(datasets):
     found = panel.facts(datasets)
     if any(load.config(dataset, "problem.family") == "pool" for dataset in datasets):
         found.append("Reward noise of a pool: in units of the deviation at which the signal to noise ratio is 1.")
-    return [*found, f"Lines: mean over completed runs; bands: one standard error {significance.over(datasets)}."]
+    return [*found, f"Lines: mean over completed runs; bands: one standard error {significance.errors_over(datasets)}."]
 
 
 def finals(dataset):

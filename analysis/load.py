@@ -123,16 +123,17 @@ def replicates(dataset):
 
 
 def over_replicates(dataset):
-    """Whether standard errors are over learned priors, which includes the luck of learning; else they are over runs."""
+    """Whether tests are over learned priors, which includes the luck of learning; else they are over runs."""
     return replicates(dataset) >= LEARNED
 
 
 def moments(dataset, curve):
-    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each."""
+    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each. The error is that over runs or over
+    the means of learned priors, whichever is larger: runs that share a prior are not independent of its luck, and the spread of
+    few priors may be small by chance."""
     error = dataset[f"{curve}_se"].values
-    if over_replicates(dataset) and f"{curve}_se_replicate" in dataset:
-        wider = dataset[f"{curve}_se_replicate"].values
-        error = np.where(np.isfinite(wider), wider, error)
+    if f"{curve}_se_replicate" in dataset:
+        error = np.fmax(error, dataset[f"{curve}_se_replicate"].values)
     return dataset[f"{curve}_mean"].values, error
 
 

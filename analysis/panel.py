@@ -177,7 +177,7 @@ def facts(datasets):
 
 def reading(panels, datasets):
     """How to read the lines: what the error bars and the floor are."""
-    text = (f"Lines: mean over completed runs; bars: one standard error {significance.over(datasets)}; policies stand slightly apart "
+    text = (f"Lines: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies stand slightly apart "
             "sideways.")
     if any(panel.floor for panel in panels):
         text += " Floor: what a second set of exact draws reaches, with one standard error over runs."

@@ -96,16 +96,16 @@ def policies(dataset):
 
 # ---- the leaderboard
 
-def score(dataset, metric, row):
+def score(metric, row):
     """A row's mean of the metric with its standard error, bold where table.py finds it best."""
-    several = load.over_replicates(dataset) and np.isfinite(row.se_replicate)
-    shown = load.value(getattr(row, metric), row.se_replicate if several else row.se)
+    shown = load.value(getattr(row, metric), np.fmax(row.se, row.se_replicate))
     return tag("b", shown) if row.best else shown
 
 
 def difference(row):
     """A row's paired difference to the first policy."""
-    return f"{load.value(row.difference, row.difference_se, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
+    error = np.fmax(row.difference_se, row.difference_se_replicate)
+    return f"{load.value(row.difference, error, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
 
 
 def heading(dataset, p):
@@ -126,7 +126,7 @@ def board(dataset, metric, frame, order, where):
                 continue
             n = numbers[s, p, where[s]]
             below = [difference(row) if p else "", f"{n} of {row.runs} runs" if n < row.runs else ""]
-            cells.append(score(dataset, metric, row) + "".join(tag("small", words) for words in below if words))
+            cells.append(score(metric, row) + "".join(tag("small", words) for words in below if words))
         rows.append(({"data_row": p}, [heading(dataset, p), *cells]))
     return grid(["policy", *map(text, titles)], rows, f"{metric} of all policies in all settings")
 
@@ -139,7 +139,7 @@ def single(dataset, metric, frame, order, where):
     for p in order:
         row = here[p]
         rows.append(({"data_row": p}, [
-            heading(dataset, p), score(dataset, metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
+            heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
     columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
@@ -152,8 +152,8 @@ def leaderboard(dataset, metric):
     few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
     listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
     note = paragraph(
-        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error {significance.over([dataset])}, {rank}. {where}: the paired difference to "
-        f"{labels(dataset)[0]} ± standard error over runs. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {labels(dataset)[0]} ± standard "
+        f"error. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
         "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")
     make = single if one else board
@@ -173,7 +173,7 @@ def curves(dataset, charts, metrics, main):
     names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
     floor = any(f"{metric}_floor_mean" in dataset for metric in metrics)
     shown = paragraph(
-        f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.over([dataset])}.",
+        f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.errors_over([dataset])}.",
         "Grey ground: the floor, what a second set of exact draws reaches." if floor else "",
         f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
     for metric in metrics:

@@ -58,13 +58,19 @@ def of_runs(dataset):
 
 
 def over(datasets):
-    """What the tests and the standard errors (load.moments) of these studies are over, in words."""
+    """What the tests of these studies are over, in words."""
     found = {}
     for dataset in datasets:
         learned = load.replicates(dataset)
         found["over runs" if learned == 1 else f"over the {learned} learned priors" if load.over_replicates(dataset) else
               f"over runs, given the {learned} priors that were learned"] = None
     return " or ".join(found)
+
+
+def errors_over(datasets):
+    """What the standard errors of these studies are over (load.moments), in words."""
+    learned = dict.fromkeys(load.replicates(dataset) for dataset in datasets)
+    return " or ".join("over runs" if n == 1 else f"over runs or over the {n} learned priors, whichever is larger," for n in learned).rstrip(",")
 
 
 def caution(datasets):

@@ -2,11 +2,10 @@
 """The results of a study as a table: Markdown, CSV or LaTeX.
 
 One row for each setting and policy, of a posterior study also for each sample size. The metric (regret, emd, ...) at the last
-round or at the sample size with its standard error over runs (and, where priors were learned several times, over these
-replicates), the floor that exact draws reach, the paired difference to the first policy with its standard error over runs,
-CPU seconds for one run without training, CPU seconds of training, numerical rescues over all runs, and how many runs are in.
+round or at the sample size, the floor that exact draws reach, the paired difference to the first policy, CPU seconds for one run without training, CPU seconds of training, numerical rescues over all runs, and how many runs are in.
 p: that the paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (significance.py says
-what the sample is). Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to every
+what the sample is). Standard errors (SE) are over runs
+or, where priors were learned several times, over the means of these replicates, whichever is larger; CSV has both. Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to every
 other policy is significant at 5%, with Holm's correction for all these comparisons; the yardstick `oracle` takes no part. CSV has
 the same as a column `best`.
 """
@@ -21,7 +20,7 @@ import load
 import significance
 
 PARTS = {"se": "_se", "se_replicate": "_se_replicate", "floor": "_floor_mean", "difference": "_diff_mean",
-         "difference_se": "_diff_se"}
+         "difference_se": "_diff_se", "difference_se_replicate": "_diff_se_replicate"}
 # What is best, as a number to be small; the others are best when they are small themselves.
 BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank": lambda values: values * np.nan,
         "largest_mode": lambda values: values * np.nan}
@@ -97,7 +96,7 @@ def caption(dataset, metric):
     first = str(dataset["policy"].values[0])
     failed = load.counts(dataset)[1]
     runs = load.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
-    return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error; {runs}. p: two-sided paired t-test of "
+    return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error (SE) {significance.errors_over([dataset])}; {runs}. p: two-sided paired t-test of "
             f"the difference to {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
             f"its group, significantly so against every other policy (same test at {significance.LEVEL:.0%}, Holm's correction for "
             f"all such comparisons of the table). {significance.caution([dataset])}").rstrip()
@@ -126,9 +125,9 @@ def cells(row, table):
     if row.failed:
         runs += f" ({row.failed} failed)"
     return [row.setting, row.policy, *([str(getattr(row, axis))] if axis == "sample_size" else []),
-            number(getattr(row, metric), form), number(row.se, form), number(row.se_replicate, form),
+            number(getattr(row, metric), form), number(np.fmax(row.se, row.se_replicate), form),
             *([number(row.floor, form)] if "floor" in table else []),
-            "" if first else number(row.difference, signed), "" if first else number(row.difference_se, form), probability(row.p),
+            "" if first else number(row.difference, signed), "" if first else number(np.fmax(row.difference_se, row.difference_se_replicate), form), probability(row.p),
             number(row.seconds, "{:.2g}"), number(row.seconds_train, "{:.3g}"), str(row.fallbacks), runs]
 
 
@@ -137,7 +136,7 @@ def printed(table):
     axis, metric = point_of(table)
     each = axis == "sample_size"
     name = metric if each else f"{metric} at {table[axis][0]}" if table[axis].nunique() == 1 else f"{metric} at the end"
-    heading = ["setting", "policy", *(["n"] if each else []), name, "SE", "SE (replicates)",
+    heading = ["setting", "policy", *(["n"] if each else []), name, "SE",
                *(["floor"] if "floor" in table else []), f"minus {table.policy[0]}", "SE", "p", "CPU s/run", "training s",
                "fallbacks", "runs"]
     return heading, [cells(row, table) for row in table.itertuples()], heading.index(name), table.index[table.best]

@@ -56,6 +56,10 @@ class Analysis(StudyTest):
             paired = (final - regret[s, 0, :, -1])[~np.isnan(final + regret[s, 0, :, -1])]
             self.assertAlmostEqual(float(row["difference"]), paired.mean(), places=9)
             self.assertAlmostEqual(float(row["difference_se"]), paired.std(ddof=1) / np.sqrt(len(paired)), places=9)
+            both = [half[~np.isnan(half)].mean() for half in np.split(final - regret[s, 0, :, -1], 2) if not np.isnan(half).all()]
+            self.assertEqual(row["difference_se_replicate"] == "", len(both) < 2)
+            if len(both) == 2:
+                self.assertAlmostEqual(float(row["difference_se_replicate"]), abs(both[0] - both[1]) / 2, places=9)
             self.assertAlmostEqual(float(row["seconds"]), 0.001 * (1 + p), places=12)
             self.assertEqual(int(row["runs"]), len(good))
             self.assertEqual(int(row["fallbacks"]), len(good) * (p % 2))
@@ -68,15 +72,21 @@ class Analysis(StudyTest):
         self.assertEqual(blank, "")
         self.assertIn("Holm", caption)
         self.assertEqual(len(lines), 2 + len(PRIORS) * len(POLICIES))
-        self.assertEqual({line.count("|") for line in lines}, {13})
+        self.assertEqual({line.count("|") for line in lines}, {12})
         self.assertIn("minus ts", lines[0])
         self.assertIn("63 of 64 (1 failed)", text)
+        self.assertIn("(SE) over runs or over the 2 learned priors, whichever is larger;", caption)
+        for line, row in zip(lines[2:], table.frame(load.results(self.folder)).itertuples()):
+            cells = [cell.strip() for cell in line.split("|")]
+            self.assertEqual(cells[4], f"{max(row.se, row.se_replicate):.2f}")
+            if cells[6]:
+                self.assertEqual(cells[6], f"{max(row.difference_se, row.difference_se_replicate):.2f}")
         out = self.folder / "table.tex"
         self.assertEqual(call(table, self.folder, "-f", "latex", "-o", out), (0, "", ""))
         text = out.read_text()
         self.assertIn("tuned\\_ts", text)
         self.assertEqual(text.count("\\midrule"), len(PRIORS))
-        self.assertEqual({line.count("&") for line in text.splitlines() if "&" in line}, {11})
+        self.assertEqual({line.count("&") for line in text.splitlines() if "&" in line}, {10})
         self.assertIn("\\caption{figure2: cumulative expected regret", text)
 
     def test_figure_writes_files(self):

@@ -161,6 +161,11 @@ class ResultsFile(program.ProgramTest):
         out = self.path("again")
         lines = self.succeed("run", self.study, "-o", out).stdout.splitlines()
         self.assertIn("difference: paired with the first policy, same theta*, arms and noise", lines)
+        self.assertIn("se: standard error over runs, or over the means of replicates where that is larger", lines)
+        with xr.open_dataset(f"{out}/results.nc") as data:
+            printed = [float(line.split()[2]) for line in lines if line.startswith("  tuned_ts")]
+            larger = np.fmax(data["regret_se"], data["regret_se_replicate"]).sel(policy="tuned_ts")[:, -1]
+            np.testing.assert_allclose(printed, larger, rtol=0.051)   # two digits
         self.assertEqual(lines[-3:], [f"results: {out}/results.nc", f"figure:  analysis/figure_diffts_2.py {out}", f"report:  analysis/report.py {out}"])
         named = self.write("named.yaml", program.SMALL_STUDY + "figure: ablation.py --metric seconds\n")
         lines = self.succeed("run", named, "-o", out, "--overwrite").stdout.splitlines()

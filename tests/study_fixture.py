@@ -132,9 +132,12 @@ def write_study(folder, axis, points, curves, settings, policies, replicates=1, 
                 put(f"{name}_{ending}", "f8", small, numbers)
             put(f"{name}_n", "i4", small, n)
             if not name.endswith("_floor"):
-                mean, error, _ = over_runs(values - values[:, :1])
+                paired = values - values[:, :1]
+                mean, error, _ = over_runs(paired)
                 put(f"{name}_diff_mean", "f8", small, mean)
                 put(f"{name}_diff_se", "f8", small, error)
+                shares = np.stack([over_runs(paired[:, :, replicate == r])[0] for r in range(replicates)], axis=-2)
+                put(f"{name}_diff_se_replicate", "f8", small, over_runs(shares)[1])
         full = ("setting", "policy", "run")
         put("seconds", "f8", full, np.where(status == 1, seconds, np.nan))
         put("seconds_train", "f8", full[:2], np.full((count, width), train))

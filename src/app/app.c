@@ -147,6 +147,14 @@ static Status read_means(StoreFile *file, const Study *study, const char *suffix
   return store_get_doubles(file, name, *out);
 }
 
+/* Columns of the table, [settings, policies, points] each; the last two only widen the errors. */
+enum { MEAN, SE, DIFF_MEAN, DIFF_SE, COUNT, SE_REPLICATE, DIFF_SE_REPLICATE, COLUMNS };
+
+/* A standard error is that over runs or over the means of replicates, whichever is larger. */
+static void widen(size_t count, double *se, const double *over_replicates) {
+  for (size_t i = 0; i < count; i++) se[i] = fmax(se[i], over_replicates[i]);
+}
+
 enum { TABLE_POINTS = 8 /* more of them are not printed side by side: the last one stands for the curve */ };
 
 static int label_width(const Study *study) {
@@ -163,7 +171,7 @@ static size_t row_of(const Study *study, int setting, int policy) {
 }
 
 /* Few points: mean and standard error at each. */
-static void print_points(const Study *study, int setting, double *const columns[5]) {
+static void print_points(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const Config *config = study->file->settings[setting];
   const int points = ops->points(config), widest = label_width(study);
@@ -175,13 +183,13 @@ static void print_points(const Study *study, int setting, double *const columns[
     size_t row = row_of(study, setting, p);
     printf("  %-*s", widest, study->file->policies[p].label);
     for (int i = 0; i < points; i++)
-      printf("  %7.3g %8.2g", columns[0][row + (size_t)i], columns[1][row + (size_t)i]);
-    printf(" %6.0f\n", columns[4][row]);
+      printf("  %7.3g %8.2g", columns[MEAN][row + (size_t)i], columns[SE][row + (size_t)i]);
+    printf(" %6.0f\n", columns[COUNT][row]);
   }
 }
 
 /* Many points: the last one, with the paired difference to the first policy. */
-static void print_last(const Study *study, int setting, double *const columns[5]) {
+static void print_last(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const int points = ops->points(study->file->settings[setting]), widest = label_width(study);
   printf("\n%s: %s at %s %g\n", study->file->setting_labels[setting], study->curves[0]->long_name, ops->axis,
@@ -189,32 +197,41 @@ static void print_last(const Study *study, int setting, double *const columns[5]
   printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
   for (int p = 0; p < study->file->policy_count; p++) {
     size_t at = row_of(study, setting, p) + (size_t)points - 1;
-    printf("  %-*s %10.4g %8.2g   ", widest, study->file->policies[p].label, columns[0][at], columns[1][at]);
+    printf("  %-*s %10.4g %8.2g   ", widest, study->file->policies[p].label, columns[MEAN][at],
+           columns[SE][at]);
     if (p == 0)
       printf("%12s %8s", "", "");
     else
-      printf("%+12.4g %8.2g", columns[2][at], columns[3][at]);
-    printf(" %6.0f\n", columns[4][at]);
+      printf("%+12.4g %8.2g", columns[DIFF_MEAN][at], columns[DIFF_SE][at]);
+    printf(" %6.0f\n", columns[COUNT][at]);
   }
 }
 
+static void print_table(const Study *study, double *columns[COLUMNS]) {
+  const bool few = study->points <= TABLE_POINTS;
+  const size_t count = row_of(study, study->file->setting_count, 0);
+  widen(count, columns[SE], columns[SE_REPLICATE]);
+  widen(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
+  for (int s = 0; s < study->file->setting_count; s++)
+    few ? print_points(study, s, columns) : print_last(study, s, columns);
+  if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise");
+  printf("\nse: standard error over runs%s\n",
+         study->runs.replicates > 1 ? ", or over the means of replicates where that is larger" : "");
+}
+
 Status app_print_table(const Study *study, const char *directory) {
-  static const char *const suffixes[5] = {"_mean", "_se", "_diff_mean", "_diff_se", "_n"};
+  static const char *const suffixes[COLUMNS] = {"_mean", "_se",           "_diff_mean",        "_diff_se",
+                                                "_n",    "_se_replicate", "_diff_se_replicate"};
   char path[4096];
-  double *columns[5] = {NULL};
+  double *columns[COLUMNS] = {NULL};
   StoreFile *file;
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(store_open_own(path, &file));
   Status status = STATUS_OK;
-  for (int i = 0; i < 5 && status == STATUS_OK; i++)
+  for (int i = 0; i < COLUMNS && status == STATUS_OK; i++)
     status = read_means(file, study, suffixes[i], &columns[i]);
-  if (status == STATUS_OK) {
-    const bool few = study->points <= TABLE_POINTS;
-    for (int s = 0; s < study->file->setting_count; s++)
-      few ? print_points(study, s, columns) : print_last(study, s, columns);
-    if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise\n");
-  }
-  for (int i = 0; i < 5; i++) free(columns[i]);
+  if (status == STATUS_OK) print_table(study, columns);
+  for (int i = 0; i < COLUMNS; i++) free(columns[i]);
   store_abandon(file);
   return status;
 }
