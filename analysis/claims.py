@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What a paper claims, claim by claim, beside what our studies measured: verdict and evidence, as one HTML page.
 
-Reads FOLDER/STUDY/results.nc of the studies that jobs/reproduce_all.sh runs, and the figures beside them; studies that are not
-there leave their claims untested, and the page says which. Writes FOLDER/PAPER.html and a summary on stdout. Verdicts: holds,
-holds where runs suffice to tell, holds in part, does not hold, too few runs to tell, can't be tested here. Differences count when they
-are significant at 5%, in a paired test over learned priors, or over runs where few were learned.
+Reads FOLDER/STUDY/results.nc of the studies that jobs/reproduce_all.sh runs, and the figures beside them; claims of studies that are
+not there are "not run", and the page says which. Writes FOLDER/PAPER.html and a summary on stdout. Verdicts: holds, holds where
+runs suffice to tell, holds in part, does not hold, too few runs to tell, not run, can't be tested here. Differences count when they
+are significant at 5%, in a paired test over learned priors, or over runs where few were learned, with Holm's correction for the tests
+under one verdict.
 """
 import argparse
 import base64
@@ -21,21 +22,23 @@ import significance
 from page import capital, document, grid, paragraph, prose, tag
 
 SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' share, and where the page is narrower
-HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%} without a correction for their number; ± is one "
-       "standard error. Costs, divergence and the likeness of samples are judged by their means alone. A claim holds where it does in every setting.")
+HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals make one verdict, "
+       "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, over what "
+       "the list of studies names. Costs, divergence and the likeness of samples are judged by their means alone; costs are those of this "
+       "program, not of the paper's. A claim holds where it does in every setting.")
 PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 
 def judged(claim, datasets):
-    """(verdict, sentences of evidence). A study that is missing, or lacks what the claim is about, leaves it untested."""
+    """(verdict, sentences of evidence). A study that is missing, or lacks what the claim is about, was not run."""
     found = datasets[claim.study]
     if isinstance(found, str):
-        return judge.UNTESTED, [found]
+        return judge.NOT_RUN, [found]
     try:
         cells = claim.judge(found)
     except load.BadInput as error:
-        return judge.UNTESTED, [str(error)]
-    return judge.verdict(cells), [sentence for _, sentence in cells]
+        return judge.UNTESTED if isinstance(error, judge.Untestable) else judge.NOT_RUN, [str(error)]
+    return judge.verdict(cells), [cell.sentence for cell in cells]
 
 
 def opened(root, claims, failed):

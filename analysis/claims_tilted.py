@@ -5,7 +5,7 @@ import figure_tilted_ising
 import figure_tilted_table
 import load
 import significance
-from judge import Claim, difference, index, level, mean, numbers, positive, said, sign, untested, where
+from judge import Cell, Claim, difference, index, level, mean, numbers, positive, said, untested, where
 
 TITLE = "Provable Posterior Sampling with Denoising Oracles via Tilted Transport (Bruna and Han)"
 MOST = 0.95                       # share of the runs in which a start is log-concave, to call it that
@@ -32,12 +32,12 @@ def at_floor(policy, metric, room, inside, curve="log_concavity"):
         p, ends = index(dataset, policy), load.last_rounds(dataset)
         above = numbers(dataset, policy, metric)[settings] - dataset[floor].values[settings, p, :, ends[settings]]
         of_runs = np.array([mean(values) for values in above.T])
-        beyond = sign(difference(dataset, of_runs - room))
+        beyond = difference(dataset, of_runs - room)
         sentence = f"{policy}: {said(difference(dataset, of_runs))} above the floor, over {len(settings)} of {len(share)} settings"
         if len(settings):
             worst = max(range(len(settings)), key=lambda s: np.nan_to_num(mean(above[s]), nan=-np.inf))
             sentence += f"; most at {load.titles(dataset)[settings[worst]]}: {said(difference(dataset, above[worst]))}"
-        return [({-1: True, 1: False, 0: None}[beyond], sentence)]
+        return [Cell(bool(beyond.mean < 0), sentence, beyond.p)]
     return judge
 
 
@@ -45,8 +45,8 @@ def bound(dataset):
     """Wherever the printed bound promises a log-concave start, draws meet positive curvature in every run."""
     promised = np.flatnonzero(concave(dataset, "log_concavity_bound") == 1)
     kept = concave(dataset)[promised] == 1
-    return [(bool(kept.all()) if len(promised) else None,
-             f"promised in {len(promised)} of {dataset.sizes['setting']} settings, found in {kept.sum()} of them")]
+    return [Cell(bool(kept.all()) if len(promised) else None,
+                 f"promised in {len(promised)} of {dataset.sizes['setting']} settings, found in {kept.sum()} of them")]
 
 
 def threshold(below):
@@ -57,7 +57,7 @@ def threshold(below):
         for l, share in zip(spread, concave(dataset)[order]):
             if l < 1 if below else l > 1:
                 truth = bool(share == below) if np.isfinite(share) else None
-                cells.append((truth, f"spread {load.value(l)}: log-concave in {share:.0%} of the runs"))
+                cells.append(Cell(truth, f"spread {load.value(l)}: log-concave in {share:.0%} of the runs"))
         return cells
     return judge
 
@@ -72,8 +72,8 @@ def beats(policy, rival):
         for (condition, snr), settings in figure_tilted_table.cells(dataset).items():
             values = more[settings].ravel()
             found = significance.unequal(values, np.zeros(values.size, int))
-            cells.append((positive(found), f"condition number {load.plain(condition)}, SNR {load.plain(snr)}: {rival} minus {policy} "
-                                           f"{said(found)}, of {np.isfinite(values).sum()} problems"))
+            cells.append(positive(found, f"condition number {load.plain(condition)}, SNR {load.plain(snr)}: {rival} minus {policy} "
+                                         f"{said(found)}, of {np.isfinite(values).sum()} problems"))
         return cells
     return judge
 

@@ -1,21 +1,24 @@
 """Judging what a paper claims by what a study measured.
 
-A judgement is a function of a study's dataset that returns cells, one for each setting and rival: (truth, sentence), truth None
-where the runs are too few to tell. Differences are paired, and tested as significance.py does, at its level, without a
-correction for several cells: a claim holds only where every cell is true, and each is told.
+A judgement is a function of a study's dataset that returns cells, one for each setting and rival. Differences are paired, and
+tested as significance.py does, at its level; the tests of the cells under one verdict get Holm's correction, whether they speak
+for the claim or against it. What is judged by means alone (costs, judge_cost.py, among it) is no test.
 """
 import dataclasses
 
 import numpy as np
 
 import figure_vits_4
-import figure_vits_cost
 import load
 import significance
 
 HOLDS, SO_FAR, PARTLY = "holds", "holds where runs suffice to tell", "holds in part"
-FAILS, OPEN, UNTESTED = "does not hold", "too few runs to tell", "can't be tested here"
-VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, UNTESTED)
+FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "too few runs to tell", "not run", "can't be tested here"
+VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, NOT_RUN, UNTESTED)
+
+
+class Untestable(load.BadInput):
+    """No study of ours can tell, and the text says why."""
 
 
 @dataclasses.dataclass
@@ -26,10 +29,24 @@ class Claim:
     judge: callable               # of its dataset: cells
 
 
+@dataclasses.dataclass
+class Cell:
+    truth: bool                   # of what the means say; None where there are none
+    sentence: str
+    p: float = None               # that chance alone makes them say so, two-sided, NaN where runs are too few; None: no test
+
+
+def decided(cells):
+    """The cells with truth None where it is not significant, after Holm's correction for the number of tests among them."""
+    tested = [cell for cell in cells if cell.p is not None]
+    certain = {id(cell) for cell, p in zip(tested, significance.holm([cell.p for cell in tested])) if p < significance.LEVEL}
+    return [cell if cell.p is None or id(cell) in certain else dataclasses.replace(cell, truth=None) for cell in cells]
+
+
 def verdict(cells):
     """All cells true, it holds; some true and none false, where runs suffice; some of each, in part; none true, it does not hold
     where one is false, and is open where none can tell."""
-    truths = {truth for truth, _ in cells}
+    truths = {cell.truth for cell in decided(cells)}
     if True in truths:
         return PARTLY if False in truths else SO_FAR if None in truths else HOLDS
     return FAILS if False in truths else OPEN
@@ -76,20 +93,18 @@ def difference(dataset, values):
     return significance.unequal(values, significance.of_runs(dataset))
 
 
-def sign(found):
-    """1 or -1 where a difference is significant, 0 where it is not."""
-    return int(np.sign(found.mean)) if found.p < significance.LEVEL else 0
+def positive(found, sentence):
+    """The cell of: a difference is above 0."""
+    return Cell(bool(found.mean > 0), sentence, found.p)
 
 
-def positive(found):
-    """Is a difference above 0? None where it may be either."""
-    return {1: True, -1: False, 0: None}[sign(found)]
-
-
-def inside(dataset, low, values, high):
-    """Does the mean of values [run] lie between the two? Two tests, one for each end; None where either is open."""
-    over, under = sign(difference(dataset, values - low)), sign(difference(dataset, values - high))
-    return True if under < 0 < over else False if over < 0 or under > 0 else None
+def inside(dataset, low, values, high, sentence):
+    """The cell of: the mean of values [run] lies between the two. It does where two tests say so, one for each end; it does not where
+    the one at the end that it lies beyond does."""
+    over, under = difference(dataset, values - low), difference(dataset, values - high)
+    if over.mean > 0 > under.mean:
+        return Cell(True, sentence, max(over.p, under.p))
+    return Cell(False, sentence, under.p if under.mean >= 0 else over.p)
 
 
 def settings(dataset, key, holds):
@@ -115,7 +130,7 @@ def lower(policy, rivals, metric=None, at=-1):
             more = numbers(dataset, rival, metric, at) - ours
             for s, title in enumerate(load.titles(dataset)):
                 found = difference(dataset, more[s])
-                cells.append((positive(found), f"{title}: {rival} minus {policy} {said(found)}"))
+                cells.append(positive(found, f"{title}: {rival} minus {policy} {said(found)}"))
         return cells
     return judge
 
@@ -129,8 +144,8 @@ def level(policy, rivals, share, metric=None, at=-1):
             theirs = numbers(dataset, rival, metric, at)
             for s, title in enumerate(load.titles(dataset)):
                 more, room = ours[s] - theirs[s], share * abs(mean(theirs[s]))
-                cells.append((inside(dataset, -room, more, room), f"{title}: {policy} minus {rival} {said(difference(dataset, more))}, "
-                                                                  f"of {load.value(mean(theirs[s]))}"))
+                cells.append(inside(dataset, -room, more, room, f"{title}: {policy} minus {rival} {said(difference(dataset, more))}, of "
+                                                                f"{load.value(mean(theirs[s]))}"))
         return cells
     return judge
 
@@ -144,8 +159,8 @@ def diverges(policy, rival):
             half, whole = (mean(numbers(dataset, policy, at=at)[s]) for at in (end // 2, end))
             ratio, times = (whole - half) / half, whole / mean(numbers(dataset, rival)[s])
             truth = bool(ratio > 0.9 and times > 3) if np.isfinite(ratio + times) else None
-            cells.append((truth, f"{title}: second half of the rounds {load.value(ratio)} times the regret of the first, in all "
-                                 f"{load.value(times)} times that of {rival}"))
+            cells.append(Cell(truth, f"{title}: second half of the rounds {load.value(ratio)} times the regret of the first, in all "
+                                     f"{load.value(times)} times that of {rival}"))
         return cells
     return judge
 
@@ -159,7 +174,7 @@ def falls(policy, rival=None, metric=None):
         titles, what = load.titles(dataset), f"{rival} minus {policy}" if rival else policy
         all_of_them = ", ".join(f"{title}: {said(difference(dataset, row))}" for title, row in zip(titles, values))
         fall = difference(dataset, values[0] - values[-1])
-        return [(positive(fall), f"{what}, {titles[0]} minus {titles[-1]}: {said(fall)} ({all_of_them})")]
+        return [positive(fall, f"{what}, {titles[0]} minus {titles[-1]}: {said(fall)} ({all_of_them})")]
     return judge
 
 
@@ -172,8 +187,8 @@ def settles(policy, key, value, share):
         cells = []
         for s in settings(dataset, key, lambda found: float(found) > value):
             more = values[s] - values[first]
-            cells.append((inside(dataset, -room, more, room), f"{policy}, {load.plain(number[s])} minus {load.plain(value)}: "
-                                                              f"{said(difference(dataset, more))}, of {load.value(mean(values[first]))}"))
+            cells.append(inside(dataset, -room, more, room, f"{policy}, {load.plain(number[s])} minus {load.plain(value)}: "
+                                                            f"{said(difference(dataset, more))}, of {load.value(mean(values[first]))}"))
         return cells
     return judge
 
@@ -188,7 +203,7 @@ def grows_at_most(policies, power):
                 half, rounds = numbers(dataset, policy, at=end // 2)[s], dataset["round"].values[[end, end // 2]]
                 found = difference(dataset, (rounds[0] / rounds[1]) ** power * half - whole[s])
                 slope = np.log(mean(whole[s]) / mean(half)) / np.log(rounds[0] / rounds[1])
-                cells.append((positive(found), f"{title}: {policy} grows as rounds to the power {load.value(slope)}"))
+                cells.append(positive(found, f"{title}: {policy} grows as rounds to the power {load.value(slope)}"))
         return cells
     return judge
 
@@ -200,7 +215,7 @@ def rises_along(policy, metric):
         first, last = (numbers(dataset, policy, metric, at) for at in (0, -1))
         for s, title in enumerate(load.titles(dataset)):
             found = difference(dataset, last[s] - first[s])
-            cells.append((positive(found), f"{title}: last minus first point {said(found)}, first {load.value(mean(first[s]))}"))
+            cells.append(positive(found, f"{title}: last minus first point {said(found)}, first {load.value(mean(first[s]))}"))
         return cells
     return judge
 
@@ -215,8 +230,8 @@ def exponent(policy, key, metric, low, high, start=0):
             raise load.BadInput(f"the study has fewer than two values of {key} from {load.plain(start)} on")
         deviation = x[keep] - x[keep].mean()
         slopes = deviation @ np.log(numbers(dataset, policy, metric)[keep]) / (deviation ** 2).sum()
-        return [(inside(dataset, low, slopes, high), f"{policy}: slope {said(difference(dataset, slopes))} of log {metric} against log "
-                                                     f"{key}")]
+        return [inside(dataset, low, slopes, high, f"{policy}: slope {said(difference(dataset, slopes))} of log {metric} against log "
+                                                   f"{key}")]
     return judge
 
 
@@ -229,38 +244,32 @@ def rate(policy, metric, low, high):
         for s, title in enumerate(load.titles(dataset)):
             slopes = np.log(values[-1][s] / values[-2][s]) / np.log(n[-1] / n[-2])
             listed = ", ".join(f"{load.value(mean(row[s]))} at {load.plain(point)}" for row, point in zip(values, n))
-            cells.append((inside(dataset, low, slopes, high), f"{title}: exponent {said(difference(dataset, slopes))}; {metric} {listed}"))
+            cells.append(inside(dataset, low, slopes, high, f"{title}: exponent {said(difference(dataset, slopes))}; {metric} {listed}"))
         return cells
     return judge
 
 
-def costs(policy, rival, low, high):
-    """CPU seconds of a run, as a multiple of the rival's, lie in [low, high] in each setting."""
+def near(policy, number, share, metric=None, at=-1):
+    """The mean of `policy` is within a share of a number, in each setting."""
     def judge(dataset):
-        ours, theirs = (numbers(dataset, name, "seconds") for name in (policy, rival))
-        ratios = [mean(one) / mean(other) for one, other in zip(ours, theirs)]
-        return [(bool(low <= ratio <= high) if np.isfinite(ratio) else None, f"{title}: {policy} costs {load.value(ratio)} times {rival}")
-                for title, ratio in zip(load.titles(dataset), ratios)]
+        values = numbers(dataset, policy, metric, at)
+        return [inside(dataset, (1 - share) * number, row, (1 + share) * number,
+                       f"{title}: {policy} {said(difference(dataset, row))}, in the paper {load.plain(number)}")
+                for title, row in zip(load.titles(dataset), values)]
     return judge
 
 
-def sooner(policy, rivals):
-    """CPU seconds to the target divergence are fewer than each rival's, in each setting; a run that does not arrive counts with all
-    its steps."""
+def straight(policy, key, metric, share):
+    """The metric against a swept number is a straight line, with an intercept: what the quadratic term of a parabola through the settings
+    of each run bends between the first and the last is within a share of the mean at the last."""
     def judge(dataset):
-        one, waiting = figure_vits_cost.step_cost(dataset), figure_vits_cost.burn_in(dataset)
-
-        def seconds(name, s):
-            column = index(dataset, name)
-            return (mean(numbers(dataset, name, figure_vits_4.STEPS)[s]) + waiting[column]) * one[s, column]
-
-        cells = []
-        for s, title in enumerate(load.titles(dataset)):
-            for rival in rivals:
-                ours, theirs = seconds(policy, s), seconds(rival, s)
-                truth = bool(ours < theirs) if np.isfinite(ours + theirs) else None
-                cells.append((truth, f"{title}: {policy} {1e3 * ours:.3g} ms, {rival} {1e3 * theirs:.3g} ms"))
-        return cells
+        x, values = swept(dataset, key).astype(float), numbers(dataset, policy, metric)
+        if len(x) < 3:
+            raise load.BadInput(f"the study has fewer than three values of {key}")
+        bend = np.linalg.pinv(np.vander(x, 3))[0] @ values * (x.max() - x.min()) ** 2 / 4   # the most that it is off its chord
+        room, line = share * abs(mean(values[np.argmax(x)])), np.polyfit(x, [mean(row) for row in values], 1)
+        return [inside(dataset, -room, bend, room, f"{policy}: {metric} {load.value(line[1])} + {load.value(line[0])} times {key}, bent by "
+                                                   f"{said(difference(dataset, bend))} of {load.value(mean(values[np.argmax(x)]))}")]
     return judge
 
 
@@ -277,20 +286,51 @@ def where(key, value, one):
 
 def not_so(one):
     """The opposite of a judgement, cell by cell."""
-    return lambda dataset: [(truth if truth is None else not truth, sentence) for truth, sentence in one(dataset)]
+    return lambda dataset: [dataclasses.replace(cell, truth=cell.truth if cell.truth is None else not cell.truth) for cell in one(dataset)]
 
 
 def at_each(one):
     """A judgement made at each point of the axis; `one` makes it for a point, given by its index."""
     def judge(dataset):
         name, values = load.axis(dataset).replace("_", " "), dataset[load.axis(dataset)].values
-        return [(truth, f"{name} {load.plain(value)}, {sentence}") for at, value in enumerate(values)
-                for truth, sentence in one(at)(dataset)]
+        return [dataclasses.replace(cell, sentence=f"{name} {load.plain(value)}, {cell.sentence}")
+                for at, value in enumerate(values) for cell in one(at)(dataset)]
+    return judge
+
+
+def chosen_points(dataset, groups):
+    """Which policy stands for each method in each run, [setting, method, run]: of its policies, `groups` [method] lists of indices, the one
+    that has the least mean regret over the other half of the runs."""
+    ends, runs = load.last_rounds(dataset), dataset.sizes["run"]
+    final = dataset["regret"].values[np.arange(len(ends)), :, :, ends]   # [setting, policy, run]
+    points = np.zeros((len(ends), len(groups), runs), int)
+    halves = np.array_split(np.arange(runs), 2)
+    for mine, others in (halves, halves[::-1]):
+        for m, members in enumerate(groups):
+            scores = np.nan_to_num(final[:, members][..., others].mean(axis=-1), nan=np.inf)   # a point with a run that failed is not chosen
+            points[:, m, mine] = np.array(members)[scores.argmin(axis=1)][:, None]
+    return points
+
+
+def tuned(one, option="eta"):
+    """A judgement of methods at the value of an option that suits each: policies are labelled METHOD OPTION=VALUE, and in each half of the
+    runs a method has the value that is best for it in the other half."""
+    def judge(dataset):
+        methods = {}
+        for p, label in enumerate(map(str, dataset["policy"].values)):
+            methods.setdefault(label.partition(f" {option}=")[0], []).append(p)
+        points = chosen_points(dataset, list(methods.values()))
+        best = dataset.isel(policy=[members[0] for members in methods.values()]).assign_coords(policy=list(methods))
+        for name in ("regret", "status", "seconds"):
+            values = dataset[name].values
+            index = points if values.ndim == 3 else points[..., None]
+            best[name] = best[name].dims, np.take_along_axis(values, index, axis=1)
+        return one(best)
     return judge
 
 
 def untested(reason):
     """In place of a judgement, where no study of ours can tell."""
     def judge(_):
-        raise load.BadInput(reason)
+        raise Untestable(reason)
     return judge

@@ -1,0 +1,68 @@
+"""Judging what a paper says of costs, by the means of CPU seconds.
+
+The seconds are this program's, which is faster than the papers' and not by the same factor everywhere. So a paper that reports a ratio
+of two costs is not wrong because one of them is lower here: both are told, and it does not hold only where the method costs more than
+the paper says.
+"""
+import numpy as np
+
+import figure_vits_4
+import figure_vits_cost
+import load
+from judge import Cell, Untestable, index, mean, numbers
+
+
+def ratios(dataset, policy, rival):
+    """CPU seconds of a run as a multiple of the rival's, and both, by setting."""
+    ours, theirs = (np.array([mean(values) for values in numbers(dataset, name, "seconds")]) for name in (policy, rival))
+    return zip(load.titles(dataset), ours / theirs, ours, theirs)
+
+
+def costs(policy, rival, low, high):
+    """CPU seconds of a run, as a multiple of the rival's, lie in [low, high] in each setting."""
+    def judge(dataset):
+        return [Cell(bool(low <= ratio <= high) if np.isfinite(ratio) else None, f"{title}: {policy} costs {load.value(ratio)} times {rival}")
+                for title, ratio, *_ in ratios(dataset, policy, rival)]
+    return judge
+
+
+def no_dearer(policy, rival, most, paper):
+    """As a multiple of the rival's, CPU seconds of a run are at most `most`; `paper`: seconds of 100 runs of the two in the paper."""
+    def judge(dataset):
+        return [Cell(bool(ratio <= most) if np.isfinite(ratio) else None,
+                     f"{title}: {policy} costs {load.value(ratio)} times {rival} here ({100 * ours:.2g} s and {100 * theirs:.2g} s for 100 runs), "
+                     f"{paper[0] / paper[1]:.0f} times in the paper ({paper[0]:g} s and {paper[1]:g} s)")
+                for title, ratio, ours, theirs in ratios(dataset, policy, rival)]
+    return judge
+
+
+def alike(policy, rival, factor):
+    """The two cost the same within a factor. Where the rival, the paper's own method, is so much faster here that they do not, that tells
+    of the programs and not of the paper."""
+    def judge(dataset):
+        found = list(ratios(dataset, policy, rival))
+        sentences = [f"{title}: {policy} costs {load.value(ratio)} times {rival}" for title, ratio, *_ in found]
+        if any(ratio > factor for _, ratio, *_ in found):
+            raise Untestable(f"a ratio of two programs' costs, and {rival} is far faster here than in the paper: {'; '.join(sentences)}")
+        return [Cell(bool(ratio >= 1 / factor) if np.isfinite(ratio) else None, sentence) for sentence, (_, ratio, *_) in zip(sentences, found)]
+    return judge
+
+
+def sooner(policy, rivals):
+    """CPU seconds to the target divergence are fewer than each rival's, in each setting; a run that does not arrive counts with all
+    its steps."""
+    def judge(dataset):
+        one, waiting = figure_vits_cost.step_cost(dataset), figure_vits_cost.burn_in(dataset)
+
+        def seconds(name, s):
+            column = index(dataset, name)
+            return (mean(numbers(dataset, name, figure_vits_4.STEPS)[s]) + waiting[column]) * one[s, column]
+
+        cells = []
+        for s, title in enumerate(load.titles(dataset)):
+            for rival in rivals:
+                ours, theirs = seconds(policy, s), seconds(rival, s)
+                truth = bool(ours < theirs) if np.isfinite(ours + theirs) else None
+                cells.append(Cell(truth, f"{title}: {policy} {1e3 * ours:.3g} ms, {rival} {1e3 * theirs:.3g} ms"))
+        return cells
+    return judge
