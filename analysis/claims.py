@@ -31,7 +31,7 @@ PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 def judged(claim, datasets):
     """(verdict, sentences of evidence). A study that is missing, or lacks what the claim is about, was not run."""
-    found = datasets[claim.study]
+    found = datasets.get(claim.study)
     if isinstance(found, str):
         return judge.NOT_RUN, [found]
     try:
@@ -45,12 +45,12 @@ def opened(root, claims, failed):
     """{study: its dataset, or in a sentence why it has none}; refuses a folder with none. `failed`: studies whose results may be of
     an earlier run."""
     found = {study: f"the study {study} failed" for study in failed if study in {claim.study for claim in claims}}
-    for claim in claims:
-        if claim.study not in found:
+    for study in filter(None, (claim.study for claim in claims)):
+        if study not in found:
             try:
-                found[claim.study] = load.results(root / claim.study, kind=None)
+                found[study] = load.results(root / study, kind=None)
             except load.BadInput as error:
-                found[claim.study] = str(error)
+                found[study] = str(error)
     errors = [error for error in found.values() if isinstance(error, str)]
     if len(errors) == len(found):
         raise load.BadInput(f"{root} holds none of the studies of this paper: {errors[0]}")
@@ -91,9 +91,9 @@ def write(root, title, note, rows, datasets):
     parts, shown = [("overview", "Overview", overview(note, rows, datasets))], set()
     for number, (claim, verdict, evidence) in enumerate(rows, 1):
         items = "".join(tag("li", html.escape(sentence)) for sentence in evidence)
-        answer = tag("b", html.escape(capital(verdict))) + tag("small", html.escape(f" (study {claim.study})"))
+        answer = tag("b", html.escape(capital(verdict))) + (tag("small", html.escape(f" (study {claim.study})")) if claim.study else "")
         content = paragraph(claim.says) + tag("p", answer) + tag("ul", items)
-        if claim.study not in shown:
+        if claim.study and claim.study not in shown:
             content += pictures(root / claim.study)
         shown.add(claim.study)
         parts.append((f"claim{number}", f"{number}. {claim.where}", content))

@@ -96,12 +96,12 @@ CLAIMS = [
     Claim("Numerical results", "It beats DPS.", "tilted_inverse", beats("tilted", "dps")),
     Claim("Not in the paper", "It beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts")),
     Claim("Theorem 2", "nu_T* is strongly log-concave where the susceptibility of the prior is below (1 / |Q|) k / (k - 1), k the condition "
-          "number of Q.", "tilted_map", untested("the susceptibility is a supremum over space; the next claims are its two special cases")),
+          "number of Q.", None, untested("the susceptibility is a supremum over space; the next claims are its two special cases")),
     Claim("Theorem 2, Gaussian mixtures", "nu_T* is strongly log-concave wherever R^2 is below the printed bound.", "tilted_map", bound),
     Claim("Theorem 2, Ising models", "nu_T* is log-concave when the spread of Q is below 1 (judged between draws).", "tilted_ising",
           threshold(below=True)),
     Claim("Not in the paper", "Draws see that it is not above 1.", "tilted_ising", threshold(below=False)),
-    Claim("Theorem 2, Ising models", "The bound matches a computational lower bound.", "tilted_ising",
+    Claim("Theorem 2, Ising models", "The bound matches a computational lower bound.", None,
           untested("that is a statement on all algorithms")),
     Claim("Not in the paper", "As a Thompson sampler with the exact chain it has the regret of exact Thompson sampling (judged: within "
           "a tenth).", "tilted_bandit", level("tilted exact chain", ["exact"], 0.1)),

@@ -31,7 +31,7 @@ TUNED = "eta tuned on one half of the runs for the other"
 CLAIMS = [
     Claim("Theorem 3.5", "The regret of VITS-I and VITS-II is of order sqrt(T) (judged: it grows no faster from half of the rounds on).",
           "vits_figure1", grows_at_most(("vits1", "vits2"), 0.5)),
-    Claim("Comparison table, column Regret", "Bounds of order sqrt(dT) or d^1.5 sqrt(T), or none.", "vits_figure1",
+    Claim("Comparison table, column Regret", "Bounds of order sqrt(dT) or d^1.5 sqrt(T), or none.", None,
           untested("these are proofs; see Theorem 3.5 for what VITS does")),
     Claim("Comparison table, column Complexity", "LinTS and LMC-TS cost less than VITS-I and VITS-II (judged: CPU time of a run).",
           "vits_figure1", both(*(costs(name, rival, 0, 1) for name in ("lints", *LANGEVIN) for rival in ("vits1", "vits2")))),

@@ -25,7 +25,7 @@ class Untestable(load.BadInput):
 class Claim:
     where: str                    # place in the paper
     says: str
-    study: str                    # name of its file in jobs/, and of its results folder
+    study: str                    # name of its file in jobs/, and of its results folder; None where no study can tell
     judge: callable               # of its dataset: cells
 
 

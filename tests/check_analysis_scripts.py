@@ -35,9 +35,9 @@ def arguments(name, folder):
         return [folder] * (2 if name == "compare" else 1)
     studies = folder.parent / "studies"
     studies.mkdir(exist_ok=True)
-    for claim in claims_diffts.CLAIMS:
-        if not (studies / claim.study).is_symlink():
-            (studies / claim.study).symlink_to(folder)
+    for study in {claim.study for claim in claims_diffts.CLAIMS if claim.study}:
+        if not (studies / study).is_symlink():
+            (studies / study).symlink_to(folder)
     return [studies, "--paper", "diffts"]
 
 
