@@ -66,18 +66,18 @@ def run(*command, **options):
 def main():
     with open(os.path.join(SOURCE, "CONTRIBUTING.md"), encoding="utf-8") as file:
         guide = file.read()
-    for name in ("src/sampler/NAME.c", "const SamplerOps sampler_NAME", "ENTRY(NAME)", "src/sampler/methods.h"):
+    for name in ("src/sampler/KIND/NAME.c", "const SamplerOps sampler_NAME", "ENTRY(NAME)", "src/sampler/methods.h"):
         if name not in guide:
             raise SystemExit(f"CONTRIBUTING.md no longer says {name}; write this test anew\n0 passed, 1 failed")
     # Every path that the guide names exists.
-    missing = [path for path in re.findall(r"`((?:src|tests|docs|jobs)/[\w./]+)`", guide) if not os.path.exists(os.path.join(SOURCE, path)) and "NAME" not in path]
+    missing = [path for path in re.findall(r"`((?:src|tests|docs|jobs)/[\w./]+)`", guide) if not os.path.exists(os.path.join(SOURCE, path)) and "NAME" not in path and "KIND" not in path]
     if missing:
         raise SystemExit(f"CONTRIBUTING.md names files that do not exist: {missing}\n0 passed, 1 failed")
     folder = tempfile.mkdtemp(prefix="thompson-contributing-")
     try:
         tree, build = os.path.join(folder, "tree"), os.path.join(folder, "build")
         shutil.copytree(SOURCE, tree, ignore=shutil.ignore_patterns("build", "results", ".git"))
-        with open(os.path.join(tree, "src/sampler/greedy_mean.c"), "w", encoding="utf-8") as file:  # step 1
+        with open(os.path.join(tree, "src/sampler/exact/greedy_mean.c"), "w", encoding="utf-8") as file:  # step 1
             file.write(SAMPLER)
         path = os.path.join(tree, "src/sampler/methods.h")
         with open(path, encoding="utf-8") as file:

@@ -5,9 +5,9 @@
 #include "core/memory.h"
 #include "core/rng.h"
 #include "core/simd.h"
-#include "model/classifier.h"
 #include "model/learning.h"
 #include "model/network_kernel.h"
+#include "problem/embedding/classifier.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "core/linalg.h"
 #include "core/rng.h"
+#include "metric/gaussian_kl.h"
 #include "problem/problem.h"
-#include "study/gaussian_kl.h"
 #include "study/keys.h"
 #include "study/study.h"
 

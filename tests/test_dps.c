@@ -1,6 +1,6 @@
 /* DPS: its gradient against finite differences, whole draws against Algorithm 4 written out from the
  * observations, and what happens where it diverges. */
-#include "sampler/dps.h"
+#include "sampler/diffusion/dps.h"
 
 #include "sampler_fixture.h"
 

@@ -2,7 +2,7 @@
  * is never learned from, and files that do not fit are refused. */
 #include "harness.h"
 
-#include "io/embedding.h"
+#include "problem/embedding/embedding_file.h"
 #include "problem/problem.h"
 #include "study/keys.h"
 

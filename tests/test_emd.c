@@ -3,7 +3,7 @@
 
 #include "core/rng.h"
 #include "emd_golden.h"
-#include "study/emd.h"
+#include "metric/emd.h"
 
 #include <float.h>
 #include <string.h>

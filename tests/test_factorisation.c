@@ -5,7 +5,7 @@
 #include "core/linalg.h"
 #include "core/rng.h"
 #include "io/store.h"
-#include "model/factorisation.h"
+#include "problem/embedding/factorisation.h"
 
 #include <stdlib.h>
 #include <string.h>

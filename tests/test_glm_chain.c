@@ -1,8 +1,8 @@
 /* Chain samplers under generalised linear models: every stage of diffts and whole draws follow a dense Newton
  * iteration (glm_fixture.h); the tolerance of IRLS does not show; the gradient of dps is that of finite
  * differences. */
-#include "sampler/dps.h"
-#include "sampler/laplace_glm.h"
+#include "sampler/diffusion/dps.h"
+#include "sampler/diffusion/laplace_glm.h"
 
 #include "glm_fixture.h"
 

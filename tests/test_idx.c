@@ -2,7 +2,7 @@
  */
 #include "core/status.h"
 #include "harness.h"
-#include "io/idx.h"
+#include "problem/embedding/idx.h"
 
 #include <dirent.h>
 #include <stdint.h>

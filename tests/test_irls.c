@@ -3,7 +3,7 @@
 #include "sampler_fixture.h"
 
 #include "irls_golden.h"
-#include "sampler/irls.h"
+#include "model/irls.h"
 
 enum { D = GOLDEN_D, ROWS = GOLDEN_ROWS, RUNS = 19, DRAWS = 3, LANES = RUNS * DRAWS, ROWS_MOST = 200 };
 

@@ -1,6 +1,6 @@
 /* The uniform prior on the hypercube: its chain against the two-point mixtures that its coordinates are, and
  * tilted transport on it against the enumeration of all corners. */
-#include "sampler/corners.h"
+#include "sampler/exact/hypercube.h"
 #include "sampler/methods.h"
 #include "sampler_fixture.h"
 

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/linear_fit.h"
+#include "problem/embedding/linear_fit.h"
 
 #include <stdlib.h>
 

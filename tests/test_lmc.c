@@ -1,6 +1,6 @@
 /* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
  * which is known in closed form, and the optimism by quadrature. */
-#include "sampler/step.h"
+#include "sampler/gradient/step_size.h"
 
 #include "follow_fixture.h"
 #include "glm_fixture.h"

@@ -2,8 +2,8 @@
  * tile: dimensions and lanes that divide by its sizes and that do not. */
 #include "harness.h"
 
+#include "core/matrix_lanes.h"
 #include "core/rng.h"
-#include "sampler/matrix_lanes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "core/linalg.h"
 #include "emd_golden.h"
-#include "study/metrics.h"
-#include "study/wasserstein.h"
+#include "metric/draws.h"
+#include "metric/wasserstein.h"
 
 enum { DIRECTIONS = 40 };
 

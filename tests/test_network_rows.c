@@ -3,7 +3,7 @@
 #include "follow_fixture.h"
 
 #include "core/memory.h"
-#include "sampler/potential.h"
+#include "sampler/gradient/potential.h"
 
 /* p = 4 * 5 + 5 * 4 + 5. 70 rows are more than the network takes at once. */
 enum { D = 3, P = 49, RUNS = 2, ROWS = 70 };

@@ -1,5 +1,5 @@
 /* Weights, effective sample size and systematic resampling, against their definitions. */
-#include "sampler/particles.h"
+#include "core/particles.h"
 
 #include "sampler_fixture.h"
 

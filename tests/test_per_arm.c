@@ -2,8 +2,8 @@
  * worked out here arm by arm, samplers that carry a state, independence of the block, refusals. */
 #include "glm_fixture.h"
 
-#include "io/embedding.h"
 #include "policy/policy.h"
+#include "problem/embedding/embedding_file.h"
 #include "study/keys.h"
 
 #include <unistd.h>

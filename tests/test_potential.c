@@ -1,6 +1,6 @@
 /* The potential that VITS and Langevin work on: derivatives against finite differences of its definition, the
  * bound on its Hessian, and the score of a learned prior against its chain. */
-#include "sampler/potential.h"
+#include "sampler/gradient/potential.h"
 
 #include "follow_fixture.h"
 #include "glm_fixture.h"

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "core/status.h"
-#include "io/ratings.h"
+#include "problem/embedding/ratings.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "core/linalg.h"
 #include "core/rng.h"
-#include "sampler/strip.h"
+#include "core/vector_algebra.h"
 
 enum { MOST = 5, LANES = 11 }; /* a whole strip, and one of three lanes */
 

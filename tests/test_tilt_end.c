@@ -1,7 +1,7 @@
 /* The end of the flow: Hessians against differences of the densities, Theorem 2 with what it says of mixtures
  * and of Ising models, in closed form. */
 #include "core/linalg.h"
-#include "sampler/tilt_end.h"
+#include "sampler/tilted/tilt_end.h"
 #include "sampler_fixture.h"
 
 static TiltEnd make(int d, const double *precision, const double *vector) {

@@ -1,7 +1,7 @@
 /* The flow of a quadratic tilt: against its differential equation, and what Theorem 1 says of it, in closed
  * form, to 1e-12. */
 #include "core/linalg.h"
-#include "sampler/tilt_flow.h"
+#include "sampler/tilted/tilt_flow.h"
 #include "sampler_fixture.h"
 
 /* ---- the differential equation */

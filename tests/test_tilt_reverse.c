@@ -1,6 +1,6 @@
 /* The reverse process of tilted transport: how fast its law approaches the prior as the stages get shorter.
  * Densities on the line are carried through the stages by quadrature, so there is no Monte Carlo error. */
-#include "sampler/tilt_reverse.h"
+#include "sampler/tilted/tilt_reverse.h"
 #include "sampler_fixture.h"
 
 enum { CELLS = 640 };

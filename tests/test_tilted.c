@@ -3,8 +3,8 @@
  * test_tilt_reverse.c).
  */
 #include "sampler/methods.h"
-#include "sampler/tilt_flow.h"
-#include "sampler/tilt_reverse.h"
+#include "sampler/tilted/tilt_flow.h"
+#include "sampler/tilted/tilt_reverse.h"
 #include "sampler_fixture.h"
 
 enum { MANY = 6000 };

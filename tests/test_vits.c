@@ -1,6 +1,6 @@
 /* VITS-I, II and Hessian-free, and the linear Thompson sampling that they approximate: against closed forms
  * in the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
-#include "sampler/vits_step.h"
+#include "sampler/gradient/vits_step.h"
 
 #include "follow_fixture.h"
 #include "glm_fixture.h"

@@ -1,6 +1,6 @@
 /* VITS with several Gaussians: weights against the exact posterior of a mixture prior, where the bound is
  * known, the start against the tempered prior in closed form, and streams. */
-#include "sampler/vits_mixture.h"
+#include "sampler/gradient/vits_mixture.h"
 
 #include "follow_fixture.h"
 

@@ -3,7 +3,7 @@
 #include "follow_fixture.h"
 #include "glm_fixture.h"
 
-#include "sampler/vts_bound.h"
+#include "sampler/gradient/vts_bound.h"
 
 enum { MOST = 4 };
 

@@ -1,7 +1,7 @@
 /* thompson bench: how fast every sampler is on this machine, beside its measured peaks. */
 #include "app/app.h"
-#include "app/pace.h"
 #include "app/scratch.h"
+#include "app/throughput.h"
 #include "core/simd.h"
 #include "io/provenance.h"
 #include "parallel/prepare.h"

@@ -1,9 +1,10 @@
-/* thompson prepare: public data sets as embedding files (io/embedding.h). One file for each set; the verb
- * (prepare.c) parses the command line, starts MPI, and calls the set's function on all ranks. */
+/* thompson prepare: public data sets as embedding files (problem/embedding/embedding_file.h). One file for
+ * each set; the verb (prepare.c) parses the command line, starts MPI, and calls the set's function on all
+ * ranks. */
 #ifndef APP_PREPARE_H
 #define APP_PREPARE_H
 
-#include "io/config.h"
+#include "io/config/config.h"
 #include "parallel/parallel.h"
 
 /* What the user asked for. */

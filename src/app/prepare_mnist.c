@@ -11,9 +11,9 @@
 #include "app/prepare.h"
 #include "core/memory.h"
 #include "io/digest.h"
-#include "io/embedding.h"
-#include "model/classifier.h"
-#include "model/linear_fit.h"
+#include "problem/embedding/classifier.h"
+#include "problem/embedding/embedding_file.h"
+#include "problem/embedding/linear_fit.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 #include "app/prepare.h"
 #include "core/memory.h"
 #include "io/digest.h"
-#include "io/embedding.h"
-#include "io/ratings.h"
 #include "parallel/factorise.h"
+#include "problem/embedding/embedding_file.h"
+#include "problem/embedding/ratings.h"
 
 #include <math.h>
 #include <stdio.h>

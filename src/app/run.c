@@ -1,6 +1,6 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
-#include "app/drain.h"
+#include "app/shutdown.h"
 #include "core/shell.h"
 #include "parallel/checkpoint.h"
 #include "parallel/large.h"

@@ -20,7 +20,7 @@ typedef struct {
   bool conjugate; /* quadratic in u: with u = phi' theta the evidence is a precision and a vector (history.h)
                    */
   /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere: how fast the curvature can
-   * change, on which the safeguard and the stopping rule of IRLS rest (sampler/irls.h). */
+   * change, on which the safeguard and the stopping rule of IRLS rest (model/irls.h). */
   double bend;
   const char *rewards; /* what y can be, in words */
   bool (*admits)(double y);

@@ -7,7 +7,7 @@
 #define MODEL_PRIOR_H
 
 #include "core/rng.h"
-#include "io/config.h"
+#include "io/config/config.h"
 #include "io/dataset.h"
 #include "io/store.h"
 #include "model/chain.h"

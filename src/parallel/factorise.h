@@ -1,10 +1,10 @@
-/* Alternating least squares (model/factorisation.h) on all ranks: each updates a share of the rows, and all
- * get all rows after each half-sweep. The result is the same for any number of ranks. */
+/* Alternating least squares (problem/embedding/factorisation.h) on all ranks: each updates a share of the
+ * rows, and all get all rows after each half-sweep. The result is the same for any number of ranks. */
 #ifndef PARALLEL_FACTORISE_H
 #define PARALLEL_FACTORISE_H
 
-#include "model/factorisation.h"
 #include "parallel/parallel.h"
+#include "problem/embedding/factorisation.h"
 
 typedef struct {
   int d, sweeps;

@@ -5,8 +5,8 @@
 #ifndef POLICY_RIDGE_H
 #define POLICY_RIDGE_H
 
+#include "model/irls.h"
 #include "policy/policy.h"
-#include "sampler/irls.h"
 
 typedef struct {
   double *cholesky; /* [d, d, B], of I + Lambda, Lambda at the estimate */

@@ -2,7 +2,7 @@
 
 #include "core/memory.h"
 #include "core/simd.h"
-#include "problem/embedding.h"
+#include "problem/embedding/embedding.h"
 #include "problem/greedy_kernel.h"
 #include "problem/inverse.h"
 #include "problem/pool.h"

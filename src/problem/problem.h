@@ -6,7 +6,7 @@
 #define PROBLEM_PROBLEM_H
 
 #include "core/dense.h"
-#include "io/config.h"
+#include "io/config/config.h"
 #include "io/dataset.h"
 #include "model/isotropic.h"
 #include "model/likelihood.h"

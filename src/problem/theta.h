@@ -6,7 +6,7 @@
 #define PROBLEM_THETA_H
 
 #include "core/rng.h"
-#include "io/config.h"
+#include "io/config/config.h"
 #include "io/dataset.h"
 #include "model/isotropic.h"
 #include "model/mixture.h"

@@ -7,7 +7,7 @@
 #ifndef SAMPLER_DIAGONAL_H
 #define SAMPLER_DIAGONAL_H
 
-#include "io/config.h"
+#include "io/config/config.h"
 #include "model/isotropic.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 
 #include "core/memory.h"
 #include "sampler/chunk.h"
-#include "sampler/corners.h"
+#include "sampler/exact/hypercube.h"
 #include "sampler/methods.h"
 
 #include <limits.h>

@@ -5,7 +5,7 @@
 #define SAMPLER_SAMPLER_H
 
 #include "core/rng.h"
-#include "io/config.h"
+#include "io/config/config.h"
 #include "model/history.h"
 #include "model/prior.h"
 #include "sampler/diagonal.h"

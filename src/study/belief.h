@@ -6,7 +6,7 @@
 #ifndef STUDY_BELIEF_H
 #define STUDY_BELIEF_H
 
-#include "io/config.h"
+#include "io/config/config.h"
 #include "model/prior.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"

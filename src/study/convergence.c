@@ -10,8 +10,8 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/simd.h"
+#include "metric/gaussian_kl.h"
 #include "study/convergence_check.h"
-#include "study/gaussian_kl.h"
 #include "study/keys.h"
 
 #include <math.h>

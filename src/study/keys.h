@@ -2,7 +2,7 @@
 #ifndef STUDY_KEYS_H
 #define STUDY_KEYS_H
 
-#include "io/config.h"
+#include "io/config/config.h"
 #include "model/prior.h"
 
 /* The keys of a study file; ends with a NULL name. */

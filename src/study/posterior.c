@@ -10,13 +10,13 @@
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "core/memory.h"
+#include "metric/draws.h"
+#include "metric/emd.h"
+#include "metric/wasserstein.h"
 #include "sampler/methods.h"
-#include "sampler/tilt_end.h"
-#include "study/emd.h"
+#include "sampler/tilted/tilt_end.h"
 #include "study/keys.h"
-#include "study/metrics.h"
 #include "study/posterior_internal.h"
-#include "study/wasserstein.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "core/memory.h"
+#include "metric/draws.h"
 #include "study/keys.h"
-#include "study/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #ifndef STUDY_RUNS_H
 #define STUDY_RUNS_H
 
-#include "io/config.h"
+#include "io/config/config.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef STUDY_STUDY_H
 #define STUDY_STUDY_H
 
-#include "io/config.h"
+#include "io/config/config.h"
 #include "policy/policy.h"
 #include "study/belief.h"
 #include "study/runs.h"

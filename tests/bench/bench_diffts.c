@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "core/peak.h"
 #include "sampler/chunk.h"
-#include "sampler/laplace_dps.h"
+#include "sampler/diffusion/laplace_dps.h"
 #include "study/keys.h"
 #include "study/study.h"
 

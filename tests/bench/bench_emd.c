@@ -2,7 +2,7 @@
  * Usage: bench_emd FILE D N M REPEATS; FILE holds x[D, N] and y[D, M] of each pair as raw doubles. Prints for
  * each pair the distance and the least CPU seconds of REPEATS. */
 #include "core/clock.h"
-#include "study/emd.h"
+#include "metric/emd.h"
 
 #include <stdio.h>
 #include <stdlib.h>

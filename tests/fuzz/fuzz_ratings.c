@@ -1,15 +1,15 @@
-/* libFuzzer target for ratings (src/io/ratings.c), compressed or not.
+/* libFuzzer target for ratings (src/problem/embedding/ratings.c), compressed or not.
  *
  * Ratings that were accepted must be sorted, each pair once, ids ascending and in range, values in range, and
  * come back the same when they are printed as CSV and read again. Build and run (clang), from the root of the
  * repository:
  *
  *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Isrc tests/fuzz/fuzz_ratings.c
- * \ src/io/ratings.c src/io/ratings_lines.c src/io/gzip.c src/core/status.c src/core/memory.c -lz -o
- * fuzz_ratings
+ * \ src/problem/embedding/ratings.c src/problem/embedding/ratings_lines.c src/io/gzip.c src/core/status.c
+ * src/core/memory.c -lz -o fuzz_ratings
  *   ./fuzz_ratings -max_total_time=600 tests/fuzz/corpus_ratings */
 #include "core/status.h"
-#include "io/ratings.h"
+#include "problem/embedding/ratings.h"
 
 #include <math.h>
 #include <stdbool.h>

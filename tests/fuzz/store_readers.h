@@ -8,8 +8,8 @@
 
 #include "core/status.h"
 #include "io/dataset.h"
-#include "io/embedding.h"
 #include "model/prior.h"
+#include "problem/embedding/embedding_file.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Golden numbers for test_irls.c, from scikit-learn and SciPy; writes ../irls_golden.h.
+"""Golden numbers for test_irls.c, from scikit-learn and SciPy; writes ../support/irls_golden.h.
 
 Modes of a Gaussian prior times a logistic or Poisson likelihood. scikit-learn penalises |w|^2 / 2 with C = 1; with
 theta = L w and features phi L that is the prior N(0, L L'). Poisson modes, under a prior with a mean, are SciPy's: Newton's
@@ -97,4 +97,4 @@ static const GoldenMode golden_modes[] = {{
 
 #endif
 """
-pathlib.Path(__file__).resolve().parent.parent.joinpath("irls_golden.h").write_text(text)
+pathlib.Path(__file__).resolve().parent.parent.joinpath("support", "irls_golden.h").write_text(text)

@@ -1,0 +1,228 @@
+#include "app/throughput.h"
+
+#include "app/counted.h"
+#include "core/clock.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double CALLS_SECONDS = 0.002; /* of draws between two looks at the clock */
+static const double MOST = 10; /* times what is measured, with the beginnings of short simulations */
+
+/* A block of a policy, and what it is measured with. */
+typedef struct {
+  const Study *study;
+  Task task;
+  const ConfigPolicy *policy;
+  PolicyMethod method;
+  Problem problem;
+  Belief belief;
+  Prior prior;
+  Counted counted; /* the same prior */
+  double seconds; /* CPU time allowed */
+  Meter *meter; /* not owned */
+} Case;
+
+/* Draws for a history of random arms. */
+typedef struct {
+  World world;
+  Likelihood likelihood;
+  History history;
+  Sampler sampler;
+  RngLanes rng;
+  int *arm, *place; /* [B], [B] */
+  double *phi, *reward, *regret, *theta; /* [d, B], [B], [B], [parameters, B] */
+  int64_t *fallbacks; /* [B] */
+} Draws;
+
+static Status draws_create(const Case *c, Draws *out) {
+  const int runs = c->task.runs;
+  TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
+  out->likelihood = policy_likelihood(&c->method, c->policy->options, &c->problem);
+  TRY(policy_history(&c->method, c->policy->options, &c->problem, &out->likelihood, runs, &out->history));
+  TRY(history_reserve(&out->history, c->problem.rounds));
+  const SamplerSetup setup = {.prior = &c->counted.prior,
+                              .likelihood = &out->likelihood,
+                              .runs = runs,
+                              .draws = 1,
+                              .seed = c->study->seed,
+                              .first_run = c->task.first_run,
+                              .options = c->policy->options};
+  TRY(sampler_create(c->method.sampler, &setup, &out->sampler));
+  out->rng = (RngLanes){.key = rng_key(c->study->seed, RNG_AGENT),
+                        .run = c->task.first_run,
+                        .draws = 1,
+                        .lanes = (uint32_t)runs};
+  NEW(out->arm, runs);
+  NEW(out->place, runs);
+  NEW(out->phi, c->problem.d * runs);
+  NEW(out->reward, runs);
+  NEW(out->regret, runs);
+  NEW(out->theta, (size_t)c->prior.d * (size_t)runs);
+  NEW(out->fallbacks, runs);
+  return STATUS_OK;
+}
+
+static void draws_destroy(Draws *draws) {
+  sampler_destroy(&draws->sampler);
+  history_destroy(&draws->history);
+  world_destroy(&draws->world);
+  void *blocks[] = {draws->arm,    draws->place, draws->phi,      draws->reward,
+                    draws->regret, draws->theta, draws->fallbacks};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+}
+
+/* Each arm in turn, until the sampler has had its time: CPU seconds of taking in an observation. */
+static double observe(const Case *c, Draws *draws) {
+  double spent = 0;
+  for (int k = 1; k <= c->problem.rounds && spent < c->seconds; k++) {
+    world_advance(&draws->world, (uint32_t)k);
+    for (int b = 0; b < c->task.runs; b++) draws->arm[b] = k % c->problem.arms;
+    world_play(&draws->world, draws->arm, draws->phi, draws->reward, draws->regret);
+    policy_record(&draws->history, draws->arm, draws->phi, draws->reward, draws->place);
+    if (!draws->sampler.ops->observe) continue;
+    const double start = clock_cpu();
+    sampler_observe(&draws->sampler, &draws->history, draws->fallbacks);
+    spent += clock_cpu() - start;
+  }
+  return spent / draws->history.rounds;
+}
+
+/* CPU seconds of `calls` blocks of draws. */
+static double draw(Draws *draws, int calls) {
+  const double start = clock_cpu();
+  for (int i = 0; i < calls; i++) {
+    draws->rng.round++;
+    sampler_sample(&draws->sampler, &draws->history, draws->rng, 1, draws->theta, draws->fallbacks);
+  }
+  return clock_cpu() - start;
+}
+
+static void time_draws(Case *c, Draws *draws, Pace *out) {
+  const double an_observation = observe(c, draws);
+  const int at_once = (int)fmax(1, CALLS_SECONDS / draw(draws, 1));
+  double calls = 0;
+  meter_clear(c->meter);
+  c->counted.flops = 0;
+  meter_start(c->meter);
+  do {
+    draw(draws, at_once);
+    calls += at_once;
+    meter_mark(c->meter);
+  } while (c->meter->seconds < c->seconds);
+  out->observations = draws->history.rounds;
+  out->draw_seconds = (an_observation + c->meter->seconds / calls) / c->task.runs;
+  if (c->counted.flops == 0) return;
+  out->draw_flops = c->counted.flops / calls / c->task.runs;
+  out->draw_of_peak = c->counted.flops / c->meter->possible.floats;
+}
+
+static Status measure_draws(Case *c, Pace *out) {
+  Draws draws = {0};
+  Status status = draws_create(c, &draws);
+  if (status == STATUS_OK) time_draws(c, &draws, out);
+  draws_destroy(&draws);
+  return status;
+}
+
+/* Simulations on the clock, each from its second round on. */
+typedef struct {
+  Case *c;
+  double rounds, reached; /* measured, of all simulations; the last one of any */
+  double flops, bytes; /* counted in these rounds */
+  bool open;
+} Clocked;
+
+static void open_clock(Clocked *clocked) {
+  clocked->open = true;
+  clocked->c->counted.flops = clocked->flops, clocked->c->counted.bytes = clocked->bytes;
+  meter_start(clocked->c->meter);
+}
+
+static bool tick(void *context, double fraction) {
+  Clocked *clocked = context;
+  Case *c = clocked->c;
+  if (!clocked->open) return open_clock(clocked), true;
+  clocked->rounds++;
+  clocked->reached = fmax(clocked->reached, round(fraction * c->problem.rounds));
+  clocked->flops = c->counted.flops, clocked->bytes = c->counted.bytes;
+  clocked->open = fraction < 1;
+  clocked->open ? meter_mark(c->meter) : meter_stop(c->meter);
+  return c->meter->seconds < c->seconds;
+}
+
+static Status time_rounds(Case *c, TaskResult *result, Pace *out) {
+  Clocked clocked = {.c = c};
+  Status status = STATUS_OK;
+  meter_clear(c->meter);
+  const double end = clock_cpu() + MOST * c->seconds;
+  while (status == STATUS_OK && c->meter->seconds < c->seconds && clock_cpu() < end)
+    status = c->study->ops->run(c->study, &c->task, &c->counted.prior, (StudyTick){tick, &clocked}, result);
+  if (status == STATUS_STOPPED) status = STATUS_OK;
+  TRY(status);
+  meter_finish(c->meter);
+  const double d = c->problem.d, K = c->problem.arms, runs = clocked.rounds * c->task.runs;
+  const double scores = 2 * d * K;
+  const bool conjugate =
+      c->problem.likelihood.ops->conjugate; /* evidence of a fixed size, read and written */
+  const double evidence = conjugate ? 2 * sizeof(double) * (d * d + d) : 0;
+  const Meter *meter = c->meter;
+  out->rounds_reached = (int)clocked.reached;
+  out->round_seconds = meter->seconds / runs;
+  out->round_flops = clocked.flops / runs + scores;
+  out->round_of_peak = clocked.flops / meter->possible.floats + scores * runs / meter->possible.doubles;
+  out->round_bytes = problem_vectors(&c->problem) * d * sizeof(double) + evidence + clocked.bytes / runs;
+  out->round_of_bandwidth = out->round_bytes * runs / meter->possible.bytes;
+  return STATUS_OK;
+}
+
+static Status measure_rounds(Case *c, Pace *out) {
+  TaskResult result;
+  TRY(task_result_create(c->study, &c->task, &result));
+  Status status = time_rounds(c, &result, out);
+  task_result_destroy(&result);
+  return status;
+}
+
+static Status measure(Case *c, const char *directory, Pace *out) {
+  const Config *setting = c->study->file->settings[c->task.setting];
+  TRY(problem_create(setting, &c->problem));
+  *out = (Pace){.d = c->problem.d,
+                .arms = c->problem.arms,
+                .rounds = c->problem.rounds,
+                .runs = c->task.runs,
+                .draw_seconds = NAN,
+                .draw_flops = NAN,
+                .draw_of_peak = NAN};
+  if (c->problem.rounds < 2)
+    return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement takes 2 or more");
+  TRY(belief_create(setting, c->policy, &c->problem, c->task.replicate, &c->belief));
+  TRY(belief_prior(&c->belief, &c->problem, directory, &c->prior));
+  const PriorFit *fit = &c->belief.fit;
+  const bool chain = c->method.sampler && (c->method.sampler->needs & NEEDS_CHAIN),
+             learned = chain && c->belief.kind == BELIEF_FITTED && !c->prior.mixture;
+  const NetworkShape shape = network_shape(c->problem.d, fit->hidden_count, fit->hidden);
+  if (chain) out->stages = fit->stages;
+  if (learned) out->hidden_count = fit->hidden_count;
+  for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
+  counted_begin(&c->prior, learned ? &shape : NULL, &c->counted);
+  /* Where each arm has a posterior of its own, whose draws go together, only rounds are told. */
+  if (c->method.sampler && !c->problem.per_arm && !config_is(c->policy->options, "posterior", "per_arm"))
+    TRY(measure_draws(c, out));
+  return measure_rounds(c, out);
+}
+
+Status pace_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
+                    Meter *meter, Pace *out) {
+  Case c = {.study = study,
+            .task = study_task(study, study_task_index(study, setting, policy, 0)),
+            .policy = &study->file->policies[policy],
+            .seconds = seconds,
+            .meter = meter};
+  ASSERT(policy_find(c.policy->name, &c.method));
+  Status status = measure(&c, directory, out);
+  prior_destroy(&c.prior);
+  problem_destroy(&c.problem);
+  return status;
+}

@@ -1,0 +1,176 @@
+#include "core/matrix_lanes.h"
+
+#include "core/linalg.h"
+#include "core/matrix_kernel.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { WIDTH = 8 };
+/* One large matrix is a job for BLAS and LAPACK. */
+static bool is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+/* Into every version of a clone, with the number of lanes as a constant where it is WIDTH. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+static MatrixOrder plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
+static MatrixOrder transposed(int d) { return (MatrixOrder){1, (size_t)d}; }
+
+void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
+  if (is_single(d, lanes))
+    linalg_product(d, false, a, false, b, c);
+  else
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, plain(d), false, c);
+}
+
+void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
+  if (is_single(d, lanes))
+    linalg_product(d, false, a, true, b, c);
+  else
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, transposed(d), false, c);
+}
+
+void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
+  if (is_single(d, lanes))
+    linalg_product(d, true, a, false, b, c);
+  else
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, plain(d), false, c);
+}
+
+/* The upper half of x[d, d] from the lower one: a product of BLAS may round the two differently. */
+static void mirror(int d, double *x) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < i; j++) x[(size_t)j * (size_t)d + (size_t)i] = x[(size_t)i * (size_t)d + (size_t)j];
+}
+
+void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
+  if (is_single(d, lanes)) {
+    linalg_product(d, true, a, false, a, c);
+    mirror(d, c);
+  } else {
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, plain(d), true, c);
+  }
+}
+
+/* Rows x and y change places in the lanes where `swap` is set. */
+ALWAYS_INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap, double *restrict x,
+                             double *restrict y) {
+  for (size_t j = 0; j < d; j++)
+    for (int n = 0; n < count; n++) {
+      double x_n = x[j * stride + (size_t)n], y_n = y[j * stride + (size_t)n];
+      x[j * stride + (size_t)n] = swap[n] ? y_n : x_n;
+      y[j * stride + (size_t)n] = swap[n] ? x_n : y_n;
+    }
+}
+
+/* to -= factor from, along a row. */
+ALWAYS_INLINE void eliminate_row(size_t d, size_t stride, int count, const double *factor,
+                                 const double *restrict from, double *restrict to) {
+  for (size_t j = 0; j < d; j++)
+    for (int n = 0; n < count; n++) to[j * stride + (size_t)n] -= factor[n] * from[j * stride + (size_t)n];
+}
+
+ALWAYS_INLINE void scale_row(size_t d, size_t stride, int count, const double *factor, double *row) {
+  for (size_t j = 0; j < d; j++)
+    for (int n = 0; n < count; n++) row[j * stride + (size_t)n] *= factor[n];
+}
+
+/* Up to WIDTH lanes. Row pivoting without a search: every later row takes the pivot's place where its entry
+ * is larger. */
+ALWAYS_INLINE void invert_strip(int count, size_t d, size_t stride, double *a, double *inverse) {
+  const size_t row = d * stride;
+  double least[WIDTH], factor[WIDTH];
+  int swap[WIDTH];
+  for (int n = 0; n < count; n++) least[n] = 0x1p-1000;
+  for (size_t i = 0; i < d * d; i++)
+    for (int n = 0; n < count; n++) {
+      double size = 0x1p-52 * fabs(a[i * stride + (size_t)n]);
+      least[n] = size > least[n] ? size : least[n];
+      inverse[i * stride + (size_t)n] = i % (d + 1) == 0;
+    }
+  for (size_t k = 0; k < d; k++) {
+    double *pivot = a + k * row + k * stride;
+    for (size_t i = k + 1; i < d; i++) {
+      const double *entry = a + i * row + k * stride;
+      for (int n = 0; n < count; n++) swap[n] = fabs(entry[n]) > fabs(pivot[n]);
+      swap_rows(d, stride, count, swap, a + k * row, a + i * row);
+      swap_rows(d, stride, count, swap, inverse + k * row, inverse + i * row);
+    }
+    for (int n = 0; n < count; n++) factor[n] = 1 / (fabs(pivot[n]) > 0 ? pivot[n] : least[n]);
+    scale_row(d, stride, count, factor, a + k * row);
+    scale_row(d, stride, count, factor, inverse + k * row);
+    for (size_t i = 0; i < d; i++) {
+      if (i == k) continue;
+      memcpy(factor, a + i * row + k * stride, (size_t)count * sizeof *factor);
+      eliminate_row(d, stride, count, factor, a + k * row, a + i * row);
+      eliminate_row(d, stride, count, factor, inverse + k * row, inverse + i * row);
+    }
+  }
+}
+
+SIMD_CLONES
+static void invert(int d, int lanes, double *a, double *inverse) {
+  for (int n = 0; n < lanes; n += WIDTH) {
+    if (lanes - n >= WIDTH)
+      invert_strip(WIDTH, (size_t)d, (size_t)lanes, a + n, inverse + n);
+    else
+      invert_strip(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
+  }
+}
+
+void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
+  if (!is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
+}
+
+SIMD_CLONES
+void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound) {
+  for (int n = 0; n < lanes; n++) bound[n] = 0;
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) bound[n] += a[i * lanes + n] * a[i * lanes + n];
+  for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);
+}
+
+/* The matrix is brought to norm 1 first, so that no power overflows. */
+SIMD_CLONES
+void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch) {
+  double *square = scratch, *fourth = scratch + d * d * lanes;
+  matrix_lanes_coarse_bound(d, lanes, a, bound);
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
+  matrix_lanes_product(d, lanes, fourth, fourth, square);
+  matrix_lanes_product(d, lanes, square, square, fourth);
+  double *norm = square;
+  matrix_lanes_coarse_bound(d, lanes, fourth, norm);
+  for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));
+}
+
+SIMD_CLONES
+void matrix_lanes_symmetrise(int d, int lanes, double *a) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < i; j++) {
+      double *restrict low = a + (i * d + j) * lanes, *restrict high = a + (j * d + i) * lanes;
+      for (int n = 0; n < lanes; n++) low[n] = high[n] = 0.5 * (low[n] + high[n]);
+    }
+}
+
+SIMD_CLONES
+void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *restrict x,
+                        double *restrict out) {
+  for (int i = 0; i < d; i++) {
+    for (int n = 0; n < lanes; n++) out[i * lanes + n] = 0;
+    for (int j = 0; j < d; j++) {
+      const double m_ij = transposed ? m[j * d + i] : m[i * d + j];
+      for (int n = 0; n < lanes; n++) out[i * lanes + n] += m_ij * x[j * lanes + n];
+    }
+  }
+}
+
+/* Row i of a, transposed, is lane after lane a vector. */
+void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half) {
+  for (int i = 0; i < d; i++)
+    matrix_lanes_apply(d, lanes, transposed, m, a + i * d * lanes, half + i * d * lanes);
+  matrix_lanes_apply(d, d * lanes, transposed, m, half, a);
+  matrix_lanes_symmetrise(d, lanes, a);
+}

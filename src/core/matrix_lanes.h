@@ -1,0 +1,34 @@
+/* Products, inverses and norms of many small square matrices at once: a[d, d, N], lane last (core/linalg.h
+ * has the symmetric factorisations). The result for a lane does not depend on the others. */
+#ifndef CORE_MATRIX_LANES_H
+#define CORE_MATRIX_LANES_H
+
+#include <stdbool.h>
+
+/* c = A B, A' B; c must not overlap a or b. */
+void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c);
+void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c);
+/* c = A'A, symmetric to the last bit. */
+void matrix_lanes_gram(int d, int lanes, const double *a, double *c);
+/* c = A B'. */
+void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c);
+
+/* out[d, N] = M x, or M' x, with the same m[d, d] for every lane; out must not overlap x. */
+void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *x, double *out);
+/* a[d, d, N] <- M a M', or M' a M, symmetric to the last bit. Scratch: half[d, d, N]. */
+void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half);
+
+/* inverse[d, d, N] by Gauss-Jordan elimination with row pivoting; a is overwritten. A pivot of zero becomes
+ * the smallest number that a sum of the matrix's size can tell from zero. */
+void matrix_lanes_invert(int d, int lanes, double *a, double *inverse);
+
+/* Upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the Frobenius norm,
+ * up to sqrt(d) too large; `fine` is (sum of eigenvalues^8)^(1/8), up to d^(1/8) too large, from two
+ * products: scratch[2, d, d, N]. */
+void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound);
+void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch);
+
+/* a <- (A + A') / 2. */
+void matrix_lanes_symmetrise(int d, int lanes, double *a);
+
+#endif

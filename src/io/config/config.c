@@ -1,0 +1,149 @@
+/* Values of one setting or one policy, options alone, and the listing of a table. */
+#include "io/config/config_internal.h"
+
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A Config that config_options made, with the memory it stands on. */
+typedef struct {
+  Config config;
+  ConfigPool pool;
+} OwnedConfig;
+
+static const ConfigValue *value_of(const Config *config, int key) {
+  for (int a = 0; a < config->axis_count; a++)
+    if (config->axis_keys[a] == key) return config->axis_values[a];
+  return &config->values[key];
+}
+
+/* The value of a key whose type is one of the bits in `types`. */
+static const ConfigValue *find(const Config *config, const char *name, unsigned types) {
+  int key = config_key_index(config->keys, name);
+  ASSERT(key >= 0 && "the table has that key");
+  ASSERT(types >> config->keys[key].type & 1 && "the key has that type");
+  ASSERT(!value_of(config, key)->absent);
+  return value_of(config, key);
+}
+
+int64_t config_int(const Config *config, const char *key) {
+  const ConfigValue *value = find(config, key, 1u << KEY_INT);
+  ASSERT(!value->word);
+  return value->integer;
+}
+
+double config_real(const Config *config, const char *key) {
+  const ConfigValue *value = find(config, key, 1u << KEY_REAL);
+  ASSERT(!value->word);
+  return value->real;
+}
+
+bool config_bool(const Config *config, const char *key) { return find(config, key, 1u << KEY_BOOL)->boolean; }
+
+const char *config_text(const Config *config, const char *key) {
+  return find(config, key, 1u << KEY_WORD | 1u << KEY_TEXT | 1u << KEY_INT | 1u << KEY_REAL | 1u << KEY_INTS)
+      ->word;
+}
+
+bool config_is(const Config *config, const char *key, const char *word) {
+  const char *text = config_text(config, key);
+  return text && strcmp(text, word) == 0;
+}
+
+int config_ints(const Config *config, const char *key, const int64_t **list) {
+  const ConfigValue *value = find(config, key, 1u << KEY_INTS);
+  *list = value->integers;
+  return value->count;
+}
+
+int config_words(const Config *config, const char *key, const char *const **list) {
+  const ConfigValue *value = find(config, key, 1u << KEY_WORDS);
+  *list = value->words;
+  return value->count;
+}
+
+void config_show(const Config *config, const char *key, size_t size, char *out) {
+  const int place = config_key_index(config->keys, key);
+  ASSERT(place >= 0 && size > 0);
+  memset(out, 0, size);
+  FILE *stream = fmemopen(out, size, "w");
+  ASSERT(stream);
+  config_value_write(stream, &config->keys[place], value_of(config, place));
+  fclose(stream);
+  out[size - 1] = '\0';
+}
+
+bool config_present(const Config *config, const char *key) {
+  int index = config_key_index(config->keys, key);
+  return index >= 0 && !value_of(config, index)->absent;
+}
+
+bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }
+
+/* What the sets do not give is that of `base`; NULL: the default. */
+static Status read_options(OwnedConfig *self, const char *what, const ConfigKey *keys, const Config *base,
+                           int set_count, const char *const *sets) {
+  ConfigGiven all, one;
+  ConfigValue *values;
+  const char *source;
+  TRY(config_pool_print(&self->pool, &source, "%s", what));
+  TRY(config_given_new(&self->pool, keys, &all));
+  for (int i = 0; i < set_count; i++) {
+    ConfigNode *node;
+    TRY(config_tree_assignment(&self->pool, source, sets[i], &node));
+    TRY(config_given_new(&self->pool, keys, &one));
+    TRY(config_given_take(&self->pool, "", node->key, node, &one));
+    for (int k = 0; k < one.count; k++) config_given_put(&all, one.order[k], one.node[one.order[k]]);
+  }
+  TRY(config_table_values(&self->pool, "", (ConfigPlace){.source = source}, &all, NULL, &values));
+  for (int k = 0; base && keys[k].name; k++)
+    if (!all.node[k]) values[k] = *value_of(base, k);
+  self->config = (Config){.keys = keys, .values = values};
+  return STATUS_OK;
+}
+
+static Status new_options(const char *what, const ConfigKey *keys, const Config *base, int set_count,
+                          const char *const *sets, Config **out) {
+  OwnedConfig *self;
+  *out = NULL;
+  NEW(self, 1);
+  Status status = read_options(self, what, keys, base, set_count, sets);
+  if (status == STATUS_OK)
+    *out = &self->config;
+  else
+    config_free(&self->config);
+  return status;
+}
+
+Status config_options(const char *what, const ConfigKey *keys, int set_count, const char *const *sets,
+                      Config **out) {
+  return new_options(what, keys, NULL, set_count, sets, out);
+}
+
+Status config_override(const Config *base, const char *what, int set_count, const char *const *sets,
+                       Config **out) {
+  return new_options(what, base->keys, base, set_count, sets, out);
+}
+
+void config_free(Config *config) {
+  if (!config) return;
+  OwnedConfig *self = (OwnedConfig *)config;
+  config_pool_free(&self->pool);
+  free(self);
+}
+
+void config_describe(FILE *out, const ConfigKey *keys) {
+  for (; keys->name; keys++) {
+    char allowed[1200];
+    config_allowed(keys, sizeof allowed, allowed);
+    bool absent = keys->fallback && strcmp(keys->fallback, "null") == 0;
+    fprintf(out, "%s: %s", keys->name, allowed);
+    if (keys->unit) fprintf(out, ", in %s", keys->unit);
+    if (!keys->fallback)
+      fprintf(out, "; required\n");
+    else
+      fprintf(out, "; default %s\n", absent ? "none" : keys->fallback);
+    fprintf(out, "    %s\n", keys->help);
+  }
+}

@@ -1,0 +1,150 @@
+/* Study files: YAML under one table of keys.
+ *
+ * This layer knows the mechanism, not the keys: callers give the table (src/study/keys.c) and, for each
+ * policy, the table of its options. Every value is checked when the file is read: an unknown key, a wrong
+ * type, a value out of range is a STATUS_INPUT sentence with file, line, column, key, value, what is allowed,
+ * and the nearest known name for a typo.
+ *
+ * A dotted key may be written nested (problem: {arms: 100}) or dotted (problem.arms: 100); a section without
+ * entries gives nothing. Quoted text is never a number. One value where a list belongs is a list of one. Not
+ * taken: anchors, tags, two documents, a key twice, control characters (those of reading direction too), more
+ * than 1 MiB, 32 levels, 1000 policies or 100000 settings. */
+#ifndef IO_CONFIG_CONFIG_H
+#define IO_CONFIG_CONFIG_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef enum {
+  KEY_INT, /* integer in [minimum, maximum], or one of `words` */
+  KEY_REAL, /* finite number in [minimum, maximum], or one of `words` */
+  KEY_BOOL, /* true | false */
+  KEY_WORD, /* one of `words` or of word(0), word(1), ... */
+  KEY_TEXT, /* any text (a path, a title); null means not given */
+  KEY_INTS, /* list of integers in [minimum, maximum], or one of `words`; empty only if the default is [] */
+  KEY_WORDS /* list of different words, each one of `words` or word(i); empty as above */
+} KeyType;
+
+/* One row of a table of keys. The table ends with a row whose name is NULL. Keys of one section stand
+ * together. A table of options has no rows "name" and "label". */
+typedef struct {
+  /* Dotted path: "problem.arms"; of an option: "step_size". */
+  const char *name;
+  KeyType type;
+  /* Inclusive; ignored where the type has no range; both 0: no limit. */
+  double minimum, maximum;
+  /* Default as it would stand in the file; NULL: required; "null": absent by default (TEXT). */
+  const char *fallback;
+  /* Allowed words separated by blanks; NULL: none. */
+  const char *words;
+  /* Further allowed words, from a registry; NULL ends; may be NULL. */
+  const char *(*word)(int index);
+  /* `unit` may be NULL. */
+  const char *unit, *help;
+  /* Cannot be swept (lists, KEY_INTS and KEY_WORDS, never can). */
+  bool fixed;
+  /* May be given in parts instead: as a mapping of the keys NAME.x, whose rows follow. Either the key or its
+   * parts are present, and of two sources the later decides which; without either it is the key. */
+  bool parts;
+} ConfigKey;
+
+/* The value of every key of one table, for one setting or one policy. */
+typedef struct Config Config;
+
+/* Read a value. Asking for a key that the table lacks, or with the wrong type, is a bug (asserted), and so is
+ * asking for a number where a word stands. Strings and lists live as long as the Config. */
+int64_t config_int(const Config *config, const char *key);
+double config_real(const Config *config, const char *key);
+bool config_bool(const Config *config, const char *key);
+/* WORD, TEXT (NULL when absent), and words of INT, REAL, INTS (NULL when a number stands there). */
+const char *config_text(const Config *config, const char *key);
+/* The value is that word. */
+bool config_is(const Config *config, const char *key, const char *word);
+/* Number of integers; 0 when a word stands there. */
+int config_ints(const Config *config, const char *key, const int64_t **list);
+int config_words(const Config *config, const char *key, const char *const **list);
+/* out[size] <- the value as it would stand in a study file, cut to size. */
+void config_show(const Config *config, const char *key, size_t size, char *out);
+/* False for a key that is given in parts, and for the parts of a key that is not: these have no value. */
+bool config_present(const Config *config, const char *key);
+/* The table has that key. */
+bool config_has(const Config *config, const char *key);
+
+/* One policy of a study: a registered name, its label, its options (table given by ConfigSchema). */
+typedef struct {
+  const char *name, *label;
+  const Config *options;
+} ConfigPolicy;
+
+/* One swept key. With `zip`, all axes have the same length and advance together; else the settings are the
+ * product, first axis slowest. */
+typedef struct {
+  const char *key;
+  int count;
+  bool numeric;
+  const double *numbers; /* [count] when numeric */
+  const char *const *texts; /* [count], the value as text */
+} ConfigAxis;
+
+/* A study file, checked, expanded and resolved. */
+typedef struct {
+  const Config **settings; /* [setting_count] */
+  /* [setting_count]: "prior.stages=25, problem.noise=2"; "default" without a sweep. */
+  const char **setting_labels;
+  int setting_count;
+  ConfigAxis *axes; /* [axis_count] */
+  int axis_count;
+  ConfigPolicy *policies; /* [policy_count] */
+  int policy_count;
+  /* The whole study as YAML: every key once, in the order of the table, with its value or its sweep, and
+   * every option of every policy; reading it again gives the same text. */
+  const char *resolved;
+  char sha256[65]; /* of `resolved` */
+} StudyFile;
+
+/* What the caller knows: all keys of a study file, and the policies with their options. */
+typedef struct {
+  /* Key "policies" and mapping "sweep" are built in and not listed. */
+  const ConfigKey *keys;
+  /* NULL ends. */
+  const char *(*policy_name)(int index);
+  /* Options of that policy (each also has `label`); NULL: none. */
+  const ConfigKey *(*policy_keys)(const char *policy_name);
+} ConfigSchema;
+
+/* The text of the study file `path`, without its byte order mark; free() it. Errors: STATUS_FILE when it
+ * cannot be read or is not a regular file; STATUS_INPUT when it is too long, holds a NUL byte, or is UTF-16
+ * or UTF-32. */
+Status config_study_text(const char *path, char **out);
+/* Read `text`, apply `sets` ("key=value" or "key=[a,b]", in order; a list on a scalar key makes or replaces
+ * its sweep, a scalar removes it; "policies=[ts,diffts]" and "sweep.zip=true" work too), check, expand. A
+ * study may have no policies. `name` stands for the file in messages. *out is freed with config_study_free.
+ * Errors are STATUS_INPUT (an error in a --set names the --set). */
+Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
+                          const char *const *sets, StudyFile **out);
+void config_study_free(StudyFile *study);
+
+/* The first key whose value differs between two resolved texts, for "resume refused": writes "key: old ->
+ * new" into out; false when they are equal. The key is dotted: "problem.arms", "sweep.prior.stages",
+ * "policies", "policies.LABEL.steps". */
+bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out);
+
+/* Options alone, from "key=value" texts (`thompson sample --option`), under one table; `what` names their
+ * source in messages. Free with config_free. */
+Status config_options(const char *what, const ConfigKey *keys, int set_count, const char *const *sets,
+                      Config **out);
+/* The options of `base`, which must outlive the copy, with some of them given anew. Free with config_free. */
+Status config_override(const Config *base, const char *what, int set_count, const char *const *sets,
+                       Config **out);
+void config_free(Config *config);
+
+/* One paragraph for each key: type, range, unit, default, help. */
+void config_describe(FILE *out, const ConfigKey *keys);
+
+/* Nearest of the names word(0), word(1), ... to `typo` by edit distance, or NULL when none is near. */
+const char *config_nearest(const char *typo, const char *(*word)(int index));
+
+#endif

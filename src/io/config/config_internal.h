@@ -1,0 +1,157 @@
+/* What the config*.c files share: a pool of memory, the YAML tree with its places, values, tables. */
+#ifndef IO_CONFIG_CONFIG_INTERNAL_H
+#define IO_CONFIG_CONFIG_INTERNAL_H
+
+#include "io/config/config.h"
+
+#include <stddef.h>
+
+enum {
+  CONFIG_TEXT_LIMIT = 1 << 20, /* bytes of a study file, and of its resolved text */
+  CONFIG_SCALAR_LIMIT = 4096, /* bytes of one scalar: a path fits */
+  CONFIG_LABEL_LIMIT = 200, /* bytes of a policy's label */
+  CONFIG_DEPTH_LIMIT = 32, /* nested lists and mappings */
+  CONFIG_MAPPING_LIMIT = 1000, /* keys of one mapping */
+  CONFIG_POLICY_LIMIT = 1000, /* policies of a study */
+  CONFIG_SETTING_LIMIT = 100000 /* settings of a study */
+};
+
+/* Memory that is freed all at once (config_pool.c). */
+typedef struct {
+  struct ConfigBlock *blocks;
+} ConfigPool;
+
+/* `count` zeroed elements of `size` bytes that live as long as the pool. */
+Status config_pool_new(ConfigPool *pool, void **out, size_t count, size_t size);
+Status config_pool_print(ConfigPool *pool, const char **out, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void config_pool_free(ConfigPool *pool);
+#define POOL_NEW(pool, pointer, count)                                                                       \
+  TRY(config_pool_new((pool), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+
+/* Where something stands, counted from 1. Line 0: the source as a whole, as for "--set a=b". */
+typedef struct {
+  const char *source;
+  int line, column;
+} ConfigPlace;
+
+/* STATUS_INPUT with the sentence "source:line:column: ...". */
+Status config_refuse(ConfigPlace place, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A text cut to a length that a sentence can bear, never within a character, on one line. */
+typedef struct {
+  char text[84];
+} ConfigShown;
+ConfigShown config_shown(const char *text);
+
+/* One node of a YAML tree (config_yaml.c). A child of a mapping carries its own key. */
+typedef enum { NODE_SCALAR, NODE_SEQUENCE, NODE_MAPPING } ConfigNodeKind;
+typedef struct ConfigNode ConfigNode;
+struct ConfigNode {
+  ConfigNodeKind kind;
+  ConfigPlace place, key_place;
+  const char *key; /* NULL in a sequence */
+  const char *text; /* of a scalar */
+  bool plain; /* a scalar without quotes */
+  int count; /* children */
+  ConfigNode *first; /* first child */
+  ConfigNode *next; /* next sibling */
+};
+
+/* Read one YAML document; *out is NULL when there is none. Without `lines`, places are the source as a whole.
+ */
+Status config_tree_parse(ConfigPool *pool, const char *source, bool lines, const char *text,
+                         ConfigNode **out);
+/* "key=value" as a node that carries its key; `what` ("--set") names it in messages. A missing value is null.
+ */
+Status config_tree_assignment(ConfigPool *pool, const char *what, const char *text, ConfigNode **out);
+bool config_node_null(const ConfigNode *node);
+/* The child with that key, or NULL; also when the node is no mapping. */
+const ConfigNode *config_node_child(const ConfigNode *node, const char *key);
+
+/* One checked value (config_value.c). Which members count follows from the key's type. */
+typedef struct {
+  bool absent; /* given in parts, or a part of what is given whole */
+  const char *word; /* WORD, TEXT, and a word instead of a number; NULL else, and for an absent text */
+  int64_t integer;
+  double real;
+  bool boolean;
+  int count;
+  const int64_t *integers; /* [count] */
+  const char *const *words; /* [count] */
+} ConfigValue;
+
+/* Check `node` under `key`; `owner` and `path` ("policies.vits2." and "steps") name it in messages. */
+Status config_value_parse(ConfigPool *pool, const ConfigKey *key, const char *owner, const char *path,
+                          const ConfigNode *node, ConfigValue *out);
+/* Print the value so that reading it gives the same value. */
+void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value);
+/* A real in 15 to 17 digits, the fewest that read back to the same number: out[32]. */
+void config_real_text(double value, char *out);
+
+/* What a key allows, for a sentence: "an integer in [1, 10], or all". */
+void config_allowed(const ConfigKey *key, size_t size, char *out);
+/* snprintf at the end of the text in out[size]. */
+void config_append(size_t size, char *out, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The best of the names offered so far (config_words.c). Names are not copied. */
+typedef struct {
+  const char *typo, *name;
+  int length, distance;
+} ConfigNearest;
+/* Offer name[length]; when it is the nearest, `shown` (maybe another name) is what will be suggested. */
+void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, const char *shown,
+                          int shown_length);
+void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key);
+/* Appends "; did you mean 'z'?" when a near name was offered. */
+void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out);
+/* Walk blank-separated words: advances *words to the next and returns its length, 0 at the end. */
+int config_word_next(const char **words);
+
+/* The nodes that a source gives for the keys of one table (config_table.c). */
+typedef struct {
+  const ConfigKey *keys;
+  const ConfigNode **node; /* [keys], NULL where none is given */
+  int *order; /* [count], keys in order of appearance */
+  int count;
+  bool top; /* of a study file, where "policies" and "sweep" may stand too */
+} ConfigGiven;
+
+int config_key_count(const ConfigKey *keys);
+int config_key_index(const ConfigKey *keys, const char *name); /* -1 when the table lacks it */
+Status config_given_new(ConfigPool *pool, const ConfigKey *keys, ConfigGiven *given);
+/* Take the entry `path: node`, or all entries under it when path is a section. */
+Status config_given_take(ConfigPool *pool, const char *owner, const char *path, const ConfigNode *node,
+                         ConfigGiven *given);
+/* Replaces, or appends; removes the parts of a key that is now given whole, or the whole of a part. */
+void config_given_put(ConfigGiven *given, int key, const ConfigNode *node);
+void config_given_remove(ConfigGiven *given, int key);
+/* The value of every key: values[keys]. A key that stands in `swept` (may be NULL) needs none. */
+Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace place, const ConfigGiven *given,
+                           const ConfigGiven *swept, ConfigValue **values);
+
+struct Config {
+  const ConfigKey *keys;
+  const ConfigValue *values; /* [keys] */
+  int axis_count;
+  const int *axis_keys; /* [axis_count], the keys that the sweep sets instead */
+  const ConfigValue **axis_values; /* [axis_count] */
+};
+
+/* The lists of a sweep (config_sweep.c). */
+typedef struct {
+  int axis_count;
+  bool zip;
+  int *keys; /* [axis_count] */
+  int *counts; /* [axis_count] */
+  ConfigValue **values; /* [axis_count][counts] */
+} ConfigSweep;
+
+/* Fill the settings, labels and axes of `study`. */
+Status config_sweep_expand(ConfigPool *pool, ConfigPlace place, const ConfigGiven *axes, bool zip,
+                           const ConfigValue *values, ConfigSweep *sweep, StudyFile *study);
+/* Fill `resolved` and `sha256` of `study` (config_resolve.c). */
+Status config_resolve(ConfigPool *pool, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
+                      const ConfigSweep *sweep, StudyFile *study);
+
+#endif

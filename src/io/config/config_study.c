@@ -1,0 +1,212 @@
+/* A study file: the file and every --set are layers over the table of keys; then policies, values, settings.
+ */
+#include "io/config/config_internal.h"
+
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The StudyFile that the caller sees, and what it stands on. */
+typedef struct {
+  StudyFile file;
+  ConfigPool pool;
+  ConfigSweep sweep;
+} OwnedStudy;
+
+/* What one source (the file, or one --set) gives; also what all of them give together. */
+typedef struct {
+  ConfigGiven values, axes;
+  const ConfigNode *zip, *policies;
+} Layer;
+
+static const ConfigKey no_keys[] = {{.name = NULL}};
+
+static Status layer_new(ConfigPool *pool, const ConfigKey *keys, Layer *layer) {
+  *layer = (Layer){.zip = NULL};
+  TRY(config_given_new(pool, keys, &layer->values));
+  layer->values.top = true;
+  return config_given_new(pool, keys, &layer->axes);
+}
+
+/* The entry `name: node` of `sweep`. */
+static Status take_axis(ConfigPool *pool, const char *name, const ConfigNode *node, Layer *layer) {
+  if (strcmp(name, "zip") != 0) return config_given_take(pool, "sweep.", name, node, &layer->axes);
+  if (layer->zip) return config_refuse(node->key_place, "key 'sweep.zip': given twice");
+  layer->zip = node;
+  return STATUS_OK;
+}
+
+/* One entry at the top of the file, or one --set. */
+static Status take_entry(ConfigPool *pool, const ConfigNode *node, Layer *layer) {
+  if (strcmp(node->key, "policies") == 0) return layer->policies = node, STATUS_OK;
+  if (strncmp(node->key, "sweep.", 6) == 0) return take_axis(pool, node->key + 6, node, layer);
+  if (strcmp(node->key, "sweep") != 0) return config_given_take(pool, "", node->key, node, &layer->values);
+  if (config_node_null(node)) return STATUS_OK;
+  if (node->kind != NODE_MAPPING)
+    return config_refuse(node->place,
+                         "key 'sweep': expects a mapping of keys to lists, such as {problem.noise: [1, 2]}");
+  for (const ConfigNode *child = node->first; child; child = child->next)
+    TRY(take_axis(pool, child->key, child, layer));
+  return STATUS_OK;
+}
+
+static bool is_list(const ConfigKey *key) { return key->type == KEY_INTS || key->type == KEY_WORDS; }
+
+/* Lay `upper` over `lower`. In a --set, a list on a key of one value is its sweep, and one value ends the
+ * sweep. */
+static void merge_layer(const Layer *upper, bool set, Layer *lower) {
+  for (int i = 0; i < upper->values.count; i++) {
+    int key = upper->values.order[i];
+    const ConfigNode *node = upper->values.node[key];
+    bool sweeps = set && node->kind == NODE_SEQUENCE && !is_list(&upper->values.keys[key]);
+    config_given_put(sweeps ? &lower->axes : &lower->values, key, node);
+    if (set && !sweeps && lower->axes.node[key]) config_given_remove(&lower->axes, key);
+  }
+  for (int i = 0; i < upper->axes.count; i++)
+    config_given_put(&lower->axes, upper->axes.order[i], upper->axes.node[upper->axes.order[i]]);
+  if (upper->zip) lower->zip = upper->zip;
+  if (upper->policies) lower->policies = upper->policies;
+}
+
+static Status take_file(ConfigPool *pool, ConfigPlace place, const char *text, Layer *all) {
+  ConfigNode *root;
+  Layer layer;
+  TRY(config_tree_parse(pool, place.source, true, text, &root));
+  if (!root || config_node_null(root)) return config_refuse(place, "the study file is empty");
+  if (root->kind != NODE_MAPPING)
+    return config_refuse(root->place, "expected a mapping of keys, such as name: figure2");
+  TRY(layer_new(pool, all->values.keys, &layer));
+  for (const ConfigNode *child = root->first; child; child = child->next)
+    TRY(take_entry(pool, child, &layer));
+  merge_layer(&layer, false, all);
+  return STATUS_OK;
+}
+
+static Status take_set(ConfigPool *pool, const char *text, Layer *all) {
+  ConfigNode *node;
+  Layer layer;
+  TRY(config_tree_assignment(pool, "--set", text, &node));
+  TRY(layer_new(pool, all->values.keys, &layer));
+  TRY(take_entry(pool, node, &layer));
+  merge_layer(&layer, true, all);
+  return STATUS_OK;
+}
+
+/* Name and label of a policy; everything else in its mapping is an option. */
+static Status read_policy_label(ConfigPool *pool, const ConfigNode *node, ConfigPolicy *policy) {
+  static const ConfigKey label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
+  const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
+  ConfigValue value = {.word = NULL};
+  const char *owner;
+  TRY(config_pool_print(pool, &owner, "policies.%s.", policy->name));
+  if (label) TRY(config_value_parse(pool, &label_key, owner, "label", label, &value));
+  policy->label = value.word ? value.word : policy->name;
+  if (value.word && (!*value.word || strlen(value.word) > CONFIG_LABEL_LIMIT))
+    return config_refuse(label->place, "key '%slabel': a label has 1 to %d bytes", owner, CONFIG_LABEL_LIMIT);
+  return STATUS_OK;
+}
+
+static Status read_policy_options(ConfigPool *pool, const ConfigKey *keys, const ConfigNode *node,
+                                  ConfigPolicy *policy) {
+  const char *owner;
+  ConfigGiven given;
+  ConfigValue *values;
+  Config *options;
+  ASSERT(config_key_index(keys, "name") < 0 && config_key_index(keys, "label") < 0);
+  TRY(config_pool_print(pool, &owner, "policies.%s.", policy->name));
+  TRY(config_given_new(pool, keys, &given));
+  for (const ConfigNode *child = node->kind == NODE_MAPPING ? node->first : NULL; child; child = child->next)
+    if (strcmp(child->key, "name") != 0 && strcmp(child->key, "label") != 0)
+      TRY(config_given_take(pool, owner, child->key, child, &given));
+  TRY(config_table_values(pool, owner, node->place, &given, NULL, &values));
+  POOL_NEW(pool, options, 1);
+  *options = (Config){.keys = keys, .values = values};
+  policy->options = options;
+  return STATUS_OK;
+}
+
+static Status read_policy(ConfigPool *pool, const ConfigSchema *schema, const ConfigNode *node,
+                          ConfigPolicy *policy) {
+  const ConfigKey name_key = {.name = "policies", .type = KEY_WORD, .word = schema->policy_name};
+  const ConfigNode *name = node->kind == NODE_MAPPING ? config_node_child(node, "name") : node;
+  ConfigValue value;
+  if (!name)
+    return config_refuse(node->place, "key 'policies': a policy needs a name, such as {name: ts, label: x}");
+  TRY(config_value_parse(pool, &name_key, "", "policies", name, &value));
+  policy->name = value.word;
+  TRY(read_policy_label(pool, node, policy));
+  const ConfigKey *keys = schema->policy_keys ? schema->policy_keys(policy->name) : NULL;
+  return read_policy_options(pool, keys ? keys : no_keys, node, policy);
+}
+
+static Status read_policies(ConfigPool *pool, const ConfigSchema *schema, const ConfigNode *list,
+                            StudyFile *study) {
+  const ConfigNode *node = list;
+  int count = 1;
+  if (list && list->kind == NODE_SEQUENCE) node = list->first, count = list->count;
+  if (!list || config_node_null(list)) count = 0;
+  if (count > CONFIG_POLICY_LIMIT)
+    return config_refuse(list->place, "key 'policies': %d policies; at most %d are allowed", count,
+                         CONFIG_POLICY_LIMIT);
+  POOL_NEW(pool, study->policies, count);
+  for (int i = 0; i < count; i++, node = node->next) {
+    ConfigPolicy *policies = study->policies;
+    TRY(read_policy(pool, schema, node, &policies[i]));
+    for (int j = 0; j < i; j++)
+      if (strcmp(policies[j].label, policies[i].label) == 0)
+        return config_refuse(
+            node->place,
+            "key 'policies': two policies have the label '%s'; give one of them another label, "
+            "as in {name: %s, label: other}",
+            policies[i].label, policies[i].name);
+  }
+  study->policy_count = count;
+  return STATUS_OK;
+}
+
+static Status read_zip(ConfigPool *pool, const ConfigNode *node, bool *out) {
+  static const ConfigKey zip_key = {.name = "zip", .type = KEY_BOOL};
+  ConfigValue value = {.boolean = false};
+  if (node) TRY(config_value_parse(pool, &zip_key, "sweep.", "zip", node, &value));
+  *out = value.boolean;
+  return STATUS_OK;
+}
+
+static Status build(OwnedStudy *self, ConfigPlace place, const char *text, const ConfigSchema *schema,
+                    int set_count, const char *const *sets) {
+  Layer all;
+  ConfigValue *values;
+  bool zip;
+  TRY(layer_new(&self->pool, schema->keys, &all));
+  TRY(take_file(&self->pool, place, text, &all));
+  for (int i = 0; i < set_count; i++) TRY(take_set(&self->pool, sets[i], &all));
+  TRY(config_table_values(&self->pool, "", place, &all.values, &all.axes, &values));
+  TRY(read_policies(&self->pool, schema, all.policies, &self->file));
+  TRY(read_zip(&self->pool, all.zip, &zip));
+  TRY(config_sweep_expand(&self->pool, place, &all.axes, zip, values, &self->sweep, &self->file));
+  return config_resolve(&self->pool, place, schema->keys, values, &self->sweep, &self->file);
+}
+
+Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
+                          const char *const *sets, StudyFile **out) {
+  OwnedStudy *self;
+  *out = NULL;
+  NEW(self, 1);
+  const char *source;
+  Status status = config_pool_print(&self->pool, &source, "%s", name);
+  if (status == STATUS_OK)
+    status = build(self, (ConfigPlace){.source = source}, text, schema, set_count, sets);
+  if (status == STATUS_OK)
+    *out = &self->file;
+  else
+    config_study_free(&self->file);
+  return status;
+}
+
+void config_study_free(StudyFile *study) {
+  if (!study) return;
+  OwnedStudy *self = (OwnedStudy *)study;
+  config_pool_free(&self->pool);
+  free(self);
+}

@@ -1,0 +1,199 @@
+/* Tables of keys: which node of a file belongs to which key, and the value of every key. */
+#include "io/config/config_internal.h"
+
+#include <string.h>
+
+int config_key_count(const ConfigKey *keys) {
+  int count = 0;
+  while (keys[count].name) count++;
+  return count;
+}
+
+int config_key_index(const ConfigKey *keys, const char *name) {
+  for (int i = 0; keys[i].name; i++)
+    if (strcmp(keys[i].name, name) == 0) return i;
+  return -1;
+}
+
+Status config_given_new(ConfigPool *pool, const ConfigKey *keys, ConfigGiven *given) {
+  int count = config_key_count(keys);
+  *given = (ConfigGiven){.keys = keys};
+  POOL_NEW(pool, given->node, count);
+  POOL_NEW(pool, given->order, count);
+  return STATUS_OK;
+}
+
+void config_given_remove(ConfigGiven *given, int key) {
+  int kept = 0;
+  for (int i = 0; i < given->count; i++)
+    if (given->order[i] != key) given->order[kept++] = given->order[i];
+  given->count = kept;
+  given->node[key] = NULL;
+}
+
+/* `name` lies in the section `path`: "problem.arms" in "problem"; all names lie in the section "". */
+static bool in_section(const char *name, const char *path) {
+  size_t length = strlen(path);
+  return length == 0 || (strncmp(name, path, length) == 0 && name[length] == '.');
+}
+
+/* One of the two is a key that may be given in parts, the other one of these. */
+static bool are_rivals(const ConfigKey *a, const ConfigKey *b) {
+  return (a->parts && in_section(b->name, a->name)) || (b->parts && in_section(a->name, b->name));
+}
+
+void config_given_put(ConfigGiven *given, int key, const ConfigNode *node) {
+  for (int i = 0; given->keys[i].name; i++)
+    if (given->node[i] && are_rivals(&given->keys[i], &given->keys[key])) config_given_remove(given, i);
+  if (!given->node[key]) given->order[given->count++] = key;
+  given->node[key] = node;
+}
+
+/* The key is given in parts, or is a part of what is given whole or not at all. */
+static bool is_absent(const ConfigGiven *given, int key) {
+  const ConfigKey *keys = given->keys;
+  bool part = false, given_in_parts = false;
+  for (int i = 0; keys[i].name; i++) {
+    if (!keys[i].parts || (i != key && !in_section(keys[key].name, keys[i].name))) continue;
+    part = i != key;
+    for (int j = 0; keys[j].name; j++)
+      given_in_parts |= given->node[j] && in_section(keys[j].name, keys[i].name);
+  }
+  return part ? !given_in_parts : given_in_parts;
+}
+
+static bool is_section(const ConfigKey *keys, const char *path) {
+  for (int i = 0; keys[i].name; i++)
+    if (in_section(keys[i].name, path)) return true;
+  return false;
+}
+
+/* "family | theta | ...": what may stand directly in a section. Keys of one section are taken to stand
+ * together. */
+static void list_section(const ConfigKey *keys, const char *section, size_t size, char *out) {
+  const char *last = "";
+  size_t last_length = 0, skip = strlen(section) + (*section != '\0');
+  *out = '\0';
+  for (int i = 0; keys[i].name; i++) {
+    if (!in_section(keys[i].name, section)) continue;
+    const char *name = keys[i].name + skip;
+    size_t length = strcspn(name, ".");
+    if (length == last_length && strncmp(name, last, length) == 0) continue;
+    config_append(size, out, "%s%.*s", *out ? " | " : "", (int)length, name);
+    last = name;
+    last_length = length;
+  }
+}
+
+/* Length of `name` cut to as many parts as `typo` has. */
+static int cut_to_depth(const char *name, const char *typo) {
+  const char *end = name;
+  for (;; end++) {
+    end += strcspn(end, ".");
+    typo = strchr(typo, '.');
+    if (!*end || !typo) return (int)(end - name);
+    typo++;
+  }
+}
+
+/* Names are compared whole, down to the depth of the typo ("problm"), and by their last part ("arms" for
+ * "problem.arms"). */
+static void offer_key(ConfigNearest *nearest, const char *name) {
+  int length = (int)strlen(name), cut = cut_to_depth(name, nearest->typo);
+  const char *last = strrchr(name, '.');
+  config_nearest_offer(nearest, name, cut, name, cut);
+  config_nearest_offer(nearest, name, length, name, length);
+  if (last && !strchr(nearest->typo, '.'))
+    config_nearest_offer(nearest, last + 1, (int)strlen(last + 1), name, length);
+}
+
+static Status unknown_key(ConfigPool *pool, const ConfigGiven *given, const char *owner, const char *path,
+                          const ConfigNode *node) {
+  const ConfigKey *keys = given->keys;
+  char allowed[1200], nearest_text[160] = "";
+  const char *dot = strrchr(path, '.'), *section = "";
+  if (dot) TRY(config_pool_print(pool, &section, "%.*s", (int)(dot - path), path));
+  if (!is_section(keys, section)) section = "";
+  list_section(keys, section, sizeof allowed, allowed);
+  if (given->top && !*section) config_append(sizeof allowed, allowed, " | policies | sweep");
+  ConfigNearest nearest = {.typo = path};
+  for (int i = 0; keys[i].name; i++) offer_key(&nearest, keys[i].name);
+  if (given->top) {
+    offer_key(&nearest, "policies");
+    offer_key(&nearest, "sweep");
+  }
+  config_nearest_append(&nearest, sizeof nearest_text, nearest_text);
+  return config_refuse(node->key_place, "key '%s%s': unknown key; allowed%s%s%s: %s%s", owner,
+                       config_shown(path).text, *section ? " in '" : "", section, *section ? "'" : " here",
+                       *allowed ? allowed : "none", nearest_text);
+}
+
+Status config_given_take(ConfigPool *pool, const char *owner, const char *path, const ConfigNode *node,
+                         ConfigGiven *given) {
+  int key = config_key_index(given->keys, path);
+  bool in_parts = key >= 0 && given->keys[key].parts && node->kind == NODE_MAPPING;
+  if (key >= 0 && !in_parts) {
+    for (int i = 0; given->keys[i].name; i++)
+      if (given->node[i] && (i == key || are_rivals(&given->keys[i], &given->keys[key])))
+        return config_refuse(node->key_place, "key '%s%s': given twice, first in line %d", owner, path,
+                             given->node[i]->key_place.line);
+    config_given_put(given, key, node);
+    return STATUS_OK;
+  }
+  if (!*path || !is_section(given->keys, path)) return unknown_key(pool, given, owner, path, node);
+  if (config_node_null(node)) return STATUS_OK;
+  if (node->kind != NODE_MAPPING) {
+    char allowed[1200];
+    list_section(given->keys, path, sizeof allowed, allowed);
+    return config_refuse(node->place, "key '%s%s': %s%s%s where a mapping of keys belongs; allowed in it: %s",
+                         owner, path, node->kind == NODE_SCALAR ? "value '" : "a list",
+                         node->kind == NODE_SCALAR ? config_shown(node->text).text : "",
+                         node->kind == NODE_SCALAR ? "'" : "", allowed);
+  }
+  for (const ConfigNode *child = node->first; child; child = child->next) {
+    const char *child_path;
+    TRY(config_pool_print(pool, &child_path, "%s.%s", path, child->key));
+    TRY(config_given_take(pool, owner, child_path, child, given));
+  }
+  return STATUS_OK;
+}
+
+/* A part that is given of the key that `key` is a part of; -1 without one. */
+static int part_given(const ConfigGiven *given, int key) {
+  const ConfigKey *keys = given->keys;
+  for (int i = 0; keys[i].name; i++)
+    for (int part = 0; keys[i].parts && keys[part].name; part++)
+      if (given->node[part] && are_rivals(&keys[i], &keys[part]) && are_rivals(&keys[i], &keys[key]))
+        return part;
+  return -1;
+}
+
+static Status missing_key(const ConfigGiven *given, int missing, const char *owner, ConfigPlace place) {
+  const ConfigKey *key = &given->keys[missing];
+  char allowed[1200];
+  int part = part_given(given, missing);
+  config_allowed(key, sizeof allowed, allowed);
+  if (part < 0)
+    return config_refuse(place, "key '%s%s': must be given (%s); allowed: %s", owner, key->name, key->help,
+                         allowed);
+  const char *name = given->keys[part].name;
+  int whole = (int)(strrchr(name, '.') - name);
+  return config_refuse(given->node[part]->key_place,
+                       "key '%s%s': needs '%s', which is not given (%s; allowed: %s); where '%.*s' is to "
+                       "be one value, leave '%s' out",
+                       owner, name, key->name, key->help, allowed, whole, name, name);
+}
+
+Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace place, const ConfigGiven *given,
+                           const ConfigGiven *swept, ConfigValue **values) {
+  const ConfigKey *keys = given->keys;
+  POOL_NEW(pool, *values, config_key_count(keys));
+  for (int i = 0; keys[i].name; i++) {
+    if (!given->node[i] && swept && swept->node[i]) continue;
+    (*values)[i].absent = is_absent(given, i);
+    if ((*values)[i].absent) continue;
+    if (!given->node[i] && !keys[i].fallback) return missing_key(given, i, owner, place);
+    TRY(config_value_parse(pool, &keys[i], owner, keys[i].name, given->node[i], &(*values)[i]));
+  }
+  return STATUS_OK;
+}

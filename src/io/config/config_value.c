@@ -1,0 +1,243 @@
+/* One value: checked under its key when read, written so that reading it again gives the same value. */
+#include "io/config/config_internal.h"
+
+#include <errno.h>
+#include <fenv.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A value that is being checked, for sentences about it. */
+typedef struct {
+  ConfigPool *pool;
+  const ConfigKey *key;
+  const char *owner, *path;
+} Check;
+
+/* "key 'a.b': value 'v' <problem>; allowed: ...; did you mean 'z'?" */
+static Status refuse(const Check *check, const ConfigNode *node, const char *problem) {
+  char value[120], allowed[1200], nearest_text[120] = "";
+  config_allowed(check->key, sizeof allowed, allowed);
+  if (node->kind == NODE_SCALAR) {
+    ConfigNearest nearest = {.typo = node->text};
+    static const ConfigKey booleans = {.words = "true false"};
+    config_nearest_offer_words(&nearest, check->key->type == KEY_BOOL ? &booleans : check->key);
+    config_nearest_append(&nearest, sizeof nearest_text, nearest_text);
+    snprintf(value, sizeof value, "value %s%s%s", node->plain ? "'" : "'\"", config_shown(node->text).text,
+             node->plain ? "'" : "\"'");
+  } else {
+    snprintf(value, sizeof value, node->kind == NODE_SEQUENCE ? "a list" : "a mapping");
+  }
+  return config_refuse(node->place, "key '%s%s': %s %s; allowed: %s%s", check->owner, check->path, value,
+                       problem, allowed, nearest_text);
+}
+
+static bool is_word(const ConfigKey *key, const char *text) {
+  const char *word = key->words ? key->words : "";
+  size_t size = strlen(text);
+  for (int length; (length = config_word_next(&word)) > 0; word += length)
+    if ((size_t)length == size && memcmp(word, text, size) == 0) return true;
+  for (int i = 0; key->word && key->word(i); i++)
+    if (strcmp(key->word(i), text) == 0) return true;
+  return false;
+}
+
+static bool in_range(const ConfigKey *key, double value) {
+  return (key->minimum == 0 && key->maximum == 0) || (value >= key->minimum && value <= key->maximum);
+}
+
+/* How many decimal digits the text starts with. */
+static size_t count_digits(const char *text) { return strspn(text, "0123456789"); }
+
+/* A decimal number, with or without fraction and exponent; no hexadecimal, no nan, no inf. */
+static bool is_number(const char *text) {
+  text += *text == '+' || *text == '-';
+  size_t whole = count_digits(text), fraction = 0;
+  text += whole;
+  if (*text == '.') text += 1 + (fraction = count_digits(text + 1));
+  if (whole + fraction == 0) return false;
+  if (*text == 'e' || *text == 'E') {
+    text += 1 + (text[1] == '+' || text[1] == '-');
+    if (count_digits(text) == 0) return false;
+    text += count_digits(text);
+  }
+  return *text == '\0';
+}
+
+/* strtod that raises no floating-point exception; errno tells overflow and underflow. */
+static double parse_double(const char *text) {
+  fenv_t environment;
+  feholdexcept(&environment);
+  errno = 0;
+  double value = strtod(text, NULL);
+  fesetenv(&environment);
+  return value;
+}
+
+static Status read_integer(const Check *check, const ConfigNode *node, int64_t *out) {
+  const char *text = node->text;
+  const char *digits = text + (*text == '+' || *text == '-');
+  size_t length = count_digits(digits);
+  if (!node->plain) return refuse(check, node, "is quoted text, not an integer");
+  if (length == 0 || digits[length]) {
+    if (!is_number(text)) return refuse(check, node, "is not an integer");
+    return refuse(check, node, "is a real number; write an integer with digits only");
+  }
+  if (*digits == '0' && length > 1)
+    return refuse(check, node, "starts with 0, which some readers take as octal");
+  errno = 0;
+  *out = strtoll(text, NULL, 10);
+  if (errno == ERANGE) return refuse(check, node, "does not fit a 64-bit integer");
+  return in_range(check->key, (double)*out) ? STATUS_OK : refuse(check, node, "is out of range");
+}
+
+static Status read_real(const Check *check, const ConfigNode *node, double *out) {
+  static const char *const endless[] = {"nan", ".nan", "inf", ".inf", "infinity"};
+  const char *text = node->text + (*node->text == '+' || *node->text == '-');
+  if (!node->plain) return refuse(check, node, "is quoted text, not a number");
+  for (size_t i = 0; i < sizeof endless / sizeof *endless; i++)
+    if (strcasecmp(text, endless[i]) == 0) return refuse(check, node, "is not finite");
+  if (!is_number(node->text)) return refuse(check, node, "is not a number");
+  *out = parse_double(node->text) + 0.0; /* no negative zero */
+  if (errno == ERANGE && (isinf(*out) || *out == 0)) return refuse(check, node, "does not fit a double");
+  return in_range(check->key, *out) ? STATUS_OK : refuse(check, node, "is out of range");
+}
+
+static Status read_list(const Check *check, const ConfigNode *node, ConfigValue *out) {
+  bool words = check->key->type == KEY_WORDS;
+  const char *fallback = check->key->fallback;
+  const ConfigNode *item = node->kind == NODE_SEQUENCE ? node->first : node;
+  int count = node->kind == NODE_SEQUENCE ? node->count : 1;
+  if (count == 0 && !(fallback && strcmp(fallback, "[]") == 0))
+    return refuse(check, node, "without a value is not allowed");
+  int64_t *integers;
+  const char **texts;
+  POOL_NEW(check->pool, integers, words ? 0 : count);
+  POOL_NEW(check->pool, texts, words ? count : 0);
+  for (int i = 0; i < count; i++, item = item->next) {
+    if (item->kind != NODE_SCALAR) return refuse(check, item, "cannot stand within the list");
+    if (!words) {
+      TRY(read_integer(check, item, &integers[i]));
+      continue;
+    }
+    if (!is_word(check->key, item->text)) return refuse(check, item, "is not one of them");
+    for (int j = 0; j < i; j++)
+      if (strcmp(texts[j], item->text) == 0) return refuse(check, item, "stands twice");
+    texts[i] = item->text;
+  }
+  out->count = count;
+  out->integers = integers;
+  out->words = texts;
+  return STATUS_OK;
+}
+
+static Status read_bool(const Check *check, const ConfigNode *node, bool *out) {
+  *out = strcmp(node->text, "true") == 0;
+  if (node->plain && (*out || strcmp(node->text, "false") == 0)) return STATUS_OK;
+  return refuse(check, node, "is neither true nor false");
+}
+
+/* The table's own default; a wrong one is our mistake, not the user's. */
+static Status read_fallback(const Check *check, ConfigValue *out) {
+  ConfigNode *node;
+  const char *fallback = check->key->fallback;
+  if (check->key->type == KEY_TEXT && strcmp(fallback, "null") == 0) return STATUS_OK;
+  Status status = config_tree_parse(check->pool, "built-in default", false, fallback, &node);
+  if (status == STATUS_OK && node)
+    status = config_value_parse(check->pool, check->key, check->owner, check->path, node, out);
+  ASSERT(node || status != STATUS_OK);
+  return status == STATUS_OK ? STATUS_OK : status_prefix(STATUS_INTERNAL, "a bug in a table of keys: ");
+}
+
+Status config_value_parse(ConfigPool *pool, const ConfigKey *key, const char *owner, const char *path,
+                          const ConfigNode *node, ConfigValue *out) {
+  Check check = {.pool = pool, .key = key, .owner = owner, .path = path};
+  bool list = key->type == KEY_INTS || key->type == KEY_WORDS;
+  *out = (ConfigValue){0};
+  if (!node) return read_fallback(&check, out);
+  if (node->kind == NODE_MAPPING) return refuse(&check, node, "is not what this key takes");
+  if (node->kind == NODE_SEQUENCE && !list)
+    return refuse(&check, node, "where one value belongs (lists go under sweep)");
+  if (key->type == KEY_TEXT) {
+    if (!config_node_null(node)) return out->word = node->text, STATUS_OK;
+    return key->fallback ? read_fallback(&check, out)
+                         : refuse(&check, node, "means not given, but it must be given");
+  }
+  if (key->type != KEY_WORDS && node->kind == NODE_SCALAR && is_word(key, node->text))
+    return out->word = node->text, STATUS_OK;
+  switch (key->type) {
+  case KEY_INT: return read_integer(&check, node, &out->integer);
+  case KEY_REAL: return read_real(&check, node, &out->real);
+  case KEY_BOOL: return read_bool(&check, node, &out->boolean);
+  case KEY_INTS:
+  case KEY_WORDS: return read_list(&check, node, out);
+  default: return refuse(&check, node, "is not one of them");
+  }
+}
+
+void config_real_text(double value, char *out) {
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(out, 32, "%.*g", digits, value);
+    if (parse_double(out) == value) return;
+  }
+}
+
+/* Text that no YAML reader takes for a number, a truth value or null. */
+static bool plain_is_safe(const char *text) {
+  static const char *const reserved[] = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"};
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+    if (strcasecmp(text, reserved[i]) == 0) return false;
+  bool starts = *text && (strchr(letters, *text) || strchr("_/", *text));
+  size_t safe = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+-");
+  return starts && text[safe] == '\0';
+}
+
+static void write_text(FILE *out, const char *text) {
+  if (plain_is_safe(text)) {
+    fputs(text, out);
+    return;
+  }
+  fputc('"', out);
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\') fputc('\\', out);
+    fputc(*text, out);
+  }
+  fputc('"', out);
+}
+
+static void write_real(FILE *out, double value) {
+  char text[32];
+  config_real_text(value, text);
+  const char *exponent = strchr(text, 'e');
+  /* YAML 1.1 readers take 1e-05 for text, but 1.0e-05 for a number. */
+  if (exponent && !strchr(text, '.'))
+    fprintf(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
+  else
+    fputs(text, out);
+}
+
+void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value) {
+  if (value->word) {
+    write_text(out, value->word);
+    return;
+  }
+  switch (key->type) {
+  case KEY_INT: fprintf(out, "%" PRId64, value->integer); break;
+  case KEY_REAL: write_real(out, value->real); break;
+  case KEY_BOOL: fputs(value->boolean ? "true" : "false", out); break;
+  case KEY_INTS:
+    fputc('[', out);
+    for (int i = 0; i < value->count; i++) fprintf(out, "%s%" PRId64, i ? ", " : "", value->integers[i]);
+    fputc(']', out);
+    break;
+  case KEY_WORDS:
+    fputc('[', out);
+    for (int i = 0; i < value->count; i++) fputs(i ? ", " : "", out), write_text(out, value->words[i]);
+    fputc(']', out);
+    break;
+  default: fputs("null", out); break;
+  }
+}

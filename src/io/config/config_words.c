@@ -1,0 +1,125 @@
+/* Names: walking lists of words, the nearest one to a typo, and what a key allows in words. */
+#include "io/config/config_internal.h"
+
+#include <ctype.h>
+#include <float.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer names are never near one another. */
+enum { NAME_LIMIT = 64 };
+
+int config_word_next(const char **words) {
+  *words += strspn(*words, " ");
+  return (int)strcspn(*words, " ");
+}
+
+void config_append(size_t size, char *out, const char *format, ...) {
+  size_t used = strlen(out);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(out + used, size - used, format, arguments);
+  va_end(arguments);
+}
+
+/* Case and the choice between - and _ are no difference. */
+static bool same_letter(char a, char b) {
+  int x = a == '-' ? '_' : tolower((unsigned char)a), y = b == '-' ? '_' : tolower((unsigned char)b);
+  return x == y;
+}
+
+static int smaller(int a, int b) { return a < b ? a : b; }
+
+/* Insertions, deletions, replacements and swaps of neighbours between a[m] and b[n], both at most NAME_LIMIT
+ * long. */
+static int edit_distance(const char *a, int m, const char *b, int n) {
+  int row[NAME_LIMIT + 1][NAME_LIMIT + 1];
+  for (int i = 0; i <= m; i++) row[i][0] = i;
+  for (int j = 0; j <= n; j++) row[0][j] = j;
+  for (int i = 1; i <= m; i++) {
+    for (int j = 1; j <= n; j++) {
+      int change = row[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]);
+      row[i][j] = smaller(change, 1 + smaller(row[i - 1][j], row[i][j - 1]));
+      bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
+      if (swapped) row[i][j] = smaller(row[i][j], row[i - 2][j - 2] + 1);
+    }
+  }
+  return row[m][n];
+}
+
+void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, const char *shown,
+                          int shown_length) {
+  size_t typo_length = strlen(nearest->typo);
+  if (typo_length == 0 || length == 0 || typo_length > NAME_LIMIT || length > NAME_LIMIT) return;
+  int distance = edit_distance(nearest->typo, (int)typo_length, name, length);
+  bool near = distance <= 1 + (int)typo_length / 4 && distance < length && distance < (int)typo_length;
+  if (!near || (nearest->name && distance >= nearest->distance)) return;
+  nearest->name = shown;
+  nearest->length = shown_length;
+  nearest->distance = distance;
+}
+
+void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key) {
+  const char *word = key->words ? key->words : "";
+  for (int length; (length = config_word_next(&word)) > 0; word += length)
+    config_nearest_offer(nearest, word, length, word, length);
+  for (int i = 0; key->word && key->word(i); i++) {
+    int length = (int)strlen(key->word(i));
+    config_nearest_offer(nearest, key->word(i), length, key->word(i), length);
+  }
+}
+
+void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out) {
+  if (nearest->name) config_append(size, out, "; did you mean '%.*s'?", nearest->length, nearest->name);
+}
+
+const char *config_nearest(const char *typo, const char *(*word)(int index)) {
+  ConfigNearest nearest = {.typo = typo};
+  config_nearest_offer_words(&nearest, &(ConfigKey){.word = word});
+  return nearest.name;
+}
+
+static void append_words(const ConfigKey *key, const char *before, size_t size, char *out) {
+  const char *word = key->words ? key->words : "", *between = before;
+  for (int length; (length = config_word_next(&word)) > 0; word += length, between = " | ")
+    config_append(size, out, "%s%.*s", between, length, word);
+  for (int i = 0; key->word && key->word(i); i++, between = " | ")
+    config_append(size, out, "%s%s", between, key->word(i));
+}
+
+static void append_range(const ConfigKey *key, size_t size, char *out) {
+  double least = key->minimum, most = key->maximum;
+  double endless = key->type == KEY_REAL ? DBL_MAX : 9e18;
+  bool below = least <= -endless, above = most >= endless;
+  char least_text[32], most_text[32];
+  config_real_text(least, least_text);
+  config_real_text(most, most_text);
+  if ((least == 0 && most == 0) || (below && above)) return;
+  if (above)
+    config_append(size, out, " of at least %s", least_text);
+  else if (below)
+    config_append(size, out, " of at most %s", most_text);
+  else
+    config_append(size, out, " in [%s, %s]", least_text, most_text);
+}
+
+void config_allowed(const ConfigKey *key, size_t size, char *out) {
+  *out = '\0';
+  switch (key->type) {
+  case KEY_INT: config_append(size, out, "an integer"); break;
+  case KEY_REAL: config_append(size, out, "a number"); break;
+  case KEY_INTS: config_append(size, out, "a list of integers, each"); break;
+  case KEY_WORDS: config_append(size, out, "a list of"); break;
+  case KEY_BOOL: config_append(size, out, "true | false"); return;
+  case KEY_TEXT: config_append(size, out, "text"); return;
+  case KEY_WORD: append_words(key, "", size, out); return;
+  }
+  if (key->type == KEY_WORDS) {
+    append_words(key, " ", size, out);
+    return;
+  }
+  append_range(key, size, out);
+  append_words(key, ", or ", size, out);
+  if (key->parts) config_append(size, out, ", or a mapping of the keys '%s.*'", key->name);
+}

@@ -1,0 +1,214 @@
+/* YAML text to a tree of nodes that know their line and column, over libyaml's events.
+ *
+ * Taken are scalars, lists and mappings. What makes a study file mean something else than it seems to
+ * (anchors, tags, two documents, a key twice, control characters) is refused. */
+#include "io/config/config_internal.h"
+
+#include <string.h>
+#include <yaml.h>
+
+typedef struct {
+  yaml_parser_t parser;
+  ConfigPool *pool;
+  const char *source;
+  bool lines;
+} Reader;
+
+/* One event, with libyaml's memory already given back. */
+typedef struct {
+  yaml_event_type_t type;
+  ConfigPlace place;
+  const char *text;
+  bool plain;
+} Event;
+
+static ConfigPlace place_of(const Reader *reader, yaml_mark_t mark) {
+  ConfigPlace place = {.source = reader->source};
+  if (reader->lines) {
+    place.line = (int)mark.line + 1;
+    place.column = (int)mark.column + 1;
+  }
+  return place;
+}
+
+static Status parser_error(const Reader *reader) {
+  const yaml_parser_t *parser = &reader->parser;
+  const char *problem = parser->problem ? parser->problem : "unknown problem";
+  if (parser->error == YAML_MEMORY_ERROR)
+    return status_set(STATUS_INTERNAL, "%s: out of memory", reader->source);
+  if (parser->error == YAML_READER_ERROR)
+    return config_refuse((ConfigPlace){.source = reader->source}, "not UTF-8 text: %s (byte %zu)", problem,
+                         parser->problem_offset);
+  return config_refuse(place_of(reader, parser->problem_mark), "not valid YAML: %s%s%s%s", problem,
+                       parser->context ? " (" : "", parser->context ? parser->context : "",
+                       parser->context ? ")" : "");
+}
+
+/* The character at *text, which moves on. libyaml gives valid UTF-8 only. */
+static uint32_t next_character(const unsigned char **text) {
+  uint32_t c = *(*text)++;
+  int more = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
+  if (more > 0) c &= 0x3Fu >> more;
+  for (; more > 0; more--) c = c << 6 | (*(*text)++ & 0x3F);
+  return c;
+}
+
+/* Characters that change the reading direction of what follows, so that it seems to say something else. */
+static bool redirects(uint32_t c) {
+  return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Characters that cannot be shown or written back as they are: controls, line separators, byte order mark,
+ * non-characters. */
+static bool unprintable(uint32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF || c == 0xFFFE ||
+         c == 0xFFFF || redirects(c);
+}
+
+static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event) {
+  const unsigned char *value = raw->data.scalar.value, *end = value + raw->data.scalar.length;
+  if (raw->data.scalar.length > CONFIG_SCALAR_LIMIT)
+    return config_refuse(event->place, "a value of %zu bytes; at most %d are allowed",
+                         raw->data.scalar.length, CONFIG_SCALAR_LIMIT);
+  for (const unsigned char *c = value; c < end;) {
+    uint32_t character = next_character(&c);
+    if (unprintable(character))
+      return config_refuse(event->place,
+                           "text must be on one line and without control characters; U+%04X is one",
+                           (unsigned)character);
+  }
+  event->plain = raw->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  return config_pool_print(reader->pool, &event->text, "%s", (const char *)value);
+}
+
+static Status take_event(Reader *reader, const yaml_event_t *raw, Event *event) {
+  const void *anchor = NULL, *tag = NULL;
+  *event = (Event){.type = raw->type, .place = place_of(reader, raw->start_mark)};
+  switch (raw->type) {
+  case YAML_ALIAS_EVENT: anchor = raw->data.alias.anchor; break;
+  case YAML_SCALAR_EVENT: anchor = raw->data.scalar.anchor, tag = raw->data.scalar.tag; break;
+  case YAML_SEQUENCE_START_EVENT:
+    anchor = raw->data.sequence_start.anchor, tag = raw->data.sequence_start.tag;
+    break;
+  case YAML_MAPPING_START_EVENT:
+    anchor = raw->data.mapping_start.anchor, tag = raw->data.mapping_start.tag;
+    break;
+  default: break;
+  }
+  if (anchor)
+    return config_refuse(event->place,
+                         "YAML anchors and aliases (& and *) are not allowed; write the value out");
+  if (tag)
+    return config_refuse(event->place, "YAML tags (!) are not allowed; quote text that starts with one");
+  return raw->type == YAML_SCALAR_EVENT ? take_scalar(reader, raw, event) : STATUS_OK;
+}
+
+static Status next_event(Reader *reader, Event *event) {
+  yaml_event_t raw;
+  if (!yaml_parser_parse(&reader->parser, &raw)) return parser_error(reader);
+  Status status = take_event(reader, &raw, event);
+  yaml_event_delete(&raw);
+  return status;
+}
+
+static Status read_node(Reader *reader, const Event *start, int depth, ConfigNode **out);
+
+/* Children up to the event `end`; of a mapping each is preceded by its key. */
+static Status read_children(Reader *reader, ConfigNode *parent, yaml_event_type_t end, int depth) {
+  ConfigNode **link = &parent->first;
+  for (;; parent->count++, link = &(*link)->next) {
+    Event event, key = {.type = YAML_NO_EVENT};
+    TRY(next_event(reader, &event));
+    if (event.type == end) return STATUS_OK;
+    if (parent->kind == NODE_MAPPING) {
+      key = event;
+      if (key.type != YAML_SCALAR_EVENT)
+        return config_refuse(key.place, "a key must be a word, not a list or mapping");
+      if (parent->count == CONFIG_MAPPING_LIMIT)
+        return config_refuse(key.place, "more than %d keys in one mapping", CONFIG_MAPPING_LIMIT);
+      const ConfigNode *twin = config_node_child(parent, key.text);
+      if (twin)
+        return config_refuse(key.place, "key '%s': given twice%s", config_shown(key.text).text,
+                             reader->lines ? " in one mapping" : "");
+      TRY(next_event(reader, &event));
+    }
+    TRY(read_node(reader, &event, depth + 1, link));
+    (*link)->key = key.text;
+    (*link)->key_place = key.place;
+  }
+}
+
+static Status read_node(Reader *reader, const Event *start, int depth, ConfigNode **out) {
+  if (depth > CONFIG_DEPTH_LIMIT)
+    return config_refuse(start->place, "nested deeper than %d levels", CONFIG_DEPTH_LIMIT);
+  ConfigNode *node;
+  POOL_NEW(reader->pool, node, 1);
+  *out = node;
+  node->place = start->place;
+  node->text = start->text;
+  node->plain = start->plain;
+  if (start->type == YAML_SCALAR_EVENT) return STATUS_OK;
+  node->kind = start->type == YAML_MAPPING_START_EVENT ? NODE_MAPPING : NODE_SEQUENCE;
+  return read_children(reader, node,
+                       node->kind == NODE_MAPPING ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT, depth);
+}
+
+static Status read_stream(Reader *reader, ConfigNode **out) {
+  Event event;
+  TRY(next_event(reader, &event));
+  ASSERT(event.type == YAML_STREAM_START_EVENT);
+  TRY(next_event(reader, &event));
+  if (event.type == YAML_STREAM_END_EVENT) return STATUS_OK;
+  TRY(next_event(reader, &event));
+  TRY(read_node(reader, &event, 0, out));
+  TRY(next_event(reader, &event));
+  ASSERT(event.type == YAML_DOCUMENT_END_EVENT);
+  TRY(next_event(reader, &event));
+  if (event.type != YAML_STREAM_END_EVENT)
+    return config_refuse(event.place, "a second YAML document starts here; one study is one document");
+  return STATUS_OK;
+}
+
+Status config_tree_parse(ConfigPool *pool, const char *source, bool lines, const char *text,
+                         ConfigNode **out) {
+  *out = NULL;
+  size_t length = strlen(text);
+  if (length > CONFIG_TEXT_LIMIT)
+    return config_refuse((ConfigPlace){.source = source}, "more than %d bytes of YAML", CONFIG_TEXT_LIMIT);
+  Reader reader = {.pool = pool, .source = source, .lines = lines};
+  if (!yaml_parser_initialize(&reader.parser))
+    return status_set(STATUS_INTERNAL, "%s: out of memory", source);
+  yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
+  yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, length);
+  Status status = read_stream(&reader, out);
+  yaml_parser_delete(&reader.parser);
+  return status;
+}
+
+Status config_tree_assignment(ConfigPool *pool, const char *what, const char *text, ConfigNode **out) {
+  const char *source, *key, *equals = strchr(text, '=');
+  TRY(config_pool_print(pool, &source, "%s %s", what, config_shown(text).text));
+  ConfigPlace place = {.source = source};
+  if (!equals || equals == text) return config_refuse(place, "expected key=value");
+  TRY(config_pool_print(pool, &key, "%.*s", (int)(equals - text), text));
+  TRY(config_tree_parse(pool, source, false, equals + 1, out));
+  if (!*out) {
+    POOL_NEW(pool, *out, 1);
+    **out = (ConfigNode){.kind = NODE_SCALAR, .place = place, .text = "", .plain = true};
+  }
+  (*out)->key = key;
+  (*out)->key_place = place;
+  return STATUS_OK;
+}
+
+bool config_node_null(const ConfigNode *node) {
+  return node->kind == NODE_SCALAR && node->plain &&
+         (!*node->text || strcmp(node->text, "null") == 0 || strcmp(node->text, "~") == 0);
+}
+
+const ConfigNode *config_node_child(const ConfigNode *node, const char *key) {
+  for (const ConfigNode *child = node->kind == NODE_MAPPING ? node->first : NULL; child; child = child->next)
+    if (strcmp(child->key, key) == 0) return child;
+  return NULL;
+}

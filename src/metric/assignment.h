@@ -1,0 +1,23 @@
+/* The linear assignment problem: match n rows to n columns one to one at least total cost. Exact; shortest
+ * augmenting paths after Jonker and Volgenant (Computing 38, 1987).
+ *
+ * Costs are cost[n, stride], rows padded with INFINITY up to stride = assignment_stride(n). */
+#ifndef METRIC_ASSIGNMENT_H
+#define METRIC_ASSIGNMENT_H
+
+#include "core/status.h"
+
+typedef struct Assignment Assignment;
+
+/* Length of a padded row. */
+int assignment_stride(int n);
+
+/* Room for problems of up to `most` rows. The caller ends with assignment_destroy, also after an error. */
+Status assignment_create(int most, Assignment **out);
+void assignment_destroy(Assignment *assignment);
+
+/* column_of[n]: the column of each row. v[n]: the columns' dual variables. Costs are finite and not negative.
+ */
+void assignment_solve(Assignment *assignment, int n, const double *cost, int *column_of, double *v);
+
+#endif

@@ -1,0 +1,105 @@
+/* Moments, mode weights and ranks. */
+#include "metric/draws.h"
+
+#include <math.h>
+#include <stddef.h>
+
+static double trace(int d, const double *matrix) {
+  double sum = 0;
+  for (size_t i = 0; i < (size_t)d; i++) sum += matrix[i * (size_t)d + i];
+  return sum;
+}
+
+static double distance(size_t count, const double *a, const double *b) {
+  double squares = 0;
+  for (size_t i = 0; i < count; i++) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  return sqrt(squares);
+}
+
+double metric_sd_ratio(int d, const double *covariance_x, const double *covariance_y) {
+  double reference = trace(d, covariance_y);
+  return reference > 0 ? sqrt(trace(d, covariance_x) / reference) : NAN;
+}
+
+double metric_mean_error(int d, const double *mean_x, const double *mean_y) {
+  return distance((size_t)d, mean_x, mean_y);
+}
+
+double metric_covariance_error(int d, const double *covariance_x, const double *covariance_y) {
+  size_t elements = (size_t)d * (size_t)d;
+  double squares = 0;
+  for (size_t k = 0; k < elements; k++) squares += covariance_y[k] * covariance_y[k];
+  return squares > 0 ? distance(elements, covariance_x, covariance_y) / sqrt(squares) : NAN;
+}
+
+/* Component c alone, with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). A view. */
+static Mixture component(const Mixture *modes, int c) {
+  size_t d = (size_t)modes->d, first = (size_t)c;
+  return (Mixture){.d = modes->d,
+                   .components = 1,
+                   .mean = modes->mean + first * d,
+                   .precision = modes->precision + first * d * d,
+                   .log_norm = modes->log_norm + first};
+}
+
+/* fraction[C] of the points x[d, n] that belong to each component: the first that reaches the best density of
+ * all takes the point. work[2 n]. */
+static void mode_fractions(const Mixture *modes, int n, const double *x, double *work, double *fraction) {
+  double *best = work, *density = work + n;
+  for (int i = 0; i < n; i++) best[i] = -INFINITY;
+  for (int c = 0; c < modes->components; c++) {
+    Mixture alone = component(modes, c);
+    mixture_log_density(&alone, n, x, density);
+    for (int i = 0; i < n; i++) best[i] = density[i] > best[i] ? density[i] : best[i];
+  }
+  for (int c = 0; c < modes->components; c++) {
+    int count = 0;
+    Mixture alone = component(modes, c);
+    mixture_log_density(&alone, n, x, density);
+    for (int i = 0; i < n; i++) {
+      if (density[i] != best[i]) continue;
+      best[i] = INFINITY; /* taken */
+      count++;
+    }
+    fraction[c] = (double)count / n;
+  }
+}
+
+double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
+                                double *work) {
+  double *of_x = work, *of_y = of_x + modes->components, *rest = of_y + modes->components, sum = 0;
+  mode_fractions(modes, n, x, rest, of_x);
+  mode_fractions(modes, m, y, rest, of_y);
+  for (int c = 0; c < modes->components; c++) sum += fabs(of_x[c] - of_y[c]);
+  return sum / 2;
+}
+
+double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work) {
+  double *fraction = work, largest = 0;
+  mode_fractions(modes, n, x, work + modes->components, fraction);
+  for (int c = 0; c < modes->components; c++) largest = fmax(largest, fraction[c]);
+  return largest;
+}
+
+double metric_distance(int d, int n, const double *x, const double *truth) {
+  double sum = 0;
+  for (int k = 0; k < n; k++) {
+    double square = 0;
+    for (int i = 0; i < d; i++) {
+      double step = x[(size_t)i * (size_t)n + (size_t)k] - truth[i];
+      square += step * step;
+    }
+    sum += sqrt(square);
+  }
+  return sum / n;
+}
+
+int metric_rank(int d, int n, const double *x, const double *truth, const double *direction) {
+  int rank = 0;
+  for (int i = 0; i < n; i++) {
+    double above = 0;
+    for (size_t k = 0; k < (size_t)d; k++) above += direction[k] * (x[k * (size_t)n + (size_t)i] - truth[k]);
+    rank += above < 0;
+  }
+  return rank;
+}

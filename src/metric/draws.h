@@ -1,0 +1,35 @@
+/* Moments, mode weights and ranks: what is wrong with the draws of a sampler, where a distance only says how
+ * much. x[d, n] are the sampler's draws, y[d, m] those of the exact posterior; means and covariances come
+ * from linalg_moments, or are the exact ones. */
+#ifndef METRIC_DRAWS_H
+#define METRIC_DRAWS_H
+
+#include "model/mixture.h"
+
+/* sqrt(trace cov(x) / trace cov(y)): below 1, the draws are under-dispersed. NAN when y does not vary. */
+double metric_sd_ratio(int d, const double *covariance_x, const double *covariance_y);
+
+/* |mean(x) - mean(y)|, Euclidean. */
+double metric_mean_error(int d, const double *mean_x, const double *mean_y);
+
+/* |cov(x) - cov(y)| / |cov(y)|, Frobenius norms. NAN when y does not vary. */
+double metric_covariance_error(int d, const double *covariance_x, const double *covariance_y);
+
+/* Total variation, 1/2 sum_c |p_c - q_c|, between the fractions p of x and q of y that belong to each
+ * component of `modes`: a point belongs to the component of largest w_c N(theta; mu_c, Sigma_c).
+ * work[2 max(n, m) + 2 C]. */
+double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
+                                double *work);
+
+/* The largest of these fractions of x. work[2 n + C]. */
+double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work);
+
+/* Mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
+double metric_distance(int d, int n, const double *x, const double *truth);
+
+/* How many of x[d, n] lie below truth[d] along direction[d]: 0 to n. With truth and data from the model, the
+ * ranks of exact draws are uniform (simulation-based calibration; Talts, Betancourt, Simpson, Vehtari and
+ * Gelman 2018, arXiv:1804.06788). */
+int metric_rank(int d, int n, const double *x, const double *truth, const double *direction);
+
+#endif

@@ -1,0 +1,156 @@
+/* Costs, the choice of solver and the certificate. Lengths are scaled by a power of two, so that neither
+ * squares nor their roots leave the range of doubles. */
+#include "metric/emd.h"
+
+#include "core/memory.h"
+#include "core/simd.h"
+#include "metric/assignment.h"
+#include "metric/transport.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct Emd {
+  int most;
+  double *cost; /* [n, stride] */
+  double *v; /* [stride], dual variables of the points y */
+  int *column_of; /* [n] */
+  Assignment *assignment;
+  Transport *transport; /* for clouds of transport_n and transport_m points; NULL before it is needed */
+  int transport_n, transport_m;
+};
+
+Status emd_create(int most_points, Emd **out) {
+  ASSERT(most_points >= 1);
+  *out = NULL;
+  Emd *emd;
+  NEW(emd, 1);
+  *out = emd;
+  emd->most = most_points;
+  size_t stride = (size_t)assignment_stride(most_points);
+  NEW(emd->cost, (size_t)most_points * stride);
+  NEW(emd->v, stride);
+  NEW(emd->column_of, most_points);
+  return assignment_create(most_points, &emd->assignment);
+}
+
+void emd_destroy(Emd *emd) {
+  if (!emd) return;
+  free(emd->cost);
+  free(emd->v);
+  free(emd->column_of);
+  assignment_destroy(emd->assignment);
+  transport_destroy(emd->transport);
+  free(emd);
+}
+
+/* The largest extent of both clouds along a coordinate; NAN or INFINITY when a point is not finite. */
+static double extent(int d, int n, const double *x, int m, const double *y) {
+  double largest = 0;
+  for (int k = 0; k < d; k++) {
+    const double *a = x + (size_t)k * (size_t)n, *b = y + (size_t)k * (size_t)m;
+    double low = a[0], high = a[0];
+    for (int i = 0; i < n; i++) {
+      if (!isfinite(a[i])) return NAN;
+      low = a[i] < low ? a[i] : low;
+      high = a[i] > high ? a[i] : high;
+    }
+    for (int j = 0; j < m; j++) {
+      if (!isfinite(b[j])) return NAN;
+      low = b[j] < low ? b[j] : low;
+      high = b[j] > high ? b[j] : high;
+    }
+    largest = fmax(largest, high / 2 - low / 2);
+  }
+  return 2 * largest;
+}
+
+/* cost[n, stride] = scale |x_i - y_j|, padded with INFINITY. Returns the largest. */
+SIMD_CLONES
+static double fill_costs(int d, int n, const double *restrict x, int m, const double *restrict y,
+                         double scale, double *restrict cost) {
+  int stride = assignment_stride(m);
+  double largest = 0;
+  for (int i = 0; i < n; i++) {
+    double *restrict row = cost + (size_t)i * (size_t)stride;
+    for (int j = 0; j < m; j++) row[j] = 0;
+    for (int k = 0; k < d; k++) {
+      const double *restrict b = y + (size_t)k * (size_t)m;
+      double a = x[(size_t)k * (size_t)n + (size_t)i];
+      for (int j = 0; j < m; j++) {
+        double difference = scale * (a - b[j]);
+        row[j] += difference * difference;
+      }
+    }
+    for (int j = 0; j < m; j++) row[j] = sqrt(row[j]);
+    for (int j = 0; j < m; j++) largest = row[j] > largest ? row[j] : largest;
+    for (int j = m; j < stride; j++) row[j] = INFINITY;
+  }
+  return largest;
+}
+
+/* min_j c_j - v_j, in parts that vector instructions can hold. */
+SIMD_CLONES
+static double least_reduced(int m, const double *restrict c, const double *restrict v) {
+  enum { PARTS = 16 };
+  double part[PARTS], least = INFINITY;
+  int j = 0;
+  for (int k = 0; k < PARTS; k++) part[k] = INFINITY;
+  for (; j + PARTS <= m; j += PARTS) {
+    for (int k = 0; k < PARTS; k++) {
+      double reduced = c[j + k] - v[j + k];
+      part[k] = reduced < part[k] ? reduced : part[k];
+    }
+  }
+  for (; j < m; j++) least = fmin(least, c[j] - v[j]);
+  for (int k = 0; k < PARTS; k++) least = fmin(least, part[k]);
+  return least;
+}
+
+/* The dual objective at u_i = min_j c_ij - v_j, the best u for these v: feasible by construction, so a lower
+ * bound of the distance whatever v is. */
+static double lower_bound(int n, int m, const double *cost, const double *v) {
+  double u = 0, sum = 0;
+  for (int i = 0; i < n; i++) u += least_reduced(m, cost + (size_t)i * (size_t)assignment_stride(m), v);
+  for (int j = 0; j < m; j++) sum += v[j];
+  return u / n + sum / m;
+}
+
+static double solve_assignment(Emd *emd, int n) {
+  double sum = 0;
+  assignment_solve(emd->assignment, n, emd->cost, emd->column_of, emd->v);
+  for (int i = 0; i < n; i++)
+    sum += emd->cost[(size_t)i * (size_t)assignment_stride(n) + (size_t)emd->column_of[i]];
+  return sum / n;
+}
+
+static Status solve_transport(Emd *emd, int n, int m, double largest, double *mean) {
+  if (emd->transport_n != n || emd->transport_m != m) {
+    transport_destroy(emd->transport);
+    emd->transport_n = emd->transport_m = 0;
+    TRY(transport_create(n, m, &emd->transport));
+    emd->transport_n = n;
+    emd->transport_m = m;
+  }
+  return transport_solve(emd->transport, emd->cost, assignment_stride(m), largest, mean, emd->v);
+}
+
+Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out) {
+  ASSERT(d >= 1 && n >= 1 && n <= emd->most && m >= 1 && m <= emd->most);
+  double length = extent(d, n, x, m, y), mean;
+  if (!isfinite(length))
+    return status_set(STATUS_INPUT,
+                      "no distance between clouds of points that are not finite or too far apart");
+  *out = 0;
+  if (length == 0) return STATUS_OK;
+  int exponent = ilogb(length);
+  double largest = fill_costs(d, n, x, m, y, ldexp(1, -exponent), emd->cost);
+  if (n == m)
+    mean = solve_assignment(emd, n);
+  else
+    TRY(solve_transport(emd, n, m, largest, &mean));
+  /* Sums of n costs and of path lengths round; the duals of far points are as large as the largest cost. */
+  ASSERT(fabs(mean - lower_bound(n, m, emd->cost, emd->v)) <= 1e-12 * largest);
+  *out = ldexp(mean, exponent);
+  return STATUS_OK;
+}

@@ -1,0 +1,21 @@
+/* Kullback-Leibler divergence between Gaussians, N pairs at once, lane last (core/linalg.h). */
+#ifndef METRIC_GAUSSIAN_KL_H
+#define METRIC_GAUSSIAN_KL_H
+
+/* What is approximated: p = N(mean, precision^-1). */
+typedef struct {
+  int d, lanes; /* N */
+  const double *mean, *precision; /* [d, N], [d, d, N] */
+  const double *log_determinant; /* [N], of the precision */
+} GaussianTarget;
+
+/* log det of symmetric matrices a[d, d, N], which become their Cholesky factors: out[N]; NAN where a matrix
+ * is not positive definite. rescues[N] is scratch. */
+void gaussian_log_determinant(int d, int lanes, double *a, int *rescues, double *out);
+
+/* KL(N(mean, covariance) || p): out[N]; NAN where a covariance is not positive definite. covariance[d, d, N]
+ * becomes its Cholesky factor; work[N] and rescues[N] are scratch. */
+void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
+                 int *rescues, double *out);
+
+#endif

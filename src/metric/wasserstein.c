@@ -1,0 +1,186 @@
+/* Project, sort, and walk through both sorted lists at once: the coupling of the quantiles is optimal in one
+ * dimension. A point of x carries m units of mass and a point of y carries n, so that all masses are whole.
+ */
+#include "metric/wasserstein.h"
+
+#include "core/memory.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int MOST_STEPS = 200;
+static const double LEAST_STEP = 1e-8; /* an angle, in radians; the error of W1 is of its square */
+
+typedef struct {
+  double value; /* direction' point */
+  int point;
+} Projection;
+
+struct Wasserstein {
+  int most_dimension, most_points;
+  double *projected; /* [points] */
+  Projection *x, *y, *merged; /* [points] */
+  double *direction, *candidate, *gradient, *candidate_gradient; /* [d] */
+};
+
+Status wasserstein_create(int most_dimension, int most_points, Wasserstein **out) {
+  ASSERT(most_dimension >= 1 && most_points >= 1);
+  *out = NULL;
+  Wasserstein *w;
+  NEW(w, 1);
+  *out = w;
+  w->most_dimension = most_dimension;
+  w->most_points = most_points;
+  NEW(w->projected, most_points);
+  NEW(w->x, most_points);
+  NEW(w->y, most_points);
+  NEW(w->merged, most_points);
+  NEW(w->direction, most_dimension);
+  NEW(w->candidate, most_dimension);
+  NEW(w->gradient, most_dimension);
+  NEW(w->candidate_gradient, most_dimension);
+  return STATUS_OK;
+}
+
+void wasserstein_destroy(Wasserstein *w) {
+  if (!w) return;
+  void *blocks[] = {w->projected, w->x,         w->y,        w->merged,
+                    w->direction, w->candidate, w->gradient, w->candidate_gradient};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+  free(w);
+}
+
+/* out[n] = direction' x. */
+SIMD_CLONES
+static void project(int d, int n, const double *restrict x, const double *restrict direction,
+                    double *restrict out) {
+  for (int i = 0; i < n; i++) out[i] = 0;
+  for (int k = 0; k < d; k++) {
+    const double *restrict row = x + (size_t)k * (size_t)n;
+    for (int i = 0; i < n; i++) out[i] += direction[k] * row[i];
+  }
+}
+
+/* Merge sort: stable, so equal values stay in the order of their points. */
+static void sort(int n, Projection *list, Projection *merged) {
+  for (int run = 1; run < n; run *= 2) {
+    for (int first = 0; first < n; first += 2 * run) {
+      int middle = first + run < n ? first + run : n, end = first + 2 * run < n ? first + 2 * run : n;
+      for (int i = first, j = middle, k = first; k < end; k++) {
+        bool left = j >= end || (i < middle && list[i].value <= list[j].value);
+        merged[k] = left ? list[i++] : list[j++];
+      }
+    }
+    memcpy(list, merged, (size_t)n * sizeof *list);
+  }
+}
+
+static void project_and_sort(Wasserstein *w, int d, int n, const double *x, const double *direction,
+                             Projection *out) {
+  project(d, n, x, direction, w->projected);
+  for (int i = 0; i < n; i++) out[i] = (Projection){w->projected[i], i};
+  sort(n, out, w->merged);
+}
+
+typedef struct {
+  int d, n, m;
+  const double *x, *y; /* [d, n], [d, m] */
+} Clouds;
+
+/* W1 along `direction`, and its gradient[d] with respect to it unless NULL. */
+static double along(Wasserstein *w, const Clouds *clouds, const double *direction, double *gradient) {
+  int d = clouds->d, n = clouds->n, m = clouds->m, i = 0, j = 0, left_x = m, left_y = n;
+  double sum = 0, units = (double)n * m;
+  project_and_sort(w, d, n, clouds->x, direction, w->x);
+  project_and_sort(w, d, m, clouds->y, direction, w->y);
+  for (int k = 0; gradient && k < d; k++) gradient[k] = 0;
+  while (i < n) {
+    int mass = left_x < left_y ? left_x : left_y;
+    double difference = w->x[i].value - w->y[j].value, share = mass / units;
+    sum += share * fabs(difference);
+    for (int k = 0; gradient && k < d; k++)
+      gradient[k] +=
+          (difference > 0 ? share : -share) * (clouds->x[(size_t)k * (size_t)n + (size_t)w->x[i].point] -
+                                               clouds->y[(size_t)k * (size_t)m + (size_t)w->y[j].point]);
+    left_x -= mass;
+    left_y -= mass;
+    if (left_x == 0) i++, left_x = m;
+    if (left_y == 0) j++, left_y = n;
+  }
+  return sum;
+}
+
+static double norm(int d, const double *vector) {
+  double squares = 0;
+  for (int k = 0; k < d; k++) squares += vector[k] * vector[k];
+  return sqrt(squares);
+}
+
+static void draw_direction(int d, Rng *rng, double *direction) {
+  rng_normal(rng, d, direction);
+  double length = norm(d, direction);
+  for (int k = 0; k < d; k++) direction[k] /= length;
+}
+
+double wasserstein_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
+                          int directions, Rng rng) {
+  ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
+  Clouds clouds = {d, n, m, x, y};
+  double sum = 0;
+  for (int s = 0; s < directions; s++) {
+    draw_direction(d, &rng, w->direction);
+    sum += along(w, &clouds, w->direction, NULL);
+  }
+  return sum / directions;
+}
+
+/* candidate = direction turned by about `step` radians towards the gradient's part that is tangent to the
+ * sphere. Returns false at a stationary point. */
+static bool turn(int d, const double *direction, const double *gradient, double step, double *candidate) {
+  double radial = 0;
+  for (int k = 0; k < d; k++) radial += gradient[k] * direction[k];
+  for (int k = 0; k < d; k++) candidate[k] = gradient[k] - radial * direction[k];
+  double tangent = norm(d, candidate);
+  if (tangent <= 1e-14 * norm(d, gradient)) return false;
+  for (int k = 0; k < d; k++) candidate[k] = direction[k] + step / tangent * candidate[k];
+  double length = norm(d, candidate);
+  for (int k = 0; k < d; k++) candidate[k] /= length;
+  return true;
+}
+
+/* Uphill from w->direction, where W1 is `value`. */
+static double climb(Wasserstein *w, const Clouds *clouds, double value) {
+  size_t bytes = (size_t)clouds->d * sizeof(double);
+  double step = 0.5;
+  along(w, clouds, w->direction, w->gradient);
+  for (int k = 0; k < MOST_STEPS && step > LEAST_STEP; k++) {
+    if (!turn(clouds->d, w->direction, w->gradient, step, w->candidate)) break;
+    double candidate = along(w, clouds, w->candidate, w->candidate_gradient);
+    if (candidate <= value) {
+      step /= 2;
+      continue;
+    }
+    value = candidate;
+    memcpy(w->direction, w->candidate, bytes);
+    memcpy(w->gradient, w->candidate_gradient, bytes);
+  }
+  return value;
+}
+
+double wasserstein_max_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
+                              int directions, Rng rng) {
+  ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
+  Clouds clouds = {d, n, m, x, y};
+  double largest = -1;
+  for (int s = 0; s < directions; s++) {
+    draw_direction(d, &rng, w->candidate);
+    double value = along(w, &clouds, w->candidate, NULL);
+    if (value <= largest) continue;
+    largest = value;
+    memcpy(w->direction, w->candidate, (size_t)d * sizeof *w->direction);
+  }
+  return climb(w, &clouds, largest);
+}

@@ -1,0 +1,31 @@
+/* Sliced Wasserstein distances of order 1 between two clouds of points with uniform weights, for dimensions
+ * or sizes where the exact distance (metric/emd.h) is too dear. Of order 1, so that they bound it from below:
+ *
+ *     W1(direction) = int |F^-1(q) - G^-1(q)| dq,   F, G: the distributions of direction' x, direction' y.
+ *
+ * Rabin, Peyre, Delon and Bernot 2011; Bonneel, Rabin, Peyre and Pfister, JMIV 51, 2015 (the mean over
+ * directions); Deshpande et al., CVPR 2019 (the largest). */
+#ifndef METRIC_WASSERSTEIN_H
+#define METRIC_WASSERSTEIN_H
+
+#include "core/rng.h"
+#include "core/status.h"
+
+typedef struct Wasserstein Wasserstein;
+
+/* Room for clouds of up to `most_points` in up to `most_dimension` dimensions. The caller ends with
+ * wasserstein_destroy, also after an error. */
+Status wasserstein_create(int most_dimension, int most_points, Wasserstein **out);
+void wasserstein_destroy(Wasserstein *wasserstein);
+
+/* The mean of W1 over `directions` directions, uniform on the sphere, between x[d, n] and y[d, m]. The stream
+ * `rng` names the directions: d normals for each, normalised. */
+double wasserstein_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
+                          int directions, Rng rng);
+
+/* The largest W1: the best of the same directions, then moved uphill along the gradient with halved steps
+ * until nothing is gained. A local maximum, so a lower bound of the largest. */
+double wasserstein_max_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
+                              int directions, Rng rng);
+
+#endif

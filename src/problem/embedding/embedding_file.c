@@ -1,0 +1,96 @@
+#include "problem/embedding/embedding_file.h"
+
+#include "core/memory.h"
+#include "io/provenance.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* to[columns, rows] = from[rows, columns]' */
+static void transpose(int rows, int columns, const double *from, double *to) {
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++)
+      to[(size_t)j * (size_t)rows + i] = from[(size_t)i * (size_t)columns + j];
+}
+
+static Status read_theta(StoreFile *file, Samples *theta) {
+  double *rows;
+  Status status = dataset_read_matrix(file, "theta", "item", &theta->n, &theta->d, &rows);
+  if (status == STATUS_OK)
+    status = memory_new((void **)&theta->theta, (size_t)theta->n * (size_t)theta->d, sizeof *rows);
+  if (status == STATUS_OK) transpose(theta->n, theta->d, rows, theta->theta);
+  free(rows);
+  if (status == STATUS_OK && theta->n == 0)
+    status = status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
+  return status == STATUS_OK ? samples_check_spread(store_path(file), theta) : status;
+}
+
+static Status read_noise(StoreFile *file, double *noise) {
+  *noise = NAN;
+  if (!store_has_attribute(file, "noise")) return STATUS_OK;
+  TRY(store_get_real_attribute(file, NULL, "noise", noise));
+  if (isfinite(*noise) && *noise > 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; it must be above zero", store_path(file),
+                    *noise);
+}
+
+static Status read_all(StoreFile *file, Embedding *out) {
+  int columns;
+  TRY(read_theta(file, &out->theta));
+  out->d = out->theta.d;
+  TRY(dataset_read_matrix(file, "features", "arm", &out->arms, &columns, &out->features));
+  if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
+  if (columns != out->d)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %d columns, but 'features' has %d; both live in R^d",
+                      store_path(file), out->d, columns);
+  return read_noise(file, &out->noise);
+}
+
+Status embedding_read(const char *path, Embedding *out) {
+  StoreFile *file;
+  *out = (Embedding){0};
+  TRY(store_open(path, &file));
+  Status status = read_all(file, out);
+  store_abandon(file);
+  if (status != STATUS_OK) embedding_free(out);
+  return status;
+}
+
+void embedding_free(Embedding *embedding) {
+  samples_free(&embedding->theta);
+  free(embedding->features);
+  *embedding = (Embedding){0};
+}
+
+static Status write_all(StoreFile *file, const char *title, const Embedding *embedding, const double *theta,
+                        int *item, int *arm) {
+  int dim, id;
+  TRY(provenance_write(file, title));
+  TRY(store_real_attribute(file, NULL, "noise", embedding->noise));
+  TRY(store_dimension(file, "item", (size_t)embedding->theta.n, item));
+  TRY(store_dimension(file, "arm", (size_t)embedding->arms, arm));
+  TRY(store_dimension(file, "dim", (size_t)embedding->d, &dim));
+  TRY(store_variable(file, "theta", STORE_DOUBLE, 2, (int[]){*item, dim}, "parameter of an item", "1", &id));
+  TRY(store_put(file, id, theta));
+  TRY(store_variable(file, "features", STORE_DOUBLE, 2, (int[]){*arm, dim}, "features of an arm", "1", &id));
+  return store_put(file, id, embedding->features);
+}
+
+Status embedding_create(const char *path, const char *title, const Embedding *embedding, int *item, int *arm,
+                        StoreFile **out) {
+  int ids[2];
+  double *theta;
+  *out = NULL;
+  NEW(theta, (size_t)embedding->theta.n * (size_t)embedding->d);
+  transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
+  Status status = store_create(path, STORE_NETCDF4, out);
+  if (status == STATUS_OK) {
+    status = write_all(*out, title, embedding, theta, item ? item : &ids[0], arm ? arm : &ids[1]);
+    if (status != STATUS_OK) {
+      store_abandon(*out);
+      *out = NULL;
+    }
+  }
+  free(theta);
+  return status;
+}

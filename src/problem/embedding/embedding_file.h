@@ -1,0 +1,31 @@
+/* Embedding files: what `thompson prepare` writes and problem.family = embedding reads. Anybody can write
+ * one: NetCDF with theta(item, dim), features(arm, dim) and the global attribute noise. */
+#ifndef PROBLEM_EMBEDDING_EMBEDDING_FILE_H
+#define PROBLEM_EMBEDDING_EMBEDDING_FILE_H
+
+#include "io/dataset.h"
+#include "io/store.h"
+
+/* theta of the items is what a bandit has to learn, a row of features is an arm; phi' theta is the mean
+ * reward of a linear bandit. */
+typedef struct {
+  int d;
+  Samples theta; /* theta[d, items] */
+  int arms;
+  double *features; /* [arms, d] */
+  double noise; /* reward standard deviation sigma; NaN when the file does not tell */
+} Embedding;
+
+/* Any numeric type. Errors: STATUS_INPUT when a variable is missing, empty, transposed, of another dimension
+ * than the other, or holds a value that is not finite, or when the noise is not above zero. The caller ends
+ * with embedding_free. */
+Status embedding_read(const char *path, Embedding *out);
+void embedding_free(Embedding *embedding);
+
+/* Begin an embedding file: provenance, theta, features, noise (theta sample last, as in Embedding). The
+ * caller adds what else there is to tell and ends with store_commit or store_abandon; `item` and `arm`, if
+ * not NULL, get the ids of these dimensions. */
+Status embedding_create(const char *path, const char *title, const Embedding *embedding, int *item, int *arm,
+                        StoreFile **out);
+
+#endif

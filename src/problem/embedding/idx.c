@@ -1,0 +1,213 @@
+#include "problem/embedding/idx.h"
+
+#include "core/memory.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCK = 1 << 16, ROLES = 4 };
+
+static const char *kind(const IdxFile *file) { return file->magic == IDX_IMAGES ? "images" : "labels"; }
+
+/* The next 32-bit number of the header, which starts at byte `*at`. */
+static Status read_number(GzipFile *file, const char *name, const char *what, int *at, uint32_t *number) {
+  unsigned char bytes[4];
+  size_t count;
+  TRY(gzip_read(file, bytes, sizeof bytes, &count));
+  if (count < sizeof bytes)
+    return status_set(STATUS_INPUT, "%s is cut off: it ends at byte %d, in the header, before %s", name,
+                      *at + (int)count, what);
+  *number =
+      (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | (uint32_t)bytes[3];
+  *at += 4;
+  return STATUS_OK;
+}
+
+static Status read_length(GzipFile *file, const char *name, const char *what, int *at, int *length) {
+  uint32_t number = 0;
+  TRY(read_number(file, name, what, at, &number));
+  if (number < 1 || number > IDX_MAX_COUNT)
+    return status_set(STATUS_INPUT, "%s: %s is %u at byte %d; it must be between 1 and %d", name, what,
+                      number, *at - 4, IDX_MAX_COUNT);
+  *length = (int)number;
+  return STATUS_OK;
+}
+
+/* Magic number and lengths; *at is where the elements begin. */
+static Status read_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
+  uint32_t magic = 0;
+  TRY(read_number(file, name, "the magic number", at, &magic));
+  if (magic != IDX_IMAGES && magic != IDX_LABELLED)
+    return status_set(STATUS_INPUT,
+                      "%s is not an IDX file of images or labels: its magic number is %u, not %d or %d", name,
+                      magic, IDX_IMAGES, IDX_LABELLED);
+  out->magic = (IdxMagic)magic;
+  out->rows = out->columns = 1;
+  TRY(read_length(file, name, "the number of elements", at, &out->count));
+  if (magic == IDX_LABELLED) return STATUS_OK;
+  TRY(read_length(file, name, "the number of rows", at, &out->rows));
+  TRY(read_length(file, name, "the number of columns", at, &out->columns));
+  if ((int64_t)out->rows * out->columns > IDX_MAX_PIXELS)
+    return status_set(STATUS_INPUT,
+                      "%s: images of %d x %d pixels, by bytes 8 to 15; at most %d pixels are supported", name,
+                      out->rows, out->columns, IDX_MAX_PIXELS);
+  return STATUS_OK;
+}
+
+/* The next `size` bytes into *out, which grows with what has been read. */
+static Status read_elements(GzipFile *file, size_t size, unsigned char **out, size_t *done) {
+  size_t held = 0;
+  *done = 0;
+  while (*done == held && held < size) {
+    size_t count;
+    held = held ? 2 * held : FIRST_BLOCK;
+    if (held > size) held = size;
+    unsigned char *grown = realloc(*out, held);
+    if (!grown) return status_set(STATUS_INTERNAL, "out of memory");
+    *out = grown;
+    TRY(gzip_read(file, *out + *done, held - *done, &count));
+    *done += count;
+  }
+  return STATUS_OK;
+}
+
+/* The elements, and nothing behind them; reading on also makes zlib compare its check sum. */
+static Status read_values(GzipFile *file, const char *name, int at, IdxFile *out) {
+  size_t one = (size_t)out->rows * (size_t)out->columns, size = (size_t)out->count * one, done, more;
+  unsigned char next;
+  TRY(read_elements(file, size, &out->values, &done));
+  if (done < size)
+    return status_set(STATUS_INPUT,
+                      "%s is cut off: it ends at byte %zu, after %zu of the %d %s that its header promises",
+                      name, (size_t)at + done, done / one, out->count, kind(out));
+  TRY(gzip_read(file, &next, 1, &more));
+  if (more)
+    return status_set(STATUS_INPUT, "%s goes on at byte %zu, after the %d %s that its header promises", name,
+                      (size_t)at + size, out->count, kind(out));
+  for (size_t i = 0; out->magic == IDX_LABELLED && i < size; i++)
+    if (out->values[i] >= IDX_LABELS)
+      return status_set(STATUS_INPUT, "%s: label %zu, at byte %zu, is %d; labels are 0 to %d", name, i,
+                        (size_t)at + i, out->values[i], IDX_LABELS - 1);
+  return STATUS_OK;
+}
+
+Status idx_read(GzipFile *file, const char *name, IdxFile *out) {
+  int at = 0;
+  *out = (IdxFile){0};
+  Status status = read_header(file, name, &at, out);
+  if (status == STATUS_OK) status = read_values(file, name, at, out);
+  if (status != STATUS_OK) idx_free(out);
+  return status;
+}
+
+void idx_free(IdxFile *file) {
+  free(file->values);
+  *file = (IdxFile){0};
+}
+
+/* What a file is for. */
+typedef enum { TRAINING_IMAGES, TRAINING_LABELS, TEST_IMAGES, TEST_LABELS } Role;
+static const char *const roles[ROLES] = {"training images", "training labels", "test images", "test labels"};
+
+static bool begins_with(const char *text, const char *start) {
+  return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* What the file's name tells: 1 training, 0 test, -1 nothing. */
+static int named_for_training(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  if (begins_with(name, "train")) return 1;
+  if (begins_with(name, "t10k") || begins_with(name, "test")) return 0;
+  return -1;
+}
+
+/* Is file i, whose name tells nothing, for training? The other file of its kind decides: by its name, or by
+ * its length. */
+static Status is_longer(int i, const char *const *paths, const IdxFile files[ROLES], bool *training) {
+  for (int j = 0; j < ROLES; j++) {
+    if (j == i || files[j].magic != files[i].magic) continue;
+    int other = named_for_training(paths[j]);
+    *training = other >= 0 ? !other : files[i].count > files[j].count;
+    if (other >= 0 || files[i].count != files[j].count) return STATUS_OK;
+  }
+  return status_set(
+      STATUS_INPUT,
+      "%s holds %d %s; nothing tells whether they are for training or for test: let its name begin with "
+      "train- or t10k-",
+      paths[i], files[i].count, kind(&files[i]));
+}
+
+/* at[role]: the file that plays it. */
+static Status find_roles(const char *const *paths, const IdxFile files[ROLES], int at[ROLES]) {
+  int images = 0;
+  for (int role = 0; role < ROLES; role++) at[role] = -1;
+  for (int i = 0; i < ROLES; i++) images += files[i].magic == IDX_IMAGES;
+  if (images != ROLES / 2)
+    return status_set(STATUS_INPUT,
+                      "%d of the 4 files hold images and %d labels; two of each are needed: %s, %s, %s, %s",
+                      images, ROLES - images, roles[0], roles[1], roles[2], roles[3]);
+  for (int i = 0; i < ROLES; i++) {
+    int named = named_for_training(paths[i]);
+    bool training = named == 1;
+    if (named < 0) TRY(is_longer(i, paths, files, &training));
+    Role role = files[i].magic == IDX_IMAGES ? (training ? TRAINING_IMAGES : TEST_IMAGES)
+                                             : (training ? TRAINING_LABELS : TEST_LABELS);
+    if (at[role] >= 0)
+      return status_set(STATUS_INPUT, "both %s and %s hold %s by their names", paths[at[role]], paths[i],
+                        roles[role]);
+    at[role] = i;
+  }
+  return STATUS_OK;
+}
+
+/* Move images and labels into a set. */
+static Status pair(const char *const *paths, IdxFile files[ROLES], int images, int labels, Digits *out) {
+  IdxFile *image = &files[images], *label = &files[labels];
+  if (image->count != label->count)
+    return status_set(STATUS_INPUT, "%s holds %d images, but %s %d labels", paths[images], image->count,
+                      paths[labels], label->count);
+  *out = (Digits){image->count, image->rows * image->columns, image->values, label->values};
+  image->values = label->values = NULL;
+  return STATUS_OK;
+}
+
+static Status combine(const char *const *paths, IdxFile files[ROLES], Digits *training, Digits *test) {
+  int at[ROLES];
+  TRY(find_roles(paths, files, at));
+  const IdxFile *one = &files[at[TRAINING_IMAGES]], *two = &files[at[TEST_IMAGES]];
+  if (one->rows != two->rows || one->columns != two->columns)
+    return status_set(STATUS_INPUT, "%s holds images of %d x %d pixels, but %s of %d x %d",
+                      paths[at[TRAINING_IMAGES]], one->rows, one->columns, paths[at[TEST_IMAGES]], two->rows,
+                      two->columns);
+  TRY(pair(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));
+  return pair(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
+}
+
+static Status read_path(const char *path, IdxFile *out) {
+  GzipFile *file;
+  TRY(gzip_open(path, &file));
+  Status status = idx_read(file, path, out);
+  gzip_close(file);
+  return status;
+}
+
+Status idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test) {
+  IdxFile files[ROLES] = {0};
+  *training = *test = (Digits){0};
+  if (path_count != ROLES)
+    return status_set(STATUS_INPUT, "%d files were given; four are needed, in any order: %s, %s, %s, %s",
+                      path_count, roles[0], roles[1], roles[2], roles[3]);
+  Status status = STATUS_OK;
+  for (int i = 0; i < ROLES && status == STATUS_OK; i++) status = read_path(paths[i], &files[i]);
+  if (status == STATUS_OK) status = combine(paths, files, training, test);
+  for (int i = 0; i < ROLES; i++) idx_free(&files[i]);
+  return status;
+}
+
+void digits_free(Digits *digits) {
+  free(digits->pixels);
+  free(digits->label);
+  *digits = (Digits){0};
+}

@@ -1,0 +1,187 @@
+#include "sampler/diffusion/denoised_moments.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/simd.h"
+#include "core/vector_algebra.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The Jacobian of a learned predictor may give a C_t that is no covariance: its eigenvalues are kept within
+ * these. */
+static const double VARIANCE_LEAST = 1e-9, VARIANCE_MOST = 50;
+
+/* The signal-to-noise ratio grows by this factor from one Jacobian to the next. */
+static const double GROWTH = 1.25;
+
+/* Samples that the moments of a prior without a closed form are taken from: to 2% of a standard deviation. */
+enum { PRIOR_SAMPLES = 2048 };
+
+/* From variances to deviations, in place. */
+SIMD_CLONES
+static void set_deviations(size_t n, double *x) {
+  for (size_t k = 0; k < n; k++) {
+    double least = x[k] > VARIANCE_LEAST ? x[k] : VARIANCE_LEAST;
+    x[k] = sqrt(least < VARIANCE_MOST ? least : VARIANCE_MOST);
+  }
+}
+
+/* ---- mean and covariance of the prior */
+
+/* From theta[d, PRIOR_SAMPLES] of a fixed stream. */
+static void sample_moments(const Prior *prior, double *theta, double *mean, double *covariance) {
+  RngLanes rng = {.key = rng_key(0, RNG_UNCONDITIONAL), .draws = 1, .lanes = PRIOR_SAMPLES};
+  prior->ops->sample(prior, &rng, theta);
+  linalg_moments(prior->d, PRIOR_SAMPLES, theta, mean, covariance);
+}
+
+/* covariance[d, d] and theta[d, PRIOR_SAMPLES] are scratch. */
+static Status set_prior_moments(CleanMoments *self, const Prior *prior, double *covariance, double *theta) {
+  const size_t d = (size_t)prior->d;
+  const double *shift = self->chain->shift, *scale = self->chain->scale;
+  if (prior->mixture)
+    mixture_moments(prior->mixture, self->mean, covariance);
+  else
+    sample_moments(prior, theta, self->mean, covariance);
+  for (size_t i = 0; i < d; i++) {
+    self->mean[i] = (self->mean[i] - shift[i]) / scale[i];
+    for (size_t j = 0; j < d; j++) covariance[i * d + j] /= scale[i] * scale[j];
+  }
+  TRY(linalg_eigen(prior->d, covariance, self->basis, self->deviation));
+  set_deviations(d, self->deviation);
+  return STATUS_OK;
+}
+
+Status clean_moments_create(const Prior *prior, bool from_loss, CleanMoments *out) {
+  const size_t d = (size_t)prior->d;
+  *out = (CleanMoments){.chain = prior->chain, .from_loss = from_loss};
+  if (from_loss && !prior->chain->loss)
+    return status_set(STATUS_INPUT,
+                      "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
+                      "(use covariance: jacobian)",
+                      prior->ops->name);
+  NEW(out->mean, d);
+  NEW(out->basis, d * d);
+  NEW(out->deviation, d);
+  double *scratch;
+  NEW(scratch, d * (d + PRIOR_SAMPLES));
+  Status status = set_prior_moments(out, prior, scratch, scratch + d * d);
+  free(scratch);
+  return status;
+}
+
+void clean_moments_destroy(CleanMoments *self) {
+  free(self->mean);
+  free(self->basis);
+  free(self->deviation);
+}
+
+/* ---- at a stage */
+
+/* Every lane the same. */
+static void repeat(int rows, int lanes, const double *values, double *out) {
+  for (int k = 0; k < rows; k++)
+    for (int n = 0; n < lanes; n++) out[k * lanes + n] = values[k];
+}
+
+/* j[d, d, lanes] <- factor (I - gain j), symmetrised. */
+SIMD_CLONES
+static void jacobian_to_covariance(int d, int lanes, double factor, double gain, double *j) {
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k <= i; k++) {
+      double *low = j + (i * d + k) * lanes, *high = j + (k * d + i) * lanes;
+      for (int n = 0; n < lanes; n++)
+        low[n] = high[n] = factor * ((i == k ? 1 : 0) - gain * 0.5 * (low[n] + high[n]));
+    }
+}
+
+static void covariance_from_loss(int d, int lanes, double alpha_bar, double loss, double *basis,
+                                 double *deviation) {
+  double number = (1 - alpha_bar) / alpha_bar * loss;
+  set_deviations(1, &number);
+  memset(basis, 0, (size_t)(d * d * lanes) * sizeof *basis);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      basis[(i * d + i) * lanes + n] = 1;
+      deviation[i * lanes + n] = number;
+    }
+}
+
+/* eps[n] <- s0_hat. */
+SIMD_CLONES
+static void estimate_clean(int n, double of_noise, double *restrict eps, double of_state,
+                           const double *restrict s) {
+  for (int k = 0; k < n; k++) eps[k] = of_noise * eps[k] + of_state * s[k];
+}
+
+static void set_clean(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  double of_state, of_noise;
+  schedule_clean_factors(&chain->schedule, t, &of_state, &of_noise);
+  estimate_clean(chain->d * lanes, of_noise, eps, of_state, s);
+}
+
+void clean_moments_covariance(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                              double *covariance, double *column) {
+  const Chain *chain = self->chain;
+  const double alpha_bar = chain->schedule.alpha_bar[t];
+  chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
+  jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
+  set_clean(chain, t, lanes, s, mean);
+}
+
+void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                      double *basis, double *deviation, double *matrix, double *column) {
+  const Chain *chain = self->chain;
+  const int d = chain->d;
+  if (t > chain->schedule.stages) {
+    repeat(d, lanes, self->mean, mean);
+    repeat(d * d, lanes, self->basis, basis);
+    repeat(d, lanes, self->deviation, deviation);
+    return;
+  }
+  if (self->from_loss) {
+    chain->noise(chain, t, lanes, s, mean);
+    set_clean(chain, t, lanes, s, mean);
+    covariance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
+    return;
+  }
+  clean_moments_covariance(self, t, lanes, s, mean, matrix, column);
+  linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
+  set_deviations((size_t)(d * lanes), deviation);
+}
+
+/* alpha_bar / (1 - alpha_bar) of stages T + 1 .. 1. */
+static double signal_to_noise(const Schedule *schedule, int t) {
+  const double alpha_bar = t > schedule->stages ? 0 : schedule->alpha_bar[t];
+  return alpha_bar / (1 - alpha_bar);
+}
+
+bool clean_moments_due(const CleanMoments *self, int known, int t) {
+  const Schedule *schedule = &self->chain->schedule;
+  return known == 0 || self->from_loss ||
+         signal_to_noise(schedule, t) > GROWTH * signal_to_noise(schedule, known);
+}
+
+/* r <- (1 / r^2 + gain)^-1/2. */
+SIMD_CLONES
+static void shrink(int n, double gain, double *r) {
+  for (Strip strip = strip_begin(n); strip.count > 0; strip_next(&strip)) {
+    SpecialReal x, root;
+    strip_load(strip, 1, r, &x);
+    root = 1 + gain * x * x;
+    special_inverse_root(&root);
+    x *= root;
+    strip_store(strip, 1, &x, r);
+  }
+}
+
+void clean_moments_carry(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                         double *deviation) {
+  const Chain *chain = self->chain;
+  const Schedule *schedule = &chain->schedule;
+  chain->noise(chain, t, lanes, s, mean);
+  set_clean(chain, t, lanes, s, mean);
+  shrink(chain->d * lanes, signal_to_noise(schedule, t) - signal_to_noise(schedule, t + 1), deviation);
+}

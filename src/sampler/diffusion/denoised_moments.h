@@ -1,0 +1,49 @@
+/* The clean sample s_0 given the state s_t of a reverse chain, taken as a Gaussian N(s0_hat, C_t): the
+ * moments that joint moments (joint_chain.h) condition on the history.
+ *
+ * The mean is the prior's estimate of s_0. C_t is its covariance from the Jacobian of the noise predictor by
+ * Tweedie's second-order formula (Boys et al. 2023, Tweedie moment projected diffusions),
+ *
+ *   C_t = (1 - alpha_bar_t) / alpha_bar_t (I - sqrt(1 - alpha_bar_t) d eps / d s),
+ *
+ * or a number, with the training loss of the stage, the mean square of what is left of the noise, in place of
+ * the matrix. A stage T + 1 knows nothing: there s0_hat and C are the prior's mean and covariance. C_t is
+ * given as Q diag(r^2) Q'. */
+#ifndef SAMPLER_DIFFUSION_DENOISED_MOMENTS_H
+#define SAMPLER_DIFFUSION_DENOISED_MOMENTS_H
+
+#include "model/prior.h"
+
+#include <stdbool.h>
+
+/* All in the chain's coordinates. */
+typedef struct {
+  const Chain *chain;
+  bool from_loss; /* C_t is a number */
+  double *mean, *basis, *deviation; /* [d], [d, d], [d]: s0_hat, Q, r of stage T + 1 */
+} CleanMoments;
+
+/* `prior` has a chain. Refuses, with a sentence, `from_loss` where the chain has no loss. The caller ends
+ * with clean_moments_destroy, also after a failure. */
+Status clean_moments_create(const Prior *prior, bool from_loss, CleanMoments *out);
+void clean_moments_destroy(CleanMoments *self);
+
+/* Of stage t = T + 1 .. 1 at s[d, n], lane last: mean[d, n], basis[d, d, n], deviation[d, n]. Scratch:
+ * matrix[d, d, n], column[d, n]. */
+void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                      double *basis, double *deviation, double *matrix, double *column);
+/* Between two stages C_t changes little but for the noise: C_t^-1 by what the signal-to-noise ratio
+ * alpha_bar / (1 - alpha_bar) grows by, times I, exactly so for a Gaussian prior. So the Jacobian, which
+ * costs more than the mean, need not be taken at every stage: true where it is due after that of stage
+ * `known` (0: none so far). */
+bool clean_moments_due(const CleanMoments *self, int known, int t);
+/* Of a stage where it is not due, from the basis and deviation[d, n] of stage t + 1: mean[d, n], deviation[d,
+ * n]; the basis stays. */
+void clean_moments_carry(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                         double *deviation);
+/* Of stage t = T .. 1 at s[d, n]: mean[d, n], and C_t from the Jacobian as covariance[d, d, n], symmetric but
+ * with eigenvalues as they come. Scratch: column[d, n]. */
+void clean_moments_covariance(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
+                              double *covariance, double *column);
+
+#endif

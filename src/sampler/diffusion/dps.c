@@ -1,0 +1,205 @@
+/* DPS of Chung et al. (2023) as the DiffTS paper runs it: Algorithm 4 and Appendix D, with the misprints of
+ * lines 4, 5 and 7 mended (the score is minus eps / sqrt(1 - alpha_bar_t); sqrt(alpha_t) in the posterior
+ * mean).
+ *
+ * The step zeta_t = step_size / sqrt(sum of squared residuals) does not shrink with the precision of the
+ * evidence, so the chain diverges once there are many observations: states are guarded and every use of the
+ * guard is counted. With a likelihood that is not conjugate the deviance (likelihood.h) takes the place of
+ * the sum of squared residuals, in the gradient and in zeta_t = step_size / sqrt(deviance); for Gaussian
+ * rewards of variance 1 the two are the same. The published code takes the score of the likelihood at
+ * S_0_hat, without the network's Jacobian and the factor 2 and divided by sigma^2, with the same zeta_t.
+ * There is no noise in the last stage, where beta_tilde_1 = 0. A draw uses d normals of its stream for s_T,
+ * then d for each stage. */
+#include "sampler/diffusion/dps.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/simd.h"
+#include "sampler/chunk.h"
+#include "sampler/methods.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* n <= CHUNK_LANES lanes, lane last. */
+typedef struct {
+  DpsGradient gradient_kind;
+  double step_size;
+  DpsEvidence evidence;
+  double *s, *clean, *gradient, *z, *scratch; /* [d, n] */
+  double *residual, *zeta; /* [n] */
+} Dps;
+
+/* Line 5: S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t) takes the place of eps. */
+SIMD_CLONES
+static void estimate_clean(int n, double of_state, const double *restrict s, double of_noise,
+                           double *restrict eps) {
+  for (int i = 0; i < n; i++) eps[i] = of_state * s[i] + of_noise * eps[i];
+}
+
+/* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2
+ * (constant
+ * - s_0' b + s_0' g). */
+static void score_residual(const DpsEvidence *evidence, const double *clean, double *residual, double *g) {
+  const int d = evidence->d, lanes = evidence->lanes;
+  if (evidence->rows) {
+    history_deviance(evidence->rows, clean, residual, g);
+    for (int i = 0; i < d * lanes; i++) g[i] = -g[i];
+    return;
+  }
+  linalg_multiply_lanes(d, lanes, evidence->precision, clean, g);
+  for (int n = 0; n < lanes; n++) residual[n] = evidence->constant[n];
+  for (int i = 0; i < d; i++)
+    for (int n = i * lanes, m = 0; m < lanes; n++, m++) {
+      g[n] -= evidence->vector[n];
+      residual[m] += clean[n] * (g[n] - evidence->vector[n]);
+    }
+  for (int n = 0; n < lanes; n++) residual[n] *= evidence->variance;
+}
+
+void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
+                  double *clean, double *residual, double *gradient, double *scratch) {
+  const int lanes = evidence->lanes, n = evidence->d * lanes;
+  const double alpha_bar = chain->schedule.alpha_bar[t];
+  double *pulled = scratch, of_state, of_noise;
+  schedule_clean_factors(&chain->schedule, t, &of_state, &of_noise);
+  chain->noise(chain, t, lanes, s, clean);
+  estimate_clean(n, of_state, s, of_noise, clean);
+  score_residual(evidence, clean, residual, gradient);
+  if (kind == DPS_AT_ESTIMATE) return;
+  chain->noise_vjp(chain, t, lanes, s, gradient, pulled);
+  for (int i = 0; i < n; i++)
+    gradient[i] = 2 * evidence->variance * (gradient[i] - sqrt(1 - alpha_bar) * pulled[i]) / sqrt(alpha_bar);
+}
+
+/* Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, so without observations.
+ * The residual of the quadratic is a difference of large numbers and is kept above their rounding error. */
+static void set_step(const Dps *self, double *zeta) {
+  const DpsEvidence *evidence = &self->evidence;
+  for (int n = 0; n < evidence->lanes; n++) {
+    double residual = self->residual[n];
+    double floor = evidence->rows ? DBL_MIN : DBL_EPSILON * evidence->variance * evidence->constant[n];
+    zeta[n] = residual > 0 ? self->step_size / sqrt(fmax(residual, floor)) : 0;
+  }
+}
+
+/* Lines 4 to 7. */
+static void stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
+  const Schedule *schedule = &chain->schedule;
+  const double alpha_bar = schedule->alpha_bar[t], before = schedule->alpha_bar[t - 1];
+  const double of_clean = sqrt(before) * schedule->beta[t] / (1 - alpha_bar);
+  const double of_state = sqrt(schedule->alpha[t]) * (1 - before) / (1 - alpha_bar);
+  const double sigma_tilde = sqrt(schedule->beta_tilde[t]);
+  dps_gradient(chain, t, &self->evidence, self->gradient_kind, self->s, self->clean, self->residual,
+               self->gradient, self->scratch);
+  set_step(self, self->zeta);
+  rng_lanes_normal(&chunk->rng, chain->d, self->z);
+  for (int i = 0; i < chain->d; i++)
+    for (int n = i * chunk->lanes, m = 0; m < chunk->lanes; n++, m++)
+      self->s[n] = of_clean * self->clean[n] + of_state * self->s[n] + sigma_tilde * self->z[n] -
+                   self->zeta[m] * self->gradient[n];
+}
+
+/* Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
+static void gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
+  const History *history = view->history;
+  const int d = history->d, runs = history->runs;
+  const double *shift = view->shift;
+  history_evidence(history, view->draws, view->first, view->lanes, shift, view->scale, evidence->precision,
+                   evidence->vector);
+  for (int n = 0; n < view->lanes; n++) {
+    int run = (view->first + n) / view->draws;
+    double sum = history->reward_squares[run];
+    for (int i = 0; i < d; i++) {
+      sum -= 2 * shift[i] * history->vector[i * runs + run];
+      for (int j = 0; j < d; j++) sum += shift[i] * history->precision[(i * d + j) * runs + run] * shift[j];
+    }
+    evidence->constant[n] = history->temper * fmax(sum, 0);
+  }
+}
+
+/* Algorithm 4, for every chunk of lanes. */
+static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                       int64_t *fallbacks) {
+  Dps *self = sampler->state;
+  const Chain *chain = sampler->setup.prior->chain;
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    self->evidence.lanes = chunk.lanes;
+    self->evidence.rows = history->likelihood->ops->conjugate ? NULL : &view;
+    if (!self->evidence.rows) gather_evidence(&self->evidence, &view);
+    rng_lanes_normal(&chunk.rng, chain->d, self->s);
+    for (int t = chain->schedule.stages; t >= 1; t--) {
+      stage(self, chain, t, &chunk);
+      chunk_guard(&chunk, chain->d, self->s, fallbacks);
+    }
+    chain_to_theta(chain, chunk.lanes, self->s);
+    chunk_store(&chunk, chain->d, self->s, theta);
+  }
+}
+
+static void dps_destroy(Sampler *sampler) {
+  Dps *self = sampler->state;
+  free(self->evidence.precision);
+  free(self->evidence.vector);
+  free(self->evidence.constant);
+  free(self->s);
+  free(self->clean);
+  free(self->gradient);
+  free(self->z);
+  free(self->scratch);
+  free(self->residual);
+  free(self->zeta);
+  free(self);
+}
+
+static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
+  Dps *self;
+  NEW(self, 1);
+  sampler->state = self;
+  self->gradient_kind =
+      config_is(setup->options, "gradient", "at_estimate") ? DPS_AT_ESTIMATE : DPS_THROUGH_NETWORK;
+  self->step_size = config_real(setup->options, "step_size");
+  self->evidence.d = sampler->d;
+  const Likelihood *likelihood = setup->likelihood;
+  self->evidence.variance = likelihood->ops->conjugate ? likelihood->noise * likelihood->noise : 1;
+  NEW(self->evidence.precision, d * vector);
+  NEW(self->evidence.vector, vector);
+  NEW(self->evidence.constant, CHUNK_LANES);
+  NEW(self->s, vector);
+  NEW(self->clean, vector);
+  NEW(self->gradient, vector);
+  NEW(self->z, vector);
+  NEW(self->scratch, vector);
+  NEW(self->residual, CHUNK_LANES);
+  NEW(self->zeta, CHUNK_LANES);
+  return STATUS_OK;
+}
+
+static const ConfigKey KEYS[] = {{.name = "gradient",
+                                  .type = KEY_WORD,
+                                  .fallback = "through_network",
+                                  .words = "through_network at_estimate",
+                                  .help = "through_network: with respect to S_t (Algorithm 4); at_estimate: "
+                                          "the score of the likelihood at S_0_hat (published code)"},
+                                 {.name = "step_size",
+                                  .type = KEY_REAL,
+                                  .minimum = 0,
+                                  .maximum = 1000,
+                                  .fallback = "1",
+                                  .help = "multiplies zeta_t of Appendix D"},
+                                 {.name = NULL}};
+
+const SamplerOps sampler_dps = {
+    .name = "dps",
+    .summary = "Diffusion posterior sampling: reverse stages pushed along the gradient of the likelihood",
+    .reference = "Chung et al. (2023); DiffTS paper, Algorithm 4 and Appendix D",
+    .default_prior = "diffusion",
+    .needs = NEEDS_CHAIN,
+    .keys = KEYS,
+    .create = dps_create,
+    .destroy = dps_destroy,
+    .sample = dps_sample,
+};

@@ -1,0 +1,71 @@
+/* Joint moments: every stage of the reverse chain conditioned on the history by the Gaussian that the clean
+ * sample is taken to be given the state (joint_chain.h).
+ *
+ * Unlike LaplaceDPS it is exact for a Gaussian prior with its exact chain, at any number of stages, and needs
+ * no repaired last stage. Without observations it is a reverse chain with the covariance C_t of the clean
+ * sample in it, beta_tilde_t I + w0^2 C_t where chain_sample has Sigma_t: another law than that of
+ * chain_sample, and for a Gaussian prior the right one. A draw uses d normals of its stream for s_T, then d
+ * for each stage. */
+#include "sampler/diffusion/joint_chain.h"
+
+#include "core/memory.h"
+#include "sampler/chunk.h"
+#include "sampler/methods.h"
+
+#include <stdlib.h>
+
+/* n <= CHUNK_LANES lanes, lane last. */
+typedef struct {
+  JointChain chain;
+  double *z; /* [d, n] */
+} Joint;
+
+static void joint_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                         int64_t *fallbacks) {
+  Joint *self = sampler->state;
+  const Chain *chain = sampler->setup.prior->chain;
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    joint_chain_begin(&self->chain, &view);
+    for (int t = chain->schedule.stages + 1; t >= 1; t--) {
+      joint_chain_condition(&self->chain, t, fallbacks);
+      rng_lanes_normal(&chunk.rng, chain->d, self->z);
+      joint_chain_draw(&self->chain, t, self->z, NULL, fallbacks);
+      chunk_guard(&chunk, chain->d, self->chain.s, fallbacks);
+    }
+    chain_to_theta(chain, chunk.lanes, self->chain.s);
+    chunk_store(&chunk, chain->d, self->chain.s, theta);
+  }
+}
+
+static void joint_destroy(Sampler *sampler) {
+  Joint *self = sampler->state;
+  joint_chain_destroy(&self->chain);
+  free(self->z);
+  free(self);
+}
+
+static Status joint_create(Sampler *sampler, const SamplerSetup *setup) {
+  Joint *self;
+  NEW(self, 1);
+  sampler->state = self;
+  NEW(self->z, (size_t)sampler->d * CHUNK_LANES);
+  return joint_chain_create(setup, config_is(setup->options, "covariance", "loss"), CHUNK_LANES,
+                            &self->chain);
+}
+
+static const ConfigKey KEYS[] = {JOINT_COVARIANCE_KEY, {.name = NULL}};
+
+const SamplerOps sampler_joint = {
+    .name = "joint",
+    .summary = "Joint moments: reverse stages of a diffusion prior, each conditioned on the evidence by the "
+               "Gaussian of its clean sample",
+    .reference = "Boys et al. (2023), Tweedie moment projected diffusions; sampled with the exact moments of "
+                 "the bridge",
+    .default_prior = "diffusion",
+    .needs = NEEDS_CHAIN,
+    .keys = KEYS,
+    .create = joint_create,
+    .destroy = joint_destroy,
+    .sample = joint_sample,
+};

@@ -1,0 +1,88 @@
+/* The reverse chain of a prior with each stage conditioned on the history, where the clean sample s_0 given
+ * the state s_t is taken as the Gaussian N(s0_hat, C_t) of clean_moments.h: "joint moments" (Boys et al.
+ * 2023, Tweedie moment projected diffusions).
+ *
+ * With the evidence (Lambda, b) of a conjugate likelihood, s_0 given s_t and the history is N(m, V), V =
+ * (C_t^-1 + Lambda)^-1 and m = V (C_t^-1 s0_hat + b), and since s_{t-1} given s_0 and s_t is N(w0 s_0 + wt
+ * s_t, beta_tilde_t I),
+ *
+ *   s_{t-1} ~ N(w0 m + wt s_t, beta_tilde_t I + w0^2 V).
+ *
+ * The last stage, w0 = 1 and wt = beta_tilde_1 = 0, draws from N(m, V). The start s_T is the same step from
+ * stage T + 1, with w0 = sqrt(alpha_bar_T), wt = 0, and 1 - alpha_bar_T for beta_tilde. For a Gaussian prior
+ * with its exact chain all this is exact, for any number of stages. With any other likelihood (Lambda, b) is
+ * the evidence at the mode, which IRLS finds for each stage and lane, so N(m, V) is the Laplace
+ * approximation.
+ *
+ * The algebra is that of the whitened clean sample: C_t = R R', R = Q diag(r), s_0 = s0_hat + R x with x ~
+ * N(0, I). Given the history x has precision M = I + R' Lambda R and mean u = M^-1 R' (b - Lambda s0_hat); no
+ * covariance is ever inverted, so C_t and Lambda may be near singular. Likewise the stage without history,
+ * N(w0 s0_hat + wt s_t, beta_tilde I + w0^2 C_t), is whitened by Q diag(g), g^2 = beta_tilde + w0^2 r^2; in
+ * these coordinates the conditioned one is N(D u, (I - D^2) + D M^-1 D), D = w0 r / g. With M = L L' what is
+ * kept is W = L^-1. */
+#ifndef SAMPLER_DIFFUSION_JOINT_CHAIN_H
+#define SAMPLER_DIFFUSION_JOINT_CHAIN_H
+
+#include "core/special.h"
+#include "model/irls.h"
+#include "sampler/diffusion/denoised_moments.h"
+#include "sampler/sampler.h"
+
+/* n <= capacity lanes, lane last, in the chain's coordinates. */
+typedef struct {
+  int d, capacity;
+  const Chain *chain;
+  CleanMoments moments;
+
+  const HistoryView *view; /* the lanes at hand */
+  int known; /* the stage that their Q and r were last taken at afresh; 0: none */
+  double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
+
+  /* What belongs to a lane from one call to the next; one block, so that lanes can be copied. */
+  double *lane_rows; /* [lane_row_count(d), n] */
+  double *s; /* [d, n]: s_t */
+  double *clean; /* [d, n]: s0_hat */
+  double *basis, *deviation; /* [d, d, n], [d, n]: Q, r */
+  double *factor; /* [d, d, n]: W */
+  double *shift; /* [d, n]: u */
+  double *log_evidence; /* [n] */
+
+  double *matrix; /* [d, d, n] */
+  double *column; /* [d, n] */
+  double *rescues; /* [n] */
+  SpecialReal *strip; /* of one strip */
+  Irls irls; /* likelihoods that are not conjugate: */
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */
+} JointChain;
+
+/* The key `covariance`, for the options of a sampler. */
+#define JOINT_COVARIANCE_KEY                                                                                 \
+  {                                                                                                          \
+    .name = "covariance", .type = KEY_WORD, .fallback = "jacobian", .words = "jacobian loss",                \
+    .help = "of the clean sample given a state: jacobian of the noise predictor, or the training loss"       \
+  }
+
+/* Refuses, with a sentence, the covariance `loss` where the chain has none, and what is too large. The caller
+ * ends with joint_chain_destroy, also after a failure. */
+Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacity, JointChain *out);
+void joint_chain_destroy(JointChain *self);
+
+/* Start anew with the lanes of `view`, which outlives the steps. */
+void joint_chain_begin(JointChain *self, const HistoryView *view);
+
+/* Stage t = T + 1 .. 1. The law of s_0 given s_t and the history; for t = T + 1 given the history alone. True
+ * where C_t was taken afresh. Fallbacks as in irls_solve, here and below. */
+bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
+/* log_evidence[n]: log of the integral of N(s_0; s0_hat, C_t) times the likelihood (its Laplace approximation
+ * when that is not conjugate), up to a constant of the history. After joint_chain_condition. */
+void joint_chain_evidence(JointChain *self);
+/* s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log
+ * density of s_{t-1} given s_t without history over that with it. Once after joint_chain_condition. */
+void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks);
+
+/* out[n]: the log likelihood at s, up to the constant of joint_chain_evidence. */
+void joint_chain_log_likelihood(JointChain *self, const double *s, double *out);
+/* Lane n becomes a copy of lane from[n]. */
+void joint_chain_copy_lanes(JointChain *self, const int *from);
+
+#endif

@@ -1,0 +1,265 @@
+/* LaplaceDPS (DiffTS paper, Algorithm 2): a chain of products of two Gaussians, the conditional prior of
+ * every reverse stage and the evidence diffused up to it. In a bandit it is called DiffTS (Section 5).
+ *
+ * With a conjugate likelihood the evidence is the same at all stages (Theorem 2). With any other it is that
+ * of the Laplace approximation, taken afresh at the mode of every stage by IRLS (Theorem 4); the product is
+ * the same.
+ *
+ * The paper is one of a family: at stage t let the evidence have the variance abar_t Sigma-bar + c (1 -
+ * abar_t) I (option evidence_c). c = 0 is LaplaceDPS, c = 1 noises the evidence like the sample. With c = -1
+ * the unconditional reverse process carries the noised prior times the evidence of one stage into that of the
+ * next, so the evidence is used only once (laplace_tilt.h). That is exact for the prior N(0, I) and many
+ * stages.
+ *
+ * All of it happens in the standardised coordinates of the chain. A draw uses d normals of its stream for
+ * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
+#include "sampler/diffusion/laplace_dps.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/simd.h"
+#include "core/vector_algebra.h"
+#include "sampler/chunk.h"
+#include "sampler/diffusion/laplace_glm.h"
+#include "sampler/diffusion/laplace_tilt.h"
+#include "sampler/methods.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What one strip works on: a matrix and four vectors. */
+#define STRIP_NUMBERS(d) ((d) * (d) + 4 * (d))
+
+/* n <= CHUNK_LANES lanes, lane last. */
+typedef struct {
+  LastStage last_stage;
+  LaplaceEvidence evidence;
+  double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
+  LaplaceGlm glm;
+  bool tilted; /* c = -1 */
+  LaplaceTilt tilt; /* of c = -1 */
+} LaplaceDps;
+
+Status laplace_evidence_create(int d, LaplaceEvidence *out) {
+  const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
+  out->d = d;
+  NEW(out->precision, matrix);
+  NEW(out->vector, vector);
+  NEW(out->basis, matrix);
+  NEW(out->eigenvalue, vector);
+  NEW(out->rotated, vector);
+  NEW(out->strip, STRIP_NUMBERS(d));
+  return STATUS_OK;
+}
+
+void laplace_evidence_destroy(LaplaceEvidence *evidence) {
+  free(evidence->precision);
+  free(evidence->vector);
+  free(evidence->basis);
+  free(evidence->eigenvalue);
+  free(evidence->rotated);
+  free(evidence->strip);
+}
+
+void laplace_evidence_decompose(LaplaceEvidence *evidence) {
+  const int d = evidence->d, lanes = evidence->lanes;
+  linalg_eigen_lanes(d, lanes, evidence->precision, evidence->basis, evidence->eigenvalue);
+  linalg_multiply_transposed_lanes(d, lanes, evidence->basis, evidence->vector, evidence->rotated);
+}
+
+/* What a stage multiplies eigenvalues and rotated vectors by. */
+typedef struct {
+  double sd, of_precision, of_vector; /* sqrt(v), v / alpha_bar, v / sqrt(alpha_bar) */
+  double noise; /* of the evidence: constant (1 - alpha_bar) / alpha_bar */
+} Diffused;
+
+/* In the eigenbasis each coordinate is by itself: z <- a draw of the product, u the mean of the conditional
+ * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
+ * sqrt(v) z is left. */
+STRIP_INLINE void product_in_basis(Diffused stage, int d, SpecialReal *l, SpecialReal *c,
+                                   const SpecialReal *u, SpecialReal *z) {
+  for (int i = 0; i < d; i++) {
+    if (stage.noise > 0) {
+      SpecialReal noised = 1 / (1 + stage.noise * l[i]);
+      l[i] *= noised, c[i] *= noised;
+    }
+    SpecialReal gain = stage.of_precision * l[i], root = 1 + gain;
+    special_inverse_root(&root);
+    SpecialReal mean = u[i] + (stage.of_vector * c[i] - gain * u[i]) * (root * root);
+    z[i] = mean + stage.sd * root * z[i];
+  }
+}
+
+/* s = Q z, where z is the draw about u = Q' mu. */
+STRIP_INLINE void product_strips(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
+                                 const double *z, double *s, const int d, SpecialReal *scratch) {
+  SpecialReal *q = scratch, *l = q + d * d, *c = l + d, *u = c + d, *draw = u + d;
+  for (Strip strip = strip_begin(evidence->lanes); strip.count > 0; strip_next(&strip)) {
+    strip_load(strip, d * d, evidence->basis, q);
+    strip_load(strip, d, evidence->eigenvalue, l);
+    strip_load(strip, d, evidence->rotated, c);
+    strip_load(strip, d, mu, draw);
+    strip_multiply_transposed(d, q, draw, u);
+    strip_load(strip, d, z, draw);
+    product_in_basis(stage, d, l, c, u, draw);
+    strip_multiply(d, q, draw, u);
+    strip_store(strip, d, u, s);
+  }
+}
+
+SIMD_CLONES
+static void product(const LaplaceEvidence *evidence, Diffused stage, const double *mu, const double *z,
+                    double *s) {
+  if (evidence->d == 2) {
+    SpecialReal registers[STRIP_NUMBERS(2)];
+    product_strips(evidence, stage, mu, z, s, 2, registers);
+  } else {
+    product_strips(evidence, stage, mu, z, s, evidence->d, evidence->strip);
+  }
+}
+
+void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
+                         const double *z, double *s) {
+  const Diffused stage = {.sd = sqrt(v),
+                          .of_precision = v / alpha_bar,
+                          .of_vector = v / sqrt(alpha_bar),
+                          .noise = evidence->constant * (1 - alpha_bar) / alpha_bar};
+  product(evidence, stage, mu, z, s);
+}
+
+/* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none
+ * at first, and Theorem 4 takes it at the mode of every stage. */
+static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
+  LaplaceEvidence *evidence = &self->evidence;
+  const size_t vector = (size_t)(evidence->d * view->lanes);
+  evidence->lanes = view->lanes;
+  if (view->history->likelihood->ops->conjugate) {
+    history_evidence(view->history, view->draws, view->first, view->lanes, view->shift, view->scale,
+                     evidence->precision, evidence->vector);
+  } else {
+    memset(evidence->precision, 0, vector * (size_t)evidence->d * sizeof *evidence->precision);
+    memset(evidence->vector, 0, vector * sizeof *evidence->vector);
+    laplace_glm_begin(&self->glm, view->lanes);
+  }
+  laplace_evidence_decompose(evidence);
+}
+
+/* s, the product of N(mu, v I) and the evidence diffused by alpha_bar; not yet guarded. */
+static void draw_product(LaplaceDps *self, const HistoryView *view, double v, double alpha_bar, Chunk *chunk,
+                         int64_t *fallbacks) {
+  const History *history = view->history;
+  rng_lanes_normal(&chunk->rng, history->d, self->z);
+  if (history->likelihood->ops->conjugate || history->rounds == 0 || v == 0)
+    laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
+  else
+    laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
+}
+
+/* Line 2: s_T, the product of N(0, I) and the evidence diffused up to stage T. */
+static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
+                       int64_t *fallbacks) {
+  const Schedule *schedule = &chain->schedule;
+  double alpha_bar = self->tilted ? 1 : schedule->alpha_bar[schedule->stages];
+  memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
+  if (self->tilted) laplace_tilt_begin(&self->tilt, schedule, &self->evidence);
+  draw_product(self, view, 1, alpha_bar, chunk, fallbacks);
+  chunk_guard(chunk, chain->d, self->s, fallbacks);
+  if (self->tilted) laplace_tilt_started(&self->tilt, self->s, &self->evidence);
+}
+
+/* Line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
+static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const HistoryView *view, Chunk *chunk,
+                       int64_t *fallbacks) {
+  const Schedule *schedule = &chain->schedule;
+  double v = schedule_variance(schedule, t, self->last_stage);
+  if (self->tilted && t > self->tilt.first) {
+    rng_lanes_normal(&chunk->rng, chain->d, self->z); /* a lane's numbers do not depend on its chunk */
+    return;
+  }
+  chain_mean(chain, t, chunk->lanes, self->s, self->mu);
+  draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
+  if (self->tilted) laplace_tilt_hold(&self->tilt, t, chain->d, chunk->lanes, self->s);
+  chunk_guard(chunk, chain->d, self->s, fallbacks);
+}
+
+/* Algorithm 2, for every chunk of lanes. */
+static void laplace_dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws,
+                               double *theta, int64_t *fallbacks) {
+  LaplaceDps *self = sampler->state;
+  const Chain *chain = sampler->setup.prior->chain;
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    gather_evidence(self, &view);
+    draw_start(self, chain, &view, &chunk, fallbacks);
+    for (int t = chain->schedule.stages; t >= 1; t--) draw_stage(self, chain, t, &view, &chunk, fallbacks);
+    chain_to_theta(chain, chunk.lanes, self->s);
+    chunk_store(&chunk, chain->d, self->s, theta);
+  }
+}
+
+static void laplace_dps_destroy(Sampler *sampler) {
+  LaplaceDps *self = sampler->state;
+  laplace_evidence_destroy(&self->evidence);
+  laplace_glm_destroy(&self->glm);
+  free(self->s);
+  free(self->mu);
+  free(self->z);
+  laplace_tilt_destroy(&self->tilt);
+  free(self);
+}
+
+static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t vector = (size_t)sampler->d * CHUNK_LANES;
+  const int64_t constant = config_int(setup->options, "evidence_c");
+  LaplaceDps *self;
+  if (constant != 0 && !setup->likelihood->ops->conjugate)
+    return status_set(STATUS_INPUT,
+                      "sampler diffts takes evidence_c = %d only with a likelihood that is quadratic in phi' "
+                      "theta (gaussian); likelihood %s is not",
+                      (int)constant, setup->likelihood->ops->name);
+  NEW(self, 1);
+  sampler->state = self;
+  self->tilted = constant < 0;
+  self->last_stage = config_is(setup->options, "last_stage", "prior")
+                         ? setup->prior->chain->last_stage
+                         : schedule_last_stage(config_text(setup->options, "last_stage"));
+  TRY(laplace_evidence_create(sampler->d, &self->evidence));
+  self->evidence.constant = constant > 0 ? 1 : 0; /* the tilted evidence is made ready before its product */
+  NEW(self->s, vector);
+  NEW(self->mu, vector);
+  NEW(self->z, vector);
+  if (self->tilted) TRY(laplace_tilt_create(sampler->d, &self->tilt));
+  return setup->likelihood->ops->conjugate ? STATUS_OK
+                                           : laplace_glm_create(sampler->d, CHUNK_LANES, &self->glm);
+}
+
+static const ConfigKey KEYS[] = {{.name = "last_stage",
+                                  .type = KEY_WORD,
+                                  .fallback = "prior",
+                                  .words = "repaired literal prior",
+                                  .help = "covariance of the last stage: repaired (beta_tilde_2), literal "
+                                          "(0, as printed), or as the prior has it"},
+                                 {.name = "evidence_c",
+                                  .type = KEY_INT,
+                                  .minimum = -1,
+                                  .maximum = 1,
+                                  .fallback = "0",
+                                  .help = "the evidence of a stage has the variance abar Sigma + c (1 - "
+                                          "abar) I: 0 LaplaceDPS, 1 noised like the sample, -1 tilted "
+                                          "transport (used once, at the start)"},
+                                 {.name = NULL}};
+
+const SamplerOps sampler_diffts = {
+    .name = "diffts",
+    .summary = "LaplaceDPS: a chain of products of the reverse stages of a diffusion prior and the diffused "
+               "evidence",
+    .reference = "Kveton et al., DiffTS paper, Algorithm 2 with Theorems 2 and 4",
+    .default_prior = "diffusion",
+    .narrow = M_SQRT1_2, /* every stage uses the evidence: as much as twice in all */
+    .needs = NEEDS_CHAIN,
+    .keys = KEYS,
+    .create = laplace_dps_create,
+    .destroy = laplace_dps_destroy,
+    .sample = laplace_dps_sample,
+};

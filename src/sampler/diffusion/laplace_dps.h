@@ -1,0 +1,36 @@
+/* The one computation of LaplaceDPS, apart so that it can be tested: a product of two Gaussians for a chunk
+ * of lanes. */
+#ifndef SAMPLER_DIFFUSION_LAPLACE_DPS_H
+#define SAMPLER_DIFFUSION_LAPLACE_DPS_H
+
+#include "core/special.h"
+#include "core/status.h"
+
+/* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one
+ * decomposition serves all stages. Lane last. */
+typedef struct {
+  int d, lanes;
+  double *precision; /* [d, d, n]: Lambda */
+  double *vector; /* [d, n]: b */
+  double *basis; /* [d, d, n]: Q */
+  double *eigenvalue; /* [d, n]: l */
+  double *rotated; /* [d, n]: c */
+  SpecialReal *strip; /* scratch of laplace_dps_product */
+  double constant; /* evidence_c: the evidence of a stage has the variance abar / l + evidence_c (1 - abar) */
+} LaplaceEvidence;
+
+Status laplace_evidence_create(int d, LaplaceEvidence *out);
+void laplace_evidence_destroy(LaplaceEvidence *evidence);
+
+/* Q, l and c from Lambda and b. */
+void laplace_evidence_decompose(LaplaceEvidence *evidence);
+
+/* Equations 7 and 8: s[d, n] is drawn, with the standard normals z[d, n], from the product of the conditional
+ * prior N(mu, v I) and the diffused evidence: of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar)
+ * when the constant is 0 (the paper), both multiplied by (I + constant (1 - alpha_bar) / alpha_bar Lambda)^-1
+ * otherwise. Without evidence it is the conditional prior, to the bit; with v = 0, to
+ * rounding. s may be mu. */
+void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
+                         const double *z, double *s);
+
+#endif

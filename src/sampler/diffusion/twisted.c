@@ -1,0 +1,189 @@
+/* Twisted sequential Monte Carlo on a diffusion prior (Wu, Trippe et al. 2023, Twisted diffusion sampler;
+ * Guarniero, Johansen, Lee 2017): each draw has P particles, moved by joint moments (joint_chain.h), weighted
+ * and resampled; one of them, picked by weight, is the draw.
+ *
+ * The chain that is twisted is p(s_T) = N(sqrt(alpha_bar_T) mean, alpha_bar_T Cov + (1 - alpha_bar_T) I) with
+ * the prior's moments and p(s_{t-1} | s_t) = N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t), the twisting
+ * function the evidence one step ahead, psi_t(s_t) = integral of N(s_0; s0_hat(s_t), C_t) L(s_0), psi_0 = L.
+ * With the proposal q of joint moments a particle gains the weight
+ *
+ *   p(s_{t-1} | s_t) psi_{t-1}(s_{t-1}) / (q(s_{t-1} | s_t) psi_t(s_t)),
+ *
+ * so for many particles the draws are from that chain's posterior given the history; for a Gaussian prior
+ * with its exact chain that is the posterior, and all weights are equal. The model's own reverse stages,
+ * N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
+ *
+ * C_t may be one that was carried on along the path (clean_moments.h): p, psi and q all have the same.
+ * Between the stages that take it afresh the psi of the weights cancel, so only these stages look at the
+ * weights: systematic resampling when the effective sample size falls below P / 2.
+ *
+ * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;
+ * what concerns a whole draw comes from the stream of draw m, from position CHOICES on: one uniform for each
+ * resampling, needed or not, and one for the pick. */
+#include "core/memory.h"
+#include "core/particles.h"
+#include "sampler/chunk.h"
+#include "sampler/diffusion/joint_chain.h"
+#include "sampler/methods.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
+#define CHOICES 0x80000000u /* the particles use far fewer positions */
+
+/* A chunk is G = max(1, MOST_LANES / P) draws, n <= G P lanes; lane g P + k is particle k of draw g. */
+typedef struct {
+  int particles; /* P */
+  JointChain chain;
+  double *z; /* [d, n] */
+  double *log_weight, *log_ratio; /* [n] */
+  double *share; /* [P]: weights of one draw */
+  double *uniform; /* [G] */
+  int *ancestor; /* [n] */
+} Twisted;
+
+/* Within each of the draws. */
+static void resample(Twisted *self, int groups, const Chunk *particles, RngLanes *choices,
+                     int64_t *fallbacks) {
+  const int count = self->particles;
+  bool any = false;
+  rng_lanes_uniform(choices, 1, self->uniform);
+  for (int g = 0; g < groups; g++) {
+    const int first = g * count;
+    if (!particles_weigh(count, self->log_weight + first, self->share))
+      fallbacks[(particles->first + first) / (int)particles->rng.draws]++;
+    bool poor = particles_ess(count, self->share) < 0.5 * count;
+    if (poor) particles_resample(count, self->share, self->uniform[g], count, self->ancestor + first);
+    for (int k = 0; k < count; k++) {
+      self->ancestor[first + k] = first + (poor ? self->ancestor[first + k] : k);
+      if (poor) self->log_weight[first + k] = 0;
+    }
+    any = any || poor;
+  }
+  if (any) joint_chain_copy_lanes(&self->chain, self->ancestor);
+}
+
+/* log_weight[lanes] += sign gain. */
+static void gain_weight(Twisted *self, int lanes, double sign, const double *gain) {
+  for (int n = 0; n < lanes; n++) self->log_weight[n] += sign * gain[n];
+}
+
+/* From s_t to s_{t-1}, t = T + 1 .. 1. */
+static void stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *choices, int64_t *fallbacks) {
+  JointChain *chain = &self->chain;
+  if (joint_chain_condition(chain, t, fallbacks)) {
+    joint_chain_evidence(chain);
+    gain_weight(self, particles->lanes, 1, chain->log_evidence);
+    resample(self, groups, particles, choices, fallbacks);
+    gain_weight(self, particles->lanes, -1, chain->log_evidence);
+  }
+  rng_lanes_normal(&particles->rng, chain->d, self->z);
+  joint_chain_draw(chain, t, self->z, self->log_ratio, fallbacks);
+  gain_weight(self, particles->lanes, 1, self->log_ratio);
+  chunk_guard(particles, chain->d, chain->s, fallbacks);
+}
+
+/* Columns first .. of theta[d, total]: of each draw one particle, by weight. The draw's share of the mean of
+ * the effective sample sizes is added to ess[run]. */
+static void pick(Twisted *self, int groups, int first, int total, RngLanes *choices, double *theta,
+                 double *ess) {
+  const int count = self->particles, lanes = groups * count;
+  joint_chain_log_likelihood(&self->chain, self->chain.s, self->log_ratio);
+  gain_weight(self, lanes, 1, self->log_ratio);
+  rng_lanes_uniform(choices, 1, self->uniform);
+  for (int g = 0; g < groups; g++) {
+    int chosen;
+    particles_weigh(count, self->log_weight + g * count, self->share);
+    particles_resample(count, self->share, self->uniform[g], 1, &chosen);
+    ess[(uint32_t)(first + g) / choices->draws] += particles_ess(count, self->share) / choices->draws;
+    for (int i = 0; i < self->chain.d; i++)
+      theta[(size_t)i * (size_t)total + (size_t)(first + g)] =
+          self->chain.s[(size_t)i * (size_t)lanes + (size_t)(g * count + chosen)];
+  }
+}
+
+static int groups_most(int particles) { return particles < MOST_LANES ? MOST_LANES / particles : 1; }
+
+/* Draws first .. first + groups - 1 of the call. */
+static void sample_groups(Twisted *self, const History *history, RngLanes rng, int first, int groups,
+                          double *theta, double *ess, int64_t *fallbacks) {
+  const Chain *chain = self->chain.chain;
+  const int count = self->particles, total = (int)rng.lanes, draws = (int)rng.draws * count;
+  RngLanes choices = rng;
+  choices.first_lane += (uint32_t)first;
+  choices.lanes = (uint32_t)groups;
+  choices.position = CHOICES;
+  rng.draws = (uint32_t)draws;
+  rng.first_lane = (rng.first_lane + (uint32_t)first) * (uint32_t)count;
+  rng.lanes = (uint32_t)(groups * count);
+  Chunk particles = {.first = first * count, .lanes = groups * count, .total = total * count, .rng = rng};
+  const HistoryView view = {history, draws, particles.first, particles.lanes, chain->shift, chain->scale};
+  memset(self->log_weight, 0, (size_t)particles.lanes * sizeof *self->log_weight);
+  joint_chain_begin(&self->chain, &view);
+  for (int t = chain->schedule.stages + 1; t >= 1; t--)
+    stage(self, t, groups, &particles, &choices, fallbacks);
+  pick(self, groups, first, total, &choices, theta, ess);
+}
+
+static void twisted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                           int64_t *fallbacks) {
+  Twisted *self = sampler->state;
+  const int total = history->runs * draws, most = groups_most(self->particles);
+  for (int run = 0; run < history->runs; run++) sampler->ess[run] = 0;
+  for (int first = 0; first < total; first += most)
+    sample_groups(self, history, rng, first, total - first < most ? total - first : most, theta, sampler->ess,
+                  fallbacks);
+  chain_to_theta(sampler->setup.prior->chain, total, theta);
+}
+
+static void twisted_destroy(Sampler *sampler) {
+  Twisted *self = sampler->state;
+  joint_chain_destroy(&self->chain);
+  free(self->z);
+  free(self->log_weight);
+  free(self->log_ratio);
+  free(self->share);
+  free(self->uniform);
+  free(self->ancestor);
+  free(self);
+}
+
+static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
+  const int64_t particles = config_int(setup->options, "particles");
+  TRY(particles_check_size("twisted", particles, (int64_t)setup->runs * setup->draws, "draws"));
+  const int groups = groups_most((int)particles), lanes = groups * (int)particles;
+  Twisted *self;
+  NEW(self, 1);
+  sampler->state = self;
+  self->particles = (int)particles;
+  NEW(self->z, (size_t)sampler->d * (size_t)lanes);
+  NEW(self->log_weight, lanes);
+  NEW(self->log_ratio, lanes);
+  NEW(self->share, particles);
+  NEW(self->uniform, groups);
+  NEW(self->ancestor, lanes);
+  return joint_chain_create(setup, config_is(setup->options, "covariance", "loss"), lanes, &self->chain);
+}
+
+static const ConfigKey KEYS[] = {JOINT_COVARIANCE_KEY,
+                                 {.name = "particles",
+                                  .type = KEY_INT,
+                                  .minimum = 1,
+                                  .maximum = PARTICLES_MOST,
+                                  .fallback = "16",
+                                  .help = "particles for each draw"},
+                                 {.name = NULL}};
+
+const SamplerOps sampler_twisted = {
+    .name = "twisted",
+    .summary = "Twisted sequential Monte Carlo: particles moved by joint moments, weighted by the evidence "
+               "one step ahead; right for many particles",
+    .reference = "Wu, Trippe, Naesseth, Blei, Cunningham (2023), twisted diffusion sampler",
+    .default_prior = "diffusion",
+    .needs = NEEDS_CHAIN,
+    .keys = KEYS,
+    .create = twisted_create,
+    .destroy = twisted_destroy,
+    .sample = twisted_sample,
+};

@@ -1,0 +1,210 @@
+#include "sampler/exact/envelope.h"
+
+#include "core/memory.h"
+#include "core/simd.h"
+#include "core/special.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Cells are split at most DEEPEST times. Where the support is thin, a cell in which no density was found is
+ * kept for PATIENCE generations, with the bound of the cell it is a part of. */
+enum { BATCH = ENVELOPE_BATCH, CELLS = ENVELOPE_CELLS, DEEPEST = 30, PATIENCE = 4 };
+
+/* A cell is split when its share of the mass of the bound is above SHARE and the bound exceeds its log mean
+ * by more than SLACK. A call then needs about 2 proposals for each draw (measured in tests/test_exact.c). */
+static const double SHARE = 1.0 / 1024, SLACK = 1;
+
+struct EnvelopeWork {
+  /* Of a batch of n cells. */
+  GridCell place[BATCH];
+  const EnvelopeCell *parent[BATCH];
+  double top[BATCH], mean[BATCH], point[2 * BATCH]; /* of the prior */
+  double log_likelihood[BATCH], gradient[2 * BATCH];
+  double scratch[15 * BATCH];
+  /* Cells that are being split. */
+  EnvelopeCell split[CELLS];
+};
+
+EnvelopeData envelope_data(const History *history, int run) {
+  EnvelopeData data = {.history = history, .run = run};
+  if (history->likelihood->ops->conjugate)
+    history_evidence(history, 1, run, 1, NULL, NULL, data.precision, data.vector);
+  return data;
+}
+
+SIMD_CLONES
+static void quadratic(const double *precision, const double *vector, int n, const double *restrict theta,
+                      double *restrict log_likelihood, double *restrict gradient) {
+  for (int c = 0; c < n; c++) {
+    double x = theta[c], y = theta[n + c];
+    double pull_x = precision[0] * x + precision[1] * y, pull_y = precision[2] * x + precision[3] * y;
+    log_likelihood[c] = x * (vector[0] - 0.5 * pull_x) + y * (vector[1] - 0.5 * pull_y);
+    if (!gradient) continue;
+    gradient[c] = vector[0] - pull_x;
+    gradient[n + c] = vector[1] - pull_y;
+  }
+}
+
+void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,
+                             double *gradient) {
+  enum { LANES = 5 * BATCH }; /* the lanes of a run; more than one, so that they share its rows */
+  if (data->history->likelihood->ops->conjugate) {
+    quadratic(data->precision, data->vector, n, theta, log_likelihood, gradient);
+    return;
+  }
+  HistoryView view = {.history = data->history, .draws = LANES, .first = data->run * LANES, .lanes = n};
+  ASSERT(n <= LANES);
+  history_log_likelihood(&view, theta, log_likelihood, gradient);
+}
+
+static Status allocate(Envelope *out) {
+  NEW(out->cells, CELLS);
+  NEW(out->log_mass, CELLS);
+  NEW(out->cumulative, CELLS);
+  NEW(out->weight, CELLS);
+  NEW(out->work, 1);
+  return STATUS_OK;
+}
+
+Status envelope_create(const Prior *prior, Envelope *out) {
+  *out = (Envelope){0};
+  TRY(allocate(out));
+  return prior_grid_create(prior, &out->grid);
+}
+
+void envelope_destroy(Envelope *envelope) {
+  prior_grid_destroy(&envelope->grid);
+  free(envelope->cells);
+  free(envelope->log_mass);
+  free(envelope->cumulative);
+  free(envelope->weight);
+  free(envelope->work);
+  *envelope = (Envelope){0};
+}
+
+/* What l rises from l(w) over a cell, at most. */
+static double rise(const PriorGrid *grid, GridCell cell, const double *w, const double *gradient) {
+  const uint32_t place[2] = {cell.column, cell.row};
+  double sum = 0;
+  for (int i = 0; i < 2; i++) {
+    double side = ldexp(grid->size[i], -cell.level), low = grid->low[i] + side * place[i] - w[i];
+    sum += fmax(gradient[i] * low, gradient[i] * (low + side));
+  }
+  return sum;
+}
+
+/* Cell c of the batch as far as the prior goes; false where it is given up. The bound is that of the cell it
+ * is a part of, if it found no density of its own. */
+static bool begin_cell(const PriorGrid *grid, const struct EnvelopeWork *work, int c, EnvelopeCell *out) {
+  const EnvelopeCell *parent = work->parent[c];
+  const bool found = work->top[c] > -INFINITY;
+  out->place = work->place[c];
+  out->barren = found ? 0 : parent->barren + 1;
+  out->top = found ? work->top[c] : parent->top;
+  return out->barren <= (prior_grid_is_thin(grid, out->place) ? PATIENCE : 0) && out->top > -INFINITY;
+}
+
+/* Bounds of the first n cells of the batch; those where the prior has mass join the list. */
+static void add_batch(Envelope *self, const EnvelopeData *data, int n) {
+  struct EnvelopeWork *work = self->work;
+  const bool deviance = !data->history->likelihood->ops->conjugate;
+  prior_grid_look_up(&self->grid, n, work->place, work->top, work->mean, work->point, work->scratch);
+  envelope_log_likelihood(data, n, work->point, work->log_likelihood, work->gradient);
+  for (int c = 0; c < n; c++) {
+    EnvelopeCell *cell = &self->cells[self->count];
+    if (!begin_cell(&self->grid, work, c, cell)) continue;
+    const double w[2] = {work->point[c], work->point[n + c]},
+                 gradient[2] = {work->gradient[c], work->gradient[n + c]}, l = work->log_likelihood[c];
+    double most = l + rise(&self->grid, cell->place, w, gradient);
+    if (deviance && most > 0) most = 0; /* a deviance is never below 0 */
+    cell->slack = cell->top - work->mean[c] + most - l;
+    self->log_mass[self->count++] = cell->top + most - cell->place.level * (2 * M_LN2);
+    if (work->mean[c] + l <= self->best_value) continue;
+    self->best_value = work->mean[c] + l;
+    memcpy(self->best, w, sizeof w);
+  }
+}
+
+/* The four quarters of the first n cells of the split list join the list. */
+static void add_quarters(Envelope *self, const EnvelopeData *data, int n) {
+  struct EnvelopeWork *work = self->work;
+  int filled = 0;
+  for (int s = 0; s < n; s++) {
+    const GridCell whole = work->split[s].place;
+    for (uint32_t k = 0; k < 4; k++, filled++) {
+      work->parent[filled] = &work->split[s];
+      work->place[filled] = (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
+    }
+    if (filled < BATCH && s < n - 1) continue;
+    add_batch(self, data, filled);
+    filled = 0;
+  }
+}
+
+SIMD_CLONES
+static void relative_masses(int n, const double *restrict log_mass, double top, double *restrict weight) {
+  for (int c = 0; c < n; c++) weight[c] = special_exp(log_mass[c] - top);
+}
+
+/* weight[count] relative to the largest; returns their sum. */
+static double weigh(Envelope *self) {
+  double top = -INFINITY, total = 0;
+  for (int c = 0; c < self->count; c++) top = self->log_mass[c] > top ? self->log_mass[c] : top;
+  relative_masses(self->count, self->log_mass, top, self->weight);
+  for (int c = 0; c < self->count; c++) total += self->weight[c];
+  return total;
+}
+
+static bool is_loose(const Envelope *self, int c, double total) {
+  return self->cells[c].slack > SLACK && self->weight[c] > SHARE * total &&
+         self->cells[c].place.level < DEEPEST;
+}
+
+/* Move the cells that are to be split from the list to the split list; returns how many. None when their
+ * quarters would not fit. */
+static int take_loose(Envelope *self, double total) {
+  int loose = 0, kept = 0;
+  for (int c = 0; c < self->count; c++) loose += is_loose(self, c, total);
+  if (self->count + 3 * loose > CELLS) return 0;
+  loose = 0;
+  for (int c = 0; c < self->count; c++) {
+    if (is_loose(self, c, total)) {
+      self->work->split[loose++] = self->cells[c];
+      continue;
+    }
+    self->cells[kept] = self->cells[c];
+    self->log_mass[kept++] = self->log_mass[c];
+  }
+  self->count = kept;
+  return loose;
+}
+
+/* The first cells are the quarters of the box. */
+bool envelope_build(Envelope *self, const EnvelopeData *data) {
+  self->count = 0;
+  self->best_value = -INFINITY;
+  for (int i = 0; i < 2; i++) self->best[i] = self->grid.low[i] + 0.5 * self->grid.size[i];
+  self->work->split[0] = (EnvelopeCell){.top = -INFINITY};
+  for (int loose = 1; loose > 0; loose = take_loose(self, weigh(self))) add_quarters(self, data, loose);
+  double sum = 0;
+  for (int c = 0; c < self->count; c++) self->cumulative[c] = sum += self->weight[c];
+  return sum > 0;
+}
+
+void envelope_draw(const Envelope *self, const double *uniform, double *x, double *log_bound) {
+  int low = 0, high = self->count - 1;
+  const double target = uniform[0] * self->cumulative[high];
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (self->cumulative[middle] > target)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  const GridCell cell = self->cells[low].place;
+  x[0] = self->grid.low[0] + ldexp(self->grid.size[0] * (cell.column + uniform[1]), -cell.level);
+  x[1] = self->grid.low[1] + ldexp(self->grid.size[1] * (cell.row + uniform[2]), -cell.level);
+  *log_bound = self->log_mass[low] + cell.level * (2 * M_LN2);
+}

@@ -1,0 +1,145 @@
+/* Exact posterior sampling, where it can be had.
+ *
+ * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and one
+ * on the corners of a cube is enumerated (corners.h). Any other prior with a density in the plane is drawn
+ * from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) + l(x) -
+ * bound(x)). The draws are exact up to three things, all of which are small by construction: the box of the
+ * prior cuts its tails, a bound between the points where the prior density was looked up is a guess, and
+ * arithmetic rounds.
+ *
+ * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
+ * its stream for each proposal, PROPOSALS at a time. */
+#include "core/memory.h"
+#include "sampler/exact/envelope.h"
+#include "sampler/exact/hypercube.h"
+#include "sampler/methods.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { PROPOSALS = HISTORY_STRIP, ROUNDS = 256, UNIFORMS = 4 };
+
+static bool closed_form(const SamplerSetup *setup) {
+  return setup->prior->mixture && setup->likelihood->ops->conjugate;
+}
+
+static Status exact_create(Sampler *self, const SamplerSetup *setup) {
+  if (closed_form(setup)) return sampler_mixts.create(self, setup);
+  if (setup->prior->corners) {
+    Corners *corners;
+    NEW(corners, 1);
+    self->state = corners;
+    return corners_create(setup->prior->d, corners);
+  }
+  Envelope *envelope;
+  NEW(envelope, 1);
+  self->state = envelope;
+  return envelope_create(setup->prior, envelope);
+}
+
+static void exact_destroy(Sampler *self) {
+  if (closed_form(&self->setup)) {
+    sampler_mixts.destroy(self);
+    return;
+  }
+  if (self->setup.prior->corners)
+    corners_destroy(self->state);
+  else
+    envelope_destroy(self->state);
+  free(self->state);
+}
+
+/* Whether x lies in the outermost finest cells of the box, so that the posterior may go on beyond it. */
+static bool at_edge(const PriorGrid *grid, const double *x) {
+  for (int i = 0; i < 2; i++) {
+    double place = (x[i] - grid->low[i]) / grid->size[i] * PRIOR_GRID_SIDE;
+    if (place < 1 || place > PRIOR_GRID_SIDE - 1) return true;
+  }
+  return false;
+}
+
+/* PROPOSALS points of the envelope; x <- the first that is taken. Returns whether one was. */
+static bool propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
+  double uniform[PROPOSALS * UNIFORMS], point[2 * PROPOSALS], bound[PROPOSALS], prior[PROPOSALS],
+      log_likelihood[PROPOSALS];
+  rng_uniform(rng, PROPOSALS * UNIFORMS, uniform);
+  for (int p = 0; p < PROPOSALS; p++) {
+    double place[2];
+    envelope_draw(envelope, uniform + p * UNIFORMS, place, &bound[p]);
+    point[p] = place[0], point[PROPOSALS + p] = place[1];
+  }
+  envelope->grid.prior->ops->log_density(envelope->grid.prior, PROPOSALS, point, prior);
+  envelope_log_likelihood(data, PROPOSALS, point, log_likelihood, NULL);
+  for (int p = 0; p < PROPOSALS; p++) {
+    if (log(uniform[p * UNIFORMS + 3]) > prior[p] + log_likelihood[p] - bound[p]) continue;
+    x[0] = point[p], x[1] = point[PROPOSALS + p];
+    return true;
+  }
+  return false;
+}
+
+/* One draw x[2]. Where nothing is taken it is the best point that the envelope met. */
+static void draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
+                     int64_t *fallbacks) {
+  for (int round = 0; round < ROUNDS; round++) {
+    if (!propose(envelope, data, &rng, x)) continue;
+    *fallbacks += at_edge(&envelope->grid, x);
+    return;
+  }
+  x[0] = envelope->best[0], x[1] = envelope->best[1];
+  ++*fallbacks;
+}
+
+/* One uniform of its stream for each draw. */
+static void draw_corners(Corners *corners, const History *history, RngLanes rng, int draws, double *theta) {
+  const size_t lanes = rng.lanes;
+  rng_lanes_uniform(&rng, 1, theta);
+  for (int run = 0; run < history->runs; run++) {
+    history_evidence(history, 1, run, 1, NULL, NULL, corners->precision, corners->vector);
+    corners_weigh(corners);
+    for (int n = run * draws; n < (run + 1) * draws; n++) corners_draw(corners, theta[n], lanes, theta + n);
+  }
+}
+
+static void exact_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
+                         int64_t *fallbacks) {
+  if (closed_form(&self->setup)) {
+    sampler_mixts.sample(self, history, rng, draws, theta, fallbacks);
+    return;
+  }
+  if (self->setup.prior->corners) {
+    draw_corners(self->state, history, rng, draws, theta);
+    return;
+  }
+  Envelope *envelope = self->state;
+  const size_t lanes = rng.lanes;
+  for (int run = 0; run < history->runs; run++) {
+    const EnvelopeData data = envelope_data(history, run);
+    const bool ready = envelope_build(envelope, &data);
+    for (int n = run * draws; n < (run + 1) * draws; n++) {
+      const uint32_t place = rng.first_lane + (uint32_t)n;
+      const Rng stream = {
+          .key = rng.key, .run = rng.run + place / rng.draws, .round = rng.round, .draw = place % rng.draws};
+      double x[2] = {envelope->best[0], envelope->best[1]};
+      if (ready)
+        draw_one(envelope, &data, stream, x, &fallbacks[run]);
+      else
+        fallbacks[run]++;
+      theta[n] = x[0], theta[lanes + (size_t)n] = x[1];
+    }
+  }
+}
+
+const SamplerOps sampler_exact = {
+    .name = "exact",
+    .summary = "the exact posterior: mixtures and Ising models with Gaussian rewards, or any density in two "
+               "dimensions",
+    .reference = "Hong et al. (2022); von Neumann (1951)",
+    .default_prior = "exact",
+    .needs = NEEDS_TRACTABLE,
+    .exact = true,
+    .create = exact_create,
+    .diagonal = &diagonal_exact,
+    .destroy = exact_destroy,
+    .sample = exact_sample,
+};

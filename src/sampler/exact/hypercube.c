@@ -1,0 +1,66 @@
+#include "sampler/exact/hypercube.h"
+
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+Status corners_create(int d, Corners *out) {
+  ASSERT(d <= CORNERS_MOST_DIMENSIONS);
+  *out = (Corners){.d = d};
+  NEW(out->precision, (size_t)d * (size_t)d);
+  NEW(out->vector, d);
+  NEW(out->field, d);
+  NEW(out->cumulative, (size_t)1 << d);
+  return STATUS_OK;
+}
+
+void corners_destroy(Corners *self) {
+  free(self->precision);
+  free(self->vector);
+  free(self->field);
+  free(self->cumulative);
+  *self = (Corners){0};
+}
+
+/* x_i changes its sign, in a Gray code's order, and with it the log weight and the field. */
+static double flip(Corners *self, int i, double to) {
+  const int d = self->d;
+  const double *row = self->precision + i * d;
+  const double gain = 2 * to * self->field[i] - 2 * row[i];
+  for (int j = 0; j < d; j++) self->field[j] -= 2 * to * row[j];
+  return gain;
+}
+
+void corners_weigh(Corners *self) {
+  const int d = self->d;
+  const uint32_t count = 1u << d;
+  double log_weight = 0, largest = 0, sum = 0;
+  for (int i = 0; i < d; i++) { /* at x = (-1, .., -1), whose log weight is the origin */
+    self->field[i] = self->vector[i];
+    for (int j = 0; j < d; j++) self->field[i] += self->precision[i * d + j];
+  }
+  self->cumulative[0] = 0;
+  for (uint32_t k = 1, corner = 0; k < count; k++) {
+    int i = 0;
+    while (!(k >> i & 1)) i++;
+    corner ^= 1u << i;
+    log_weight += flip(self, i, corner >> i & 1 ? 1 : -1);
+    self->cumulative[corner] = log_weight;
+    largest = fmax(largest, log_weight);
+  }
+  for (uint32_t corner = 0; corner < count; corner++)
+    sum = self->cumulative[corner] = sum + exp(fmax(self->cumulative[corner] - largest, -700));
+}
+
+void corners_draw(const Corners *self, double uniform, size_t stride, double *x) {
+  const double place = uniform * self->cumulative[((size_t)1 << self->d) - 1];
+  uint32_t corner = 0;
+  for (int i = self->d - 1; i >= 0; i--) { /* the first whose cumulative weight is beyond the place */
+    const uint32_t middle = corner | 1u << i;
+    if (self->cumulative[middle - 1] <= place) corner = middle;
+  }
+  for (int i = 0; i < self->d; i++) x[(size_t)i * stride] = corner >> i & 1 ? 1 : -1;
+}

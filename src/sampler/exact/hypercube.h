@@ -1,0 +1,28 @@
+/* The posterior of a prior that is uniform on the corners of {-1, 1}^d under a conjugate likelihood, an Ising
+ * model, by enumeration of all 2^d corners. */
+#ifndef SAMPLER_EXACT_HYPERCUBE_H
+#define SAMPLER_EXACT_HYPERCUBE_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+
+enum { CORNERS_MOST_DIMENSIONS = 20 };
+
+typedef struct {
+  int d;
+  double *precision, *vector; /* [d, d], [d]: scratch of the caller, for corners_weigh */
+  double *field; /* [d]: vector - precision x at the corner at hand */
+  double *cumulative; /* [2^d]: of the weights, corner by corner; bit i of its number: x_i = 1 */
+} Corners;
+
+/* d <= CORNERS_MOST_DIMENSIONS. The caller ends with corners_destroy, also after a failure. */
+Status corners_create(int d, Corners *out);
+void corners_destroy(Corners *self);
+
+/* Weights exp(vector' x - x' precision x / 2) of all corners, from self->precision and self->vector. */
+void corners_weigh(Corners *self);
+/* The corner at this uniform number: x[i stride]. */
+void corners_draw(const Corners *self, double uniform, size_t stride, double *x);
+
+#endif

@@ -1,0 +1,193 @@
+#include "sampler/exact/prior_grid.h"
+
+#include "core/memory.h"
+#include "core/special.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, POINTS = 5 };
+
+/* Cells of all levels above `level`: where its own begin. */
+static size_t level_start(int level) { return (((size_t)1 << 2 * level) - 1) / 3; }
+
+static size_t cell_at(int level, uint32_t column, uint32_t row) {
+  return level_start(level) + ((size_t)row << level) + column;
+}
+
+/* theta[2, SAMPLES] and the box around them. */
+static void find_box(PriorGrid *grid, double *theta) {
+  RngLanes rng = {.key = rng_key(0, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
+  grid->prior->ops->sample(grid->prior, &rng, theta);
+  for (int i = 0; i < 2; i++) {
+    double low = theta[i * SAMPLES], high = low;
+    for (int n = 1; n < SAMPLES; n++) {
+      low = fmin(low, theta[i * SAMPLES + n]);
+      high = fmax(high, theta[i * SAMPLES + n]);
+    }
+    grid->low[i] = low - 0.5 * (high - low);
+    grid->size[i] = 2 * (high - low);
+  }
+}
+
+/* The log density at the centres of the finest cells, one row at a time. */
+static void fill_finest(PriorGrid *grid) {
+  double theta[2 * SIDE];
+  double *value = grid->mean + level_start(LEVELS);
+  for (int i = 0; i < SIDE; i++) theta[i] = grid->low[0] + grid->size[0] * (i + 0.5) / SIDE;
+  for (int row = 0; row < SIDE; row++) {
+    for (int i = 0; i < SIDE; i++) theta[SIDE + i] = grid->low[1] + grid->size[1] * (row + 0.5) / SIDE;
+    grid->prior->ops->log_density(grid->prior, SIDE, theta, value + (size_t)row * SIDE);
+  }
+}
+
+/* top and peak of a finest cell: the largest value among itself and its eight neighbours, itself among
+ * equals. */
+static void widen_finest(PriorGrid *grid) {
+  const size_t start = level_start(LEVELS);
+  const double *value = grid->mean + start;
+  for (int row = 0; row < SIDE; row++)
+    for (int column = 0; column < SIDE; column++) {
+      int own = row * SIDE + column, best = own;
+      for (int y = row > 0 ? row - 1 : 0; y <= row + 1 && y < SIDE; y++)
+        for (int x = column > 0 ? column - 1 : 0; x <= column + 1 && x < SIDE; x++)
+          if (value[y * SIDE + x] > value[best]) best = y * SIDE + x;
+      grid->top[start + (size_t)own] = value[best];
+      grid->peak[start + (size_t)own] = best;
+    }
+}
+
+/* What samples theta[2, SAMPLES] know of the cells that they fall into. density[SAMPLES] is scratch. */
+static void raise_to_samples(PriorGrid *grid, const double *theta, double *density) {
+  grid->prior->ops->log_density(grid->prior, SAMPLES, theta, density);
+  for (int n = 0; n < SAMPLES; n++) {
+    uint32_t column = (uint32_t)((theta[n] - grid->low[0]) / grid->size[0] * SIDE),
+             row = (uint32_t)((theta[SAMPLES + n] - grid->low[1]) / grid->size[1] * SIDE);
+    size_t at = cell_at(LEVELS, column, row);
+    if (density[n] <= grid->top[at]) continue;
+    if (density[n] > grid->top[at] + 1) grid->thin[row * SIDE + column] = true;
+    grid->top[at] = density[n];
+    grid->peak[at] = (int)(row * SIDE + column);
+  }
+}
+
+/* Squared distance of a finest cell from the centre of cell (column, row) of a level, in finest cells. */
+static double distance(int level, uint32_t column, uint32_t row, int finest) {
+  double width = 1 << (LEVELS - level);
+  double x = (column + 0.5) * width - 0.5 - finest % SIDE, y = (row + 0.5) * width - 0.5 - finest / SIDE;
+  return x * x + y * y;
+}
+
+/* A cell from its four children. */
+static void join_children(PriorGrid *grid, int level, uint32_t column, uint32_t row) {
+  const size_t at = cell_at(level, column, row), first = cell_at(level + 1, 2 * column, 2 * row);
+  const size_t child[4] = {first, first + 1, first + ((size_t)2 << level), first + ((size_t)2 << level) + 1};
+  double largest = -INFINITY, sum = 0, nearest = INFINITY;
+  grid->top[at] = -INFINITY;
+  for (int k = 0; k < 4; k++) {
+    double near = distance(level, column, row, grid->peak[child[k]]), top = grid->top[child[k]];
+    if (k == 0 || top > grid->top[at] || (top == grid->top[at] && near < nearest)) {
+      grid->top[at] = top;
+      grid->peak[at] = grid->peak[child[k]];
+      nearest = near;
+    }
+    largest = fmax(largest, grid->mean[child[k]]);
+  }
+  for (int k = 0; k < 4 && largest > -INFINITY; k++) sum += special_exp(grid->mean[child[k]] - largest);
+  grid->mean[at] = sum > 0 ? largest + log(sum / 4) : -INFINITY;
+}
+
+static void build(PriorGrid *grid, double *theta, double *density) {
+  find_box(grid, theta);
+  fill_finest(grid);
+  widen_finest(grid);
+  raise_to_samples(grid, theta, density);
+  for (int level = LEVELS - 1; level >= 0; level--)
+    for (uint32_t row = 0; row < 1u << level; row++)
+      for (uint32_t column = 0; column < 1u << level; column++) join_children(grid, level, column, row);
+}
+
+Status prior_grid_create(const Prior *prior, PriorGrid *out) {
+  *out = (PriorGrid){.prior = prior};
+  ASSERT(prior->d == 2 && prior->ops->log_density);
+  const size_t cells = level_start(LEVELS + 1);
+  NEW(out->top, cells);
+  NEW(out->mean, cells);
+  NEW(out->peak, cells);
+  NEW(out->thin, SIDE * SIDE);
+  double *samples; /* [2, SAMPLES], and their densities */
+  NEW(samples, 3 * SAMPLES);
+  build(out, samples, samples + 2 * SAMPLES);
+  free(samples);
+  return STATUS_OK;
+}
+
+void prior_grid_destroy(PriorGrid *grid) {
+  free(grid->top);
+  free(grid->mean);
+  free(grid->peak);
+  free(grid->thin);
+  *grid = (PriorGrid){0};
+}
+
+bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell) {
+  const int below = cell.level - LEVELS;
+  return below >= 0 && grid->thin[(cell.row >> below) * SIDE + (cell.column >> below)];
+}
+
+/* theta of the place (column, row) of a level; cells have their centres at the halves. */
+static void locate(const PriorGrid *grid, int level, double column, double row, double *x, double *y) {
+  *x = grid->low[0] + ldexp(grid->size[0] * column, -level);
+  *y = grid->low[1] + ldexp(grid->size[1] * row, -level);
+}
+
+static void look_up_table(const PriorGrid *grid, GridCell cell, double *top, double *mean, double *x,
+                          double *y) {
+  size_t at = cell_at(cell.level, cell.column, cell.row);
+  int peak = grid->peak[at];
+  *top = grid->top[at];
+  *mean = grid->mean[at];
+  locate(grid, LEVELS, peak % SIDE + 0.5, peak / SIDE + 0.5, x, y);
+}
+
+/* Centre, then corners, of a cell below the table. */
+static const double OFFSET[POINTS][2] = {{0.5, 0.5}, {0, 0}, {1, 0}, {0, 1}, {1, 1}};
+
+/* From the densities at the points of a cell; `place` is the centre where the prior has mass there, else the
+ * highest of the points. */
+static void judge(const double *density, int stride, double *top, double *mean, int *place) {
+  double sum = 0;
+  int best = 0;
+  for (int k = 1; k < POINTS; k++)
+    if (density[k * stride] > density[best * stride]) best = k;
+  *top = density[best * stride];
+  *place = density[0] > -INFINITY ? 0 : best;
+  for (int k = 0; k<POINTS && * top> - INFINITY; k++) sum += special_exp(density[k * stride] - *top);
+  *mean = *top > -INFINITY ? *top + log(sum / POINTS) : -INFINITY;
+}
+
+void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
+                        double *point, double *scratch) {
+  double *theta = scratch, *density = scratch + 2 * POINTS * n;
+  int below = 0; /* cells that the table does not hold */
+  for (int c = 0; c < n; c++) below += cell[c].level > LEVELS;
+  for (int c = 0, at = 0; c < n; c++) {
+    if (cell[c].level <= LEVELS) {
+      look_up_table(grid, cell[c], &top[c], &mean[c], &point[c], &point[n + c]);
+      continue;
+    }
+    for (int k = 0; k < POINTS; k++)
+      locate(grid, cell[c].level, cell[c].column + OFFSET[k][0], cell[c].row + OFFSET[k][1],
+             &theta[k * below + at], &theta[(POINTS + k) * below + at]);
+    at++;
+  }
+  if (below > 0) grid->prior->ops->log_density(grid->prior, POINTS * below, theta, density);
+  for (int c = 0, at = 0, place; c < n; c++) {
+    if (cell[c].level <= LEVELS) continue;
+    judge(density + at, below, &top[c], &mean[c], &place);
+    point[c] = theta[place * below + at];
+    point[n + c] = theta[(POINTS + place) * below + at];
+    at++;
+  }
+}

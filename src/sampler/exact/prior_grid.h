@@ -1,0 +1,48 @@
+/* The log density of a prior in the plane on a grid, with what is above and inside every cell of the
+ * quadtree over it: how the exact sampler knows, without a look at all cells, where the prior has mass.
+ *
+ * Level l has 2^l x 2^l cells over the box, cell (column, row). The finest level holds the density at the
+ * centres of its cells, and at samples of the prior that fall into them. So a feature of the prior is not
+ * missed while it is wider than a cell, box / 512, or holds more than about 1e-4 of the mass. */
+#ifndef SAMPLER_EXACT_PRIOR_GRID_H
+#define SAMPLER_EXACT_PRIOR_GRID_H
+
+#include "model/prior.h"
+
+enum { PRIOR_GRID_LEVELS = 9, PRIOR_GRID_SIDE = 1 << PRIOR_GRID_LEVELS };
+
+typedef struct {
+  int level;
+  uint32_t column, row;
+} GridCell;
+
+typedef struct {
+  const Prior *prior; /* not owned; d = 2, with a log density */
+  double low[2], size[2]; /* the box: lower corner and sides */
+  /* [cells of all levels], level by level, row by row. */
+  double *top; /* an upper bound of the log density: the largest of all finest cells inside and next to it,
+                  and of samples inside */
+  double *mean; /* log of the mean density; at the finest level the log density at the centre */
+  int *peak; /* finest cell of `top` or next to it, row * SIDE + column; the nearest to the centre among
+                equals */
+  bool *thin; /* [SIDE, SIDE]: a sample met a far higher density than the centres of the finest cells around
+                 it, so the support may be thinner than a cell */
+} PriorGrid;
+
+/* The box spans 32768 samples of the prior (on streams of their own, the same for all) and half as much again
+ * on each side: for a Gaussian 8 standard deviations. Mass beyond it is neglected. The caller ends with
+ * prior_grid_destroy, also after a failure. */
+Status prior_grid_create(const Prior *prior, PriorGrid *out);
+void prior_grid_destroy(PriorGrid *grid);
+
+/* What `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where the density
+ * is high. A `top` of -infinity means that no density was found. Below
+ * the finest level both come from the density at the centre and the four corners of the cell; scratch[15, n].
+ */
+void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
+                        double *point, double *scratch);
+
+/* Whether the cell, of any level, lies in a thin finest cell. */
+bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell);
+
+#endif

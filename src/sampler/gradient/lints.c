@@ -1,0 +1,127 @@
+/* Linear Thompson sampling as the VITS paper runs it (Agrawal and Goyal 2013): draws from N(V^-1 b, V^-1 /
+ * eta), V = lambda I + X'X, b = X'y, which is the target exp(-U) of potential.h when that is quadratic. With
+ * `eta: auto` and lambda = 1 it is the posterior, and the method is that of `ts`.
+ *
+ * Rewards of any other likelihood are taken as if they were linear ones (with `eta: auto`, of the problem's
+ * noise): the misspecified rival in the paper's logistic experiments (Figures 3 and 6). Their X'X and X'y are
+ * kept here, one update for each row that is new; a run with fewer rows than before begins anew.
+ *
+ * A draw uses d normals of its stream. */
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "model/history_rows.h"
+#include "sampler/chunk.h"
+#include "sampler/gradient/potential.h"
+#include "sampler/methods.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  Potential potential;
+  double *normal; /* [d, n] */
+  int *rescues; /* [n] */
+  /* Of a likelihood that is not Gaussian: */
+  Likelihood gaussian; /* of the same noise */
+  History linear; /* the evidence of all rows under it */
+  int *rows; /* [B]: that the evidence of each run holds */
+} Lints;
+
+static void lints_destroy(Sampler *sampler) {
+  Lints *self = sampler->state;
+  potential_destroy(&self->potential);
+  free(self->normal);
+  free(self->rescues);
+  if (self->linear.likelihood) history_destroy(&self->linear);
+  free(self->rows);
+  free(self);
+}
+
+static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
+  SamplerSetup linear = *setup;
+  Lints *self;
+  NEW(self, 1);
+  sampler->state = self;
+  if (!setup->likelihood->ops->conjugate) {
+    self->gaussian = (Likelihood){.ops = likelihood_find("gaussian"), .noise = setup->likelihood->noise};
+    linear.likelihood = &self->gaussian;
+    TRY(history_create(sampler->d, setup->runs, &self->gaussian, &self->linear));
+    NEW(self->rows, setup->runs);
+  }
+  TRY(potential_create(&linear, CHUNK_LANES, &self->potential));
+  NEW(self->normal, (size_t)sampler->d * CHUNK_LANES);
+  NEW(self->rescues, CHUNK_LANES);
+  return STATUS_OK;
+}
+
+static void forget_rows(History *linear, int run) {
+  const int d = linear->d, runs = linear->runs;
+  for (int i = 0; i < d; i++) linear->vector[i * runs + run] = 0;
+  for (int i = 0; i < d * d; i++) linear->precision[i * runs + run] = 0;
+}
+
+/* As history_append for this run alone. */
+static void add_row(History *linear, const History *history, int run, int row) {
+  const int d = linear->d, runs = linear->runs;
+  const double weight = 1 / (linear->likelihood->noise * linear->likelihood->noise);
+  const double y = rows_reward(history, run, row);
+  for (int i = 0; i < d; i++) {
+    const double phi = weight * rows_feature(history, run, row, i);
+    linear->vector[i * runs + run] += phi * y;
+    for (int j = 0; j < d; j++)
+      linear->precision[(i * d + j) * runs + run] += phi * rows_feature(history, run, row, j);
+  }
+}
+
+/* The history as a linear model sees it. */
+static const History *as_linear(Lints *self, const History *history) {
+  if (history->likelihood->ops->conjugate) return history;
+  for (int run = 0; run < history->runs; run++) {
+    const int total = history_observations(history, run);
+    if (self->rows[run] > total) {
+      forget_rows(&self->linear, run);
+      self->rows[run] = 0;
+    }
+    for (; self->rows[run] < total; self->rows[run]++) add_row(&self->linear, history, run, self->rows[run]);
+  }
+  self->linear.temper = history->temper;
+  return &self->linear;
+}
+
+/* With the precision P = L L': theta = L^-T (L^-1 b + z). */
+static void lints_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                         int64_t *fallbacks) {
+  Lints *self = sampler->state;
+  const History *linear = as_linear(self, history);
+  double *factor = self->potential.precision, *mean = self->potential.vector;
+  const int d = sampler->d;
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    potential_at(&self->potential, &(HistoryView){linear, draws, chunk.first, chunk.lanes, NULL, NULL});
+    memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
+    linalg_cholesky_lanes(d, chunk.lanes, factor, self->rescues);
+    linalg_forward_lanes(d, chunk.lanes, factor, mean);
+    rng_lanes_normal(&chunk.rng, d, self->normal);
+    for (int i = 0; i < d * chunk.lanes; i++) self->normal[i] += mean[i];
+    linalg_backward_lanes(d, chunk.lanes, factor, self->normal);
+    chunk_store(&chunk, d, self->normal, theta);
+    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->rescues[n];
+  }
+}
+
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
+
+const SamplerOps sampler_lints = {
+    .name = "lints",
+    .summary = "Linear Thompson sampling: draws from the Gaussian of precision eta (lambda I + X'X); takes "
+               "rewards of "
+               "any likelihood as if they were linear",
+    .reference = "Agrawal and Goyal (2013); VITS paper, Section 4.1",
+    .default_prior = "standard",
+    .needs = NEEDS_GAUSSIAN,
+    .exact = true,
+    .by_observation = true,
+    .keys = KEYS,
+    .create = lints_create,
+    .destroy = lints_destroy,
+    .sample = lints_sample,
+};

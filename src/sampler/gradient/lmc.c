@@ -1,0 +1,215 @@
+/* Langevin Monte Carlo Thompson sampling (Xu et al. 2022; VITS paper, Section 1 and Appendix F): each draw is
+ * the state of a chain of its own,
+ *
+ *     theta <- theta - h grad U(theta) + sqrt(2 h) z,
+ *
+ * moved by `steps` updates after every observation, from where the last round left it. It starts as a draw
+ * from the prior, brought towards the prior's mean by 1 / sqrt(eta lambda): the tempered prior where that is
+ * Gaussian. theta can be the weights of a network; with `minibatch` a gradient is then that of a few rows
+ * (Welling and Teh 2011), whose noise comes on top.
+ *
+ * Under the rule `lambda_max` a Gaussian prior is whitened (potential.h): steps are then preconditioned by
+ * its covariance, and only the evidence makes the target slow. The rule `eta_t` is the paper's, in theta as
+ * it is.
+ *
+ * Nothing is rejected, so a chain on a Gaussian target of precision P settles at the covariance (P - h P^2 /
+ * 2)^-1: too wide by 1 / (1 - a / 2) where a = h times the eigenvalue.
+ *
+ * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
+ * uses no random numbers of its own. */
+#include "core/memory.h"
+#include "core/simd.h"
+#include "sampler/catch_up.h"
+#include "sampler/chunk.h"
+#include "sampler/gradient/feel_good.h"
+#include "sampler/gradient/step_size.h"
+#include "sampler/methods.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far a chain may be from the start's mean, in standard deviations of the start. */
+static const double GUARD = 100;
+
+typedef struct {
+  Potential potential;
+  Step step;
+  Follow follow;
+  double optimism; /* of Feel-Good Thompson sampling; 0: none */
+  double
+      *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each; z where that is whitened */
+  double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
+  double *hessian; /* [d, d, n]; NULL with a network */
+} Langevin;
+
+static double *block_at(const Langevin *self, int d, int first) {
+  return self->theta + (size_t)d * (size_t)first;
+}
+
+static int block_lanes(int lanes, int first) {
+  return lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES;
+}
+
+static void begin(Sampler *sampler, int runs) {
+  const Langevin *self = sampler->state;
+  const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
+  for (int first = 0; first < total; first += CHUNK_LANES) {
+    RngLanes rng = follow_streams(sampler, 0, draws, first, block_lanes(total, first));
+    potential_start(&self->potential, &rng, block_at(self, d, first));
+  }
+}
+
+/* theta - h g + sqrt(2 h) z. */
+SIMD_CLONES
+static void move(int d, int lanes, const double *restrict h, const double *restrict g,
+                 const double *restrict z, double *restrict theta) {
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      theta[i * lanes + n] += sqrt(2 * h[n]) * z[i * lanes + n] - h[n] * g[i * lanes + n];
+}
+
+/* Back within the guard, and to the start's mean where a coordinate is not finite. */
+static void guard(const Langevin *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
+  const Potential *potential = &self->potential;
+  for (int i = 0; i < potential->d; i++) {
+    const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
+    for (int n = 0; n < view->lanes; n++) {
+      double *x = &theta[i * view->lanes + n], away = *x - middle;
+      if (isfinite(away) && fabs(away) <= limit) continue;
+      *x = isfinite(away) ? middle + copysign(limit, away) : middle;
+      fallbacks[(view->first + n) / view->draws]++;
+    }
+  }
+}
+
+/* Where the rule `lambda_max` takes the curvature: of logistic rewards it is largest at theta = 0; that of a
+ * network is known nowhere else than where the chain is. */
+static const double *reference(Langevin *self, const double *theta) {
+  if (self->potential.network) return theta;
+  memset(self->gradient, 0,
+         (size_t)(self->potential.d * self->potential.view.lanes) * sizeof *self->gradient);
+  return self->gradient;
+}
+
+/* Of Gaussian rewards with a linear mean the Hessian is known, of a network it costs more than the steps; of
+ * any other it is looked at in every step. */
+static void update_block(Langevin *self, const HistoryView *view, RngLanes *rng, double *theta,
+                         int64_t *fallbacks) {
+  const int d = self->potential.d;
+  double *hessian = self->potential.conjugate ? NULL : self->hessian;
+  potential_at(&self->potential, view);
+  potential_choose_rows(&self->potential, rng);
+  step_begin(&self->step, &self->potential, reference(self, theta));
+  if (self->optimism > 0) optimism_begin(&self->potential, self->optimism, self->pull);
+  for (int k = 0; k < self->step.steps; k++) {
+    potential_choose_rows(&self->potential, rng);
+    potential_derivatives(&self->potential, theta, self->gradient, hessian);
+    if (self->optimism > 0)
+      optimism_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
+    step_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
+    rng_lanes_normal(rng, d, self->normal);
+    move(d, view->lanes, self->h, self->gradient, self->normal, theta);
+    guard(self, view, theta, fallbacks);
+  }
+}
+
+static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+  Langevin *self = sampler->state;
+  const int draws = sampler->setup.draws, total = history->runs * draws;
+  for (int first = 0; first < total; first += CHUNK_LANES) {
+    const HistoryView view = {history, draws, first, block_lanes(total, first), NULL, NULL};
+    RngLanes rng = follow_streams(sampler, round, draws, first, view.lanes);
+    update_block(self, &view, &rng, block_at(self, sampler->d, first), fallbacks);
+  }
+}
+
+static void langevin_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  Langevin *self = sampler->state;
+  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+}
+
+/* The first `draws` chains of every run. */
+static void langevin_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                            int64_t *fallbacks) {
+  Langevin *self = sampler->state;
+  const int d = sampler->d, chains = sampler->setup.draws, total = history->runs * chains;
+  langevin_observe(sampler, history, fallbacks);
+  for (int n = 0; n < (int)rng.lanes; n++) {
+    const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
+    const double *block = block_at(self, d, first);
+    const int lanes = block_lanes(total, first);
+    double *z = self->gradient;
+    for (int i = 0; i < d; i++) z[i] = block[i * lanes + chain - first];
+    const double *x = potential_theta(&self->potential, 1, z);
+    for (int i = 0; i < d; i++) theta[(size_t)i * rng.lanes + (size_t)n] = x[i];
+  }
+}
+
+static void langevin_destroy(Sampler *sampler) {
+  Langevin *self = sampler->state;
+  potential_destroy(&self->potential);
+  step_destroy(&self->step);
+  free(self->theta);
+  free(self->gradient);
+  free(self->normal);
+  free(self->h);
+  free(self->pull);
+  free(self->hessian);
+  free(self);
+}
+
+static Status langevin_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
+  Langevin *self;
+  NEW(self, 1);
+  sampler->state = self;
+  if (config_has(setup->options, "optimism")) self->optimism = config_real(setup->options, "optimism");
+  TRY(potential_create(setup, CHUNK_LANES, &self->potential));
+  TRY(step_create(setup, CHUNK_LANES, 2, &self->step));
+  if (self->step.by_curvature) TRY(potential_whiten(&self->potential));
+  NEW(self->theta, d * (size_t)setup->runs * (size_t)setup->draws);
+  NEW(self->gradient, vector);
+  NEW(self->normal, vector);
+  NEW(self->h, CHUNK_LANES);
+  NEW(self->pull, CHUNK_LANES);
+  if (!self->potential.network) NEW(self->hessian, d * vector);
+  return STATUS_OK;
+}
+
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, POTENTIAL_NETWORK_KEY, {.name = NULL}};
+
+static const ConfigKey FEEL_GOOD_KEYS[] = {
+    POTENTIAL_KEYS,
+    STEP_KEYS,
+    {.name = "optimism",
+     .type = KEY_REAL,
+     .minimum = 0,
+     .maximum = 1e6,
+     .fallback = "0.01",
+     .help = "weight of the best reward that theta promises in each round"},
+    {.name = NULL}};
+
+#define LANGEVIN_OPS                                                                                         \
+  .default_prior = "standard", .needs = NEEDS_SCORE, .create = langevin_create, .destroy = langevin_destroy, \
+  .sample = langevin_sample, .observe = langevin_observe, .restless = true,                                  \
+  .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
+
+const SamplerOps sampler_lmc = {
+    .name = "lmc",
+    .summary = "Langevin Monte Carlo: chains that follow the gradient of the log posterior, with noise",
+    .reference = "Xu et al. (2022); VITS paper, Appendix F",
+    .keys = KEYS,
+    .networks = true,
+    .chain = true,
+    LANGEVIN_OPS,
+};
+
+const SamplerOps sampler_fgts = {
+    .name = "fgts",
+    .summary = "Feel-Good Thompson sampling: Langevin Monte Carlo that favours theta of high reward",
+    .reference = "Zhang (2022); Huix, Zhang and Durmus (2023)",
+    .by_observation = true,
+    .keys = FEEL_GOOD_KEYS,
+    LANGEVIN_OPS,
+};

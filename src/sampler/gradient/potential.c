@@ -1,0 +1,289 @@
+#include "sampler/gradient/potential.h"
+
+#include "core/linalg.h"
+#include "core/matrix_lanes.h"
+#include "core/memory.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Mean and covariance of a prior that has no closed form, from this many draws. */
+enum { MOMENT_DRAWS = 1024 };
+
+static Status sampled_moments(const SamplerSetup *setup, double *mean, double *covariance) {
+  const Prior *prior = setup->prior;
+  RngLanes rng = {.key = rng_key(setup->seed, RNG_OBSERVE),
+                  .round = UINT32_MAX, /* no round has this number */
+                  .draws = MOMENT_DRAWS,
+                  .lanes = MOMENT_DRAWS};
+  double *theta;
+  NEW(theta, (size_t)prior->d * MOMENT_DRAWS);
+  prior->ops->sample(prior, &rng, theta);
+  linalg_moments(prior->d, MOMENT_DRAWS, theta, mean, covariance);
+  free(theta);
+  return STATUS_OK;
+}
+
+static Status set_start(Potential *potential, const SamplerSetup *setup) {
+  const size_t d = (size_t)potential->d;
+  if (setup->prior->mixture)
+    mixture_moments(setup->prior->mixture, potential->start_mean, potential->start_root);
+  else
+    TRY(sampled_moments(setup, potential->start_mean, potential->start_root));
+  const double shrink = 1 / sqrt(potential->prior_weight);
+  for (size_t i = 0; i < d; i++)
+    potential->start_deviation[i] = shrink * sqrt(potential->start_root[i * (d + 1)]);
+  TRY(linalg_cholesky((int)d, potential->start_root));
+  for (size_t i = 0; i < d * d; i++) potential->start_root[i] *= shrink;
+  memcpy(potential->start_inverse, potential->start_root, d * d * sizeof(double));
+  linalg_invert_triangle((int)d, potential->start_inverse);
+  return STATUS_OK;
+}
+
+static Status set_stiffest(Potential *potential) {
+  const Prior *prior = potential->prior;
+  const size_t d = (size_t)potential->d;
+  if (potential->closed_prior) return STATUS_OK;
+  if (prior->mixture) {
+    double *scratch, bound;
+    NEW(scratch, 2 * d * d);
+    for (size_t c = 0; c < (size_t)prior->mixture->components; c++) {
+      matrix_lanes_fine_bound((int)d, 1, prior->mixture->precision + c * d * d, &bound, scratch);
+      potential->stiffest = fmax(potential->stiffest, bound);
+    }
+    free(scratch);
+  } else if (prior->chain) {
+    const Chain *chain = prior->chain;
+    for (size_t i = 0; i < d; i++) {
+      double noise = chain->scale[i] * chain->scale[i] * (1 - chain->schedule.alpha_bar[1]);
+      potential->stiffest = fmax(potential->stiffest, 1 / noise);
+    }
+  }
+  potential->stiffest *= potential->prior_weight;
+  return STATUS_OK;
+}
+
+static void set_weights(const SamplerSetup *setup, Potential *out) {
+  const LikelihoodOps *likelihood = setup->likelihood->ops;
+  const double lambda = config_real(setup->options, "lambda"), noise = setup->likelihood->noise;
+  const double variance = likelihood->conjugate ? noise * noise : 1;
+  if (config_is(setup->options, "eta", "auto")) {
+    out->prior_weight = lambda;
+    out->likelihood_weight = 1;
+    out->eta = 1;
+    out->unit = 1 / variance;
+  } else {
+    out->eta = out->unit = config_real(setup->options, "eta");
+    out->prior_weight = out->eta * lambda;
+    out->likelihood_weight = out->eta * variance;
+  }
+}
+
+/* What a network needs: nothing that grows as d^2 for each lane. */
+static Status create_network(const SamplerSetup *setup, Potential *out) {
+  const Config *options = setup->options;
+  const bool all = !config_has(options, "minibatch") || config_is(options, "minibatch", "all");
+  const int batch = all ? 0 : (int)config_int(options, "minibatch");
+  for (int i = 0; i < out->d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
+  NEW(out->uniform, (size_t)batch * (size_t)out->capacity);
+  return network_rows_create(&setup->likelihood->network, out->capacity, batch, &out->rows);
+}
+
+Status potential_create(const SamplerSetup *setup, int capacity, Potential *out) {
+  const size_t d = (size_t)setup->prior->d, vector = d * (size_t)capacity;
+  *out = (Potential){.d = setup->prior->d,
+                     .capacity = capacity,
+                     .prior = setup->prior,
+                     .closed_prior = setup->prior->mixture && setup->prior->mixture->components == 1,
+                     .conjugate = likelihood_is_conjugate(setup->likelihood),
+                     .network = likelihood_has_network(setup->likelihood),
+                     .bend = setup->likelihood->ops->bend};
+  set_weights(setup, out);
+  if (out->closed_prior) {
+    out->prior_precision = setup->prior->mixture->precision;
+    out->prior_information = setup->prior->mixture->information;
+  }
+  NEW(out->start_mean, d);
+  NEW(out->start_deviation, d);
+  if (out->network) return create_network(setup, out);
+  NEW(out->start_root, d * d);
+  NEW(out->start_inverse, d * d);
+  NEW(out->precision, d * vector);
+  NEW(out->vector, vector);
+  NEW(out->slope, vector);
+  NEW(out->curvature, d * vector);
+  NEW(out->score, vector);
+  NEW(out->column, vector);
+  NEW(out->image, vector);
+  TRY(set_start(out, setup));
+  return set_stiffest(out);
+}
+
+void potential_destroy(Potential *potential) {
+  free(potential->start_mean);
+  free(potential->start_root);
+  free(potential->start_inverse);
+  free(potential->start_deviation);
+  free(potential->precision);
+  free(potential->vector);
+  free(potential->slope);
+  free(potential->curvature);
+  free(potential->score);
+  free(potential->column);
+  free(potential->image);
+  free(potential->uniform);
+  free(potential->root);
+  free(potential->inverse_root);
+  free(potential->white_precision);
+  free(potential->white_mean);
+  free(potential->point);
+  free(potential->half);
+  network_rows_destroy(&potential->rows);
+}
+
+/* out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */
+SIMD_CLONES
+static void weigh(int rows, int lanes, double weight, double prior_weight, const double *prior, double *out) {
+  for (int i = 0; i < rows; i++) {
+    const double base = prior ? prior_weight * prior[i] : 0;
+    for (int n = 0; n < lanes; n++) out[i * lanes + n] = weight * out[i * lanes + n] + base;
+  }
+}
+
+void potential_at(Potential *potential, const HistoryView *view) {
+  const int d = potential->d, lanes = view->lanes;
+  ASSERT(lanes <= potential->capacity);
+  potential->view = *view;
+  if (potential->network) return;
+  if (potential->conjugate) {
+    potential_evidence(potential, potential->precision, potential->vector);
+  } else {
+    memset(potential->precision, 0, (size_t)(d * d * lanes) * sizeof *potential->precision);
+    memset(potential->vector, 0, (size_t)(d * lanes) * sizeof *potential->vector);
+  }
+  weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_precision,
+        potential->precision);
+  weigh(d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_information,
+        potential->vector);
+}
+
+void potential_start(const Potential *potential, RngLanes *rng, double *theta) {
+  const int lanes = (int)rng->lanes;
+  const double shrink = 1 / sqrt(potential->prior_weight);
+  potential->prior->ops->sample(potential->prior, rng, theta);
+  potential_from_theta(potential, lanes, theta);
+  for (int i = 0; i < potential->d; i++)
+    for (int n = 0; n < lanes; n++)
+      theta[i * lanes + n] =
+          potential->start_mean[i] + shrink * (theta[i * lanes + n] - potential->start_mean[i]);
+}
+
+void potential_choose_rows(Potential *potential, RngLanes *rng) {
+  if (potential->rows.batch == 0) return;
+  rng_lanes_uniform(rng, potential->rows.batch, potential->uniform);
+  network_rows_choose(&potential->rows, &potential->view, potential->uniform);
+}
+
+bool potential_is_quadratic(const Potential *potential) {
+  return potential->closed_prior && potential->conjugate;
+}
+
+/* to += factor from. */
+SIMD_CLONES
+static void add(int n, double factor, const double *restrict from, double *restrict to) {
+  for (int k = 0; k < n; k++) to[k] += factor * from[k];
+}
+
+/* hessian -= prior_weight times the Hessian of the log density, column by column. */
+static void add_prior_hessian(Potential *potential, const double *theta, double *hessian) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  const size_t row = (size_t)lanes * sizeof(double);
+  for (int j = 0; j < d; j++) {
+    memset(potential->column, 0, (size_t)d * row);
+    for (int n = 0; n < lanes; n++) potential->column[j * lanes + n] = 1;
+    potential->prior->ops->hessian_product(potential->prior, lanes, theta, potential->column,
+                                           potential->image);
+    for (int i = 0; i < d; i++)
+      add(lanes, -potential->prior_weight, potential->image + i * lanes, hessian + (i * d + j) * lanes);
+  }
+  matrix_lanes_symmetrise(d, lanes, hessian);
+}
+
+/* The rows' part; of the gradient alone when hessian is NULL, which is the cheaper pass. */
+static void add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  double *deviance = potential->curvature;
+  if (hessian) {
+    potential_rows(potential, theta, potential->slope, potential->curvature);
+  } else {
+    history_deviance(&potential->view, potential_theta(potential, lanes, theta), deviance, potential->slope);
+    potential_to_gradient(potential, lanes, potential->slope);
+  }
+  add(d * lanes, -potential->likelihood_weight, potential->slope, gradient);
+  if (hessian) add(d * d * lanes, potential->likelihood_weight, potential->curvature, hessian);
+}
+
+/* With the prior N(0, I). */
+static void network_derivatives(Potential *potential, const double *theta, double *gradient,
+                                double *hessian) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  if (hessian)
+    network_rows_derivatives(&potential->rows, &potential->view, theta, gradient, hessian);
+  else
+    network_rows_gradient(&potential->rows, &potential->view, theta, gradient);
+  for (int i = 0; i < d * lanes; i++)
+    gradient[i] = potential->prior_weight * theta[i] - potential->likelihood_weight * gradient[i];
+  if (!hessian) return;
+  weigh(d * d, lanes, potential->likelihood_weight, 0, NULL, hessian);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) hessian[i * (d + 1) * lanes + n] += potential->prior_weight;
+}
+
+void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  if (potential->network) {
+    network_derivatives(potential, theta, gradient, hessian);
+    return;
+  }
+  linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
+  add(d * lanes, -1, potential->vector, gradient);
+  if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
+  if (!potential->conjugate && potential->view.history->rounds > 0)
+    add_rows(potential, theta, gradient, hessian);
+  if (potential->closed_prior) return;
+  potential->prior->ops->score(potential->prior, lanes, theta, potential->score);
+  add(d * lanes, -potential->prior_weight, potential->score, gradient);
+  if (hessian) add_prior_hessian(potential, theta, hessian);
+}
+
+void potential_trust(Potential *potential, const double *step, double *factor) {
+  const HistoryView *view = &potential->view;
+  const double most = potential->bend > 0 ? 1 / potential->bend : INFINITY;
+  const bool bounded = potential->conjugate || potential->bend == 0 || view->history->rounds == 0;
+  if (!bounded) history_reach(view, potential_theta(potential, view->lanes, step), most, factor);
+  for (int n = 0; n < view->lanes; n++) factor[n] = bounded || factor[n] <= most ? 1 : most / factor[n];
+}
+
+void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  double *hessian = potential->curvature;
+  if (potential->network) {
+    network_rows_trace(&potential->rows, &potential->view, reference, bound);
+    for (int n = 0; n < lanes; n++)
+      bound[n] = potential->prior_weight + potential->likelihood_weight * bound[n];
+    return;
+  }
+  if (!potential->conjugate && potential->view.history->rounds > 0)
+    potential_rows(potential, reference, potential->slope, hessian);
+  else
+    memset(hessian, 0, (size_t)(d * d * lanes) * sizeof *hessian);
+  for (int i = 0; i < d * d * lanes; i++)
+    hessian[i] = potential->likelihood_weight * hessian[i] + potential->precision[i];
+  if (scratch)
+    matrix_lanes_fine_bound(d, lanes, hessian, bound, scratch);
+  else
+    matrix_lanes_coarse_bound(d, lanes, hessian, bound);
+  for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
+}

@@ -1,0 +1,126 @@
+/* The potential U that VITS, Langevin and their rivals work on: their target is exp(-U) (VITS paper, Section
+ * 2; equations 14 and 15 for the linear model).
+ *
+ * With `eta: auto` the target is the posterior: U = -lambda log p(theta) - log likelihood. With a number,
+ * the inverse temperature of the VITS paper, U = eta (lambda (-log p(theta)) + loss), where the loss is sum
+ * (y - phi' theta)^2 / 2 for Gaussian rewards, not divided by their variance, and minus the log likelihood
+ * for any other. So under the prior N(0, I) the linear target has precision eta (lambda I + X'X). `temper`
+ * multiplies the log likelihood, hence the loss, in both.
+ *
+ * Whatever is quadratic is kept as a precision and a vector, U = theta' P theta / 2 - theta' b: a Gaussian
+ * prior, Gaussian rewards. Scores of other priors and passes over the rows of other rewards are added at each
+ * point.
+ *
+ * A chain is as slow as the target is badly conditioned, and with a Gaussian prior that is known beforehand:
+ * a whitened potential is a function of z, theta = A z with A A' the covariance of the prior, in which the
+ * prior is N(A^-1 m, I). Under N(0, I) nothing changes. `theta` below then stands for z.
+ *
+ * Where the mean reward is a network, the loss is sum (y - f(phi; theta))^2 / 2, the prior N(0, I) on its
+ * weights, nothing is quadratic, and the Hessian is that of Gauss and Newton (model/network_rows.h).
+ *
+ * N lanes, lane last: theta[d, N]. */
+#ifndef SAMPLER_GRADIENT_POTENTIAL_H
+#define SAMPLER_GRADIENT_POTENTIAL_H
+
+#include "model/network_rows.h"
+#include "sampler/sampler.h"
+
+/* Keys of `eta` and `lambda`, to stand in a table of options. */
+#define POTENTIAL_KEYS                                                                                       \
+  {.name = "eta",                                                                                            \
+   .type = KEY_REAL,                                                                                         \
+   .minimum = 1e-9,                                                                                          \
+   .maximum = 1e9,                                                                                           \
+   .words = "auto",                                                                                          \
+   .fallback = "auto",                                                                                       \
+   .help = "inverse temperature of prior and loss, rewards not divided by their variance; auto: the "        \
+           "posterior"},                                                                                     \
+  {                                                                                                          \
+    .name = "lambda", .type = KEY_REAL, .minimum = 1e-9, .maximum = 1e9, .fallback = "1",                    \
+    .help = "multiplies the log prior"                                                                       \
+  }
+
+/* Key of samplers that take rewards whose mean is a network. */
+#define POTENTIAL_NETWORK_KEY                                                                                \
+  {                                                                                                          \
+    .name = "minibatch", .type = KEY_INT, .minimum = 1, .maximum = 1000000, .words = "all",                  \
+    .fallback = "all",                                                                                       \
+    .help = "with model: network, rows of the history that a gradient is taken over, drawn anew for each "   \
+            "update"                                                                                         \
+  }
+
+typedef struct {
+  int d, capacity;
+  const Prior *prior;
+  double prior_weight, likelihood_weight; /* of -log p and of the tempered log likelihood in U */
+  double eta; /* 1 for auto */
+  double unit; /* eta, or the precision of a reward: what an observation with |phi| = 1 adds to the Hessian */
+  bool closed_prior, conjugate; /* what is part of the quadratic */
+  double bend; /* of the likelihood, see LikelihoodOps */
+  /* No curvature of prior_weight times -log p is above it; 0 for a Gaussian, whose Hessian is known. Of a
+   * mixture, the largest precision of a component; of a learned prior, that of the noise of its first stage,
+   * by which its score is smoothed. */
+  double stiffest;
+  /* A Gaussian with the prior's moments, covariance divided by prior_weight: where updates start. It is the
+   * prior itself, tempered, when that is Gaussian; of a prior with several modes it covers all of them. */
+  double *start_mean, *start_deviation; /* [d] */
+  double *start_root, *start_inverse; /* [d, d]: a lower triangular root of the covariance, its inverse; NULL
+                                         with a network, whose start is independent */
+  double *root, *inverse_root; /* [d, d]: A and A^-1, lower triangular; NULL: the identity */
+  double *white_precision, *white_mean; /* [d, d], [d]: of the prior in z; NULL unless whitened */
+  /* Of a Gaussian prior: precision and precision times mean, in z where that is whitened. Not owned. */
+  const double *prior_precision, *prior_information; /* [d, d], [d] */
+  bool network; /* the mean reward is one; then `precision` and `vector` are NULL, and so is the scratch */
+  NetworkRows rows;
+  double *uniform; /* [minibatch, n] */
+  /* For the lanes of the view, until the next potential_at. */
+  HistoryView view;
+  double *precision, *vector; /* [d, d, n], [d, n] */
+  /* Scratch. */
+  double *slope, *curvature; /* [d, n], [d, d, n]: of the log likelihood */
+  double *score, *column, *image; /* [d, n] */
+  double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
+} Potential;
+
+/* For up to `capacity` lanes at once. Ends with potential_destroy, also after a failure. */
+Status potential_create(const SamplerSetup *setup, int capacity, Potential *out);
+void potential_destroy(Potential *potential);
+
+/* Make it a function of z (potential_whiten.c), before the first potential_at; of a prior that is no
+ * Gaussian, or N(m, I) already, nothing happens. */
+Status potential_whiten(Potential *potential);
+/* theta[d, n] of z[d, n]: z itself, or scratch of the potential. */
+const double *potential_theta(Potential *potential, int lanes, const double *z);
+/* In place: z of theta[d, n]; the gradient with respect to z of that with respect to theta, A' g; the
+ * covariance [d, d, n] of theta of that of z. */
+void potential_from_theta(const Potential *potential, int lanes, double *theta);
+void potential_to_gradient(const Potential *potential, int lanes, double *gradient);
+void potential_covariance(Potential *potential, int lanes, double *covariance);
+/* In z, for the lanes of the view: history_evidence, and history_derivatives at z[d, n]. */
+void potential_evidence(Potential *potential, double *precision, double *vector);
+void potential_rows(Potential *potential, const double *z, double *gradient, double *precision);
+
+/* From here on U is that of the lanes of this view (in theta: no shift, no scale). */
+void potential_at(Potential *potential, const HistoryView *view);
+/* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the streams].
+ */
+void potential_start(const Potential *potential, RngLanes *rng, double *theta);
+/* With the option `minibatch` of a network: the rows that U is of until the next call, for the lanes of the
+ * view; m uniforms of each stream. Otherwise nothing. */
+void potential_choose_rows(Potential *potential, RngLanes *rng);
+/* The Hessian does not depend on theta: it is `precision`. */
+bool potential_is_quadratic(const Potential *potential);
+/* gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */
+void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian);
+/* value[n] of U, up to a constant of the run (potential_value.c). log_prior[n]: the log density of the prior
+ * at theta, up to a constant; of a Gaussian prior it is not read. */
+void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value);
+/* bound[n]: on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are not
+ * Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n] for a bound that is close;
+ * NULL: up to d^1/2 times that. With a network, whose bound is a trace, it is not used. */
+void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
+/* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / bend, so that the
+ * curvature along it changes by a factor of e at most. */
+void potential_trust(Potential *potential, const double *step, double *factor);
+
+#endif

@@ -1,0 +1,328 @@
+/* Recursive variational Gaussian approximation (Lambert, Bonnabel and Bach 2022): one Gaussian for each run,
+ * one pass over the observations, one update for each. With q_t = N(mu_t, P_t^-1) it solves the implicit
+ * equations
+ *
+ *     P_t  = P_{t-1} + E_{q_t}[-l''(u)] phi phi'
+ *     mu_t = mu_{t-1} + P_{t-1}^-1 phi E_{q_t}[l'(u)],      u = phi' theta, l(u) = log p(y | u)
+ *
+ * which, as l depends on theta through u alone, are two equations in the mean alpha and the variance nu of u
+ * under q_t:
+ *
+ *     alpha = alpha_0 + nu_0 E[l'(u)],   nu = nu_0 / (1 + nu_0 E[-l''(u)]),   u ~ N(alpha, nu)
+ *
+ * with alpha_0, nu_0 those under q_{t-1}. The expectations are Gauss-Hermite sums. For Gaussian rewards the
+ * recursion is that of Kalman and depends on the evidence only: it is taken from there, in one step.
+ *
+ * q starts as the tempered prior of potential.h, of a prior that is not Gaussian as the Gaussian with its
+ * moments. A draw uses d normals of its stream. */
+#include "core/linalg.h"
+#include "core/matrix_lanes.h"
+#include "core/memory.h"
+#include "core/quadrature.h"
+#include "model/history_rows.h"
+#include "sampler/catch_up.h"
+#include "sampler/chunk.h"
+#include "sampler/gradient/potential.h"
+#include "sampler/methods.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES = 20 };
+
+typedef struct {
+  Potential potential;
+  Follow follow;
+  double node[NODES], weight[NODES]; /* of the standard normal distribution */
+  double *start_precision; /* [d, d] */
+  int *absorbed; /* [B]: observations of each run that its Gaussian has taken in */
+  double *mean, *precision; /* [d, B], [d, d, B] in blocks of CHUNK_LANES runs, lane last within each */
+  /* Of a chunk. */
+  double *factor; /* [d, d, n]: of the precision */
+  double *phi, *whitened, *normal; /* [d, n] */
+  double *drawn_mean; /* [d, n] */
+  int *rescues; /* [n] */
+} Rvga;
+
+static int block_lanes(int runs, int first) {
+  return runs - first < CHUNK_LANES ? runs - first : CHUNK_LANES;
+}
+
+/* ---- one observation of one run */
+
+typedef struct {
+  const Rvga *self;
+  const Likelihood *likelihood;
+  double y, tempering; /* tempering multiplies l */
+  double alpha0, nu0; /* under the Gaussian before */
+} Scalar;
+
+/* E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
+static void expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
+  double u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
+  for (int k = 0; k < NODES; k++) {
+    u[k] = fmax(-700, fmin(700, alpha + sqrt(nu) * scalar->self->node[k]));
+    y[k] = scalar->y;
+  }
+  scalar->likelihood->ops->derivatives(scalar->likelihood, NODES, y, u, slopes, curvatures);
+  *slope = *curvature = 0;
+  for (int k = 0; k < NODES; k++) {
+    *slope += scalar->tempering * scalar->self->weight[k] * slopes[k];
+    *curvature -= scalar->tempering * scalar->self->weight[k] * curvatures[k];
+  }
+}
+
+/* alpha for a given nu: alpha - alpha_0 - nu_0 E[l'] grows with alpha, with slope 1 + nu_0 E[-l'']. Newton,
+ * by steps along which the curvature changes little. Starts from *alpha. */
+static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope, double *curvature) {
+  enum { ITERATIONS = 100 };
+  const double longest = 1 / fmax(scalar->likelihood->ops->bend, 1e-300);
+  for (int k = 0; k < ITERATIONS; k++) {
+    expect(scalar, *alpha, nu, slope, curvature);
+    double step = (scalar->alpha0 + scalar->nu0 * *slope - *alpha) / (1 + scalar->nu0 * *curvature);
+    step = fmax(-longest, fmin(longest, step));
+    *alpha += step;
+    if (fabs(step) <= 1e-12 * (1 + fabs(*alpha))) return;
+  }
+}
+
+/* Both equations, nu by bisection between 0 and nu_0: out come E[l'] and E[-l''] under the Gaussian after. */
+static void solve(const Scalar *scalar, double *slope, double *curvature) {
+  enum { HALVINGS = 40 };
+  double low = 0, high = scalar->nu0, alpha = scalar->alpha0;
+  for (int k = 0; k < HALVINGS; k++) {
+    double nu = 0.5 * (low + high);
+    solve_alpha(scalar, nu, &alpha, slope, curvature);
+    if (nu * (1 + scalar->nu0 * *curvature) < scalar->nu0)
+      low = nu;
+    else
+      high = nu;
+    if (high - low <= 1e-13 * scalar->nu0) return;
+  }
+}
+
+/* ---- a block of runs, `lanes` from `first` on */
+
+typedef struct {
+  int first, lanes;
+  double *mean, *precision;
+} Block;
+
+static Block block_at(const Rvga *self, int d, int runs, int first) {
+  const size_t vector = (size_t)d * (size_t)first;
+  return (Block){first, block_lanes(runs, first), self->mean + vector, self->precision + (size_t)d * vector};
+}
+
+static void begin(Sampler *sampler, int runs) {
+  const Rvga *self = sampler->state;
+  const int d = sampler->d;
+  memset(self->absorbed, 0, (size_t)runs * sizeof *self->absorbed);
+  for (int first = 0; first < runs; first += CHUNK_LANES) {
+    const Block block = block_at(self, d, runs, first);
+    for (int i = 0; i < d; i++) {
+      for (int n = 0; n < block.lanes; n++) block.mean[i * block.lanes + n] = self->potential.start_mean[i];
+      for (int j = 0; j < d; j++)
+        for (int n = 0; n < block.lanes; n++)
+          block.precision[(i * d + j) * block.lanes + n] = self->start_precision[i * d + j];
+    }
+  }
+}
+
+static void factorise(Rvga *self, const Block *block, int d, int64_t *fallbacks) {
+  memcpy(self->factor, block->precision, (size_t)(d * d * block->lanes) * sizeof *self->factor);
+  memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
+  linalg_cholesky_lanes(d, block->lanes, self->factor, self->rescues);
+  for (int n = 0; n < block->lanes; n++) fallbacks[block->first + n] += self->rescues[n];
+}
+
+/* Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
+static void take_evidence(Rvga *self, const Block *block, const History *history, int64_t *fallbacks) {
+  const int d = history->d, lanes = block->lanes;
+  const double weight = self->potential.likelihood_weight;
+  history_evidence(history, 1, block->first, lanes, NULL, NULL, block->precision, block->mean);
+  for (int i = 0; i < d; i++) {
+    double pull = 0;
+    for (int j = 0; j < d; j++) pull += self->start_precision[i * d + j] * self->potential.start_mean[j];
+    for (int n = 0; n < lanes; n++) block->mean[i * lanes + n] = pull + weight * block->mean[i * lanes + n];
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++) {
+        double *entry = &block->precision[(i * d + j) * lanes + n];
+        *entry = self->start_precision[i * d + j] + weight * *entry;
+      }
+  }
+  factorise(self, block, d, fallbacks);
+  linalg_solve_lanes(d, lanes, self->factor, block->mean);
+}
+
+/* The last two lines of the recursion for lane n, phi and P_{t-1}^-1 phi given. */
+static void absorb(Rvga *self, const Block *block, const History *history, int n) {
+  const int d = history->d, lanes = block->lanes, run = block->first + n;
+  Scalar scalar = {.self = self,
+                   .likelihood = history->likelihood,
+                   .y = rows_reward(history, run, self->absorbed[run]),
+                   .tempering = self->potential.likelihood_weight * history->temper};
+  double slope = 0, curvature = 0;
+  for (int i = 0; i < d; i++) {
+    scalar.alpha0 += self->phi[i * lanes + n] * block->mean[i * lanes + n];
+    scalar.nu0 += self->phi[i * lanes + n] * self->whitened[i * lanes + n];
+  }
+  solve(&scalar, &slope, &curvature);
+  for (int i = 0; i < d; i++) {
+    block->mean[i * lanes + n] += slope * self->whitened[i * lanes + n];
+    for (int j = 0; j < d; j++)
+      block->precision[(i * d + j) * lanes + n] +=
+          curvature * self->phi[i * lanes + n] * self->phi[j * lanes + n];
+  }
+}
+
+/* The next observation of every run that has one. */
+static void take_row(Rvga *self, const Block *block, const History *history, int64_t *fallbacks) {
+  const int d = history->d, lanes = block->lanes;
+  for (int n = 0; n < lanes; n++) {
+    const int run = block->first + n, row = self->absorbed[run];
+    const bool due = row < history_observations(history, run);
+    for (int i = 0; i < d; i++) self->phi[i * lanes + n] = due ? rows_feature(history, run, row, i) : 0;
+  }
+  factorise(self, block, d, fallbacks);
+  memcpy(self->whitened, self->phi, (size_t)(d * lanes) * sizeof *self->phi);
+  linalg_solve_lanes(d, lanes, self->factor, self->whitened);
+  for (int n = 0; n < lanes; n++) {
+    const int run = block->first + n;
+    if (self->absorbed[run] == history_observations(history, run)) continue;
+    absorb(self, block, history, n);
+    self->absorbed[run]++;
+  }
+}
+
+static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+  Rvga *self = sampler->state;
+  const bool conjugate = history->likelihood->ops->conjugate;
+  if (conjugate && round < history->rounds) return;
+  for (int first = 0; first < history->runs; first += CHUNK_LANES) {
+    const Block block = block_at(self, sampler->d, history->runs, first);
+    if (conjugate)
+      take_evidence(self, &block, history, fallbacks);
+    else
+      take_row(self, &block, history, fallbacks);
+  }
+}
+
+static void rvga_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  Rvga *self = sampler->state;
+  follow_history(sampler, &self->follow, INT_MAX, begin, update, history, fallbacks);
+}
+
+static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
+  const Rvga *source = from->state;
+  Rvga *target = to->state;
+  const int d = from->d;
+  const Block q = block_at(source, d, from->setup.runs, from_run / CHUNK_LANES * CHUNK_LANES);
+  const Block p = block_at(target, d, to->setup.runs, to_run / CHUNK_LANES * CHUNK_LANES);
+  const int lane = from_run - q.first, place = to_run - p.first;
+  for (int i = 0; i < d; i++) p.mean[i * p.lanes + place] = q.mean[i * q.lanes + lane];
+  for (int i = 0; i < d * d; i++) p.precision[i * p.lanes + place] = q.precision[i * q.lanes + lane];
+  target->absorbed[to_run] = source->absorbed[from_run];
+  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+}
+
+/* theta = mu + L^-T z, P = L L'. */
+static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                        int64_t *fallbacks) {
+  Rvga *self = sampler->state;
+  const int d = sampler->d;
+  rvga_observe(sampler, history, fallbacks);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    for (int n = 0; n < chunk.lanes; n++) {
+      const int run = (chunk.first + n) / draws;
+      const Block block = block_at(self, d, history->runs, run / CHUNK_LANES * CHUNK_LANES);
+      const int from = run - block.first;
+      for (int i = 0; i < d; i++) self->drawn_mean[i * chunk.lanes + n] = block.mean[i * block.lanes + from];
+      for (int i = 0; i < d * d; i++)
+        self->factor[i * chunk.lanes + n] = block.precision[i * block.lanes + from];
+    }
+    linalg_cholesky_lanes(d, chunk.lanes, self->factor, NULL);
+    rng_lanes_normal(&chunk.rng, d, self->normal);
+    linalg_backward_lanes(d, chunk.lanes, self->factor, self->normal);
+    for (int i = 0; i < d * chunk.lanes; i++) self->normal[i] += self->drawn_mean[i];
+    chunk_store(&chunk, d, self->normal, theta);
+  }
+}
+
+/* Row by row of P^-1. */
+static void rvga_gaussian(const Sampler *sampler, double *mean, double *covariance) {
+  Rvga *self = sampler->state;
+  const int d = sampler->d, runs = self->follow.runs;
+  for (int first = 0; first < runs; first += CHUNK_LANES) {
+    const Block block = block_at(self, d, runs, first);
+    const int lanes = block.lanes;
+    memcpy(self->factor, block.precision, (size_t)(d * d * lanes) * sizeof *self->factor);
+    linalg_cholesky_lanes(d, lanes, self->factor, NULL);
+    for (int j = 0; j < d; j++) {
+      for (int i = 0; i < d; i++)
+        for (int n = 0; n < lanes; n++) self->normal[i * lanes + n] = i == j;
+      linalg_solve_lanes(d, lanes, self->factor, self->normal);
+      for (int i = 0; i < d; i++)
+        for (int n = 0; n < lanes; n++)
+          covariance[(j * d + i) * runs + first + n] = self->normal[i * lanes + n];
+      for (int n = 0; n < lanes; n++) mean[j * runs + first + n] = block.mean[j * lanes + n];
+    }
+  }
+}
+
+static void rvga_destroy(Sampler *sampler) {
+  Rvga *self = sampler->state;
+  potential_destroy(&self->potential);
+  free(self->start_precision);
+  free(self->absorbed);
+  free(self->mean);
+  free(self->precision);
+  free(self->factor);
+  free(self->phi);
+  free(self->whitened);
+  free(self->normal);
+  free(self->drawn_mean);
+  free(self->rescues);
+  free(self);
+}
+
+static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t d = (size_t)sampler->d, vector = d * (size_t)setup->runs, chunk = d * CHUNK_LANES;
+  Rvga *self;
+  NEW(self, 1);
+  sampler->state = self;
+  TRY(potential_create(setup, 1, &self->potential));
+  NEW(self->start_precision, d * d);
+  NEW(self->absorbed, setup->runs);
+  NEW(self->mean, vector);
+  NEW(self->precision, d * vector);
+  NEW(self->factor, d * chunk);
+  NEW(self->phi, chunk);
+  NEW(self->whitened, chunk);
+  NEW(self->normal, chunk);
+  NEW(self->drawn_mean, chunk);
+  NEW(self->rescues, CHUNK_LANES);
+  matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
+                                  self->start_precision);
+  begin(sampler, setup->runs);
+  self->follow.runs = setup->runs;
+  return quadrature_hermite(NODES, self->node, self->weight);
+}
+
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
+
+const SamplerOps sampler_rvga = {
+    .name = "rvga",
+    .summary = "Recursive variational Gaussian approximation: one implicit update for each observation",
+    .reference = "Lambert, Bonnabel and Bach (2022)",
+    .default_prior = "standard",
+    .by_observation = true,
+    .keys = KEYS,
+    .create = rvga_create,
+    .destroy = rvga_destroy,
+    .sample = rvga_sample,
+    .observe = rvga_observe,
+    .carry = rvga_carry,
+    .gaussian = rvga_gaussian,
+};

@@ -1,0 +1,116 @@
+#include "sampler/gradient/step_size.h"
+
+#include "core/matrix_lanes.h"
+#include "core/memory.h"
+#include "core/simd.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* a = h lambda_max of a step that was shortened, and the most that `lambda_max` takes. */
+static const double SAFE = 0.5;
+
+Status step_create(const SamplerSetup *setup, int capacity, double limit, Step *out) {
+  const Config *options = setup->options;
+  const size_t n = (size_t)capacity, d = (size_t)setup->prior->d;
+  *out = (Step){.steps = (int)config_int(options, "steps"),
+                .by_curvature = config_is(options, "step_rule", "lambda_max"),
+                .limit = limit};
+  out->size = out->by_curvature ? 0.4 : 0.01;
+  if (!config_is(options, "step_size", "auto")) out->size = config_real(options, "step_size");
+  if (out->by_curvature) out->size = fmin(out->size, SAFE);
+  NEW(out->bound, n);
+  NEW(out->checked, n);
+  NEW(out->shortened, n);
+  NEW(out->trial, d * n);
+  if (!likelihood_has_network(setup->likelihood)) NEW(out->scratch, 2 * d * d * n);
+  return STATUS_OK;
+}
+
+void step_destroy(Step *step) {
+  free(step->bound);
+  free(step->checked);
+  free(step->shortened);
+  free(step->trial);
+  free(step->scratch);
+}
+
+/* h[n] of the rule eta_t, before anything shortens it. */
+static void ask_by_evidence(const Step *step, const Potential *potential, double *h) {
+  const HistoryView *view = &potential->view;
+  for (int n = 0; n < view->lanes; n++) {
+    const double t = fmax(1, history_observations(view->history, (view->first + n) / view->draws));
+    h[n] = step->size / (potential->unit * view->history->temper * t);
+  }
+}
+
+/* The rule eta_t only asks whether L is small enough, and of rewards that are not Gaussian not even that; so
+ * the bound that costs two products is taken where the other one cannot tell. */
+void step_begin(Step *step, Potential *potential, const double *reference) {
+  const int lanes = potential->view.lanes;
+  bool enough = !step->by_curvature && !potential->network;
+  if (enough && !potential->conjugate) return;
+  if (enough) {
+    potential_ceiling(potential, reference, step->bound, NULL);
+    ask_by_evidence(step, potential, step->checked);
+    for (int n = 0; n < lanes; n++) enough = enough && step->checked[n] * step->bound[n] < step->limit;
+  }
+  if (!enough) potential_ceiling(potential, reference, step->bound, step->scratch);
+}
+
+/* h <- SAFE / bound where h bound >= limit. */
+SIMD_CLONES
+static void shorten(int lanes, double limit, const double *restrict bound, double *restrict h,
+                    double *restrict shortened) {
+  for (int n = 0; n < lanes; n++) {
+    int far = h[n] * bound[n] >= limit;
+    h[n] = far ? SAFE / (bound[n] > DBL_MIN ? bound[n] : DBL_MIN) : h[n];
+    shortened[n] = far ? 1 : shortened[n];
+  }
+}
+
+/* Keep h lambda_max(matrix) below the limit. The fine bound costs two products, so it is taken only where
+ * some lane needs it, and counts only there; of a network's matrices, never. */
+static void keep_below(Step *step, int d, int lanes, const double *matrix, double limit, double *h) {
+  bool all = true;
+  matrix_lanes_coarse_bound(d, lanes, matrix, step->checked);
+  for (int n = 0; n < lanes; n++) all = all && h[n] * step->checked[n] < limit;
+  if (all) return;
+  double *fine = step->trial;
+  if (step->scratch) matrix_lanes_fine_bound(d, lanes, matrix, fine, step->scratch);
+  for (int n = 0; n < lanes && step->scratch; n++)
+    if (h[n] * step->checked[n] >= limit) step->checked[n] = fine[n];
+  shorten(lanes, limit, step->checked, h, step->shortened);
+}
+
+/* h <- the part of it that can be trusted. */
+static void keep_near(Step *step, Potential *potential, const double *gradient, double *h) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  if (potential->conjugate || potential->bend == 0) return;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * gradient[i * lanes + n];
+  potential_trust(potential, step->trial, step->checked);
+  for (int n = 0; n < lanes; n++) {
+    h[n] *= step->checked[n];
+    if (step->checked[n] < 1) step->shortened[n] = 1;
+  }
+}
+
+void step_choose(Step *step, Potential *potential, const double *gradient, const double *hessian,
+                 const double *other, double *h, int64_t *fallbacks) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  const HistoryView *view = &potential->view;
+  memset(step->shortened, 0, (size_t)lanes * sizeof *step->shortened);
+  if (!step->by_curvature) ask_by_evidence(step, potential, h);
+  for (int n = 0; n < lanes && step->by_curvature; n++) h[n] = step->size / fmax(step->bound[n], DBL_MIN);
+  if (potential->conjugate || potential->network)
+    shorten(lanes, step->limit, step->bound, h, step->shortened);
+  if (hessian) keep_below(step, d, lanes, hessian, step->limit, h);
+  if (other) keep_below(step, d, lanes, other, 1, h);
+  keep_near(step, potential, gradient, h);
+  if (step->by_curvature) return;
+  for (int n = 0; n < lanes; n++)
+    if (step->shortened[n] > 0) fallbacks[(view->first + n) / view->draws]++;
+}

@@ -1,0 +1,296 @@
+/* VITS, variational inference Thompson sampling (Clavier et al. 2024, Algorithms 1 to 3): each run carries
+ * one Gaussian q, moved towards the target exp(-U) of potential.h by `steps` updates after every observation
+ * (vits_step.h), from where the last round left it. A draw is a draw from q.
+ *
+ * q starts as the prior, its log density multiplied by eta lambda: N(0, I / (eta lambda)) in Algorithm 1. The
+ * algorithm box also draws the first mean at random, the analysis (equation 30) begins at 0; here it is 0, so
+ * that draws before the first observation are draws from the prior. The weights of a network do start at a
+ * random mean: at 0 all hidden units are alike, and stay so for long. Of a prior that is not Gaussian q has
+ * mean and covariance: one Gaussian can then only settle in one mode, or span several. With `components` q is
+ * a mixture of J Gaussians, one for each mode as far as they reach (vits_mixture.h).
+ *
+ * Under the rule `lambda_max` one Gaussian lives in the coordinates in which a Gaussian prior is N(m, I)
+ * (potential.h). The rule `eta_t` is the paper's, in theta as it is.
+ *
+ * At a fixed step the mean keeps a variance of about a / (2 - a) times that of the target, a = h
+ * lambda_max, because gradients are taken at draws; the Hessian-free version averages them.
+ *
+ * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
+ * uses d normals of its own stream, after 1 uniform when J > 1. */
+#include "core/linalg.h"
+#include "core/matrix_lanes.h"
+#include "core/memory.h"
+#include "sampler/catch_up.h"
+#include "sampler/chunk.h"
+#include "sampler/gradient/vits_mixture.h"
+#include "sampler/methods.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lanes that are updated at once, or as many of whole runs: fewer for large matrices, so that a strip stays
+ * in cache; a whole number of strips of a history. Of networks, whose matrices are each a job for BLAS, one.
+ */
+enum { SMALL_DIMENSION = 8, LARGE_LANES = HISTORY_STRIP };
+/* What the matrices of the runs of a block may take. */
+static const double MOST_BYTES = 16e9;
+
+typedef struct {
+  Potential potential;
+  VitsStep work;
+  VitsMixture mixture;
+  Follow follow;
+  int components; /* J */
+  int width; /* of a block of lanes */
+  /* [d, B J], [d, d, B J], [d, d, B J] in blocks of `width` lanes, lane last within each. */
+  VitsGaussian q;
+  double *weight; /* [B J] */
+  /* Of a chunk of draws. */
+  int drawn_lanes;
+  VitsGaussian drawn;
+  double *uniform, *normal, *theta; /* [n], [d, n], [d, n] */
+} Vits;
+
+/* The Gaussians of the lanes from `first` on, the beginning of a block. */
+static VitsGaussian block_at(const Vits *self, int d, int first) {
+  const size_t vector = (size_t)d * (size_t)first, matrix = (size_t)d * vector;
+  return (VitsGaussian){self->q.mean + vector, self->q.root + matrix, self->q.inverse + matrix};
+}
+
+static int block_lanes(const Vits *self, int total, int first) {
+  return total - first < self->width ? total - first : self->width;
+}
+
+static void begin(Sampler *sampler, int runs) {
+  const Vits *self = sampler->state;
+  const int total = runs * self->components;
+  for (int first = 0; first < total; first += self->width) {
+    const int lanes = block_lanes(self, total, first);
+    const VitsGaussian block = block_at(self, sampler->d, first);
+    vits_mixture_start(&self->mixture, &self->potential, lanes, block, self->weight + first);
+    if (!self->potential.network) continue;
+    RngLanes rng = follow_streams(sampler, 0, 1, first, lanes);
+    potential_start(&self->potential, &rng, block.mean);
+  }
+}
+
+/* Algorithm 2 or 3. */
+static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+  Vits *self = sampler->state;
+  const int components = self->components, total = history->runs * components;
+  for (int first = 0; first < total; first += self->width) {
+    const int lanes = block_lanes(self, total, first);
+    const VitsGaussian q = block_at(self, sampler->d, first);
+    RngLanes rng = follow_streams(sampler, round, components, first, lanes);
+    potential_at(&self->potential, &(HistoryView){history, components, first, lanes, NULL, NULL});
+    vits_step_round(&self->work, &self->potential, q, &rng, fallbacks);
+    vits_mixture_weigh(&self->mixture, &self->potential, q, &rng, self->weight + first, fallbacks);
+  }
+}
+
+static void vits_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  Vits *self = sampler->state;
+  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+}
+
+/* to[rows] of lane n of `lanes` <- those of a run. */
+static void copy_lane(int rows, const double *from, int from_lanes, int from_lane, double *to, int lanes,
+                      int n) {
+  for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * from_lanes + from_lane];
+}
+
+/* Lane n of the draws <- lane `from` of `total`. */
+static void gather(const Vits *self, int d, int total, int from, int lanes, int n) {
+  const int first = from / self->width * self->width, from_lanes = block_lanes(self, total, first);
+  const VitsGaussian block = block_at(self, d, first);
+  copy_lane(d, block.mean, from_lanes, from - first, self->drawn.mean, lanes, n);
+  copy_lane(d * d, block.root, from_lanes, from - first, self->drawn.root, lanes, n);
+}
+
+static void carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_lane) {
+  const Vits *source = from->state, *target = to->state;
+  const int d = from->d, width = source->width;
+  const int first = from_lane / width * width, place = to_lane / width * width;
+  const int lanes = block_lanes(source, from->setup.runs * source->components, first),
+            to_lanes = block_lanes(target, to->setup.runs * target->components, place);
+  const VitsGaussian q = block_at(source, d, first), p = block_at(target, d, place);
+  copy_lane(d, q.mean, lanes, from_lane - first, p.mean, to_lanes, to_lane - place);
+  copy_lane(d * d, q.root, lanes, from_lane - first, p.root, to_lanes, to_lane - place);
+  copy_lane(d * d, q.inverse, lanes, from_lane - first, p.inverse, to_lanes, to_lane - place);
+  target->weight[to_lane] = source->weight[from_lane];
+}
+
+static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
+  const Vits *source = from->state;
+  Vits *target = to->state;
+  const int components = source->components;
+  for (int j = 0; j < components; j++)
+    carry_lane(from, from_run * components + j, to, to_run * components + j);
+  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+}
+
+/* The component of a run that a uniform number stands for. */
+static int pick(const Vits *self, int run, double uniform) {
+  const double *weight = self->weight + run * self->components;
+  int j = 0;
+  for (double left = uniform - weight[0]; left >= 0 && j < self->components - 1; left -= weight[j]) j++;
+  return j;
+}
+
+static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                        int64_t *fallbacks) {
+  Vits *self = sampler->state;
+  const int d = sampler->d, components = self->components;
+  vits_observe(sampler, history, fallbacks);
+  for (Chunk chunk = chunk_begin_narrow(rng, self->drawn_lanes); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    if (components > 1) rng_lanes_uniform(&chunk.rng, 1, self->uniform);
+    for (int n = 0; n < chunk.lanes; n++) {
+      const int run = (chunk.first + n) / draws;
+      gather(self, d, history->runs * components, run * components + pick(self, run, self->uniform[n]),
+             chunk.lanes, n);
+    }
+    rng_lanes_normal(&chunk.rng, d, self->normal);
+    vits_place(d, chunk.lanes, self->drawn, self->normal, self->theta);
+    chunk_store(&chunk, d, potential_theta(&self->potential, chunk.lanes, self->theta), theta);
+  }
+}
+
+static void vits_gaussian(const Sampler *sampler, double *mean, double *covariance) {
+  Vits *self = sampler->state;
+  const int d = sampler->d, runs = self->follow.runs;
+  ASSERT(self->components == 1);
+  for (int first = 0; first < runs; first += self->width) {
+    const int lanes = block_lanes(self, runs, first);
+    const VitsGaussian block = block_at(self, d, first);
+    double *product = self->work.product;
+    matrix_lanes_product_by_transposed(d, lanes, block.root, block.root, product);
+    potential_covariance(&self->potential, lanes, product);
+    const double *middle = potential_theta(&self->potential, lanes, block.mean);
+    for (int n = 0; n < lanes; n++) {
+      copy_lane(d, middle, lanes, n, mean, runs, first + n);
+      copy_lane(d * d, product, lanes, n, covariance, runs, first + n);
+    }
+  }
+}
+
+static void vits_destroy(Sampler *sampler) {
+  Vits *self = sampler->state;
+  potential_destroy(&self->potential);
+  vits_step_destroy(&self->work);
+  vits_mixture_destroy(&self->mixture);
+  free(self->q.mean);
+  free(self->q.root);
+  free(self->q.inverse);
+  free(self->weight);
+  free(self->drawn.mean);
+  free(self->drawn.root);
+  free(self->uniform);
+  free(self->normal);
+  free(self->theta);
+  free(self);
+}
+
+static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind) {
+  const int components = (int)config_int(setup->options, "components");
+  const int most = sampler->d <= SMALL_DIMENSION ? CHUNK_LANES : LARGE_LANES;
+  const bool network = likelihood_has_network(setup->likelihood);
+  const size_t d = (size_t)sampler->d, total = (size_t)setup->runs * (size_t)components;
+  const double bytes = 2.0 * (double)(d * d * total) * sizeof(double);
+  Vits *self;
+  NEW(self, 1);
+  sampler->state = self;
+  if (total > INT_MAX)
+    return status_set(STATUS_INPUT, "sampler %s: %d components for each of %d runs are too many",
+                      sampler->ops->name, components, setup->runs);
+  if (network && components > 1)
+    return status_set(STATUS_INPUT, "sampler %s: components must be 1 on the weights of a network",
+                      sampler->ops->name);
+  if (bytes > MOST_BYTES)
+    return status_set(STATUS_INPUT,
+                      "sampler %s: two matrices of %d x %d for each of %d runs take %.0f GB; lower block",
+                      sampler->ops->name, sampler->d, sampler->d, setup->runs, bytes * 1e-9);
+  self->components = components;
+  self->width = network ? 1 : most / components * components;
+  self->drawn_lanes = network ? 1 : CHUNK_LANES;
+  const size_t chunk = d * (size_t)self->drawn_lanes;
+  TRY(potential_create(setup, self->width, &self->potential));
+  TRY(vits_step_create(kind, setup, self->width, &self->work));
+  if (components == 1 && self->work.step.by_curvature) TRY(potential_whiten(&self->potential));
+  TRY(vits_mixture_create(setup, &self->potential, components, self->width, &self->mixture));
+  NEW(self->q.mean, d * total);
+  NEW(self->q.root, d * d * total);
+  NEW(self->q.inverse, d * d * total);
+  NEW(self->weight, total);
+  NEW(self->drawn.mean, chunk);
+  NEW(self->drawn.root, d * chunk);
+  NEW(self->uniform, CHUNK_LANES);
+  NEW(self->normal, chunk);
+  NEW(self->theta, chunk);
+  begin(sampler, setup->runs);
+  self->follow.runs = setup->runs;
+  return STATUS_OK;
+}
+
+static Status vits1_create(Sampler *sampler, const SamplerSetup *setup) {
+  return create(sampler, setup, VITS_ONE);
+}
+static Status vits2_create(Sampler *sampler, const SamplerSetup *setup) {
+  return create(sampler, setup, VITS_TWO);
+}
+static Status vits2_hf_create(Sampler *sampler, const SamplerSetup *setup) {
+  return create(sampler, setup, VITS_HESSIAN_FREE);
+}
+
+#define COMPONENTS_KEY                                                                                       \
+  {                                                                                                          \
+    .name = "components", .type = KEY_INT, .minimum = 1, .maximum = VITS_COMPONENTS, .fallback = "1",        \
+    .help = "Gaussians of the approximation, weighted by their evidence lower bound"                         \
+  }
+
+static const ConfigKey KEYS[] = {
+    POTENTIAL_KEYS, STEP_KEYS, POTENTIAL_NETWORK_KEY, COMPONENTS_KEY, {.name = NULL}};
+
+static const ConfigKey HESSIAN_FREE_KEYS[] = {POTENTIAL_KEYS,
+                                              STEP_KEYS,
+                                              POTENTIAL_NETWORK_KEY,
+                                              COMPONENTS_KEY,
+                                              {.name = "samples",
+                                               .type = KEY_INT,
+                                               .minimum = 1,
+                                               .maximum = 100000,
+                                               .fallback = "20",
+                                               .help = "gradients that each update averages"},
+                                              {.name = NULL}};
+
+#define VITS_OPS                                                                                             \
+  .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .destroy = vits_destroy,              \
+  .sample = vits_sample, .observe = vits_observe, .carry = vits_carry, .gaussian = vits_gaussian
+
+const SamplerOps sampler_vits1 = {
+    .name = "vits1",
+    .summary =
+        "VITS-I: a Gaussian moved along the gradient of the Kullback-Leibler divergence, with inverses",
+    .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 2",
+    .keys = KEYS,
+    .create = vits1_create,
+    VITS_OPS,
+};
+
+const SamplerOps sampler_vits2 = {
+    .name = "vits2",
+    .summary = "VITS-II: as VITS-I, the inverse carried along by a first-order update",
+    .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3",
+    .keys = KEYS,
+    .create = vits2_create,
+    VITS_OPS,
+};
+
+const SamplerOps sampler_vits2_hf = {
+    .name = "vits2_hf",
+    .summary = "VITS-II Hessian-free: as VITS-II, the Hessian estimated from gradients",
+    .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3, equation 13",
+    .keys = HESSIAN_FREE_KEYS,
+    .create = vits2_hf_create,
+    VITS_OPS,
+};

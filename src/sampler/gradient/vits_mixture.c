@@ -1,0 +1,239 @@
+#include "sampler/gradient/vits_mixture.h"
+
+#include "core/linalg.h"
+#include "core/matrix_lanes.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRIOR_DRAWS = 1024, FIT_STARTS = 4, PAIRS = 8, DRAWS = 2 * PAIRS, ITERATIONS = 100 };
+
+static const double ENOUGH = 1e-3; /* change of a weight */
+
+/* -U where it is not finite: no weight, and sums of it are finite. */
+static const double NEVER = -1e300;
+
+/* ---- start */
+
+/* The mixture of PRIOR_DRAWS draws from the prior. */
+static Status fit_prior(const SamplerSetup *setup, int components, Mixture *out) {
+  const Prior *prior = setup->prior;
+  /* No round, and no replicate, has this number. */
+  RngLanes rng = {.key = rng_key(setup->seed, RNG_OBSERVE),
+                  .round = UINT32_MAX,
+                  .draws = PRIOR_DRAWS,
+                  .lanes = PRIOR_DRAWS};
+  double *theta;
+  NEW(theta, (size_t)prior->d * PRIOR_DRAWS);
+  prior->ops->sample(prior, &rng, theta);
+  Status status = mixture_fit(prior->d, PRIOR_DRAWS, theta, components, FIT_STARTS,
+                              rng_key(setup->seed, RNG_MIXTURE_START), UINT32_MAX, out, NULL);
+  free(theta);
+  return status;
+}
+
+/* f_j^w has the mass f_j's weight^w |S_j|^((1 - w) / 2), up to a constant of all j. */
+static void temper_weights(VitsMixture *self, double prior_weight) {
+  const int d = self->d;
+  double total = 0;
+  for (int j = 0; j < self->components; j++) {
+    const double volume = linalg_log_determinant(d, self->fitted.cholesky + j * d * d);
+    self->start_weight[j] = prior_weight * log(self->fitted.weight[j]) + 0.5 * (1 - prior_weight) * volume;
+  }
+  double most = self->start_weight[0];
+  for (int j = 1; j < self->components; j++) most = fmax(most, self->start_weight[j]);
+  for (int j = 0; j < self->components; j++)
+    total += self->start_weight[j] = exp(self->start_weight[j] - most);
+  for (int j = 0; j < self->components; j++) self->start_weight[j] /= total;
+}
+
+static Status set_start(VitsMixture *self, const SamplerSetup *setup, double prior_weight) {
+  const size_t d = (size_t)self->d, components = (size_t)self->components, size = sizeof(double);
+  const double shrink = 1 / sqrt(prior_weight);
+  TRY(fit_prior(setup, self->components, &self->fitted));
+  memcpy(self->start_mean, self->fitted.mean, components * d * size);
+  for (size_t i = 0; i < components * d * d; i++) self->start_root[i] = shrink * self->fitted.cholesky[i];
+  memcpy(self->start_inverse, self->start_root, components * d * d * size);
+  for (size_t j = 0; j < components; j++) linalg_invert_triangle(self->d, self->start_inverse + j * d * d);
+  temper_weights(self, prior_weight);
+  return STATUS_OK;
+}
+
+Status vits_mixture_create(const SamplerSetup *setup, const Potential *potential, int components,
+                           int capacity, VitsMixture *out) {
+  const size_t d = (size_t)potential->d, j = (size_t)components, n = (size_t)capacity;
+  *out = (VitsMixture){.d = potential->d, .components = components};
+  if (components == 1) return STATUS_OK;
+  NEW(out->start_mean, j * d);
+  NEW(out->start_root, j * d * d);
+  NEW(out->start_inverse, j * d * d);
+  NEW(out->start_weight, j);
+  NEW(out->factor, d * d * n);
+  NEW(out->log_norm, n);
+  NEW(out->eps, d * n);
+  NEW(out->theta, d * n);
+  NEW(out->point, d * n);
+  NEW(out->log_prior, n);
+  NEW(out->value, n);
+  NEW(out->energy, DRAWS * n);
+  NEW(out->log_density, DRAWS * j * n);
+  NEW(out->rescues, n);
+  return set_start(out, setup, potential->prior_weight);
+}
+
+void vits_mixture_destroy(VitsMixture *mixture) {
+  mixture_destroy(&mixture->fitted);
+  free(mixture->start_mean);
+  free(mixture->start_root);
+  free(mixture->start_inverse);
+  free(mixture->start_weight);
+  free(mixture->factor);
+  free(mixture->log_norm);
+  free(mixture->eps);
+  free(mixture->theta);
+  free(mixture->point);
+  free(mixture->log_prior);
+  free(mixture->value);
+  free(mixture->energy);
+  free(mixture->log_density);
+  free(mixture->rescues);
+}
+
+void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,
+                        double *weight) {
+  const int d = mixture->d;
+  if (mixture->components == 1) {
+    vits_start(potential, lanes, 0, lanes, q);
+    for (int n = 0; n < lanes; n++) weight[n] = 1;
+    return;
+  }
+  for (int n = 0; n < lanes; n++) {
+    const int j = n % mixture->components;
+    weight[n] = mixture->start_weight[j];
+    for (int i = 0; i < d; i++) q.mean[i * lanes + n] = mixture->start_mean[j * d + i];
+    for (int i = 0; i < d * d; i++) {
+      q.root[i * lanes + n] = mixture->start_root[j * d * d + i];
+      q.inverse[i * lanes + n] = mixture->start_inverse[j * d * d + i];
+    }
+  }
+}
+
+/* ---- weights */
+
+static void factorise(VitsMixture *self, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
+  const int d = self->d, lanes = view->lanes;
+  matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, self->factor);
+  memset(self->rescues, 0, (size_t)lanes * sizeof *self->rescues);
+  linalg_cholesky_lanes(d, lanes, self->factor, self->rescues);
+  for (int n = 0; n < lanes; n++) {
+    self->log_norm[n] = 0;
+    for (int i = 0; i < d; i++) self->log_norm[n] -= log(self->factor[(i * d + i) * lanes + n]);
+    fallbacks[(view->first + n) / view->draws] += self->rescues[n];
+  }
+}
+
+static void evaluate_energy(VitsMixture *self, Potential *potential, double *energy) {
+  const Prior *prior = potential->prior;
+  const int lanes = potential->view.lanes;
+  if (prior->ops->log_density)
+    prior->ops->log_density(prior, lanes, self->theta, self->log_prior);
+  else
+    mixture_log_density(&self->fitted, lanes, self->theta, self->log_prior);
+  potential_value(potential, self->theta, self->log_prior, self->value);
+  for (int n = 0; n < lanes; n++) energy[n] = isfinite(self->value[n]) ? -self->value[n] : NEVER;
+}
+
+/* out[n] = log q_j at theta of component (j + k) % J of the same run, without d log 2 pi / 2. */
+static void evaluate_density(VitsMixture *self, int lanes, VitsGaussian q, int k, double *out) {
+  const int d = self->d, components = self->components;
+  for (int n = 0; n < lanes; n++) {
+    const int j = n % components, from = n - j + (j + k) % components;
+    for (int i = 0; i < d; i++)
+      self->point[i * lanes + n] = self->theta[i * lanes + from] - q.mean[i * lanes + n];
+  }
+  linalg_forward_lanes(d, lanes, self->factor, self->point);
+  for (int n = 0; n < lanes; n++) {
+    double square = 0;
+    for (int i = 0; i < d; i++) square += self->point[i * lanes + n] * self->point[i * lanes + n];
+    out[n] = self->log_norm[n] - 0.5 * square;
+  }
+}
+
+/* The tables energy and log_density. */
+static void evaluate_draws(VitsMixture *self, Potential *potential, VitsGaussian q, RngLanes *rng) {
+  const int d = self->d, lanes = potential->view.lanes, components = self->components;
+  for (int s = 0; s < DRAWS; s++) {
+    if (s % 2 == 0) rng_lanes_normal(rng, d, self->eps);
+    if (s % 2 == 1)
+      for (int i = 0; i < d * lanes; i++) self->eps[i] = -self->eps[i];
+    vits_place(d, lanes, q, self->eps, self->theta);
+    evaluate_energy(self, potential, self->energy + s * lanes);
+    for (int k = 0; k < components; k++)
+      evaluate_density(self, lanes, q, k, self->log_density + (s * components + k) * lanes);
+  }
+}
+
+/* The draws of one run as the weights meet them: share[J, DRAWS, J], q_i at draw s of component j divided by
+ * the largest of all i; excess[J], E_j[-U - log of that largest]. */
+static void gather_run(const VitsMixture *self, int lanes, int first, double *share, double *excess) {
+  const int components = self->components;
+  for (int j = 0; j < components; j++) {
+    excess[j] = 0;
+    for (int s = 0; s < DRAWS; s++) {
+      double *q = share + (j * DRAWS + s) * components, most = NEVER;
+      for (int i = 0; i < components; i++) {
+        const int k = (j - i + components) % components;
+        q[i] = self->log_density[(s * components + k) * lanes + first + i];
+        most = fmax(most, q[i]);
+      }
+      for (int i = 0; i < components; i++) q[i] = exp(q[i] - most);
+      excess[j] += (self->energy[s * lanes + first + j] - most) / DRAWS;
+    }
+  }
+}
+
+/* E_j[log q] beyond the largest density. */
+static double mean_log_density(int components, const double *weight, const double *share) {
+  double sum = 0;
+  for (int s = 0; s < DRAWS; s++) {
+    double density = 0;
+    for (int i = 0; i < components; i++) density += weight[i] * share[s * components + i];
+    sum += log(fmax(density, DBL_MIN));
+  }
+  return sum / DRAWS;
+}
+
+/* One step of weight[J]; returns the largest change. */
+static double improve(int components, const double *share, const double *excess, double *weight) {
+  double bound[VITS_COMPONENTS], most = NEVER, sum = 0, change = 0;
+  for (int j = 0; j < components; j++) {
+    bound[j] = excess[j] - mean_log_density(components, weight, share + j * DRAWS * components);
+    most = fmax(most, bound[j]);
+  }
+  for (int j = 0; j < components; j++) sum += bound[j] = weight[j] * exp(bound[j] - most);
+  for (int j = 0; j < components; j++) {
+    change = fmax(change, fabs(bound[j] / sum - weight[j]));
+    weight[j] = bound[j] / sum;
+  }
+  return change;
+}
+
+void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian q, RngLanes *rng,
+                        double *weight, int64_t *fallbacks) {
+  const HistoryView *view = &potential->view;
+  const int lanes = view->lanes, components = mixture->components;
+  ASSERT(view->draws == components && lanes % components == 0 && view->first % components == 0);
+  if (components == 1) return;
+  factorise(mixture, view, q, fallbacks);
+  evaluate_draws(mixture, potential, q, rng);
+  for (int first = 0; first < lanes; first += components) {
+    double share[VITS_COMPONENTS * DRAWS * VITS_COMPONENTS], excess[VITS_COMPONENTS];
+    gather_run(mixture, lanes, first, share, excess);
+    for (int j = 0; j < components; j++) weight[first + j] = 1.0 / components;
+    for (int k = 0; k < ITERATIONS; k++)
+      if (improve(components, share, excess, weight + first) < ENOUGH) break;
+  }
+}

@@ -1,0 +1,60 @@
+/* Several Gaussians for each run, q = sum_j pi_j q_j with q_j = N(mu_j, B_j B_j'): vits_step.h moves each as
+ * if it were alone, so each can settle in a mode of its own, where one Gaussian would choose among the modes
+ * or span them.
+ *
+ * They start as the mixture that expectation maximisation fits to draws from the prior, covariances divided
+ * by the weight of the log prior in U (potential.h); one Gaussian starts with the prior's moments.
+ *
+ * The weights maximise the evidence lower bound of q, components as they are (Jordan et al. 1999 for one
+ * Gaussian; Jaakkola and Jordan 1998 for mixtures):
+ *
+ *     F(pi) = sum_j pi_j E_j[-U - log q],    E_j over q_j.
+ *
+ * F is concave in pi, and the step pi_j <- pi_j exp(E_j[-U - log q]), normalised, raises it (Blahut 1972,
+ * Arimoto 1972). Where components do not overlap the first step arrives: pi_j is proportional to the
+ * exponential of component j's own bound. Two that have settled in one mode share the weight of that mode.
+ * E_j is an average over pairs mu_j + B_j eps, mu_j - B_j eps, in which errors that are odd in eps cancel.
+ *
+ * U needs the log density of the prior. Of a learned score, which cannot tell how much mass lies in modes far
+ * apart, it is that of the mixture fitted to the prior's draws.
+ *
+ * N lanes, lane last: lane n is component n % J of run n / J. */
+#ifndef SAMPLER_GRADIENT_VITS_MIXTURE_H
+#define SAMPLER_GRADIENT_VITS_MIXTURE_H
+
+#include "sampler/gradient/vits_step.h"
+
+enum { VITS_COMPONENTS = 16 };
+
+/* Of one component, d and components alone are set. */
+typedef struct {
+  int d, components; /* J */
+  Mixture fitted; /* to draws from the prior */
+  double *start_mean, *start_root, *start_inverse; /* [J, d], [J, d, d], [J, d, d]: mu, B, B^-1 */
+  double *start_weight; /* [J] */
+  /* Scratch. */
+  double *factor; /* [d, d, n]: Cholesky factor of B B' */
+  double *log_norm; /* [n]: -1/2 log det B B' */
+  double *eps, *theta, *point; /* [d, n] */
+  double *log_prior, *value; /* [n] */
+  double *energy; /* [DRAWS, n]: -U at each draw */
+  double *log_density; /* [DRAWS, J, n]: log q_j of lane n at the draws of component (j + k) % J, k < J */
+  int *rescues; /* [n] */
+} VitsMixture;
+
+/* For up to `capacity` lanes at once, a multiple of `components`. Ends with vits_mixture_destroy, also after
+ * a failure. */
+Status vits_mixture_create(const SamplerSetup *setup, const Potential *potential, int components,
+                           int capacity, VitsMixture *out);
+void vits_mixture_destroy(VitsMixture *mixture);
+
+/* Lanes 0 .. lanes - 1 of whole runs <- where they start; weight[lanes]. */
+void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,
+                        double *weight);
+
+/* weight[n] for the lanes of the potential's view, which holds whole runs with J draws each. Uses d normals
+ * of every stream for each pair. */
+void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian q, RngLanes *rng,
+                        double *weight, int64_t *fallbacks);
+
+#endif

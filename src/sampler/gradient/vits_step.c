@@ -1,0 +1,303 @@
+#include "sampler/gradient/vits_step.h"
+
+#include "core/linalg.h"
+#include "core/matrix_lanes.h"
+#include "core/memory.h"
+#include "core/simd.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far from the start's mean a mean may be, and how wide a Gaussian, in standard deviations of the start:
+ * beyond, a learned score says nothing. */
+static const double GUARD = 100;
+
+/* Updates between two refreshments of C: so many as a round makes by default. */
+enum { REFRESH = 10 };
+
+Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out) {
+  const size_t d = (size_t)setup->prior->d, n = (size_t)capacity, vector = d * n, matrix = d * vector;
+  *out = (VitsStep){.kind = kind, .d = setup->prior->d};
+  if (kind == VITS_HESSIAN_FREE) out->samples = (int)config_int(setup->options, "samples");
+  TRY(step_create(setup, capacity, 1, &out->step));
+  NEW(out->theta, vector);
+  NEW(out->gradient, vector);
+  NEW(out->h, n);
+  NEW(out->hessian, matrix);
+  NEW(out->precision, matrix);
+  NEW(out->product, matrix);
+  NEW(out->copy, matrix);
+  NEW(out->directions, matrix);
+  NEW(out->lengths, vector);
+  NEW(out->eps, vector);
+  NEW(out->at_mean, vector);
+  NEW(out->linear, vector);
+  NEW(out->dot, n);
+  NEW(out->touched, n);
+  return STATUS_OK;
+}
+
+void vits_step_destroy(VitsStep *work) {
+  step_destroy(&work->step);
+  double *blocks[] = {work->theta, work->gradient,   work->h,       work->hessian, work->precision,
+                      work->copy,  work->directions, work->lengths, work->eps,     work->product,
+                      work->dot,   work->at_mean,    work->linear,  work->touched};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+}
+
+void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q) {
+  const int d = potential->d;
+  for (int i = 0; i < d; i++) {
+    for (int n = first; n < last; n++) q.mean[i * lanes + n] = potential->start_mean[i];
+    for (int j = 0; j < d; j++)
+      for (int n = first; n < last; n++) {
+        const double deviation = i == j ? potential->start_deviation[i] : 0;
+        const bool full = potential->start_root;
+        q.root[(i * d + j) * lanes + n] = full ? potential->start_root[i * d + j] : deviation;
+        q.inverse[(i * d + j) * lanes + n] = full     ? potential->start_inverse[i * d + j]
+                                             : i == j ? 1 / deviation
+                                                      : 0;
+      }
+  }
+}
+
+void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta) {
+  linalg_multiply_lanes(d, lanes, q.root, eps, theta);
+  for (int i = 0; i < d * lanes; i++) theta[i] += q.mean[i];
+}
+
+/* ---- elementwise, over lanes */
+
+/* x[rows, lanes] += factor h[lanes] y[rows, lanes]. */
+SIMD_CLONES
+static void add_scaled(int rows, int lanes, double factor, const double *restrict h, const double *restrict y,
+                       double *restrict x) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++) x[i * lanes + n] += factor * h[n] * y[i * lanes + n];
+}
+
+/* B += h (C' - AB). */
+SIMD_CLONES
+static void move_root(int d, int lanes, const double *restrict h, const double *restrict inverse,
+                      const double *restrict product, double *restrict root) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) {
+      const double *c_ji = inverse + (j * d + i) * lanes, *x_ij = product + (i * d + j) * lanes;
+      for (int n = 0; n < lanes; n++) root[(i * d + j) * lanes + n] += h[n] * (c_ji[n] - x_ij[n]);
+    }
+}
+
+SIMD_CLONES
+static void subtract(int n, const double *restrict y, double *restrict x) {
+  for (int k = 0; k < n; k++) x[k] -= y[k];
+}
+
+/* touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the guard.
+ * variance[n] and shrink[n] are scratch. */
+SIMD_CLONES
+static void guard(const Potential *potential, int lanes, VitsGaussian q, double *restrict variance,
+                  double *restrict shrink, double *restrict touched) {
+  const int d = potential->d;
+  for (int n = 0; n < lanes; n++) touched[n] = 0, shrink[n] = 1;
+  for (int i = 0; i < d; i++) {
+    const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
+    double *restrict mean = q.mean + i * lanes;
+    for (int n = 0; n < lanes; n++) variance[n] = 0;
+    for (int j = 0; j < d; j++) {
+      const double *restrict root = q.root + (i * d + j) * lanes;
+      for (int n = 0; n < lanes; n++) variance[n] += root[n] * root[n];
+    }
+    for (int n = 0; n < lanes; n++) {
+      double away = mean[n] - middle;
+      double kept = away > limit ? limit : away < -limit ? -limit : away;
+      int wide = variance[n] > limit * limit;
+      double ratio = wide ? limit / sqrt(variance[n]) : 1;
+      touched[n] = wide || kept != away ? 1 : touched[n];
+      shrink[n] = ratio < shrink[n] ? ratio : shrink[n];
+      mean[n] = kept != away ? middle + kept : mean[n];
+    }
+  }
+}
+
+/* B <- shrink B, C <- C / shrink. */
+static void shrink_root(int d, int lanes, const double *shrink, VitsGaussian q) {
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) {
+      q.root[i * lanes + n] *= shrink[n];
+      q.inverse[i * lanes + n] /= shrink[n];
+    }
+}
+
+/* ---- the Hessian-free estimate */
+
+SIMD_CLONES
+static void dot_lanes(int d, int lanes, const double *restrict x, const double *restrict y,
+                      double *restrict out) {
+  for (int n = 0; n < lanes; n++) out[n] = 0;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) out[n] += x[i * lanes + n] * y[i * lanes + n];
+}
+
+/* directions[count, d, lanes], standard normal -> orthonormal, and the lengths[count, lanes] that they had: a
+ * length does not depend on any direction, so their product is still standard normal. */
+static void orthogonalise(VitsStep *work, int count, int lanes) {
+  const int d = work->d;
+  double *dot = work->dot;
+  for (int m = 0; m < count; m++) {
+    double *e = work->directions + m * d * lanes, *length = work->lengths + m * lanes;
+    dot_lanes(d, lanes, e, e, length);
+    for (int k = 0; k < m; k++) {
+      const double *before = work->directions + k * d * lanes;
+      dot_lanes(d, lanes, before, e, dot);
+      add_scaled(d, lanes, -1, dot, before, e);
+    }
+    dot_lanes(d, lanes, e, e, dot);
+    for (int n = 0; n < lanes; n++) {
+      length[n] = sqrt(length[n]);
+      dot[n] = 1 / sqrt(fmax(dot[n], DBL_MIN)) - 1;
+    }
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < lanes; n++) e[i * lanes + n] += dot[n] * e[i * lanes + n];
+  }
+}
+
+/* sum += x y' for each lane. */
+SIMD_CLONES
+static void add_outer(int d, int lanes, const double *restrict x, const double *restrict y,
+                      double *restrict sum) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++) sum[(i * d + j) * lanes + n] += x[i * lanes + n] * y[j * lanes + n];
+}
+
+/* One sample: sum[d, d, n] += eps r', gradient += what stands in g. */
+static void add_sample(VitsStep *work, Potential *potential, VitsGaussian q, int m, double *sum) {
+  const int d = work->d, lanes = potential->view.lanes;
+  double *gradient = work->copy;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      work->eps[i * lanes + n] = work->lengths[m * lanes + n] * work->directions[(m * d + i) * lanes + n];
+  vits_place(d, lanes, q, work->eps, work->theta);
+  potential_derivatives(potential, work->theta, gradient, NULL);
+  linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->linear);
+  subtract(d * lanes, work->linear, gradient);
+  for (int i = 0; i < d * lanes; i++) work->gradient[i] += gradient[i];
+  subtract(d * lanes, work->at_mean, gradient);
+  add_outer(d, lanes, work->eps, gradient, sum);
+}
+
+void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
+  const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
+  double *sum = work->product;
+  memset(sum, 0, (size_t)matrix * sizeof *sum);
+  memset(work->gradient, 0, (size_t)(d * lanes) * sizeof *work->gradient);
+  potential_derivatives(potential, q.mean, work->at_mean, NULL);
+  for (int first = 0; first < work->samples; first += d) {
+    int count = work->samples - first < d ? work->samples - first : d;
+    for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, work->directions + m * d * lanes);
+    orthogonalise(work, count, lanes);
+    for (int m = 0; m < count; m++) add_sample(work, potential, q, m, sum);
+  }
+  for (int i = 0; i < d * lanes; i++) work->gradient[i] /= work->samples;
+  for (int i = 0; i < matrix; i++) sum[i] = sum[i] / work->samples + q.inverse[i];
+  matrix_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
+  matrix_lanes_symmetrise(d, lanes, work->hessian);
+}
+
+/* ---- updates */
+
+/* g and A at one draw. */
+static void evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
+  rng_lanes_normal(rng, work->d, work->eps);
+  vits_place(work->d, potential->view.lanes, q, work->eps, work->theta);
+  potential_derivatives(potential, work->theta, work->gradient, work->hessian);
+}
+
+static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inverse) {
+  memcpy(work->copy, q.root, (size_t)(work->d * work->d * lanes) * sizeof *q.root);
+  matrix_lanes_invert(work->d, lanes, work->copy, inverse);
+}
+
+/* C drifts from B^-1: one iteration of Newton and Schulz, C <- C (2I - BC), brings it back. Where it is too
+ * far for that, C is B^-1 afresh, which long steps bring about (step.h says when it counts). */
+static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
+  const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
+  double *residual = work->product, *refreshed = work->hessian, *afresh = work->precision;
+  bool all = true;
+  matrix_lanes_product(d, lanes, q.root, q.inverse, residual);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) residual[(i * d + i) * lanes + n] -= 1;
+  matrix_lanes_coarse_bound(d, lanes, residual, work->dot);
+  matrix_lanes_product(d, lanes, q.inverse, residual, refreshed);
+  for (int n = 0; n < lanes; n++) all = all && work->dot[n] < 1;
+  if (!all) invert_root(work, lanes, q, afresh);
+  for (int i = 0; i < matrix; i++) {
+    const bool near = work->dot[i % lanes] < 1;
+    q.inverse[i] = near ? q.inverse[i] - refreshed[i] : afresh[i];
+  }
+  for (int n = 0; n < lanes && !work->step.by_curvature; n++)
+    if (!(work->dot[n] < 1)) fallbacks[(view->first + n) / view->draws]++;
+}
+
+/* Lines "mu <-", "B <-" and "C <-". */
+static void update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t *fallbacks) {
+  const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
+  if (work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
+  matrix_lanes_gram(d, lanes, q.inverse, work->precision);
+  const bool known = potential_is_quadratic(potential) && work->kind != VITS_HESSIAN_FREE;
+  step_choose(&work->step, potential, work->gradient, known ? NULL : work->hessian, work->precision, work->h,
+              fallbacks);
+  add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
+  matrix_lanes_product(d, lanes, work->hessian, q.root, work->product);
+  move_root(d, lanes, work->h, q.inverse, work->product, q.root);
+  if (work->kind == VITS_ONE) return;
+  subtract(matrix, work->hessian, work->precision);
+  matrix_lanes_product(d, lanes, q.inverse, work->precision, work->product);
+  add_scaled(d * d, lanes, -1, work->h, work->product, q.inverse);
+}
+
+static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussian q, int64_t *fallbacks) {
+  const HistoryView *view = &potential->view;
+  bool any = false;
+  guard(potential, view->lanes, q, work->h, work->dot, work->touched);
+  for (int n = 0; n < view->lanes; n++) {
+    if (work->touched[n] > 0) fallbacks[(view->first + n) / view->draws]++;
+    any = any || work->touched[n] > 0;
+  }
+  if (any) shrink_root(work->d, view->lanes, work->dot, q);
+}
+
+static bool is_finite_lane(int d, int lanes, int n, VitsGaussian q) {
+  bool finite = true;
+  for (int i = 0; i < d; i++) finite = finite && isfinite(q.mean[i * lanes + n]);
+  for (int i = 0; i < d * d; i++)
+    finite = finite && isfinite(q.root[i * lanes + n]) && isfinite(q.inverse[i * lanes + n]);
+  return finite;
+}
+
+void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng,
+                     int64_t *fallbacks) {
+  const HistoryView view = potential->view;
+  const int d = work->d, lanes = view.lanes;
+  const int64_t before =
+      (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
+  potential_choose_rows(potential, rng);
+  step_begin(&work->step, potential, q.mean);
+  for (int k = 0; k < work->step.steps; k++) {
+    if (work->kind != VITS_ONE && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
+    potential_choose_rows(potential, rng);
+    if (work->kind == VITS_HESSIAN_FREE)
+      vits_step_estimate(work, potential, q, rng);
+    else
+      evaluate_at_draw(work, potential, q, rng);
+    update(work, potential, q, fallbacks);
+    keep_guarded(work, potential, q, fallbacks);
+  }
+  for (int n = 0; n < lanes; n++) {
+    if (is_finite_lane(d, lanes, n, q)) continue;
+    vits_start(potential, lanes, n, n + 1, q);
+    fallbacks[(view.first + n) / view.draws]++;
+  }
+}

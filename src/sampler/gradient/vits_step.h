@@ -1,0 +1,71 @@
+/* One update of Gaussians q = N(mu, B B') towards the target exp(-U): a step of gradient descent on the
+ * Kullback-Leibler divergence in the geometry of Wasserstein (VITS paper, Algorithms 2 and 3; Lambert et al.
+ * 2022).
+ *
+ *     mu <- mu - h g                                  g, A: estimates of E_q[grad U] and E_q[Hessian of U]
+ *     B  <- (I - h A) B + h B^-T                      VITS-I
+ *     B  <- (I - h A) B + h C'                        VITS-II, with C near B^-1
+ *     C  <- C (I - h (C'C - A))
+ *
+ * C drifts from B^-1, by the square of h for each update, and on its own comes back as slowly as q moves;
+ * every 10 updates one iteration C <- C (2I - BC) brings it back.
+ *
+ * Draws are mu + B eps and the covariance is B B' (the paper's text has B'B, which differs once B is not
+ * symmetric). VITS-I and VITS-II take g and A at one draw.
+ *
+ * The Hessian-free version uses E[eps (grad U(mu + B eps))'] = B' E[Hessian]. It differs from the paper's
+ * plain average over draws in two ways, and is unbiased as that is: the directions eps_m come in blocks of d
+ * orthogonal ones (random lengths keep every one of them standard normal), and two control variates are
+ * subtracted, the gradient at mu and the linear function C' eps that the gradient would be if q were the
+ * target:
+ *
+ *     A = C' (C + 1/M sum_m eps_m r_m'), symmetrised,  r_m = grad U(mu + B eps_m) - grad U(mu) - C' eps_m
+ *     g = 1/M sum_m (grad U(mu + B eps_m) - C' eps_m)
+ *
+ * So for quadratic U its error vanishes as q arrives.
+ *
+ * N lanes, lane last. A lane is one Gaussian; nothing here knows what it belongs to but the potential. */
+#ifndef SAMPLER_GRADIENT_VITS_STEP_H
+#define SAMPLER_GRADIENT_VITS_STEP_H
+
+#include "sampler/gradient/step_size.h"
+
+typedef enum { VITS_ONE, VITS_TWO, VITS_HESSIAN_FREE } VitsKind;
+
+/* Not owned. */
+typedef struct {
+  double *mean; /* [d, n]: mu */
+  double *root; /* [d, d, n]: B */
+  double *inverse; /* [d, d, n]: C; of VITS-I, B^-1 */
+} VitsGaussian;
+
+typedef struct {
+  VitsKind kind;
+  int d, samples; /* M */
+  Step step;
+  double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
+  double *hessian; /* [d, d, n]: A */
+  double *precision, *product, *copy; /* [d, d, n] */
+  double *directions, *lengths; /* [d, d, n], [d, n]: a block of eps_m as unit vectors and lengths */
+  double *eps, *at_mean, *linear; /* [d, n]: eps_m, grad U(mu), C' eps_m */
+  double *dot, *touched; /* [n] */
+} VitsStep;
+
+/* Reads `samples` (Hessian-free), and the keys of step.h. Ends with vits_step_destroy, also after a failure.
+ */
+Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
+void vits_step_destroy(VitsStep *work);
+
+/* All updates of round rng->round, for the lanes of the potential's view. VITS-I and II use d normals of
+ * every stream for each update, the Hessian-free version d for each sample. */
+void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng, int64_t *fallbacks);
+
+/* Lanes first .. last - 1 of n <- the Gaussian that updates start from (potential.h). */
+void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q);
+
+/* theta[d, n] = mu + B eps[d, n]. */
+void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta);
+/* A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient. */
+void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng);
+
+#endif

@@ -1,0 +1,198 @@
+/* Sequential Monte Carlo (DiffTS paper, Appendix C.4): each run carries a cloud of particles, drawn from the
+ * prior. In round k the particles are perturbed by Gaussian noise of standard deviation step_size sigma /
+ * sqrt(k), weighted by the likelihood of the round's observation, and resampled (systematic). A draw is a
+ * particle.
+ *
+ * The paper publishes neither the fraction of the observation noise nor its decay: step_size = 0.2 and
+ * sqrt(k) are ours. Where rewards are not Gaussian sigma is 1.
+ *
+ * Observations that the cloud was not told of one by one are absorbed in one step, when it is drawn from or
+ * at the next `observe`. The perturbation is never undone, so the cloud is only near the posterior, and it
+ * impoverishes where the likelihood is narrow: smc_tempered.c mends both. Where all weights vanish every
+ * particle is kept, which counts as a fallback; so does a cloud of which one particle is left. */
+#include "core/memory.h"
+#include "core/particles.h"
+#include "sampler/methods.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  int particles; /* P */
+  double step_size;
+  RngKey key;
+  int seen; /* observations that the clouds have absorbed */
+  double *cloud; /* [B, d, P] */
+  double *precision, *vector; /* [B, d, d], [B, d]: the evidence seen, of a conjugate likelihood */
+  double *new_precision, *new_vector; /* [d, d], [d] */
+  double *moved; /* [d, P] */
+  double *weight; /* [P] */
+  int *chosen; /* [P] */
+} Smc;
+
+static double *cloud_of(const Sampler *sampler, int b) {
+  const Smc *self = sampler->state;
+  return self->cloud + (size_t)b * (size_t)sampler->d * (size_t)self->particles;
+}
+
+/* The particles' streams of run b in a round. */
+static RngLanes streams_of(const Sampler *sampler, int b, int round) {
+  const Smc *self = sampler->state;
+  return particles_streams(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)round,
+                           self->particles);
+}
+
+static void start_from_prior(Sampler *sampler) {
+  Smc *self = sampler->state;
+  const Prior *prior = sampler->setup.prior;
+  const size_t runs = (size_t)sampler->setup.runs, d = (size_t)sampler->d;
+  for (int b = 0; b < sampler->setup.runs; b++) {
+    RngLanes rng = streams_of(sampler, b, 0);
+    prior->ops->sample(prior, &rng, cloud_of(sampler, b));
+    sampler->ess[b] = self->particles;
+  }
+  memset(self->precision, 0, runs * d * d * sizeof *self->precision);
+  memset(self->vector, 0, runs * d * sizeof *self->vector);
+  self->seen = 0;
+}
+
+/* moved[d, P] = cloud + sd normals. */
+static void perturb(Sampler *sampler, int b, int round, double sd) {
+  Smc *self = sampler->state;
+  const size_t count = (size_t)sampler->d * (size_t)self->particles;
+  const double *cloud = cloud_of(sampler, b);
+  RngLanes rng = streams_of(sampler, b, round);
+  rng_lanes_normal(&rng, sampler->d, self->moved);
+  for (size_t k = 0; k < count; k++) self->moved[k] = cloud[k] + sd * self->moved[k];
+}
+
+/* weight[P] <- the log likelihood of what run b has not absorbed, by the difference of its evidence. */
+static void weigh_evidence(Sampler *sampler, const History *history, int b) {
+  Smc *self = sampler->state;
+  const int d = sampler->d;
+  double *precision = self->precision + (size_t)b * (size_t)(d * d),
+         *vector = self->vector + (size_t)b * (size_t)d;
+  history_evidence(history, 1, b, 1, NULL, NULL, self->new_precision, self->new_vector);
+  for (int i = 0; i < d * d; i++) precision[i] = self->new_precision[i] - precision[i];
+  for (int i = 0; i < d; i++) vector[i] = self->new_vector[i] - vector[i];
+  particles_quadratic(d, self->particles, precision, vector, self->moved, self->weight);
+  memcpy(precision, self->new_precision, (size_t)(d * d) * sizeof *precision);
+  memcpy(vector, self->new_vector, (size_t)d * sizeof *vector);
+}
+
+/* The same by the rows. */
+static void weigh_rows(Sampler *sampler, const History *history, int b) {
+  Smc *self = sampler->state;
+  const int particles = self->particles;
+  const History recent = history_since(history, self->seen);
+  const HistoryView view = {&recent, particles, b * particles, particles, NULL, NULL};
+  history_log_likelihood(&view, self->moved, self->weight, NULL);
+}
+
+static void absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
+  Smc *self = sampler->state;
+  const int particles = self->particles;
+  const bool conjugate = history->likelihood->ops->conjugate;
+  const double sigma = history->likelihood->ops->bend > 0 ? 1 : history->likelihood->noise;
+  double offset;
+  Rng rng = particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b,
+                                   (uint32_t)history->rounds, particles);
+  perturb(sampler, b, history->rounds, self->step_size * sigma / sqrt(history->rounds));
+  if (conjugate)
+    weigh_evidence(sampler, history, b);
+  else
+    weigh_rows(sampler, history, b);
+  bool left = particles_weigh(particles, self->weight, self->weight);
+  sampler->ess[b] = particles_ess(particles, self->weight);
+  if (!left || sampler->ess[b] < 1 + 1e-6) fallbacks[b]++;
+  rng_uniform(&rng, 1, &offset);
+  particles_resample(particles, self->weight, offset, particles, self->chosen);
+  particles_gather(sampler->d, particles, self->moved, particles, self->chosen, cloud_of(sampler, b));
+}
+
+/* Whatever the clouds have not seen of the history; one that is shorter than what they have seen is another,
+ * and begins with the prior. */
+static void smc_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  Smc *self = sampler->state;
+  if (history->rounds < self->seen) start_from_prior(sampler);
+  if (history->rounds == self->seen) return;
+  for (int b = 0; b < history->runs; b++) absorb_run(sampler, history, b, fallbacks);
+  self->seen = history->rounds;
+}
+
+static void smc_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                       int64_t *fallbacks) {
+  const Smc *self = sampler->state;
+  const size_t lanes = rng.lanes;
+  double *uniform = theta + (size_t)(sampler->d - 1) * lanes;
+  smc_observe(sampler, history, fallbacks);
+  rng_lanes_uniform(&rng, 1, uniform);
+  for (int b = 0; b < history->runs; b++)
+    particles_pick(sampler->d, self->particles, cloud_of(sampler, b), draws,
+                   uniform + (size_t)b * (size_t)draws, lanes, theta + (size_t)b * (size_t)draws);
+}
+
+static void smc_destroy(Sampler *sampler) {
+  Smc *self = sampler->state;
+  free(self->cloud);
+  free(self->precision);
+  free(self->vector);
+  free(self->new_precision);
+  free(self->new_vector);
+  free(self->moved);
+  free(self->weight);
+  free(self->chosen);
+  free(self);
+}
+
+static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t d = (size_t)sampler->d, runs = (size_t)setup->runs,
+               particles = (size_t)config_int(setup->options, "particles");
+  TRY(particles_check_size("smc", (int64_t)particles, setup->runs, "runs"));
+  Smc *self;
+  NEW(self, 1);
+  sampler->state = self;
+  self->particles = (int)particles;
+  self->step_size = config_real(setup->options, "step_size");
+  self->key = rng_key(setup->seed, RNG_OBSERVE);
+  NEW(self->cloud, runs * d * particles);
+  NEW(self->precision, runs * d * d);
+  NEW(self->vector, runs * d);
+  NEW(self->new_precision, d * d);
+  NEW(self->new_vector, d);
+  NEW(self->moved, d * particles);
+  NEW(self->weight, particles);
+  NEW(self->chosen, particles);
+  start_from_prior(sampler);
+  return STATUS_OK;
+}
+
+static const ConfigKey KEYS[] = {{.name = "particles",
+                                  .type = KEY_INT,
+                                  .minimum = 2,
+                                  .maximum = 10000000,
+                                  .fallback = "3000",
+                                  .help = "particles in the cloud of a run"},
+                                 {.name = "step_size",
+                                  .type = KEY_REAL,
+                                  .minimum = 0,
+                                  .maximum = 1000,
+                                  .fallback = "0.2",
+                                  .help = "in round k particles are perturbed with standard deviation "
+                                          "step_size sigma / sqrt(k); sigma is 1 for rewards that are not "
+                                          "Gaussian"},
+                                 {.name = NULL}};
+
+const SamplerOps sampler_smc = {
+    .name = "smc",
+    .summary = "sequential Monte Carlo: particles of the prior, perturbed, weighted and resampled each round",
+    .reference = "Kveton et al., DiffTS paper, Appendix C.4",
+    .default_prior = "diffusion",
+    .by_observation = true,
+    .keys = KEYS,
+    .create = smc_create,
+    .destroy = smc_destroy,
+    .sample = smc_sample,
+    .observe = smc_observe,
+};

@@ -1,0 +1,294 @@
+/* Adaptive tempered sequential Monte Carlo (Del Moral, Doucet and Jasra 2006; Jasra et al. 2011): a cloud of
+ * particles is carried from the prior to the posterior through the densities prior(theta)
+ * likelihood(theta)^e, e from 0 to 1. Each exponent is the one at which the effective sample size falls to
+ * half of the particles; there the cloud is weighted, resampled (systematic), and moved by `steps` steps of
+ * random-walk Metropolis with the covariance of the cloud times 2.38^2 / d (Roberts, Gelman and Gilks 1997).
+ * A draw is a particle of the last cloud.
+ *
+ * Every call starts from the prior afresh, so nothing is carried from round to round, and the error does not
+ * grow with the number of rounds. All runs have their own cloud. The effective sample size that is reported
+ * is that of the last weighting. A path of more than EXPONENTS exponents is cut short, and where no
+ * particle has a likelihood the cloud stays that of the prior: both count as fallbacks. */
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/particles.h"
+#include "core/simd.h"
+#include "core/special.h"
+#include "sampler/methods.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXPONENTS = 200, BISECTIONS = 60 };
+/* How near to one half of the particles, as a share of them, the effective sample size is brought. */
+static const double HALF_TOLERANCE = 0.01;
+/* Added to the evidence where its centre is looked for, as a share of its trace. */
+static const double RIDGE = 1e-10;
+
+/* The cloud of one run: P particles. */
+typedef struct {
+  int particles, steps; /* P */
+  RngKey key;
+  double *x, *proposal; /* [d, P] */
+  double *prior, *likelihood; /* [P]: their logarithms at x */
+  double *new_prior, *new_likelihood; /* [P]: at the proposal */
+  double *weight, *uniform; /* [P] */
+  int *chosen; /* [P] */
+  /* Of a conjugate likelihood: the evidence, the vector about `centre`, which is near the mode. */
+  double *precision, *vector, *centre; /* [d, d], [d], [d] */
+  double *away; /* [d, P]: x - centre */
+  double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
+} Tempered;
+
+/* What a step of the cloud needs to know. */
+typedef struct {
+  const Sampler *sampler;
+  const History *history;
+  int b;
+  RngLanes rng; /* of the particles */
+  Rng rng_resample;
+} Run;
+
+/* to[d, n] = x - centre[d]. */
+SIMD_CLONES
+static void centre_on(int d, int n, const double *centre, const double *restrict x, double *restrict to) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < n; j++) {
+      const size_t at = (size_t)i * (size_t)n + (size_t)j;
+      to[at] = x[at] - centre[i];
+    }
+}
+
+/* The evidence about the point that it is for, Lambda^-1 b but for a ridge that makes it exist: what is left
+ * of b is small, so that nothing cancels in the log likelihood near there, however little noise there is. */
+static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
+  const int d = run->sampler->d;
+  double trace = 0;
+  int rescues = 0;
+  history_evidence(run->history, 1, run->b, 1, NULL, NULL, self->precision, self->vector);
+  memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
+  memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
+  for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
+  for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace + DBL_MIN; /* no evidence */
+  linalg_cholesky_lanes(d, 1, self->root, &rescues);
+  linalg_solve_lanes(d, 1, self->root, self->centre);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) self->vector[i] -= self->precision[i * d + j] * self->centre[j];
+  fallbacks[run->b] += rescues;
+}
+
+/* out[P] = the log likelihood of x[d, P], up to a constant. */
+static void log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
+  const int particles = self->particles;
+  if (run->history->likelihood->ops->conjugate) {
+    centre_on(run->sampler->d, particles, self->centre, x, self->away);
+    particles_quadratic(run->sampler->d, particles, self->precision, self->vector, self->away, out);
+    return;
+  }
+  const HistoryView view = {run->history, particles, run->b * particles, particles, NULL, NULL};
+  history_log_likelihood(&view, x, out, NULL);
+}
+
+static void log_prior(const Tempered *self, const Run *run, const double *x, double *out) {
+  const Prior *prior = run->sampler->setup.prior;
+  prior->ops->log_density(prior, self->particles, x, out);
+}
+
+/* Weights of the step from one exponent to another; returns their effective sample size. */
+static double weigh(Tempered *self, double step) {
+  for (int j = 0; j < self->particles; j++) self->weight[j] = step * self->likelihood[j];
+  particles_weigh(self->particles, self->weight, self->weight);
+  return particles_ess(self->particles, self->weight);
+}
+
+/* The next exponent, and the weights of the step there; ess becomes their effective sample size. */
+static double next_exponent(Tempered *self, double exponent, double *ess) {
+  const double half = 0.5 * self->particles, tolerance = HALF_TOLERANCE * self->particles;
+  double low = exponent, high = 1, next = 1;
+  *ess = weigh(self, 1 - exponent);
+  if (*ess >= half) return 1;
+  for (int pass = 0; pass < BISECTIONS && fabs(*ess - half) > tolerance; pass++) {
+    next = 0.5 * (low + high);
+    *ess = weigh(self, next - exponent);
+    *(*ess > half ? &low : &high) = next;
+  }
+  return next;
+}
+
+static void resample(Tempered *self, Run *run) {
+  const int particles = self->particles, d = run->sampler->d;
+  double offset, *swap = self->x;
+  rng_uniform(&run->rng_resample, 1, &offset);
+  particles_resample(particles, self->weight, offset, particles, self->chosen);
+  particles_gather(d, particles, self->x, particles, self->chosen, self->proposal);
+  self->x = self->proposal;
+  self->proposal = swap;
+  particles_gather(1, particles, self->prior, particles, self->chosen, self->new_prior);
+  particles_gather(1, particles, self->likelihood, particles, self->chosen, self->new_likelihood);
+  memcpy(self->prior, self->new_prior, (size_t)particles * sizeof *self->prior);
+  memcpy(self->likelihood, self->new_likelihood, (size_t)particles * sizeof *self->likelihood);
+}
+
+/* z[d, n] <- x + factor L z, from the last coordinate on. */
+SIMD_CLONES
+static void propose(int d, int n, double factor, const double *root, const double *restrict x,
+                    double *restrict z) {
+  for (int i = d - 1; i >= 0; i--)
+    for (int j = 0; j < n; j++) {
+      double sum = 0;
+      for (int k = 0; k <= i; k++) sum += root[i * d + k] * z[(size_t)k * (size_t)n + (size_t)j];
+      z[(size_t)i * (size_t)n + (size_t)j] = x[(size_t)i * (size_t)n + (size_t)j] + factor * sum;
+    }
+}
+
+/* accepted[n] = whether uniform[n] < ratio of the densities, 1 or 0. May be in place of uniform. */
+SIMD_CLONES
+static void decide(int n, double exponent, const double *restrict prior, const double *restrict likelihood,
+                   const double *restrict new_prior, const double *restrict new_likelihood, double *uniform) {
+  for (int j = 0; j < n; j++) {
+    double gain = new_prior[j] - prior[j] + exponent * (new_likelihood[j] - likelihood[j]);
+    uniform[j] = uniform[j] < special_exp(gain) ? 1 : 0;
+  }
+}
+
+SIMD_CLONES
+static void take(int n, const double *restrict accepted, const double *restrict from, double *restrict to) {
+  for (int j = 0; j < n; j++) to[j] = accepted[j] != 0 ? from[j] : to[j];
+}
+
+/* Random-walk Metropolis with the cloud's covariance. */
+static void move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
+  const int d = run->sampler->d, particles = self->particles;
+  int rescues = 0;
+  linalg_moments(d, particles, self->x, self->mean, self->root);
+  linalg_cholesky_lanes(d, 1, self->root, &rescues);
+  fallbacks[run->b] += rescues;
+  for (int step = 0; step < self->steps; step++) {
+    rng_lanes_normal(&run->rng, d, self->proposal);
+    rng_lanes_uniform(&run->rng, 1, self->uniform);
+    propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
+    log_prior(self, run, self->proposal, self->new_prior);
+    log_likelihood(self, run, self->proposal, self->new_likelihood);
+    decide(particles, exponent, self->prior, self->likelihood, self->new_prior, self->new_likelihood,
+           self->uniform);
+    for (int i = 0; i < d; i++)
+      take(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
+           self->x + (size_t)i * (size_t)particles);
+    take(particles, self->uniform, self->new_prior, self->prior);
+    take(particles, self->uniform, self->new_likelihood, self->likelihood);
+  }
+}
+
+/* x[d, P] becomes a sample of the posterior of run b; returns the effective sample size. */
+static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
+  const Prior *prior = run->sampler->setup.prior;
+  double exponent = 0, ess = self->particles;
+  prior->ops->sample(prior, &run->rng, self->x);
+  if (run->history->rounds == 0) return ess;
+  if (run->history->likelihood->ops->conjugate) find_centre(self, run, fallbacks);
+  log_prior(self, run, self->x, self->prior);
+  log_likelihood(self, run, self->x, self->likelihood);
+  if (!particles_weigh(self->particles, self->likelihood, self->weight)) {
+    fallbacks[run->b]++;
+    return ess;
+  }
+  for (int count = 1; exponent < 1; count++) {
+    exponent = next_exponent(self, exponent, &ess);
+    if (count == EXPONENTS && exponent < 1) {
+      ess = weigh(self, 1 - exponent);
+      exponent = 1;
+      fallbacks[run->b]++;
+    }
+    resample(self, run);
+    move(self, run, exponent, fallbacks);
+  }
+  return ess;
+}
+
+/* The particles' streams do not depend on how many draws are wanted: those pick from the cloud. */
+static void tempered_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                            int64_t *fallbacks) {
+  Tempered *self = sampler->state;
+  const size_t lanes = rng.lanes;
+  const uint32_t round = (uint32_t)history->rounds;
+  double *uniform = theta + (size_t)(sampler->d - 1) * lanes;
+  rng_lanes_uniform(&rng, 1, uniform);
+  for (int b = 0; b < history->runs; b++) {
+    const uint32_t name = sampler->setup.first_run + (uint32_t)b;
+    Run run = {.sampler = sampler,
+               .history = history,
+               .b = b,
+               .rng = particles_streams(self->key, name, round, self->particles),
+               .rng_resample = particles_cloud_stream(self->key, name, round, self->particles)};
+    sampler->ess[b] = carry(self, &run, fallbacks);
+    particles_pick(sampler->d, self->particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
+                   theta + (size_t)b * (size_t)draws);
+  }
+}
+
+static void tempered_destroy(Sampler *sampler) {
+  Tempered *self = sampler->state;
+  double *const blocks[] = {
+      self->x,      self->proposal, self->prior,     self->likelihood, self->new_prior, self->new_likelihood,
+      self->weight, self->uniform,  self->precision, self->vector,     self->mean,      self->root,
+      self->centre, self->away};
+  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
+  free(self->chosen);
+  free(self);
+}
+
+static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t d = (size_t)sampler->d, particles = (size_t)config_int(setup->options, "particles");
+  TRY(particles_check_size("smc_tempered", (int64_t)particles, setup->runs, "runs"));
+  Tempered *self;
+  NEW(self, 1);
+  sampler->state = self;
+  self->particles = (int)particles;
+  self->steps = (int)config_int(setup->options, "steps");
+  self->key = rng_key(setup->seed, RNG_OBSERVE);
+  NEW(self->x, d * particles);
+  NEW(self->proposal, d * particles);
+  NEW(self->prior, particles);
+  NEW(self->likelihood, particles);
+  NEW(self->new_prior, particles);
+  NEW(self->new_likelihood, particles);
+  NEW(self->weight, particles);
+  NEW(self->uniform, particles);
+  NEW(self->chosen, particles);
+  NEW(self->precision, d * d);
+  NEW(self->vector, d);
+  NEW(self->centre, d);
+  NEW(self->away, d * particles);
+  NEW(self->mean, d);
+  NEW(self->root, d * d);
+  return STATUS_OK;
+}
+
+static const ConfigKey KEYS[] = {{.name = "particles",
+                                  .type = KEY_INT,
+                                  .minimum = 2,
+                                  .maximum = 10000000,
+                                  .fallback = "1000",
+                                  .help = "particles in the cloud of a run"},
+                                 {.name = "steps",
+                                  .type = KEY_INT,
+                                  .minimum = 1,
+                                  .maximum = 100000,
+                                  .fallback = "5",
+                                  .help = "Metropolis steps of every particle at each exponent"},
+                                 {.name = NULL}};
+
+const SamplerOps sampler_smc_tempered = {
+    .name = "smc_tempered",
+    .summary = "sequential Monte Carlo from prior to posterior by adaptive tempering, with Metropolis moves",
+    .reference =
+        "Del Moral, Doucet and Jasra 2006, J. R. Stat. Soc. B 68; Jasra et al. 2011, Scand. J. Stat. 38",
+    .default_prior = "mixture",
+    .needs = NEEDS_DENSITY,
+    .keys = KEYS,
+    .create = tempered_create,
+    .destroy = tempered_destroy,
+    .sample = tempered_sample,
+};

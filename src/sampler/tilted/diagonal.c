@@ -1,0 +1,187 @@
+#include "sampler/diagonal.h"
+
+#include "core/memory.h"
+#include "sampler/chunk.h"
+#include "sampler/tilted/langevin.h"
+#include "sampler/tilted/tilt_flow.h"
+#include "sampler/tilted/tilt_reverse.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the random numbers of the reverse process begin, after those of the baseline. */
+#define REVERSE 0x80000000u
+
+/* ---- exact */
+
+/* share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2). */
+static void find_shares(const Diagonal *posterior, double *share) {
+  const Isotropic *prior = posterior->prior;
+  double top = -INFINITY, total = 0;
+  for (int c = 0; c < prior->components; c++) {
+    const double *mean = prior->mean + (size_t)c * (size_t)prior->d, v = prior->variance[c];
+    share[c] = log(prior->weight[c]);
+    for (int i = 0; i < prior->d; i++) {
+      const double q = posterior->q[i], b = posterior->b[i], m = mean[i];
+      share[c] += 0.5 * ((b * b * v + 2 * b * m - m * m * q) / (1 + q * v) - log1p(q * v));
+    }
+    top = fmax(top, share[c]);
+  }
+  for (int c = 0; c < prior->components; c++) total += share[c] = exp(fmax(share[c] - top, -700));
+  for (int c = 0; c < prior->components; c++) share[c] /= total;
+}
+
+static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+  (void)fallbacks;
+  const Isotropic *prior = posterior->prior;
+  double share[ISOTROPIC_COMPONENTS];
+  const size_t lanes = rng.lanes;
+  double *u;
+  NEW(u, lanes);
+  find_shares(posterior, share);
+  rng_lanes_uniform(&rng, 1, u);
+  rng_lanes_normal(&rng, prior->d, x);
+  for (size_t n = 0; n < lanes; n++) {
+    size_t c = 0;
+    for (double below = share[0]; (int)c + 1 < prior->components && u[n] >= below; below += share[c]) c++;
+    const double *mean = prior->mean + c * (size_t)prior->d, v = prior->variance[c];
+    for (size_t i = 0; i < (size_t)prior->d; i++) {
+      const double widened = 1 + posterior->q[i] * v;
+      x[i * lanes + n] = (mean[i] + v * posterior->b[i]) / widened + sqrt(v / widened) * x[i * lanes + n];
+    }
+  }
+  free(u);
+  return STATUS_OK;
+}
+
+/* ---- Langevin steps and the reverse process */
+
+/* n <= CHUNK_LANES lanes; vectors [d] of the stage where the steps are taken. */
+typedef struct {
+  const Chain *chain;
+  int t; /* of the steps: 0 for mala */
+  double *q, *b, *mean, *variance;
+  double *wide_q, *wide_b; /* [d, n]: for every lane */
+  double *s, *normal, *eps; /* [d, n] */
+  int lane[CHUNK_LANES];
+  Langevin langevin;
+} Work;
+
+static Status work_create(const Diagonal *posterior, Work *out) {
+  const size_t d = (size_t)posterior->prior->d, vector = d * CHUNK_LANES;
+  *out = (Work){.chain = posterior->chain};
+  for (int n = 0; n < CHUNK_LANES; n++) out->lane[n] = n;
+  NEW(out->q, d);
+  NEW(out->b, d);
+  NEW(out->mean, d);
+  NEW(out->variance, d);
+  NEW(out->wide_q, vector);
+  NEW(out->wide_b, vector);
+  NEW(out->s, vector);
+  NEW(out->normal, vector);
+  NEW(out->eps, vector);
+  memcpy(out->q, posterior->q, d * sizeof *out->q);
+  memcpy(out->b, posterior->b, d * sizeof *out->b);
+  isotropic_moments(posterior->prior, out->mean, out->variance);
+  return langevin_create_diagonal(posterior->prior->d, CHUNK_LANES, &out->langevin);
+}
+
+static void work_destroy(Work *work) {
+  double *const blocks[] = {work->q,      work->b, work->mean,   work->variance, work->wide_q,
+                            work->wide_b, work->s, work->normal, work->eps};
+  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
+  langevin_destroy(&work->langevin);
+}
+
+/* The tilt, and mean and variance of the prior, at the last stage that the evidence leaves (tilt_flow.h). */
+static void flow(Work *work, double margin) {
+  const Schedule *schedule = &work->chain->schedule;
+  const int d = work->chain->d;
+  double largest = 0;
+  for (int i = 0; i < d; i++) largest = fmax(largest, work->q[i]);
+  work->t = tilt_flow_stage(schedule, largest, margin);
+  tilt_flow(d, 1, tilt_flow_reach(schedule, work->t), work->q, work->b);
+  const double signal = schedule->alpha_bar[work->t];
+  for (int i = 0; i < d; i++) {
+    work->mean[i] *= sqrt(signal);
+    work->variance[i] = signal * work->variance[i] + (1 - signal);
+  }
+}
+
+static void stage_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+  const Work *work = context;
+  work->chain->density(work->chain, work->t, lanes, x, log_density, score);
+}
+
+/* s[d, n] <- the end of the steps. */
+static void take_steps(Work *work, const Chunk *chunk, bool accept, int steps, double step_size) {
+  const int d = work->chain->d, lanes = chunk->lanes;
+  const LangevinPrior prior = {stage_density, work, accept};
+  LangevinStreams streams = {chunk->rng, work->lane, lanes};
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      work->wide_q[i * lanes + n] = work->q[i];
+      work->wide_b[i * lanes + n] = work->b[i];
+    }
+  langevin_target(&work->langevin, &prior, lanes, NULL, work->wide_q, work->wide_b, work->mean,
+                  work->variance);
+  langevin_run(&work->langevin, &streams, steps, step_size);
+  langevin_positions(&work->langevin, work->s);
+}
+
+static void reverse(Work *work, const Chunk *chunk, int64_t *fallbacks) {
+  const int d = work->chain->d;
+  Chunk all = *chunk; /* one run: every rescue counts for it */
+  all.first = 0;
+  all.rng.draws = UINT32_MAX;
+  for (int t = work->t; t >= 1; t--) {
+    RngLanes rng = chunk->rng;
+    rng.position = REVERSE + (uint32_t)t * ((uint32_t)(d + 1) / 2);
+    rng_lanes_normal(&rng, d, work->normal);
+    tilt_reverse_exponential(work->chain, t, chunk->lanes, work->s, work->normal, work->eps);
+    chunk_guard(&all, d, work->s, fallbacks);
+  }
+}
+
+static Status draw_mala(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+  (void)fallbacks;
+  const int steps = (int)config_int(posterior->options, "steps");
+  const double step_size = config_real(posterior->options, "step_size");
+  Work work;
+  Status status = work_create(posterior, &work);
+  for (Chunk chunk = chunk_begin(rng); status == STATUS_OK && chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    take_steps(&work, &chunk, true, steps, step_size);
+    chunk_store(&chunk, work.chain->d, work.s, x);
+  }
+  work_destroy(&work);
+  return status;
+}
+
+static Status check_tilted(const Config *options) {
+  if (!config_is(options, "baseline", "mala") && !config_is(options, "baseline", "ula"))
+    return status_set(STATUS_INPUT, "key 'baseline': %s; large settings have mala and ula",
+                      config_text(options, "baseline"));
+  if (config_is(options, "reverse", "moments"))
+    return status_set(STATUS_INPUT, "key 'reverse': moments; large settings have exponential");
+  return STATUS_OK;
+}
+
+static Status draw_tilted(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+  const Config *options = posterior->options;
+  Work work;
+  Status status = work_create(posterior, &work);
+  if (status == STATUS_OK) flow(&work, config_real(options, "margin"));
+  for (Chunk chunk = chunk_begin(rng); status == STATUS_OK && chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    take_steps(&work, &chunk, config_is(options, "baseline", "mala"), (int)config_int(options, "steps"),
+               config_real(options, "step_size"));
+    reverse(&work, &chunk, fallbacks);
+    chunk_store(&chunk, work.chain->d, work.s, x);
+  }
+  work_destroy(&work);
+  return status;
+}
+
+const DiagonalOps diagonal_exact = {.draw = draw_exact};
+const DiagonalOps diagonal_mala = {.draw = draw_mala};
+const DiagonalOps diagonal_tilted = {.check = check_tilted, .draw = draw_tilted};

@@ -1,0 +1,78 @@
+/* Preconditioned Langevin steps on many lanes at once: MALA (Roberts and Tweedie 1996) and, where only the
+ * score of the prior is known, ULA, which takes every proposal.
+ *
+ * The target of a lane is p(x) exp(b' x - x' A x / 2) with A = U diag(q) U'. In the eigenbasis U, p is taken
+ *to have the mean m_0 and the variances v; the Gaussian with that prior has the variances 1 / (q + 1/v) and
+ *the mean m. States are kept whitened by it, x = U (m + r u), r^2 = 1 / (q + 1/v): there the tilt is -1/2 sum
+ *q r^2 u^2 + sum r g u with g = r^2 (b - q m_0) / v, in which nothing cancels, however large q is . One step
+ *of size e is
+ *
+ *   u' = u + e/2 gradient + sqrt(e) normal.
+ *
+ * Lane last. A step uses d normals and one uniform of each stream; the start d normals. */
+#ifndef SAMPLER_TILTED_LANGEVIN_H
+#define SAMPLER_TILTED_LANGEVIN_H
+
+#include "core/rng.h"
+#include "core/status.h"
+#include "io/config/config.h"
+
+#include <stdbool.h>
+
+/* A prior density: its logarithm[n], up to a constant for each lane, and its gradient score[d, n] at x[d, n].
+ * x may be changed, to bring it within reach of the prior. */
+typedef struct {
+  void (*at)(const void *context, int lanes, double *x, double *log_density, double *score);
+  const void *context;
+  bool has_density; /* false: log_density is 0, and every proposal is taken */
+} LangevinPrior;
+
+/* The streams of chosen lanes of a block: lane[lanes], rising, counts from rng.first_lane. */
+typedef struct {
+  RngLanes rng;
+  const int *lane;
+  int lanes;
+} LangevinStreams;
+
+typedef struct {
+  int d, capacity, lanes; /* n = lanes <= capacity */
+  LangevinPrior prior;
+  double *basis, *mean, *deviation; /* [d, d, n] or NULL, [d, n], [d, n]: U, m, r */
+  double *stiffness, *slope; /* [d, n]: q r^2, r g */
+  double *u, *gradient, *log_target; /* [d, n], [d, n], [n] */
+  double *new_u, *new_gradient, *new_log_target;
+  double *x, *score; /* [d, n] */
+  double *step; /* [n]: e */
+  double *normal, *uniform, *part; /* [d, n], [n], [d, n] */
+} Langevin;
+
+/* The keys `steps` and `step_size`, for the options of a sampler. */
+#define LANGEVIN_STEPS_KEY                                                                                   \
+  {                                                                                                          \
+    .name = "steps", .type = KEY_INT, .minimum = 0, .maximum = 1000000, .fallback = "200",                   \
+    .help = "of mala or ula, for each draw"                                                                  \
+  }
+#define LANGEVIN_STEP_SIZE_KEY                                                                               \
+  {                                                                                                          \
+    .name = "step_size", .type = KEY_REAL, .minimum = 1e-6, .maximum = 4, .fallback = "0.1",                 \
+    .help = "of ula, in the variances of the preconditioner; mala begins with it and adapts"                 \
+  }
+
+Status langevin_create(int d, int capacity, Langevin *out);
+/* For targets that are given in the eigenbasis: no array has d^2 elements. */
+Status langevin_create_diagonal(int d, int capacity, Langevin *out);
+void langevin_destroy(Langevin *self);
+
+/* The target of n lanes: U[d, d, n], q[d, n], b[d, n] in the eigenbasis; m_0 and v from the mean[d] and the
+ * covariance[d, d] that p is taken to have. After langevin_create_diagonal U is NULL, for the identity, and
+ * the covariance is its diagonal[d]. */
+void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
+                     const double *q, const double *b, const double *mean, const double *covariance);
+/* Start every lane from the Gaussian and take `steps` steps. With a density they are accepted or rejected,
+ * and during the first half the size is led to an acceptance of .574 (Roberts and Rosenthal 1998); it then
+ * stays. step_size is what each lane begins with. */
+void langevin_run(Langevin *self, LangevinStreams *streams, int steps, double step_size);
+/* The states, x[d, n]. */
+void langevin_positions(const Langevin *self, double *x);
+
+#endif

@@ -1,0 +1,109 @@
+#include "sampler/tilted/tilt_cloud.h"
+
+#include "core/memory.h"
+#include "sampler/methods.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The law of s_t as a prior. */
+typedef struct {
+  const Prior *clean;
+  int stage;
+  double *normal, *score; /* [d, P] */
+} Stage;
+
+struct TiltCloud {
+  Stage stage;
+  Prior prior; /* of `stage` */
+  History tilt; /* of one run: Q_t and b_t */
+  Config *options;
+  Sampler sampler;
+  double *draws; /* [d, M] */
+};
+
+static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
+  const Stage *self = prior->state;
+  const Chain *chain = self->clean->chain;
+  const size_t lanes = rng->lanes;
+  const double alpha_bar = chain->schedule.alpha_bar[self->stage];
+  self->clean->ops->sample(self->clean, rng, s);
+  rng_lanes_normal(rng, prior->d, self->normal);
+  for (size_t i = 0; i < (size_t)prior->d; i++)
+    for (size_t n = i * lanes; n < (i + 1) * lanes; n++)
+      s[n] = sqrt(alpha_bar) * (s[n] - chain->shift[i]) / chain->scale[i] +
+             sqrt(1 - alpha_bar) * self->normal[n];
+}
+
+static void stage_log_density(const Prior *prior, int lanes, const double *s, double *out) {
+  const Stage *self = prior->state;
+  self->clean->chain->density(self->clean->chain, self->stage, lanes, s, out, self->score);
+}
+
+static const PriorOps stage_ops = {.name = "stage", .sample = stage_sample, .log_density = stage_log_density};
+
+void tilt_cloud_destroy(TiltCloud *cloud) {
+  if (!cloud) return;
+  sampler_destroy(&cloud->sampler);
+  if (cloud->options) config_free(cloud->options);
+  history_destroy(&cloud->tilt);
+  free(cloud->stage.normal);
+  free(cloud->stage.score);
+  free(cloud->draws);
+  free(cloud);
+}
+
+static Status fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
+  const size_t d = (size_t)setup->prior->d;
+  char count[32];
+  const char *sets[] = {count};
+  SamplerSetup inner = *setup;
+  self->stage.clean = setup->prior;
+  self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
+  NEW(self->stage.normal, d * (size_t)particles);
+  NEW(self->stage.score, d * (size_t)particles);
+  NEW(self->draws, d * (size_t)setup->draws);
+  TRY(history_create(setup->prior->d, 1, setup->likelihood, &self->tilt));
+  snprintf(count, sizeof count, "particles=%d", particles);
+  TRY(config_options("tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &self->options));
+  inner.prior = &self->prior, inner.runs = 1, inner.options = self->options;
+  return sampler_create(&sampler_smc_tempered, &inner, &self->sampler);
+}
+
+Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **out) {
+  if (!setup->prior->chain->density)
+    return status_set(STATUS_INPUT,
+                      "sampler tilted: baseline smc needs the density of every stage, which the chain of "
+                      "prior %s does not know (use baseline: ula)",
+                      setup->prior->ops->name);
+  NEW(*out, 1);
+  return fill(*out, setup, particles);
+}
+
+/* precision = U diag(q) U', vector = U b. */
+static void set_tilt(History *tilt, int rounds, const double *basis, const double *q, const double *b) {
+  const int d = tilt->d;
+  history_clear(tilt);
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k < d; k++) {
+      tilt->vector[i] += basis[i * d + k] * b[k];
+      for (int j = 0; j < d; j++) tilt->precision[i * d + j] += basis[i * d + k] * q[k] * basis[j * d + k];
+    }
+  tilt->rounds = rounds; /* names the streams */
+}
+
+double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
+                       const History *history, int run, RngLanes rng, size_t stride, double *s,
+                       int64_t *fallbacks) {
+  const size_t draws = rng.lanes;
+  const int d = cloud->prior.d;
+  cloud->stage.stage = t;
+  cloud->sampler.setup.first_run = rng.run + rng.first_lane / rng.draws;
+  set_tilt(&cloud->tilt, history->rounds, basis, q, b);
+  sampler_sample(&cloud->sampler, &cloud->tilt, rng, (int)draws, cloud->draws, fallbacks + run);
+  for (int i = 0; i < d; i++)
+    memcpy(s + (size_t)i * stride, cloud->draws + (size_t)i * draws, draws * sizeof *s);
+  return cloud->sampler.ess[0];
+}

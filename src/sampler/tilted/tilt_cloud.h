@@ -1,0 +1,22 @@
+/* The baseline `smc` of tilted transport: draws from nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the law of one
+ * stage of a chain under a quadratic tilt, by tempered sequential Monte Carlo (smc_tempered.c). Each run has
+ * its own cloud; its draws pick from that. */
+#ifndef SAMPLER_TILTED_TILT_CLOUD_H
+#define SAMPLER_TILTED_TILT_CLOUD_H
+
+#include "sampler/sampler.h"
+
+typedef struct TiltCloud TiltCloud;
+
+/* Refuses, with a sentence, chains without a density. */
+Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **out);
+void tilt_cloud_destroy(TiltCloud *cloud); /* NULL is allowed */
+
+/* M draws for one run at stage t, into s[d, stride]: basis[d, d], q[d] and b[d] of the tilt there. `rng` has
+ * the run's streams at position 0; the run is the `run`-th of `history`. Returns the effective sample size.
+ */
+double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
+                       const History *history, int run, RngLanes rng, size_t stride, double *s,
+                       int64_t *fallbacks);
+
+#endif

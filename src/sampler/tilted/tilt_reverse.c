@@ -1,0 +1,175 @@
+#include "sampler/tilted/tilt_reverse.h"
+
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the clean sample given a state, as in clean_moments.c. */
+static const double VARIANCE_LEAST = 1e-9;
+
+Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out) {
+  const size_t vector = (size_t)setup->prior->d * CHUNK_LANES;
+  *out = (TiltReverse){.chain = setup->prior->chain, .exponential = exponential};
+  NEW(out->lane, CHUNK_LANES);
+  NEW(out->rescues, CHUNK_LANES);
+  NEW(out->z, vector);
+  NEW(out->s, vector);
+  NEW(out->normal, vector);
+  NEW(out->eps, vector);
+  if (!exponential) {
+    const size_t d = (size_t)setup->prior->d;
+    NEW(out->covariance, d * vector);
+    NEW(out->mended, 2 * d * d + d);
+  }
+  return clean_moments_create(setup->prior, false, &out->moments);
+}
+
+void tilt_reverse_destroy(TiltReverse *self) {
+  clean_moments_destroy(&self->moments);
+  free(self->covariance);
+  free(self->mended);
+  free(self->lane);
+  free(self->rescues);
+  free(self->z);
+  free(self->s);
+  free(self->normal);
+  free(self->eps);
+}
+
+/* e^h = 1 / sqrt(alpha_t), e^2h - 1 = beta_t / alpha_t. */
+void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
+                              double *eps) {
+  const Schedule *schedule = &chain->schedule;
+  const double growth = 1 / sqrt(schedule->alpha[t]);
+  const double of_noise = -2 * (growth - 1) / sqrt(1 - schedule->alpha_bar[t]);
+  const double deviation = sqrt(schedule->beta[t] / schedule->alpha[t]);
+  chain->noise(chain, t, count, s, eps);
+  for (int k = 0; k < chain->d * count; k++) s[k] = growth * s[k] + of_noise * eps[k] + deviation * normal[k];
+}
+
+/* c[d, d, lanes] <- w0^2 c + beta_tilde I. */
+SIMD_CLONES
+static void add_bridge(int d, int lanes, double square, double beta_tilde, double *c) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++) {
+        double *at = c + (i * d + j) * lanes + n;
+        *at = square * *at + (i == j ? beta_tilde : 0);
+      }
+}
+
+/* s <- w0 clean + wt s + L z. */
+SIMD_CLONES
+static void draw_gaussian(int d, int lanes, double of_clean, const double *restrict clean, double of_state,
+                          const double *restrict l, const double *restrict z, double *restrict s) {
+  for (int i = 0; i < d; i++) {
+    double *restrict s_i = s + i * lanes;
+    for (int n = 0; n < lanes; n++) s_i[n] = of_clean * clean[i * lanes + n] + of_state * s_i[n];
+    for (int j = 0; j <= i; j++) {
+      const double *restrict l_ij = l + (i * d + j) * lanes, *restrict z_j = z + j * lanes;
+      for (int n = 0; n < lanes; n++) s_i[n] += l_ij[n] * z_j[n];
+    }
+  }
+}
+
+/* The matrix of lane m is no covariance: its lower triangle holds a failed factor, the upper one and
+ * diagonal[d, count] the matrix. Its eigenvalues are raised to `least`, and it is factorised again. */
+static void mend(TiltReverse *self, int count, int m, double least, const double *diagonal) {
+  const int d = self->chain->d;
+  double *matrix = self->mended, *basis = matrix + d * d, *eigenvalue = basis + d * d;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++)
+      matrix[i * d + j] = i == j  ? diagonal[i * count + m]
+                          : i < j ? self->covariance[(i * d + j) * count + m]
+                                  : self->covariance[(j * d + i) * count + m];
+  linalg_eigen_lanes(d, 1, matrix, basis, eigenvalue);
+  memset(matrix, 0, (size_t)(d * d) * sizeof *matrix);
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k < d; k++) {
+      const double scaled = basis[i * d + k] * fmax(eigenvalue[k], least);
+      for (int j = 0; j <= i; j++) matrix[i * d + j] += scaled * basis[j * d + k];
+    }
+  linalg_cholesky_lanes(d, 1, matrix, NULL);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) self->covariance[(i * d + j) * count + m] = matrix[i * d + j];
+}
+
+/* Of w0^2 C_t + beta_tilde I; a learned predictor can give a C_t that is no covariance. */
+static void factorise(TiltReverse *self, int count, double least) {
+  const int d = self->chain->d;
+  double *diagonal = self->z;
+  for (int i = 0; i < d; i++)
+    memcpy(diagonal + i * count, self->covariance + (i * d + i) * count, (size_t)count * sizeof *diagonal);
+  memset(self->rescues, 0, (size_t)count * sizeof *self->rescues);
+  linalg_cholesky_lanes(d, count, self->covariance, self->rescues);
+  for (int m = 0; m < count; m++)
+    if (self->rescues[m]) mend(self, count, m, least, diagonal);
+}
+
+static void step_moments(TiltReverse *self, int t, int count) {
+  const Schedule *schedule = &self->chain->schedule;
+  const int d = self->chain->d;
+  double of_clean, of_state;
+  schedule_bridge_factors(schedule, t, &of_clean, &of_state);
+  clean_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
+  add_bridge(d, count, of_clean * of_clean, schedule->beta_tilde[t], self->covariance);
+  factorise(self, count, schedule->beta_tilde[t] + of_clean * of_clean * VARIANCE_LEAST);
+  draw_gaussian(d, count, of_clean, self->eps, of_state, self->covariance, self->normal, self->s);
+}
+
+void tilt_reverse_stage(TiltReverse *self, int t, int count) {
+  if (self->exponential)
+    tilt_reverse_exponential(self->chain, t, count, self->s, self->normal, self->eps);
+  else
+    step_moments(self, t, count);
+}
+
+/* From s_t to s_{t-1} for all lanes that have come to stage t. */
+static void take_stage(TiltReverse *self, const Chunk *chunk, uint32_t position, int t, const int *stage,
+                       double *s, int64_t *fallbacks) {
+  const int d = self->chain->d, lanes = chunk->lanes;
+  RngLanes rng = chunk->rng;
+  int count = 0;
+  for (int n = 0; n < lanes; n++)
+    if (stage[n] >= t) self->lane[count++] = n;
+  if (count == 0) return;
+  rng.position = position + (uint32_t)t * ((uint32_t)(d + 1) / 2);
+  rng_lanes_normal(&rng, d, self->z);
+  lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
+  lanes_gather(d, lanes, count, self->lane, s, self->s);
+  tilt_reverse_stage(self, t, count);
+  lanes_scatter(d, lanes, count, self->lane, self->s, s);
+  chunk_guard(chunk, d, s, fallbacks);
+}
+
+/* The clean sample given s_t of the lanes that start at stage t. */
+static void draw_clean(TiltReverse *self, const Chunk *chunk, uint32_t position, int t, const int *stage,
+                       double *s) {
+  const int d = self->chain->d, lanes = chunk->lanes;
+  RngLanes rng = chunk->rng;
+  int count = 0;
+  for (int n = 0; n < lanes; n++)
+    if (stage[n] == t) self->lane[count++] = n;
+  if (count == 0) return;
+  rng.position = position;
+  rng_lanes_uniform(&rng, d, self->z);
+  lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
+  lanes_gather(d, lanes, count, self->lane, s, self->s);
+  self->chain->clean(self->chain, t, count, self->s, self->normal, self->eps);
+  lanes_scatter(d, lanes, count, self->lane, self->eps, s);
+}
+
+void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, uint32_t position, const int *stage, double *s,
+                      int64_t *fallbacks) {
+  for (int t = self->chain->schedule.stages; t >= 1; t--) {
+    if (self->chain->clean)
+      draw_clean(self, chunk, position, t, stage, s);
+    else
+      take_stage(self, chunk, position, t, stage, s, fallbacks);
+  }
+}

@@ -1,0 +1,365 @@
+/* Tilted transport (Bruna and Han 2024, Provable posterior sampling with denoising oracles via tilted
+ * transport): the posterior of a diffusion prior under a quadratic likelihood is reached by the unconditional
+ * reverse process of the prior, when that starts from nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the law of
+ * stage t under a tilt that has flowed there (tilt_flow.h). The evidence is used in the start, and nowhere
+ * after.
+ *
+ * Each lane starts at the last stage t_0 with (1 - alpha_bar) lambda_max < alpha_bar (the paper's T~, on the
+ * grid of the stages, where a learned chain knows its score). Two steps:
+ *
+ * 1. The baseline draws from nu_t0: preconditioned MALA (langevin.h) where the chain knows the density of its
+ *    stages, ULA where it knows only the score; `smc` (tilt_cloud.h); `exact` by adding noise to exact
+ * posterior draws: X_t given X_0 = x_0 is N(sqrt(alpha_bar) x_0, 1 - alpha_bar) times the tilt of stage t.
+ * 2. The reverse process from t_0 to 0 (tilt_reverse.h).
+ *
+ * Evidence so strong that t_0 = 0 leaves the baseline alone, on the posterior. Chains without a density of
+ * the clean sample then start at stage 1 with the evidence as it is, on sqrt(alpha_bar_1) z instead of z: the
+ * prior is blurred by the noise of that stage, and there is no reverse process.
+ *
+ * Random numbers of a draw: those of the baseline first; NOISE and REVERSE are where the other parts begin.
+ */
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "model/evidence.h"
+#include "sampler/chunk.h"
+#include "sampler/methods.h"
+#include "sampler/tilted/langevin.h"
+#include "sampler/tilted/tilt_cloud.h"
+#include "sampler/tilted/tilt_flow.h"
+#include "sampler/tilted/tilt_reverse.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOISE 0x40000000u
+#define REVERSE 0x80000000u
+
+typedef enum { BASELINE_MALA, BASELINE_ULA, BASELINE_SMC, BASELINE_EXACT } Baseline;
+
+/* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. `lane` lists those that a step is about, and
+ * the arrays named `some` hold them side by side (lanes.h). */
+typedef struct {
+  const Chain *chain;
+  Baseline baseline;
+  int steps;
+  double step_size, margin;
+  double *mean, *covariance; /* [d], [d, d]: of the clean sample */
+  double *stage_mean, *stage_covariance; /* [d], [d, d]: of one stage */
+  double *matrix, *basis, *q,
+      *b; /* [d, d, n], [d, d, n], [d, n], [d, n]: the tilt, q and b in its eigenbasis */
+  int *stage; /* [n]: t_0 */
+  bool *beyond; /* [n]: stage 1 without its reverse process */
+  int *lane; /* [n] */
+  double *s, *z; /* [d, n] */
+  double *some_basis, *some_q, *some_b, *some_s; /* [d, d, n], [d, n] */
+  Langevin langevin;
+  TiltReverse reverse;
+  Sampler exact; /* of BASELINE_EXACT */
+  TiltCloud *cloud; /* of BASELINE_SMC */
+} Tilted;
+
+/* ---- the tilt */
+
+static int first_stage(const Chain *chain) { return chain->density ? chain->density_from : 1; }
+
+/* Lane n: t_0, and the tilt there. */
+static void flow_lane(Tilted *self, int lanes, int n) {
+  const Schedule *schedule = &self->chain->schedule;
+  const int d = self->chain->d;
+  double largest = 0;
+  for (int k = n; k < d * lanes; k += lanes) largest = fmax(largest, self->q[k]);
+  const int t = tilt_flow_stage(schedule, largest, self->margin);
+  self->beyond[n] = t < first_stage(self->chain);
+  self->stage[n] = self->beyond[n] ? 1 : t;
+  if (!self->beyond[n]) {
+    tilt_flow(d, lanes, tilt_flow_reach(schedule, t), self->q + n, self->b + n);
+    return;
+  }
+  for (int k = n; k < d * lanes; k += lanes) {
+    self->q[k] /= schedule->alpha_bar[1];
+    self->b[k] /= sqrt(schedule->alpha_bar[1]);
+  }
+}
+
+static void find_tilt(Tilted *self, const HistoryView *view) {
+  evidence_decompose(view, NULL, self->matrix, self->z, self->basis, self->q, self->b);
+  for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
+}
+
+/* The lanes that start at stage t. */
+static int lanes_at(Tilted *self, int lanes, int t) {
+  int count = 0;
+  for (int n = 0; n < lanes; n++)
+    if (self->stage[n] == t) self->lane[count++] = n;
+  return count;
+}
+
+/* ---- step 1: the baseline */
+
+typedef struct {
+  const Chain *chain;
+  int t;
+} StageOfChain;
+
+/* Of s_t. A learned predictor is kept near its data. */
+static void stage_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+  const StageOfChain *stage = context;
+  const Chain *chain = stage->chain;
+  const int count = chain->d * lanes;
+  if (chain->density) {
+    chain->density(chain, stage->t, lanes, x, log_density, score);
+    return;
+  }
+  const double factor = -1 / sqrt(1 - chain->schedule.alpha_bar[stage->t]);
+  memset(log_density, 0, (size_t)lanes * sizeof *log_density);
+  for (int k = 0; k < count; k++) x[k] = fmin(fmax(x[k], -CHAIN_GUARD), CHAIN_GUARD);
+  chain->noise(chain, stage->t, lanes, x, score);
+  for (int k = 0; k < count; k++) score[k] *= factor;
+}
+
+static void set_stage_moments(Tilted *self, int t) {
+  const int d = self->chain->d;
+  const double alpha_bar = self->chain->schedule.alpha_bar[t];
+  for (int i = 0; i < d; i++) {
+    self->stage_mean[i] = sqrt(alpha_bar) * self->mean[i];
+    for (int j = 0; j < d; j++)
+      self->stage_covariance[i * d + j] =
+          alpha_bar * self->covariance[i * d + j] + (i == j ? 1 - alpha_bar : 0);
+  }
+}
+
+/* Langevin steps of the lanes that start at stage t. */
+static void langevin_stage(Tilted *self, const Chunk *chunk, int t) {
+  const int d = self->chain->d, lanes = chunk->lanes, count = lanes_at(self, lanes, t);
+  if (count == 0) return;
+  const StageOfChain stage = {.chain = self->chain, .t = t};
+  const LangevinPrior prior = {stage_density, &stage,
+                               self->chain->density && self->baseline == BASELINE_MALA};
+  LangevinStreams streams = {chunk->rng, self->lane, count};
+  lanes_gather(d * d, lanes, count, self->lane, self->basis, self->some_basis);
+  lanes_gather(d, lanes, count, self->lane, self->q, self->some_q);
+  lanes_gather(d, lanes, count, self->lane, self->b, self->some_b);
+  set_stage_moments(self, t);
+  langevin_target(&self->langevin, &prior, count, self->some_basis, self->some_q, self->some_b,
+                  self->stage_mean, self->stage_covariance);
+  langevin_run(&self->langevin, &streams, self->steps, self->step_size);
+  langevin_positions(&self->langevin, self->some_s);
+  lanes_scatter(d, lanes, count, self->lane, self->some_s, self->s);
+}
+
+/* s_t0 given exact posterior draws: in the eigenbasis of the tilt N((sqrt(abar) y / (1 - abar) + b) / p, 1 /
+ * p) with p = 1 / (1 - abar) + q. */
+static void add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
+  const Chain *chain = self->chain;
+  const int d = chain->d, lanes = chunk->lanes;
+  RngLanes rng = chunk->rng;
+  double *clean = self->some_s, *y = self->some_q;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      clean[i * lanes + n] =
+          (theta[(size_t)i * (size_t)chunk->total + (size_t)(chunk->first + n)] - chain->shift[i]) /
+          chain->scale[i];
+  linalg_multiply_transposed_lanes(d, lanes, self->basis, clean, y);
+  rng.position = NOISE;
+  rng_lanes_normal(&rng, d, self->z);
+  for (int k = 0; k < d * lanes; k++) {
+    const double alpha_bar = chain->schedule.alpha_bar[self->stage[k % lanes]], noise = 1 - alpha_bar;
+    const double variance = noise / (1 + noise * self->q[k]);
+    y[k] = variance * self->b[k] + sqrt(alpha_bar) * y[k] / (1 + noise * self->q[k]) +
+           sqrt(variance) * self->z[k];
+  }
+  linalg_multiply_lanes(d, lanes, self->basis, y, self->s);
+  for (int k = 0; k < d * lanes; k++)
+    if (self->stage[k % lanes] == 0) self->s[k] = clean[k];
+}
+
+/* Starts of all draws, theta[d, N], from a cloud for each run. */
+static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                        int64_t *fallbacks) {
+  Tilted *self = sampler->state;
+  const size_t total = rng.lanes;
+  for (int run = 0; run < history->runs; run++) {
+    const HistoryView view = {history, 1, run, 1, self->chain->shift, self->chain->scale};
+    RngLanes streams = rng;
+    streams.first_lane += (uint32_t)(run * draws);
+    streams.lanes = (uint32_t)draws;
+    find_tilt(self, &view);
+    sampler->ess[run] = tilt_cloud_draw(self->cloud, self->stage[0], self->basis, self->q, self->b, history,
+                                        run, streams, total, theta + (size_t)run * (size_t)draws, fallbacks);
+  }
+}
+
+/* s[d, n] at the stages of the lanes; theta[d, N] has what was drawn for all of them at once. */
+static void start(Tilted *self, const Chunk *chunk, const double *theta) {
+  const int d = self->chain->d, lanes = chunk->lanes;
+  switch (self->baseline) {
+  case BASELINE_EXACT: add_noise(self, chunk, theta); break;
+  case BASELINE_SMC:
+    for (int i = 0; i < d; i++)
+      memcpy(self->s + i * lanes, theta + (size_t)i * (size_t)chunk->total + chunk->first,
+             (size_t)lanes * sizeof *theta);
+    break;
+  default:
+    for (int t = 0; t <= self->chain->schedule.stages; t++) langevin_stage(self, chunk, t);
+  }
+}
+
+/* ---- step 2: the reverse process */
+
+static void reverse(Tilted *self, const Chunk *chunk, int64_t *fallbacks) {
+  const Chain *chain = self->chain;
+  const int lanes = chunk->lanes;
+  const double back = 1 / sqrt(chain->schedule.alpha_bar[1]);
+  for (int n = 0; n < lanes; n++) {
+    if (!self->beyond[n] || chain->clean) continue;
+    self->stage[n] = 0;
+    for (int k = n; k < chain->d * lanes; k += lanes) self->s[k] *= back;
+  }
+  tilt_reverse_run(&self->reverse, chunk, REVERSE, self->stage, self->s, fallbacks);
+}
+
+/* ---- the sampler */
+
+static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                          int64_t *fallbacks) {
+  Tilted *self = sampler->state;
+  const Chain *chain = self->chain;
+  if (self->baseline == BASELINE_EXACT) sampler_sample(&self->exact, history, rng, draws, theta, fallbacks);
+  if (self->baseline == BASELINE_SMC) draw_clouds(sampler, history, rng, draws, theta, fallbacks);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    find_tilt(self, &view);
+    start(self, &chunk, theta);
+    reverse(self, &chunk, fallbacks);
+    chain_to_theta(chain, chunk.lanes, self->s);
+    chunk_store(&chunk, chain->d, self->s, theta);
+  }
+}
+
+static void tilted_destroy(Sampler *sampler) {
+  Tilted *self = sampler->state;
+  double *const blocks[] = {self->mean,   self->covariance, self->stage_mean, self->stage_covariance,
+                            self->matrix, self->basis,      self->q,          self->b,
+                            self->s,      self->z,          self->some_b,     self->some_basis,
+                            self->some_q, self->some_s};
+  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
+  free(self->stage);
+  free(self->beyond);
+  free(self->lane);
+  langevin_destroy(&self->langevin);
+  tilt_reverse_destroy(&self->reverse);
+  sampler_destroy(&self->exact);
+  tilt_cloud_destroy(self->cloud);
+  free(self);
+}
+
+/* Mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
+static void set_moments(Tilted *self) {
+  const CleanMoments *from = &self->reverse.moments;
+  const int d = self->chain->d;
+  memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++)
+      for (int k = 0; k < d; k++)
+        self->covariance[i * d + j] +=
+            from->basis[i * d + k] * from->deviation[k] * from->deviation[k] * from->basis[j * d + k];
+}
+
+static Status allocate(Tilted *self, int d) {
+  const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
+  NEW(self->mean, d);
+  NEW(self->covariance, (size_t)d * (size_t)d);
+  NEW(self->stage_mean, d);
+  NEW(self->stage_covariance, (size_t)d * (size_t)d);
+  NEW(self->matrix, matrix);
+  NEW(self->basis, matrix);
+  NEW(self->q, vector);
+  NEW(self->b, vector);
+  NEW(self->s, vector);
+  NEW(self->z, vector);
+  NEW(self->some_basis, matrix);
+  NEW(self->some_q, vector);
+  NEW(self->some_b, vector);
+  NEW(self->some_s, vector);
+  NEW(self->stage, CHUNK_LANES);
+  NEW(self->beyond, CHUNK_LANES);
+  NEW(self->lane, CHUNK_LANES);
+  return langevin_create(d, CHUNK_LANES, &self->langevin);
+}
+
+static Baseline baseline_of(const Config *options) {
+  if (config_is(options, "baseline", "ula")) return BASELINE_ULA;
+  if (config_is(options, "baseline", "smc")) return BASELINE_SMC;
+  return config_is(options, "baseline", "exact") ? BASELINE_EXACT : BASELINE_MALA;
+}
+
+static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
+  const Config *options = setup->options;
+  Tilted *self;
+  NEW(self, 1);
+  sampler->state = self;
+  self->chain = setup->prior->chain;
+  self->baseline = baseline_of(options);
+  self->steps = (int)config_int(options, "steps");
+  self->step_size = config_real(options, "step_size");
+  self->margin = config_real(options, "margin");
+  TRY(allocate(self, sampler->d));
+  const bool exponential = config_is(options, "reverse", "auto")
+                               ? sampler->d > LINALG_BATCH_DIMENSION
+                               : config_is(options, "reverse", "exponential");
+  TRY(tilt_reverse_create(setup, exponential, &self->reverse));
+  set_moments(self);
+  if (self->baseline == BASELINE_SMC)
+    return tilt_cloud_create(setup, (int)config_int(options, "particles"), &self->cloud);
+  if (self->baseline != BASELINE_EXACT) return STATUS_OK;
+  SamplerSetup exact = *setup;
+  exact.options = NULL;
+  Status status = sampler_create(&sampler_exact, &exact, &self->exact);
+  return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
+}
+
+static const ConfigKey KEYS[] = {
+    {.name = "baseline",
+     .type = KEY_WORD,
+     .fallback = "mala",
+     .words = "mala ula smc exact",
+     .help = "draws the start: mala (ula where the prior has no density), ula, smc, or exact (of "
+             "mixtures and Ising models, for tests)"},
+    LANGEVIN_STEPS_KEY,
+    LANGEVIN_STEP_SIZE_KEY,
+    {.name = "particles",
+     .type = KEY_INT,
+     .minimum = 2,
+     .maximum = 10000000,
+     .fallback = "1000",
+     .help = "of smc, in the cloud of a run"},
+    {.name = "margin",
+     .type = KEY_REAL,
+     .minimum = 1e-14,
+     .maximum = 1,
+     .fallback = "0.001",
+     .help = "distance to the end T* of the flow: 1 - (e^2T - 1) lambda_max is at least this"},
+    {.name = "reverse",
+     .type = KEY_WORD,
+     .fallback = "auto",
+     .words = "auto moments exponential",
+     .help = "stages of the reverse process: moments (Gaussians with the right mean and covariance, second "
+             "order, d^3 a stage), exponential (exponential integrator: the score frozen over a stage, first "
+             "order, d^2); auto: moments up to 16 dimensions"},
+    {.name = NULL}};
+
+const SamplerOps sampler_tilted = {
+    .name = "tilted",
+    .summary = "Tilted transport: the prior's own reverse process, started where the evidence has become an "
+               "easier tilt",
+    .reference = "Bruna and Han (2024), Tilted transport",
+    .default_prior = "diffusion",
+    .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,
+    .keys = KEYS,
+    .create = tilted_create,
+    .diagonal = &diagonal_tilted,
+    .destroy = tilted_destroy,
+    .sample = tilted_sample,
+};
