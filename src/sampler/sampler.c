@@ -3,7 +3,6 @@
 
 #include "core/memory.h"
 #include "sampler/chunk.h"
-#include "sampler/exact/hypercube.h"
 #include "sampler/methods.h"
 
 #include <limits.h>
@@ -32,13 +31,6 @@ const SamplerOps *sampler_find(const char *name) {
 const char *sampler_name(int index) {
   const SamplerOps *method = sampler_method(index);
   return method ? method->name : NULL;
-}
-
-/* NEEDS_TRACTABLE, as `exact` draws. */
-static bool is_tractable(const Prior *prior, const Likelihood *likelihood) {
-  const bool enumerable = prior->corners && prior->d <= CORNERS_MOST_DIMENSIONS;
-  if ((prior->mixture || enumerable) && likelihood->ops->conjugate) return true;
-  return prior->ops->log_density && prior->d == 2;
 }
 
 /* The names of the samplers that take networks. */
@@ -79,15 +71,8 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
              prior_family);
   else if ((needs & NEEDS_SCORE) && !(prior->ops->score && prior->ops->hessian_product))
     snprintf(sentence, size, "sampler %s needs a prior with a score; prior %s has none", name, prior_family);
-  else if ((needs & NEEDS_TRACTABLE) && !is_tractable(prior, likelihood))
-    snprintf(
-        sentence, size,
-        "sampler %s needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
-        "gaussian; or a prior with a density in two dimensions; prior %s (%d dimensions) with likelihood "
-        "%s is none of these",
-        name, CORNERS_MOST_DIMENSIONS, prior_family, prior->d, likelihood->ops->name);
   else
-    return false;
+    return method->fits && !method->fits(prior, likelihood, size, sentence);
   return true;
 }
 

@@ -21,8 +21,7 @@ enum {
   NEEDS_CHAIN = 1 << 2, /* a reverse chain */
   NEEDS_CONJUGATE = 1 << 3, /* a likelihood quadratic in phi' theta */
   NEEDS_DENSITY = 1 << 4, /* a log density */
-  NEEDS_TRACTABLE = 1 << 5, /* a mixture, or the corners of a cube, with a conjugate likelihood; or a log
-                               density in two dimensions */
+  NEEDS_TRACTABLE = 1 << 5, /* a posterior that can be drawn from exactly; the op `fits` says which */
   NEEDS_SCORE = 1 << 6 /* the gradient of the log density, exact or learned, and its Hessian */
 };
 
@@ -48,6 +47,9 @@ typedef struct {
    * is between these in every direction (with a Gaussian prior and likelihood). 0: it has no such bias. */
   double narrow, wide;
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
+  /* OPTIONAL. What `needs` cannot say: whether this prior and this likelihood fit. Writes a sentence of at
+   * most `size` characters and returns false where they do not. */
+  bool (*fits)(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence);
   /* REQUIRED. The only place that allocates. */
   Status (*create)(Sampler *self, const SamplerSetup *setup);
   /* REQUIRED. Free the state; takes half-built samplers. */

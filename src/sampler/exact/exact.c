@@ -15,12 +15,26 @@
 #include "sampler/methods.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { PROPOSALS = HISTORY_STRIP, ROUNDS = 256, UNIFORMS = 4 };
 
 static bool closed_form(const SamplerSetup *setup) {
   return setup->prior->mixture && setup->likelihood->ops->conjugate;
+}
+
+static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {
+  const bool enumerable = prior->corners && prior->d <= CORNERS_MOST_DIMENSIONS;
+  if ((prior->mixture || enumerable) && likelihood->ops->conjugate) return true;
+  if (prior->ops->log_density && prior->d == 2) return true;
+  snprintf(
+      sentence, size,
+      "sampler exact needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
+      "gaussian; or a prior with a density in two dimensions; prior %s (%d dimensions) with likelihood %s is "
+      "none of these",
+      CORNERS_MOST_DIMENSIONS, prior->ops->name, prior->d, likelihood->ops->name);
+  return false;
 }
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
@@ -137,6 +151,7 @@ const SamplerOps sampler_exact = {
     .reference = "Hong et al. (2022); von Neumann (1951)",
     .default_prior = "exact",
     .needs = NEEDS_TRACTABLE,
+    .fits = exact_fits,
     .exact = true,
     .create = exact_create,
     .diagonal = &diagonal_exact,
