@@ -32,6 +32,9 @@ BETWEEN = {
     ("problem", "problem/embedding/embedding.h"),
 }
 
+# A random stream has a purpose of its own (core/rng.h), never a reserved place in another one.
+RESERVED_STREAM = re.compile(r"\.(?:run|round|draw|position)\s*\|?=\s*(?:UINT32_MAX|0x[0-9a-fA-F]{8}|1u\s*<<|[A-Z_]{3,}\b(?!\())|\bRNG_\w+\b[^;{}]*\|\s*[A-Z_]{3,}")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
 GUARD = re.compile(r"^\s*#\s*ifndef\s+(\w+)\s*\n\s*#\s*define\s+(\w+)", re.MULTILINE)
 
@@ -73,6 +76,8 @@ def check_sources(report):
         text = file.read_text(encoding="utf-8")
         for kind, name in INCLUDE.findall(text):
             report(file, check_include(room, kind, name))
+        reserved = RESERVED_STREAM.search(text)
+        report(file, f"reserves a place in a random stream: '{reserved.group()}'; give it a purpose in core/rng.h" if reserved else None)
         if ".h" in file.suffixes:
             header = file.with_suffix("") if file.suffix == ".in" else file
             report(file, check_guard(header, text))

@@ -97,8 +97,8 @@ static void test_known_answers(void) {
 
 static void test_keys(void) {
   uint64_t seeds[] = {0, 1, 2024, UINT64_C(1) << 32, UINT64_MAX};
-  enum { SEEDS = 5, KEYS = SEEDS * RNG_PURPOSES };
-  RngKey keys[KEYS];
+  enum { SEEDS = 5, KEYS = SEEDS * RNG_PURPOSES, ALL = KEYS + RNG_PURPOSES };
+  RngKey keys[ALL];
   for (int s = 0; s < SEEDS; s++) {
     for (int p = 0; p < RNG_PURPOSES; p++) {
       /* Philox of (seed, purpose) under the constant key "Thompson". */
@@ -109,7 +109,14 @@ static void test_keys(void) {
       CU_ASSERT(key.word[0] == hash.v[0] && key.word[1] == hash.v[1]);
     }
   }
-  for (int i = 0; i < KEYS; i++)
+  for (int p = 0; p < RNG_PURPOSES; p++) {
+    philox4x32_ctr_t name = {{keys[RNG_AGENT].word[0], keys[RNG_AGENT].word[1], (uint32_t)p, 1}};
+    philox4x32_key_t thompson = {{0x54686f6d, 0x70736f6e}};
+    philox4x32_ctr_t hash = philox4x32(name, thompson);
+    RngKey key = keys[KEYS + p] = rng_subkey(keys[RNG_AGENT], (RngPurpose)p);
+    CU_ASSERT(key.word[0] == hash.v[0] && key.word[1] == hash.v[1]);
+  }
+  for (int i = 0; i < ALL; i++)
     for (int j = 0; j < i; j++) CU_ASSERT(memcmp(&keys[i], &keys[j], sizeof keys[i]) != 0);
 }
 

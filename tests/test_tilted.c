@@ -182,7 +182,7 @@ static void test_no_covariance(void) {
     int stage[CHUNK_LANES];
     double s[2 * CHUNK_LANES] = {0};
     for (int n = 0; n < CHUNK_LANES; n++) stage[n] = 1;
-    tilt_reverse_run(&reverse, &chunk, 0, stage, s, &fallbacks);
+    tilt_reverse_run(&reverse, &chunk, stage, s, &fallbacks);
     for (int n = 0; n < CHUNK_LANES; n++) {
       const double along = (s[n] + s[CHUNK_LANES + n]) / sqrt(2),
                    across = (s[n] - s[CHUNK_LANES + n]) / sqrt(2);

@@ -19,8 +19,8 @@ RngLanes particles_streams(RngKey key, uint32_t run, uint32_t round, int particl
       .key = key, .run = run, .draws = (uint32_t)particles, .round = round, .lanes = (uint32_t)particles};
 }
 
-Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round, int particles) {
-  return (Rng){.key = key, .run = run, .round = round, .draw = (uint32_t)particles};
+Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round) {
+  return (Rng){.key = rng_subkey(key, RNG_RESAMPLING), .run = run, .round = round};
 }
 
 enum { SUMS = 8 }; /* partial sums, so that adding up is not one chain of dependent operations */

@@ -13,10 +13,10 @@
  * has a cloud of its own, in the plural. */
 Status particles_check_size(const char *sampler, int64_t particles, int64_t clouds, const char *of);
 
-/* The streams of the particles of a run in a round; and the one after them, for what concerns the cloud as a
- * whole. */
+/* The streams of the particles of a run in a round; and that of RESAMPLING which belongs to them, for what
+ * concerns the cloud as a whole. */
 RngLanes particles_streams(RngKey key, uint32_t run, uint32_t round, int particles);
-Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round, int particles);
+Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round);
 
 /* weight[n], proportional to exp(log_weight[n]) and of sum 1. A log weight that is NaN or +infinity counts as
  * -infinity, weight 0. When no particle is left: false, and all weights are 1 / n. May be in place. */

@@ -11,10 +11,21 @@
 /* A fixed, arbitrary key under which (seed, purpose) is hashed into a stream key. */
 static const philox4x32_key_t HASH_KEY = {{0x54686f6du, 0x70736f6eu}};
 
-RngKey rng_key(uint64_t seed, RngPurpose purpose) {
-  philox4x32_ctr_t name = {{(uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)purpose, 0}};
+/* What a key is of: a seed, or another key. */
+enum { OF_SEED, OF_KEY };
+
+static RngKey hash_name(uint32_t first, uint32_t second, RngPurpose purpose, uint32_t of) {
+  philox4x32_ctr_t name = {{first, second, (uint32_t)purpose, of}};
   philox4x32_ctr_t hash = philox4x32(name, HASH_KEY);
   return (RngKey){{hash.v[0], hash.v[1]}};
+}
+
+RngKey rng_key(uint64_t seed, RngPurpose purpose) {
+  return hash_name((uint32_t)seed, (uint32_t)(seed >> 32), purpose, OF_SEED);
+}
+
+RngKey rng_subkey(RngKey key, RngPurpose purpose) {
+  return hash_name(key.word[0], key.word[1], purpose, OF_KEY);
 }
 
 typedef enum { UNIFORM, NORMAL } Law;

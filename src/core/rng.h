@@ -31,7 +31,22 @@
   ENTRY(OBSERVE, "samplers that move as they observe")                                                       \
   ENTRY(EXACT, "draws from the exact posterior, to compare with")                                            \
   ENTRY(HISTORY, "which arms a history holds")                                                               \
-  ENTRY(DIRECTION, "directions that draws are projected on, and along which arms are shaped")
+  ENTRY(DIRECTION, "directions that draws are projected on")                                                 \
+  ENTRY(FLOOR, "a second set of exact draws, for the Monte-Carlo floor of a distance")                       \
+  ENTRY(RADIUS, "lengths of the arms of a ball")                                                             \
+  ENTRY(SHAPE, "the rotation along whose axes arms are shaped")                                              \
+  ENTRY(POOL, "the vectors of a pool of arms")                                                               \
+  ENTRY(POOL_MEMBER, "which vector of the pool an arm is near")                                              \
+  ENTRY(RIGHT_VECTORS, "right singular vectors of an inverse problem")                                       \
+  ENTRY(ROTATION, "rotations of a Gaussian target")                                                          \
+  ENTRY(HELD_OUT, "noise of the held-out samples of network training")                                       \
+  ENTRY(MIXTURE_REPAIR, "where expectation maximisation puts components that have become empty")             \
+  ENTRY(PRIOR_MOMENTS, "samples of a prior for its moments")                                                 \
+  ENTRY(PRIOR_BOX, "samples of a prior for the box that holds it")                                           \
+  ENTRY(COMPONENTS, "samples of a prior that Gaussians of a sampler start from")                             \
+  ENTRY(RESAMPLING, "which particles go on")                                                                 \
+  ENTRY(TILT_NOISE, "noise that brings a sample to the start of a reverse process")                          \
+  ENTRY(REVERSE, "the stages of a reverse process after its start")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,
@@ -46,6 +61,10 @@ typedef struct {
 
 /* The key of all streams of one purpose under one study seed. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose);
+
+/* The key of the streams of `purpose` that belong to those of `key`: what the owner of a key draws beside its
+ * own numbers, under the same runs, rounds and draws. */
+RngKey rng_subkey(RngKey key, RngPurpose purpose);
 
 /* One stream. `position` counts the counter values used; running past 2^32 of them is a bug and asserted. */
 typedef struct {

@@ -313,7 +313,7 @@ static Status run_starts(Em *em, int starts, RngKey key, uint32_t run) {
     double before = likelihood[chosen], now = before;
     likelihood[chosen] = -INFINITY;
     memcpy(em->weight, parameters + (size_t)chosen * size, size * sizeof *best);
-    em->rng = (Rng){.key = key, .run = run, .round = (uint32_t)chosen, .draw = 1};
+    em->rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)chosen};
     for (int k = 0; k < MOST_ITERATIONS; k++) {
       TRY_GOTO(status, iterate(em, &now), done);
       if (k > 0 && fabs(now - before) <= TOLERANCE * (1 + fabs(now))) break;

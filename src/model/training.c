@@ -149,10 +149,9 @@ static void draw_batch(const TrainingSetup *setup, int t, int step) {
   to_stage(setup, t, &rng, lanes, setup->x, setup->noise);
 }
 
-/* held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. Draw 0 of the
- * stage; steps count from 1. */
+/* held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. */
 static void draw_held_out(const TrainingSetup *setup, int t) {
-  Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t, 0, 0};
+  Rng rng = {rng_key(setup->fit->seed, RNG_HELD_OUT), setup->fit->replicate, (uint32_t)t, 0, 0};
   int lanes = setup->checked;
   for (int lane = 0; lane < lanes; lane++)
     put_sample(setup, setup->training + lane % setup->held_out, lane, lanes, setup->held_x);

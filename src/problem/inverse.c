@@ -15,9 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The right singular vectors of a run come from the upper half of the positions of its stream. */
-static const uint32_t RIGHT_POSITION = 1u << 31;
-
 const char INVERSE_SINGULAR_VECTORS[] = "random principal";
 
 typedef struct {
@@ -99,9 +96,9 @@ static double singular_value(const Problem *self, int k) {
   return state->snr * self->likelihood.noise * pow(state->condition_number, share);
 }
 
-/* The streams of a run's left singular vectors; the right ones begin at RIGHT_POSITION. */
-static Rng vectors_of(const Problem *self, uint32_t run, uint32_t round) {
-  return (Rng){.key = rng_key(self->seed, RNG_ARMS), .run = run, .round = round};
+/* The stream of a run's singular vectors: the left ones are ARMS, the right ones RIGHT_VECTORS. */
+static Rng vectors_of(const Problem *self, RngPurpose side, uint32_t run, uint32_t round) {
+  return (Rng){.key = rng_key(self->seed, side), .run = run, .round = round};
 }
 
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
@@ -111,13 +108,13 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
   const int d = self->d, m = self->arms, rank = rank_of(self);
   double *left = scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
   for (int b = 0; b < runs; b++) {
-    Rng rng = vectors_of(self, first_run + (uint32_t)b, round);
+    const uint32_t run = first_run + (uint32_t)b;
+    Rng rng = vectors_of(self, RNG_ARMS, run, round), other = vectors_of(self, RNG_RIGHT_VECTORS, run, round);
     rotation_draw(&rng, rank, m, left);
-    rng.position = RIGHT_POSITION;
     if (state->axes)
       memcpy(right, state->axes, (size_t)(rank * d) * sizeof *right);
     else
-      rotation_draw(&rng, rank, d, right);
+      rotation_draw(&other, rank, d, right);
     for (int row = 0; row < m; row++)
       for (int i = 0; i < d; i++) {
         double sum = 0;
@@ -139,13 +136,12 @@ static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
   const int rank = rank_of(self);
   DenseMatrix left = {0}, right = {0};
   double *values;
-  Rng rng = vectors_of(self, run, 0);
   *out = (DenseMatrix){0};
   TRY(dense_agree(dense, memory_new((void **)&values, (size_t)rank, sizeof *values)));
   for (int k = 0; k < rank; k++) values[k] = singular_value(self, k);
-  Status status = draw_vectors(dense, rng, self->arms, rank, &left);
-  rng.position = RIGHT_POSITION;
-  if (status == STATUS_OK) status = draw_vectors(dense, rng, self->d, rank, &right);
+  Status status = draw_vectors(dense, vectors_of(self, RNG_ARMS, run, 0), self->arms, rank, &left);
+  if (status == STATUS_OK)
+    status = draw_vectors(dense, vectors_of(self, RNG_RIGHT_VECTORS, run, 0), self->d, rank, &right);
   if (status == STATUS_OK) status = dense_create(dense, self->arms, self->d, out);
   if (status == STATUS_OK) {
     dense_scale_columns(dense, values, &left);

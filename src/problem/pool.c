@@ -14,10 +14,6 @@ const char POOL_REWARDS[] = "linear quadratic";
 
 enum { DIMENSION = 20 };
 
-/* In a round the members come from the upper half of the positions of the run's stream, noise from the lower.
- */
-static const uint32_t MEMBER_POSITION = 1u << 31;
-
 typedef struct {
   ThetaSource theta;
   double zeta;
@@ -83,12 +79,12 @@ static Status exact_prior(const Problem *self, const PriorFit *chain_settings, P
   return theta_prior(&state->theta, chain_settings, out);
 }
 
-/* The pools of the runs, kept[B, K, d]: member m has the stream (ARMS, run, round 0, draw m). */
+/* The pools of the runs, kept[B, K, d]: member m has the stream (POOL, run, round 0, draw m). */
 static void keep_pools(const Problem *self, uint32_t first_run, int runs, double *kept) {
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, arms = (size_t)self->arms;
   for (uint32_t b = 0; b < (uint32_t)runs; b++) {
-    RngLanes rng = {.key = rng_key(self->seed, RNG_ARMS),
+    RngLanes rng = {.key = rng_key(self->seed, RNG_POOL),
                     .run = first_run + b,
                     .draws = (uint32_t)self->arms,
                     .lanes = (uint32_t)self->arms};
@@ -125,7 +121,7 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
                     .round = round,
                     .lanes = (uint32_t)runs};
   RngLanes member = noise;
-  member.position = MEMBER_POSITION;
+  member.key = rng_key(self->seed, RNG_POOL_MEMBER);
   rng_lanes_normal(&noise, self->arms * self->d, features);
   for (int k = 0; k < self->arms; k++) { /* a position of a stream has numbers for two arms */
     if (k % 2 == 0) rng_lanes_uniform(&member, k + 1 < self->arms ? 2 : 1, scratch);

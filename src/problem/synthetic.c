@@ -10,11 +10,6 @@
 
 const char SYNTHETIC_FEATURES[] = "ball sphere gaussian";
 
-/* The rotation of a run comes from the upper half of the positions of its stream. */
-static const uint32_t ROTATION_POSITION = 1u << 31;
-/* Radii come from the upper half of the positions of the run's stream, directions from the lower. */
-static const uint32_t RADIUS_POSITION = 1u << 31;
-
 typedef struct {
   ThetaSource theta;
   bool normalised; /* ball and sphere: directions */
@@ -76,7 +71,7 @@ static Status exact_prior(const Problem *self, const PriorFit *chain_settings, P
 static void find_shape(const Problem *self, uint32_t run, double *shape, double *q) {
   const Synthetic *state = self->state;
   const size_t d = (size_t)self->d;
-  Rng rng = {.key = rng_key(self->seed, RNG_DIRECTION), .run = run, .position = ROTATION_POSITION};
+  Rng rng = {.key = rng_key(self->seed, RNG_SHAPE), .run = run};
   rotation_draw(&rng, self->d, self->d, q);
   memset(shape, 0, d * d * sizeof *shape);
   for (size_t k = 0; k < d; k++) {
@@ -117,10 +112,10 @@ static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, ui
                         .draws = 1,
                         .round = round,
                         .lanes = (uint32_t)runs};
+  RngLanes radius = direction;
   rng_lanes_normal(&direction, arms * d, features);
   if (!state->normalised) return;
-  RngLanes radius = direction;
-  radius.position = RADIUS_POSITION;
+  radius.key = rng_key(self->seed, RNG_RADIUS);
   for (int k = 0; k < arms; k++) {
     double *arm = features + (size_t)k * (size_t)d * (size_t)runs;
     if (state->radius) rng_lanes_uniform(&radius, 1, scratch);

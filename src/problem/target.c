@@ -61,7 +61,7 @@ static const double *draw_rotation(const Problem *self, Rng rng) {
 
 /* The rotation of a run. */
 static Rng run_stream(const Problem *self, uint32_t run) {
-  return (Rng){.key = rng_key(self->seed, RNG_ARMS), .run = run};
+  return (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = run};
 }
 
 /* Column `at` of x[d, n], standard normal: coordinates along the rotation's rows become the point itself. */
@@ -85,7 +85,7 @@ static void draw_mean(const Problem *self, uint32_t replicate, uint32_t first_ru
 static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
   const Target *state = self->state;
   TRY(theta_training_samples(&state->normal, replicate, limit, out));
-  Rng rng = {.key = rng_key(self->seed, RNG_PRIOR_SAMPLES), .run = replicate, .round = 1};
+  Rng rng = {.key = rng_subkey(rng_key(self->seed, RNG_PRIOR_SAMPLES), RNG_ROTATION), .run = replicate};
   for (; rng.draw < (uint32_t)out->n; rng.draw++) place(self, rng, rng.draw, (size_t)out->n, out->theta);
   return STATUS_OK;
 }

@@ -278,8 +278,7 @@ static Status compare(Block *block, uint32_t round, int point, TaskResult *resul
   const Study *study = block->study;
   const int runs = block->task->runs;
   draw(block, &block->exact, RNG_EXACT, round, block->reference_draws, block->reference, block->ignored);
-  draw(block, &block->exact, RNG_EXACT, round | FLOOR_BIT, block->reference_draws, block->floor,
-       block->ignored);
+  draw(block, &block->exact, RNG_FLOOR, round, block->reference_draws, block->floor, block->ignored);
   for (int b = 0; b < runs; b++) {
     pick_run(block, b, block->theta, &block->x);
     pick_run(block, b, block->reference, &block->y);

@@ -5,9 +5,6 @@
 
 #include "study/posterior.h"
 
-/* The two sets of exact draws are told apart by the highest bit of the stream's round. */
-#define FLOOR_BIT (1u << 31)
-
 /* What is measured, in the order of study_posterior.curves. */
 enum {
   EMD,

@@ -258,8 +258,8 @@ static Status draw_reference(Large *self) {
   int64_t ignored = 0;
   TRY(draw(self, &diagonal_exact, NULL, &self->exact, RNG_EXACT, self->round, self->reference_draws,
            self->reference, &ignored));
-  TRY(draw(self, &diagonal_exact, NULL, &self->exact, RNG_EXACT, self->round | FLOOR_BIT,
-           self->reference_draws, self->floor, &ignored));
+  TRY(draw(self, &diagonal_exact, NULL, &self->exact, RNG_FLOOR, self->round, self->reference_draws,
+           self->floor, &ignored));
   self->large->stage("exact draws", clock_wall() - start);
   return STATUS_OK;
 }

@@ -32,7 +32,7 @@ static void set_deviations(size_t n, double *x) {
 
 /* From theta[d, PRIOR_SAMPLES] of a fixed stream. */
 static void sample_moments(const Prior *prior, double *theta, double *mean, double *covariance) {
-  RngLanes rng = {.key = rng_key(0, RNG_UNCONDITIONAL), .draws = 1, .lanes = PRIOR_SAMPLES};
+  RngLanes rng = {.key = rng_key(0, RNG_PRIOR_MOMENTS), .draws = 1, .lanes = PRIOR_SAMPLES};
   prior->ops->sample(prior, &rng, theta);
   linalg_moments(prior->d, PRIOR_SAMPLES, theta, mean, covariance);
 }

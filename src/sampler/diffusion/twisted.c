@@ -30,7 +30,6 @@
 #include <string.h>
 
 enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
-#define CHOICES 0x80000000u /* the particles use far fewer positions */
 
 /* A chunk is G = max(1, MOST_LANES / P) draws, n <= G P lanes; lane g P + k is particle k of draw g. */
 typedef struct {
@@ -113,7 +112,7 @@ static void sample_groups(Twisted *self, const History *history, RngLanes rng, i
   RngLanes choices = rng;
   choices.first_lane += (uint32_t)first;
   choices.lanes = (uint32_t)groups;
-  choices.position = CHOICES;
+  choices.key = rng_subkey(rng.key, RNG_RESAMPLING);
   rng.draws = (uint32_t)draws;
   rng.first_lane = (rng.first_lane + (uint32_t)first) * (uint32_t)count;
   rng.lanes = (uint32_t)(groups * count);

@@ -18,7 +18,7 @@ static size_t cell_at(int level, uint32_t column, uint32_t row) {
 
 /* theta[2, SAMPLES] and the box around them. */
 static void find_box(PriorGrid *grid, double *theta) {
-  RngLanes rng = {.key = rng_key(0, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
+  RngLanes rng = {.key = rng_key(0, RNG_PRIOR_BOX), .draws = SAMPLES, .lanes = SAMPLES};
   grid->prior->ops->sample(grid->prior, &rng, theta);
   for (int i = 0; i < 2; i++) {
     double low = theta[i * SAMPLES], high = low;

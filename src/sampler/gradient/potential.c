@@ -14,10 +14,8 @@ enum { MOMENT_DRAWS = 1024 };
 
 static Status sampled_moments(const SamplerSetup *setup, double *mean, double *covariance) {
   const Prior *prior = setup->prior;
-  RngLanes rng = {.key = rng_key(setup->seed, RNG_OBSERVE),
-                  .round = UINT32_MAX, /* no round has this number */
-                  .draws = MOMENT_DRAWS,
-                  .lanes = MOMENT_DRAWS};
+  RngLanes rng = {
+      .key = rng_key(setup->seed, RNG_PRIOR_MOMENTS), .draws = MOMENT_DRAWS, .lanes = MOMENT_DRAWS};
   double *theta;
   NEW(theta, (size_t)prior->d * MOMENT_DRAWS);
   prior->ops->sample(prior, &rng, theta);

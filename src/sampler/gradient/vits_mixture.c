@@ -21,16 +21,13 @@ static const double NEVER = -1e300;
 /* The mixture of PRIOR_DRAWS draws from the prior. */
 static Status fit_prior(const SamplerSetup *setup, int components, Mixture *out) {
   const Prior *prior = setup->prior;
-  /* No round, and no replicate, has this number. */
-  RngLanes rng = {.key = rng_key(setup->seed, RNG_OBSERVE),
-                  .round = UINT32_MAX,
-                  .draws = PRIOR_DRAWS,
-                  .lanes = PRIOR_DRAWS};
+  const RngKey key = rng_key(setup->seed, RNG_COMPONENTS);
+  RngLanes rng = {.key = key, .draws = PRIOR_DRAWS, .lanes = PRIOR_DRAWS};
   double *theta;
   NEW(theta, (size_t)prior->d * PRIOR_DRAWS);
   prior->ops->sample(prior, &rng, theta);
   Status status = mixture_fit(prior->d, PRIOR_DRAWS, theta, components, FIT_STARTS,
-                              rng_key(setup->seed, RNG_MIXTURE_START), UINT32_MAX, out, NULL);
+                              rng_subkey(key, RNG_MIXTURE_START), 0, out, NULL);
   free(theta);
   return status;
 }

@@ -96,8 +96,8 @@ static void absorb_run(Sampler *sampler, const History *history, int b, int64_t 
   const bool conjugate = history->likelihood->ops->conjugate;
   const double sigma = history->likelihood->ops->bend > 0 ? 1 : history->likelihood->noise;
   double offset;
-  Rng rng = particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b,
-                                   (uint32_t)history->rounds, particles);
+  Rng rng =
+      particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);
   perturb(sampler, b, history->rounds, self->step_size * sigma / sqrt(history->rounds));
   if (conjugate)
     weigh_evidence(sampler, history, b);

@@ -221,7 +221,7 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
                .history = history,
                .b = b,
                .rng = particles_streams(self->key, name, round, self->particles),
-               .rng_resample = particles_cloud_stream(self->key, name, round, self->particles)};
+               .rng_resample = particles_cloud_stream(self->key, name, round)};
     sampler->ess[b] = carry(self, &run, fallbacks);
     particles_pick(sampler->d, self->particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
                    theta + (size_t)b * (size_t)draws);

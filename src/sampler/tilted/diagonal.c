@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the random numbers of the reverse process begin, after those of the baseline. */
-#define REVERSE 0x80000000u
-
 /* ---- exact */
 
 /* share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2). */
@@ -137,7 +134,8 @@ static void reverse(Work *work, const Chunk *chunk, int64_t *fallbacks) {
   all.rng.draws = UINT32_MAX;
   for (int t = work->t; t >= 1; t--) {
     RngLanes rng = chunk->rng;
-    rng.position = REVERSE + (uint32_t)t * ((uint32_t)(d + 1) / 2);
+    rng.key = rng_subkey(rng.key, RNG_REVERSE);
+    rng.position = (uint32_t)t * ((uint32_t)(d + 1) / 2);
     rng_lanes_normal(&rng, d, work->normal);
     tilt_reverse_exponential(work->chain, t, chunk->lanes, work->s, work->normal, work->eps);
     chunk_guard(&all, d, work->s, fallbacks);

@@ -130,15 +130,16 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count) {
 }
 
 /* From s_t to s_{t-1} for all lanes that have come to stage t. */
-static void take_stage(TiltReverse *self, const Chunk *chunk, uint32_t position, int t, const int *stage,
-                       double *s, int64_t *fallbacks) {
+static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s,
+                       int64_t *fallbacks) {
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
   int count = 0;
   for (int n = 0; n < lanes; n++)
     if (stage[n] >= t) self->lane[count++] = n;
   if (count == 0) return;
-  rng.position = position + (uint32_t)t * ((uint32_t)(d + 1) / 2);
+  rng.key = rng_subkey(rng.key, RNG_REVERSE);
+  rng.position = (uint32_t)t * ((uint32_t)(d + 1) / 2);
   rng_lanes_normal(&rng, d, self->z);
   lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
   lanes_gather(d, lanes, count, self->lane, s, self->s);
@@ -148,15 +149,15 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, uint32_t position,
 }
 
 /* The clean sample given s_t of the lanes that start at stage t. */
-static void draw_clean(TiltReverse *self, const Chunk *chunk, uint32_t position, int t, const int *stage,
-                       double *s) {
+static void draw_clean(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s) {
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
   int count = 0;
   for (int n = 0; n < lanes; n++)
     if (stage[n] == t) self->lane[count++] = n;
   if (count == 0) return;
-  rng.position = position;
+  rng.key = rng_subkey(rng.key, RNG_REVERSE);
+  rng.position = 0;
   rng_lanes_uniform(&rng, d, self->z);
   lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
   lanes_gather(d, lanes, count, self->lane, s, self->s);
@@ -164,12 +165,12 @@ static void draw_clean(TiltReverse *self, const Chunk *chunk, uint32_t position,
   lanes_scatter(d, lanes, count, self->lane, self->eps, s);
 }
 
-void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, uint32_t position, const int *stage, double *s,
+void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s,
                       int64_t *fallbacks) {
   for (int t = self->chain->schedule.stages; t >= 1; t--) {
     if (self->chain->clean)
-      draw_clean(self, chunk, position, t, stage, s);
+      draw_clean(self, chunk, t, stage, s);
     else
-      take_stage(self, chunk, position, t, stage, s, fallbacks);
+      take_stage(self, chunk, t, stage, s, fallbacks);
   }
 }

@@ -37,10 +37,9 @@ void tilt_reverse_destroy(TiltReverse *self);
  * self->normal[d, count]. */
 void tilt_reverse_stage(TiltReverse *self, int t, int count);
 
-/* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. Each stream gives d normals for
- * each of the stages, from the position that belongs to that stage, counted from `position`. */
-void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, uint32_t position, const int *stage, double *s,
-                      int64_t *fallbacks);
+/* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are those
+ * of REVERSE that belong to the chunk's: d normals for each of the stages, at positions of their own. */
+void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s, int64_t *fallbacks);
 /* One stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
 void tilt_reverse_exponential(const Chain *chain, int t, int lanes, double *s, const double *normal,
                               double *eps);

@@ -16,8 +16,8 @@
  * the clean sample then start at stage 1 with the evidence as it is, on sqrt(alpha_bar_1) z instead of z: the
  * prior is blurred by the noise of that stage, and there is no reverse process.
  *
- * Random numbers of a draw: those of the baseline first; NOISE and REVERSE are where the other parts begin.
- */
+ * The streams of a draw are those of the baseline; TILT_NOISE and REVERSE that belong to them are for the
+ * rest. */
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/memory.h"
@@ -32,9 +32,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NOISE 0x40000000u
-#define REVERSE 0x80000000u
 
 typedef enum { BASELINE_MALA, BASELINE_ULA, BASELINE_SMC, BASELINE_EXACT } Baseline;
 
@@ -162,7 +159,8 @@ static void add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
           (theta[(size_t)i * (size_t)chunk->total + (size_t)(chunk->first + n)] - chain->shift[i]) /
           chain->scale[i];
   linalg_multiply_transposed_lanes(d, lanes, self->basis, clean, y);
-  rng.position = NOISE;
+  rng.key = rng_subkey(rng.key, RNG_TILT_NOISE);
+  rng.position = 0;
   rng_lanes_normal(&rng, d, self->z);
   for (int k = 0; k < d * lanes; k++) {
     const double alpha_bar = chain->schedule.alpha_bar[self->stage[k % lanes]], noise = 1 - alpha_bar;
@@ -217,7 +215,7 @@ static void reverse(Tilted *self, const Chunk *chunk, int64_t *fallbacks) {
     self->stage[n] = 0;
     for (int k = n; k < chain->d * lanes; k += lanes) self->s[k] *= back;
   }
-  tilt_reverse_run(&self->reverse, chunk, REVERSE, self->stage, self->s, fallbacks);
+  tilt_reverse_run(&self->reverse, chunk, self->stage, self->s, fallbacks);
 }
 
 /* ---- the sampler */
