@@ -2,6 +2,7 @@
 """Every C and C++ file in src and tests is formatted as .clang-format says."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,13 +17,10 @@ def main():
         print("0 passed, 1 failed")
         return 1
     files = sorted(f for folder in ("src", "tests") for f in (ROOT / folder).rglob("*") if f.suffix in (".c", ".h", ".cpp"))
-    failed = 0
-    for file in files:
-        answer = subprocess.run([tool, "--dry-run", "-Werror", "--style=file", file], capture_output=True, text=True)
-        if answer.returncode != 0:
-            failed += 1
-            first = answer.stderr.splitlines()[0] if answer.stderr else "clang-format failed"
-            print(f"{first}\n    run: clang-format -i {file.relative_to(ROOT)}")
+    answer = subprocess.run([tool, "--dry-run", "-Werror", "--style=file", *files], capture_output=True, text=True, check=False)
+    wrong = sorted(set(re.findall(r"^(.+?):\d+:\d+: error:", answer.stderr, re.MULTILINE)))
+    failed = len(wrong) if wrong or answer.returncode == 0 else 1
+    print("".join(f"{file} is not formatted\n    run: clang-format -i {file}\n" for file in wrong) if wrong else answer.stderr, end="")
     if not files:
         print("no C files found")
         failed = 1

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""The pages: what they link to exists, the paths that they name exist, the picture of the architecture is that of the source, and the map of
+the tests names every test."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = "src|tests|docs|jobs|analysis|data"
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+# A path in code, such as `src/core/rng.h` or `jobs/figure2.yaml`; not a pattern and not a place to be written to.
+NAMED_PATH = re.compile(rf"`(?:\./)?((?:{FOLDERS})/[\w./-]+\.[a-z]+)[^`]*`")
+WRITTEN = {"data/movielens.nc", "data/mnist.nc"}     # by the commands of the pages
+TEST_FILES = ("test_*.c", "mpi_*.c", "program_*.py", "check_*.py", "browser_*.py", "cluster_*.py")
+
+
+def pages():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"], capture_output=True, text=True, check=False)
+    found = [ROOT / name for name in listed.stdout.split()] if listed.returncode == 0 else list(ROOT.glob("*.md")) + list(ROOT.glob("*/*.md"))
+    return sorted(page for page in found if page.exists())
+
+
+def anchors(page):
+    """The anchors that headings of a page get."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        other = (page.parent / name).resolve() if name else page
+        if not other.exists():
+            yield f"links to {target}, which does not exist"
+        elif anchor and anchor not in anchors(other):
+            yield f"links to {target}, which has no such heading"
+
+
+def missing_paths(page):
+    for name in NAMED_PATH.findall(page.read_text(encoding="utf-8")):
+        if "NAME" not in name and "KIND" not in name and name not in WRITTEN and not (ROOT / name).exists():
+            yield f"names {name}, which does not exist"
+
+
+def main():
+    counts = {"passed": 0, "failed": 0}
+
+    def report(file, wrong):
+        counts["failed" if wrong else "passed"] += 1
+        if wrong:
+            print(f"{file.relative_to(ROOT)}: {wrong}")
+
+    found = pages()
+    for page in found:
+        wrong = [*broken_links(page), *([] if page.name == "CHANGELOG.md" else missing_paths(page))]
+        for sentence in wrong or [None]:
+            report(page, sentence)
+    picture = subprocess.run([sys.executable, ROOT / "docs" / "draw_architecture.py", "--check"], capture_output=True, text=True, check=False)
+    report(ROOT / "docs" / "architecture.svg", picture.stdout.strip() or picture.stderr.strip() or None)
+    map_of_tests = ROOT / "tests" / "README.md"
+    named = set(re.findall(r"`(\w+)`", map_of_tests.read_text(encoding="utf-8")))
+    tests = {file.stem for pattern in TEST_FILES for file in (ROOT / "tests").glob(pattern)}
+    for name in sorted(tests - named):
+        report(map_of_tests, f"does not name {name}")
+    for name in sorted(name for name in named - tests if re.match(r"(test|mpi|program|check|browser|cluster)_", name)):
+        report(map_of_tests, f"names {name}, which does not exist")
+    print(f"{counts['passed']} passed, {counts['failed']} failed")
+    return 1 if counts["failed"] or not found else 0
+
+
+sys.exit(main())
