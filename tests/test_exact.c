@@ -59,7 +59,7 @@ static History world(const ThetaSource *source, const Likelihood *likelihood, ui
 static double log_likelihood(const History *history, int b, double x, double y) {
   const Likelihood *likelihood = history->likelihood;
   const int runs = history->runs;
-  if (likelihood->ops->conjugate) {
+  if (likelihood_is_conjugate(likelihood)) {
     const double *p = history->precision, *v = history->vector;
     return x * v[b] + y * v[runs + b] -
            0.5 * (x * x * p[b] + 2 * x * y * p[runs + b] + y * y * p[3 * runs + b]);

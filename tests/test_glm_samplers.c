@@ -16,7 +16,7 @@ static void test_identity_link(void) {
   enum { RUNS = 3, DRAWS = 30 };
   const char *small_step = "step_size=0.05";
   LikelihoodOps rows_ops = *likelihood_find("gaussian");
-  rows_ops.conjugate = false;
+  rows_ops.quadratic = false;
   for (int d = 1; d <= 5; d += 2)
     for (int components = 1; components <= 3; components += 2) {
       PriorFit fit = fixture_fit(15, 0.85, LAST_STAGE_REPAIRED);

@@ -163,7 +163,7 @@ static void test_golden_modes(void) {
 /* One pass and the closed form, from any start; as rows, because the family is made to look not conjugate. */
 static void test_gaussian_closed_form(void) {
   LikelihoodOps rows = *likelihood_find("gaussian");
-  rows.conjugate = false;
+  rows.quadratic = false;
   const Likelihood likelihood = {.ops = &rows, .noise = 0.3};
   GoldenMode golden = golden_modes[2];
   static Problem self;

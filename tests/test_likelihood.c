@@ -26,7 +26,8 @@ static void test_registry(void) {
     CU_ASSERT_STRING_EQUAL(likelihood_name(count), likelihood.ops->name);
     CU_ASSERT(strlen(likelihood.ops->summary) > 0 && strlen(likelihood.ops->reference) > 0);
     CU_ASSERT(strlen(likelihood.ops->rewards) > 0);
-    CU_ASSERT_EQUAL(likelihood.ops->conjugate, likelihood.ops->bend == 0); /* quadratic, and only then */
+    CU_ASSERT_EQUAL(likelihood_is_conjugate(&likelihood),
+                    likelihood.ops->bend == 0); /* quadratic, and only then */
     count++;
   }
   CU_ASSERT_EQUAL(count, 3);
@@ -69,7 +70,7 @@ static void test_derivatives(void) {
 static void test_mean_is_derivative_of_log_partition(void) {
   const double h = 1e-4;
   WALK_FAMILIES(likelihood) {
-    double scale = likelihood.ops->conjugate ? likelihood.noise * likelihood.noise : 1;
+    double scale = likelihood_is_conjugate(&likelihood) ? likelihood.noise * likelihood.noise : 1;
     for (double u = -4; u <= 4; u += 0.5) {
       double y = 1, low = y * (u - h) / scale - log_likelihood(&likelihood, y, u - h),
              high = y * (u + h) / scale - log_likelihood(&likelihood, y, u + h);
@@ -192,7 +193,7 @@ static void test_samples(void) {
       mean += error / N, square += error * error / N;
     }
     /* Fisher information is the variance of the score, (y - g(u)) / scale, and minus the curvature. */
-    double scale = likelihood.ops->conjugate ? likelihood.noise * likelihood.noise : 1;
+    double scale = likelihood_is_conjugate(&likelihood) ? likelihood.noise * likelihood.noise : 1;
     derivatives(&likelihood, 1, u, &slope, &curvature);
     double variance = -curvature * scale * scale;
     CHECK_NEAR(mean, 0, 5 * sqrt(variance / N));
@@ -207,7 +208,7 @@ static void test_gaussian(void) {
   CHECK_NEAR(log_likelihood(&likelihood, 3, 3), log(0.3989422804014327 / 2), 1e-15);
   CHECK_NEAR(log_likelihood(&likelihood, 5, 3), log(0.24197072451914337 / 2), 1e-15);
   CHECK_NEAR(likelihood.ops->sample(&likelihood, 1, 0.5, -1.5), -2, 1e-15);
-  CU_ASSERT(likelihood.ops->conjugate);
+  CU_ASSERT(likelihood_is_conjugate(&likelihood));
 }
 
 int main(void) {

@@ -131,7 +131,7 @@ static void ridge(const Rows *rows, double *mean, double *precision) {
 static void reference_draw(const Rows *rows, uint32_t lane, uint32_t round, double *theta) {
   static const double identity[D * D] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   double mean[D], precision[D * D], covariance[D * D], uniform, z[D];
-  if (rows->likelihood.ops->conjugate) {
+  if (likelihood_is_conjugate(&rows->likelihood)) {
     ridge(rows, mean, precision);
   } else {
     newton(rows, ZEROS, ONES, ZEROS, identity, mean, covariance);

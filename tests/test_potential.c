@@ -24,7 +24,7 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
   static const char *const sets[] = {"eta=2.5", "lambda=0.6"};
   const double step = 1e-4;
   const Likelihood likelihood = {.ops = likelihood_find(name), .noise = noise};
-  const bool gaussian = likelihood.ops->conjugate;
+  const bool gaussian = likelihood_is_conjugate(&likelihood);
   Rows rows[RUNS];
   for (int run = 0; run < RUNS; run++) rows[run] = make_rows(&likelihood, D, 9, 1.2, (uint32_t)run);
   History history = make_history(RUNS, rows, &likelihood);

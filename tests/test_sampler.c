@@ -83,7 +83,7 @@ static void check_methods(const Prior *prior, const Likelihood *likelihood, int 
     if (sampler_misfit(method, prior, likelihood, sizeof sentence, sentence)) continue;
     check_streams(method, prior, likelihood);
     ++*pairs;
-    if (!method->exact || !prior->mixture || !likelihood->ops->conjugate) continue;
+    if (!method->exact || !prior->mixture || !likelihood_is_conjugate(likelihood)) continue;
     check_exact(method, prior, likelihood);
     ++*exact;
   }

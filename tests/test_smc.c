@@ -39,7 +39,7 @@ static Reference reference_start(const Prior *prior, uint32_t run) {
 /* Rows from .. to - 1, absorbed together in round `to`. */
 static void reference_absorb(Reference *cloud, const Likelihood *likelihood, const FixtureData *data,
                              uint32_t run, int from, int to, double step_size, double temper) {
-  const double sigma = likelihood->ops->conjugate ? likelihood->noise : 1;
+  const double sigma = likelihood_is_conjugate(likelihood) ? likelihood->noise : 1;
   double weight[P], largest = -INFINITY, sum = 0, squares = 0, reached = 0, offset;
   Reference moved = *cloud;
   for (uint32_t j = 0; j < P; j++) {

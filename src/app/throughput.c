@@ -165,7 +165,7 @@ static Status time_rounds(Case *c, TaskResult *result, Pace *out) {
   const double d = c->problem.d, K = c->problem.arms, runs = clocked.rounds * c->task.runs;
   const double scores = 2 * d * K;
   const bool conjugate =
-      c->problem.likelihood.ops->conjugate; /* evidence of a fixed size, read and written */
+      likelihood_is_conjugate(&c->problem.likelihood); /* evidence of a fixed size, read and written */
   const double evidence = conjugate ? 2 * sizeof(double) * (d * d + d) : 0;
   const Meter *meter = c->meter;
   out->rounds_reached = (int)clocked.reached;

@@ -59,8 +59,8 @@ typedef struct {
 
 Status history_create(int d, int runs, const Likelihood *likelihood, History *out);
 Status history_create_uneven(int d, int runs, int each_round, const Likelihood *likelihood, History *out);
-/* For arms that stay what they are, of a likelihood that is not conjugate: rows are arms. Such a history is
- * for those who read it by the passes below, and not one observation at a time. */
+/* For arms that stay what they are: where rows are kept they are arms. Such a history is for those who read
+ * it by the passes below, and not one observation at a time. */
 Status history_create_by_arm(int d, int runs, int arms, const Likelihood *likelihood, History *out);
 /* Room for `rounds` rounds in all: needed before the first history_append unless the likelihood is conjugate,
  * when there is nothing to do. Empties the history. */

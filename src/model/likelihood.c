@@ -43,7 +43,7 @@ static double gaussian_sample(const Likelihood *likelihood, double u, double uni
 static const LikelihoodOps gaussian = {.name = "gaussian",
                                        .summary = "reward phi' theta plus Gaussian noise",
                                        .reference = "DiffTS, equation 1",
-                                       .conjugate = true,
+                                       .quadratic = true,
                                        .bend = 0,
                                        .rewards = "any number",
                                        .admits = gaussian_admits,

@@ -17,8 +17,7 @@ typedef struct Likelihood Likelihood;
 
 typedef struct {
   const char *name, *summary, *reference;
-  bool conjugate; /* quadratic in u: with u = phi' theta the evidence is a precision and a vector (history.h)
-                   */
+  bool quadratic; /* log p(y | u) is, in u; likelihood_is_conjugate asks the same of theta */
   /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere: how fast the curvature can
    * change, on which the safeguard and the stopping rule of IRLS rest (model/irls.h). */
   double bend;
@@ -48,9 +47,14 @@ struct Likelihood {
 static inline bool likelihood_has_network(const Likelihood *likelihood) {
   return likelihood->network.layers > 0;
 }
-/* log p(y | u) is quadratic in theta. */
+/* log p(y | u) is quadratic in theta, so that the evidence is a precision and a vector (history.h). */
 static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
-  return likelihood->ops->conjugate && !likelihood_has_network(likelihood);
+  return likelihood->ops->quadratic && !likelihood_has_network(likelihood);
+}
+/* Standard deviation of the rewards in the unit of u: sigma of Gaussian ones, 1 of any other, which have no
+ * such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
+static inline double likelihood_noise(const Likelihood *likelihood) {
+  return likelihood->ops->bend > 0 ? 1 : likelihood->noise;
 }
 /* Entries of theta where phi has d. */
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {

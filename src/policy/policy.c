@@ -144,15 +144,15 @@ static Status check_network(const PolicyMethod *method, const Config *options) {
 }
 
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
-  const LikelihoodOps *likelihood = problem->likelihood.ops;
   TRY(check_network(method, options));
   TRY(check_posterior(method, options, problem));
-  if (!method->ops || !method->ops->conjugate_only || likelihood->conjugate) return STATUS_OK;
+  if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
+    return STATUS_OK;
   return status_set(
       STATUS_INPUT,
       "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is "
       "not: take glm_ucb",
-      method->name, likelihood->name);
+      method->name, problem->likelihood.ops->name);
 }
 
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out) {
@@ -190,12 +190,11 @@ Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, 
 
 Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
                       const Likelihood *likelihood, int runs, History *out) {
-  const bool rows = !likelihood->ops->conjugate && !(method->sampler && method->sampler->by_observation);
+  const bool by_observation = method->sampler && method->sampler->by_observation;
   if (is_per_arm(method, options))
     return history_create_uneven(problem->d, runs * problem->arms, runs, likelihood, out);
-  if (rows && !problem->resample_arms)
-    return history_create_by_arm(problem->d, runs, problem->arms, likelihood, out);
-  return history_create(problem->d, runs, likelihood, out);
+  if (by_observation || problem->resample_arms) return history_create(problem->d, runs, likelihood, out);
+  return history_create_by_arm(problem->d, runs, problem->arms, likelihood, out);
 }
 
 void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place) {

@@ -16,7 +16,7 @@ Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out) {
   *out = (Ridge){0};
   NEW(out->cholesky, matrix);
   NEW(out->theta, vector);
-  if (likelihood->ops->conjugate) return STATUS_OK;
+  if (likelihood_is_conjugate(likelihood)) return STATUS_OK;
   TRY(irls_create(d, runs, 1e-8, &out->irls));
   NEW(out->prior_precision, matrix);
   NEW(out->prior_vector, vector);
@@ -39,7 +39,7 @@ void ridge_destroy(Ridge *ridge) {
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   const int d = history->d, runs = history->runs;
   const size_t vector = (size_t)d * (size_t)runs * sizeof(double), matrix = (size_t)d * vector;
-  if (!history->likelihood->ops->conjugate) {
+  if (!likelihood_is_conjugate(history->likelihood)) {
     const HistoryView view = {history, 1, 0, runs, NULL, NULL};
     irls_solve(&ridge->irls, &view, ridge->prior_precision, ridge->prior_vector, ridge->precision,
                ridge->vector, ridge->theta, fallbacks);

@@ -51,9 +51,8 @@ static void destroy(Policy *self) {
 static void confidence_width(const Policy *self, const World *world) {
   Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
-  const Likelihood *likelihood = &world->problem->likelihood;
   double scale = config_real(self->setup.options, "width"), rounds = world->problem->rounds;
-  double sigma = likelihood->ops->conjugate ? likelihood->noise : 1;
+  double sigma = likelihood_noise(&world->problem->likelihood);
   for (int b = 0; b < runs; b++) {
     double longest = 0; /* L^2 */
     for (int k = 0; k < world->problem->arms; k++) {

@@ -44,7 +44,7 @@ static Status create(Problem *self, const Config *config) {
   self->resample_arms = true;
   self->has_exact_prior = true;
   self->quadratic = config_is(config, "problem.reward", "quadratic");
-  if (self->quadratic && !self->likelihood.ops->conjugate)
+  if (self->quadratic && !likelihood_is_conjugate(&self->likelihood))
     return status_set(STATUS_INPUT,
                       "problem.reward = quadratic needs likelihood gaussian; with likelihood %s the reward "
                       "depends on phi' theta, so problem.reward must be linear",

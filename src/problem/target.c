@@ -28,7 +28,7 @@ static Status create(Problem *self, const Config *config) {
                                                            : (int)config_int(config, "problem.dimension");
   self->arms = self->d;
   self->resample_arms = false;
-  if (!self->likelihood.ops->conjugate)
+  if (!likelihood_is_conjugate(&self->likelihood))
     return status_set(STATUS_INPUT,
                       "study convergence has a Gaussian target, so likelihood must be gaussian, not %s",
                       self->likelihood.ops->name);

@@ -48,12 +48,12 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   char able[80] = "";
   const unsigned needs = method->needs;
   const Mixture *mixture = prior->mixture;
-  if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->conjugate))
+  if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
     snprintf(sentence, size,
              "sampler %s needs a mean reward that depends on phi' theta; that of a network is for likelihood "
              "gaussian and one of%s",
              name, network_methods(sizeof able, able));
-  else if ((needs & NEEDS_CONJUGATE) && !likelihood->ops->conjugate)
+  else if ((needs & NEEDS_CONJUGATE) && !likelihood_is_conjugate(likelihood))
     snprintf(sentence, size,
              "sampler %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is not",
              name, likelihood->ops->name);

@@ -56,7 +56,7 @@ static bool is_known(const Sampler *sampler, int draws) {
 static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
   const SamplerOps *ops = sampler->ops;
   const double slack = (double)ERRORS / sqrt(2.0 * draws) + sqrt((double)sampler->d / draws);
-  const double factor = sampler->setup.likelihood->ops->conjugate ? 1 + CLOSE : SKEWED;
+  const double factor = likelihood_is_conjugate(sampler->setup.likelihood) ? 1 + CLOSE : SKEWED;
   out->least = (ops->narrow > 0 ? ops->narrow : 1) / factor * (1 - slack);
   out->most = (ops->wide > 0 ? ops->wide : 1) * factor * (1 + slack);
 }
@@ -68,7 +68,7 @@ static void take_evidence(Work *work, const History *history, int draws, const d
   linalg_mean(history->d, draws, theta, work->mean);
   memset(work->precision, 0, (size_t)(history->d * history->d) * sizeof *work->precision);
   if (history->rounds == 0) return;
-  if (history->likelihood->ops->conjugate)
+  if (likelihood_is_conjugate(history->likelihood))
     history_evidence(history, 1, 0, 1, NULL, NULL, work->precision, unused);
   else
     history_derivatives(&view, work->mean, NULL, unused, work->precision);

@@ -46,7 +46,7 @@ static Status check_keys(const Study *study, const Config *setting, const Proble
                         "key 'metrics': %s is not there in large settings; they have sd_ratio, mode_weight, "
                         "moments, distance and rank",
                         missing[i]);
-  if (!problem->likelihood.ops->conjugate)
+  if (!likelihood_is_conjugate(&problem->likelihood))
     return status_set(STATUS_INPUT, "likelihood: %s, but large settings need gaussian",
                       problem->likelihood.ops->name);
   if (problem->resample_arms)

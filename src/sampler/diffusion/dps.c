@@ -127,7 +127,7 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
     self->evidence.lanes = chunk.lanes;
-    self->evidence.rows = history->likelihood->ops->conjugate ? NULL : &view;
+    self->evidence.rows = likelihood_is_conjugate(history->likelihood) ? NULL : &view;
     if (!self->evidence.rows) gather_evidence(&self->evidence, &view);
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
@@ -156,6 +156,7 @@ static void dps_destroy(Sampler *sampler) {
 
 static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
+  const double noise = likelihood_noise(setup->likelihood);
   Dps *self;
   NEW(self, 1);
   sampler->state = self;
@@ -163,8 +164,7 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
       config_is(setup->options, "gradient", "at_estimate") ? DPS_AT_ESTIMATE : DPS_THROUGH_NETWORK;
   self->step_size = config_real(setup->options, "step_size");
   self->evidence.d = sampler->d;
-  const Likelihood *likelihood = setup->likelihood;
-  self->evidence.variance = likelihood->ops->conjugate ? likelihood->noise * likelihood->noise : 1;
+  self->evidence.variance = noise * noise;
   NEW(self->evidence.precision, d * vector);
   NEW(self->evidence.vector, vector);
   NEW(self->evidence.constant, CHUNK_LANES);

@@ -44,7 +44,7 @@ Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacit
                       chain->d);
   TRY(clean_moments_create(setup->prior, from_loss, &out->moments));
   TRY(allocate_lanes(out));
-  if (setup->likelihood->ops->conjugate) return STATUS_OK;
+  if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   NEW(out->prior_precision, d * d * n);
   NEW(out->prior_vector, d * n);
   return irls_create(out->d, capacity, MODE_TOLERANCE, &out->irls);
@@ -81,7 +81,7 @@ void joint_chain_begin(JointChain *self, const HistoryView *view) {
   self->known = 0;
   lay_out(self, (size_t)view->lanes);
   memset(self->s, 0, vector * sizeof *self->s);
-  if (view->history->likelihood->ops->conjugate) {
+  if (likelihood_is_conjugate(view->history->likelihood)) {
     history_evidence(view->history, view->draws, view->first, view->lanes, view->shift, view->scale,
                      self->precision, self->vector);
   } else {
@@ -214,7 +214,8 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   } else {
     clean_moments_carry(&self->moments, t, view->lanes, self->s, self->clean, self->deviation);
   }
-  if (!view->history->likelihood->ops->conjugate && view->history->rounds > 0) find_evidence(self, fallbacks);
+  if (!likelihood_is_conjugate(view->history->likelihood) && view->history->rounds > 0)
+    find_evidence(self, fallbacks);
   condition(self);
   count_rescues(self, fallbacks);
   return anew;
@@ -227,7 +228,7 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
   const int d = self->d, lanes = view->lanes;
   double *image = self->matrix;
   memset(out, 0, (size_t)lanes * sizeof *out);
-  if (view->history->likelihood->ops->conjugate) {
+  if (likelihood_is_conjugate(view->history->likelihood)) {
     linalg_multiply_lanes(d, lanes, self->precision, s, image);
     add_quadratic(d, lanes, s, self->vector, image, out);
   } else if (view->history->rounds > 0) {

@@ -134,7 +134,7 @@ static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   const size_t vector = (size_t)(evidence->d * view->lanes);
   evidence->lanes = view->lanes;
-  if (view->history->likelihood->ops->conjugate) {
+  if (likelihood_is_conjugate(view->history->likelihood)) {
     history_evidence(view->history, view->draws, view->first, view->lanes, view->shift, view->scale,
                      evidence->precision, evidence->vector);
   } else {
@@ -150,7 +150,7 @@ static void draw_product(LaplaceDps *self, const HistoryView *view, double v, do
                          int64_t *fallbacks) {
   const History *history = view->history;
   rng_lanes_normal(&chunk->rng, history->d, self->z);
-  if (history->likelihood->ops->conjugate || history->rounds == 0 || v == 0)
+  if (likelihood_is_conjugate(history->likelihood) || history->rounds == 0 || v == 0)
     laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
   else
     laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
@@ -213,7 +213,7 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   const size_t vector = (size_t)sampler->d * CHUNK_LANES;
   const int64_t constant = config_int(setup->options, "evidence_c");
   LaplaceDps *self;
-  if (constant != 0 && !setup->likelihood->ops->conjugate)
+  if (constant != 0 && !likelihood_is_conjugate(setup->likelihood))
     return status_set(STATUS_INPUT,
                       "sampler diffts takes evidence_c = %d only with a likelihood that is quadratic in phi' "
                       "theta (gaussian); likelihood %s is not",
@@ -230,8 +230,8 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->mu, vector);
   NEW(self->z, vector);
   if (self->tilted) TRY(laplace_tilt_create(sampler->d, &self->tilt));
-  return setup->likelihood->ops->conjugate ? STATUS_OK
-                                           : laplace_glm_create(sampler->d, CHUNK_LANES, &self->glm);
+  return likelihood_is_conjugate(setup->likelihood) ? STATUS_OK
+                                                    : laplace_glm_create(sampler->d, CHUNK_LANES, &self->glm);
 }
 
 static const ConfigKey KEYS[] = {{.name = "last_stage",

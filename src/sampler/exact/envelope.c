@@ -29,7 +29,7 @@ struct EnvelopeWork {
 
 EnvelopeData envelope_data(const History *history, int run) {
   EnvelopeData data = {.history = history, .run = run};
-  if (history->likelihood->ops->conjugate)
+  if (likelihood_is_conjugate(history->likelihood))
     history_evidence(history, 1, run, 1, NULL, NULL, data.precision, data.vector);
   return data;
 }
@@ -50,7 +50,7 @@ static void quadratic(const double *precision, const double *vector, int n, cons
 void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,
                              double *gradient) {
   enum { LANES = 5 * BATCH }; /* the lanes of a run; more than one, so that they share its rows */
-  if (data->history->likelihood->ops->conjugate) {
+  if (likelihood_is_conjugate(data->history->likelihood)) {
     quadratic(data->precision, data->vector, n, theta, log_likelihood, gradient);
     return;
   }
@@ -109,7 +109,7 @@ static bool begin_cell(const PriorGrid *grid, const struct EnvelopeWork *work, i
 /* Bounds of the first n cells of the batch; those where the prior has mass join the list. */
 static void add_batch(Envelope *self, const EnvelopeData *data, int n) {
   struct EnvelopeWork *work = self->work;
-  const bool deviance = !data->history->likelihood->ops->conjugate;
+  const bool deviance = !likelihood_is_conjugate(data->history->likelihood);
   prior_grid_look_up(&self->grid, n, work->place, work->top, work->mean, work->point, work->scratch);
   envelope_log_likelihood(data, n, work->point, work->log_likelihood, work->gradient);
   for (int c = 0; c < n; c++) {

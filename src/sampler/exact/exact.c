@@ -21,12 +21,12 @@
 enum { PROPOSALS = HISTORY_STRIP, ROUNDS = 256, UNIFORMS = 4 };
 
 static bool closed_form(const SamplerSetup *setup) {
-  return setup->prior->mixture && setup->likelihood->ops->conjugate;
+  return setup->prior->mixture && likelihood_is_conjugate(setup->likelihood);
 }
 
 static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {
   const bool enumerable = prior->corners && prior->d <= CORNERS_MOST_DIMENSIONS;
-  if ((prior->mixture || enumerable) && likelihood->ops->conjugate) return true;
+  if ((prior->mixture || enumerable) && likelihood_is_conjugate(likelihood)) return true;
   if (prior->ops->log_density && prior->d == 2) return true;
   snprintf(
       sentence, size,

@@ -87,7 +87,7 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
     for (size_t i = 0; i < d; i++) square += prior->mean[c * d + i] * prior->information[c * d + i];
     state->prior_constant[c] = prior->log_norm[c] - 0.5 * square;
   }
-  if (setup->likelihood->ops->conjugate) return STATUS_OK;
+  if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   TRY(irls_create(prior->d, CHUNK_LANES, 1e-8, &state->irls));
   NEW(state->prior_precision, d * d * n);
   NEW(state->prior_vector, d * n);
@@ -191,7 +191,7 @@ static void update_components(MixturePosterior *state, const Mixture *prior, int
                               const HistoryView *view, int64_t *fallbacks) {
   const int d = prior->d, lanes = view->lanes;
   const size_t square = (size_t)d * (size_t)d;
-  const bool conjugate = view->history->likelihood->ops->conjugate;
+  const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
   if (conjugate)
     history_evidence(view->history, view->draws, view->first, lanes, NULL, NULL, state->precision,
                      state->vector);
@@ -238,7 +238,7 @@ static void draw(MixturePosterior *state, int components, const HistoryView *vie
 /* Where there is a closed form the draws of a run share it; IRLS goes by lanes. */
 static HistoryView parts_of(const History *history, const Chunk *chunk) {
   const int draws = (int)chunk->rng.draws, first = chunk->first / draws;
-  if (!history->likelihood->ops->conjugate)
+  if (!likelihood_is_conjugate(history->likelihood))
     return (HistoryView){history, draws, chunk->first, chunk->lanes, NULL, NULL};
   return (HistoryView){history, 1, first, (chunk->first + chunk->lanes - 1) / draws - first + 1, NULL, NULL};
 }

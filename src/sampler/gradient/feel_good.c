@@ -12,9 +12,10 @@ static double sum_of_squares(const History *history, int run) {
   const double variance = history->likelihood->noise * history->likelihood->noise;
   double sum = 0;
   for (int i = 0; i < history->d; i++) {
-    if (history->likelihood->ops->conjugate)
+    if (likelihood_is_conjugate(history->likelihood))
       sum += variance * history->precision[(i * history->d + i) * history->runs + run];
-    for (int l = 0; !history->likelihood->ops->conjugate && l < history_observations(history, run); l++)
+    for (int l = 0; !likelihood_is_conjugate(history->likelihood) && l < history_observations(history, run);
+         l++)
       sum += rows_feature(history, run, l, i) * rows_feature(history, run, l, i);
   }
   return sum;

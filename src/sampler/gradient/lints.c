@@ -42,7 +42,7 @@ static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
   Lints *self;
   NEW(self, 1);
   sampler->state = self;
-  if (!setup->likelihood->ops->conjugate) {
+  if (!likelihood_is_conjugate(setup->likelihood)) {
     self->gaussian = (Likelihood){.ops = likelihood_find("gaussian"), .noise = setup->likelihood->noise};
     linear.likelihood = &self->gaussian;
     TRY(history_create(sampler->d, setup->runs, &self->gaussian, &self->linear));
@@ -75,7 +75,7 @@ static void add_row(History *linear, const History *history, int run, int row) {
 
 /* The history as a linear model sees it. */
 static const History *as_linear(Lints *self, const History *history) {
-  if (history->likelihood->ops->conjugate) return history;
+  if (likelihood_is_conjugate(history->likelihood)) return history;
   for (int run = 0; run < history->runs; run++) {
     const int total = history_observations(history, run);
     if (self->rows[run] > total) {

@@ -64,9 +64,8 @@ static Status set_stiffest(Potential *potential) {
 }
 
 static void set_weights(const SamplerSetup *setup, Potential *out) {
-  const LikelihoodOps *likelihood = setup->likelihood->ops;
-  const double lambda = config_real(setup->options, "lambda"), noise = setup->likelihood->noise;
-  const double variance = likelihood->conjugate ? noise * noise : 1;
+  const double lambda = config_real(setup->options, "lambda"), noise = likelihood_noise(setup->likelihood);
+  const double variance = noise * noise;
   if (config_is(setup->options, "eta", "auto")) {
     out->prior_weight = lambda;
     out->likelihood_weight = 1;

@@ -198,7 +198,7 @@ static void take_row(Rvga *self, const Block *block, const History *history, int
 
 static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Rvga *self = sampler->state;
-  const bool conjugate = history->likelihood->ops->conjugate;
+  const bool conjugate = likelihood_is_conjugate(history->likelihood);
   if (conjugate && round < history->rounds) return;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const Block block = block_at(self, sampler->d, history->runs, first);

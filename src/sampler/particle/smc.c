@@ -93,8 +93,8 @@ static void weigh_rows(Sampler *sampler, const History *history, int b) {
 static void absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
   Smc *self = sampler->state;
   const int particles = self->particles;
-  const bool conjugate = history->likelihood->ops->conjugate;
-  const double sigma = history->likelihood->ops->bend > 0 ? 1 : history->likelihood->noise;
+  const bool conjugate = likelihood_is_conjugate(history->likelihood);
+  const double sigma = likelihood_noise(history->likelihood);
   double offset;
   Rng rng =
       particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);

@@ -82,7 +82,7 @@ static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
 /* out[P] = the log likelihood of x[d, P], up to a constant. */
 static void log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
   const int particles = self->particles;
-  if (run->history->likelihood->ops->conjugate) {
+  if (likelihood_is_conjugate(run->history->likelihood)) {
     centre_on(run->sampler->d, particles, self->centre, x, self->away);
     particles_quadratic(run->sampler->d, particles, self->precision, self->vector, self->away, out);
     return;
@@ -187,7 +187,7 @@ static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
   double exponent = 0, ess = self->particles;
   prior->ops->sample(prior, &run->rng, self->x);
   if (run->history->rounds == 0) return ess;
-  if (run->history->likelihood->ops->conjugate) find_centre(self, run, fallbacks);
+  if (likelihood_is_conjugate(run->history->likelihood)) find_centre(self, run, fallbacks);
   log_prior(self, run, self->x, self->prior);
   log_likelihood(self, run, self->x, self->likelihood);
   if (!particles_weigh(self->particles, self->likelihood, self->weight)) {
