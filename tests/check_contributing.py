@@ -17,7 +17,6 @@ SAMPLER = r"""
 #include "sampler/methods.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static Status create(Sampler *self, const SamplerSetup *setup) {
   double *scratch;
@@ -33,11 +32,11 @@ static void sample(Sampler *self, const History *history, RngLanes rng, int draw
   int d = self->d, runs = history->runs;
   double *precision = self->state, *mean = precision + d * d * runs;
   const Mixture *prior = self->setup.prior->mixture;
-  memcpy(precision, history->precision, (size_t)(d * d * runs) * sizeof *precision);
+  history_evidence(&(HistoryView){history, 1, 0, runs, NULL, NULL}, precision, mean);
   for (int i = 0; i < d * d; i++)
     for (int b = 0; b < runs; b++) precision[i * runs + b] += prior->precision[i];
   for (int i = 0; i < d; i++)
-    for (int b = 0; b < runs; b++) mean[i * runs + b] = prior->information[i] + history->vector[i * runs + b];
+    for (int b = 0; b < runs; b++) mean[i * runs + b] += prior->information[i];
   linalg_cholesky_lanes(d, runs, precision, NULL);
   linalg_solve_lanes(d, runs, precision, mean);
   for (int i = 0; i < d; i++)

@@ -134,7 +134,7 @@ static void test_same_draws_as_ordinary_samplers(void) {
   History history;
   CHECK_OK(history_create(D, 1, &likelihood, &history));
   CHECK_OK(history_reserve(&history, D));
-  for (int l = 0; l < D; l++) history_append(&history, data.phi[l], &data.y[l]);
+  for (int l = 0; l < D; l++) history_record(&history, NULL, data.phi[l], &data.y[l]);
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     double *ordinary =
         fixture_draw(cases[k].method, &prior, &history, 0, DRAWS, cases[k].set_count, cases[k].sets, NULL);

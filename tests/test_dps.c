@@ -60,7 +60,7 @@ static void test_gradient(void) {
     FixtureData data = fixture_data(d, OBSERVATIONS, likelihood.noise, 0);
     History history = fixture_history(d, 1, 0, OBSERVATIONS, &likelihood);
     double lambda[9], b[3], constant = 0;
-    history_evidence(&history, 1, 0, 1, chain->shift, chain->scale, lambda, b);
+    history_evidence(&(HistoryView){&history, 1, 0, 1, chain->shift, chain->scale}, lambda, b);
     for (int l = 0; l < OBSERVATIONS; l++) {
       double rest = data.y[l];
       for (int i = 0; i < d; i++) rest -= data.phi[l][i] * chain->shift[i];
@@ -197,7 +197,7 @@ static void test_divergence_is_guarded(void) {
     rng_normal(&rng, D, phi);
     rng_normal(&rng, 1, &y);
     for (int i = 0; i < D; i++) phi[i] *= 10;
-    history_append(&history, phi, &y);
+    history_record(&history, NULL, phi, &y);
   }
   double *theta = fixture_draw(dps(), &prior, &history, 0, DRAWS, 0, NULL, &fallbacks);
   CU_ASSERT(fallbacks > 0);
@@ -223,7 +223,7 @@ static void test_zero_reward(void) {
   const double phi = 1, y = 0;
   CHECK_OK(prior_standard(1, &fit, &prior));
   CHECK_OK(history_create(1, 1, &likelihood, &history));
-  history_append(&history, &phi, &y);
+  history_record(&history, NULL, &phi, &y);
   double *theta = fixture_draw(dps(), &prior, &history, 0, DRAWS, 1, &at_estimate, NULL);
   for (uint32_t m = 0; m < DRAWS; m++) {
     Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draw = m};

@@ -48,7 +48,7 @@ static History world(const ThetaSource *source, const Likelihood *likelihood, ui
       double mean = phi[b] * theta[b] + phi[runs + b] * theta[runs + b];
       y[b] = likelihood->ops->sample(likelihood, mean, u[2], z);
     }
-    history_append(&history, phi, y);
+    history_record(&history, NULL, phi, y);
   }
   if (theta_star) memcpy(theta_star, theta, 2 * (size_t)runs * sizeof *theta);
   free(theta), free(phi), free(y);
@@ -58,19 +58,15 @@ static History world(const ThetaSource *source, const Likelihood *likelihood, ui
 /* log p(y | theta) of run b straight from the rows or the evidence. */
 static double log_likelihood(const History *history, int b, double x, double y) {
   const Likelihood *likelihood = history->likelihood;
-  const int runs = history->runs;
   if (likelihood_is_conjugate(likelihood)) {
-    const double *p = history->precision, *v = history->vector;
-    return x * v[b] + y * v[runs + b] -
-           0.5 * (x * x * p[b] + 2 * x * y * p[runs + b] + y * y * p[3 * runs + b]);
+    double p[4], v[2];
+    history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, p, v);
+    return x * v[0] + y * v[1] - 0.5 * (x * x * p[0] + 2 * x * y * p[1] + y * y * p[3]);
   }
   double sum = 0;
   for (int l = 0; l < history->rounds; l++) {
-    size_t row = (size_t)(b / HISTORY_STRIP) * (size_t)history->capacity + (size_t)l;
-    const double *phi = history->features + row * 2 * HISTORY_STRIP + b % HISTORY_STRIP;
-    sum += likelihood->ops->log_likelihood(
-        likelihood, history->rewards[row * HISTORY_STRIP + (size_t)(b % HISTORY_STRIP)],
-        x * phi[0] + y * phi[HISTORY_STRIP]);
+    double phi[2], reward = history_observation(history, b, l, 1, phi);
+    sum += likelihood->ops->log_likelihood(likelihood, reward, x * phi[0] + y * phi[1]);
   }
   return sum;
 }
@@ -118,8 +114,7 @@ static void test_closed_form(void) {
       double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 40, DRAWS, 0, NULL, fallbacks);
       for (int b = 0; b < RUNS; b++) {
         double lambda[4], vector[2];
-        for (int i = 0; i < 4; i++) lambda[i] = history.precision[i * RUNS + b];
-        for (int i = 0; i < 2; i++) vector[i] = history.vector[i * RUNS + b];
+        history_evidence(&(HistoryView){&history, 1, b, 1, NULL, NULL}, lambda, vector);
         PlanePosterior exact = plane_posterior(&source.mixture, lambda, vector);
         CU_ASSERT_EQUAL(fallbacks[b], 0);
         fixture_check_moments(2, RUNS, DRAWS, b, theta, exact.total_mean, exact.total_covariance, 5);
@@ -344,7 +339,7 @@ static void test_disagreement(void) {
     History history = world(&source, &likelihood, 0, 1, 0, NULL);
     int64_t fallbacks;
     if (uniform) CHECK_OK(theta_prior(&source, NULL, &exact));
-    history_append(&history, phi, &y);
+    history_record(&history, NULL, phi, &y);
     double *theta = fixture_draw(sampler_find("exact"), uniform ? &exact : &bare, &history, 0, DRAWS, 0, NULL,
                                  &fallbacks);
     CU_ASSERT_EQUAL(fallbacks, uniform ? 0 : DRAWS);

@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/history.h"
+#include "model/history_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,37 +67,46 @@ static void case_create(Case *self) {
   for (int t = 0; t < ROUNDS; t++) {
     rng_normal(&rng, D * RUNS, self->phi[t]);
     rng_normal(&rng, RUNS, self->y[t]);
-    history_append(&self->history, self->phi[t], self->y[t]);
+    history_record(&self->history, NULL, self->phi[t], self->y[t]);
   }
 }
 
 static void test_append(void) {
   Case self;
   case_create(&self);
-  const History *h = &self.history;
-  CU_ASSERT_EQUAL(h->rounds, ROUNDS);
+  static const double zero[D] = {0};
+  double lambda[D * D * RUNS], b[D * RUNS], residual[RUNS]; /* at theta = 0 that of the rewards */
+  const HistoryView view = {&self.history, 1, 0, RUNS, zero, NULL};
+  CU_ASSERT_EQUAL(self.history.rounds, ROUNDS);
+  history_evidence(&view, lambda, b);
+  history_residual(&view, residual);
   for (int n = 0; n < RUNS; n++) {
     double squares = 0;
     for (int t = 0; t < ROUNDS; t++) squares += self.y[t][n] * self.y[t][n] / 0.25;
-    CHECK_NEAR(h->reward_squares[n], squares, 1e-12);
+    CHECK_NEAR(residual[n], squares, 1e-12);
+    double trace = 0;
     for (int i = 0; i < D; i++) {
       double vector = 0;
       for (int t = 0; t < ROUNDS; t++) vector += self.phi[t][i * RUNS + n] * self.y[t][n] / 0.25;
-      CHECK_NEAR(h->vector[i * RUNS + n], vector, 1e-12);
+      CHECK_NEAR(b[i * RUNS + n], vector, 1e-12);
       for (int j = 0; j < D; j++) {
         double precision = 0;
         for (int t = 0; t < ROUNDS; t++)
           precision += self.phi[t][i * RUNS + n] * self.phi[t][j * RUNS + n] / 0.25;
-        CHECK_NEAR(h->precision[(i * D + j) * RUNS + n], precision, 1e-12);
-        CU_ASSERT_EQUAL(h->precision[(i * D + j) * RUNS + n], h->precision[(j * D + i) * RUNS + n]);
+        CHECK_NEAR(lambda[(i * D + j) * RUNS + n], precision, 1e-12);
+        CU_ASSERT_EQUAL(lambda[(i * D + j) * RUNS + n], lambda[(j * D + i) * RUNS + n]);
+        if (i == j) trace += 0.25 * precision;
       }
     }
+    CHECK_NEAR(history_squares(&self.history, n), trace, 1e-12);
   }
   history_clear(&self.history);
-  CU_ASSERT_EQUAL(h->rounds, 0);
-  for (int k = 0; k < D * D * RUNS; k++) CU_ASSERT_EQUAL(h->precision[k], 0);
-  for (int k = 0; k < D * RUNS; k++) CU_ASSERT_EQUAL(h->vector[k], 0);
-  for (int k = 0; k < RUNS; k++) CU_ASSERT_EQUAL(h->reward_squares[k], 0);
+  CU_ASSERT_EQUAL(self.history.rounds, 0);
+  history_evidence(&view, lambda, b);
+  history_residual(&view, residual);
+  for (int k = 0; k < D * D * RUNS; k++) CU_ASSERT_EQUAL(lambda[k], 0);
+  for (int k = 0; k < D * RUNS; k++) CU_ASSERT_EQUAL(b[k], 0);
+  for (int k = 0; k < RUNS; k++) CU_ASSERT_EQUAL(residual[k], 0);
   history_destroy(&self.history);
 }
 
@@ -123,8 +132,9 @@ static void test_evidence(void) {
       int first = parts[p][0], lanes = parts[p][1];
       double *precision = malloc((size_t)(D * D * lanes) * sizeof *precision);
       double *vector = malloc((size_t)(D * lanes) * sizeof *vector);
-      history_evidence(&self.history, DRAWS, first, lanes, mapped ? shift : NULL, mapped ? scale : NULL,
-                       precision, vector);
+      const HistoryView view = {&self.history,        DRAWS, first, lanes, mapped ? shift : NULL,
+                                mapped ? scale : NULL};
+      history_evidence(&view, precision, vector);
       for (int n = 0; n < lanes; n++) {
         int run = (first + n) / DRAWS;
         double zero[D] = {0}, theta[D], z[D] = {0.3, -0.8, 1.1}, quadratic = 0;
@@ -188,10 +198,7 @@ static void rows_create(const LikelihoodOps *family, int d, int draws, bool mapp
       for (int i = 0; i < d && by_arm; i++)
         self->phi[t][i * ROWS_RUNS + b] = self->phi[first][i * ROWS_RUNS + b];
     }
-    if (by_arm)
-      history_append_arms(&self->history, arm, self->phi[t], self->y[t]);
-    else
-      history_append(&self->history, self->phi[t], self->y[t]);
+    history_record(&self->history, arm, self->phi[t], self->y[t]);
   }
   self->view = (HistoryView){.history = &self->history,
                              .draws = draws,
@@ -319,14 +326,14 @@ static void test_arms(void) {
       arms += played[arm_of(t, b)] ? 0 : 1;
       played[arm_of(t, b)] = true;
     }
-    CU_ASSERT_EQUAL(history_rows(&self.history, b), arms);
+    CU_ASSERT_EQUAL(history_rows(&self.history)->length[b], arms);
     CU_ASSERT_EQUAL(history_observations(&self.history, b), OBSERVATIONS);
   }
   history_clear(&self.history);
   for (int t = 0; t < OBSERVATIONS; t++) { /* now every run plays one arm */
     const int arm[ROWS_RUNS] = {0};
     memcpy(self.phi[t], self.phi[0], sizeof *self.phi);
-    history_append_arms(&self.history, arm, self.phi[t], self.y[t]);
+    history_record(&self.history, arm, self.phi[t], self.y[t]);
   }
   check_rows(&self);
   history_destroy(&self.history);
@@ -347,12 +354,12 @@ static Summary summarise(const History *history, int run, const double *z) {
   for (int i = 0; i < 2; i++)
     for (int n = 0; n < lanes; n++) all[i * lanes + n] = z[i];
   if (likelihood_is_conjugate(history->likelihood)) {
-    history_evidence(history, 1, 0, lanes, NULL, NULL, precision, gradient);
+    history_evidence(&view, precision, gradient);
   } else {
     history_derivatives(&view, all, NULL, gradient, precision);
     history_deviance(&view, all, deviance, NULL);
     history_reach(&view, all, 0, reach);
-    out.longest = history->longest[run];
+    out.longest = history_rows(history)->longest[run];
   }
   for (int i = 0; i < 2; i++) out.gradient[i] = gradient[i * lanes + run];
   for (int i = 0; i < 4; i++) out.precision[i] = precision[i * lanes + run];
@@ -369,16 +376,16 @@ static void check_same(const Summary *a, const Summary *b) {
 }
 
 static void test_uneven(void) {
-  enum { R = 40, EACH = 3, T = 120, GATHERED = 5 };
-  static const int wanted[GATHERED] = {7, 39, 0, 21, 16};
+  enum { EACH = 3, ARMS = 14, R = EACH * ARMS, T = 120, GATHERED = 5 };
+  static const int wanted[GATHERED] = {7, 41, 0, 21, 16};
   static const double z[2] = {0.4, -0.7};
   for (int f = 0; likelihood_family(f); f++) {
     Likelihood likelihood = {.ops = likelihood_family(f), .noise = 0.5};
     History uneven, alone[R], gathered;
     Rng rng = {.key = rng_key(6, RNG_TEST), .run = (uint32_t)f};
     int count[R] = {0};
-    CHECK_OK(history_create_uneven(2, R, EACH, &likelihood, &uneven));
-    CHECK_OK(history_create_uneven(2, GATHERED, GATHERED, &likelihood, &gathered));
+    CHECK_OK(history_create_per_arm(2, EACH, ARMS, &likelihood, &uneven));
+    CHECK_OK(history_create(2, GATHERED, &likelihood, &gathered));
     CHECK_OK(history_reserve(&uneven, T));
     CHECK_OK(history_reserve(&gathered, T));
     for (int n = 0; n < R; n++) {
@@ -389,18 +396,20 @@ static void test_uneven(void) {
       history_clear(&uneven);
       for (int n = 0; n < R; n++) history_clear(&alone[n]), count[n] = 0;
       for (int t = 0; t < T; t++) {
-        /* Runs 0 to 9 often, the others seldom, the last run never. */
+        /* Arms of the first two often, of the last seldom, the last run never. */
         double phi[2 * EACH], y[EACH];
-        int run[EACH] = {t % 10, 10 + t % 9, 19 + (t * t) % 20};
+        const int arm[EACH] = {t % 10, t % 9, (t * t) % 13};
+        int run[EACH];
         rng_normal(&rng, 2 * EACH, phi);
         for (int m = 0; m < EACH; m++) {
           double one[2] = {phi[m], phi[EACH + m]};
+          run[m] = m * ARMS + arm[m];
           y[m] = (t + m) % 2;
-          history_append(&alone[run[m]], one, &y[m]);
+          history_record(&alone[run[m]], NULL, one, &y[m]);
           count[run[m]]++;
         }
-        history_append_to(&uneven, run, phi, y);
-        for (int m = 0; m < EACH; m++) CU_ASSERT_EQUAL(uneven.latest[m], run[m]);
+        history_record(&uneven, arm, phi, y);
+        for (int m = 0; m < EACH; m++) CU_ASSERT_EQUAL(history_latest(&uneven)[m], run[m]);
       }
       history_gather(&uneven, wanted, &gathered);
       CU_ASSERT_EQUAL(gathered.rounds, T);
@@ -429,21 +438,83 @@ static void test_memory(void) {
   Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
   History history;
   static double phi[DIM * R], y[R];
-  int run[R];
-  CHECK_OK(history_create_uneven(DIM, R * ARMS, R, &likelihood, &history));
+  int arm[R];
+  CHECK_OK(history_create_per_arm(DIM, R, ARMS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, T));
-  double bytes = 8.0 * history.pages * HISTORY_PAGE * HISTORY_STRIP * (DIM + 1);
+  const HistoryRows *rows = history_rows(&history);
+  double bytes = 8.0 * rows->pages * HISTORY_PAGE * HISTORY_STRIP * (DIM + 1);
   CU_ASSERT_TRUE(bytes < 1e8);
   for (int pattern = 0; pattern < 3; pattern++) { /* one arm; all in turn; the arms of few strips in turn */
     history_clear(&history);
     for (int t = 0; t < T; t++) {
       for (int b = 0; b < R; b++)
-        run[b] = b * ARMS + (pattern == 0 ? 0 : pattern == 1 ? t % ARMS : t * HISTORY_STRIP % (ARMS - 4));
-      history_append_to(&history, run, phi, y);
+        arm[b] = pattern == 0 ? 0 : pattern == 1 ? t % ARMS : t * HISTORY_STRIP % (ARMS - 4);
+      history_record(&history, arm, phi, y);
     }
-    CU_ASSERT_TRUE(history.used <= history.pages);
+    CU_ASSERT_TRUE(rows->used <= rows->pages);
   }
   history_destroy(&history);
+}
+
+/* Whatever the form: observations are counted, those that are kept row by row come back, and there is
+ * evidence or zeros; evidence that is set is the evidence. */
+static void test_forms(void) {
+  enum { R = 19, K = 3, T = 21 };
+  const Likelihood gaussian = {.ops = likelihood_find("gaussian"), .noise = 0.5},
+                   logistic = {.ops = likelihood_find("logistic"), .noise = 1};
+  Likelihood network = gaussian;
+  const int width = 4;
+  network.network = network_scalar_shape(2, 1, &width);
+  History history[5];
+  CHECK_OK(history_create(2, R, &gaussian, &history[0]));
+  CHECK_OK(history_create_by_arm(2, R, K, &gaussian, &history[1]));
+  CHECK_OK(history_create_by_arm(2, R, K, &network, &history[2]));
+  CHECK_OK(history_create_by_arm(2, R, K, &logistic, &history[3]));
+  CHECK_OK(history_create(2, R, &logistic, &history[4]));
+  for (int f = 0; f < 5; f++) {
+    History *h = &history[f];
+    static double phi[T][2 * R], y[T][R];
+    double precision[4 * R], vector[2 * R], twice[4 * R], arms[K][2 * R];
+    Rng rng = {.key = rng_key(8, RNG_TEST)};
+    CHECK_OK(history_reserve(h, T));
+    for (int k = 0; k < K; k++) rng_normal(&rng, 2 * R, arms[k]);
+    for (int t = 0; t < T; t++) {
+      int arm[R];
+      for (int n = 0; n < R; n++) {
+        arm[n] = (t + n) % K, y[t][n] = t % 2;
+        for (int i = 0; i < 2; i++) phi[t][i * R + n] = arms[arm[n]][i * R + n];
+      }
+      history_record(h, arm, phi[t], y[t]);
+    }
+    CU_ASSERT_EQUAL(h->rounds, T);
+    const HistoryView view = {h, 1, 0, R, NULL, NULL};
+    history_evidence_or_zero(&view, precision, vector);
+    for (int n = 0; n < R; n++) {
+      double lambda = 0, squares = 0;
+      CU_ASSERT_EQUAL(history_observations(h, n), T);
+      for (int t = 0; t < T; t++) {
+        lambda += phi[t][n] * phi[t][n] / 0.25;
+        squares += phi[t][n] * phi[t][n] + phi[t][R + n] * phi[t][R + n];
+        double x[6];
+        if (f < 4) continue;
+        CHECK_NEAR(history_observation(h, n, t, 3, x), y[t][n], 0);
+        CHECK_NEAR(x[0], phi[t][n], 0);
+        CHECK_NEAR(x[3], phi[t][R + n], 0);
+      }
+      CHECK_NEAR(precision[n], f < 2 ? lambda : 0, 1e-12 * lambda);
+      if (f < 2 || f == 4) CHECK_NEAR(history_squares(h, n), squares, 1e-12 * squares);
+      if (f >= 2) CHECK_NEAR(vector[n], 0, 0);
+    }
+    if (f == 0) {
+      history_set_evidence(h, 7, 2, precision, vector);
+      history_evidence(&view, twice, vector);
+      for (int k = 0; k < 4 * R; k++) CHECK_NEAR(twice[k], 2 * precision[k], 0);
+      CU_ASSERT_EQUAL(h->rounds, 7);
+      CU_ASSERT_EQUAL(history_observations(h, R - 1), 7);
+    }
+    history_destroy(h);
+    history_destroy(h); /* what is gone is left alone */
+  }
 }
 
 int main(void) {
@@ -455,6 +526,7 @@ int main(void) {
                          {"arms for rows", test_arms},
                          {"uneven histories", test_uneven},
                          {"memory of an uneven history", test_memory},
+                         {"every form", test_forms},
                          CU_TEST_INFO_NULL};
   return harness_run("history", tests);
 }

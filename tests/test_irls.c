@@ -36,7 +36,7 @@ static void problem_create(const GoldenMode *golden, const Likelihood *likelihoo
       y[n] = golden->y[(t + n) % ROWS];
       for (int i = 0; i < D; i++) phi[i * RUNS + n] = golden->phi[(t + n) % ROWS][i];
     }
-    history_append(&self->history, phi, y);
+    history_record(&self->history, NULL, phi, y);
   }
   Rng rng = fixture_rng(0, 3);
   rng_normal(&rng, D * lanes, self->vector);
@@ -272,7 +272,7 @@ static void check_labels(double length, int n, int flip_every) {
   CHECK_OK(history_create(D, RUNS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, n));
   CHECK_OK(irls_create(D, RUNS, 1e-10, &irls));
-  for (int t = 0; t < n; t++) history_append(&history, &labels.phi[t][0][0], labels.y[t]);
+  for (int t = 0; t < n; t++) history_record(&history, NULL, &labels.phi[t][0][0], labels.y[t]);
   const HistoryView view = {&history, 1, 0, RUNS, NULL, NULL};
   for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
     double prior_precision[D * D * RUNS] = {0}, prior_vector[D * RUNS] = {0};

@@ -190,7 +190,7 @@ static void test_strong_evidence(void) {
   for (int i = 0; i < D; i++) {
     double phi[D] = {0}, y = i % 2 ? 1 : -1;
     phi[i] = 1;
-    history_append(&history, phi, &y);
+    history_record(&history, NULL, phi, &y);
   }
   double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, 100, 0, NULL, NULL);
   for (int k = 0; k < D * 100; k++) CU_ASSERT(theta[k] == (k / 100 % 2 ? 1 : -1));

@@ -283,7 +283,7 @@ static void test_extremes(void) {
       CHECK_OK(history_create(2, 1, &likelihood, &history));
       for (int l = 0; l < 2; l++) {
         data.y[l] = data.phi[l][0] * 0.7 - data.phi[l][1] * 0.9;
-        history_append(&history, data.phi[l], &data.y[l]);
+        history_record(&history, NULL, data.phi[l], &data.y[l]);
       }
       int64_t fallbacks;
       double *theta = fixture_draw(joint(), &prior, &history, 0, DRAWS, 0, NULL, &fallbacks);

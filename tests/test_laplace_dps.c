@@ -111,7 +111,7 @@ static void test_guard(void) {
   int64_t fallbacks[2];
   CHECK_OK(prior_standard(1, &fit, &prior));
   CHECK_OK(history_create(1, 2, &likelihood, &history));
-  history_append(&history, phi, y);
+  history_record(&history, NULL, phi, y);
   double *theta = fixture_draw(diffts(), &prior, &history, 0, DRAWS, 0, NULL, fallbacks);
   CU_ASSERT_EQUAL(fallbacks[0], 0);
   CU_ASSERT_EQUAL(fallbacks[1], DRAWS * (STAGES + 1));

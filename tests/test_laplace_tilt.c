@@ -68,11 +68,11 @@ static void test_tilted_runs_do_not_depend_on_each_other(void) {
   History block, alone;
   CHECK_OK(prior_standard(1, &fit, &prior));
   CHECK_OK(history_create(1, RUNS, &likelihood, &block));
-  history_append(&block, phi, y);
+  history_record(&block, NULL, phi, y);
   double *theta = fixture_draw(diffts(), &prior, &block, 0, DRAWS, 1, &tilted, NULL);
   for (int run = 0; run < RUNS; run++) {
     CHECK_OK(history_create(1, 1, &likelihood, &alone));
-    history_append(&alone, phi + run, y + run);
+    history_record(&alone, NULL, phi + run, y + run);
     double *single = fixture_draw(diffts(), &prior, &alone, (uint32_t)run, DRAWS, 1, &tilted, NULL);
     CU_ASSERT(memcmp(single, theta + run * DRAWS, DRAWS * sizeof *single) == 0);
     free(single);

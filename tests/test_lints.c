@@ -1,7 +1,7 @@
 /* Linear Thompson sampling on rewards that are not linear: draws against sums over the rows, taken here. */
 #include "follow_fixture.h"
 
-enum { D = 3, RUNS = 4, EACH = 2, DRAWS = 2, ROUNDS = 9 };
+enum { D = 3, RUNS = 4, EACH = 2, ARMS = RUNS / EACH, DRAWS = 2, ROUNDS = 9 };
 
 static const double ETA = 5, LAMBDA = 0.4, TEMPER = 2;
 
@@ -51,7 +51,7 @@ static void check_rewards(const char *name) {
   Prior prior;
   CHECK_OK(prior_standard(D, &fit, &prior));
   History history;
-  CHECK_OK(history_create_uneven(D, RUNS, EACH, &likelihood, &history));
+  CHECK_OK(history_create_per_arm(D, EACH, ARMS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, ROUNDS));
   Followed lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 3, sets);
   Rng rng = fixture_rng(0, 8000);
@@ -59,16 +59,16 @@ static void check_rewards(const char *name) {
     Seen seen[RUNS] = {0};
     history_clear(&history);
     for (int round = 0; round < ROUNDS - 4 * game; round++) {
-      const int run[EACH] = {(round * round) % RUNS, (round * round + 1) % RUNS};
+      const int arm[EACH] = {round % ARMS, round / 3 % ARMS};
       double phi[D * EACH], y[EACH];
       rng_normal(&rng, D * EACH, phi);
       for (int m = 0; m < EACH; m++) {
-        Seen *own = &seen[run[m]];
+        Seen *own = &seen[m * ARMS + arm[m]];
         y[m] = own->y[own->n] = (round + m) % 2;
         for (int i = 0; i < D; i++) own->phi[own->n][i] = phi[i * EACH + m];
         own->n++;
       }
-      history_append_to(&history, run, phi, y);
+      history_record(&history, arm, phi, y);
       if (round % 3 == 1) continue;
       double *theta = draw_from(&lints, &history, DRAWS);
       check_draws(seen, theta);

@@ -88,7 +88,7 @@ static void play(const char *policy, int runs, double *regret) {
     world_advance(&world, (uint32_t)k);
     policy_choose(&player, &world, &history, arm, fallbacks);
     world_play(&world, arm, phi, y, lost);
-    policy_record(&history, arm, phi, y, NULL);
+    history_record(&history, arm, phi, y);
     policy_observe(&player, &history, fallbacks);
     for (int b = 0; b < runs; b++) regret[b] += lost[b];
   }

@@ -60,7 +60,7 @@ static void begin(Case *c, int rows, const char *batch, double residual) {
       weights(c, run, theta);
       c->y[l][run] = isnan(residual) ? 2 * normal[l] : output(c, run, l, theta) + residual * normal[l];
     }
-    history_append(&c->history, &c->phi[l][0][0], c->y[l]);
+    history_record(&c->history, NULL, &c->phi[l][0][0], c->y[l]);
   }
   c->lmc = make_sampler("lmc", &c->prior, &c->likelihood, 0, RUNS, 1, 3, sets);
   CHECK_OK(potential_create(&c->lmc.sampler.setup, RUNS, &c->potential));
@@ -134,7 +134,7 @@ static void test_derivatives(void) {
   /* The history can be emptied and filled again. */
   double again[P * RUNS];
   history_clear(&c.history);
-  for (int l = 0; l < ROWS; l++) history_append(&c.history, &c.phi[l][0][0], c.y[l]);
+  for (int l = 0; l < ROWS; l++) history_record(&c.history, NULL, &c.phi[l][0][0], c.y[l]);
   potential_derivatives(&c.potential, c.theta, again, NULL);
   CU_ASSERT(memcmp(again, alone, sizeof again) == 0);
   for (int run = 0; run < RUNS; run++) {

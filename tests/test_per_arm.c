@@ -65,11 +65,10 @@ static void game_end(Game *game) {
 static double play_round(Game *game, int round, int *arm, double *phi, double *y) {
   double regret[B], sum = 0;
   int64_t fallbacks[B] = {0};
-  int place[B];
   world_advance(&game->world, (uint32_t)round);
   policy_choose(&game->policy, &game->world, &game->history, arm, fallbacks);
   world_play(&game->world, arm, phi, y, regret);
-  policy_record(&game->history, arm, phi, y, place);
+  history_record(&game->history, arm, phi, y);
   policy_observe(&game->policy, &game->history, fallbacks);
   for (int b = 0; b < game->runs; b++) {
     CU_ASSERT_TRUE(arm[b] >= 0 && arm[b] < K);
@@ -235,7 +234,7 @@ static void test_carried_states(void) {
         different += arm[b] != expected;
         Arm *own = &arms[b][arm[b]];
         for (int i = 0; i < D; i++) one[i] = phi[i * B + (int)b];
-        history_append(&own->history, one, &y[b]);
+        history_record(&own->history, NULL, one, &y[b]);
         sampler_observe(&own->sampler, &own->history, &fallbacks);
       }
     }
@@ -279,12 +278,12 @@ static void test_carry(void) {
     CHECK_OK(sampler_create(ops, &setup, &to));
     CHECK_OK(history_create(D, MANY, &likelihood, &history));
     CHECK_OK(history_reserve(&history, 3));
-    CHECK_OK(history_create_uneven(D, FEW, FEW, &likelihood, &gathered));
+    CHECK_OK(history_create(D, FEW, &likelihood, &gathered));
     CHECK_OK(history_reserve(&gathered, 3));
     for (int l = 0; l < 3; l++) {
       rng_normal(&rng, D * MANY, phi);
       for (int b = 0; b < MANY; b++) y[b] = (b + l) % 2;
-      history_append(&history, phi, y);
+      history_record(&history, NULL, phi, y);
       sampler_observe(&from, &history, fallbacks);
     }
     for (int b = 0; b < FEW; b++) {

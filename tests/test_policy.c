@@ -54,7 +54,7 @@ static double play(Game *game, int *arms) {
     policy_choose(&game->policy, &game->world, &game->history, arm, fallbacks);
     for (int b = 0; b < B; b++) CU_ASSERT_TRUE(arm[b] >= 0 && arm[b] < K);
     world_play(&game->world, arm, phi, y, regret);
-    history_append(&game->history, phi, y);
+    history_record(&game->history, NULL, phi, y);
     for (int b = 0; b < B; b++) sum += regret[b] / B;
   }
   return sum;
@@ -94,7 +94,8 @@ static void test_every_policy(void) {
 
 /* Dense 2 x 2 ridge regression of one run: theta and the inverse of I + Lambda. */
 static void ridge(const Game *game, int b, double *theta, double *inverse) {
-  const double *a = game->history.precision, *v = game->history.vector;
+  double a[4 * B], v[2 * B];
+  history_evidence(&(HistoryView){&game->history, 1, 0, B, NULL, NULL}, a, v);
   double m00 = 1 + a[b], m01 = a[B + b], m11 = 1 + a[3 * B + b], determinant = m00 * m11 - m01 * m01;
   inverse[0] = m11 / determinant, inverse[1] = -m01 / determinant, inverse[2] = m00 / determinant;
   theta[0] = inverse[0] * v[b] + inverse[1] * v[B + b];
@@ -160,7 +161,7 @@ static void test_egreedy(void) {
       for (int b = 0; b < B; b++) explored += arm[b] != best[b];
       expected += B * fmin(1, epsilons[e] / 2 * sqrt((double)ROUNDS / k)) * (1 - 1.0 / K);
       world_play(&game.world, arm, phi, y, regret);
-      history_append(&game.history, phi, y);
+      history_record(&game.history, NULL, phi, y);
     }
     CHECK_NEAR(explored, expected, 4 * sqrt(expected)); /* binomial, 4 standard deviations */
     game_end(&game);

@@ -13,7 +13,7 @@ static void append_row(History *history, const Likelihood *likelihood, uint32_t 
     for (int i = 0; i < history->d; i++) phi[i * history->runs + run] = data.phi[l][i];
     y[run] = fixture_reward(likelihood, data.y[l]);
   }
-  history_append(history, phi, y);
+  history_record(history, NULL, phi, y);
 }
 
 /* ---- smc */
@@ -217,7 +217,7 @@ static void test_narrow_evidence(void) {
   double *theta = fixture_new(2 * DRAWS, sizeof *theta);
   CHECK_OK(prior_standard(2, &fit, &prior));
   CHECK_OK(history_create(2, 1, &likelihood, &history));
-  for (int l = 0; l < 2; l++) history_append(&history, phi + 2 * l, y + l);
+  for (int l = 0; l < 2; l++) history_record(&history, NULL, phi + 2 * l, y + l);
   for (int k = 0; k < 2; k++) {
     Config *options;
     int64_t fallbacks = 0;

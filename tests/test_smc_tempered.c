@@ -74,7 +74,7 @@ static void test_tempered_has_the_exact_posterior(void) {
         cross_row(&rng[run], run, row, &y[run], lambda[run], b[run]);
         phi[run] = row[0], phi[RUNS + run] = row[1];
       }
-      history_append(&history, phi, y);
+      history_record(&history, NULL, phi, y);
     }
     Sampler sampler =
         make_sampler("smc_tempered", &prior, &likelihood, RUNS, DRAWS, 0, 1, &particles, &options);

@@ -80,7 +80,7 @@ static bool draw(const SamplerOps *method, const Prior *prior, const FixtureData
   ASSERT(history_create(data->d, 1, likelihood, &history) == STATUS_OK);
   CHECK_OK(history_reserve(&history, data->n));
   for (int l = 0; l < data->n; l++) {
-    history_append(&history, data->phi[l], &data->y[l]);
+    history_record(&history, NULL, data->phi[l], &data->y[l]);
     sampler_observe(&sampler, &history, &fallbacks);
   }
   sampler_sample(&sampler, &history, rng, DRAWS, theta, &fallbacks);
@@ -219,7 +219,7 @@ static void test_other_rewards(void) {
     History history;
     ASSERT(history_create(data.d, 1, &likelihood, &history) == STATUS_OK);
     CHECK_OK(history_reserve(&history, data.n));
-    for (int l = 0; l < data.n; l++) history_append(&history, data.phi[l], &data.y[l]);
+    for (int l = 0; l < data.n; l++) history_record(&history, NULL, data.phi[l], &data.y[l]);
     for (int i = 0; sampler_method(i); i++) {
       const SamplerOps *method = sampler_method(i);
       const Sampler sampler = {

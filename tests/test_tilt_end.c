@@ -130,7 +130,7 @@ static void test_curvature(void) {
   for (int n = 1; n <= 5; n++) {
     History history = fixture_history(D, 1, 0, n, &likelihood);
     double precision[D * D], vector[D], x[D * POINTS], value[POINTS];
-    history_evidence(&history, 1, 0, 1, NULL, NULL, precision, vector);
+    history_evidence(&(HistoryView){&history, 1, 0, 1, NULL, NULL}, precision, vector);
     TiltEnd end = make(D, precision, vector);
     CU_ASSERT_EQUAL(end.free, D - 1);
     PriorFit fit = fit_of(&end);

@@ -77,7 +77,7 @@ static void apply(double factor, const double *a, const double *v, double *out) 
 /* The evidence of the history at c: matrix and vector of the tilt there, by the flow of each eigenvalue. */
 static void flow(const History *history, double share, double *c, double *matrix, double *vector) {
   double precision[DD], evidence[D], basis[DD], q[D], b[D] = {0}, scaled[DD];
-  history_evidence(history, 1, 0, 1, NULL, NULL, precision, evidence);
+  history_evidence(&(HistoryView){history, 1, 0, 1, NULL, NULL}, precision, evidence);
   CHECK_OK(linalg_eigen(D, precision, basis, q));
   for (int k = 0; k < D; k++) {
     q[k] = fmax(q[k], 0);

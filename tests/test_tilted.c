@@ -214,8 +214,8 @@ static void test_kappa_one(void) {
     FixturePosterior exact = fixture_posterior(&mixture, &data);
     History history;
     CHECK_OK(history_create(D, 1, &likelihood, &history));
-    history_append(&history, phi, data.y);
-    history_append(&history, other, data.y + 1);
+    history_record(&history, NULL, phi, data.y);
+    history_record(&history, NULL, other, data.y + 1);
     double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, MANY, 1, sets, NULL);
     fixture_check_moments(D, 1, MANY, 0, theta, exact.total_mean, exact.total_covariance, 5);
     free(theta);
@@ -303,7 +303,7 @@ static void test_extremes(void) {
       const double phi[D] = {0.3, -1, 0.5};
       History history;
       CHECK_OK(history_create(D, 1, &likelihood, &history));
-      history_append(&history, phi, rewards + k / 5);
+      history_record(&history, NULL, phi, rewards + k / 5);
       double *theta =
           fixture_draw(&sampler_tilted, knows ? &prior : &blind, &history, 0, DRAWS, 1, sets, NULL);
       for (int i = 0; i < D * DRAWS; i++) CU_ASSERT(isfinite(theta[i]));

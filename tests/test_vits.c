@@ -70,8 +70,11 @@ static void check_convergence(const char *name, int d, bool by_curvature, const 
   double *means = fixture_new((size_t)(d * RUNS), sizeof *means);
   double *covariances = fixture_new((size_t)(d * d * RUNS), sizeof *covariances);
   const int settle = by_curvature ? 15 : 25;
+  double *lambdas = fixture_new((size_t)(d * d * RUNS), sizeof *lambdas);
+  double *vectors = fixture_new((size_t)(d * RUNS), sizeof *vectors);
+  history_evidence(&(HistoryView){&history, 1, 0, RUNS, NULL, NULL}, lambdas, vectors);
   for (int k = 0; k < settle + SNAPSHOTS; k++) {
-    history.rounds++; /* the same evidence again */
+    history_set_evidence(&history, history.rounds + 1, 1, lambdas, vectors); /* the same evidence again */
     sampler_observe(&vits.sampler, &history, vits.fallbacks);
     if (k < settle) continue;
     vits.sampler.ops->gaussian(&vits.sampler, means, covariances);
@@ -82,6 +85,7 @@ static void check_convergence(const char *name, int d, bool by_curvature, const 
   double kl = gaussian_kl(d, mean, spread, target, precision);
   CHECK_NEAR(kl, 0, 1e-3);
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(vits.fallbacks[run], 0);
+  free(lambdas), free(vectors);
   free(means);
   free(covariances);
   free_sampler(&vits);

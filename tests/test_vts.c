@@ -258,7 +258,7 @@ static void test_extremes(void) {
         for (int l = 0; l < N; l++) {
           const double phi[DIM] = {length * (l % 3 - 1), length * (l % 2)};
           const double y = f == 2 ? (l % 3 == 2 ? 1000 : 0) : phi[0] + phi[1] > 0;
-          history_append(&history, phi, &y);
+          history_record(&history, NULL, phi, &y);
           sampler_observe(&followed.sampler, &history, followed.fallbacks);
           double *theta = draw_from(&followed, &history, 1);
           for (int i = 0; i < DIM; i++) CU_ASSERT_TRUE(isfinite(theta[i]));

@@ -98,7 +98,8 @@ static Status observe(const Arguments *arguments, int d, History *history, Sampl
                         arguments->data, observations.d, arguments->prior, d);
   if (status == STATUS_OK) status = check_rewards(arguments, history->likelihood, &observations);
   for (int row = 0; row < observations.rows && status == STATUS_OK; row++) {
-    history_append(history, observations.features + (size_t)row * (size_t)d, observations.rewards + row);
+    history_record(history, NULL, observations.features + (size_t)row * (size_t)d,
+                   observations.rewards + row);
     sampler_observe(sampler, history, fallbacks);
   }
   observations_free(&observations);

@@ -31,7 +31,7 @@ typedef struct {
   History history;
   Sampler sampler;
   RngLanes rng;
-  int *arm, *place; /* [B], [B] */
+  int *arm; /* [B] */
   double *phi, *reward, *regret, *theta; /* [d, B], [B], [B], [parameters, B] */
   int64_t *fallbacks; /* [B] */
 } Draws;
@@ -55,7 +55,6 @@ static Status draws_create(const Case *c, Draws *out) {
                         .draws = 1,
                         .lanes = (uint32_t)runs};
   NEW(out->arm, runs);
-  NEW(out->place, runs);
   NEW(out->phi, c->problem.d * runs);
   NEW(out->reward, runs);
   NEW(out->regret, runs);
@@ -68,8 +67,7 @@ static void draws_destroy(Draws *draws) {
   sampler_destroy(&draws->sampler);
   history_destroy(&draws->history);
   world_destroy(&draws->world);
-  void *blocks[] = {draws->arm,    draws->place, draws->phi,      draws->reward,
-                    draws->regret, draws->theta, draws->fallbacks};
+  void *blocks[] = {draws->arm, draws->phi, draws->reward, draws->regret, draws->theta, draws->fallbacks};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -80,7 +78,7 @@ static double observe(const Case *c, Draws *draws) {
     world_advance(&draws->world, (uint32_t)k);
     for (int b = 0; b < c->task.runs; b++) draws->arm[b] = k % c->problem.arms;
     world_play(&draws->world, draws->arm, draws->phi, draws->reward, draws->regret);
-    policy_record(&draws->history, draws->arm, draws->phi, draws->reward, draws->place);
+    history_record(&draws->history, draws->arm, draws->phi, draws->reward);
     if (!draws->sampler.ops->observe) continue;
     const double start = clock_cpu();
     sampler_observe(&draws->sampler, &draws->history, draws->fallbacks);

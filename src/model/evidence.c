@@ -19,7 +19,8 @@ void evidence_decompose(const HistoryView *view, const double *root, double *mat
                         double *basis, double *q, double *b) {
   const int d = view->history->d, first_run = view->first / view->draws;
   const int runs = (view->first + view->lanes - 1) / view->draws - first_run + 1;
-  history_evidence(view->history, 1, first_run, runs, view->shift, view->scale, matrix, column);
+  const HistoryView each = {view->history, 1, first_run, runs, view->shift, view->scale};
+  history_evidence(&each, matrix, column);
   if (root) {
     matrix_lanes_congruence(d, runs, true, root, matrix, basis);
     matrix_lanes_apply(d, runs, true, root, column, b);

@@ -25,10 +25,7 @@ typedef double Unaligned __attribute__((vector_size(8 * VECTOR), aligned(8), may
 
 /* Rows to take: in lanes whose run has fewer rows the rest count 0 times. */
 INLINE int rows_of(const HistoryStrip *strip, const bool shared) {
-  const History *h = strip->history;
-  if (shared) return history_rows(h, strip->run);
-  const int filled = h->filled[strip->run / STRIP];
-  return filled < h->rounds ? filled : h->rounds;
+  return shared ? strip->rows->length[strip->run] : strip->rows->filled[strip->run / STRIP];
 }
 
 /* How many of the rows from `row` on are on its page. */
@@ -39,15 +36,14 @@ INLINE int rows_of_page(int row, int total_rows) {
 
 /* The first lane's number in row `row` of rewards or counts. */
 INLINE const double *number_of(const HistoryStrip *strip, int row, const double *numbers) {
-  const History *h = strip->history;
-  return numbers + history_row(h, strip->run / STRIP, row) * STRIP + strip->run % STRIP;
+  return numbers + history_row(strip->rows, strip->run / STRIP, row) * STRIP + strip->run % STRIP;
 }
 
 /* Its feature of coordinate i; the next coordinate is STRIP further. */
 INLINE const double *feature_of(const HistoryStrip *strip, int row, int r, int i) {
-  const History *h = strip->history;
-  const size_t at = history_row(h, strip->run / STRIP, row) + (size_t)r;
-  return h->features + (at * (size_t)h->d + (size_t)i) * STRIP + strip->run % STRIP;
+  const size_t d = (size_t)strip->history->d;
+  const size_t at = history_row(strip->rows, strip->run / STRIP, row) + (size_t)r;
+  return strip->rows->features + (at * d + (size_t)i) * STRIP + strip->run % STRIP;
 }
 
 /* Vector v of the strip's lanes in a row of an array; lanes past the last are 0, and are not written. */
@@ -205,8 +201,8 @@ INLINE void derivatives(const HistoryStrip *strip, const bool shared, const doub
   for (int row = strip->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_page(row, total_rows);
     predict(strip, shared, row, rows, strip->shift, z, u);
-    const double *y = fetch(strip, shared, row, rows, h->rewards, spread_y);
-    const double *counts = fetch(strip, shared, row, rows, h->counts, spread_counts);
+    const double *y = fetch(strip, shared, row, rows, strip->rows->rewards, spread_y);
+    const double *counts = fetch(strip, shared, row, rows, strip->rows->counts, spread_counts);
     h->likelihood->ops->derivatives(h->likelihood, rows * STRIP, y, u, slope, curvature);
     repeat(rows, counts, slope);
     repeat(rows, counts, curvature);
@@ -232,8 +228,8 @@ INLINE void deviance_and_gradient(const HistoryStrip *strip, const bool shared, 
   for (int row = strip->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_page(row, total_rows);
     predict(strip, shared, row, rows, strip->shift, z, u);
-    const double *y = fetch(strip, shared, row, rows, h->rewards, spread_y);
-    const double *counts = fetch(strip, shared, row, rows, h->counts, spread_counts);
+    const double *y = fetch(strip, shared, row, rows, strip->rows->rewards, spread_y);
+    const double *counts = fetch(strip, shared, row, rows, strip->rows->counts, spread_counts);
     h->likelihood->ops->deviance(h->likelihood, rows * STRIP, y, u, terms);
     repeat(rows, counts, terms);
     for (int r = 0; r < rows; r++)

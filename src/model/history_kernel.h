@@ -3,7 +3,7 @@
 #ifndef MODEL_HISTORY_KERNEL_H
 #define MODEL_HISTORY_KERNEL_H
 
-#include "model/history.h"
+#include "model/history_internal.h"
 
 #include <stddef.h>
 
@@ -11,6 +11,7 @@
  * their next row is `stride` further. */
 typedef struct {
   const History *history;
+  const HistoryRows *rows; /* its content */
   int run; /* of the first lane */
   bool shared; /* all lanes belong to `run`; else lane n belongs to run + n, and `run` begins a strip */
   int count; /* lanes */

@@ -13,6 +13,7 @@ static HistoryStrip strip_at(const HistoryView *view, int first) {
   int count = draws == 1 ? HISTORY_STRIP : draws - lane % draws;
   count = count < HISTORY_STRIP ? count : HISTORY_STRIP;
   return (HistoryStrip){.history = view->history,
+                        .rows = history_rows(view->history),
                         .run = lane / draws,
                         .shared = draws > 1,
                         .count = count < left ? count : left,
@@ -21,17 +22,8 @@ static HistoryStrip strip_at(const HistoryView *view, int first) {
                         .scale = view->scale};
 }
 
-History history_since(const History *history, int row) {
-  History view = *history;
-  ASSERT(history->rewards && !history->arms && row >= 0 && row <= history->rounds);
-  view.skipped = row;
-  return view;
-}
-
 static void check_view(const HistoryView *view) {
-  const History *history = view->history;
-  ASSERT(history->rewards && view->draws >= 1 && view->first >= 0);
-  ASSERT(view->first + view->lanes <= history->runs * view->draws);
+  history_check_view(view);
   ASSERT(view->draws > 1 || view->first % HISTORY_STRIP == 0);
 }
 
@@ -72,6 +64,7 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
 
 void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient) {
   const size_t d = (size_t)view->history->d, stride = (size_t)view->lanes;
+  const double temper = view->history->temper, *excess = history_rows(view->history)->excess;
   check_view(view);
   for (int first = 0; first < view->lanes;) {
     HistoryStrip strip = strip_at(view, first);
@@ -79,20 +72,11 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
               gradient ? gradient + first : NULL);
     first += strip.count;
   }
-  const History *history = view->history;
-  const double temper = history->temper;
-  for (int n = 0; n < view->lanes && history->arms; n++)
-    deviance[n] += history->excess[(view->first + n) / view->draws];
+  for (int n = 0; n < view->lanes; n++) deviance[n] += excess[(view->first + n) / view->draws];
   for (size_t n = 0; n < stride; n++) deviance[n] *= temper;
   for (size_t i = 0; gradient && i < d; i++)
     for (size_t n = 0; n < stride; n++)
       gradient[i * stride + n] *= temper * (view->scale ? view->scale[i] : 1);
-}
-
-void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
-                            double *gradient) {
-  history_deviance(view, z, log_likelihood, gradient);
-  for (int n = 0; n < view->lanes; n++) log_likelihood[n] *= -0.5;
 }
 
 /* |phi| |theta step| of every lane, at most; returns whether all are at most `enough`. */
@@ -104,10 +88,16 @@ static bool bound_reach(const HistoryStrip *strip, const double *step, double en
       double move = (strip->scale ? strip->scale[i] : 1) * step[(size_t)i * strip->stride + (size_t)n];
       square += move * move;
     }
-    reach[n] = strip->history->longest[strip->run + (strip->shared ? 0 : n)] * sqrt(square);
+    reach[n] = strip->rows->longest[strip->run + (strip->shared ? 0 : n)] * sqrt(square);
     all = all && reach[n] <= enough;
   }
   return all;
+}
+
+void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                            double *gradient) {
+  history_deviance(view, z, log_likelihood, gradient);
+  for (int n = 0; n < view->lanes; n++) log_likelihood[n] *= -0.5;
 }
 
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach) {

@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "core/simd.h"
+#include "model/history_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,28 +47,29 @@ typedef struct {
 
 static Part part_of(const NetworkRows *rows, const HistoryView *view, int lane) {
   const History *history = view->history;
+  const HistoryInputs *kept = history_inputs(history);
   const size_t d = (size_t)history->d, run = (size_t)((view->first + lane) / view->draws);
   const bool all = rows->batch == 0 || history->rounds == 0;
-  const size_t width = (size_t)(all ? history->width : rows->width), place = all ? run : (size_t)lane;
-  ASSERT(history->inputs);
+  const size_t width = (size_t)(all ? kept->width : rows->width), place = all ? run : (size_t)lane;
   return (Part){.likelihood = history->likelihood,
                 .count = all ? history->rounds : rows->batch,
                 .width = width,
-                .x = (all ? history->inputs : rows->inputs) + place * d * width,
-                .y = (all ? history->responses : rows->responses) + place * width,
+                .x = (all ? kept->inputs : rows->inputs) + place * d * width,
+                .y = (all ? kept->responses : rows->responses) + place * width,
                 .factor = history->temper * (all ? 1 : (double)history->rounds / rows->batch)};
 }
 
 void network_rows_choose(NetworkRows *rows, const HistoryView *view, const double *uniform) {
   const History *history = view->history;
-  const size_t d = (size_t)history->d, from_width = (size_t)history->width, width = (size_t)rows->width;
+  const HistoryInputs *kept = history_inputs(history);
+  const size_t d = (size_t)history->d, from_width = (size_t)kept->width, width = (size_t)rows->width;
   for (int n = 0; n < view->lanes && history->rounds > 0; n++) {
     const size_t run = (size_t)((view->first + n) / view->draws), lane = (size_t)n;
     for (int m = 0; m < rows->batch; m++) {
       const size_t row = (size_t)(uniform[m * view->lanes + n] * history->rounds), to = (size_t)m;
       for (size_t i = 0; i < d; i++)
-        rows->inputs[(lane * d + i) * width + to] = history->inputs[(run * d + i) * from_width + row];
-      rows->responses[lane * width + to] = history->responses[run * from_width + row];
+        rows->inputs[(lane * d + i) * width + to] = kept->inputs[(run * d + i) * from_width + row];
+      rows->responses[lane * width + to] = kept->responses[run * from_width + row];
     }
   }
 }

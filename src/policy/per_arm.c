@@ -29,7 +29,7 @@ static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *set
   few.runs = self->setup.runs;
   few.first_run = self->setup.first_run;
   TRY(sampler_create(self->method.sampler, &few, &state->moving));
-  TRY(history_create_uneven(problem->d, few.runs, few.runs, setup->likelihood, &state->taken));
+  TRY(history_create(problem->d, few.runs, setup->likelihood, &state->taken));
   return history_reserve(&state->taken, problem->rounds);
 }
 
@@ -96,17 +96,16 @@ static void choose(Policy *self, const World *world, const History *history, int
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   PerArm *state = self->state;
   const SamplerOps *ops = self->method.sampler;
+  const int *latest = history_latest(history);
   if (ops->restless) {
     sampler_observe(&state->sampler, history, state->fallbacks);
     collect(self, fallbacks);
   }
   if (!ops->carry) return;
-  for (int b = 0; b < self->setup.runs; b++)
-    ops->carry(&state->sampler, history->latest[b], &state->moving, b);
-  history_gather(history, history->latest, &state->taken);
+  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->sampler, latest[b], &state->moving, b);
+  history_gather(history, latest, &state->taken);
   sampler_observe(&state->moving, &state->taken, fallbacks);
-  for (int b = 0; b < self->setup.runs; b++)
-    ops->carry(&state->moving, b, &state->sampler, history->latest[b]);
+  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->moving, b, &state->sampler, latest[b]);
 }
 
 const PolicyOps policy_per_arm = {.create = create, .destroy = destroy, .choose = choose, .observe = observe};

@@ -192,21 +192,7 @@ Status policy_history(const PolicyMethod *method, const Config *options, const P
                       const Likelihood *likelihood, int runs, History *out) {
   const bool by_observation = method->sampler && method->sampler->by_observation;
   if (is_per_arm(method, options))
-    return history_create_uneven(problem->d, runs * problem->arms, runs, likelihood, out);
+    return history_create_per_arm(problem->d, runs, problem->arms, likelihood, out);
   if (by_observation || problem->resample_arms) return history_create(problem->d, runs, likelihood, out);
   return history_create_by_arm(problem->d, runs, problem->arms, likelihood, out);
-}
-
-void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place) {
-  const int runs = history->each_round, arms = history->runs / runs;
-  if (history->arms) {
-    history_append_arms(history, arm, phi, y);
-    return;
-  }
-  if (!history->observations) {
-    history_append(history, phi, y);
-    return;
-  }
-  for (int b = 0; b < runs; b++) place[b] = b * arms + arm[b];
-  history_append_to(history, place, phi, y);
 }

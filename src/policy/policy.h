@@ -64,12 +64,9 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
  * network that phi goes into. */
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* The history that a policy with these options reads, with that likelihood: of the B runs, with arms for
- * rows where they stay what they are and the policy can do with that; or with `posterior: per_arm` an uneven
- * one of B K, run n's arm k at n K + k, that gets one observation for each run in a round. */
+ * rows where they stay what they are and the policy can do with that; or with `posterior: per_arm` of B K. */
 Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
                       const Likelihood *likelihood, int runs, History *out);
-/* The arms of the runs were taken, with phi[d, B] and rewards y[B]. place[B] is scratch. */
-void policy_record(History *history, const int *arm, const double *phi, const double *y, int *place);
 /* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
  * likelihood. The caller ends with policy_destroy. */
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);

@@ -38,17 +38,16 @@ void ridge_destroy(Ridge *ridge) {
 
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   const int d = history->d, runs = history->runs;
-  const size_t vector = (size_t)d * (size_t)runs * sizeof(double), matrix = (size_t)d * vector;
+  const size_t vectors = (size_t)d * (size_t)runs;
+  const HistoryView view = {history, 1, 0, runs, NULL, NULL};
   if (!likelihood_is_conjugate(history->likelihood)) {
-    const HistoryView view = {history, 1, 0, runs, NULL, NULL};
     irls_solve(&ridge->irls, &view, ridge->prior_precision, ridge->prior_vector, ridge->precision,
                ridge->vector, ridge->theta, fallbacks);
-    memcpy(ridge->cholesky, ridge->irls.factor, matrix);
+    memcpy(ridge->cholesky, ridge->irls.factor, vectors * (size_t)d * sizeof *ridge->cholesky);
     return;
   }
-  memcpy(ridge->cholesky, history->precision, matrix);
+  history_evidence(&view, ridge->cholesky, ridge->theta);
   add_identity(d, runs, ridge->cholesky);
   linalg_cholesky_lanes(d, runs, ridge->cholesky, NULL);
-  memcpy(ridge->theta, history->vector, vector);
   linalg_solve_lanes(d, runs, ridge->cholesky, ridge->theta);
 }

@@ -63,14 +63,14 @@ typedef struct {
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
   /* OPTIONAL. Of samplers that carry a state: that of run from_run of `from` becomes that of run to_run of
    * `to`, a sampler that differs from it in the number of runs alone, and `to` counts as told of all that
-   * `from` was. Where only some runs of a history have a new observation (history_append_to), a sampler of
-   * just these is told of it, and the others stay as they are (policy/per_arm.c). */
+   * `from` was. Where only some runs of a history have a new observation (history_latest), a sampler of just
+   * these is told of it, and the others stay as they are (policy/per_arm.c). */
   void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
   /* Of samplers whose draw is their state, so that it has to move in every round: `observe` takes uneven
    * histories, and moves the runs without a new observation too. */
   bool restless;
-  /* Of samplers that read the observations of a history one by one (rows.h, history_since), so that each
-   * keeps a row of its own also where the arms stay what they are. */
+  /* Of samplers that read the observations of a history one by one (history_observation, history_since), so
+   * that each keeps a row of its own also where the arms stay what they are. */
   bool by_observation;
   /* OPTIONAL. Of samplers that carry a Gaussian approximation of the posterior: its mean[d, B] and
    * covariance[d, d, B] as they are now; of a mixture of several it cannot be asked for. The convergence

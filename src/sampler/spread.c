@@ -69,7 +69,7 @@ static void take_evidence(Work *work, const History *history, int draws, const d
   memset(work->precision, 0, (size_t)(history->d * history->d) * sizeof *work->precision);
   if (history->rounds == 0) return;
   if (likelihood_is_conjugate(history->likelihood))
-    history_evidence(history, 1, 0, 1, NULL, NULL, work->precision, unused);
+    history_evidence(&(HistoryView){history, 1, 0, 1, NULL, NULL}, work->precision, unused);
   else
     history_derivatives(&view, work->mean, NULL, unused, work->precision);
 }

@@ -13,7 +13,7 @@ typedef struct {
   Likelihood likelihood; /* what the policy believes */
   History history;
   Policy policy;
-  int *arm, *place; /* [B], [B]: scratch of policy_record */
+  int *arm; /* [B] */
   double *phi; /* [d, B], of the arms taken */
   double *reward; /* [B] */
   double *regret; /* [B], of the present round */
@@ -38,7 +38,6 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
                        .runs = task->runs};
   TRY(policy_create(&method, &setup, &block->policy));
   NEW(block->arm, task->runs);
-  NEW(block->place, task->runs);
   NEW(block->phi, block->problem.d * task->runs);
   NEW(block->reward, task->runs);
   NEW(block->regret, task->runs);
@@ -51,7 +50,6 @@ static void block_destroy(Block *block) {
   world_destroy(&block->world);
   problem_destroy(&block->problem);
   free(block->arm);
-  free(block->place);
   free(block->phi);
   free(block->reward);
   free(block->regret);
@@ -65,7 +63,7 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result) {
     world_advance(&block->world, (uint32_t)k);
     policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
-    policy_record(&block->history, block->arm, block->phi, block->reward, block->place);
+    history_record(&block->history, block->arm, block->phi, block->reward);
     policy_observe(&block->policy, &block->history, result->fallbacks);
     for (int b = 0; b < result->runs; b++) {
       double *curve = result->curves + (size_t)b * (size_t)result->points;

@@ -79,15 +79,14 @@ static Status allocate(Block *block) {
 /* Every arm once, without noise, gives A and A mu*; the prior's part of A is taken out again. */
 static void learn_target(Block *block) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs, size = sizeof(double);
-  const History *history = &block->history;
+  const HistoryView view = {&block->history, 1, 0, (int)runs, NULL, NULL};
   for (size_t k = 0; k < d; k++)
-    history_append(&block->history, block->world.features + k * d * runs, block->world.mean + k * runs);
-  memcpy(block->vector, history->vector, d * runs * size);
-  memcpy(block->precision, history->precision, d * d * runs * size);
-  memcpy(block->evidence, history->precision, d * d * runs * size);
+    history_record(&block->history, NULL, block->world.features + k * d * runs, block->world.mean + k * runs);
+  history_evidence(&view, block->precision, block->vector);
+  memcpy(block->evidence, block->precision, d * d * runs * size);
   for (size_t i = 0; i < d; i++)
     for (size_t b = 0; b < runs; b++) block->evidence[(i * d + i) * runs + b] -= 1;
-  memcpy(block->factor, history->precision, d * d * runs * size);
+  memcpy(block->factor, block->precision, d * d * runs * size);
   gaussian_log_determinant((int)d, (int)runs, block->factor, block->rescues, block->log_determinant);
   history_clear(&block->history);
   block->target = (GaussianTarget){.d = (int)d,
@@ -138,13 +137,10 @@ static bool is_chain(const Block *block) { return block->sampler.ops->chain; }
 
 /* One step of the method; the state of a chain goes to theta. */
 static void move(Block *block, int64_t *fallbacks) {
-  const size_t vectors = (size_t)block->problem.d * (size_t)block->task->runs;
   History *history = &block->history;
-  const double k = ++history->rounds;
-  history->temper = 1 / k;
-  for (size_t n = 0; n < vectors; n++) history->vector[n] = k * block->vector[n];
-  for (size_t n = 0; n < vectors * (size_t)block->problem.d; n++)
-    history->precision[n] = k * block->evidence[n];
+  const int k = history->rounds + 1;
+  history_set_evidence(history, k, k, block->evidence, block->vector);
+  history->temper = 1.0 / k;
   sampler_observe(&block->sampler, history, fallbacks);
   if (!is_chain(block)) return;
   RngLanes rng = {.key = block->key,

@@ -176,7 +176,7 @@ static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
                                                  : (int)rng_index(&rng, (uint64_t)block->problem.arms);
   }
   world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
-  history_append(&block->history, block->phi, block->reward);
+  history_record(&block->history, block->arm, block->phi, block->reward);
   sampler_observe(&block->sampler, &block->history, fallbacks);
 }
 
@@ -210,7 +210,7 @@ static const double *truth_of(const Block *block, int b, double *truth) {
 static Status measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
   const Mixture *mixture = block->truth.mixture;
   double *precision = block->evidence, *vector = precision + block->problem.d * block->problem.d;
-  history_evidence(&block->history, 1, b, 1, NULL, NULL, precision, vector);
+  history_evidence(&(HistoryView){&block->history, 1, b, 1, NULL, NULL}, precision, vector);
   TRY(tilt_end_set(&block->end, precision, vector));
   const double alpha = tilt_end_alpha(&block->end);
   *out = NAN;

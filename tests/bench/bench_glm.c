@@ -6,6 +6,7 @@
  * analysis/glm_cost.py. Usage: bench_glm */
 #include "core/clock.h"
 #include "core/peak.h"
+#include "model/history_internal.h"
 #include "sampler/sampler.h"
 
 #include <math.h>
@@ -73,10 +74,7 @@ static void observe(const Likelihood *likelihood, int observations, bool fixed, 
       for (int i = 0; i < D; i++) u += phi[i * RUNS + n] * theta[i * RUNS + n];
       y[n] = likelihood->ops->sample(likelihood, u, uniform[n], normal[n]);
     }
-    if (fixed)
-      history_append_arms(history, arm, phi, y);
-    else
-      history_append(history, phi, y);
+    history_record(history, arm, phi, y);
   }
 }
 
@@ -126,11 +124,11 @@ static void report(const Prior *prior, const char *family, bool fixed, int obser
   looks = 0;
   observe(&likelihood, observations, fixed, &history);
   double seconds = median_seconds(prior, &history);
+  const int *length = history_rows(&history)->length;
   int64_t rows = 0; /* of the longest run of each strip, which the others share */
   for (int from = 0; from < RUNS; from += HISTORY_STRIP) {
     int most = 0;
-    for (int n = from; n < from + HISTORY_STRIP; n++)
-      most = history_rows(&history, n) > most ? history_rows(&history, n) : most;
+    for (int n = from; n < from + HISTORY_STRIP; n++) most = length[n] > most ? length[n] : most;
     rows += HISTORY_STRIP * most;
   }
   printf("%s%s,%d,%.6g,%.3f\n", family, fixed ? "_arms" : "", observations, seconds,

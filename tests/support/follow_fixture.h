@@ -47,7 +47,7 @@ static inline void free_rounds(Rounds *rounds) {
 }
 
 static inline void append_round(History *history, const Rounds *rounds, int l) {
-  history_append(history, rounds->phi + l * rounds->d * rounds->runs, rounds->y + l * rounds->runs);
+  history_record(history, NULL, rounds->phi + l * rounds->d * rounds->runs, rounds->y + l * rounds->runs);
 }
 
 static inline History empty_history(const Rounds *rounds, const Likelihood *likelihood) {
@@ -108,16 +108,18 @@ static inline double *draw_from(Followed *followed, const History *history, int 
 
 static inline void linear_target(const History *history, int run, double eta, double lambda,
                                  double *precision, double *covariance, double *mean) {
-  const int d = history->d, runs = history->runs;
+  const int d = history->d;
+  double *vector = (double *)fixture_new((size_t)d, sizeof(double));
   const double variance = history->likelihood->noise * history->likelihood->noise;
+  history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, precision, vector);
   for (int i = 0; i < d * d; i++)
-    precision[i] = eta * (lambda * (i % (d + 1) == 0) + variance * history->precision[i * runs + run]);
+    precision[i] = eta * (lambda * (i % (d + 1) == 0) + variance * precision[i]);
   fixture_invert(d, precision, covariance);
   for (int i = 0; i < d; i++) {
     mean[i] = 0;
-    for (int j = 0; j < d; j++)
-      mean[i] += covariance[i * d + j] * eta * variance * history->vector[j * runs + run];
+    for (int j = 0; j < d; j++) mean[i] += covariance[i * d + j] * eta * variance * vector[j];
   }
+  free(vector);
 }
 
 /* KL(N(mean, covariance) | N(target_mean, precision^-1)). */

@@ -48,7 +48,7 @@ static inline History make_history(int runs, const Rows *rows, const Likelihood 
       y[run] = rows[run].y[l];
       for (int i = 0; i < d; i++) phi[i * runs + run] = rows[run].phi[l][i];
     }
-    history_append(&history, phi, y);
+    history_record(&history, NULL, phi, y);
   }
   free(phi);
   free(y);

@@ -256,7 +256,7 @@ static inline History one_observation(double y, const Likelihood *likelihood) {
   History history;
   const double phi = 1;
   CHECK_OK(history_create(1, 1, likelihood, &history));
-  history_append(&history, &phi, &y);
+  history_record(&history, NULL, &phi, &y);
   return history;
 }
 

@@ -105,7 +105,7 @@ static inline History fixture_history(int d, int runs, uint32_t first_run, int n
       for (int i = 0; i < d; i++) phi[i * runs + run] = data.phi[l][i];
       y[run] = fixture_reward(likelihood, data.y[l]);
     }
-    history_append(&history, phi, y);
+    history_record(&history, NULL, phi, y);
   }
   return history;
 }

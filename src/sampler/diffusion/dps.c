@@ -103,20 +103,8 @@ static void stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
 
 /* Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
 static void gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
-  const History *history = view->history;
-  const int d = history->d, runs = history->runs;
-  const double *shift = view->shift;
-  history_evidence(history, view->draws, view->first, view->lanes, shift, view->scale, evidence->precision,
-                   evidence->vector);
-  for (int n = 0; n < view->lanes; n++) {
-    int run = (view->first + n) / view->draws;
-    double sum = history->reward_squares[run];
-    for (int i = 0; i < d; i++) {
-      sum -= 2 * shift[i] * history->vector[i * runs + run];
-      for (int j = 0; j < d; j++) sum += shift[i] * history->precision[(i * d + j) * runs + run] * shift[j];
-    }
-    evidence->constant[n] = history->temper * fmax(sum, 0);
-  }
+  history_evidence(view, evidence->precision, evidence->vector);
+  history_residual(view, evidence->constant);
 }
 
 /* Algorithm 4, for every chunk of lanes. */

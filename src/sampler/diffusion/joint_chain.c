@@ -81,13 +81,7 @@ void joint_chain_begin(JointChain *self, const HistoryView *view) {
   self->known = 0;
   lay_out(self, (size_t)view->lanes);
   memset(self->s, 0, vector * sizeof *self->s);
-  if (likelihood_is_conjugate(view->history->likelihood)) {
-    history_evidence(view->history, view->draws, view->first, view->lanes, view->shift, view->scale,
-                     self->precision, self->vector);
-  } else {
-    memset(self->precision, 0, (size_t)self->d * vector * sizeof *self->precision);
-    memset(self->vector, 0, vector * sizeof *self->vector);
-  }
+  history_evidence_or_zero(view, self->precision, self->vector);
 }
 
 void joint_chain_copy_lanes(JointChain *self, const int *from) {

@@ -132,16 +132,9 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
  * at first, and Theorem 4 takes it at the mode of every stage. */
 static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
-  const size_t vector = (size_t)(evidence->d * view->lanes);
   evidence->lanes = view->lanes;
-  if (likelihood_is_conjugate(view->history->likelihood)) {
-    history_evidence(view->history, view->draws, view->first, view->lanes, view->shift, view->scale,
-                     evidence->precision, evidence->vector);
-  } else {
-    memset(evidence->precision, 0, vector * (size_t)evidence->d * sizeof *evidence->precision);
-    memset(evidence->vector, 0, vector * sizeof *evidence->vector);
-    laplace_glm_begin(&self->glm, view->lanes);
-  }
+  history_evidence_or_zero(view, evidence->precision, evidence->vector);
+  if (!likelihood_is_conjugate(view->history->likelihood)) laplace_glm_begin(&self->glm, view->lanes);
   laplace_evidence_decompose(evidence);
 }
 

@@ -30,7 +30,7 @@ struct EnvelopeWork {
 EnvelopeData envelope_data(const History *history, int run) {
   EnvelopeData data = {.history = history, .run = run};
   if (likelihood_is_conjugate(history->likelihood))
-    history_evidence(history, 1, run, 1, NULL, NULL, data.precision, data.vector);
+    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, data.precision, data.vector);
   return data;
 }
 

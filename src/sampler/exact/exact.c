@@ -109,7 +109,7 @@ static void draw_corners(Corners *corners, const History *history, RngLanes rng,
   const size_t lanes = rng.lanes;
   rng_lanes_uniform(&rng, 1, theta);
   for (int run = 0; run < history->runs; run++) {
-    history_evidence(history, 1, run, 1, NULL, NULL, corners->precision, corners->vector);
+    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, corners->precision, corners->vector);
     corners_weigh(corners);
     for (int n = run * draws; n < (run + 1) * draws; n++) corners_draw(corners, theta[n], lanes, theta + n);
   }

@@ -192,9 +192,7 @@ static void update_components(MixturePosterior *state, const Mixture *prior, int
   const int d = prior->d, lanes = view->lanes;
   const size_t square = (size_t)d * (size_t)d;
   const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
-  if (conjugate)
-    history_evidence(view->history, view->draws, view->first, lanes, NULL, NULL, state->precision,
-                     state->vector);
+  if (conjugate) history_evidence(view, state->precision, state->vector);
   for (int c = 0; c < prior->components; c++) {
     double *factor = state->factor + (size_t)c * square * (size_t)lanes;
     double *whitened = state->whitened + (size_t)c * (size_t)(d * lanes);

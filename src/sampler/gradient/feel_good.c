@@ -1,25 +1,10 @@
 #include "sampler/gradient/feel_good.h"
 
-#include "model/history_rows.h"
 #include "sampler/chunk.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-/* Sum of |phi|^2 over the observations of a run. */
-static double sum_of_squares(const History *history, int run) {
-  const double variance = history->likelihood->noise * history->likelihood->noise;
-  double sum = 0;
-  for (int i = 0; i < history->d; i++) {
-    if (likelihood_is_conjugate(history->likelihood))
-      sum += variance * history->precision[(i * history->d + i) * history->runs + run];
-    for (int l = 0; !likelihood_is_conjugate(history->likelihood) && l < history_observations(history, run);
-         l++)
-      sum += rows_feature(history, run, l, i) * rows_feature(history, run, l, i);
-  }
-  return sum;
-}
 
 void optimism_begin(const Potential *potential, double mu, double *pull) {
   const HistoryView *view = &potential->view;
@@ -28,7 +13,7 @@ void optimism_begin(const Potential *potential, double mu, double *pull) {
   for (int n = 0, last = -1; n < view->lanes; n++) {
     const int run = (view->first + n) / view->draws;
     pull[n] = run == last ? pull[n - 1]
-                          : weight * sqrt(history_observations(history, run) * sum_of_squares(history, run));
+                          : weight * sqrt(history_observations(history, run) * history_squares(history, run));
     last = run;
   }
 }

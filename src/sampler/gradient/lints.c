@@ -9,7 +9,6 @@
  * A draw uses d normals of its stream. */
 #include "core/linalg.h"
 #include "core/memory.h"
-#include "model/history_rows.h"
 #include "sampler/chunk.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"
@@ -23,8 +22,10 @@ typedef struct {
   int *rescues; /* [n] */
   /* Of a likelihood that is not Gaussian: */
   Likelihood gaussian; /* of the same noise */
-  History linear; /* the evidence of all rows under it */
+  double *precision, *vector; /* [d, d, B], [d, B]: the evidence of all rows under it */
   int *rows; /* [B]: that the evidence of each run holds */
+  double *phi; /* [d] */
+  History linear; /* with that evidence */
 } Lints;
 
 static void lints_destroy(Sampler *sampler) {
@@ -32,12 +33,16 @@ static void lints_destroy(Sampler *sampler) {
   potential_destroy(&self->potential);
   free(self->normal);
   free(self->rescues);
-  if (self->linear.likelihood) history_destroy(&self->linear);
+  history_destroy(&self->linear);
+  free(self->precision);
+  free(self->vector);
   free(self->rows);
+  free(self->phi);
   free(self);
 }
 
 static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
+  const size_t vectors = (size_t)sampler->d * (size_t)setup->runs;
   SamplerSetup linear = *setup;
   Lints *self;
   NEW(self, 1);
@@ -46,7 +51,10 @@ static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
     self->gaussian = (Likelihood){.ops = likelihood_find("gaussian"), .noise = setup->likelihood->noise};
     linear.likelihood = &self->gaussian;
     TRY(history_create(sampler->d, setup->runs, &self->gaussian, &self->linear));
+    NEW(self->precision, vectors * (size_t)sampler->d);
+    NEW(self->vector, vectors);
     NEW(self->rows, setup->runs);
+    NEW(self->phi, sampler->d);
   }
   TRY(potential_create(&linear, CHUNK_LANES, &self->potential));
   NEW(self->normal, (size_t)sampler->d * CHUNK_LANES);
@@ -54,22 +62,22 @@ static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-static void forget_rows(History *linear, int run) {
-  const int d = linear->d, runs = linear->runs;
-  for (int i = 0; i < d; i++) linear->vector[i * runs + run] = 0;
-  for (int i = 0; i < d * d; i++) linear->precision[i * runs + run] = 0;
+static void forget_rows(Lints *self, int run) {
+  const int d = self->linear.d, runs = self->linear.runs;
+  for (int i = 0; i < d; i++) self->vector[i * runs + run] = 0;
+  for (int i = 0; i < d * d; i++) self->precision[i * runs + run] = 0;
+  self->rows[run] = 0;
 }
 
-/* As history_append for this run alone. */
-static void add_row(History *linear, const History *history, int run, int row) {
-  const int d = linear->d, runs = linear->runs;
-  const double weight = 1 / (linear->likelihood->noise * linear->likelihood->noise);
-  const double y = rows_reward(history, run, row);
+/* The next observation of a run. */
+static void add_row(Lints *self, const History *history, int run) {
+  const int d = self->linear.d, runs = self->linear.runs;
+  const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
+  const double y = history_observation(history, run, self->rows[run]++, 1, self->phi);
   for (int i = 0; i < d; i++) {
-    const double phi = weight * rows_feature(history, run, row, i);
-    linear->vector[i * runs + run] += phi * y;
-    for (int j = 0; j < d; j++)
-      linear->precision[(i * d + j) * runs + run] += phi * rows_feature(history, run, row, j);
+    const double phi = weight * self->phi[i];
+    self->vector[i * runs + run] += phi * y;
+    for (int j = 0; j < d; j++) self->precision[(i * d + j) * runs + run] += phi * self->phi[j];
   }
 }
 
@@ -78,12 +86,10 @@ static const History *as_linear(Lints *self, const History *history) {
   if (likelihood_is_conjugate(history->likelihood)) return history;
   for (int run = 0; run < history->runs; run++) {
     const int total = history_observations(history, run);
-    if (self->rows[run] > total) {
-      forget_rows(&self->linear, run);
-      self->rows[run] = 0;
-    }
-    for (; self->rows[run] < total; self->rows[run]++) add_row(&self->linear, history, run, self->rows[run]);
+    if (self->rows[run] > total) forget_rows(self, run);
+    while (self->rows[run] < total) add_row(self, history, run);
   }
+  history_set_evidence(&self->linear, history->rounds, 1, self->precision, self->vector);
   self->linear.temper = history->temper;
   return &self->linear;
 }

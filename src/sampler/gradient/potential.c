@@ -154,12 +154,7 @@ void potential_at(Potential *potential, const HistoryView *view) {
   ASSERT(lanes <= potential->capacity);
   potential->view = *view;
   if (potential->network) return;
-  if (potential->conjugate) {
-    potential_evidence(potential, potential->precision, potential->vector);
-  } else {
-    memset(potential->precision, 0, (size_t)(d * d * lanes) * sizeof *potential->precision);
-    memset(potential->vector, 0, (size_t)(d * lanes) * sizeof *potential->vector);
-  }
+  potential_evidence(potential, potential->precision, potential->vector);
   weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_precision,
         potential->precision);
   weigh(d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_information,

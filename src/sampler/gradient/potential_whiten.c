@@ -71,8 +71,8 @@ void potential_to_gradient(const Potential *potential, int lanes, double *gradie
 
 void potential_evidence(Potential *potential, double *precision, double *vector) {
   const HistoryView *view = &potential->view;
-  history_evidence(view->history, view->draws, view->first, view->lanes, NULL, NULL, precision, vector);
-  if (potential->root) pull_back(potential, view->lanes, precision, vector);
+  history_evidence_or_zero(view, precision, vector);
+  if (potential->root && potential->conjugate) pull_back(potential, view->lanes, precision, vector);
 }
 
 void potential_rows(Potential *potential, const double *z, double *gradient, double *precision) {

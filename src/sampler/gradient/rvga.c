@@ -19,7 +19,6 @@
 #include "core/matrix_lanes.h"
 #include "core/memory.h"
 #include "core/quadrature.h"
-#include "model/history_rows.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/gradient/potential.h"
@@ -43,6 +42,7 @@ typedef struct {
   double *factor; /* [d, d, n]: of the precision */
   double *phi, *whitened, *normal; /* [d, n] */
   double *drawn_mean; /* [d, n] */
+  double *reward; /* [n]: with phi */
   int *rescues; /* [n] */
 } Rvga;
 
@@ -141,7 +141,8 @@ static void factorise(Rvga *self, const Block *block, int d, int64_t *fallbacks)
 static void take_evidence(Rvga *self, const Block *block, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = block->lanes;
   const double weight = self->potential.likelihood_weight;
-  history_evidence(history, 1, block->first, lanes, NULL, NULL, block->precision, block->mean);
+  const HistoryView view = {history, 1, block->first, lanes, NULL, NULL};
+  history_evidence(&view, block->precision, block->mean);
   for (int i = 0; i < d; i++) {
     double pull = 0;
     for (int j = 0; j < d; j++) pull += self->start_precision[i * d + j] * self->potential.start_mean[j];
@@ -158,10 +159,10 @@ static void take_evidence(Rvga *self, const Block *block, const History *history
 
 /* The last two lines of the recursion for lane n, phi and P_{t-1}^-1 phi given. */
 static void absorb(Rvga *self, const Block *block, const History *history, int n) {
-  const int d = history->d, lanes = block->lanes, run = block->first + n;
+  const int d = history->d, lanes = block->lanes;
   Scalar scalar = {.self = self,
                    .likelihood = history->likelihood,
-                   .y = rows_reward(history, run, self->absorbed[run]),
+                   .y = self->reward[n],
                    .tempering = self->potential.likelihood_weight * history->temper};
   double slope = 0, curvature = 0;
   for (int i = 0; i < d; i++) {
@@ -180,10 +181,11 @@ static void absorb(Rvga *self, const Block *block, const History *history, int n
 /* The next observation of every run that has one. */
 static void take_row(Rvga *self, const Block *block, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = block->lanes;
+  memset(self->phi, 0, (size_t)(d * lanes) * sizeof *self->phi);
   for (int n = 0; n < lanes; n++) {
     const int run = block->first + n, row = self->absorbed[run];
-    const bool due = row < history_observations(history, run);
-    for (int i = 0; i < d; i++) self->phi[i * lanes + n] = due ? rows_feature(history, run, row, i) : 0;
+    if (row == history_observations(history, run)) continue;
+    self->reward[n] = history_observation(history, run, row, (size_t)lanes, self->phi + n);
   }
   factorise(self, block, d, fallbacks);
   memcpy(self->whitened, self->phi, (size_t)(d * lanes) * sizeof *self->phi);
@@ -283,6 +285,7 @@ static void rvga_destroy(Sampler *sampler) {
   free(self->whitened);
   free(self->normal);
   free(self->drawn_mean);
+  free(self->reward);
   free(self->rescues);
   free(self);
 }
@@ -302,6 +305,7 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->whitened, chunk);
   NEW(self->normal, chunk);
   NEW(self->drawn_mean, chunk);
+  NEW(self->reward, CHUNK_LANES);
   NEW(self->rescues, CHUNK_LANES);
   matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);

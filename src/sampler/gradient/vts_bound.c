@@ -3,7 +3,6 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "core/quadrature.h"
-#include "model/history_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@ Status vts_bound_create(const Potential *potential, VtsBound *out) {
   NEW(out->growth, d);
   NEW(out->old_mean, d);
   NEW(out->old_variance, d);
+  NEW(out->phi, ROWS * d);
   return quadrature_hermite(VTS_NODES, out->node, out->node_weight);
 }
 
@@ -43,6 +43,7 @@ void vts_bound_destroy(VtsBound *bound) {
   free(bound->growth);
   free(bound->old_mean);
   free(bound->old_variance);
+  free(bound->phi);
 }
 
 void vts_bound_at(VtsBound *bound, int run) {
@@ -105,18 +106,18 @@ static double prior_part(const VtsBound *bound, const double *mean, const double
   return weight * (top + log(sum));
 }
 
-/* Rows of the run from `first` on, [ROWS, NODES]: rewards, and u at every node. */
+/* Rows of the run from `first` on, [ROWS, NODES]: rewards, and u at every node; phi goes to bound->phi. */
 static void place_nodes(const VtsBound *bound, const double *mean, const double *variance, int first,
                         int rows, double *y, double *u) {
   const History *history = bound->potential->view.history;
   for (int r = 0; r < rows; r++) {
-    double middle = 0, square = 0;
+    double middle = 0, square = 0, *phi = bound->phi + r * history->d;
+    const double reward = history_observation(history, bound->run, first + r, 1, phi);
     for (int i = 0; i < history->d; i++) {
-      const double phi = rows_feature(history, bound->run, first + r, i);
-      middle += phi * mean[i];
-      square += phi * phi * variance[i];
+      middle += phi[i] * mean[i];
+      square += phi[i] * phi[i] * variance[i];
     }
-    const double deviation = sqrt(square), reward = rows_reward(history, bound->run, first + r);
+    const double deviation = sqrt(square);
     for (int k = 0; k < VTS_NODES; k++) {
       y[r * VTS_NODES + k] = reward;
       u[r * VTS_NODES + k] = fmax(-FARTHEST, fmin(FARTHEST, middle + deviation * bound->node[k]));
@@ -124,15 +125,11 @@ static void place_nodes(const VtsBound *bound, const double *mean, const double 
   }
 }
 
-static void add_row(const VtsBound *bound, int row, double slope, double curvature, double *gradient,
+static void add_row(int d, const double *phi, double slope, double curvature, double *gradient,
                     double *hessian) {
-  const History *history = bound->potential->view.history;
-  const int d = history->d;
   for (int i = 0; i < d; i++) {
-    const double phi = rows_feature(history, bound->run, row, i);
-    gradient[i] -= slope * phi;
-    for (int j = 0; j < d; j++)
-      hessian[i * d + j] -= curvature * phi * rows_feature(history, bound->run, row, j);
+    gradient[i] -= slope * phi[i];
+    for (int j = 0; j < d; j++) hessian[i * d + j] -= curvature * phi[i] * phi[j];
   }
 }
 
@@ -157,7 +154,7 @@ static double rows_part(const VtsBound *bound, const double *mean, const double 
         first_order += weight * bound->node_weight[k] * slope[r * VTS_NODES + k];
         second_order += weight * bound->node_weight[k] * curvature[r * VTS_NODES + k];
       }
-      add_row(bound, first + r, first_order, second_order, gradient, hessian);
+      add_row(history->d, bound->phi + r * history->d, first_order, second_order, gradient, hessian);
     }
   }
   return energy;

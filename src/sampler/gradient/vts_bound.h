@@ -43,6 +43,7 @@ typedef struct {
   double *entropy_mean, *entropy_variance; /* [d] */
   double *step, *growth; /* [d]: of mu, of log v */
   double *old_mean, *old_variance; /* [d] */
+  double *phi; /* [rows, d], of rows that are taken at once */
 } VtsBound;
 
 /* Ends with vts_bound_destroy, also after a failure. */

@@ -73,7 +73,7 @@ static void weigh_evidence(Sampler *sampler, const History *history, int b) {
   const int d = sampler->d;
   double *precision = self->precision + (size_t)b * (size_t)(d * d),
          *vector = self->vector + (size_t)b * (size_t)d;
-  history_evidence(history, 1, b, 1, NULL, NULL, self->new_precision, self->new_vector);
+  history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, self->new_precision, self->new_vector);
   for (int i = 0; i < d * d; i++) precision[i] = self->new_precision[i] - precision[i];
   for (int i = 0; i < d; i++) vector[i] = self->new_vector[i] - vector[i];
   particles_quadratic(d, self->particles, precision, vector, self->moved, self->weight);

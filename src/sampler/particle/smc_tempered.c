@@ -67,7 +67,7 @@ static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   const int d = run->sampler->d;
   double trace = 0;
   int rescues = 0;
-  history_evidence(run->history, 1, run->b, 1, NULL, NULL, self->precision, self->vector);
+  history_evidence(&(HistoryView){run->history, 1, run->b, 1, NULL, NULL}, self->precision, self->vector);
   memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
   memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
   for (int i = 0; i < d; i++) trace += self->precision[i * d + i];

@@ -18,10 +18,11 @@ typedef struct {
 struct TiltCloud {
   Stage stage;
   Prior prior; /* of `stage` */
-  History tilt; /* of one run: Q_t and b_t */
+  History tilt; /* of one run, with the evidence Q_t and b_t */
   Config *options;
   Sampler sampler;
   double *draws; /* [d, M] */
+  double *precision, *vector; /* [d, d], [d]: Q_t and b_t */
 };
 
 static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
@@ -52,6 +53,8 @@ void tilt_cloud_destroy(TiltCloud *cloud) {
   free(cloud->stage.normal);
   free(cloud->stage.score);
   free(cloud->draws);
+  free(cloud->precision);
+  free(cloud->vector);
   free(cloud);
 }
 
@@ -65,6 +68,8 @@ static Status fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
   NEW(self->stage.normal, d * (size_t)particles);
   NEW(self->stage.score, d * (size_t)particles);
   NEW(self->draws, d * (size_t)setup->draws);
+  NEW(self->precision, d * d);
+  NEW(self->vector, d);
   TRY(history_create(setup->prior->d, 1, setup->likelihood, &self->tilt));
   snprintf(count, sizeof count, "particles=%d", particles);
   TRY(config_options("tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &self->options));
@@ -83,15 +88,16 @@ Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **o
 }
 
 /* precision = U diag(q) U', vector = U b. */
-static void set_tilt(History *tilt, int rounds, const double *basis, const double *q, const double *b) {
-  const int d = tilt->d;
-  history_clear(tilt);
+static void set_tilt(TiltCloud *self, int rounds, const double *basis, const double *q, const double *b) {
+  const int d = self->prior.d;
+  memset(self->precision, 0, (size_t)(d * d) * sizeof *self->precision);
+  memset(self->vector, 0, (size_t)d * sizeof *self->vector);
   for (int i = 0; i < d; i++)
     for (int k = 0; k < d; k++) {
-      tilt->vector[i] += basis[i * d + k] * b[k];
-      for (int j = 0; j < d; j++) tilt->precision[i * d + j] += basis[i * d + k] * q[k] * basis[j * d + k];
+      self->vector[i] += basis[i * d + k] * b[k];
+      for (int j = 0; j < d; j++) self->precision[i * d + j] += basis[i * d + k] * q[k] * basis[j * d + k];
     }
-  tilt->rounds = rounds; /* names the streams */
+  history_set_evidence(&self->tilt, rounds, 1, self->precision, self->vector); /* rounds name the streams */
 }
 
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
@@ -101,7 +107,7 @@ double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const doubl
   const int d = cloud->prior.d;
   cloud->stage.stage = t;
   cloud->sampler.setup.first_run = rng.run + rng.first_lane / rng.draws;
-  set_tilt(&cloud->tilt, history->rounds, basis, q, b);
+  set_tilt(cloud, history->rounds, basis, q, b);
   sampler_sample(&cloud->sampler, &cloud->tilt, rng, (int)draws, cloud->draws, fallbacks + run);
   for (int i = 0; i < d; i++)
     memcpy(s + (size_t)i * stride, cloud->draws + (size_t)i * draws, draws * sizeof *s);

@@ -1,0 +1,186 @@
+/* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
+#include "core/simd.h"
+#include "model/history_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+  struct HistoryContent common;
+  /* One block, [d d + d + 1, B]. */
+  double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
+  double *vector; /* [d, B]: sum phi y / sigma^2 */
+  double *reward_squares; /* [B]: sum y^2 / sigma^2 */
+} Evidence;
+
+static Evidence *evidence_of(const History *history) {
+  ASSERT(history->ops == &history_form_evidence);
+  return (Evidence *)history->content;
+}
+
+static double inverse_variance(const History *history) {
+  return 1 / (history->likelihood->noise * history->likelihood->noise);
+}
+
+static size_t sums(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
+
+static Status evidence_reserve(History *history, int rounds) {
+  Evidence *self = evidence_of(history);
+  const size_t vectors = (size_t)history->d * (size_t)history->runs;
+  (void)rounds; /* memory does not grow with them */
+  HISTORY_NEW(history, self->precision, sums(history->d) * (size_t)history->runs);
+  self->vector = self->precision + vectors * (size_t)history->d;
+  self->reward_squares = self->vector + vectors;
+  return STATUS_OK;
+}
+
+static void evidence_clear(History *history) {
+  memset(evidence_of(history)->precision, 0, sums(history->d) * (size_t)history->runs * sizeof(double));
+}
+
+/* sum[n] += factor a[n] b[n]. */
+static inline void add_product(int count, double factor, const double *restrict a, const double *restrict b,
+                               double *restrict sum) {
+  for (int n = 0; n < count; n++) sum[n] += factor * a[n] * b[n];
+}
+
+/* Both triangles meet the same factors in the same order: the precision stays symmetric to the last bit. */
+SIMD_CLONES
+static void append(int d, int runs, double inverse_variance, const double *phi, const double *y,
+                   double *precision, double *vector, double *reward_squares) {
+  size_t stride = (size_t)runs;
+  for (int i = 0; i < d; i++) {
+    for (int j = 0; j < d; j++) {
+      int low = i < j ? i : j, high = i < j ? j : i;
+      add_product(runs, inverse_variance, phi + (size_t)low * stride, phi + (size_t)high * stride,
+                  precision + (size_t)(i * d + j) * stride);
+    }
+    add_product(runs, inverse_variance, phi + (size_t)i * stride, y, vector + (size_t)i * stride);
+  }
+  for (int n = 0; n < runs; n++) reward_squares[n] += inverse_variance * y[n] * y[n];
+}
+
+/* The same for some runs. */
+static void append_to(const History *history, const double *phi, const double *y) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
+  const double weight = inverse_variance(history);
+  for (size_t m = 0; m < count; m++) {
+    const size_t n = (size_t)self->common.latest[m];
+    for (size_t i = 0; i < d; i++) {
+      for (size_t j = 0; j < d; j++) {
+        size_t low = i < j ? i : j, high = i < j ? j : i;
+        self->precision[(i * d + j) * runs + n] += weight * phi[low * count + m] * phi[high * count + m];
+      }
+      self->vector[i * runs + n] += weight * phi[i * count + m] * y[m];
+    }
+    self->reward_squares[n] += weight * y[m] * y[m];
+  }
+}
+
+static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
+  const Evidence *self = evidence_of(history);
+  (void)arm;
+  if (history->each_round == history->runs)
+    append(history->d, history->runs, inverse_variance(history), phi, y, self->precision, self->vector,
+           self->reward_squares);
+  else
+    append_to(history, phi, y);
+}
+
+static void evidence_copy_run(const History *from, int m, History *to, int n) {
+  const double *old = evidence_of(from)->precision + m;
+  double *new = evidence_of(to)->precision + n;
+  for (size_t k = 0; k < sums(from->d); k++) new[k * (size_t)to->runs] = old[k * (size_t)from->runs];
+}
+
+static double evidence_squares(const History *history, int run) {
+  const Evidence *self = evidence_of(history);
+  const double variance = history->likelihood->noise * history->likelihood->noise;
+  double sum = 0;
+  for (int i = 0; i < history->d; i++)
+    sum += variance * self->precision[(i * history->d + i) * history->runs + run];
+  return sum;
+}
+
+enum { CHUNK = 64 };
+
+/* One chunk of lanes: lane n belongs to run[n]. In z the log likelihood is -1/2 z' S A S z + z' S (b - A
+ * shift). */
+SIMD_CLONES
+static void evidence_chunk(const History *history, const Evidence *self, int count, const int *restrict run,
+                           size_t stride, const double *shift, const double *scale,
+                           double *restrict precision, double *restrict vector) {
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  const double temper = history->temper;
+  for (size_t i = 0; i < d; i++) {
+    double s_i = scale ? scale[i] : 1;
+    const double *b = self->vector + i * runs;
+    double *restrict b_z = vector + i * stride;
+    for (int n = 0; n < count; n++) b_z[n] = b[run[n]];
+    for (size_t j = 0; j < d; j++) {
+      double s_ij = temper * s_i * (scale ? scale[j] : 1), m_j = shift ? shift[j] : 0;
+      const double *a = self->precision + (i * d + j) * runs;
+      double *restrict a_z = precision + (i * d + j) * stride;
+      for (int n = 0; n < count; n++) {
+        a_z[n] = s_ij * a[run[n]];
+        b_z[n] -= m_j * a[run[n]];
+      }
+    }
+    for (int n = 0; n < count; n++) b_z[n] *= temper * s_i;
+  }
+}
+
+void history_evidence(const HistoryView *view, double *precision, double *vector) {
+  const Evidence *self = evidence_of(view->history);
+  history_check_view(view);
+  for (int from = 0; from < view->lanes; from += CHUNK) {
+    int run[CHUNK], count = view->lanes - from < CHUNK ? view->lanes - from : CHUNK;
+    for (int n = 0; n < count; n++) run[n] = (view->first + from + n) / view->draws;
+    evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
+                   precision + from, vector + from);
+  }
+}
+
+void history_evidence_or_zero(const HistoryView *view, double *precision, double *vector) {
+  const size_t vectors = (size_t)view->history->d * (size_t)view->lanes;
+  if (view->history->ops == &history_form_evidence) {
+    history_evidence(view, precision, vector);
+  } else {
+    memset(precision, 0, vectors * (size_t)view->history->d * sizeof *precision);
+    memset(vector, 0, vectors * sizeof *vector);
+  }
+}
+
+void history_residual(const HistoryView *view, double *residual) {
+  const History *history = view->history;
+  const Evidence *self = evidence_of(history);
+  const int d = history->d, runs = history->runs;
+  const double *shift = view->shift;
+  for (int n = 0; n < view->lanes; n++) {
+    const int run = (view->first + n) / view->draws;
+    double sum = self->reward_squares[run];
+    for (int i = 0; i < d && shift; i++) {
+      sum -= 2 * shift[i] * self->vector[i * runs + run];
+      for (int j = 0; j < d; j++) sum += shift[i] * self->precision[(i * d + j) * runs + run] * shift[j];
+    }
+    residual[n] = history->temper * fmax(sum, 0);
+  }
+}
+
+void history_set_evidence(History *history, int rounds, double factor, const double *precision,
+                          const double *vector) {
+  const Evidence *self = evidence_of(history);
+  const size_t vectors = (size_t)history->d * (size_t)history->runs;
+  for (size_t n = 0; n < vectors * (size_t)history->d; n++) self->precision[n] = factor * precision[n];
+  for (size_t n = 0; n < vectors; n++) self->vector[n] = factor * vector[n];
+  for (int n = 0; n < history->runs; n++) self->common.observations[n] = rounds;
+  history->rounds = rounds;
+}
+
+const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
+                                          .reserve = evidence_reserve,
+                                          .append = evidence_append,
+                                          .clear = evidence_clear,
+                                          .copy_run = evidence_copy_run,
+                                          .squares = evidence_squares};

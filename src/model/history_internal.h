@@ -1,0 +1,101 @@
+/* The forms of a history, for this layer alone: what each can do, and the arrays that the kernels read.
+ *
+ *     evidence  history_evidence.c  conjugate likelihoods: sums of a fixed size
+ *     rows      history_rows.c      any other: a row for each observation
+ *     arms      history_arms.c      the same where arms stay what they are: a row for each arm
+ *     inputs    history_inputs.c    the mean reward is a network: rows as network.h takes them */
+#ifndef MODEL_HISTORY_INTERNAL_H
+#define MODEL_HISTORY_INTERNAL_H
+
+#include "model/history.h"
+
+enum { HISTORY_BLOCKS = 12 };
+
+/* What every form has; the content of each begins with it. */
+struct HistoryContent {
+  int arms; /* K of history_create_by_arm; else 0 */
+  int *observations; /* [B]: of each run so far */
+  int *latest; /* [each_round] */
+  void *block[HISTORY_BLOCKS]; /* what `reserve` allocated, to be freed together */
+  int blocks;
+};
+
+/* history.c checks arguments, frees, and counts rounds and observations. */
+typedef struct HistoryOps {
+  size_t size; /* of the content */
+  /* REQUIRED. */
+  /* Memory for this many rounds, by HISTORY_NEW; there is none yet. */
+  Status (*reserve)(History *history, int rounds);
+  /* Of runs latest[each_round], one more observation each. */
+  void (*append)(History *history, const int *arm, const double *phi, const double *y);
+  void (*clear)(History *history);
+  /* OPTIONAL. */
+  /* Run m of `from`, of the same form, becomes run n of `to`, which was empty. */
+  void (*copy_run)(const History *from, int m, History *to, int n);
+  /* Sum of |phi|^2. */
+  double (*squares)(const History *history, int run);
+} HistoryOps;
+
+/* HISTORY_NEW(history, pointer, count): as NEW, and freed with the content. */
+Status history_new(History *history, void **out, size_t count, size_t size);
+#define HISTORY_NEW(history, pointer, count)                                                                 \
+  TRY(history_new(history, (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+
+extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs;
+
+static inline void history_check_view(const HistoryView *view) {
+  ASSERT(view->draws >= 1 && view->first >= 0);
+  ASSERT(view->first + view->lanes <= view->history->runs * view->draws);
+}
+
+/* ---- rows and arms: rows of neighbouring runs side by side */
+
+enum { HISTORY_PAGE = 16 /* rows */ };
+
+/* Row l of run n is in lane n % STRIP of strip n / STRIP, on its page l / PAGE; pages are given out as they
+ * are needed. What no observation was written to is 0. */
+typedef struct {
+  struct HistoryContent common;
+  int capacity; /* rows of a run, at most */
+  int strip_pages, pages, used; /* of one strip at most; of all strips at most; given out */
+  int *page; /* [strips, strip_pages] */
+  int *filled; /* [strips]: rows of the longest run */
+  int *length; /* [B]: rows of each run */
+  double *features; /* [pages, PAGE, d, STRIP]: phi */
+  double *rewards; /* [pages, PAGE, STRIP]: y, or the mean over the observations of a row */
+  double *counts; /* [pages, PAGE, STRIP]: observations of a row; 0 where there is none */
+  double *longest; /* [B]: the largest |phi| of a run */
+  double *excess; /* [B]: the deviance of the observations beyond that of the rows, the same at every theta */
+} HistoryRows;
+
+static inline HistoryRows *history_rows(const History *history) {
+  ASSERT(history->ops == &history_form_rows || history->ops == &history_form_arms);
+  return (HistoryRows *)history->content;
+}
+
+/* Where a row of a strip is, in rows of features and rewards. */
+static inline size_t history_row(const HistoryRows *rows, int strip, int row) {
+  const int *page = rows->page + (size_t)strip * (size_t)rows->strip_pages;
+  return (size_t)page[row / HISTORY_PAGE] * HISTORY_PAGE + (size_t)(row % HISTORY_PAGE);
+}
+
+/* What the two have in common. phi[d] has entries `stride` apart. */
+Status history_rows_reserve(History *history, int rows);
+void history_rows_clear(History *history);
+void history_rows_add(const History *history, int run, size_t stride, const double *phi, double y);
+
+/* ---- inputs: the rows of each run by themselves; 0 beyond the last */
+
+typedef struct {
+  struct HistoryContent common;
+  int capacity, width; /* rows of a run, at most; rounded up to whole NETWORK_LANES */
+  float *inputs; /* [B, d, width]: phi */
+  double *responses; /* [B, width]: y */
+} HistoryInputs;
+
+static inline HistoryInputs *history_inputs(const History *history) {
+  ASSERT(history->ops == &history_form_inputs);
+  return (HistoryInputs *)history->content;
+}
+
+#endif
