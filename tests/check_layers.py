@@ -12,6 +12,7 @@ SOURCE = ROOT / "src"
 # A file may include its own layer and those before it. Only MPI_LAYERS know MPI.
 LAYERS = ["core", "io", "model", "sampler", "problem", "policy", "metric", "study", "parallel", "app"]
 MPI_LAYERS = {"parallel", "app"}
+# Headers *_internal.h stay in their folder.
 # Folders inside a layer. What stands directly in a layer is its interface and includes no header of these; their headers stay in the room,
 # but for the doors.
 ROOMS = {
@@ -55,6 +56,8 @@ def check_include(room, kind, name):
     if LAYERS.index(above) > LAYERS.index(layer):
         return f'includes "{name}": layer {above} stands above {layer}'
     if place in ROOMS and place != room and (room, name) not in BETWEEN and (above == layer or header not in ROOMS[place]):
+        return f'includes "{name}", which is internal to {place}'
+    if header.endswith("_internal.h") and place != room:
         return f'includes "{name}", which is internal to {place}'
     return None
 
