@@ -35,7 +35,7 @@ static void test_every_sampler_ends(void) {
         History history;
         ASSERT(history_create(D, 1, &likelihood, &history) == STATUS_OK);
         CHECK_OK(history_reserve(&history, 3));
-        for (int l = 0; l < 3; l++) history_append(&history, phi[l], &y[l]);
+        for (int l = 0; l < 3; l++) history_record(&history, NULL, phi[l], &y[l]);
         for (int i = 0; sampler_method(i); i++) {
           const SamplerOps *method = sampler_method(i);
           if (sampler_misfit(method, &prior, &likelihood, sizeof sentence, sentence)) continue;
