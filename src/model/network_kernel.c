@@ -23,7 +23,6 @@ enum { TILE_ROWS = 6, LANES = NETWORK_LANES };
 typedef float Vector __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
 typedef int Mask __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
 typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int QuadIndex __attribute__((vector_size(16)));
 
 static inline Vector load(const float *from) { return *(const Vector *)from; }
 static inline void store(float *to, Vector value) { *(Vector *)to = value; }
@@ -232,15 +231,15 @@ static void transpose(int n, const float *x, size_t x_row, int columns, float *t
     for (int lane = 0; lane < LANES; lane += 4) {
       Quad r0 = *(const Quad *)(from + lane), r1 = *(const Quad *)(from + x_row + lane);
       Quad r2 = *(const Quad *)(from + 2 * x_row + lane), r3 = *(const Quad *)(from + 3 * x_row + lane);
-      Quad low01 = __builtin_shuffle(r0, r1, (QuadIndex){0, 4, 1, 5}),
-           high01 = __builtin_shuffle(r0, r1, (QuadIndex){2, 6, 3, 7});
-      Quad low23 = __builtin_shuffle(r2, r3, (QuadIndex){0, 4, 1, 5}),
-           high23 = __builtin_shuffle(r2, r3, (QuadIndex){2, 6, 3, 7});
+      Quad low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5),
+           high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+      Quad low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5),
+           high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
       float *out = to + (size_t)lane * columns + i;
-      *(Quad *)out = __builtin_shuffle(low01, low23, (QuadIndex){0, 1, 4, 5});
-      *(Quad *)(out + columns) = __builtin_shuffle(low01, low23, (QuadIndex){2, 3, 6, 7});
-      *(Quad *)(out + 2 * columns) = __builtin_shuffle(high01, high23, (QuadIndex){0, 1, 4, 5});
-      *(Quad *)(out + 3 * columns) = __builtin_shuffle(high01, high23, (QuadIndex){2, 3, 6, 7});
+      *(Quad *)out = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+      *(Quad *)(out + columns) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+      *(Quad *)(out + 2 * columns) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+      *(Quad *)(out + 3 * columns) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
     }
   }
   for (int lane = 0; lane < LANES; lane++)

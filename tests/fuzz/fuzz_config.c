@@ -2,11 +2,8 @@
  * trip.
  *
  * Input: the bytes of a study file, read as from a disk; each byte 0x1E (record separator) starts a --set.
- * Build and run:
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc -Itests tests/fuzz/fuzz_config.c \
- *       src/io/config*.c src/io/{input,durable,store_text}.c src/core/{status,memory}.c -lyaml -lmd -lm -o
- * fuzz_config
- *   ./fuzz_config -max_total_time=300 new_corpus tests/fuzz/corpus_config */
+ *
+ * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "config_toy.h"
 
 #include <stdlib.h>

@@ -1,12 +1,9 @@
 /* libFuzzer target for CSV samples and histories (src/io/dataset_csv.c).
  *
  * Every input is read in both forms. A table that was accepted must hold finite numbers only, and must come
- * back bit for bit when it is printed with 17 digits and read again. Build and run (clang), from the root of
- * the repository:
+ * back bit for bit when it is printed with 17 digits and read again.
  *
- *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Isrc tests/fuzz/fuzz_dataset.c
- * \ src/io/dataset_csv.c src/core/status.c src/core/memory.c -o fuzz_dataset
- *   ./fuzz_dataset -max_total_time=300 tests/fuzz/corpus_dataset */
+ * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
 #include "io/dataset_csv.h"
 

@@ -2,11 +2,9 @@
  *
  * A file that was accepted must agree with its header: as many bytes as it promises, labels below 10. It must
  * be refused when the last byte is missing, unless it is compressed (then zlib's own check is tested by
- * reading it at all). Build and run (clang), from the root of the repository:
+ * reading it at all).
  *
- *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Isrc tests/fuzz/fuzz_idx.c
- *     src/problem/embedding/idx.c src/io/gzip.c src/core/status.c src/core/memory.c -lz -o fuzz_idx
- *   ./fuzz_idx -max_total_time=600 -max_len=4096 -rss_limit_mb=512 tests/fuzz/corpus_idx */
+ * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
 #include "problem/embedding/idx.h"
 

@@ -1,13 +1,9 @@
 /* libFuzzer target for ratings (src/problem/embedding/ratings.c), compressed or not.
  *
  * Ratings that were accepted must be sorted, each pair once, ids ascending and in range, values in range, and
- * come back the same when they are printed as CSV and read again. Build and run (clang), from the root of the
- * repository:
+ * come back the same when they are printed as CSV and read again.
  *
- *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Isrc tests/fuzz/fuzz_ratings.c
- * \ src/problem/embedding/ratings.c src/problem/embedding/ratings_lines.c src/io/gzip.c src/core/status.c
- * src/core/memory.c -lz -o fuzz_ratings
- *   ./fuzz_ratings -max_total_time=600 tests/fuzz/corpus_ratings */
+ * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
 #include "problem/embedding/ratings.h"
 

@@ -2,18 +2,9 @@
  * the library behind it, and all readers.
  *
  * Inputs that are not classic NetCDF are left out: HDF5 1.10 is known to crash on hostile files, and what our
- * readers do with the contents of netCDF-4 files is for fuzz_store_contents.c. The files under test are
- * instrumented, the rest comes from the built library. Build and run (clang), from the root of the
- * repository:
+ * readers do with the contents of netCDF-4 files is for fuzz_store_contents.c.
  *
- *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Isrc \
- *     -fno-sanitize-recover=undefined tests/fuzz/fuzz_store_classic.c src/core/{status,memory}.c \
- *     src/io/{store*,dataset*,embedding}.c \
- *     src/model/{prior*,mixture,mixture_check,chain,schedule,network}.c \
- *     build/src/libthompson_core.a -Ibuild/generated -lm -o fuzz_store_classic \
- *     $(pkg-config --cflags --libs netcdf hdf5-serial openblas lapacke sleef libmd zlib)
- *   ASAN_OPTIONS=quarantine_size_mb=8 OPENBLAS_NUM_THREADS=1 ./fuzz_store_classic -max_total_time=600 \
- *     -timeout=5 -max_len=7000 new_corpus tests/fuzz/corpus_store_classic */
+ * Built and run by preset fuzz, with -max_len=7000 (tests/fuzz/CMakeLists.txt). */
 #include "store_readers.h"
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * what is flipped, overwritten, cut off or appended (store_damage.h). What stands where only this program
  * writes is taken when it is whole and refused otherwise; the readers of users' files keep their promises.
  *
- * Build and run as fuzz_store_classic.c, with -max_len=33 and tests/fuzz/corpus_store_seal. */
+ * Built and run by preset fuzz, with -max_len=33 (tests/fuzz/CMakeLists.txt). */
 #include "store_damage.h"
 
 #include <unistd.h>
