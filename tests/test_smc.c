@@ -58,7 +58,7 @@ static void reference_absorb(Reference *cloud, const Likelihood *likelihood, con
   for (int j = 0; j < P; j++) sum += weight[j] = exp(weight[j] - largest);
   for (int j = 0; j < P; j++) weight[j] /= sum, squares += weight[j] * weight[j];
   cloud->ess = 1 / squares;
-  Rng rng = {.key = observe_key(), .run = run, .round = (uint32_t)to, .draw = P};
+  Rng rng = {.key = rng_subkey(observe_key(), RNG_RESAMPLING), .run = run, .round = (uint32_t)to};
   rng_uniform(&rng, 1, &offset);
   for (int j = 0, m = 0; j < P; j++)
     for (reached += weight[j]; m < P && (m + offset) / P < reached; m++)
