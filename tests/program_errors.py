@@ -159,7 +159,7 @@ class Files(program.ProgramTest):
 
     def test_output_is_tried_first(self):
         """A file that cannot be written in the end is refused before the work is done: a prior of a minute here, inputs that are missing."""
-        for path, part in ((self.folder, "a folder stands there"), (self.path("no/such.nc"), "No such file")):
+        for path, part in ((self.folder, "no regular file"), (self.path("no/such.nc"), "No such file")):
             sentence = self.fail_with(4, part, "train", self.study, "--option", "training_steps=10000000", "-o", path)
             self.assertIn(path, sentence)
             self.fail_with(4, part, "sample", "--prior", "x", "--data", "y", "--sampler", "ts", "-o", path)

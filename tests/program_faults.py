@@ -322,7 +322,7 @@ class Folder(FaultTest):
         with open(os.path.join(priors, torn), "r+b") as file:
             file.truncate(os.path.getsize(os.path.join(priors, torn)) // 2)
         process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "1/2")
-        self.assertIn(f"{torn}: ", process.stderr)
+        self.assertIn(f"{torn} is damaged", process.stderr)
         self.assertIn("learning priors: 1/1 in", process.stderr)
         self.assert_goes_on()
 

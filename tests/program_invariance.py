@@ -53,25 +53,26 @@ class Invariance(program.ProgramTest):
         self.succeed("run", self.study, "-o", self.path("torn"))
         with open(self.path("torn/tasks/000003.nc"), "r+b") as file:
             file.truncate(100)
-        process = program.thompson("reduce", self.path("torn"))
+        process = self.succeed("run", self.study, "-o", self.path("torn"), "--resume")
         self.assertIn("set aside", process.stderr)
-        self.succeed("run", self.study, "-o", self.path("torn"), "--resume")
         self.assert_same_results(reference, self.path("torn/results.nc"))
 
     def test_reduce_on_many_ranks(self):
-        """All ranks but the first read; a torn file is set aside wherever it is found, and an error ends all ranks."""
+        """All ranks but the first read; a damaged file is found wherever it is read, and an error ends all ranks."""
         reference = self.reference()
         os.rename(reference, self.path("kept.nc"))
         self.succeed("reduce", self.path("one"), ranks=3)
         self.assert_same_results(self.path("kept.nc"), reference)
         with open(self.path("one/tasks/000007.nc"), "r+b") as file:
             file.truncate(100)
-        process = program.thompson("reduce", self.path("one"), ranks=3)
-        self.assertEqual(process.returncode, 0, process.stderr)
-        self.assertIn("set aside", process.stderr)
+        self.fail_with(6, "8 finished runs that the task files lack", "reduce", self.path("one"), ranks=3)
+        self.assert_same_results(self.path("kept.nc"), reference)
+        process = program.thompson("reduce", self.path("one"), "--overwrite", ranks=3)
+        self.assertEqual(process.returncode, 5, process.stderr)
+        self.assertIn("000007.nc is damaged", process.stderr)
         self.assertIn("1 not run", process.stdout)
         os.rename(reference, self.path("torn.nc"))
-        self.succeed("reduce", self.path("one"))
+        self.assertEqual(program.thompson("reduce", self.path("one")).returncode, 5)
         self.assert_same_results(self.path("torn.nc"), reference)
         os.remove(reference)
         os.mkdir(reference)
