@@ -265,6 +265,10 @@ static void differences_name_the_key(void) {
   CU_ASSERT_STRING_EQUAL(difference, "a.b: 1 -> (not there)");
   CU_ASSERT_TRUE(config_first_difference("a: [", "c: 2\n", sizeof difference, difference));
   CU_ASSERT_STRING_EQUAL(difference, "the old configuration cannot be read");
+  /* A label that is no text, which somebody wrote by hand. */
+  CU_ASSERT_TRUE(
+      config_first_difference("a: 1\n", "a:\n  - {label: {b: 1}}\n", sizeof difference, difference));
+  CU_ASSERT_STRING_EQUAL(difference, "a: 1 -> [{label: {b: 1}}]");
 }
 
 static void options_stand_alone(void) {

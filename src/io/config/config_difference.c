@@ -14,7 +14,7 @@ typedef struct {
 
 static void write_node(FILE *out, const ConfigNode *node) {
   const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
-  if (node->kind == NODE_SCALAR || label) {
+  if (node->kind == NODE_SCALAR || (label && label->kind == NODE_SCALAR)) {
     fputs((label ? label : node)->text, out);
     return;
   }
