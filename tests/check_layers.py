@@ -24,8 +24,8 @@ def check_include(layer, kind, name):
     if kind == "<":
         return None
     parts = name.split("/")
-    if len(parts) != 2 or parts[0] not in LAYERS:
-        return f'includes "{name}": write "layer/name.h"'
+    if len(parts) not in (2, 3) or parts[0] not in LAYERS:
+        return f'includes "{name}": write "layer/name.h" or "layer/kind/name.h"'
     if LAYERS.index(parts[0]) > LAYERS.index(layer):
         return f'includes "{name}": layer {parts[0]} stands above {layer}'
     if not (SOURCE / name).exists() and not (SOURCE / f"{name}.in").exists():
@@ -44,8 +44,8 @@ def check_guard(file, text):
 def check_sources(report):
     for file in sorted(SOURCE.rglob("*.[ch]")) + sorted(SOURCE.rglob("*.cpp")) + sorted(SOURCE.rglob("*.h.in")):
         layer = file.relative_to(SOURCE).parts[0]
-        if layer not in LAYERS or len(file.relative_to(SOURCE).parts) != 2:
-            report(file, "lies outside the layers: src/LAYER/NAME")
+        if layer not in LAYERS or len(file.relative_to(SOURCE).parts) not in (2, 3):
+            report(file, "lies outside the layers: src/LAYER/NAME or src/LAYER/KIND/NAME")
             continue
         text = file.read_text(encoding="utf-8")
         for kind, name in INCLUDE.findall(text):

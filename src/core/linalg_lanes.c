@@ -216,6 +216,15 @@ void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
   linalg_backward_lanes(d, lanes, l, x);
 }
 
+void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
+  memset(inverse, 0, (size_t)(d * d) * (size_t)lanes * sizeof *inverse);
+  for (int i = 0; i < d; i++) {
+    double *row = inverse + (size_t)(i * d) * (size_t)lanes;
+    for (int n = 0; n < lanes; n++) row[i * lanes + n] = 1;
+    linalg_solve_lanes(d, lanes, l, row);
+  }
+}
+
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
   if (is_single(d, lanes))
     linalg_blas_multiply(d, 0, q, x, y);

@@ -11,6 +11,7 @@
 #include "io/dataset.h"
 #include "io/store.h"
 #include "model/chain.h"
+#include "model/denoiser.h"
 #include "model/mixture.h"
 
 typedef struct Prior Prior;
@@ -68,6 +69,7 @@ struct Prior {
   int d;
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
+  const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
   bool corners; /* uniform on the corners of {-1, 1}^d */
   double seconds_fit; /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted
                          here */

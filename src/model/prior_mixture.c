@@ -28,6 +28,7 @@ typedef struct {
   double *mean; /* [C, d], of z */
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
   Diffused *diffused;
+  Denoiser denoiser;
 } Closed;
 
 static void closed_destroy(Prior *prior) {
@@ -37,6 +38,7 @@ static void closed_destroy(Prior *prior) {
     mixture_destroy(&self->diffused->mixture);
     free(self->diffused->gradient);
   }
+  denoiser_mixture_destroy(&self->denoiser);
   mixture_destroy(&self->mixture);
   chain_destroy(&self->chain);
   free(self->mean);
@@ -168,6 +170,7 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
   TRY(standardise(self, settings->standardise));
   TRY(decompose(self));
+  TRY(denoiser_mixture_create(&self->mixture, &self->denoiser));
   self->chain.state = self;
   self->chain.noise = closed_noise;
   self->chain.noise_vjp = closed_noise_vjp;
@@ -175,6 +178,7 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   self->chain.density = closed_density;
   prior->mixture = &self->mixture;
   prior->chain = &self->chain;
+  prior->denoiser = &self->denoiser;
   return STATUS_OK;
 }
 
