@@ -31,7 +31,9 @@
   ENTRY(OBSERVE, "samplers that move as they observe")                                                       \
   ENTRY(EXACT, "draws from the exact posterior, to compare with")                                            \
   ENTRY(HISTORY, "which arms a history holds")                                                               \
-  ENTRY(DIRECTION, "directions that draws are projected on, and along which arms are shaped")
+  ENTRY(DIRECTION, "directions that draws are projected on, and along which arms are shaped")                \
+  ENTRY(DENOISER_START, "initial weights of a denoiser")                                                     \
+  ENTRY(DENOISER_TRAINING, "batches of denoiser training, and cases that it is checked on")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -35,6 +35,15 @@ void localisation_destroy(Localisation *self) {
   *self = (Localisation){0};
 }
 
+void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector) {
+  const size_t row = (size_t)lanes, column = (size_t)d * row;
+  memset(vector, 0, column * sizeof *vector);
+  memset(eigenvalue, 0, column * sizeof *eigenvalue);
+  memset(basis, 0, (size_t)d * column * sizeof *basis);
+  for (size_t i = 0; i < (size_t)d; i++)
+    for (size_t n = 0; n < row; n++) basis[i * (column + row) + n] = 1;
+}
+
 /* A mean beyond the guard of a chain's states is brought back to it; NaN becomes 0. */
 static void guard(int d, int lanes, double *mean, int *rescues) {
   for (int i = 0; i < d; i++)

@@ -37,6 +37,9 @@ typedef struct {
 Status localisation_create(const Denoiser *denoiser, int steps, double first, double last, Localisation *out);
 void localisation_destroy(Localisation *self);
 
+/* No evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */
+void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
+
 /* A draw of p(z | b, U diag(q) U') for n lanes: z[d, n], from basis[d, d, n], eigenvalue[d, n], and vector[d,
  * n] = b, which is used up. rng has the lanes' streams. Numerical rescues are added to rescues[n]. */
 void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,

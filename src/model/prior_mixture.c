@@ -403,9 +403,9 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
 }
 
 #define CLOSED_OPS                                                                                           \
-  .sample = closed_sample, .save = closed_save, .load = closed_load, .destroy = closed_destroy,              \
-  .parts = closed_parts, .log_density = closed_log_density, .score = closed_score,                           \
-  .hessian_product = closed_hessian_product
+  .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = closed_sample, .save = closed_save,        \
+  .load = closed_load, .destroy = closed_destroy, .parts = closed_parts, .log_density = closed_log_density,  \
+  .score = closed_score, .hessian_product = closed_hessian_product
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",

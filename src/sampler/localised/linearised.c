@@ -18,6 +18,7 @@ Status linearised_create(int d, Linearised *out) {
   *out = (Linearised){0};
   TRY(irls_create(d, DENOISER_LANES, 1e-3, &out->irls));
   NEW(out->settled, DENOISER_LANES);
+  NEW(out->rescues, DENOISER_LANES);
   NEW(out->z, vector);
   NEW(out->added, vector);
   NEW(out->gradient, vector);
@@ -33,27 +34,18 @@ Status linearised_create(int d, Linearised *out) {
 void linearised_destroy(Linearised *self) {
   irls_destroy(&self->irls);
   free(self->settled);
+  free(self->rescues);
   double *blocks[] = {self->z,     self->added,      self->gradient,        self->precision,   self->vector,
                       self->basis, self->eigenvalue, self->prior_precision, self->prior_vector};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-}
-
-/* No evidence: Lambda = 0 with the basis I. */
-static void clear_evidence(Linearised *self, int d, int lanes) {
-  const size_t vector = (size_t)(d * lanes), matrix = (size_t)d * vector;
-  memset(self->vector, 0, vector * sizeof(double));
-  memset(self->eigenvalue, 0, vector * sizeof(double));
-  memset(self->precision, 0, matrix * sizeof(double));
-  memset(self->basis, 0, matrix * sizeof(double));
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) self->basis[(i * d + i) * lanes + n] = 1;
 }
 
 /* z: the mode under the Gaussian N(D, C) of the prior. */
 static void start(Linearised *self, Localisation *walk, const HistoryView *view, int *rescues,
                   int64_t *fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;
-  clear_evidence(self, d, lanes);
+  localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
+  memset(self->precision, 0, (size_t)(d * d * lanes) * sizeof *self->precision);
   localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->vector, rescues);
   for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = 1 / fmax(walk->variance[i], 1e-9);
   denoiser_spectral(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
@@ -98,21 +90,23 @@ static int move(Linearised *self, const Localisation *walk, int lanes, double sh
   return moving;
 }
 
-/* D and C of step k, with z at its denoised mean. */
+/* D and C of step k, with z at its denoised mean. Only rescues of the last pass count: z may be anywhere on
+ * its way. */
 static void find_moments(Linearised *self, Localisation *walk, int k, const HistoryView *view, int *rescues) {
   const int d = walk->denoiser->d, lanes = view->lanes;
   const size_t bytes = (size_t)(d * lanes) * sizeof *self->z;
   memset(self->settled, 0, (size_t)lanes * sizeof *self->settled);
   for (int pass = 1, moving = lanes; pass <= PASSES && moving > 0; pass++) {
     linearise(self, d, view);
-    localisation_moments(walk, k, lanes, self->basis, self->eigenvalue, self->vector, rescues);
+    memset(self->rescues, 0, (size_t)lanes * sizeof *self->rescues);
+    localisation_moments(walk, k, lanes, self->basis, self->eigenvalue, self->vector, self->rescues);
     if (pass == 1)
       memcpy(self->z, walk->mean, bytes);
     else
       moving = move(self, walk, lanes, pass == 2 ? 1 : 0.5);
   }
   memcpy(self->z, walk->mean, bytes);
-  for (int n = 0; n < lanes; n++) rescues[n] += !self->settled[n];
+  for (int n = 0; n < lanes; n++) rescues[n] += self->rescues[n] + !self->settled[n];
 }
 
 void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,

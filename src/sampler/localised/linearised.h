@@ -17,6 +17,7 @@
 typedef struct {
   Irls irls;
   bool *settled; /* [n] */
+  int *rescues; /* [n]: of a pass */
   double *z; /* [d, n]: where the likelihood is linearised */
   double *added; /* [d, n]: b */
   double *gradient, *precision; /* [d, n], [d, d, n]: g, Lambda */

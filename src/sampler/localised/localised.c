@@ -24,11 +24,25 @@ typedef struct {
   Linearised linearised; /* of a likelihood that is not conjugate */
 } Localised;
 
-static void draw_conjugate(Localised *self, const HistoryView *view, RngLanes *rng) {
+/* basis, eigenvalue and vector. */
+static void find_evidence(Localised *self, const HistoryView *view) {
+  const int d = view->history->d, lanes = view->lanes;
+  if (view->history->rounds == 0) {
+    localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
+    return;
+  }
   evidence_decompose(view, self->matrix, self->column, self->basis, self->eigenvalue, self->rotated);
-  linalg_multiply_lanes(view->history->d, view->lanes, self->basis, self->rotated, self->vector);
-  localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
-                    self->rescues);
+  linalg_multiply_lanes(d, lanes, self->basis, self->rotated, self->vector);
+}
+
+static void draw(Localised *self, const HistoryView *view, RngLanes *rng, int64_t *fallbacks) {
+  if (view->history->likelihood->ops->conjugate || view->history->rounds == 0) {
+    find_evidence(self, view);
+    localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
+                      self->rescues);
+  } else {
+    linearised_draw(&self->linearised, &self->walk, view, rng, self->z, self->rescues, fallbacks);
+  }
 }
 
 static void localised_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
@@ -38,10 +52,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
     memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
-    if (history->likelihood->ops->conjugate || history->rounds == 0)
-      draw_conjugate(self, &view, &chunk.rng);
-    else
-      linearised_draw(&self->linearised, &self->walk, &view, &chunk.rng, self->z, self->rescues, fallbacks);
+    draw(self, &view, &chunk.rng, fallbacks);
     chunk_guard(&chunk, sampler->d, self->z, fallbacks);
     localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
@@ -109,7 +120,7 @@ const SamplerOps sampler_localised = {
     .name = "localised",
     .summary = "stochastic localisation from the evidence, by a denoiser for any precision",
     .reference = "Eldan (2013); El Alaoui and Montanari (2022); started at the evidence",
-    .default_prior = "mixture",
+    .default_prior = "denoiser",
     .needs = NEEDS_DENOISER,
     .keys = KEYS,
     .create = localised_create,
