@@ -139,6 +139,34 @@ static void expected_moments(const DenoiserNetwork *network, const double *weigh
       covariance[i * d + j] = s[i * d + j] + 0.5 * (moved[i * d + j] + moved[j * d + i]);
 }
 
+/* With the loss of a bin in place of the Jacobian: the same D to the bit, and C that many times S. */
+static void check_loss(const DenoiserNetwork *network, const double *basis, const double *eigenvalue,
+                       const double *vector, const double *mean, double *workspace) {
+  static double same[MOST * LANES], covariance[MOST * MOST * LANES];
+  const int d = network->d;
+  int rescues[LANES] = {0};
+  double loss[DENOISER_BINS];
+  for (int k = 0; k < DENOISER_BINS; k++) loss[k] = 0.5 + k;
+  denoiser_network_moments(network, loss, LANES, basis, eigenvalue, vector, same, covariance, rescues,
+                           workspace);
+  CU_ASSERT(memcmp(same, mean, (size_t)(d * LANES) * sizeof *mean) == 0);
+  for (int n = 0; n < LANES; n++) {
+    double log_determinant = 0;
+    for (int k = 0; k < d; k++) log_determinant += log1p(eigenvalue[k * LANES + n]);
+    int bin = 0;
+    while (denoiser_network_bin_end(d, 2000, bin) < log_determinant) bin++;
+    CU_ASSERT_EQUAL(denoiser_network_bin(d, 2000, log_determinant), bin);
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) {
+        double s = 0;
+        for (int k = 0; k < d; k++)
+          s += basis[(i * d + k) * LANES + n] * basis[(j * d + k) * LANES + n] /
+               (1 + eigenvalue[k * LANES + n]);
+        CHECK_NEAR(covariance[(i * d + j) * LANES + n], loss[bin] * s, 1e-12);
+      }
+  }
+}
+
 static void test_network(void) {
   for (int d = 1; d <= MOST; d++) {
     static double basis[MOST * MOST * LANES], eigenvalue[MOST * LANES], vector[MOST * LANES],
@@ -156,7 +184,7 @@ static void test_network(void) {
     network.parameters = parameters;
     double *workspace = fixture_new(denoiser_network_workspace(&network.shape, d), sizeof *workspace);
     random_evidence(d, 8004, basis, eigenvalue, vector);
-    denoiser_network_moments(&network, LANES, basis, eigenvalue, vector, mean, covariance, rescues,
+    denoiser_network_moments(&network, NULL, LANES, basis, eigenvalue, vector, mean, covariance, rescues,
                              workspace);
     for (int n = 0; n < LANES; n++) {
       double exact_mean[MOST], exact[MOST * MOST];
@@ -165,6 +193,7 @@ static void test_network(void) {
       for (int i = 0; i < d; i++) CHECK_NEAR(mean[i * LANES + n], exact_mean[i], 1e-5);
       for (int k = 0; k < d * d; k++) CHECK_NEAR(covariance[k * LANES + n], exact[k], 1e-5);
     }
+    check_loss(&network, basis, eigenvalue, vector, mean, workspace);
     free(workspace);
   }
 }
@@ -185,12 +214,14 @@ static void test_beyond(void) {
   for (int i = 0; i < count; i++) parameters[i] = (float)weights[i];
   network.parameters = parameters;
   double *workspace = fixture_new(denoiser_network_workspace(&network.shape, 1), sizeof *workspace);
-  denoiser_network_moments(&network, 3, basis, eigenvalue, vector, mean, covariance, rescues, workspace);
+  denoiser_network_moments(&network, NULL, 3, basis, eigenvalue, vector, mean, covariance, rescues,
+                           workspace);
   CU_ASSERT(rescues[0] == 0 && rescues[1] == 1 && rescues[2] == 0);
   CHECK_NEAR(mean[1], 1, 1e-3);
   CHECK_NEAR(covariance[1] * 2e9, 1, 1e-3);
   double first_mean = mean[0];
-  denoiser_network_moments(&network, 1, basis, eigenvalue, vector, mean, covariance, rescues, workspace);
+  denoiser_network_moments(&network, NULL, 1, basis, eigenvalue, vector, mean, covariance, rescues,
+                           workspace);
   CU_ASSERT(first_mean == mean[0]);
   free(workspace);
 }

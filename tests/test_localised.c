@@ -227,6 +227,8 @@ static void test_refusals(void) {
   CHECK_OK(prior_ising(2, &fit, &ising));
   fixture_refused("localised", &prior, &likelihood, 1, 1, "first_precision=1000",
                   "first_precision 1000 is above last_precision 300");
+  fixture_refused("localised", &prior, &likelihood, 1, 1, "covariance=loss",
+                  "covariance: loss needs a learned denoiser; that of prior gaussian is exact");
   fixture_refused("localised", &ising, &likelihood, 1, 1, "steps=2",
                   "sampler localised needs a prior with a denoiser for any precision");
   prior_destroy(&prior);
@@ -248,7 +250,7 @@ static void test_guard(void) {
   int rescues[3] = {0};
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = 3};
   Localisation walk;
-  CHECK_OK(localisation_create(&far, 4, 0.1, 10, &walk));
+  CHECK_OK(localisation_create(&far, false, 4, 0.1, 10, &walk));
   CHECK_NEAR(walk.precision[0], 0, 0);
   CHECK_NEAR(walk.precision[1], 0.1, 1e-16);
   CHECK_NEAR(walk.precision[3], pow(10, 1.0 / 3), 1e-14);

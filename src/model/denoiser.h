@@ -25,6 +25,11 @@ struct Denoiser {
    * result for a lane does not depend on the others. */
   void (*moments)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
                   const double *vector, double *mean, double *covariance, int *rescues, double *workspace);
+  /* OPTIONAL. The same for a fraction of the cost, with what D is off by on average at such M, a multiple of
+   * (I + M)^-1, in place of C. */
+  void (*moments_from_loss)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
+                            const double *vector, double *mean, double *covariance, int *rescues,
+                            double *workspace);
 };
 
 /* out[d, d, lanes] = U diag(f) U' of basis[d, d, lanes] and f[d, lanes]. */

@@ -152,26 +152,56 @@ static void count_beyond(const DenoiserNetwork *self, int lanes, const double *e
   }
 }
 
-void denoiser_network_moments(const DenoiserNetwork *self, int lanes, const double *basis,
+int denoiser_network_bin(int d, double most_precision, double log_determinant) {
+  const int bin = (int)(DENOISER_BINS * log_determinant / (d * log1p(most_precision)));
+  return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
+}
+
+double denoiser_network_bin_end(int d, double most_precision, int bin) {
+  return (bin + 1.0) / DENOISER_BINS * d * log1p(most_precision);
+}
+
+/* y and C = S + S^1/2 (dh / dm) S, symmetrised, in at->slope. */
+static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
+  const int d = self->d, inputs = inputs_of(d);
+  network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k < d * LANES; k++)
+      at->slope[i * d * LANES + k] = (double)at->jacobian[i * inputs * LANES + k];
+  multiply(d, at->root, at->slope, at->matrix);
+  multiply(d, at->matrix, at->shrunk, at->slope);
+  symmetrise(d, at->shrunk, at->slope);
+}
+
+/* y and C = loss S, in at->slope. */
+static void covariance_from_loss(const DenoiserNetwork *self, const double *loss, const Work *at) {
+  const int d = self->d;
+  network_forward(&self->shape, self->parameters, LANES, at->x, at->y, at->network);
+  for (int n = 0; n < LANES; n++) {
+    double log_determinant = 0;
+    for (int i = 0; i < d; i++) log_determinant += log1p(at->eigenvalue[i * LANES + n]);
+    const double share = loss[denoiser_network_bin(d, self->most_precision, log_determinant)];
+    for (int k = n; k < d * d * LANES; k += LANES) at->slope[k] = share * at->shrunk[k];
+  }
+}
+
+void denoiser_network_moments(const DenoiserNetwork *self, const double *loss, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *rescues, double *workspace) {
-  const int d = self->d, inputs = inputs_of(d);
+  const int d = self->d;
   const Work at = work_of(d, workspace);
   count_beyond(self, lanes, eigenvalue, rescues);
   gather(d * d, lanes, basis, at.basis);
   gather(d, lanes, eigenvalue, at.eigenvalue);
   gather(d, lanes, vector, at.vector);
   prepare(self, &at);
-  network_jacobian(&self->shape, self->parameters, LANES, at.x, at.y, at.jacobian, at.network);
+  if (loss)
+    covariance_from_loss(self, loss, &at);
+  else
+    covariance_from_slope(self, &at);
   for (int k = 0; k < d * LANES; k++) at.vector[k] = (double)at.y[k];
-  for (int i = 0; i < d; i++)
-    for (int k = 0; k < d * LANES; k++)
-      at.slope[i * d * LANES + k] = (double)at.jacobian[i * inputs * LANES + k];
   linalg_multiply_lanes(d, LANES, at.root, at.vector, at.rotated);
   for (int k = 0; k < d * LANES; k++) at.mean[k] += at.rotated[k];
-  multiply(d, at.root, at.slope, at.matrix);
-  multiply(d, at.matrix, at.shrunk, at.slope);
-  symmetrise(d, at.shrunk, at.slope);
   scatter(d, lanes, at.mean, mean);
   scatter(d * d, lanes, at.slope, covariance);
 }

@@ -12,6 +12,9 @@
 #include "model/denoiser.h"
 #include "model/network.h"
 
+/* Of log det(I + M), of equal width from 0 to what the largest M of training has. */
+enum { DENOISER_BINS = 8 };
+
 typedef struct {
   int d;
   NetworkShape shape;
@@ -29,8 +32,13 @@ size_t denoiser_network_workspace(const NetworkShape *shape, int d);
 void denoiser_network_inputs(int d, double most_precision, const double *basis, const double *eigenvalue,
                              const double *mean, double *matrix, double *column, float *x, size_t x_row);
 
-/* Denoiser.moments. */
-void denoiser_network_moments(const DenoiserNetwork *self, int lanes, const double *basis,
+/* The bin of log det(I + M), and the upper end of a bin. */
+int denoiser_network_bin(int d, double most_precision, double log_determinant);
+double denoiser_network_bin_end(int d, double most_precision, int bin);
+
+/* Denoiser.moments, and with loss[DENOISER_BINS], the mean square of S^-1/2 (z - D) for each coordinate,
+ * moments_from_loss (NULL: the former). */
+void denoiser_network_moments(const DenoiserNetwork *self, const double *loss, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *rescues, double *workspace);
 

@@ -155,8 +155,7 @@ static void add_case(const Check *self, int n, DenoiserCheck *out) {
     log_determinant += log1p(q);
     error += (u - h) * (u - h), signal += h * h, agreement += u * h;
   }
-  int bin = (int)(DENOISER_BINS * log_determinant / (d * log1p(DENOISER_MOST_PRECISION)));
-  bin = bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
+  const int bin = denoiser_network_bin(d, DENOISER_MOST_PRECISION, log_determinant);
   out->count[bin]++;
   out->error[bin] += error / d;
   out->claimed[bin] += claimed_of(self, n) / d;

@@ -7,11 +7,8 @@
 #include "model/denoiser_network.h"
 #include "model/training_samples.h"
 
-enum { DENOISER_BINS = 8 };
-
-/* The self-check, by bins of log det(I + M), of equal width from 0 to what the largest M of training has.
- * Sums over cases of u = S^-1/2 (z - m), of what is denoised of it, h, and of the covariance of u that is
- * claimed, K = S^-1/2 C S^-1/2. */
+/* The self-check, by bins of log det(I + M). Sums over cases of u = S^-1/2 (z - m), of what is denoised of
+ * it, h, and of the covariance of u that is claimed, K = S^-1/2 C S^-1/2. */
 typedef struct {
   double count[DENOISER_BINS];
   double error[DENOISER_BINS]; /* |u - h|^2 / d: what is left of it; 1 under N(0, I) */

@@ -21,8 +21,11 @@
 #include "core/rng.h"
 #include "model/denoiser.h"
 
+#include <stdbool.h>
+
 typedef struct {
   const Denoiser *denoiser; /* not owned */
+  bool from_loss; /* moments_from_loss in place of moments */
   int steps; /* K */
   double *precision; /* [K + 1]: s_0 = 0, then s_1 .. s_K, even in their logarithm */
   /* n <= DENOISER_LANES lanes, lane last. */
@@ -34,7 +37,8 @@ typedef struct {
 
 /* 0 < first <= last: s_1 and s_K, in units of 1 / scale^2; one step takes `last`. The caller ends with
  * localisation_destroy, also after a failure. */
-Status localisation_create(const Denoiser *denoiser, int steps, double first, double last, Localisation *out);
+Status localisation_create(const Denoiser *denoiser, bool from_loss, int steps, double first, double last,
+                           Localisation *out);
 void localisation_destroy(Localisation *self);
 
 /* No evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */

@@ -32,7 +32,19 @@ typedef struct {
 static void moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
                     const double *vector, double *mean, double *covariance, int *rescues, double *workspace) {
   const Learned *self = denoiser->state;
-  denoiser_network_moments(&self->network, lanes, basis, eigenvalue, vector, mean, covariance, rescues,
+  denoiser_network_moments(&self->network, NULL, lanes, basis, eigenvalue, vector, mean, covariance, rescues,
+                           workspace);
+}
+
+static void moments_from_loss(const Denoiser *denoiser, int lanes, const double *basis,
+                              const double *eigenvalue, const double *vector, double *mean,
+                              double *covariance, int *rescues, double *workspace) {
+  const Learned *self = denoiser->state;
+  const DenoiserCheck *check = &self->check;
+  double loss[DENOISER_BINS]; /* 1 is that of the prior N(0, I) */
+  for (int k = 0; k < DENOISER_BINS; k++)
+    loss[k] = check->count[k] > 0 ? check->error[k] / check->count[k] : 1;
+  denoiser_network_moments(&self->network, loss, lanes, basis, eigenvalue, vector, mean, covariance, rescues,
                            workspace);
 }
 
@@ -66,8 +78,9 @@ static Status create(Prior *prior, int d, int hidden_count, const int *hidden, L
                               .scale = self->scale,
                               .workspace = denoiser_network_workspace(&self->network.shape, d),
                               .state = self,
-                              .moments = moments};
-  TRY(localisation_create(&self->denoiser, STEPS, FIRST_PRECISION, LAST_PRECISION, &self->walk));
+                              .moments = moments,
+                              .moments_from_loss = moments_from_loss};
+  TRY(localisation_create(&self->denoiser, false, STEPS, FIRST_PRECISION, LAST_PRECISION, &self->walk));
   NEW(self->basis, (size_t)d * vector);
   NEW(self->zero, vector);
   NEW(self->vector, vector);
@@ -171,11 +184,6 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
   return STATUS_OK;
 }
 
-/* The upper end of a bin of log det(I + M). */
-static double bin_end(int d, int bin) {
-  return (bin + 1.0) / DENOISER_BINS * d * log1p(DENOISER_MOST_PRECISION);
-}
-
 static void denoiser_report(const Prior *prior, FILE *out) {
   const Learned *self = prior->state;
   const DenoiserCheck *check = &self->check;
@@ -184,7 +192,8 @@ static void denoiser_report(const Prior *prior, FILE *out) {
           "  up to  cases  error left  variance claimed / error  slope of the mean (each 1 when right)\n");
   for (int k = 0; k < DENOISER_BINS; k++)
     if (check->count[k] > 0)
-      fprintf(out, "  %5.1f  %5.0f  %10.3f  %24.3f  %17.3f\n", bin_end(prior->d, k), check->count[k],
+      fprintf(out, "  %5.1f  %5.0f  %10.3f  %24.3f  %17.3f\n",
+              denoiser_network_bin_end(prior->d, self->network.most_precision, k), check->count[k],
               check->error[k] / check->count[k], check->claimed[k] / check->error[k],
               check->agreement[k] / check->signal[k]);
 }
@@ -215,7 +224,8 @@ static Status denoiser_save(const Prior *prior, StoreFile *file) {
   const Learned *self = prior->state;
   int member, dim, bin;
   double ends[DENOISER_BINS];
-  for (int k = 0; k < DENOISER_BINS; k++) ends[k] = bin_end(prior->d, k);
+  for (int k = 0; k < DENOISER_BINS; k++)
+    ends[k] = denoiser_network_bin_end(prior->d, self->network.most_precision, k);
   TRY(store_dimension(file, "member", 1, &member));
   TRY(store_dimension(file, "dim", (size_t)prior->d, &dim));
   TRY(store_dimension(file, "bin", DENOISER_BINS, &bin));
