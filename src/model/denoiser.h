@@ -40,4 +40,9 @@ void denoiser_spectral(int d, int lanes, const double *basis, const double *f, d
 Status denoiser_mixture_create(const Mixture *mixture, Denoiser *out);
 void denoiser_mixture_destroy(Denoiser *denoiser);
 
+/* That of the corners of {-1, 1}^d, by enumeration (denoiser_corners.c), for d <= DENOISER_MOST_CORNERS. */
+enum { DENOISER_MOST_CORNERS = 10 };
+Status denoiser_corners_create(int d, Denoiser *out);
+void denoiser_corners_destroy(Denoiser *denoiser);
+
 #endif
