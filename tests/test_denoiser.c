@@ -7,6 +7,7 @@
 #include "model/denoiser_training.h"
 #include "model/families.h"
 #include "model/localisation.h"
+#include "model/mixture_store.h"
 
 #include <unistd.h>
 
@@ -94,77 +95,109 @@ static void random_evidence(int d, uint32_t round, double *basis, double *eigenv
   for (int k = 0; k < d * LANES; k++) eigenvalue[k] = fmax(eigenvalue[k], 0);
 }
 
-/* D and C from the formulas, one lane at a time with matrices written out, the network in double precision.
- * Floats: 1e-5. */
-static void expected_moments(const DenoiserNetwork *network, const double *weights, const double *basis,
-                             const double *eigenvalue, const double *vector, int n, double *mean,
-                             double *covariance) {
-  const int d = network->d, inputs = network->shape.width[0];
-  double s[MOST * MOST] = {0}, root[MOST * MOST] = {0}, half_log[MOST * MOST] = {0}, x[16], h[MOST],
-                  slope[MOST * MOST], row[16];
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++)
-      for (int k = 0; k < d; k++) {
-        const double q = eigenvalue[k * LANES + n],
-                     uu = basis[(i * d + k) * LANES + n] * basis[(j * d + k) * LANES + n];
-        s[i * d + j] += uu / (1 + q);
-        root[i * d + j] += uu / sqrt(1 + q);
-        half_log[i * d + j] -= 0.5 * uu * log1p(q);
-      }
+/* U diag((1 + q)^power) U' of lane n; power 0: of -log(1 + q) / 2. */
+static void power_of(int d, const double *basis, const double *eigenvalue, int n, double power, double *out) {
+  memset(out, 0, (size_t)(d * d) * sizeof *out);
+  for (int k = 0; k < d; k++) {
+    const double q = eigenvalue[k * LANES + n], f = power == 0 ? -0.5 * log1p(q) : pow(1 + q, power);
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++)
+        out[i * d + j] += f * basis[(i * d + k) * LANES + n] * basis[(j * d + k) * LANES + n];
+  }
+}
+
+/* D by the formula, for one lane with matrices written out and the network in double precision, given b and
+ * the mean of the mixture. */
+static void expected_mean(const DenoiserNetwork *network, const double *weights, const double *basis,
+                          const double *eigenvalue, const double *b, const double *start, int n,
+                          double *mean) {
+  const int d = network->d;
+  double s[MOST * MOST], root[MOST * MOST], inverse_root[MOST * MOST], half_log[MOST * MOST], x[16], h[MOST];
+  power_of(d, basis, eigenvalue, n, -1, s);
+  power_of(d, basis, eigenvalue, n, -0.5, root);
+  power_of(d, basis, eigenvalue, n, 0.5, inverse_root);
+  power_of(d, basis, eigenvalue, n, 0, half_log);
   int at = d;
   for (int i = 0; i < d; i++) {
     x[i] = 0;
-    for (int j = 0; j < d; j++) x[i] += s[i * d + j] * vector[j * LANES + n];
+    for (int j = 0; j < d; j++) x[i] += s[i * d + j] * b[j];
     for (int j = i; j < d; j++) x[at++] = half_log[i * d + j];
   }
-  CU_ASSERT_EQUAL(at, inputs);
+  for (int i = 0; i < d; i++, at++) {
+    x[at] = 0;
+    for (int j = 0; j < d; j++) x[at] += inverse_root[i * d + j] * (start[j] - x[j]);
+  }
+  CU_ASSERT_EQUAL(at, network->shape.width[0]);
   network_reference_forward(&network->shape, weights, x, h);
   for (int i = 0; i < d; i++) {
-    double unit[MOST] = {0};
-    unit[i] = 1;
-    network_reference_vjp(&network->shape, weights, x, unit, row);
-    memcpy(slope + i * d, row, (size_t)d * sizeof *row);
+    mean[i] = start[i];
+    for (int j = 0; j < d; j++) mean[i] += root[i * d + j] * h[j];
   }
-  double moved[MOST * MOST] = {0};
-  for (int i = 0; i < d; i++) {
-    mean[i] = x[i];
-    for (int j = 0; j < d; j++) {
-      mean[i] += root[i * d + j] * h[j];
-      for (int k = 0; k < d; k++)
-        for (int l = 0; l < d; l++) moved[i * d + j] += root[i * d + k] * slope[k * d + l] * s[l * d + j];
-    }
-  }
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++)
-      covariance[i * d + j] = s[i * d + j] + 0.5 * (moved[i * d + j] + moved[j * d + i]);
 }
 
-/* With the loss of a bin in place of the Jacobian: the same D to the bit, and C that many times S. */
-static void check_loss(const DenoiserNetwork *network, const double *basis, const double *eigenvalue,
-                       const double *vector, const double *mean, double *workspace) {
-  static double same[MOST * LANES], covariance[MOST * MOST * LANES];
+/* D against the formula, to the rounding of floats; C against central differences of it, symmetrised. The
+ * network is piecewise linear, so that a lane in which a unit switches within the step is off: one in eight
+ * may be. */
+static void check_formula(const DenoiserNetwork *network, const double *weights, const double *basis,
+                          const double *eigenvalue, const double *vector, const double *mean,
+                          const double *covariance) {
+  static double up[MOST * LANES], moved[MOST * LANES], start[2][MOST * LANES], unused[MOST * MOST * LANES];
+  const int d = network->d;
+  const double step = 1e-4;
+  static double slope[MOST * MOST * LANES];
+  double *workspace = fixture_new(network->start->workspace, sizeof *workspace);
+  int rescues[LANES] = {0}, missed = 0;
+  for (int j = 0; j < d; j++) {
+    for (int side = 0; side < 2; side++) {
+      memcpy(moved, vector, (size_t)(d * LANES) * sizeof *moved);
+      for (int n = 0; n < LANES; n++) moved[j * LANES + n] += side ? step : -step;
+      network->start->moments(network->start, LANES, basis, eigenvalue, moved, start[side], unused, rescues,
+                              workspace);
+      for (int n = 0; n < LANES; n++) {
+        double b[MOST], from[MOST], out[MOST];
+        for (int i = 0; i < d; i++) b[i] = moved[i * LANES + n], from[i] = start[side][i * LANES + n];
+        expected_mean(network, weights, basis, eigenvalue, b, from, n, out);
+        for (int i = 0; i < d; i++) {
+          if (side)
+            slope[(i * d + j) * LANES + n] = (out[i] - up[i * LANES + n]) / (2 * step);
+          else
+            up[i * LANES + n] = out[i];
+        }
+      }
+    }
+  }
+  network->start->moments(network->start, LANES, basis, eigenvalue, vector, start[0], unused, rescues,
+                          workspace);
+  for (int n = 0; n < LANES; n++) {
+    double b[MOST], from[MOST], out[MOST];
+    bool near = true;
+    for (int i = 0; i < d; i++) b[i] = vector[i * LANES + n], from[i] = start[0][i * LANES + n];
+    expected_mean(network, weights, basis, eigenvalue, b, from, n, out);
+    for (int i = 0; i < d; i++) {
+      CHECK_NEAR(mean[i * LANES + n], out[i], 1e-5);
+      for (int j = 0; j < d; j++)
+        near &= fabs(covariance[(i * d + j) * LANES + n] -
+                     0.5 * (slope[(i * d + j) * LANES + n] + slope[(j * d + i) * LANES + n])) < 1e-5;
+    }
+    missed += !near;
+  }
+  CU_ASSERT(missed <= LANES / 8);
+  free(workspace);
+}
+
+/* Without the slope: the same D to the bit, and the covariance of the mixture. */
+static void check_mixture(const DenoiserNetwork *network, const double *basis, const double *eigenvalue,
+                          const double *vector, const double *mean, double *workspace) {
+  static double same[MOST * LANES], covariance[MOST * MOST * LANES], unused[MOST * LANES],
+      expected[MOST * MOST * LANES];
   const int d = network->d;
   int rescues[LANES] = {0};
-  double loss[DENOISER_BINS];
-  for (int k = 0; k < DENOISER_BINS; k++) loss[k] = 0.5 + k;
-  denoiser_network_moments(network, loss, LANES, basis, eigenvalue, vector, same, covariance, rescues,
+  denoiser_network_moments(network, false, LANES, basis, eigenvalue, vector, same, covariance, rescues,
                            workspace);
+  network->start->moments(network->start, LANES, basis, eigenvalue, vector, unused, expected, rescues,
+                          workspace);
   CU_ASSERT(memcmp(same, mean, (size_t)(d * LANES) * sizeof *mean) == 0);
-  for (int n = 0; n < LANES; n++) {
-    double log_determinant = 0;
-    for (int k = 0; k < d; k++) log_determinant += log1p(eigenvalue[k * LANES + n]);
-    int bin = 0;
-    while (denoiser_network_bin_end(d, 2000, bin) < log_determinant) bin++;
-    CU_ASSERT_EQUAL(denoiser_network_bin(d, 2000, log_determinant), bin);
-    for (int i = 0; i < d; i++)
-      for (int j = 0; j < d; j++) {
-        double s = 0;
-        for (int k = 0; k < d; k++)
-          s += basis[(i * d + k) * LANES + n] * basis[(j * d + k) * LANES + n] /
-               (1 + eigenvalue[k * LANES + n]);
-        CHECK_NEAR(covariance[(i * d + j) * LANES + n], loss[bin] * s, 1e-12);
-      }
-  }
+  CU_ASSERT(memcmp(covariance, expected, (size_t)(d * d * LANES) * sizeof *expected) == 0);
 }
 
 static void test_network(void) {
@@ -174,61 +207,68 @@ static void test_network(void) {
     float parameters[2000];
     double weights[2000];
     int rescues[LANES] = {0};
-    DenoiserNetwork network = {
-        .d = d, .shape = denoiser_network_shape(d, 2, (int[]){24, 20}), .most_precision = 2000};
+    Mixture mixture = fixture_mixture(d, 3, 1.5);
+    Denoiser start;
+    CHECK_OK(denoiser_mixture_create(&mixture, false, &start));
+    DenoiserNetwork network = {.d = d,
+                               .shape = denoiser_network_shape(d, 2, (int[]){24, 20}),
+                               .start = &start,
+                               .most_precision = 2000};
     const size_t count = network_parameters(&network.shape);
     Rng rng = fixture_rng(0, 8003);
     ASSERT(count <= 2000);
     rng_normal(&rng, (int)count, weights);
     for (size_t i = 0; i < count; i++) weights[i] = parameters[i] = (float)(0.3 * weights[i]);
     network.parameters = parameters;
-    double *workspace = fixture_new(denoiser_network_workspace(&network.shape, d), sizeof *workspace);
+    double *workspace = fixture_new(denoiser_network_workspace(&network), sizeof *workspace);
     random_evidence(d, 8004, basis, eigenvalue, vector);
-    denoiser_network_moments(&network, NULL, LANES, basis, eigenvalue, vector, mean, covariance, rescues,
+    denoiser_network_moments(&network, true, LANES, basis, eigenvalue, vector, mean, covariance, rescues,
                              workspace);
-    for (int n = 0; n < LANES; n++) {
-      double exact_mean[MOST], exact[MOST * MOST];
-      expected_moments(&network, weights, basis, eigenvalue, vector, n, exact_mean, exact);
-      CU_ASSERT_EQUAL(rescues[n], 0);
-      for (int i = 0; i < d; i++) CHECK_NEAR(mean[i * LANES + n], exact_mean[i], 1e-5);
-      for (int k = 0; k < d * d; k++) CHECK_NEAR(covariance[k * LANES + n], exact[k], 1e-5);
-    }
-    check_loss(&network, basis, eigenvalue, vector, mean, workspace);
+    for (int n = 0; n < LANES; n++) CU_ASSERT_EQUAL(rescues[n], 0);
+    check_formula(&network, weights, basis, eigenvalue, vector, mean, covariance);
+    check_mixture(&network, basis, eigenvalue, vector, mean, workspace);
     free(workspace);
+    denoiser_mixture_destroy(&start);
+    mixture_destroy(&mixture);
   }
 }
 
-/* Beyond the eigenvalues of training the inputs stay at the edge and the lane is counted; the rest of the
- * formula goes on: D tends to M^-1 b. Fewer lanes than LANES give the same bits. */
+/* Beyond the eigenvalues of training the inputs log(S) / 2 stay at the edge and the lane is counted; the rest
+ * of the formula goes on: D tends to M^-1 b. Fewer lanes than LANES give the same bits. */
 static void test_beyond(void) {
   static double basis[3] = {1, 1, 1}, eigenvalue[3] = {1000, 2e9, 0}, vector[3] = {1000, 2e9, 0}, mean[3],
                 covariance[3];
   float parameters[400];
   double weights[400];
   int rescues[3] = {0};
+  Mixture mixture = fixture_mixture(1, 2, 1);
+  Denoiser start;
+  CHECK_OK(denoiser_mixture_create(&mixture, false, &start));
   DenoiserNetwork network = {
-      .d = 1, .shape = denoiser_network_shape(1, 1, (int[]){8}), .most_precision = 2000};
+      .d = 1, .shape = denoiser_network_shape(1, 1, (int[]){8}), .start = &start, .most_precision = 2000};
   const int count = (int)network_parameters(&network.shape);
   Rng rng = fixture_rng(0, 8005);
   rng_normal(&rng, count, weights);
   for (int i = 0; i < count; i++) parameters[i] = (float)weights[i];
   network.parameters = parameters;
-  double *workspace = fixture_new(denoiser_network_workspace(&network.shape, 1), sizeof *workspace);
-  denoiser_network_moments(&network, NULL, 3, basis, eigenvalue, vector, mean, covariance, rescues,
+  double *workspace = fixture_new(denoiser_network_workspace(&network), sizeof *workspace);
+  denoiser_network_moments(&network, true, 3, basis, eigenvalue, vector, mean, covariance, rescues,
                            workspace);
   CU_ASSERT(rescues[0] == 0 && rescues[1] == 1 && rescues[2] == 0);
   CHECK_NEAR(mean[1], 1, 1e-3);
   CHECK_NEAR(covariance[1] * 2e9, 1, 1e-3);
   double first_mean = mean[0];
-  denoiser_network_moments(&network, NULL, 1, basis, eigenvalue, vector, mean, covariance, rescues,
+  denoiser_network_moments(&network, true, 1, basis, eigenvalue, vector, mean, covariance, rescues,
                            workspace);
   CU_ASSERT(first_mean == mean[0]);
   free(workspace);
+  denoiser_mixture_destroy(&start);
+  mixture_destroy(&mixture);
 }
 
 /* What is learned from samples of a mixture is near its closed form: over new cases the mean squared error of
- * h is 0.012 (measured), where that of h = 0, the linear estimate, is 0.09.
- * The self-check knows the same without the closed form: variance and slope are right within 4% and 10%. */
+ * S^-1/2 D is 0.0009 (measured), where that of the linear estimate is 0.09. The self-check knows the same
+ * without the closed form: variance and slope are right within 4% and 10%. */
 static void test_learned_mixture(void) {
   enum { N = 10000, TILES = 200 };
   Mixture cross = fixture_cross();
@@ -241,7 +281,7 @@ static void test_learned_mixture(void) {
   DenoiserCases cases;
   DenoiserCheck check;
   CHECK_OK(prior_fit(&prior_denoiser, &fit, &samples, &prior));
-  CHECK_OK(denoiser_mixture_create(&cross, &exact));
+  CHECK_OK(denoiser_mixture_create(&cross, true, &exact));
   CHECK_OK(training_samples_create(&fit, true, &samples, &training));
   CHECK_OK(denoiser_cases_create(2, &cases));
   double *workspace = fixture_new(exact.workspace + prior.denoiser->workspace, sizeof *workspace);
@@ -265,7 +305,7 @@ static void test_learned_mixture(void) {
       signal += (1 + cases.eigenvalue[k]) * pow(vector[k] - cases.mean[k], 2) / (2 * LANES * TILES);
     }
   }
-  CU_ASSERT(excess < 0.018 && signal > 0.08);
+  CU_ASSERT(excess < 0.0018 && signal > 0.08);
   CHECK_OK(denoiser_check(&fit, &training, prior.denoiser, &check));
   double error = 0, claimed = 0, agreement = 0, sum = 0, count = 0;
   for (int k = 0; k < DENOISER_BINS; k++) {
@@ -282,6 +322,52 @@ static void test_learned_mixture(void) {
   denoiser_mixture_destroy(&exact);
   prior_destroy(&prior);
   mixture_destroy(&cross);
+}
+
+/* The mean squared error of the self-check. */
+static double error_of(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser) {
+  DenoiserCheck check;
+  double error = 0, count = 0;
+  CHECK_OK(denoiser_check(fit, samples, denoiser, &check));
+  for (int k = 0; k < DENOISER_BINS; k++) error += check.error[k], count += check.count[k];
+  return error / count;
+}
+
+/* Of a prior that is no mixture, points on a thin spiral, the network learns what ten Gaussians miss: 0.913
+ * against 0.923 (measured), on cases that neither has met. */
+static void test_corrects_mixture(void) {
+  enum { N = 10000 };
+  Samples samples = {.d = 2, .n = N, .theta = fixture_new(2 * N, sizeof(double))};
+  Rng rng = fixture_rng(0, 8007);
+  PriorFit fit = short_fit(4000);
+  fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512, fit.learning_rate = 0.003;
+  for (int n = 0; n < N; n++) {
+    double u, wide[2];
+    rng_uniform(&rng, 1, &u);
+    rng_normal(&rng, 2, wide);
+    samples.theta[n] = 3 * u * sin(16 * u) + 0.05 * wide[0];
+    samples.theta[N + n] = 3 * u * cos(16 * u) + 0.05 * wide[1];
+  }
+  TrainingSamples training;
+  CHECK_OK(training_samples_create(&fit, true, &samples, &training));
+  double *z = fixture_new(2 * N, sizeof *z);
+  for (int n = 0; n < training.training; n++)
+    for (int i = 0; i < 2; i++) z[i * training.training + n] = (double)training.z[2 * n + i];
+  Mixture mixture;
+  Denoiser closed;
+  Prior prior;
+  CHECK_OK(mixture_fit(2, training.training, z, 10, 3, rng_key(1, RNG_TEST), 0, &mixture, NULL));
+  CHECK_OK(denoiser_mixture_create(&mixture, false, &closed));
+  CHECK_OK(prior_fit(&prior_denoiser, &fit, &samples, &prior));
+  const double gaussians = error_of(&fit, &training, &closed),
+               learned = error_of(&fit, &training, prior.denoiser);
+  CU_ASSERT(learned < gaussians - 0.005);
+  free(z);
+  free(samples.theta);
+  training_samples_destroy(&training);
+  denoiser_mixture_destroy(&closed);
+  mixture_destroy(&mixture);
+  prior_destroy(&prior);
 }
 
 /* Without observations the sampler gives the samples of the prior, to the bit. */
@@ -331,17 +417,18 @@ static void test_bad_files(void) {
     float weight;
     int inputs;
     const char *sentence;
-  } cases[] = {{1, 2000, 0.5f, 2, NULL},
-               {0, 2000, 0.5f, 2, "scale 0"},
-               {1, -1, 0.5f, 2, "most_precision"},
-               {1, 2000, INFINITY, 2, "not finite"},
-               {1, 2000, 0.5f, 3, "weight_1"}};
+  } cases[] = {{1, 2000, 0.5f, 3, NULL},
+               {0, 2000, 0.5f, 3, "scale 0"},
+               {1, -1, 0.5f, 3, "most_precision"},
+               {1, 2000, INFINITY, 3, "not finite"},
+               {1, 2000, 0.5f, 2, "weight_1"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     static const char *const checks[] = {"check_count", "check_error", "check_claimed", "check_signal",
                                          "check_agreement"};
     StoreFile *file;
     Prior prior;
     int member, dim, bin, in, id;
+    Mixture mixture = fixture_mixture(1, 2, 1);
     double zeros[DENOISER_BINS] = {0};
     float weights[3] = {cases[i].weight, 0.5f, 0.5f};
     CHECK_OK(store_create(path, STORE_NETCDF4, &file));
@@ -350,7 +437,7 @@ static void test_bad_files(void) {
     CHECK_OK(store_int_attribute(file, NULL, "training_samples", 1));
     CHECK_OK(store_real_attribute(file, NULL, "most_precision", cases[i].most));
     CHECK_OK(store_dimension(file, "member", 1, &member));
-    CHECK_OK(store_dimension(file, "dim", 1, &dim));
+    CHECK_OK(mixture_save(&mixture, file, &dim));
     CHECK_OK(store_dimension(file, "bin", DENOISER_BINS, &bin));
     CHECK_OK(store_dimension(file, "units_0", (size_t)cases[i].inputs, &in));
     CHECK_OK(store_variable(file, "shift", STORE_DOUBLE, 1, &dim, "shift", "1", &id));
@@ -371,6 +458,7 @@ static void test_bad_files(void) {
     else
       CHECK_OK(prior_load(path, NULL, &prior));
     prior_destroy(&prior);
+    mixture_destroy(&mixture);
   }
   unlink(path);
 }
@@ -380,6 +468,7 @@ int main(void) {
                          {"network", test_network},
                          {"beyond the precision of training", test_beyond},
                          {"learned mixture", test_learned_mixture},
+                         {"corrects a mixture", test_corrects_mixture},
                          {"no history", test_no_history},
                          {"auto", test_settle},
                          {"bad files", test_bad_files},

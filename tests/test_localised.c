@@ -42,7 +42,7 @@ static void test_closed_form(void) {
   static double precision[MOST], vector[MOST], mean[MOST], covariance[MOST];
   Mixture mixture = fixture_mixture(2, 3, 2);
   Denoiser denoiser;
-  CHECK_OK(denoiser_mixture_create(&mixture, &denoiser));
+  CHECK_OK(denoiser_mixture_create(&mixture, true, &denoiser));
   random_evidence(2, N, 5, precision, vector);
   moments_at(&denoiser, N, precision, vector, mean, covariance);
   for (int n = 0; n < N; n++) {
@@ -74,7 +74,7 @@ static void test_covariance_is_slope(void) {
   for (int d = 1; d <= 5; d += 2) {
     Mixture mixture = fixture_mixture(d, 4, 2);
     Denoiser denoiser;
-    CHECK_OK(denoiser_mixture_create(&mixture, &denoiser));
+    CHECK_OK(denoiser_mixture_create(&mixture, true, &denoiser));
     random_evidence(d, N, 2, precision, vector);
     moments_at(&denoiser, N, precision, vector, mean, covariance);
     for (int j = 0; j < d; j++) {
@@ -291,8 +291,8 @@ static void test_refusals(void) {
   CHECK_OK(prior_ising(11, &fit, &ising));
   fixture_refused("localised", &prior, &likelihood, 1, 1, "first_precision=1000",
                   "first_precision 1000 is above last_precision 300");
-  fixture_refused("localised", &prior, &likelihood, 1, 1, "covariance=loss",
-                  "covariance: loss needs a learned denoiser; that of prior gaussian is exact");
+  fixture_refused("localised", &prior, &likelihood, 1, 1, "covariance=mixture",
+                  "covariance: mixture needs a learned denoiser; that of prior gaussian is exact");
   fixture_refused("localised", &ising, &likelihood, 1, 1, "steps=2",
                   "sampler localised needs a prior with a denoiser for any precision");
   prior_destroy(&prior);

@@ -33,7 +33,8 @@
   ENTRY(HISTORY, "which arms a history holds")                                                               \
   ENTRY(DIRECTION, "directions that draws are projected on, and along which arms are shaped")                \
   ENTRY(DENOISER_START, "initial weights of a denoiser")                                                     \
-  ENTRY(DENOISER_TRAINING, "batches of denoiser training, and cases that it is checked on")
+  ENTRY(DENOISER_TRAINING, "batches of denoiser training, and cases that it is checked on")                  \
+  ENTRY(DENOISER_MIXTURE, "the mixture that a denoiser corrects")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

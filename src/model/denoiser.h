@@ -9,6 +9,7 @@
 
 #include "model/mixture.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { DENOISER_LANES = 64 }; /* at most, of one call */
@@ -25,19 +26,20 @@ struct Denoiser {
    * result for a lane does not depend on the others. */
   void (*moments)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
                   const double *vector, double *mean, double *covariance, int *rescues, double *workspace);
-  /* OPTIONAL. The same for a fraction of the cost, with what D is off by on average at such M, a multiple of
-   * (I + M)^-1, in place of C. */
-  void (*moments_from_loss)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
-                            const double *vector, double *mean, double *covariance, int *rescues,
-                            double *workspace);
+  /* OPTIONAL. The same for less, with the covariance under the mixture that the denoiser corrects in place of
+   * C. */
+  void (*moments_from_mixture)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
+                               const double *vector, double *mean, double *covariance, int *rescues,
+                               double *workspace);
 };
 
 /* out[d, d, lanes] = U diag(f) U' of basis[d, d, lanes] and f[d, lanes]. */
 void denoiser_spectral(int d, int lanes, const double *basis, const double *f, double *out);
 
-/* That of a mixture with weight, mean and covariance, which is copied, in closed form (denoiser_mixture.c).
- * The caller ends with denoiser_mixture_destroy, also after a failure. */
-Status denoiser_mixture_create(const Mixture *mixture, Denoiser *out);
+/* That of a mixture with weight, mean and covariance, which is copied, in closed form (denoiser_mixture.c):
+ * standardised by the mixture's own mean and standard deviations, or of theta as it is. The caller ends with
+ * denoiser_mixture_destroy, also after a failure. */
+Status denoiser_mixture_create(const Mixture *mixture, bool standardised, Denoiser *out);
 void denoiser_mixture_destroy(Denoiser *denoiser);
 
 /* That of the corners of {-1, 1}^d, by enumeration (denoiser_corners.c), for d <= DENOISER_MOST_CORNERS. */

@@ -28,6 +28,7 @@ typedef struct {
   double *mean; /* [d, n]: h_c, then P_c^-1 h_c, then its distance to the mean so far */
   double *inverse; /* [d, d, n]: P_c^-1 */
   double *log_weight, *top, *total, *old_share, *share; /* [n]: weights relative to exp(top) */
+  double *part, *spread; /* [n]: share / total, and (total - share) of that */
 } Component;
 
 void denoiser_mixture_destroy(Denoiser *denoiser) {
@@ -90,7 +91,7 @@ static void weigh(int d, int lanes, double constant, const double *factor, const
 SIMD_CLONES
 static void join(bool first, int lanes, Component *at) {
   double *restrict top = at->top, *restrict total = at->total, *restrict old_share = at->old_share,
-                   *restrict share = at->share;
+                   *restrict share = at->share, *restrict part = at->part, *restrict spread = at->spread;
   const double *restrict log_weight = at->log_weight;
   for (int n = 0; n < lanes; n++) {
     double rise = first ? 0 : log_weight[n] - top[n], ratio = special_exp(rise > 0 ? -rise : rise);
@@ -98,6 +99,8 @@ static void join(bool first, int lanes, Component *at) {
     share[n] = rise > 0 ? 1 : ratio;
     top[n] = first || rise > 0 ? log_weight[n] : top[n];
     total[n] = (first ? 0 : old_share[n] * total[n]) + share[n];
+    part[n] = share[n] / total[n];
+    spread[n] = (total[n] - share[n]) * part[n];
   }
 }
 
@@ -105,21 +108,20 @@ static void join(bool first, int lanes, Component *at) {
 SIMD_CLONES
 static void add_component(int d, int lanes, const Component *at, double *restrict mean,
                           double *restrict covariance) {
-  const double *restrict old_share = at->old_share, *restrict share = at->share, *restrict total = at->total;
+  const double *restrict old_share = at->old_share, *restrict share = at->share, *restrict part = at->part,
+                         *restrict spread = at->spread;
   for (int i = 0; i < d; i++) {
     double *restrict away = at->mean + i * lanes, *restrict m = mean + i * lanes;
     for (int n = 0; n < lanes; n++) {
       away[n] -= m[n];
-      m[n] += share[n] / total[n] * away[n];
+      m[n] += part[n] * away[n];
     }
     for (int j = 0; j <= i; j++) {
       const double *restrict other = at->mean + j * lanes, *restrict inverse =
                                                                at->inverse + (i * d + j) * lanes;
       double *restrict c = covariance + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) {
-        double spread = (total[n] - share[n]) * share[n] / total[n];
-        c[n] = old_share[n] * c[n] + share[n] * inverse[n] + spread * away[n] * other[n];
-      }
+      for (int n = 0; n < lanes; n++)
+        c[n] = old_share[n] * c[n] + share[n] * inverse[n] + spread[n] * away[n] * other[n];
     }
   }
 }
@@ -146,6 +148,8 @@ static Component component_of(int d, int lanes, double *workspace) {
   at.total = at.top + row;
   at.old_share = at.total + row;
   at.share = at.old_share + row;
+  at.part = at.share + row;
+  at.spread = at.part + row;
   return at;
 }
 
@@ -174,12 +178,13 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
   finish(d, lanes, at.total, covariance);
 }
 
-/* shift and scale from the moments of the mixture, and the mixture of z. covariance[d, d] is scratch. */
-static Status standardise(Closed *self, const Mixture *from, double *covariance) {
+/* shift and scale, from the moments of the mixture where that is wanted, and the mixture of z. covariance[d,
+ * d] is scratch. */
+static Status standardise(Closed *self, const Mixture *from, bool wanted, double *covariance) {
   Mixture *to = &self->mixture;
   const size_t d = (size_t)from->d;
-  mixture_moments(from, self->shift, covariance);
-  for (size_t i = 0; i < d; i++) self->scale[i] = sqrt(covariance[i * d + i]);
+  if (wanted) mixture_moments(from, self->shift, covariance);
+  for (size_t i = 0; i < d; i++) self->scale[i] = wanted ? sqrt(covariance[i * d + i]) : 1;
   for (size_t c = 0; c < (size_t)from->components; c++) {
     to->weight[c] = from->weight[c];
     for (size_t i = 0; i < d; i++) {
@@ -192,7 +197,7 @@ static Status standardise(Closed *self, const Mixture *from, double *covariance)
   return mixture_prepare(to);
 }
 
-Status denoiser_mixture_create(const Mixture *mixture, Denoiser *out) {
+Status denoiser_mixture_create(const Mixture *mixture, bool standardised, Denoiser *out) {
   const size_t d = (size_t)mixture->d, row = DENOISER_LANES;
   Closed *self;
   *out = (Denoiser){.d = mixture->d};
@@ -204,7 +209,7 @@ Status denoiser_mixture_create(const Mixture *mixture, Denoiser *out) {
   NEW(self->constant, mixture->components);
   double *covariance;
   NEW(covariance, d * d);
-  Status status = standardise(self, mixture, covariance);
+  Status status = standardise(self, mixture, standardised, covariance);
   free(covariance);
   TRY(status);
   for (size_t c = 0; c < (size_t)mixture->components; c++) {
@@ -215,7 +220,7 @@ Status denoiser_mixture_create(const Mixture *mixture, Denoiser *out) {
   }
   out->shift = self->shift;
   out->scale = self->scale;
-  out->workspace = (3 * d * d + d + 5) * row;
+  out->workspace = (3 * d * d + d + 7) * row;
   out->moments = mixture_moments_at;
   return STATUS_OK;
 }

@@ -12,7 +12,7 @@ enum { LANES = DENOISER_LANES };
 
 _Static_assert((int)DENOISER_LANES == (int)NETWORK_LANES, "the lanes of a call are those of a network");
 
-static int inputs_of(int d) { return d + d * (d + 1) / 2; }
+static int inputs_of(int d) { return 2 * d + d * (d + 1) / 2; }
 
 NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden) {
   NetworkShape shape = network_shape(inputs_of(d), hidden_count, hidden);
@@ -21,36 +21,46 @@ NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden) 
 }
 
 /* What a call works on, for n = LANES lanes. */
+enum { MATRICES = 8, VECTORS = 6 };
 typedef struct {
-  double *basis, *eigenvalue; /* [d, d, n], [d, n]: U, q */
-  double *vector, *rotated, *mean; /* [d, n]: b, then h; scratch; m, then D */
-  double *shrunk, *root; /* [d, d, n]: S, S^1/2 */
-  double *slope, *matrix; /* [d, d, n]: dh / dm, scratch */
+  double *basis, *eigenvalue, *vector; /* [d, d, n], [d, n], [d, n]: U, q, b */
+  double *shrunk, *root, *inverse_root; /* [d, d, n]: S, S^1/2, S^-1/2 */
+  double *mean, *covariance; /* [d, n], [d, d, n]: D_0, C_0 */
+  double *linear, *v, *column; /* [d, n]: m, v, scratch */
+  double *slope, *other, *matrix; /* [d, d, n]: dh / dm, dh / dv, scratch */
+  double *start; /* of the mixture's denoiser */
   float *x, *y, *jacobian, *network; /* [inputs, n], [d, n], [d, inputs, n], of the network */
 } Work;
 
-static Work work_of(int d, double *workspace) {
-  const size_t vector = (size_t)d * LANES, matrix = (size_t)d * vector, inputs = (size_t)inputs_of(d) * LANES;
-  Work at = {.basis = workspace};
-  at.shrunk = at.basis + matrix;
-  at.root = at.shrunk + matrix;
-  at.slope = at.root + matrix;
-  at.matrix = at.slope + matrix;
-  at.eigenvalue = at.matrix + matrix;
-  at.vector = at.eigenvalue + vector;
-  at.rotated = at.vector + vector;
-  at.mean = at.rotated + vector;
-  at.x = (float *)(at.mean + vector);
-  at.y = at.x + inputs;
-  at.jacobian = at.y + vector;
-  at.network = at.jacobian + (size_t)d * inputs;
+/* The next array of a workspace. */
+static double *take(double **at, size_t doubles) {
+  double *taken = *at;
+  *at += doubles;
+  return taken;
+}
+
+static Work work_of(const DenoiserNetwork *self, double *workspace) {
+  const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
+               inputs = (size_t)inputs_of(self->d) * LANES;
+  Work at;
+  double **matrices[] = {&at.basis,      &at.shrunk, &at.root,  &at.inverse_root,
+                         &at.covariance, &at.slope,  &at.other, &at.matrix};
+  double **vectors[] = {&at.eigenvalue, &at.vector, &at.mean, &at.linear, &at.v, &at.column};
+  for (int i = 0; i < MATRICES; i++) *matrices[i] = take(&workspace, matrix);
+  for (int i = 0; i < VECTORS; i++) *vectors[i] = take(&workspace, vector);
+  at.start = take(&workspace, self->start->workspace);
+  at.x = (float *)take(&workspace, inputs / 2); /* two floats in the room of a double; LANES is even */
+  at.y = (float *)take(&workspace, vector / 2);
+  at.jacobian = (float *)take(&workspace, (size_t)self->d * inputs / 2);
+  at.network = (float *)workspace;
   return at;
 }
 
-size_t denoiser_network_workspace(const NetworkShape *shape, int d) {
-  const size_t vector = (size_t)d * LANES, matrix = (size_t)d * vector, inputs = (size_t)inputs_of(d) * LANES;
-  const size_t floats = inputs + vector + (size_t)d * inputs + network_workspace(shape);
-  return 5 * matrix + 4 * vector + (floats + 1) / 2;
+size_t denoiser_network_workspace(const DenoiserNetwork *self) {
+  const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
+               inputs = (size_t)inputs_of(self->d) * LANES;
+  return MATRICES * matrix + VECTORS * vector + self->start->workspace +
+         (inputs + vector + (size_t)self->d * inputs + network_workspace(&self->shape) + 1) / 2;
 }
 
 /* to[rows, LANES] = from[rows, lanes], zeros beyond; and back. */
@@ -86,16 +96,6 @@ static void to_floats(int rows, const double *restrict values, float *restrict x
     for (int n = 0; n < LANES; n++) x[(size_t)k * x_row + (size_t)n] = (float)values[k * LANES + n];
 }
 
-void denoiser_network_inputs(int d, double most_precision, const double *basis, const double *eigenvalue,
-                             const double *mean, double *matrix, double *column, float *x, size_t x_row) {
-  half_log((size_t)d * LANES, most_precision, eigenvalue, column);
-  denoiser_spectral(d, LANES, basis, column, matrix);
-  to_floats(d, mean, x, x_row);
-  x += (size_t)d * x_row;
-  for (int i = 0; i < d; x += (size_t)(d - i) * x_row, i++)
-    to_floats(d - i, matrix + (i * d + i) * LANES, x, x_row);
-}
-
 /* out[d, d, LANES] = A B. */
 SIMD_CLONES
 static void multiply(int d, const double *restrict a, const double *restrict b, double *restrict out) {
@@ -108,14 +108,14 @@ static void multiply(int d, const double *restrict a, const double *restrict b, 
     }
 }
 
-/* slope[d, d, LANES] <- S + the symmetric part of it. */
+/* slope[d, d, LANES] <- C_0 + the symmetric part of it. */
 SIMD_CLONES
-static void symmetrise(int d, const double *restrict shrunk, double *restrict slope) {
+static void symmetrise(int d, const double *restrict covariance, double *restrict slope) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
       double *low = slope + (i * d + j) * LANES, *high = slope + (j * d + i) * LANES;
       for (int n = 0; n < LANES; n++)
-        low[n] = high[n] = shrunk[(i * d + j) * LANES + n] + 0.5 * (low[n] + high[n]);
+        low[n] = high[n] = covariance[(i * d + j) * LANES + n] + 0.5 * (low[n] + high[n]);
     }
 }
 
@@ -128,19 +128,51 @@ SIMD_CLONES
 static void take_roots(size_t count, double *x) {
   for (size_t k = 0; k < count; k++) x[k] = sqrt(x[k]);
 }
+SIMD_CLONES
+static void invert(size_t count, double *x) {
+  for (size_t k = 0; k < count; k++) x[k] = 1 / x[k];
+}
+/* out = a - b; a += b. */
+SIMD_CLONES
+static void subtract(size_t count, const double *a, const double *b, double *out) {
+  for (size_t k = 0; k < count; k++) out[k] = a[k] - b[k];
+}
+SIMD_CLONES
+static void add(size_t count, double *restrict a, const double *restrict b) {
+  for (size_t k = 0; k < count; k++) a[k] += b[k];
+}
 
-/* From what the lanes were given to S, S^1/2, m and the inputs. */
-static void prepare(const DenoiserNetwork *self, const Work *at) {
+/* Everything up to the inputs, from U, q and b of LANES lanes. */
+static void prepare(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
+                    const double *vector, const Work *at, float *x, size_t x_row) {
   const int d = self->d;
   const size_t count = (size_t)d * LANES;
-  double *column = at->rotated;
-  shrink(count, at->eigenvalue, column);
-  denoiser_spectral(d, LANES, at->basis, column, at->shrunk);
-  take_roots(count, column);
-  denoiser_spectral(d, LANES, at->basis, column, at->root);
-  linalg_multiply_lanes(d, LANES, at->shrunk, at->vector, at->mean);
-  denoiser_network_inputs(d, self->most_precision, at->basis, at->eigenvalue, at->mean, at->matrix, column,
-                          at->x, LANES);
+  int rescues[LANES] = {0}; /* of the mixture's Cholesky factors, whose matrices are positive definite */
+  shrink(count, eigenvalue, at->column);
+  denoiser_spectral(d, LANES, basis, at->column, at->shrunk);
+  take_roots(count, at->column);
+  denoiser_spectral(d, LANES, basis, at->column, at->root);
+  invert(count, at->column);
+  denoiser_spectral(d, LANES, basis, at->column, at->inverse_root);
+  half_log(count, self->most_precision, eigenvalue, at->column);
+  denoiser_spectral(d, LANES, basis, at->column, at->matrix);
+  linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
+  self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, at->covariance, rescues,
+                       at->start);
+  subtract(count, at->mean, at->linear, at->column);
+  linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
+  to_floats(d, at->linear, x, x_row);
+  x += (size_t)d * x_row;
+  for (int i = 0; i < d; x += (size_t)(d - i) * x_row, i++)
+    to_floats(d - i, at->matrix + (i * d + i) * LANES, x, x_row);
+  to_floats(d, at->v, x, x_row);
+}
+
+void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
+                             const double *vector, float *x, size_t x_row, double *v, double *workspace) {
+  const Work at = work_of(self, workspace);
+  prepare(self, basis, eigenvalue, vector, &at, x, x_row);
+  memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
 }
 
 /* Lanes with an eigenvalue above what the network was trained for. */
@@ -152,56 +184,46 @@ static void count_beyond(const DenoiserNetwork *self, int lanes, const double *e
   }
 }
 
-int denoiser_network_bin(int d, double most_precision, double log_determinant) {
-  const int bin = (int)(DENOISER_BINS * log_determinant / (d * log1p(most_precision)));
-  return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
-}
-
-double denoiser_network_bin_end(int d, double most_precision, int bin) {
-  return (bin + 1.0) / DENOISER_BINS * d * log1p(most_precision);
-}
-
-/* y and C = S + S^1/2 (dh / dm) S, symmetrised, in at->slope. */
-static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
-  const int d = self->d, inputs = inputs_of(d);
-  network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
+/* out[d, d, LANES] = d inputs of the Jacobian, from `first` on. */
+static void take_slope(int d, const float *jacobian, int first, double *out) {
   for (int i = 0; i < d; i++)
     for (int k = 0; k < d * LANES; k++)
-      at->slope[i * d * LANES + k] = (double)at->jacobian[i * inputs * LANES + k];
-  multiply(d, at->root, at->slope, at->matrix);
-  multiply(d, at->matrix, at->shrunk, at->slope);
-  symmetrise(d, at->shrunk, at->slope);
+      out[i * d * LANES + k] = (double)jacobian[(i * inputs_of(d) + first) * LANES + k];
 }
 
-/* y and C = loss S, in at->slope. */
-static void covariance_from_loss(const DenoiserNetwork *self, const double *loss, const Work *at) {
+/* y, and C in at->slope. */
+static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
   const int d = self->d;
-  network_forward(&self->shape, self->parameters, LANES, at->x, at->y, at->network);
-  for (int n = 0; n < LANES; n++) {
-    double log_determinant = 0;
-    for (int i = 0; i < d; i++) log_determinant += log1p(at->eigenvalue[i * LANES + n]);
-    const double share = loss[denoiser_network_bin(d, self->most_precision, log_determinant)];
-    for (int k = n; k < d * d * LANES; k += LANES) at->slope[k] = share * at->shrunk[k];
-  }
+  const size_t count = (size_t)d * (size_t)d * LANES;
+  network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
+  take_slope(d, at->jacobian, inputs_of(d) - d, at->slope);
+  multiply(d, at->slope, at->inverse_root, at->other);
+  subtract(count, at->covariance, at->shrunk, at->slope);
+  multiply(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
+  take_slope(d, at->jacobian, 0, at->slope);
+  multiply(d, at->slope, at->shrunk, at->other);
+  add(count, at->other, at->matrix);
+  multiply(d, at->root, at->other, at->slope);
+  symmetrise(d, at->covariance, at->slope);
 }
 
-void denoiser_network_moments(const DenoiserNetwork *self, const double *loss, int lanes, const double *basis,
+void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *rescues, double *workspace) {
   const int d = self->d;
-  const Work at = work_of(d, workspace);
+  const Work at = work_of(self, workspace);
   count_beyond(self, lanes, eigenvalue, rescues);
   gather(d * d, lanes, basis, at.basis);
   gather(d, lanes, eigenvalue, at.eigenvalue);
   gather(d, lanes, vector, at.vector);
-  prepare(self, &at);
-  if (loss)
-    covariance_from_loss(self, loss, &at);
-  else
+  prepare(self, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
+  if (slope)
     covariance_from_slope(self, &at);
-  for (int k = 0; k < d * LANES; k++) at.vector[k] = (double)at.y[k];
-  linalg_multiply_lanes(d, LANES, at.root, at.vector, at.rotated);
-  for (int k = 0; k < d * LANES; k++) at.mean[k] += at.rotated[k];
+  else
+    network_forward(&self->shape, self->parameters, LANES, at.x, at.y, at.network);
+  for (int k = 0; k < d * LANES; k++) at.v[k] = (double)at.y[k];
+  linalg_multiply_lanes(d, LANES, at.root, at.v, at.column);
+  add((size_t)d * LANES, at.mean, at.column);
   scatter(d, lanes, at.mean, mean);
-  scatter(d * d, lanes, at.slope, covariance);
+  scatter(d * d, lanes, slope ? at.slope : at.covariance, covariance);
 }

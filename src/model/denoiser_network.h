@@ -1,44 +1,42 @@
-/* One network that is the denoiser for every precision M.
+/* One network that is the denoiser for every precision M, by correcting that of a mixture.
  *
- * With S = (I + M)^-1 and m = S b, which are covariance and mean under the prior N(0, I),
+ * With S = (I + M)^-1 and m = S b, which are covariance and mean under the prior N(0, I), with D_0 and C_0
+ * those under a mixture of Gaussians in closed form, and with v = S^-1/2 (D_0 - m),
  *
- *   D(b, M) = m + S^1/2 h(m, log(S) / 2),   C(b, M) = dD / db = S + S^1/2 (dh / dm) S,
+ *   D(b, M) = D_0 + S^1/2 h(m, log(S) / 2, v),
+ *   C(b, M) = dD / db = C_0 + S^1/2 [(dh / dm) S + (dh / dv) S^-1/2 (C_0 - S)],
  *
- * where h regresses S^-1/2 (z - m), which is of unit size for every M. Its inputs are m and the upper
- * triangle of log(S) / 2, row by row. */
+ * where h regresses S^-1/2 (z - D_0), which is of unit size for every M. Its inputs are m, the upper triangle
+ * of log(S) / 2, row by row, and v. The weights of the mixture's modes, softmax functions of b and M, are
+ * what is hard to learn from m and S; the network has them in v and does the rest. */
 #ifndef MODEL_DENOISER_NETWORK_H
 #define MODEL_DENOISER_NETWORK_H
 
 #include "model/denoiser.h"
 #include "model/network.h"
 
-/* Of log det(I + M), of equal width from 0 to what the largest M of training has. */
-enum { DENOISER_BINS = 8 };
+#include <stdbool.h>
 
 typedef struct {
   int d;
   NetworkShape shape;
   const float *parameters; /* not owned */
+  const Denoiser *start; /* of the mixture, in coordinates z; not owned */
   double most_precision; /* eigenvalues of M above it are taken for it among the inputs */
 } DenoiserNetwork;
 
-/* d + d (d + 1) / 2 inputs, d outputs. */
+/* 2 d + d (d + 1) / 2 inputs, d outputs. */
 NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden);
-/* Doubles of scratch for denoiser_network_moments. */
-size_t denoiser_network_workspace(const NetworkShape *shape, int d);
+/* Doubles of scratch for the two calls below. */
+size_t denoiser_network_workspace(const DenoiserNetwork *self);
 
-/* The inputs of DENOISER_LANES = n lanes: x, in rows of x_row, from M = U diag(q) U' and m, basis[d, d, n],
- * eigenvalue[d, n], mean[d, n]. Scratch: matrix[d, d, n], column[d, n]. */
-void denoiser_network_inputs(int d, double most_precision, const double *basis, const double *eigenvalue,
-                             const double *mean, double *matrix, double *column, float *x, size_t x_row);
+/* Of DENOISER_LANES = n lanes: the inputs x, in rows of x_row, and v[d, n], for M = U diag(q) U' and b, from
+ * basis[d, d, n], eigenvalue[d, n], vector[d, n]. */
+void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
+                             const double *vector, float *x, size_t x_row, double *v, double *workspace);
 
-/* The bin of log det(I + M), and the upper end of a bin. */
-int denoiser_network_bin(int d, double most_precision, double log_determinant);
-double denoiser_network_bin_end(int d, double most_precision, int bin);
-
-/* Denoiser.moments, and with loss[DENOISER_BINS], the mean square of S^-1/2 (z - D) for each coordinate,
- * moments_from_loss (NULL: the former). */
-void denoiser_network_moments(const DenoiserNetwork *self, const double *loss, int lanes, const double *basis,
+/* Denoiser.moments; without the slope, Denoiser.moments_from_mixture. */
+void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *rescues, double *workspace);
 

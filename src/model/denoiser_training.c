@@ -18,25 +18,28 @@ static const double KEPT = 0.999;
 typedef struct {
   const PriorFit *fit;
   const TrainingSamples *samples;
-  const NetworkShape *shape;
+  const DenoiserNetwork *network;
   int d, batch;
   DenoiserCases cases;
-  double *mean, *error, *matrix, *column; /* [d, n], [d, n]: m, u; scratch of the inputs */
+  double *column, *vector, *error, *start; /* [d, n]: scratch, b, u, v */
+  double *inputs; /* scratch of the inputs */
   float *x, *target; /* [inputs, batch], [d, batch] */
   float *weights, *gradient, *first, *second; /* [network_parameters] */
   float *workspace; /* of the network */
 } Training;
 
-static Status create(const PriorFit *fit, const TrainingSamples *samples, const NetworkShape *shape,
+static Status create(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                      Training *out) {
+  const NetworkShape *shape = &network->shape;
   const size_t parameters = network_parameters(shape), vector = (size_t)samples->d * LANES;
-  *out = (Training){.fit = fit, .samples = samples, .shape = shape, .d = samples->d};
+  *out = (Training){.fit = fit, .samples = samples, .network = network, .d = samples->d};
   out->batch = (fit->batch + LANES - 1) / LANES * LANES;
   TRY(denoiser_cases_create(samples->d, &out->cases));
-  NEW(out->mean, vector);
-  NEW(out->error, vector);
-  NEW(out->matrix, (size_t)samples->d * vector);
   NEW(out->column, vector);
+  NEW(out->vector, vector);
+  NEW(out->error, vector);
+  NEW(out->start, vector);
+  NEW(out->inputs, denoiser_network_workspace(network));
   NEW(out->x, (size_t)shape->width[0] * (size_t)out->batch);
   NEW(out->target, (size_t)samples->d * (size_t)out->batch);
   NEW(out->weights, parameters);
@@ -49,11 +52,17 @@ static Status create(const PriorFit *fit, const TrainingSamples *samples, const 
 
 static void destroy(Training *self) {
   denoiser_cases_destroy(&self->cases);
-  double *doubles[] = {self->mean, self->error, self->matrix, self->column};
+  double *doubles[] = {self->column, self->vector, self->error, self->start, self->inputs};
   float *floats[] = {self->x,     self->target, self->weights,  self->gradient,
                      self->first, self->second, self->workspace};
   for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) free(doubles[i]);
   for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) free(floats[i]);
+}
+
+/* out[d, n] = b of the cases, U ((1 + q) U' m). column[d, n] is scratch. */
+static void observation_of(const DenoiserCases *cases, double *column, double *out) {
+  for (int k = 0; k < cases->d * LANES; k++) column[k] = (1 + cases->eigenvalue[k]) * cases->mean[k];
+  linalg_multiply_lanes(cases->d, LANES, cases->basis, column, out);
 }
 
 /* A batch for step = 1 .. steps: x and target. */
@@ -64,13 +73,14 @@ static void draw_batch(Training *self, int step) {
   Rng rng = {rng_key(self->fit->seed, RNG_DENOISER_TRAINING), self->fit->replicate, 0, (uint32_t)step, 0};
   for (int lane = 0; lane < self->batch; lane += LANES) {
     denoiser_cases_draw(cases, self->samples, false, &rng);
-    linalg_multiply_lanes(d, LANES, cases->basis, cases->mean, self->mean);
+    observation_of(cases, self->column, self->vector);
     linalg_multiply_lanes(d, LANES, cases->basis, cases->error, self->error);
-    denoiser_network_inputs(d, DENOISER_MOST_PRECISION, cases->basis, cases->eigenvalue, self->mean,
-                            self->matrix, self->column, self->x + lane, row);
+    denoiser_network_inputs(self->network, cases->basis, cases->eigenvalue, self->vector, self->x + lane, row,
+                            self->start, self->inputs);
     for (int i = 0; i < d; i++)
       for (int n = 0; n < LANES; n++)
-        self->target[(size_t)i * row + (size_t)(lane + n)] = (float)self->error[i * LANES + n];
+        self->target[(size_t)i * row + (size_t)(lane + n)] =
+            (float)(self->error[i * LANES + n] - self->start[i * LANES + n]);
   }
 }
 
@@ -82,13 +92,14 @@ static void take_average(size_t count, float share, const float *restrict weight
 
 static void train(Training *self, float *parameters) {
   const PriorFit *fit = self->fit;
-  const size_t count = network_parameters(self->shape);
+  const NetworkShape *shape = &self->network->shape;
+  const size_t count = network_parameters(shape);
   Rng start = {rng_key(fit->seed, RNG_DENOISER_START), fit->replicate, 0, 0, 0};
-  learning_start(self->shape, &start, self->weights);
+  learning_start(shape, &start, self->weights);
   memcpy(parameters, self->weights, count * sizeof *parameters);
   for (int step = 1; step <= fit->steps; step++) {
     draw_batch(self, step);
-    network_loss_gradient(self->shape, self->weights, self->batch, self->x, self->target, self->gradient,
+    network_loss_gradient(shape, self->weights, self->batch, self->x, self->target, self->gradient,
                           self->workspace);
     learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), self->gradient, self->first,
                   self->second, self->weights);
@@ -96,10 +107,10 @@ static void train(Training *self, float *parameters) {
   }
 }
 
-Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const NetworkShape *shape,
+Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                       float *parameters) {
   Training training;
-  Status status = create(fit, samples, shape, &training);
+  Status status = create(fit, samples, network, &training);
   if (status == STATUS_OK) train(&training, parameters);
   destroy(&training);
   return status;
@@ -144,6 +155,15 @@ static double claimed_of(const Check *self, int n) {
   return sum;
 }
 
+int denoiser_check_bin(int d, double log_determinant) {
+  const int bin = (int)(DENOISER_BINS * log_determinant / (d * log1p(DENOISER_MOST_PRECISION)));
+  return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
+}
+
+double denoiser_check_end(int d, int bin) {
+  return (bin + 1.0) / DENOISER_BINS * d * log1p(DENOISER_MOST_PRECISION);
+}
+
 /* Lane n, whose U' D stands in column, joins its bin. */
 static void add_case(const Check *self, int n, DenoiserCheck *out) {
   const int d = self->d;
@@ -151,11 +171,11 @@ static void add_case(const Check *self, int n, DenoiserCheck *out) {
   for (int i = 0; i < d; i++) {
     const int k = i * LANES + n;
     const double q = self->cases.eigenvalue[k], u = self->cases.error[k];
-    const double h = sqrt(1 + q) * (self->column[k] - self->cases.mean[k]);
+    const double g = sqrt(1 + q) * (self->column[k] - self->cases.mean[k]);
     log_determinant += log1p(q);
-    error += (u - h) * (u - h), signal += h * h, agreement += u * h;
+    error += (u - g) * (u - g), signal += g * g, agreement += u * g;
   }
-  const int bin = denoiser_network_bin(d, DENOISER_MOST_PRECISION, log_determinant);
+  const int bin = denoiser_check_bin(d, log_determinant);
   out->count[bin]++;
   out->error[bin] += error / d;
   out->claimed[bin] += claimed_of(self, n) / d;
@@ -167,8 +187,7 @@ static void check_tile(Check *self, const Denoiser *denoiser, DenoiserCheck *out
   const int d = self->d;
   const DenoiserCases *cases = &self->cases;
   int rescues[LANES] = {0};
-  for (int k = 0; k < d * LANES; k++) self->column[k] = (1 + cases->eigenvalue[k]) * cases->mean[k];
-  linalg_multiply_lanes(d, LANES, cases->basis, self->column, self->vector);
+  observation_of(cases, self->column, self->vector);
   denoiser->moments(denoiser, LANES, cases->basis, cases->eigenvalue, self->vector, self->mean,
                     self->covariance, rescues, self->workspace);
   linalg_multiply_transposed_lanes(d, LANES, cases->basis, self->mean, self->column);

@@ -7,19 +7,25 @@
 #include "model/denoiser_network.h"
 #include "model/training_samples.h"
 
-/* The self-check, by bins of log det(I + M). Sums over cases of u = S^-1/2 (z - m), of what is denoised of
- * it, h, and of the covariance of u that is claimed, K = S^-1/2 C S^-1/2. */
+enum { DENOISER_BINS = 8 };
+
+/* The self-check, by bins of log det(I + M), of equal width from 0 to what the largest M of training has.
+ * Sums over cases of u = S^-1/2 (z - m), of what the denoiser says of it, g = S^-1/2 (D - m), and of the
+ * covariance that it claims, K = S^-1/2 C S^-1/2. */
 typedef struct {
   double count[DENOISER_BINS];
-  double error[DENOISER_BINS]; /* |u - h|^2 / d: what is left of it; 1 under N(0, I) */
+  double error[DENOISER_BINS]; /* |u - g|^2 / d: what is left of it; 1 under N(0, I) */
   double claimed[DENOISER_BINS]; /* tr K / d: equal to that where C is right */
-  double signal[DENOISER_BINS]; /* |h|^2 / d */
-  double agreement[DENOISER_BINS]; /* u' h / d: equal to that where D is right */
+  double signal[DENOISER_BINS]; /* |g|^2 / d */
+  double agreement[DENOISER_BINS]; /* u' g / d: equal to that where D is right */
 } DenoiserCheck;
 
-/* parameters[network_parameters] of the shape. The batch is rounded up to a multiple of NETWORK_LANES. */
-Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const NetworkShape *shape,
+/* parameters[network_parameters] of this network. The batch is rounded up to a multiple of NETWORK_LANES. */
+Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                       float *parameters);
+/* The bin of log det(I + M), and the upper end of a bin. */
+int denoiser_check_bin(int d, double log_determinant);
+double denoiser_check_end(int d, int bin);
 /* `denoiser` on held-out cases, always the same for this fit. */
 Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser,
                       DenoiserCheck *out);

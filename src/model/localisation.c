@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status localisation_create(const Denoiser *denoiser, bool from_loss, int steps, double first, double last,
+Status localisation_create(const Denoiser *denoiser, bool from_mixture, int steps, double first, double last,
                            Localisation *out) {
   const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
   ASSERT(steps >= 1 && first > 0 && first <= last);
-  *out = (Localisation){.denoiser = denoiser, .from_loss = from_loss, .steps = steps};
+  *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
   NEW(out->precision, steps + 1);
   for (int k = 1; k < steps; k++) out->precision[k] = first * pow(last / first, (k - 1.0) / (steps - 1));
   out->precision[steps] = last;
@@ -66,9 +66,9 @@ void localisation_moments(Localisation *self, int k, int lanes, const double *ba
   const Denoiser *denoiser = self->denoiser;
   const int d = denoiser->d;
   for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = eigenvalue[i] + self->precision[k];
-  (self->from_loss ? denoiser->moments_from_loss
-                   : denoiser->moments)(denoiser, lanes, basis, self->eigenvalue, vector, self->mean,
-                                        self->covariance, rescues, self->workspace);
+  (self->from_mixture ? denoiser->moments_from_mixture
+                      : denoiser->moments)(denoiser, lanes, basis, self->eigenvalue, vector, self->mean,
+                                           self->covariance, rescues, self->workspace);
   guard(d, lanes, self->mean, rescues);
   linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
   clip((size_t)(d * lanes), self->variance);

@@ -25,7 +25,7 @@
 
 typedef struct {
   const Denoiser *denoiser; /* not owned */
-  bool from_loss; /* moments_from_loss in place of moments */
+  bool from_mixture; /* moments_from_mixture in place of moments */
   int steps; /* K */
   double *precision; /* [K + 1]: s_0 = 0, then s_1 .. s_K, even in their logarithm */
   /* n <= DENOISER_LANES lanes, lane last. */
@@ -37,7 +37,7 @@ typedef struct {
 
 /* 0 < first <= last: s_1 and s_K, in units of 1 / scale^2; one step takes `last`. The caller ends with
  * localisation_destroy, also after a failure. */
-Status localisation_create(const Denoiser *denoiser, bool from_loss, int steps, double first, double last,
+Status localisation_create(const Denoiser *denoiser, bool from_mixture, int steps, double first, double last,
                            Localisation *out);
 void localisation_destroy(Localisation *self);
 

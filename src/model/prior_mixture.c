@@ -8,6 +8,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
+#include "model/mixture_store.h"
 
 #include <float.h>
 #include <math.h>
@@ -170,7 +171,7 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
   TRY(standardise(self, settings->standardise));
   TRY(decompose(self));
-  TRY(denoiser_mixture_create(&self->mixture, &self->denoiser));
+  TRY(denoiser_mixture_create(&self->mixture, true, &self->denoiser));
   self->chain.state = self;
   self->chain.noise = closed_noise;
   self->chain.noise_vjp = closed_noise_vjp;
@@ -299,98 +300,14 @@ static void mixture_describe_fit(const PriorFit *fit, FILE *out) {
   fprintf(out, "components %d starts %d", fit->components, fit->starts);
 }
 
-/* Prior files. */
-
 static Status closed_save(const Prior *prior, StoreFile *file) {
-  const Mixture *mixture = prior->mixture;
-  int axis[3], weight, mean, covariance;
-  TRY(store_dimension(file, "component", (size_t)mixture->components, &axis[0]));
-  TRY(store_dimension(file, "dim", (size_t)mixture->d, &axis[1]));
-  TRY(store_dimension(file, "dim2", (size_t)mixture->d, &axis[2]));
-  TRY(store_variable(file, "weight", STORE_DOUBLE, 1, axis, "weight of the component", "1", &weight));
-  TRY(store_variable(file, "mean", STORE_DOUBLE, 2, axis, "mean of the component", "1", &mean));
-  TRY(store_variable(file, "covariance", STORE_DOUBLE, 3, axis, "covariance of the component", "1",
-                     &covariance));
-  TRY(store_put(file, weight, mixture->weight));
-  TRY(store_put(file, mean, mixture->mean));
-  return store_put(file, covariance, mixture->covariance);
-}
-
-/* Weights that sum to 1 but for the rounding of a float are brought to 1. */
-static Status check_weights(const char *path, Mixture *mixture) {
-  double sum = 0;
-  for (int c = 0; c < mixture->components; c++) {
-    if (!isfinite(mixture->weight[c]) || mixture->weight[c] <= 0)
-      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights are above 0", path, c,
-                        mixture->weight[c]);
-    sum += mixture->weight[c];
-  }
-  if (fabs(sum - 1) > 1e-6)
-    return status_set(STATUS_INPUT, "%s: the weights sum to %.9g instead of 1", path, sum);
-  bool exact = fabs(sum - 1) <= 1e-14; /* our own files, to be read back bit for bit */
-  for (int c = 0; c < mixture->components && !exact; c++) mixture->weight[c] /= sum;
-  return STATUS_OK;
-}
-
-/* Within what squares, inverses and ratios of a few parameters keep finite; far beyond any prior's use. */
-static Status check_range(const char *path, int c, size_t i, double mean, double variance) {
-  const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
-  if (fabs(mean) > most_mean)
-    return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is %g; means are at most %g in size", path, c, i, mean,
-                      most_mean);
-  if (variance > 0 && (variance < least_variance || variance > most_variance))
-    return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is %g; variances are between %g and %g",
-                      path, c, i, i, variance, least_variance, most_variance);
-  return STATUS_OK;
-}
-
-/* Finite, symmetric but for the rounding of a float; then made symmetric. */
-static Status check_component(const char *path, int c, Mixture *mixture) {
-  size_t d = (size_t)mixture->d;
-  double *s = mixture->covariance + (size_t)c * d * d;
-  for (size_t i = 0; i < d; i++) {
-    if (!isfinite(mixture->mean[(size_t)c * d + i]))
-      return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is not a finite number", path, c, i);
-    for (size_t j = 0; j < d; j++)
-      if (!isfinite(s[i * d + j]))
-        return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is not a finite number", path, c, i, j);
-    TRY(check_range(path, c, i, mixture->mean[(size_t)c * d + i], s[i * d + i]));
-  }
-  for (size_t i = 0; i < d; i++) {
-    for (size_t j = 0; j < i; j++) {
-      double low = s[i * d + j], high = s[j * d + i];
-      if (fabs(low - high) > 1e-6 * sqrt(fabs(s[i * d + i] * s[j * d + j])))
-        return status_set(
-            STATUS_INPUT,
-            "%s: the covariance of component %d is not symmetric: [%zu, %zu] is %g but [%zu, %zu] is %g",
-            path, c, i, j, low, j, i, high);
-      s[i * d + j] = s[j * d + i] = 0.5 * low + 0.5 * high;
-    }
-  }
-  return STATUS_OK;
-}
-
-static Status read_mixture(StoreFile *file, Mixture *out) {
-  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-  TRY(store_shape(file, "mean", 2, shape));
-  if (shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
-    return status_set(STATUS_INPUT, "%s: 'mean' has shape (%zu, %zu); it is (component, dim)",
-                      store_path(file), shape[0], shape[1]);
-  shape[2] = shape[1];
-  TRY(store_shape(file, "weight", 1, shape));
-  TRY(store_shape(file, "covariance", 3, shape));
-  TRY(mixture_create((int)shape[1], (int)shape[0], out));
-  TRY(store_get_doubles(file, "weight", out->weight));
-  TRY(store_get_doubles(file, "mean", out->mean));
-  TRY(store_get_doubles(file, "covariance", out->covariance));
-  TRY(check_weights(store_path(file), out));
-  for (int c = 0; c < out->components; c++) TRY(check_component(store_path(file), c, out));
-  return STATUS_OK;
+  int dim;
+  return mixture_save(prior->mixture, file, &dim);
 }
 
 static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Mixture mixture = {0};
-  Status status = read_mixture(file, &mixture);
+  Status status = mixture_load(file, &mixture);
   if (status == STATUS_OK && prior->ops == &prior_gaussian && mixture.components != 1)
     status = status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
                         store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);

@@ -75,22 +75,21 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   const size_t vector = (size_t)sampler->d * CHUNK_LANES, matrix = (size_t)sampler->d * vector;
   const double first = config_real(setup->options, "first_precision"),
                last = config_real(setup->options, "last_precision");
-  const bool from_loss = config_is(setup->options, "covariance", "loss");
+  const bool from_mixture = config_is(setup->options, "covariance", "mixture");
   Localised *self;
-  if (from_loss && !setup->prior->denoiser->moments_from_loss)
-    return status_set(
-        STATUS_INPUT,
-        "sampler localised: covariance: loss needs a learned denoiser; that of prior %s is exact "
-        "(use covariance: jacobian)",
-        setup->prior->ops->name);
+  if (from_mixture && !setup->prior->denoiser->moments_from_mixture)
+    return status_set(STATUS_INPUT,
+                      "sampler localised: covariance: mixture needs a learned denoiser; that of prior %s is "
+                      "exact (use covariance: jacobian)",
+                      setup->prior->ops->name);
   if (first > last)
     return status_set(STATUS_INPUT,
                       "sampler localised: first_precision %g is above last_precision %g; precision is added",
                       first, last);
   NEW(self, 1);
   sampler->state = self;
-  TRY(localisation_create(setup->prior->denoiser, from_loss, (int)config_int(setup->options, "steps"), first,
-                          last, &self->walk));
+  TRY(localisation_create(setup->prior->denoiser, from_mixture, (int)config_int(setup->options, "steps"),
+                          first, last, &self->walk));
   NEW(self->matrix, matrix);
   NEW(self->basis, matrix);
   NEW(self->column, vector);
@@ -124,10 +123,9 @@ static const ConfigKey KEYS[] = {
     {.name = "covariance",
      .type = KEY_WORD,
      .fallback = "jacobian",
-     .words = "jacobian loss",
-     .help =
-         "of theta in a step: jacobian of the denoiser, or a multiple of (I + M)^-1 by its loss at such a "
-         "precision, which costs less and wants more steps"},
+     .words = "jacobian mixture",
+     .help = "of theta in a step: jacobian of the denoiser, or that of the mixture which it corrects, for "
+             "less"},
     {.name = NULL}};
 
 const SamplerOps sampler_localised = {
