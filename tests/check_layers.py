@@ -19,6 +19,7 @@ ROOMS = {
     "io/config": {"config.h"},
     "sampler/exact": set(),
     "sampler/diffusion": set(),
+    "sampler/localised": set(),
     "sampler/gradient": set(),
     "sampler/tilted": {"tilt_end.h"},  # the study of log-concavity measures where tilted transport starts
     "sampler/particle": set(),

@@ -310,6 +310,33 @@ class OwnData(program.ProgramTest):
         self.assertLess(abs((draws[:, 0] > 0).mean() - 0.5), 0.1)       # both modes, within what 300 steps of training give
         self.assertGreater((abs(abs(draws[:, 0]) - 5) < 2.5).mean(), 0.9)
 
+    def test_denoiser(self):
+        """A denoiser of the user's samples: the same bytes on 1 and 2 ranks, draws from both modes, from one of them after an observation, and a
+        sentence for a prior that has no denoiser."""
+        chance = np.random.default_rng(3)
+        theta = np.concatenate([chance.normal([5, 0], 0.5, (300, 2)), chance.normal([-5, 0], 0.5, (300, 2))])
+        np.savetxt(self.path("theta.csv"), theta, delimiter=",")
+        for family, steps in (("denoiser", 300), ("diffusion", 10)):
+            for ranks in (0, 2):
+                result = self.succeed("train", "--theta", self.path("theta.csv"), "--family", family, "-o", self.path(f"{family}{ranks}.nc"),
+                                      "--seed", 4, "--option", f"training_steps={steps}", ranks=ranks)
+                self.assertIn(f"{family} prior in 2 dimensions from 600 samples", result.stdout)
+        with netCDF4.Dataset(self.path("denoiser0.nc")) as one, netCDF4.Dataset(self.path("denoiser2.nc")) as other:
+            self.assertEqual(one.prior, "denoiser")
+            self.assertEqual(one["check_count"][...].sum(), 32768)
+            for name in one.variables:
+                self.assertEqual(one[name][...].tobytes(), other[name][...].tobytes(), name)
+        for observation, share in (("", 0.5), ("1,0,5\n", 1)):
+            self.write("history.csv", "x1,x2,y\n" + observation)
+            self.succeed("sample", "--prior", self.path("denoiser0.nc"), "--data", self.path("history.csv"), "--sampler", "localised", "-n", 4000,
+                         "-o", self.path("draws.nc"))
+            with xr.open_dataset(self.path("draws.nc")) as data:
+                draws = data["theta"].values
+            self.assertLess(abs((draws[:, 0] > 0).mean() - share), 0.06)
+            self.assertGreater((abs(abs(draws[:, 0]) - 5) < 2).mean(), 0.97)
+        self.fail_with(3, "needs a prior with a denoiser", "sample", "--prior", self.path("diffusion0.nc"), "--data", self.path("history.csv"),
+                       "--sampler", "localised")
+
     def test_theta_from_a_file(self):
         chance = np.random.default_rng(2)
         xr.Dataset({"theta": (("sample", "dim"), chance.normal(size=(400, 5)))}).to_netcdf(self.path("theta.nc"))

@@ -86,7 +86,8 @@ static Errors stage_errors(const TrainingSetup *setup, const Samples *fresh, int
     for (int i = 0; i < d; i++)
       for (int j = 0; j < CHUNK; j++)
         x[i * CHUNK + j] =
-            (float)(sqrt(bar) * (fresh->theta[i * fresh->n + first + j] - setup->shift[i]) / setup->scale[i] +
+            (float)(sqrt(bar) * (fresh->theta[i * fresh->n + first + j] - setup->samples.shift[i]) /
+                        setup->samples.scale[i] +
                     sqrt(1 - bar) * noise[i * n + first + j]);
     network_forward(&setup->shape, parameters, CHUNK, x, y, setup->workspace);
     for (int j = 0; j < CHUNK; j++) {
@@ -116,8 +117,8 @@ static void test_gaussian_loss(void) {
   for (int j = 0; j < 4 * N; j++) fresh.theta[j] = 3 + 0.1 * fresh.theta[j];
   TrainingSetup setup;
   CHECK_OK(training_create(&standard_fit, &samples, &setup));
-  CHECK_NEAR(setup.shift[0], 3, 0.005);
-  CHECK_NEAR(setup.scale[0], 0.1, 0.005);
+  CHECK_NEAR(setup.samples.shift[0], 3, 0.005);
+  CHECK_NEAR(setup.samples.scale[0], 0.1, 0.005);
   for (int i = 0, stages[] = {1, 10, 40, 100}; i < 4; i++) {
     float parameters[600];
     double loss, bar = pow(0.97, stages[i]);
@@ -163,8 +164,8 @@ static void test_few_samples(void) {
     float parameters[600];
     double loss;
     CHECK_OK(training_create(&fit, &samples, &setup));
-    CU_ASSERT_EQUAL(setup.scale[0], 1);
-    CU_ASSERT_EQUAL(setup.shift[0], 5);
+    CU_ASSERT_EQUAL(setup.samples.scale[0], 1);
+    CU_ASSERT_EQUAL(setup.samples.shift[0], 5);
     training_stage(&setup, 3, parameters, &loss);
     CU_ASSERT(isfinite(loss) && loss > 0 && loss < 10);
     training_destroy(&setup);

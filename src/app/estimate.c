@@ -36,8 +36,8 @@ static double network_bytes(const Study *study, const Belief *belief, const Conf
   return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;
 }
 
-/* Distinct fits of the study, and the flops of training the diffusion models among them: forward and backward
- * of every step. */
+/* Distinct fits of the study, and the flops of training the networks among them: forward and backward of
+ * every step. */
 static Status count_priors(const Study *study, Estimate *estimate) {
   const StudyFile *file = study->file;
   int most = file->setting_count * file->policy_count, count = 0;
@@ -57,11 +57,11 @@ static Status count_priors(const Study *study, Estimate *estimate) {
       for (int i = 0; i < count; i++) known |= strcmp(seen[i], belief.hash) == 0;
       if (status != STATUS_OK || belief.kind != BELIEF_FITTED || known) continue;
       memcpy(seen[count++], belief.hash, sizeof *seen);
+      if (!belief.family->settle) continue; /* it learns no networks */
       const PriorFit *fit = &belief.fit;
       double samples = (double)fit->steps * fit->batch,
              size = (double)belief.family->part_size(fit, problem.d);
-      if (strcmp(belief.family->name, "diffusion") == 0)
-        estimate->training_operations += 6 * samples * size * fit->stages;
+      estimate->training_operations += 6 * samples * size * belief.family->parts(fit);
     }
     if (status == STATUS_OK) problem_destroy(&problem);
   }

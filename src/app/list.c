@@ -74,6 +74,7 @@ static const struct {
                    {NEEDS_CONJUGATE, "conjugate likelihood"},
                    {NEEDS_DENSITY, "prior with a density"},
                    {NEEDS_SCORE, "prior with a score"},
+                   {NEEDS_DENOISER, "denoiser for any precision"},
                    {NEEDS_TRACTABLE, "exact posterior"}};
 
 static json_t *json_of_entry(const Entry *entry) {

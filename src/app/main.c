@@ -13,7 +13,7 @@ static const AppVerb verbs[] = {
     {"plan", "show settings, tasks and estimated cost of a study; run nothing", app_plan},
     {"status", "what is done, failed and left in a results folder", app_status},
     {"list", "policies, samplers, priors, likelihoods, problems and studies", app_list},
-    {"train", "fit a diffusion prior", app_train},
+    {"train", "fit a prior", app_train},
     {"sample", "draw from a posterior: a prior file and a history", app_sample},
     {"prepare", "turn MovieLens or MNIST into an embedding file", app_prepare},
     {"reduce", "rebuild results.nc from the finished tasks", app_reduce},

@@ -221,7 +221,7 @@ Status app_sample(int argc, char **argv) {
                      &config));
   Status status = config_options("defaults", study_prior_keys(), 0, NULL, &chain);
   PriorFit fit = {0};
-  if (status == STATUS_OK) fit = study_prior_fit(chain, "", 1, arguments.seed, 0);
+  if (status == STATUS_OK) fit = study_prior_fit(chain, "", arguments.seed, 0);
   if (status == STATUS_OK) status = prior_load(arguments.prior, &fit, &prior);
   if (status == STATUS_OK) {
     status = draw(&arguments, method, &likelihood, &prior, config);

@@ -1,4 +1,4 @@
-/* thompson train: fit a diffusion prior on a study's distribution of theta*, or on the user's own samples.
+/* thompson train: fit a prior on a study's distribution of theta*, or on the user's own samples.
  * Works under mpiexec. */
 #include "app/app.h"
 #include "io/dataset.h"
@@ -12,15 +12,17 @@
 
 typedef struct {
   const char *study, *theta, *output;
+  const PriorOps *family;
   AppTexts options;
   uint64_t seed;
   bool has_seed;
 } Arguments;
 
-enum { KEY_THETA = 256, KEY_SEED, KEY_OPTION };
+enum { KEY_THETA = 256, KEY_FAMILY, KEY_SEED, KEY_OPTION };
 
 static const struct argp_option options[] = {
     {"theta", KEY_THETA, "FILE", 0, "samples of theta: NetCDF theta(sample, dim), or CSV without header", 0},
+    {"family", KEY_FAMILY, "NAME", 0, "diffusion (default), gaussian, mixture or denoiser", 0},
     {"output", 'o', "FILE", 0, "prior file (default: prior.nc)", 0},
     {"seed", KEY_SEED, "N", 0, "seed of the fit (default: the study's, or 1)", 0},
     {"option", KEY_OPTION, "KEY=VALUE", 0, "a key of prior.*, without the prefix: stages=50", 0},
@@ -30,6 +32,11 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_THETA: arguments->theta = text; return 0;
+  case KEY_FAMILY:
+    arguments->family = prior_find(text);
+    if (!arguments->family)
+      argp_error(state, "--family %s: it is diffusion, gaussian, mixture or denoiser", text);
+    return 0;
   case 'o': app_take_output(state, &arguments->output, text); return 0;
   case KEY_SEED:
     arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53);
@@ -71,8 +78,7 @@ static Status from_study(const Arguments *arguments, Samples *samples, PriorFit 
   const Config *setting = study.file->settings[0];
   status = problem_create(setting, &problem);
   if (status == STATUS_OK) {
-    *fit =
-        study_prior_fit(setting, "prior.", problem.d, arguments->has_seed ? arguments->seed : study.seed, 0);
+    *fit = study_prior_fit(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0);
     status = problem.ops->training_samples(
         &problem, 0,
         config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples"),
@@ -89,13 +95,24 @@ static Status from_file(const Arguments *arguments, Samples *samples, PriorFit *
   TRY(config_options("--option", study_prior_keys(), arguments->options.count, arguments->options.texts,
                      &config));
   Status status = dataset_read_samples(arguments->theta, samples);
-  if (status == STATUS_OK)
-    *fit = study_prior_fit(config, "", samples->d, arguments->has_seed ? arguments->seed : 1, 0);
+  if (status == STATUS_OK) *fit = study_prior_fit(config, "", arguments->has_seed ? arguments->seed : 1, 0);
   config_free(config);
   return status;
 }
 
+static void report(const Arguments *arguments, const Prior *prior, int samples) {
+  printf("%s: %s prior in %d dimensions from %d samples, %.3g CPU seconds", arguments->output,
+         prior->ops->name, prior->d, samples, prior->seconds_fit);
+  if (prior->ops->report) {
+    printf("; ");
+    prior->ops->report(prior, stdout);
+  } else {
+    printf("\n");
+  }
+}
+
 static Status train(const Parallel *parallel, const Arguments *arguments) {
+  const PriorOps *family = arguments->family;
   Samples samples = {0};
   PriorFit fit;
   Prior prior;
@@ -104,17 +121,14 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
       arguments->study ? from_study(arguments, &samples, &fit) : from_file(arguments, &samples, &fit);
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
-    status = prepare_fit(parallel, prior_find("diffusion"), &fit, &samples, PROGRESS_AUTO, &prior);
+    prior_settle(family, &fit, samples.d);
+    status = prepare_fit(parallel, family, &fit, &samples, PROGRESS_AUTO, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }
   if (status == STATUS_OK && parallel->rank == 0) {
     status = prior_save(&prior, arguments->output);
-    if (status == STATUS_OK)
-      printf("%s: %d stages in %d dimensions from %d samples, %.3g CPU seconds; mean squared error of the "
-             "noise %.3g (stage 1) to %.3g (stage %d)\n",
-             arguments->output, fit.stages, prior.d, samples.n, prior.seconds_fit, prior.chain->loss[1],
-             prior.chain->loss[fit.stages], fit.stages);
+    if (status == STATUS_OK) report(arguments, &prior, samples.n);
     prior_destroy(&prior);
   }
   samples_free(&samples);
@@ -126,11 +140,11 @@ Status app_train(int argc, char **argv) {
       options,
       parse,
       "[STUDY.yaml]",
-      "Fit a diffusion prior on a study's distribution of theta*, or on your own samples of theta.",
+      "Fit a prior on a study's distribution of theta*, or on your own samples of theta.",
       NULL,
       NULL,
       NULL};
-  Arguments arguments = {.output = "prior.nc"};
+  Arguments arguments = {.output = "prior.nc", .family = prior_find("diffusion")};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = train(&parallel, &arguments);

@@ -29,6 +29,8 @@ void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues);
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x);
 void linalg_backward_lanes(int d, int lanes, const double *l, double *x);
 void linalg_solve_lanes(int d, int lanes, const double *l, double *x);
+/* A^-1 from the same: inverse[d, d, N], both triangles. */
+void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse);
 
 /* y[d, N] = Q x and y = Q' x for each lane; y must not overlap x. */
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y);

@@ -216,6 +216,50 @@ void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
   linalg_backward_lanes(d, lanes, l, x);
 }
 
+/* L^-1 in the lower triangle of out[d, d, N], with one division for each row. */
+SIMD_CLONES
+static void invert_triangle(int d, int lanes, const double *restrict l, double *restrict out) {
+  const size_t stride = (size_t)lanes;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      out[(size_t)(i * d + i) * stride + n] = 1 / l[(size_t)(i * d + i) * stride + n];
+  for (int j = 0; j < d; j++)
+    for (int i = j + 1; i < d; i++) {
+      double *restrict sum = out + (size_t)(i * d + j) * stride;
+      const double *restrict diagonal = out + (size_t)(i * d + i) * stride;
+      for (int n = 0; n < lanes; n++) sum[n] = 0;
+      for (int k = j; k < i; k++) {
+        const double *restrict left = l + (size_t)(i * d + k) * stride, *restrict right =
+                                                                            out +
+                                                                            (size_t)(k * d + j) * stride;
+        for (int n = 0; n < lanes; n++) sum[n] -= left[n] * right[n];
+      }
+      for (int n = 0; n < lanes; n++) sum[n] *= diagonal[n];
+    }
+}
+
+/* From L^-1 to L^-T L^-1, in place: row i takes rows i .. d - 1, and its diagonal entry last. */
+SIMD_CLONES
+static void square_triangle(int d, int lanes, double *out) {
+  const size_t stride = (size_t)lanes;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) {
+      double *low = out + (size_t)(i * d + j) * stride, *high = out + (size_t)(j * d + i) * stride;
+      const double *diagonal = out + (size_t)(i * d + i) * stride;
+      for (int n = 0; n < lanes; n++) low[n] *= diagonal[n];
+      for (int k = i + 1; k < d; k++) {
+        const double *left = out + (size_t)(k * d + i) * stride, *right = out + (size_t)(k * d + j) * stride;
+        for (int n = 0; n < lanes; n++) low[n] += left[n] * right[n];
+      }
+      if (j < i) memcpy(high, low, stride * sizeof *high);
+    }
+}
+
+void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
+  invert_triangle(d, lanes, l, inverse);
+  square_triangle(d, lanes, inverse);
+}
+
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
   if (is_single(d, lanes))
     linalg_blas_multiply(d, 0, q, x, y);

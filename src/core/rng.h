@@ -46,7 +46,10 @@
   ENTRY(COMPONENTS, "samples of a prior that Gaussians of a sampler start from")                             \
   ENTRY(RESAMPLING, "which particles go on")                                                                 \
   ENTRY(TILT_NOISE, "noise that brings a sample to the start of a reverse process")                          \
-  ENTRY(REVERSE, "the stages of a reverse process after its start")
+  ENTRY(REVERSE, "the stages of a reverse process after its start")                                          \
+  ENTRY(DENOISER_START, "initial weights of a denoiser")                                                     \
+  ENTRY(DENOISER_TRAINING, "batches of denoiser training, and cases that it is checked on")                  \
+  ENTRY(DENOISER_MIXTURE, "the mixture that a denoiser corrects")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -4,6 +4,6 @@
 
 #include "model/prior.h"
 
-extern const PriorOps prior_gaussian, prior_mixture, prior_diffusion;
+extern const PriorOps prior_gaussian, prior_mixture, prior_diffusion, prior_denoiser;
 
 #endif

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const PriorOps *const families[] = {&prior_gaussian, &prior_mixture, &prior_diffusion};
+static const PriorOps *const families[] = {&prior_gaussian, &prior_mixture, &prior_diffusion,
+                                           &prior_denoiser};
 
 const PriorOps *prior_family(int index) {
   return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;
@@ -23,6 +24,10 @@ const PriorOps *prior_find(const char *name) {
 const char *prior_name(int index) {
   const PriorOps *family = prior_family(index);
   return family ? family->name : NULL;
+}
+
+void prior_settle(const PriorOps *family, PriorFit *fit, int d) {
+  if (family->settle) family->settle(fit, d);
 }
 
 Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *samples, Prior *out) {
@@ -76,7 +81,8 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   Status status = STATUS_OK;
   if (!family)
     status = status_set(
-        STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: gaussian, mixture or diffusion",
+        STATUS_INPUT,
+        "%s: the attribute 'prior' is '%s'; it names a family: gaussian, mixture, diffusion or denoiser",
         store_path(file), name);
   free(name);
   TRY(status);

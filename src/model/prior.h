@@ -11,7 +11,11 @@
 #include "io/dataset.h"
 #include "io/store.h"
 #include "model/chain.h"
+#include "model/denoiser.h"
 #include "model/mixture.h"
+#include "model/network_store.h"
+
+#include <stdio.h>
 
 typedef struct Prior Prior;
 
@@ -21,20 +25,24 @@ typedef struct {
   int stages; /* T */
   double alpha;
   bool keep_signal, standardise;
-  int hidden_count, hidden[6]; /* widths of the hidden layers */
+  int hidden_count, hidden[NETWORK_MOST_HIDDEN]; /* widths of the hidden layers; none: PriorOps.settle */
   LastStage last_stage;
   int steps, batch, patience; /* network training: Adam steps at most; batch; checks without improvement
-                                 before an early stop */
-  double learning_rate;
+                                 before an early stop; 0 steps or batch: PriorOps.settle */
+  double learning_rate; /* 0: PriorOps.settle */
   uint64_t seed;
   uint32_t replicate; /* names the streams of this fit, with `seed` */
 } PriorFit;
+
+/* What every prior of a family can do, known before one is fitted. */
+enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2 };
 
 /* A family of the registry can be fitted and has files. A prior outside of it, such as the known distribution
  * of theta* (problem/theta_prior.h), only needs `sample` and `destroy`; the rest of what families must have
  * is NULL. */
 typedef struct {
   const char *name, *summary, *reference;
+  unsigned able; /* of a family: PRIOR_MIXTURE | .. */
 
   /* REQUIRED. N samples: theta[d, N]. */
   void (*sample)(const Prior *prior, RngLanes *rng, double *theta);
@@ -55,6 +63,11 @@ typedef struct {
    * same are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
 
+  /* OPTIONAL, of families that learn networks. Choose what `fit` leaves to the family, for d dimensions. */
+  void (*settle)(PriorFit *fit, int d);
+  /* OPTIONAL. What the fit found out about itself, as the end of a sentence, or more lines. */
+  void (*report)(const Prior *prior, FILE *out);
+
   /* OPTIONAL. out[N]; out[d, N]. */
   void (*log_density)(const Prior *prior, int lanes, const double *theta, double *out);
   void (*score)(const Prior *prior, int lanes, const double *theta, double *out);
@@ -68,11 +81,15 @@ struct Prior {
   int d;
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
+  const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
   bool corners; /* uniform on the corners of {-1, 1}^d */
   double seconds_fit; /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted
                          here */
   void *state; /* owned; known to one .c file */
 };
+
+/* family->settle, where there is one. */
+void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 
 /* The registry; NULL ends. */
 const PriorOps *prior_family(int index);

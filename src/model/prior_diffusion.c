@@ -5,6 +5,7 @@
 #include "io/digest.h"
 #include "model/families.h"
 #include "model/network.h"
+#include "model/network_store.h"
 #include "model/training.h"
 
 #include <limits.h>
@@ -15,8 +16,7 @@
 
 enum {
   LANES = NETWORK_LANES,
-  MOST_DIMENSIONS = 2048, /* a Jacobian [d, d, 64] of floats then takes 1 GB */
-  MOST_UNITS = 1 << 16 /* of a layer that a file may have */
+  MOST_DIMENSIONS = 2048 /* a Jacobian [d, d, 64] of floats then takes 1 GB */
 };
 
 typedef struct {
@@ -255,10 +255,27 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
     for (size_t i = 0; i < count; i++) parameters[i] = (float)parts[i];
     self->loss[t] = parts[count];
   }
-  training_standardise(fit, samples, self->chain.shift, self->chain.scale);
+  training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
   self->samples = samples->n;
   digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
   return check_numbers(self, "the fitted prior");
+}
+
+static void diffusion_settle(PriorFit *fit, int d) {
+  if (fit->hidden_count == 0) {
+    fit->hidden_count = 2;
+    fit->hidden[0] = fit->hidden[1] = 10 * d;
+  }
+  if (fit->steps == 0) fit->steps = 1000;
+  if (fit->batch == 0) fit->batch = 256;
+  if (fit->learning_rate == 0) fit->learning_rate = 0.01;
+}
+
+static void diffusion_report(const Prior *prior, FILE *out) {
+  const Diffusion *self = prior->state;
+  const int stages = self->chain.schedule.stages;
+  fprintf(out, "mean squared error of the noise %.3g (stage 1) to %.3g (stage %d)\n", self->loss[1],
+          self->loss[stages], stages);
 }
 
 static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
@@ -267,44 +284,6 @@ static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
           fit->stages, fit->alpha, fit->keep_signal, fit->standardise, fit->last_stage, fit->steps,
           fit->batch, fit->patience, fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
-}
-
-/* Where the weights and the biases of layer l = 0 .. layers - 1 lie among the parameters of a stage. */
-static size_t layer_offset(const NetworkShape *shape, int l) {
-  NetworkShape before = *shape;
-  before.layers = l;
-  return network_parameters(&before);
-}
-
-/* One variable weight_1(stage, units_1, units_0), bias_1(stage, units_1), ... for each layer. */
-static Status save_layer(const Diffusion *self, StoreFile *file, int l, int stage, const int *units) {
-  char weight_name[32], bias_name[32];
-  int weight, bias;
-  size_t in = (size_t)self->shape.width[l], out = (size_t)self->shape.width[l + 1];
-  snprintf(weight_name, sizeof weight_name, "weight_%d", l + 1);
-  snprintf(bias_name, sizeof bias_name, "bias_%d", l + 1);
-  TRY(store_variable(file, weight_name, STORE_FLOAT, 3, (int[]){stage, units[l + 1], units[l]},
-                     "weights of a layer", "1", &weight));
-  TRY(store_variable(file, bias_name, STORE_FLOAT, 2, (int[]){stage, units[l + 1]}, "biases of a layer", "1",
-                     &bias));
-  for (int t = 1; t <= self->chain.schedule.stages; t++) {
-    const float *from = stage_parameters(self, t) + layer_offset(&self->shape, l);
-    size_t start[] = {(size_t)t - 1, 0, 0};
-    TRY(store_put_part(file, weight, start, (size_t[]){1, out, in}, from));
-    TRY(store_put_part(file, bias, start, (size_t[]){1, out}, from + in * out));
-  }
-  return STATUS_OK;
-}
-
-static Status save_networks(const Diffusion *self, StoreFile *file, int stage) {
-  int units[NETWORK_MAX_LAYERS + 1];
-  for (int l = 0; l <= self->shape.layers; l++) {
-    char name[32];
-    snprintf(name, sizeof name, "units_%d", l);
-    TRY(store_dimension(file, name, (size_t)self->shape.width[l], &units[l]));
-  }
-  for (int l = 0; l < self->shape.layers; l++) TRY(save_layer(self, file, l, stage, units));
-  return STATUS_OK;
 }
 
 static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name,
@@ -332,7 +311,7 @@ static Status diffusion_save(const Prior *prior, StoreFile *file) {
   TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", chain->shift));
   TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples",
                   chain->scale));
-  return save_networks(self, file, stage);
+  return network_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
 }
 
 /* Stages, dimension and layer widths of a file, as a fit. */
@@ -346,58 +325,7 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   Status status = check_dimension(*d);
   if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   fit->stages = (int)stages;
-  fit->hidden_count = -1;
-  size_t width = *d;
-  for (int l = 1;; l++) {
-    char name[32];
-    snprintf(name, sizeof name, "weight_%d", l);
-    if (!store_has_variable(file, name)) break;
-    if (fit->hidden_count == (int)(sizeof fit->hidden / sizeof *fit->hidden))
-      return status_set(STATUS_INPUT, "%s: more than %d hidden layers", store_path(file), fit->hidden_count);
-    size_t lengths[] = {stages, SIZE_MAX, width};
-    TRY(store_shape(file, name, 3, lengths));
-    if (fit->hidden_count >= 0) fit->hidden[fit->hidden_count] = (int)width;
-    fit->hidden_count++;
-    width = lengths[1];
-    if (width < 1 || width > MOST_UNITS)
-      return status_set(STATUS_INPUT, "%s: %s has %zu units; a layer has 1 to %d", store_path(file), name,
-                        width, MOST_UNITS);
-  }
-  if (fit->hidden_count < 0 || width != *d)
-    return status_set(STATUS_INPUT, "%s: the layers do not lead from %zu to %zu units", store_path(file), *d,
-                      *d);
-  return STATUS_OK;
-}
-
-/* A variable with `count` values for each stage to offset `to` of each stage's parameters. */
-static Status load_part(Diffusion *self, StoreFile *file, const char *kind, int l, size_t offset,
-                        size_t count, float *buffer) {
-  char name[32];
-  size_t stages = (size_t)self->chain.schedule.stages, stride = network_parameters(&self->shape);
-  snprintf(name, sizeof name, "%s_%d", kind, l + 1);
-  TRY(store_get_floats(file, name, buffer));
-  for (size_t t = 0; t < stages; t++)
-    memcpy(self->parameters + t * stride + offset, buffer + t * count, count * sizeof *buffer);
-  return STATUS_OK;
-}
-
-static Status load_networks(Diffusion *self, StoreFile *file) {
-  float *buffer = NULL;
-  Status status;
-  size_t stages = (size_t)self->chain.schedule.stages;
-  NEW_GOTO(status, buffer, stages * network_parameters(&self->shape), done);
-  for (int l = 0; l < self->shape.layers; l++) {
-    char name[32];
-    size_t in = (size_t)self->shape.width[l], out = (size_t)self->shape.width[l + 1],
-           offset = layer_offset(&self->shape, l);
-    snprintf(name, sizeof name, "bias_%d", l + 1);
-    TRY_GOTO(status, store_shape(file, name, 2, (size_t[]){stages, out}), done);
-    TRY_GOTO(status, load_part(self, file, "weight", l, offset, in * out, buffer), done);
-    TRY_GOTO(status, load_part(self, file, "bias", l, offset + in * out, out, buffer), done);
-  }
-done:
-  free(buffer);
-  return status;
+  return network_load_hidden(file, stages, *d, *d, &fit->hidden_count, fit->hidden);
 }
 
 static Status load_provenance(Diffusion *self, StoreFile *file) {
@@ -440,7 +368,7 @@ static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chai
   TRY(diffusion_create(prior, &fit, (int)d, &self));
   TRY(load_vectors(self, file));
   TRY(load_provenance(self, file));
-  TRY(load_networks(self, file));
+  TRY(network_load(&self->shape, (size_t)self->chain.schedule.stages, file, self->parameters));
   return check_numbers(self, store_path(file));
 }
 
@@ -448,6 +376,7 @@ const PriorOps prior_diffusion = {
     .name = "diffusion",
     .summary = "diffusion model: one network for each stage predicts the noise, learned from samples",
     .reference = "DiffTS paper, Section 3 and Appendix B",
+    .able = PRIOR_CHAIN,
     .sample = diffusion_sample,
     .save = diffusion_save,
     .load = diffusion_load,
@@ -457,6 +386,8 @@ const PriorOps prior_diffusion = {
     .fit_part = diffusion_fit_part,
     .assemble = diffusion_assemble,
     .describe_fit = diffusion_describe_fit,
+    .settle = diffusion_settle,
+    .report = diffusion_report,
     .score = diffusion_score,
     .hessian_product = diffusion_hessian_product,
 };

@@ -92,10 +92,17 @@ static void ising_sample(const Prior *prior, RngLanes *rng, double *theta) {
   for (size_t k = 0; k < (size_t)prior->d * rng->lanes; k++) theta[k] = theta[k] < 0.5 ? -1 : 1;
 }
 
+typedef struct {
+  Chain chain;
+  Denoiser denoiser;
+} Ising;
+
 static void ising_destroy(Prior *prior) {
-  Chain *chain = prior->state;
-  if (chain) chain_destroy(chain);
-  free(chain);
+  Ising *self = prior->state;
+  if (!self) return;
+  chain_destroy(&self->chain);
+  denoiser_corners_destroy(&self->denoiser);
+  free(self);
 }
 
 static const PriorOps ising_ops = {.name = "ising",
@@ -105,9 +112,10 @@ static const PriorOps ising_ops = {.name = "ising",
                                    .destroy = ising_destroy};
 
 static Status create(int d, const PriorFit *chain_settings, Prior *out) {
-  Chain *chain;
-  NEW(chain, 1);
-  out->state = chain;
+  Ising *self;
+  NEW(self, 1);
+  out->state = self;
+  Chain *chain = &self->chain;
   TRY(chain_create(chain, d, chain_settings->stages, chain_settings->alpha, chain_settings->keep_signal,
                    chain_settings->last_stage));
   chain->noise = ising_noise;
@@ -117,6 +125,9 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   chain->density_from = 1;
   chain->clean = ising_clean;
   out->chain = chain;
+  if (d > DENOISER_MOST_CORNERS) return STATUS_OK;
+  TRY(denoiser_corners_create(d, &self->denoiser));
+  out->denoiser = &self->denoiser;
   return STATUS_OK;
 }
 

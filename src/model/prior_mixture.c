@@ -8,6 +8,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
+#include "model/mixture_store.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,6 +29,7 @@ typedef struct {
   double *mean; /* [C, d], of z */
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
   Diffused *diffused;
+  Denoiser denoiser;
 } Closed;
 
 static void closed_destroy(Prior *prior) {
@@ -37,6 +39,7 @@ static void closed_destroy(Prior *prior) {
     mixture_destroy(&self->diffused->mixture);
     free(self->diffused->gradient);
   }
+  denoiser_mixture_destroy(&self->denoiser);
   mixture_destroy(&self->mixture);
   chain_destroy(&self->chain);
   free(self->mean);
@@ -168,6 +171,7 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
   TRY(standardise(self, settings->standardise));
   TRY(decompose(self));
+  TRY(denoiser_mixture_create(&self->mixture, true, &self->denoiser));
   self->chain.state = self;
   self->chain.noise = closed_noise;
   self->chain.noise_vjp = closed_noise_vjp;
@@ -175,6 +179,7 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   self->chain.density = closed_density;
   prior->mixture = &self->mixture;
   prior->chain = &self->chain;
+  prior->denoiser = &self->denoiser;
   return STATUS_OK;
 }
 
@@ -297,45 +302,14 @@ static void mixture_describe_fit(const PriorFit *fit, FILE *out) {
   fprintf(out, "components %d starts %d", fit->components, fit->starts);
 }
 
-/* Prior files. */
-
 static Status closed_save(const Prior *prior, StoreFile *file) {
-  const Mixture *mixture = prior->mixture;
-  int axis[3], weight, mean, covariance;
-  TRY(store_dimension(file, "component", (size_t)mixture->components, &axis[0]));
-  TRY(store_dimension(file, "dim", (size_t)mixture->d, &axis[1]));
-  TRY(store_dimension(file, "dim2", (size_t)mixture->d, &axis[2]));
-  TRY(store_variable(file, "weight", STORE_DOUBLE, 1, axis, "weight of the component", "1", &weight));
-  TRY(store_variable(file, "mean", STORE_DOUBLE, 2, axis, "mean of the component", "1", &mean));
-  TRY(store_variable(file, "covariance", STORE_DOUBLE, 3, axis, "covariance of the component", "1",
-                     &covariance));
-  TRY(store_put(file, weight, mixture->weight));
-  TRY(store_put(file, mean, mixture->mean));
-  return store_put(file, covariance, mixture->covariance);
-}
-
-static Status read_mixture(StoreFile *file, Mixture *out) {
-  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-  TRY(store_shape(file, "mean", 2, shape));
-  if (shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
-    return status_set(STATUS_INPUT, "%s: 'mean' has shape (%zu, %zu); it is (component, dim)",
-                      store_path(file), shape[0], shape[1]);
-  shape[2] = shape[1];
-  TRY(store_axes(file, "mean", 2, (const char *[]){"component", "dim"}));
-  TRY(store_shape(file, "weight", 1, shape));
-  TRY(store_axes(file, "weight", 1, (const char *[]){"component"}));
-  TRY(store_shape(file, "covariance", 3, shape));
-  TRY(store_axes(file, "covariance", 3, (const char *[]){"component", "dim", "dim2"}));
-  TRY(mixture_create((int)shape[1], (int)shape[0], out));
-  TRY(store_get_doubles(file, "weight", out->weight));
-  TRY(store_get_doubles(file, "mean", out->mean));
-  TRY(store_get_doubles(file, "covariance", out->covariance));
-  return mixture_check(store_path(file), out);
+  int dim;
+  return mixture_save(prior->mixture, file, &dim);
 }
 
 static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Mixture mixture = {0};
-  Status status = read_mixture(file, &mixture);
+  Status status = mixture_load(file, &mixture);
   if (status == STATUS_OK && prior->ops == &prior_gaussian && mixture.components != 1)
     status = status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
                         store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);
@@ -348,9 +322,9 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
 }
 
 #define CLOSED_OPS                                                                                           \
-  .sample = closed_sample, .save = closed_save, .load = closed_load, .destroy = closed_destroy,              \
-  .parts = closed_parts, .log_density = closed_log_density, .score = closed_score,                           \
-  .hessian_product = closed_hessian_product
+  .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = closed_sample, .save = closed_save,        \
+  .load = closed_load, .destroy = closed_destroy, .parts = closed_parts, .log_density = closed_log_density,  \
+  .score = closed_score, .hessian_product = closed_hessian_product
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",

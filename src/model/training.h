@@ -5,18 +5,16 @@
 #ifndef MODEL_TRAINING_H
 #define MODEL_TRAINING_H
 
-#include "io/dataset.h"
 #include "model/network.h"
-#include "model/prior.h"
+#include "model/training_samples.h"
 
 /* What all stages share. `fit` is not owned. */
 typedef struct {
   const PriorFit *fit;
   Schedule schedule;
   NetworkShape shape;
-  int d, training, held_out; /* numbers of samples; the held-out ones are last */
-  double *shift, *scale; /* [d]: theta = shift + scale z */
-  float *z; /* [training + held_out, d], standardised, in the order of the split */
+  int d;
+  TrainingSamples samples; /* the same for all stages */
   /* Scratch of training_stage. */
   int batch, checked; /* lanes of a step and of a held-out evaluation */
   float *gradient, *first, *second,
@@ -27,12 +25,7 @@ typedef struct {
   double *uniform, *normal; /* [batch], [d, batch or checked] */
 } TrainingSetup;
 
-/* shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of each coordinate
- * (1 when that is zero); 0 and 1 when the fit does not standardise. */
-void training_standardise(const PriorFit *fit, const Samples *samples, double *shift, double *scale);
-
-/* A tenth of the samples (1 .. 2048 of them) is held out, the same for all stages; a single sample serves as
- * both. STATUS_INPUT when there are none, or when they are too large to be used without standardisation. The
+/* STATUS_INPUT when there are no samples, or when they are too large to be used without standardisation. The
  * caller ends with training_destroy, also after a failure. */
 Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 void training_destroy(TrainingSetup *setup);

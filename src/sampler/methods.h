@@ -14,6 +14,7 @@
   ENTRY(dps) /* dps.c */                                                                                     \
   ENTRY(joint) /* joint.c */                                                                                 \
   ENTRY(twisted) /* twisted.c */                                                                             \
+  ENTRY(localised) /* localised/localised.c */                                                               \
   ENTRY(smc) /* smc.c */                                                                                     \
   ENTRY(smc_tempered) /* smc_tempered.c */                                                                   \
   ENTRY(lints) /* lints.c */                                                                                 \

@@ -22,7 +22,8 @@ enum {
   NEEDS_CONJUGATE = 1 << 3, /* a likelihood quadratic in phi' theta */
   NEEDS_DENSITY = 1 << 4, /* a log density */
   NEEDS_TRACTABLE = 1 << 5, /* a posterior that can be drawn from exactly; the op `fits` says which */
-  NEEDS_SCORE = 1 << 6 /* the gradient of the log density, exact or learned, and its Hessian */
+  NEEDS_SCORE = 1 << 6, /* the gradient of the log density, exact or learned, and its Hessian */
+  NEEDS_DENOISER = 1 << 7 /* a denoiser for any precision */
 };
 
 typedef struct {
@@ -37,7 +38,7 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary, *reference;
-  const char *default_prior; /* standard | gaussian | mixture | diffusion | exact */
+  const char *default_prior; /* standard | gaussian | mixture | diffusion | denoiser | exact */
   unsigned needs;
   bool networks; /* theta can be the weights of a network (likelihood.h), with Gaussian rewards */
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the

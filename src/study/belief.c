@@ -12,7 +12,8 @@ static const struct {
   const char *word;
   BeliefKind kind;
 } words[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING},    {"exact", BELIEF_EXACT},
-             {"gaussian", BELIEF_FITTED},   {"mixture", BELIEF_FITTED}, {"diffusion", BELIEF_FITTED}};
+             {"gaussian", BELIEF_FITTED},   {"mixture", BELIEF_FITTED}, {"diffusion", BELIEF_FITTED},
+             {"denoiser", BELIEF_FITTED}};
 
 /* A sampler's own key `components` is about its approximation. */
 static bool has_own_components(const SamplerOps *sampler) {
@@ -27,8 +28,10 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
                                const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") != 0) return word;
-  bool learned =
-      strcmp(method->default_prior, "mixture") == 0 || strcmp(method->default_prior, "diffusion") == 0;
+  static const char *const kinds[] = {"mixture", "diffusion", "denoiser"};
+  bool learned = false;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    learned |= strcmp(method->default_prior, kinds[i]) == 0;
   if (!learned || config_is(setting, "prior.family", "samples")) return method->default_prior;
   return config_is(setting, "prior.family", "file") ? config_text(setting, "prior.file")
                                                     : config_text(setting, "prior.family");
@@ -61,7 +64,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   PolicyMethod method;
   ASSERT(policy_find(policy->name, &method));
   if (!method.default_prior) return STATUS_OK;
-  out->fit = study_prior_fit(setting, "prior.", problem->d, problem->seed, replicate);
+  out->fit = study_prior_fit(setting, "prior.", problem->seed, replicate);
   if (!has_own_components(method.sampler) && !config_is(policy->options, "components", "study"))
     out->fit.components = (int)config_int(policy->options, "components");
   const char *word = chosen_word(setting, policy, &method);
@@ -84,6 +87,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   if (out->kind != BELIEF_FITTED) return STATUS_OK;
   out->family = prior_find(word);
   ASSERT(out->family);
+  prior_settle(out->family, &out->fit, problem->d);
   out->train_samples =
       config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
   return hash_belief(setting, problem, out);
@@ -138,11 +142,15 @@ Status belief_check(const Belief *belief, const SamplerOps *sampler, const Probl
   Prior prior;
   Mixture mixture = {.d = problem->d, .components = 1};
   Chain chain = {.d = problem->d};
+  Denoiser denoiser = {.d = problem->d};
   if (belief->kind == BELIEF_FITTED) {
-    bool closed_form = strcmp(belief->family->name, "diffusion") != 0;
+    const unsigned able = belief->family->able;
     if (strcmp(belief->family->name, "mixture") == 0) mixture.components = belief->fit.components;
-    prior = (Prior){
-        .ops = belief->family, .d = problem->d, .mixture = closed_form ? &mixture : NULL, .chain = &chain};
+    prior = (Prior){.ops = belief->family,
+                    .d = problem->d,
+                    .mixture = able & PRIOR_MIXTURE ? &mixture : NULL,
+                    .chain = able & PRIOR_CHAIN ? &chain : NULL,
+                    .denoiser = able & PRIOR_DENOISER ? &denoiser : NULL};
   } else {
     TRY(belief_prior(belief, problem, "", &prior));
   }

@@ -46,8 +46,8 @@ bool belief_is_file_name(const char *name);
 Status belief_prior(const Belief *belief, const Problem *problem, const char *directory, Prior *out);
 
 /* Whether the sampler cannot run with this belief: writes a sentence and returns STATUS_INPUT. Looks only at
- * what the prior can do, so nothing is fitted: a fitted diffusion prior will have a chain and no mixture, a
- * fitted Gaussian or mixture both. Prior files are opened. */
+ * what the prior can do, so nothing is fitted: its family says what it will be able to. Prior files are
+ * opened. */
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);
 
 #endif

@@ -44,8 +44,8 @@ typedef struct {
 static Status create_sampler(const Study *study, const Task *task, Block *block) {
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   TRY(convergence_options(policy->options, &block->options));
-  PriorFit chain = study_prior_fit(study->file->settings[task->setting], "prior.", block->problem.d,
-                                   study->seed, task->replicate);
+  PriorFit chain =
+      study_prior_fit(study->file->settings[task->setting], "prior.", study->seed, task->replicate);
   TRY(prior_standard(block->problem.d, &chain, &block->prior));
   SamplerSetup setup = {.prior = &block->prior,
                         .likelihood = &block->problem.likelihood,

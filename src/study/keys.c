@@ -141,14 +141,21 @@ const ConfigKey study_keys[] = {
      .maximum = 4096,
      .fallback = "auto",
      .words = "auto",
-     .help = "widths of the stage networks' hidden layers; auto: two of 10 d"},
+     .help = "widths of the networks' hidden layers; auto: two of 10 d for the stages of a diffusion prior, "
+             "two of 64 to 256 by dimension for a denoiser"},
     {BOOL("prior.standardise", "true", "learn in coordinates of zero mean and unit variance")},
     {WORD("prior.last_stage", "repaired", "variance of the last stage: beta_tilde_2, or the papers' 0"),
      .words = "repaired literal"},
-    {INT("prior.training_steps", 1, 10000000, "1000", "Adam steps for each stage, at most")},
-    {INT("prior.training_batch", 1, 1000000, "256", "samples in a step")},
-    {REAL("prior.learning_rate", TINY, 10, "0.01",
-          "of Adam at its peak: a linear rise over the first 5% of steps, then cosine decay to 0")},
+    {INT("prior.training_steps", 1, 10000000, "auto",
+         "Adam steps for each network, at most; auto: 1000 for a stage, 20000 for a denoiser"),
+     .words = "auto"},
+    {INT("prior.training_batch", 1, 1000000, "auto",
+         "samples in a step; auto: 256 for a stage, 1024 for a denoiser"),
+     .words = "auto"},
+    {REAL("prior.learning_rate", TINY, 10, "auto",
+          "of Adam at its peak: a linear rise over the first 5% of steps, then cosine decay to 0; auto: 0.01 "
+          "for a stage, 0.003 for a denoiser"),
+     .words = "auto"},
     {INT("prior.patience", 1, 10000, "10",
          "checks of the held-out loss without improvement before training stops")},
     {.name = NULL}};
@@ -180,7 +187,12 @@ const ConfigKey *study_prior_keys(void) {
   return keys;
 }
 
-PriorFit study_prior_fit(const Config *config, const char *prefix, int d, uint64_t seed, uint32_t replicate) {
+/* 0 where the choice is left to the family. */
+static int int_or_auto(const Config *config, const char *key) {
+  return config_is(config, key, "auto") ? 0 : (int)config_int(config, key);
+}
+
+PriorFit study_prior_fit(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate) {
   char key[64];
 #define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
   PriorFit fit = {.components = (int)config_int(config, KEY("components")),
@@ -190,21 +202,18 @@ PriorFit study_prior_fit(const Config *config, const char *prefix, int d, uint64
                   .keep_signal = config_bool(config, KEY("keep_signal")),
                   .standardise = config_bool(config, KEY("standardise")),
                   .last_stage = schedule_last_stage(config_text(config, KEY("last_stage"))),
-                  .steps = (int)config_int(config, KEY("training_steps")),
-                  .batch = (int)config_int(config, KEY("training_batch")),
+                  .steps = int_or_auto(config, KEY("training_steps")),
+                  .batch = int_or_auto(config, KEY("training_batch")),
                   .patience = (int)config_int(config, KEY("patience")),
-                  .learning_rate = config_real(config, KEY("learning_rate")),
                   .seed = seed,
                   .replicate = replicate};
   const int64_t *hidden;
   int most = sizeof fit.hidden / sizeof *fit.hidden;
   fit.hidden_count = config_ints(config, KEY("hidden"), &hidden);
+  if (!config_is(config, KEY("learning_rate"), "auto"))
+    fit.learning_rate = config_real(config, KEY("learning_rate"));
 #undef KEY
   if (fit.hidden_count > most) fit.hidden_count = most;
   for (int i = 0; i < fit.hidden_count; i++) fit.hidden[i] = (int)hidden[i];
-  if (fit.hidden_count == 0) {
-    fit.hidden_count = 2;
-    fit.hidden[0] = fit.hidden[1] = 10 * d;
-  }
   return fit;
 }

@@ -12,8 +12,8 @@ extern const ConfigSchema study_schema;
 /* The keys `prior.*` alone, without the prefix, for `train --option`. */
 const ConfigKey *study_prior_keys(void);
 
-/* The settings of a fit, from keys with this prefix ("prior." in a study, "" in `train`), for theta in d
- * dimensions (`hidden: auto` depends on it). */
-PriorFit study_prior_fit(const Config *config, const char *prefix, int d, uint64_t seed, uint32_t replicate);
+/* The settings of a fit, from keys with this prefix ("prior." in a study, "" in `train`); what is `auto` is
+ * left to the family (prior_settle). */
+PriorFit study_prior_fit(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate);
 
 #endif

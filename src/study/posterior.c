@@ -124,7 +124,7 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
   TRY(history_reserve(&block->history, last_size(setting)));
-  PriorFit chain = study_prior_fit(setting, "prior.", block->problem.d, study->seed, task->replicate);
+  PriorFit chain = study_prior_fit(setting, "prior.", study->seed, task->replicate);
   TRY(problem_exact_prior(&block->problem, &chain, &block->truth));
   SamplerSetup setup = {.prior = prior,
                         .likelihood = &block->problem.likelihood,
@@ -334,7 +334,7 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
     return status_set(STATUS_INPUT,
                       "study posterior is about one theta* with rewards that depend on phi' theta*; "
                       "problem.unknown must be shared and problem.reward linear");
-  PriorFit chain = study_prior_fit(setting, "prior.", problem->d, study->seed, 0);
+  PriorFit chain = study_prior_fit(setting, "prior.", study->seed, 0);
   Prior truth;
   char sentence[512];
   TRY(problem_exact_prior(problem, &chain, &truth));

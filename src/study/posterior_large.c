@@ -237,7 +237,7 @@ static Status draw(Large *self, const DiagonalOps *ops, const Config *options, c
                         .draws = (uint32_t)n,
                         .round = round,
                         .lanes = (uint32_t)n};
-  const PriorFit fit = study_prior_fit(self->setting, "prior.", self->problem.d, self->study->seed, 0);
+  const PriorFit fit = study_prior_fit(self->setting, "prior.", self->study->seed, 0);
   Chain chain;
   int64_t mine = 0;
   Status status = isotropic_chain(prior, fit.stages, fit.alpha, fit.keep_signal, &chain);

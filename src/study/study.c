@@ -294,9 +294,12 @@ double study_draw_cost(const Study *study, const Task *task) {
   ASSERT(policy_find(policy->name, &method));
   if (method.sampler && config_is(policy->options, "model", "network"))
     return network_cost(policy, &method, d, (double)config_int(setting, "problem.rounds"));
-  if (!method.sampler || !(method.sampler->needs & NEEDS_CHAIN)) return cost;
+  if (!method.sampler || !(method.sampler->needs & (NEEDS_CHAIN | NEEDS_DENOISER))) return cost;
   const int64_t *hidden;
   int layers = config_ints(setting, "prior.hidden", &hidden);
-  double width = layers ? (double)hidden[0] : 10 * d;
-  return cost + (double)config_int(setting, "prior.stages") * (2 * (2 * d * width + width * width) + 200 * d);
+  const bool walks = method.sampler->needs & NEEDS_DENOISER;
+  double width = layers ? (double)hidden[0] : walks ? 32 * d : 10 * d;
+  double evaluation = 2 * (2 * d * width + width * width) + 200 * d;
+  if (walks) return cost + (double)(config_int(policy->options, "steps") + 1) * (d + 1) * evaluation;
+  return cost + (double)config_int(setting, "prior.stages") * evaluation;
 }

@@ -1,0 +1,385 @@
+/* The learned denoiser (denoiser_network.h) as a prior: what stochastic localisation needs to know of a
+ * distribution of theta that only samples are known of. It is always standardised. Samples of it are draws
+ * with no evidence. The mixture that its network corrects is fitted to the same samples. */
+#include "core/memory.h"
+#include "io/digest.h"
+#include "model/denoiser_cases.h"
+#include "model/denoiser_training.h"
+#include "model/families.h"
+#include "model/localisation.h"
+#include "model/mixture_store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The walk of an unconditional sample: the defaults of the sampler `localised`. */
+enum { STEPS = 12, MOST_DIMENSIONS = 1000 /* of a file */ };
+/* Of the mixture: a component for so many samples, at most; starts of its fit. */
+enum { SAMPLES_EACH = 20, MOST_COMPONENTS = 10, STARTS = 3 };
+static const double FIRST_PRECISION = 0.05, LAST_PRECISION = 300;
+
+typedef struct {
+  Denoiser denoiser;
+  Mixture mixture; /* of z */
+  Denoiser start; /* that of the mixture */
+  DenoiserNetwork network;
+  float *parameters; /* [network_parameters] */
+  double *shift, *scale; /* [d] */
+  DenoiserCheck check;
+  int64_t samples; /* how many it was fitted to */
+  char samples_sha256[DIGEST_SIZE];
+  /* Of samples. */
+  Localisation walk;
+  double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
+} Learned;
+
+static void moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
+                    const double *vector, double *mean, double *covariance, int *rescues, double *workspace) {
+  const Learned *self = denoiser->state;
+  denoiser_network_moments(&self->network, true, lanes, basis, eigenvalue, vector, mean, covariance, rescues,
+                           workspace);
+}
+
+static void moments_from_mixture(const Denoiser *denoiser, int lanes, const double *basis,
+                                 const double *eigenvalue, const double *vector, double *mean,
+                                 double *covariance, int *rescues, double *workspace) {
+  const Learned *self = denoiser->state;
+  denoiser_network_moments(&self->network, false, lanes, basis, eigenvalue, vector, mean, covariance, rescues,
+                           workspace);
+}
+
+static void denoiser_destroy(Prior *prior) {
+  Learned *self = prior->state;
+  if (!self) return;
+  localisation_destroy(&self->walk);
+  denoiser_mixture_destroy(&self->start);
+  mixture_destroy(&self->mixture);
+  double *blocks[] = {self->shift, self->scale, self->basis, self->zero, self->vector, self->z};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+  free(self->parameters);
+  free(self);
+  prior->state = NULL;
+}
+
+/* Everything allocated; parameters, shift and scale still to be set. Takes over the mixture, also when it
+ * fails. */
+static Status create(Prior *prior, Mixture *mixture, int hidden_count, const int *hidden, Learned **out) {
+  const int d = mixture->d;
+  const size_t vector = (size_t)d * DENOISER_LANES;
+  Mixture taken = *mixture;
+  Learned *self = NULL;
+  *mixture = (Mixture){0};
+  Status status = memory_new((void **)&self, 1, sizeof *self);
+  if (status != STATUS_OK) {
+    mixture_destroy(&taken);
+    return status;
+  }
+  self->mixture = taken;
+  prior->state = self;
+  prior->d = d;
+  TRY(denoiser_mixture_create(&self->mixture, false, &self->start));
+  self->network = (DenoiserNetwork){.d = d,
+                                    .shape = denoiser_network_shape(d, hidden_count, hidden),
+                                    .start = &self->start,
+                                    .most_precision = DENOISER_MOST_PRECISION};
+  NEW(self->parameters, network_parameters(&self->network.shape));
+  NEW(self->shift, d);
+  NEW(self->scale, d);
+  self->network.parameters = self->parameters;
+  self->denoiser = (Denoiser){.d = d,
+                              .shift = self->shift,
+                              .scale = self->scale,
+                              .workspace = denoiser_network_workspace(&self->network),
+                              .state = self,
+                              .moments = moments,
+                              .moments_from_mixture = moments_from_mixture};
+  TRY(localisation_create(&self->denoiser, false, STEPS, FIRST_PRECISION, LAST_PRECISION, &self->walk));
+  NEW(self->basis, (size_t)d * vector);
+  NEW(self->zero, vector);
+  NEW(self->vector, vector);
+  NEW(self->z, vector);
+  prior->denoiser = &self->denoiser;
+  *out = self;
+  return STATUS_OK;
+}
+
+static void denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  Learned *self = prior->state;
+  const size_t d = (size_t)prior->d, total = rng->lanes;
+  uint32_t position = rng->position;
+  int rescues[DENOISER_LANES] = {0};
+  for (size_t first = 0; first < total; first += DENOISER_LANES) {
+    RngLanes part = *rng;
+    part.first_lane += (uint32_t)first;
+    part.lanes = (uint32_t)(total - first < DENOISER_LANES ? total - first : DENOISER_LANES);
+    const size_t lanes = part.lanes;
+    localisation_no_evidence(prior->d, (int)lanes, self->basis, self->zero, self->vector);
+    localisation_draw(&self->walk, (int)lanes, self->basis, self->zero, self->vector, &part, self->z,
+                      rescues);
+    localisation_to_theta(&self->walk, (int)lanes, self->z);
+    for (size_t i = 0; i < d; i++)
+      memcpy(theta + i * total + first, self->z + i * lanes, lanes * sizeof *theta);
+    position = part.position;
+  }
+  rng->position = position;
+}
+
+/* ---- fitting: one part, as a network is learned in one piece */
+
+enum { CHECK_VALUES = sizeof(DenoiserCheck) / sizeof(double) };
+
+static size_t mixture_values(int components, int d) {
+  return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
+}
+
+/* Where a part holds what. */
+typedef struct {
+  double *components; /* number of components */
+  double *mixture; /* [mixture_values] of the most components: weight, mean, covariance */
+  double *check, *parameters;
+} Part;
+
+static Part part_of(int d, const double *values) {
+  Part part = {.components = (double *)(uintptr_t)values};
+  part.mixture = part.components + 1;
+  part.check = part.mixture + mixture_values(MOST_COMPONENTS, d);
+  part.parameters = part.check + CHECK_VALUES;
+  return part;
+}
+
+static void pack(const Mixture *mixture, double *out) {
+  const size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
+  memcpy(out, mixture->weight, count * sizeof *out);
+  memcpy(out + count, mixture->mean, vectors * sizeof *out);
+  memcpy(out + count + vectors, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out);
+}
+
+static Status unpack(int components, int d, const double *values, Mixture *out) {
+  const size_t count = (size_t)components, vectors = count * (size_t)d;
+  TRY(mixture_create(d, components, out));
+  memcpy(out->weight, values, count * sizeof *values);
+  memcpy(out->mean, values + count, vectors * sizeof *values);
+  memcpy(out->covariance, values + count + vectors, vectors * (size_t)d * sizeof *values);
+  return STATUS_OK;
+}
+
+/* To the samples that are not held out. */
+static Status fit_mixture(const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
+  const size_t d = (size_t)samples->d, n = samples->training > 0 ? (size_t)samples->training : 1;
+  const size_t wanted = n / SAMPLES_EACH;
+  double *z;
+  NEW(z, d * n);
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
+  const int components = wanted < 1 ? 1 : wanted > MOST_COMPONENTS ? MOST_COMPONENTS : (int)wanted;
+  Status status = mixture_fit(samples->d, (int)n, z, components, STARTS,
+                              rng_key(fit->seed, RNG_DENOISER_MIXTURE), fit->replicate, out, NULL);
+  free(z);
+  return status;
+}
+
+static void denoiser_settle(PriorFit *fit, int d) {
+  if (fit->hidden_count == 0) {
+    fit->hidden_count = 2;
+    fit->hidden[0] = fit->hidden[1] = d <= 2 ? 64 : d <= 5 ? 128 : 256;
+  }
+  if (fit->steps == 0) fit->steps = 20000;
+  if (fit->batch == 0) fit->batch = d <= 2 ? 1024 : 256;
+  if (fit->learning_rate == 0) fit->learning_rate = d <= 2 ? 0.003 : 0.006;
+}
+
+static void denoiser_describe_fit(const PriorFit *fit, FILE *out) {
+  fprintf(out, "steps %d batch %d rate %a hidden", fit->steps, fit->batch, fit->learning_rate);
+  for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
+}
+
+static int denoiser_parts(const PriorFit *fit) {
+  (void)fit;
+  return 1;
+}
+
+static size_t denoiser_part_size(const PriorFit *fit, int d) {
+  const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
+  return 1 + mixture_values(MOST_COMPONENTS, d) + CHECK_VALUES + network_parameters(&shape);
+}
+
+static void set_standard(Learned *self, const TrainingSamples *samples) {
+  const size_t bytes = (size_t)samples->d * sizeof(double);
+  memcpy(self->shift, samples->shift, bytes);
+  memcpy(self->scale, samples->scale, bytes);
+}
+
+/* Learns and checks in an instance of its own. */
+static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior, double *out) {
+  const Part part = part_of(samples->d, out);
+  Mixture mixture = {0};
+  Learned *self;
+  Status status = fit_mixture(fit, samples, &mixture);
+  if (status == STATUS_OK) status = create(prior, &mixture, fit->hidden_count, fit->hidden, &self);
+  mixture_destroy(&mixture);
+  TRY(status);
+  const size_t count = network_parameters(&self->network.shape);
+  set_standard(self, samples);
+  TRY(denoiser_train(fit, samples, &self->network, self->parameters));
+  TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
+  *part.components = self->mixture.components;
+  pack(&self->mixture, part.mixture);
+  memcpy(part.check, &self->check, sizeof self->check);
+  for (size_t i = 0; i < count; i++) part.parameters[i] = (double)self->parameters[i];
+  return STATUS_OK;
+}
+
+static Status denoiser_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  (void)part;
+  TrainingSamples training;
+  Prior prior = {.ops = &prior_denoiser};
+  Status status = training_samples_create(fit, true, samples, &training);
+  if (status == STATUS_OK) status = fit_learned(fit, &training, &prior, out);
+  training_samples_destroy(&training);
+  prior_destroy(&prior);
+  return status;
+}
+
+static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                const double *parts) {
+  const Part part = part_of(samples->d, parts);
+  Mixture mixture = {0};
+  Learned *self;
+  Status status = unpack((int)*part.components, samples->d, part.mixture, &mixture);
+  if (status == STATUS_OK) status = create(prior, &mixture, fit->hidden_count, fit->hidden, &self);
+  mixture_destroy(&mixture);
+  TRY(status);
+  const size_t count = network_parameters(&self->network.shape),
+               values = (size_t)samples->d * (size_t)samples->n;
+  for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
+  memcpy(&self->check, part.check, sizeof self->check);
+  training_standardise(true, samples, self->shift, self->scale);
+  self->samples = samples->n;
+  digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
+  return STATUS_OK;
+}
+
+static void denoiser_report(const Prior *prior, FILE *out) {
+  const Learned *self = prior->state;
+  const DenoiserCheck *check = &self->check;
+  fprintf(out,
+          "on held-out samples, by log det(I + M):\n"
+          "  up to  cases  error left  variance claimed / error  slope of the mean (each 1 when right)\n");
+  for (int k = 0; k < DENOISER_BINS; k++)
+    if (check->count[k] > 0)
+      fprintf(out, "  %5.1f  %5.0f  %10.3f  %24.3f  %17.3f\n", denoiser_check_end(prior->d, k),
+              check->count[k], check->error[k] / check->count[k], check->claimed[k] / check->error[k],
+              check->agreement[k] / check->signal[k]);
+}
+
+/* ---- prior files */
+
+/* What the check holds, and the variable of each. */
+static const struct {
+  const char *name, *long_name;
+  size_t offset;
+} CHECKS[] = {{"check_count", "held-out cases in the bin", offsetof(DenoiserCheck, count)},
+              {"check_error", "sum of the squared error of S^-1/2 z for each coordinate",
+               offsetof(DenoiserCheck, error)},
+              {"check_claimed", "sum of the variance claimed for it", offsetof(DenoiserCheck, claimed)},
+              {"check_signal", "sum of the square of what is denoised", offsetof(DenoiserCheck, signal)},
+              {"check_agreement", "sum of its product with the error of the linear estimate",
+               offsetof(DenoiserCheck, agreement)}};
+enum { CHECK_COUNT = sizeof CHECKS / sizeof *CHECKS };
+
+static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name,
+                          const double *values) {
+  int id;
+  TRY(store_variable(file, name, STORE_DOUBLE, 1, &dimension, long_name, "1", &id));
+  return store_put(file, id, values);
+}
+
+static Status denoiser_save(const Prior *prior, StoreFile *file) {
+  const Learned *self = prior->state;
+  int member, dim, bin;
+  double ends[DENOISER_BINS];
+  for (int k = 0; k < DENOISER_BINS; k++) ends[k] = denoiser_check_end(prior->d, k);
+  TRY(store_dimension(file, "member", 1, &member));
+  TRY(mixture_save(&self->mixture, file, &dim));
+  TRY(store_dimension(file, "bin", DENOISER_BINS, &bin));
+  TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
+  TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
+  TRY(store_real_attribute(file, NULL, "most_precision", self->network.most_precision));
+  TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", self->shift));
+  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples",
+                  self->scale));
+  TRY(save_vector(file, "check_end", bin, "upper end of the bin of log det(I + M)", ends));
+  for (int i = 0; i < CHECK_COUNT; i++)
+    TRY(save_vector(file, CHECKS[i].name, bin, CHECKS[i].long_name,
+                    (const double *)(const void *)((const char *)&self->check + CHECKS[i].offset)));
+  return network_save(&self->network.shape, 1, self->parameters, file, member);
+}
+
+static Status load_vectors(Learned *self, StoreFile *file, size_t d) {
+  size_t bins = DENOISER_BINS;
+  TRY(store_shape(file, "shift", 1, &d));
+  TRY(store_shape(file, "scale", 1, &d));
+  TRY(store_get_doubles(file, "shift", self->shift));
+  TRY(store_get_doubles(file, "scale", self->scale));
+  for (size_t i = 0; i < d; i++)
+    if (!isfinite(self->shift[i]) || !(self->scale[i] > 0) || !isfinite(self->scale[i]))
+      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %zu", store_path(file),
+                        self->shift[i], self->scale[i], i);
+  for (int i = 0; i < CHECK_COUNT; i++) {
+    TRY(store_shape(file, CHECKS[i].name, 1, &bins));
+    TRY(store_get_doubles(file, CHECKS[i].name, (double *)(void *)((char *)&self->check + CHECKS[i].offset)));
+  }
+  return STATUS_OK;
+}
+
+static Status load_provenance(Learned *self, StoreFile *file) {
+  char *text;
+  TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
+  TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
+  snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
+  free(text);
+  TRY(store_get_real_attribute(file, NULL, "most_precision", &self->network.most_precision));
+  if (self->network.most_precision > 0 && isfinite(self->network.most_precision)) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it is above 0", store_path(file),
+                    self->network.most_precision);
+}
+
+static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+  Learned *self;
+  Mixture mixture = {0};
+  int hidden_count, hidden[NETWORK_MOST_HIDDEN];
+  (void)chain_settings;
+  Status status = mixture_load(file, &mixture);
+  const size_t d = (size_t)mixture.d;
+  if (status == STATUS_OK && d > MOST_DIMENSIONS)
+    status = status_set(STATUS_INPUT, "%s: %zu dimensions are not a denoiser's", store_path(file), d);
+  if (status == STATUS_OK)
+    status = network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden);
+  if (status == STATUS_OK) status = create(prior, &mixture, hidden_count, hidden, &self);
+  mixture_destroy(&mixture);
+  TRY(status);
+  TRY(load_vectors(self, file, d));
+  TRY(load_provenance(self, file));
+  return network_load(&self->network.shape, 1, file, self->parameters);
+}
+
+const PriorOps prior_denoiser = {
+    .name = "denoiser",
+    .summary =
+        "one network for the mean given Gaussian observations of any precision, learned from samples; it "
+        "corrects a mixture",
+    .reference = "El Alaoui and Montanari (2022); Eldan (2013)",
+    .able = PRIOR_DENOISER,
+    .sample = denoiser_sample,
+    .save = denoiser_save,
+    .load = denoiser_load,
+    .destroy = denoiser_destroy,
+    .parts = denoiser_parts,
+    .part_size = denoiser_part_size,
+    .fit_part = denoiser_fit_part,
+    .assemble = denoiser_assemble,
+    .describe_fit = denoiser_describe_fit,
+    .settle = denoiser_settle,
+    .report = denoiser_report,
+};

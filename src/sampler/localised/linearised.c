@@ -1,0 +1,124 @@
+#include "sampler/localised/linearised.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Passes of the fixed point before a step, at most, and the last move of a coordinate, in its standard
+ * deviations, up to which it has settled. There are two at least; from the third on lanes move by half of the
+ * way, as they may go to and fro between two modes. */
+enum { PASSES = 10 };
+static const double SETTLED = 0.5;
+
+Status linearised_create(int d, Linearised *out) {
+  const size_t vector = (size_t)d * DENOISER_LANES, matrix = (size_t)d * vector;
+  *out = (Linearised){0};
+  TRY(irls_create(d, DENOISER_LANES, 1e-3, &out->irls));
+  NEW(out->settled, DENOISER_LANES);
+  NEW(out->rescues, DENOISER_LANES);
+  NEW(out->z, vector);
+  NEW(out->added, vector);
+  NEW(out->gradient, vector);
+  NEW(out->precision, matrix);
+  NEW(out->vector, vector);
+  NEW(out->basis, matrix);
+  NEW(out->eigenvalue, vector);
+  NEW(out->prior_precision, matrix);
+  NEW(out->prior_vector, vector);
+  return STATUS_OK;
+}
+
+void linearised_destroy(Linearised *self) {
+  irls_destroy(&self->irls);
+  free(self->settled);
+  free(self->rescues);
+  double *blocks[] = {self->z,     self->added,      self->gradient,        self->precision,   self->vector,
+                      self->basis, self->eigenvalue, self->prior_precision, self->prior_vector};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+}
+
+/* z: the mode under the Gaussian N(D, C) of the prior. */
+static void start(Linearised *self, Localisation *walk, const HistoryView *view, int *rescues,
+                  int64_t *fallbacks) {
+  const int d = walk->denoiser->d, lanes = view->lanes;
+  localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
+  memset(self->precision, 0, (size_t)(d * d * lanes) * sizeof *self->precision);
+  localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->vector, rescues);
+  for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = 1 / fmax(walk->variance[i], 1e-9);
+  denoiser_spectral(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
+  linalg_multiply_lanes(d, lanes, self->prior_precision, walk->mean, self->prior_vector);
+  irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
+             self->z, fallbacks);
+}
+
+/* vector, basis and eigenvalue at z. */
+static void linearise(Linearised *self, int d, const HistoryView *view) {
+  const int lanes = view->lanes;
+  history_derivatives(view, self->z, NULL, self->gradient, self->precision);
+  linalg_multiply_lanes(d, lanes, self->precision, self->z, self->vector);
+  for (int i = 0; i < d * lanes; i++) self->vector[i] += self->gradient[i] + self->added[i];
+  linalg_eigen_lanes(d, lanes, self->precision, self->basis, self->eigenvalue);
+  for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
+}
+
+/* Whether every coordinate of the mean of lane n is near z. */
+static bool is_settled(const Linearised *self, const Localisation *walk, int lanes, int n) {
+  const int d = walk->denoiser->d;
+  for (int i = 0; i < d; i++) {
+    double variance = 0;
+    for (int k = 0; k < d; k++)
+      variance += walk->variance[k * lanes + n] * pow(walk->axes[(i * d + k) * lanes + n], 2);
+    if (!(fabs(walk->mean[i * lanes + n] - self->z[i * lanes + n]) <= SETTLED * sqrt(variance))) return false;
+  }
+  return true;
+}
+
+/* z of the lanes that have not settled moves to the mean by `share` of the way; returns how many there are.
+ * That of the others stays, so that D and C stay what they are. */
+static int move(Linearised *self, const Localisation *walk, int lanes, double share) {
+  int moving = 0;
+  for (int n = 0; n < lanes; n++) {
+    self->settled[n] = self->settled[n] || is_settled(self, walk, lanes, n);
+    if (self->settled[n]) continue;
+    moving++;
+    for (int i = n; i < walk->denoiser->d * lanes; i += lanes)
+      self->z[i] += share * (walk->mean[i] - self->z[i]);
+  }
+  return moving;
+}
+
+/* D and C of step k, with z at its denoised mean. Only rescues of the last pass count: z may be anywhere on
+ * its way. */
+static void find_moments(Linearised *self, Localisation *walk, int k, const HistoryView *view, int *rescues) {
+  const int d = walk->denoiser->d, lanes = view->lanes;
+  const size_t bytes = (size_t)(d * lanes) * sizeof *self->z;
+  memset(self->settled, 0, (size_t)lanes * sizeof *self->settled);
+  for (int pass = 1, moving = lanes; pass <= PASSES && moving > 0; pass++) {
+    linearise(self, d, view);
+    memset(self->rescues, 0, (size_t)lanes * sizeof *self->rescues);
+    localisation_moments(walk, k, lanes, self->basis, self->eigenvalue, self->vector, self->rescues);
+    if (pass == 1)
+      memcpy(self->z, walk->mean, bytes);
+    else
+      moving = move(self, walk, lanes, pass == 2 ? 1 : 0.5);
+  }
+  memcpy(self->z, walk->mean, bytes);
+  for (int n = 0; n < lanes; n++) rescues[n] += self->rescues[n] + !self->settled[n];
+}
+
+void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,
+                     int *rescues, int64_t *fallbacks) {
+  const int d = walk->denoiser->d, lanes = view->lanes;
+  memset(self->added, 0, (size_t)(d * lanes) * sizeof *self->added);
+  start(self, walk, view, rescues, fallbacks);
+  for (int k = 0; k <= walk->steps; k++) {
+    find_moments(self, walk, k, view, rescues);
+    if (k < walk->steps)
+      localisation_observe(walk, k, rng, self->added);
+    else
+      localisation_end(walk, rng, z);
+  }
+}

@@ -1,0 +1,37 @@
+/* Stochastic localisation with rewards that are not Gaussian: the evidence is that of the likelihood
+ * linearised where theta is thought to be, found again before every step.
+ *
+ * With g and Lambda the gradient and the negative Hessian of the log likelihood at z, its evidence there is
+ * b(z) = Lambda(z) z + g(z), Lambda(z), and z is where it should be when it is its own denoised mean, z = D(b
+ * + b(z), M + Lambda(z)); b and M hold only what the steps added, so that no observation counts twice. The
+ * first z is looked for from the mode under the Gaussian with the prior's mean and covariance. As precision
+ * is added z is known better and better and the linearisation becomes exact; what it was wrong by at first
+ * stays, however many steps there are. */
+#ifndef SAMPLER_LOCALISED_LINEARISED_H
+#define SAMPLER_LOCALISED_LINEARISED_H
+
+#include "model/irls.h"
+#include "model/localisation.h"
+
+/* n <= DENOISER_LANES lanes, lane last. */
+typedef struct {
+  Irls irls;
+  bool *settled; /* [n] */
+  int *rescues; /* [n]: of a pass */
+  double *z; /* [d, n]: where the likelihood is linearised */
+  double *added; /* [d, n]: b */
+  double *gradient, *precision; /* [d, n], [d, d, n]: g, Lambda */
+  double *vector, *basis, *eigenvalue; /* [d, n], [d, d, n], [d, n]: b + b(z) and Lambda's decomposition */
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of the Gaussian to start from */
+} Linearised;
+
+/* The caller ends with linearised_destroy, also after a failure. */
+Status linearised_create(int d, Linearised *out);
+void linearised_destroy(Linearised *self);
+
+/* A draw for the lanes of the view, z[d, n], whose coordinates are those of the denoiser. Rescues are added
+ * to rescues[n] and fallbacks[B], and one for each lane and step in which z did not settle. */
+void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,
+                     int *rescues, int64_t *fallbacks);
+
+#endif
