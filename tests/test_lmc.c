@@ -2,7 +2,7 @@
  * which is known in closed form, and the optimism by quadrature. */
 #include "sampler/gradient/step_size.h"
 
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
 static Prior standard_prior(int d) {
@@ -20,7 +20,7 @@ static double *run_chains(const char *name, int d, int n, int chains, int set_co
   Rounds rounds = make_rounds(d, 0, 1, n, false, likelihood);
   History history = empty_history(&rounds, likelihood);
   for (int l = 0; l < n; l++) append_round(&history, &rounds, l);
-  Followed chain = make_sampler(name, &prior, likelihood, 0, 1, chains, set_count, sets);
+  FixtureSampler chain = make_sampler(name, &prior, likelihood, 0, 1, chains, set_count, sets);
   sampler_observe(&chain.sampler, &history, chain.fallbacks);
   double *theta = draw_from(&chain, &history, chains);
   CU_ASSERT_EQUAL(chain.fallbacks[0], 0);
@@ -78,7 +78,7 @@ static void test_logistic_law(void) {
     for (int i = 0; i < 6; i++) expected[i] += weight * terms[i];
   }
   for (int i = 5; i >= 0; i--) expected[i] /= expected[0];
-  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 2, sets);
+  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 2, sets);
   double *theta = draw_from(&chain, &history, CHAINS); /* catches up: 20 rounds of 100 updates */
   for (int n = 0; n < CHAINS; n++) {
     double x = theta[n], y = theta[CHAINS + n], terms[6] = {1, x, y, x * x, x * y, y * y};
@@ -104,7 +104,7 @@ static void test_draws_are_chains(void) {
   Prior prior = standard_prior(D);
   Rounds rounds = make_rounds(D, 0, RUNS, 3, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
-  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, RUNS, CHAINS, 0, NULL);
+  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, RUNS, CHAINS, 0, NULL);
   for (int l = 0; l < rounds.n; l++) {
     append_round(&history, &rounds, l);
     sampler_observe(&chain.sampler, &history, chain.fallbacks);
@@ -133,7 +133,7 @@ static void test_start_covers_the_modes(void) {
   Prior prior = fixture_exact_prior(&mixture, &fit);
   Rounds rounds = make_rounds(1, 0, 1, 1, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
-  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 0, NULL);
+  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 0, NULL);
   double *theta = draw_from(&chain, &history, CHAINS);
   int left = 0;
   for (int n = 0; n < CHAINS; n++) left += theta[n] < 0;

@@ -35,7 +35,7 @@ static const double GUARD = 100;
 typedef struct {
   Potential potential;
   Step step;
-  Follow follow;
+  CatchUp catch_up;
   double optimism; /* of Feel-Good Thompson sampling; 0: none */
   double
       *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each; z where that is whitened */
@@ -55,7 +55,7 @@ static void begin(Sampler *sampler, int runs) {
   const Langevin *self = sampler->state;
   const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
-    RngLanes rng = follow_streams(sampler, 0, draws, first, block_lanes(total, first));
+    RngLanes rng = catch_up_streams(sampler, 0, draws, first, block_lanes(total, first));
     potential_start(&self->potential, &rng, block_at(self, d, first));
   }
 }
@@ -119,14 +119,14 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
   const int draws = sampler->setup.draws, total = history->runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
     const HistoryView view = {history, draws, first, block_lanes(total, first), NULL, NULL};
-    RngLanes rng = follow_streams(sampler, round, draws, first, view.lanes);
+    RngLanes rng = catch_up_streams(sampler, round, draws, first, view.lanes);
     update_block(self, &view, &rng, block_at(self, sampler->d, first), fallbacks);
   }
 }
 
 static void langevin_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Langevin *self = sampler->state;
-  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, begin, update, history, fallbacks);
 }
 
 /* The first `draws` chains of every run. */

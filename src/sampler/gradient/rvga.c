@@ -33,7 +33,7 @@ enum { NODES = 20 };
 
 typedef struct {
   Potential potential;
-  Follow follow;
+  CatchUp catch_up;
   double node[NODES], weight[NODES]; /* of the standard normal distribution */
   double *start_precision; /* [d, d] */
   int *absorbed; /* [B]: observations of each run that its Gaussian has taken in */
@@ -213,7 +213,7 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
 
 static void rvga_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Rvga *self = sampler->state;
-  follow_history(sampler, &self->follow, INT_MAX, begin, update, history, fallbacks);
+  catch_up_history(sampler, &self->catch_up, INT_MAX, begin, update, history, fallbacks);
 }
 
 static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
@@ -226,7 +226,7 @@ static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   for (int i = 0; i < d; i++) p.mean[i * p.lanes + place] = q.mean[i * q.lanes + lane];
   for (int i = 0; i < d * d; i++) p.precision[i * p.lanes + place] = q.precision[i * q.lanes + lane];
   target->absorbed[to_run] = source->absorbed[from_run];
-  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
 /* theta = mu + L^-T z, P = L L'. */
@@ -255,7 +255,7 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
 /* Row by row of P^-1. */
 static void rvga_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Rvga *self = sampler->state;
-  const int d = sampler->d, runs = self->follow.runs;
+  const int d = sampler->d, runs = self->catch_up.runs;
   for (int first = 0; first < runs; first += CHUNK_LANES) {
     const Block block = block_at(self, d, runs, first);
     const int lanes = block.lanes;
@@ -310,7 +310,7 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
   begin(sampler, setup->runs);
-  self->follow.runs = setup->runs;
+  self->catch_up.runs = setup->runs;
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 

@@ -40,7 +40,7 @@ typedef struct {
   Potential potential;
   VitsStep work;
   VitsMixture mixture;
-  Follow follow;
+  CatchUp catch_up;
   int components; /* J */
   int width; /* of a block of lanes */
   /* [d, B J], [d, d, B J], [d, d, B J] in blocks of `width` lanes, lane last within each. */
@@ -70,7 +70,7 @@ static void begin(Sampler *sampler, int runs) {
     const VitsGaussian block = block_at(self, sampler->d, first);
     vits_mixture_start(&self->mixture, &self->potential, lanes, block, self->weight + first);
     if (!self->potential.network) continue;
-    RngLanes rng = follow_streams(sampler, 0, 1, first, lanes);
+    RngLanes rng = catch_up_streams(sampler, 0, 1, first, lanes);
     potential_start(&self->potential, &rng, block.mean);
   }
 }
@@ -82,7 +82,7 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
   for (int first = 0; first < total; first += self->width) {
     const int lanes = block_lanes(self, total, first);
     const VitsGaussian q = block_at(self, sampler->d, first);
-    RngLanes rng = follow_streams(sampler, round, components, first, lanes);
+    RngLanes rng = catch_up_streams(sampler, round, components, first, lanes);
     potential_at(&self->potential, &(HistoryView){history, components, first, lanes, NULL, NULL});
     vits_step_round(&self->work, &self->potential, q, &rng, fallbacks);
     vits_mixture_weigh(&self->mixture, &self->potential, q, &rng, self->weight + first, fallbacks);
@@ -91,7 +91,7 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
 
 static void vits_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Vits *self = sampler->state;
-  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, begin, update, history, fallbacks);
 }
 
 /* to[rows] of lane n of `lanes` <- those of a run. */
@@ -127,7 +127,7 @@ static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   const int components = source->components;
   for (int j = 0; j < components; j++)
     carry_lane(from, from_run * components + j, to, to_run * components + j);
-  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
 /* The component of a run that a uniform number stands for. */
@@ -158,7 +158,7 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
 
 static void vits_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Vits *self = sampler->state;
-  const int d = sampler->d, runs = self->follow.runs;
+  const int d = sampler->d, runs = self->catch_up.runs;
   ASSERT(self->components == 1);
   for (int first = 0; first < runs; first += self->width) {
     const int lanes = block_lanes(self, runs, first);
@@ -228,7 +228,7 @@ static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind)
   NEW(self->normal, chunk);
   NEW(self->theta, chunk);
   begin(sampler, setup->runs);
-  self->follow.runs = setup->runs;
+  self->catch_up.runs = setup->runs;
   return STATUS_OK;
 }
 

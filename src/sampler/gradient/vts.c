@@ -24,7 +24,7 @@
 typedef struct {
   Potential potential;
   VtsBound bound;
-  Follow follow;
+  CatchUp catch_up;
   int components, steps; /* M */
   bool fitted; /* since `begin` */
   double *weight, *mean, *variance; /* [B, M], [B, M, d], [B, M, d] */
@@ -44,7 +44,7 @@ static void place_means(Sampler *sampler, int run, VtsMixture *q) {
   Vts *self = sampler->state;
   const int d = sampler->d;
   for (int m = 0; m < q->components; m++) {
-    RngLanes rng = follow_streams(sampler, 0, q->components, run * q->components + m, 1);
+    RngLanes rng = catch_up_streams(sampler, 0, q->components, run * q->components + m, 1);
     if (q->components > 1)
       self->potential.prior->ops->sample(self->potential.prior, &rng, q->mean + m * d);
     else
@@ -93,7 +93,7 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
 
 static void vts_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Vts *self = sampler->state;
-  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, begin, update, history, fallbacks);
   if (!self->fitted) update(sampler, history, 0, fallbacks);
 }
 
@@ -105,7 +105,7 @@ static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run
   memcpy(p.weight, q.weight, components * sizeof *p.weight);
   memcpy(p.mean, q.mean, vector * sizeof *p.mean);
   memcpy(p.variance, q.variance, vector * sizeof *p.variance);
-  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
   target->fitted = source->fitted;
 }
 
