@@ -146,22 +146,22 @@ static void test_posterior(void) {
 }
 
 /* Every corner by the definition of its weight: the uniform numbers that give it make up its probability. */
-static void test_corners(void) {
+static void test_hypercube(void) {
   enum { GRID = 200000 };
-  Corners corners;
+  Hypercube hypercube;
   double probability[CORNERS] = {0}, total = 0;
   FixtureData data = fixture_data(D, 4, 1, 3);
-  CHECK_OK(corners_create(D, &corners));
+  CHECK_OK(hypercube_create(D, &hypercube));
   for (int i = 0; i < D; i++)
     for (int l = 0; l < data.n; l++) {
-      corners.vector[i] += data.phi[l][i] * data.y[l];
-      for (int j = 0; j < D; j++) corners.precision[i * D + j] += data.phi[l][i] * data.phi[l][j];
+      hypercube.vector[i] += data.phi[l][i] * data.y[l];
+      for (int j = 0; j < D; j++) hypercube.precision[i * D + j] += data.phi[l][i] * data.phi[l][j];
     }
-  corners_weigh(&corners);
+  hypercube_weigh(&hypercube);
   for (int k = 0; k < GRID; k++) {
     double x[D];
     int corner = 0;
-    corners_draw(&corners, (k + 0.5) / GRID, 1, x);
+    hypercube_draw(&hypercube, (k + 0.5) / GRID, 1, x);
     for (int i = 0; i < D; i++) corner += (x[i] > 0) << i;
     probability[corner] += 1.0 / GRID;
   }
@@ -178,7 +178,7 @@ static void test_corners(void) {
       else
         CHECK_NEAR(probability[corner], exp(-energy) / total, 1.01 / GRID);
     }
-  corners_destroy(&corners);
+  hypercube_destroy(&hypercube);
 }
 
 /* Evidence beyond the first stage still ends on corners; here it leaves the true one. */
@@ -224,7 +224,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"samples", test_samples},
                          {"chain", test_chain},
                          {"clean samples given a state", test_clean},
-                         {"the probability of every corner", test_corners},
+                         {"the probability of every corner", test_hypercube},
                          {"exact draws and tilted transport against enumeration", test_posterior},
                          {"strong evidence", test_strong_evidence},
                          {"every sampler", test_every_sampler},

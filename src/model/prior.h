@@ -68,7 +68,7 @@ struct Prior {
   int d;
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
-  bool corners; /* uniform on the corners of {-1, 1}^d */
+  bool hypercube; /* uniform on the corners of {-1, 1}^d */
   double seconds_fit; /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted
                          here */
   void *state; /* owned; known to one .c file */

@@ -121,7 +121,7 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
 }
 
 Status prior_ising(int d, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.ops = &ising_ops, .d = d, .corners = true};
+  *out = (Prior){.ops = &ising_ops, .d = d, .hypercube = true};
   Status status = create(d, chain_settings, out);
   if (status != STATUS_OK) prior_destroy(out);
   return status;

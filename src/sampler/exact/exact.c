@@ -1,7 +1,7 @@
 /* Exact posterior sampling, where it can be had.
  *
  * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and one
- * on the corners of a cube is enumerated (corners.h). Any other prior with a density in the plane is drawn
+ * on the corners of a hypercube is enumerated (hypercube.h). Any other prior with a density in the plane is drawn
  * from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) + l(x) -
  * bound(x)). The draws are exact up to three things, all of which are small by construction: the box of the
  * prior cuts its tails, a bound between the points where the prior density was looked up is a guess, and
@@ -25,7 +25,7 @@ static bool closed_form(const SamplerSetup *setup) {
 }
 
 static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {
-  const bool enumerable = prior->corners && prior->d <= CORNERS_MOST_DIMENSIONS;
+  const bool enumerable = prior->hypercube && prior->d <= HYPERCUBE_MOST_DIMENSIONS;
   if ((prior->mixture || enumerable) && likelihood_is_conjugate(likelihood)) return true;
   if (prior->ops->log_density && prior->d == 2) return true;
   snprintf(
@@ -33,17 +33,17 @@ static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t 
       "sampler exact needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
       "gaussian; or a prior with a density in two dimensions; prior %s (%d dimensions) with likelihood %s is "
       "none of these",
-      CORNERS_MOST_DIMENSIONS, prior->ops->name, prior->d, likelihood->ops->name);
+      HYPERCUBE_MOST_DIMENSIONS, prior->ops->name, prior->d, likelihood->ops->name);
   return false;
 }
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   if (closed_form(setup)) return sampler_mixts.create(self, setup);
-  if (setup->prior->corners) {
-    Corners *corners;
-    NEW(corners, 1);
-    self->state = corners;
-    return corners_create(setup->prior->d, corners);
+  if (setup->prior->hypercube) {
+    Hypercube *hypercube;
+    NEW(hypercube, 1);
+    self->state = hypercube;
+    return hypercube_create(setup->prior->d, hypercube);
   }
   Envelope *envelope;
   NEW(envelope, 1);
@@ -56,8 +56,8 @@ static void exact_destroy(Sampler *self) {
     sampler_mixts.destroy(self);
     return;
   }
-  if (self->setup.prior->corners)
-    corners_destroy(self->state);
+  if (self->setup.prior->hypercube)
+    hypercube_destroy(self->state);
   else
     envelope_destroy(self->state);
   free(self->state);
@@ -105,13 +105,15 @@ static void draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng
 }
 
 /* One uniform of its stream for each draw. */
-static void draw_corners(Corners *corners, const History *history, RngLanes rng, int draws, double *theta) {
+static void draw_hypercube(Hypercube *hypercube, const History *history, RngLanes rng, int draws,
+                           double *theta) {
   const size_t lanes = rng.lanes;
   rng_lanes_uniform(&rng, 1, theta);
   for (int run = 0; run < history->runs; run++) {
-    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, corners->precision, corners->vector);
-    corners_weigh(corners);
-    for (int n = run * draws; n < (run + 1) * draws; n++) corners_draw(corners, theta[n], lanes, theta + n);
+    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, hypercube->precision, hypercube->vector);
+    hypercube_weigh(hypercube);
+    for (int n = run * draws; n < (run + 1) * draws; n++)
+      hypercube_draw(hypercube, theta[n], lanes, theta + n);
   }
 }
 
@@ -121,8 +123,8 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
     sampler_mixts.sample(self, history, rng, draws, theta, fallbacks);
     return;
   }
-  if (self->setup.prior->corners) {
-    draw_corners(self->state, history, rng, draws, theta);
+  if (self->setup.prior->hypercube) {
+    draw_hypercube(self->state, history, rng, draws, theta);
     return;
   }
   Envelope *envelope = self->state;
