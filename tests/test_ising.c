@@ -72,14 +72,14 @@ static void test_chain(void) {
 }
 
 /* P(x = 1 | s) = 1 / (1 + exp(-2 e^-T s / (1 - e^-2T))). */
-static void test_clean(void) {
+static void test_denoise(void) {
   enum { POINTS = 1000 };
   Prior prior = make(1, 20, 0.9);
   for (int t = 1; t <= 20; t += 9)
     for (double x = -2; x < 2.1; x += 0.5) {
       double s[POINTS], uniform[POINTS], out[POINTS], sum = 0, time = -0.5 * t * log(0.9);
       for (int n = 0; n < POINTS; n++) s[n] = x, uniform[n] = (n + 0.5) / POINTS;
-      prior.chain->clean(prior.chain, t, POINTS, s, uniform, out);
+      prior.chain->denoise(prior.chain, t, POINTS, s, uniform, out);
       for (int n = 0; n < POINTS; n++) sum += out[n] > 0;
       CHECK_NEAR(sum / POINTS, 1 / (1 + exp(-2 * exp(-time) * x / (1 - exp(-2 * time)))), 1.0 / POINTS);
     }
@@ -223,7 +223,7 @@ static void test_every_sampler(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"samples", test_samples},
                          {"chain", test_chain},
-                         {"clean samples given a state", test_clean},
+                         {"clean samples given a state", test_denoise},
                          {"the probability of every corner", test_hypercube},
                          {"exact draws and tilted transport against enumeration", test_posterior},
                          {"strong evidence", test_strong_evidence},

@@ -30,7 +30,7 @@ struct Chain {
   void (*density)(const Chain *chain, int t, int lanes, const double *s, double *log_density, double *score);
   int density_from; /* 0: the clean sample has a density too; 1: it has none */
   /* OPTIONAL. An exact draw of the clean sample given s_t, from uniform[d, N]: out[d, N]. */
-  void (*clean)(const Chain *chain, int t, int lanes, const double *s, const double *uniform, double *out);
+  void (*denoise)(const Chain *chain, int t, int lanes, const double *s, const double *uniform, double *out);
 };
 
 /* Every state a sampler hands to a chain is kept within |s| <= CHAIN_GUARD, so that a stage far from its

@@ -81,8 +81,8 @@ static void ising_density(const Chain *chain, int t, int lanes, const double *s,
     density_row(lanes, chain->schedule.alpha_bar[t], s + i * lanes, log_density, score + i * lanes);
 }
 
-static void ising_clean(const Chain *chain, int t, int lanes, const double *s, const double *uniform,
-                        double *out) {
+static void ising_denoise(const Chain *chain, int t, int lanes, const double *s, const double *uniform,
+                          double *out) {
   const double alpha_bar = chain->schedule.alpha_bar[t], gain = sqrt(alpha_bar) / (1 - alpha_bar);
   for (int k = 0; k < chain->d * lanes; k++) out[k] = 2 * uniform[k] - 1 < mean_spin(gain * s[k]) ? 1 : -1;
 }
@@ -115,7 +115,7 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   chain->noise_jacobian = ising_noise_jacobian;
   chain->density = ising_density;
   chain->density_from = 1;
-  chain->clean = ising_clean;
+  chain->denoise = ising_denoise;
   out->chain = chain;
   return STATUS_OK;
 }

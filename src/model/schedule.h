@@ -38,9 +38,9 @@ double schedule_variance(const Schedule *schedule, int t, LastStage last_stage);
  */
 void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
 /* The estimate of s_0, (s_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t): likewise. */
-void schedule_clean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
+void schedule_denoise_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
 /* The mean of s_{t-1} given s_0 and s_t: the factors of s_0 and of s_t. Its variance is beta_tilde_t. */
-void schedule_bridge_factors(const Schedule *schedule, int t, double *of_clean, double *of_state);
+void schedule_bridge_factors(const Schedule *schedule, int t, double *of_denoised, double *of_state);
 LastStage schedule_last_stage(const char *word); /* "repaired" | "literal" */
 
 #endif

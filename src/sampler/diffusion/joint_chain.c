@@ -42,7 +42,7 @@ Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacit
   if (d * d > INT_MAX / n)
     return status_set(STATUS_INPUT, "joint moments of %d lanes in %d dimensions are too large", capacity,
                       chain->d);
-  TRY(clean_moments_create(setup->prior, from_loss, &out->moments));
+  TRY(denoised_moments_create(setup->prior, from_loss, &out->moments));
   TRY(allocate_lanes(out));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   NEW(out->prior_precision, d * d * n);
@@ -51,7 +51,7 @@ Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacit
 }
 
 void joint_chain_destroy(JointChain *self) {
-  clean_moments_destroy(&self->moments);
+  denoised_moments_destroy(&self->moments);
   irls_destroy(&self->irls);
   double *blocks[] = {self->precision, self->vector,          self->lane_rows,   self->matrix,
                       self->column,    self->prior_precision, self->prior_vector};
@@ -66,8 +66,8 @@ void joint_chain_destroy(JointChain *self) {
 static void lay_out(JointChain *self, size_t n) {
   const size_t d = (size_t)self->d, vector = d * n, matrix = d * vector;
   self->s = self->lane_rows;
-  self->clean = self->s + vector;
-  self->deviation = self->clean + vector;
+  self->denoised = self->s + vector;
+  self->deviation = self->denoised + vector;
   self->shift = self->deviation + vector;
   self->basis = self->shift + vector;
   self->factor = self->basis + matrix;
@@ -150,7 +150,7 @@ static void find_evidence(JointChain *self, int64_t *fallbacks) {
   memset(self->precision, 0, (size_t)self->d * vector * sizeof *self->precision);
   memset(self->vector, 0, vector * sizeof *self->vector);
   invert_covariance(self->d, view->lanes, self->basis, self->deviation, self->prior_precision);
-  linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->clean, self->prior_vector);
+  linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->denoised, self->prior_vector);
   irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
              self->column, fallbacks);
 }
@@ -158,25 +158,25 @@ static void find_evidence(JointChain *self, int64_t *fallbacks) {
 /* W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
 STRIP_INLINE void condition_strips(JointChain *self, const int d, SpecialReal *scratch) {
   SpecialReal *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
-  SpecialReal *clean = r + d, *image = clean + d, *error = image + d, *u = error + d, *inverse = u + d;
+  SpecialReal *denoised = r + d, *image = denoised + d, *error = image + d, *u = error + d, *inverse = u + d;
   for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
     SpecialReal rescues = {0};
     strip_load(strip, d * d, self->basis, root);
     strip_load(strip, d, self->deviation, r);
     strip_load(strip, d * d, self->precision, precision);
-    strip_load(strip, d, self->clean, clean);
+    strip_load(strip, d, self->denoised, denoised);
     strip_load(strip, d, self->vector, u);
-    strip_multiply(d, precision, clean, image);
+    strip_multiply(d, precision, denoised, image);
     for (int i = 0; i < d; i++) u[i] -= image[i];
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) root[i * d + j] *= r[j];
     strip_multiply_transposed(d, root, u, error);
     for (int j = 0; j < d; j++) {
-      for (int i = 0; i < d; i++) clean[i] = root[i * d + j];
-      strip_multiply(d, precision, clean, image);
-      strip_multiply_transposed(d, root, image, clean);
-      clean[j] += 1;
-      for (int i = 0; i < d; i++) m[i * d + j] = clean[i];
+      for (int i = 0; i < d; i++) denoised[i] = root[i * d + j];
+      strip_multiply(d, precision, denoised, image);
+      strip_multiply_transposed(d, root, image, denoised);
+      denoised[j] += 1;
+      for (int i = 0; i < d; i++) m[i * d + j] = denoised[i];
     }
     strip_cholesky(d, m, inverse, &rescues);
     strip_invert_triangle(d, m, inverse);
@@ -200,13 +200,13 @@ static void condition(JointChain *self) {
 
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  const bool anew = clean_moments_due(&self->moments, self->known, t);
+  const bool anew = denoised_moments_due(&self->moments, self->known, t);
   if (anew) {
-    clean_moments_at(&self->moments, t, view->lanes, self->s, self->clean, self->basis, self->deviation,
-                     self->matrix, self->column);
+    denoised_moments_at(&self->moments, t, view->lanes, self->s, self->denoised, self->basis, self->deviation,
+                        self->matrix, self->column);
     self->known = t;
   } else {
-    clean_moments_carry(&self->moments, t, view->lanes, self->s, self->clean, self->deviation);
+    denoised_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
   if (!likelihood_is_conjugate(view->history->likelihood) && view->history->rounds > 0)
     find_evidence(self, fallbacks);
@@ -234,16 +234,16 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
 SIMD_CLONES
 static void find_mode(JointChain *self, double *mode) {
   const int d = self->d;
-  SpecialReal *q = self->strip, *r = q + d * d, *clean = r + d, *u = clean + d, *moved = u + d;
+  SpecialReal *q = self->strip, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
   for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
     strip_load(strip, d * d, self->basis, q);
     strip_load(strip, d, self->deviation, r);
-    strip_load(strip, d, self->clean, clean);
+    strip_load(strip, d, self->denoised, denoised);
     strip_load(strip, d, self->shift, u);
     for (int i = 0; i < d; i++) u[i] *= r[i];
     strip_multiply(d, q, u, moved);
-    for (int i = 0; i < d; i++) clean[i] += moved[i];
-    strip_store(strip, d, clean, mode);
+    for (int i = 0; i < d; i++) denoised[i] += moved[i];
+    strip_store(strip, d, denoised, mode);
   }
 }
 
@@ -273,14 +273,14 @@ void joint_chain_evidence(JointChain *self) {
 /* ---- the step */
 
 typedef struct {
-  double of_clean, of_state, variance; /* w0, wt, beta_tilde */
+  double of_denoised, of_state, variance; /* w0, wt, beta_tilde */
 } Step;
 
 static Step step_of(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
   if (t > schedule->stages) return (Step){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
   Step step = {.variance = schedule->beta_tilde[t]};
-  schedule_bridge_factors(schedule, t, &step.of_clean, &step.of_state);
+  schedule_bridge_factors(schedule, t, &step.of_denoised, &step.of_state);
   return step;
 }
 
@@ -295,7 +295,8 @@ STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, doub
     strip_load(strip, d, self->deviation, share);
     strip_load(strip, d * d, self->factor, w);
     for (int i = 0; i < d; i++) {
-      SpecialReal scaled = step.of_clean * share[i], square = step.variance + scaled * scaled, root = square;
+      SpecialReal scaled = step.of_denoised * share[i], square = step.variance + scaled * scaled,
+                  root = square;
       special_inverse_root(&root);
       g[i] = square * root;
       share[i] = scaled * root;
@@ -322,8 +323,8 @@ STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, doub
     strip_load(strip, d * d, self->basis, q);
     strip_multiply(d, q, y, share);
     strip_load(strip, d, self->s, s);
-    strip_load(strip, d, self->clean, from);
-    for (int i = 0; i < d; i++) s[i] = step.of_state * s[i] + step.of_clean * from[i] + share[i];
+    strip_load(strip, d, self->denoised, from);
+    for (int i = 0; i < d; i++) s[i] = step.of_state * s[i] + step.of_denoised * from[i] + share[i];
     strip_store(strip, d, s, self->s);
     strip_store(strip, 1, &rescues, self->rescues);
   }

@@ -1,5 +1,5 @@
 /* The reverse chain of a prior with each stage conditioned on the history, where the clean sample s_0 given
- * the state s_t is taken as the Gaussian N(s0_hat, C_t) of clean_moments.h: "joint moments" (Boys et al.
+ * the state s_t is taken as the Gaussian N(s0_hat, C_t) of denoised_moments.h: "joint moments" (Boys et al.
  * 2023, Tweedie moment projected diffusions).
  *
  * With the evidence (Lambda, b) of a conjugate likelihood, s_0 given s_t and the history is N(m, V), V =
@@ -32,7 +32,7 @@
 typedef struct {
   int d, capacity;
   const Chain *chain;
-  CleanMoments moments;
+  DenoisedMoments moments;
 
   const HistoryView *view; /* the lanes at hand */
   int known; /* the stage that their Q and r were last taken at afresh; 0: none */
@@ -41,7 +41,7 @@ typedef struct {
   /* What belongs to a lane from one call to the next; one block, so that lanes can be copied. */
   double *lane_rows; /* [lane_row_count(d), n] */
   double *s; /* [d, n]: s_t */
-  double *clean; /* [d, n]: s0_hat */
+  double *denoised; /* [d, n]: s0_hat */
   double *basis, *deviation; /* [d, d, n], [d, n]: Q, r */
   double *factor; /* [d, d, n]: W */
   double *shift; /* [d, n]: u */

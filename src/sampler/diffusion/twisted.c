@@ -13,7 +13,7 @@
  * with its exact chain that is the posterior, and all weights are equal. The model's own reverse stages,
  * N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
  *
- * C_t may be one that was carried on along the path (clean_moments.h): p, psi and q all have the same.
+ * C_t may be one that was carried on along the path (denoised_moments.h): p, psi and q all have the same.
  * Between the stages that take it afresh the psi of the weights cancel, so only these stages look at the
  * weights: systematic resampling when the effective sample size falls below P / 2.
  *

@@ -1,11 +1,11 @@
 /* Exact posterior sampling, where it can be had.
  *
  * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and one
- * on the corners of a hypercube is enumerated (hypercube.h). Any other prior with a density in the plane is drawn
- * from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) + l(x) -
- * bound(x)). The draws are exact up to three things, all of which are small by construction: the box of the
- * prior cuts its tails, a bound between the points where the prior density was looked up is a guess, and
- * arithmetic rounds.
+ * on the corners of a hypercube is enumerated (hypercube.h). Any other prior with a density in the plane is
+ * drawn from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) +
+ * l(x) - bound(x)). The draws are exact up to three things, all of which are small by construction: the box
+ * of the prior cuts its tails, a bound between the points where the prior density was looked up is a guess,
+ * and arithmetic rounds.
  *
  * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
  * its stream for each proposal, PROPOSALS at a time. */

@@ -10,7 +10,7 @@
 
 /* The law of s_t as a prior. */
 typedef struct {
-  const Prior *clean;
+  const Prior *prior;
   int stage;
   double *normal, *score; /* [d, P] */
 } Stage;
@@ -27,10 +27,10 @@ struct TiltCloud {
 
 static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
   const Stage *self = prior->state;
-  const Chain *chain = self->clean->chain;
+  const Chain *chain = self->prior->chain;
   const size_t lanes = rng->lanes;
   const double alpha_bar = chain->schedule.alpha_bar[self->stage];
-  self->clean->ops->sample(self->clean, rng, s);
+  self->prior->ops->sample(self->prior, rng, s);
   rng_lanes_normal(rng, prior->d, self->normal);
   for (size_t i = 0; i < (size_t)prior->d; i++)
     for (size_t n = i * lanes; n < (i + 1) * lanes; n++)
@@ -40,7 +40,7 @@ static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
 
 static void stage_log_density(const Prior *prior, int lanes, const double *s, double *out) {
   const Stage *self = prior->state;
-  self->clean->chain->density(self->clean->chain, self->stage, lanes, s, out, self->score);
+  self->prior->chain->density(self->prior->chain, self->stage, lanes, s, out, self->score);
 }
 
 static const PriorOps stage_ops = {.name = "stage", .sample = stage_sample, .log_density = stage_log_density};
@@ -63,7 +63,7 @@ static Status fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
   char count[32];
   const char *sets[] = {count};
   SamplerSetup inner = *setup;
-  self->stage.clean = setup->prior;
+  self->stage.prior = setup->prior;
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
   NEW(self->stage.normal, d * (size_t)particles);
   NEW(self->stage.score, d * (size_t)particles);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the clean sample given a state, as in clean_moments.c. */
+/* Of the clean sample given a state, as in denoised_moments.c. */
 static const double VARIANCE_LEAST = 1e-9;
 
 Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out) {
@@ -26,11 +26,11 @@ Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReve
     NEW(out->covariance, d * vector);
     NEW(out->mended, 2 * d * d + d);
   }
-  return clean_moments_create(setup->prior, false, &out->moments);
+  return denoised_moments_create(setup->prior, false, &out->moments);
 }
 
 void tilt_reverse_destroy(TiltReverse *self) {
-  clean_moments_destroy(&self->moments);
+  denoised_moments_destroy(&self->moments);
   free(self->covariance);
   free(self->mended);
   free(self->lane);
@@ -63,13 +63,14 @@ static void add_bridge(int d, int lanes, double square, double beta_tilde, doubl
       }
 }
 
-/* s <- w0 clean + wt s + L z. */
+/* s <- w0 denoised + wt s + L z. */
 SIMD_CLONES
-static void draw_gaussian(int d, int lanes, double of_clean, const double *restrict clean, double of_state,
-                          const double *restrict l, const double *restrict z, double *restrict s) {
+static void draw_gaussian(int d, int lanes, double of_denoised, const double *restrict denoised,
+                          double of_state, const double *restrict l, const double *restrict z,
+                          double *restrict s) {
   for (int i = 0; i < d; i++) {
     double *restrict s_i = s + i * lanes;
-    for (int n = 0; n < lanes; n++) s_i[n] = of_clean * clean[i * lanes + n] + of_state * s_i[n];
+    for (int n = 0; n < lanes; n++) s_i[n] = of_denoised * denoised[i * lanes + n] + of_state * s_i[n];
     for (int j = 0; j <= i; j++) {
       const double *restrict l_ij = l + (i * d + j) * lanes, *restrict z_j = z + j * lanes;
       for (int n = 0; n < lanes; n++) s_i[n] += l_ij[n] * z_j[n];
@@ -114,12 +115,12 @@ static void factorise(TiltReverse *self, int count, double least) {
 static void step_moments(TiltReverse *self, int t, int count) {
   const Schedule *schedule = &self->chain->schedule;
   const int d = self->chain->d;
-  double of_clean, of_state;
-  schedule_bridge_factors(schedule, t, &of_clean, &of_state);
-  clean_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
-  add_bridge(d, count, of_clean * of_clean, schedule->beta_tilde[t], self->covariance);
-  factorise(self, count, schedule->beta_tilde[t] + of_clean * of_clean * VARIANCE_LEAST);
-  draw_gaussian(d, count, of_clean, self->eps, of_state, self->covariance, self->normal, self->s);
+  double of_denoised, of_state;
+  schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
+  denoised_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
+  add_bridge(d, count, of_denoised * of_denoised, schedule->beta_tilde[t], self->covariance);
+  factorise(self, count, schedule->beta_tilde[t] + of_denoised * of_denoised * VARIANCE_LEAST);
+  draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal, self->s);
 }
 
 void tilt_reverse_stage(TiltReverse *self, int t, int count) {
@@ -149,7 +150,7 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *
 }
 
 /* The clean sample given s_t of the lanes that start at stage t. */
-static void draw_clean(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s) {
+static void draw_denoised(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s) {
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
   int count = 0;
@@ -161,15 +162,15 @@ static void draw_clean(TiltReverse *self, const Chunk *chunk, int t, const int *
   rng_lanes_uniform(&rng, d, self->z);
   lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
   lanes_gather(d, lanes, count, self->lane, s, self->s);
-  self->chain->clean(self->chain, t, count, self->s, self->normal, self->eps);
+  self->chain->denoise(self->chain, t, count, self->s, self->normal, self->eps);
   lanes_scatter(d, lanes, count, self->lane, self->eps, s);
 }
 
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s,
                       int64_t *fallbacks) {
   for (int t = self->chain->schedule.stages; t >= 1; t--) {
-    if (self->chain->clean)
-      draw_clean(self, chunk, t, stage, s);
+    if (self->chain->denoise)
+      draw_denoised(self, chunk, t, stage, s);
     else
       take_stage(self, chunk, t, stage, s, fallbacks);
   }

@@ -4,7 +4,7 @@
  *
  *   N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t),
  *
- * by the moments of the clean sample (clean_moments.h); exact for Gaussian priors at any number of stages.
+ * by the moments of the clean sample (denoised_moments.h); exact for Gaussian priors at any number of stages.
  * Where the C_t of a learned predictor is no covariance, the least eigenvalues are raised. `exponential`: the
  * exponential integrator of the reverse equation dx = (x + 2 score) ds + sqrt(2) dw, which freezes the score
  * over a stage and solves the rest exactly, so that its law is off by an error of first order in h,
@@ -23,7 +23,7 @@
 typedef struct {
   const Chain *chain;
   bool exponential;
-  CleanMoments moments;
+  DenoisedMoments moments;
   int *lane; /* [n]: those that a stage is about */
   double *z, *s, *normal, *eps; /* [d, n]; the last three of the lanes at hand */
   double *covariance, *mended; /* [d, d, n], [2 d + 1, d]; of `moments` */

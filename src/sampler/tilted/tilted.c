@@ -152,13 +152,13 @@ static void add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
   const Chain *chain = self->chain;
   const int d = chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
-  double *clean = self->some_s, *y = self->some_q;
+  double *drawn = self->some_s, *y = self->some_q;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
-      clean[i * lanes + n] =
+      drawn[i * lanes + n] =
           (theta[(size_t)i * (size_t)chunk->total + (size_t)(chunk->first + n)] - chain->shift[i]) /
           chain->scale[i];
-  linalg_multiply_transposed_lanes(d, lanes, self->basis, clean, y);
+  linalg_multiply_transposed_lanes(d, lanes, self->basis, drawn, y);
   rng.key = rng_subkey(rng.key, RNG_TILT_NOISE);
   rng.position = 0;
   rng_lanes_normal(&rng, d, self->z);
@@ -170,7 +170,7 @@ static void add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
   }
   linalg_multiply_lanes(d, lanes, self->basis, y, self->s);
   for (int k = 0; k < d * lanes; k++)
-    if (self->stage[k % lanes] == 0) self->s[k] = clean[k];
+    if (self->stage[k % lanes] == 0) self->s[k] = drawn[k];
 }
 
 /* Starts of all draws, theta[d, N], from a cloud for each run. */
@@ -211,7 +211,7 @@ static void reverse(Tilted *self, const Chunk *chunk, int64_t *fallbacks) {
   const int lanes = chunk->lanes;
   const double back = 1 / sqrt(chain->schedule.alpha_bar[1]);
   for (int n = 0; n < lanes; n++) {
-    if (!self->beyond[n] || chain->clean) continue;
+    if (!self->beyond[n] || chain->denoise) continue;
     self->stage[n] = 0;
     for (int k = n; k < chain->d * lanes; k += lanes) self->s[k] *= back;
   }
@@ -255,7 +255,7 @@ static void tilted_destroy(Sampler *sampler) {
 
 /* Mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
 static void set_moments(Tilted *self) {
-  const CleanMoments *from = &self->reverse.moments;
+  const DenoisedMoments *from = &self->reverse.moments;
   const int d = self->chain->d;
   memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
   for (int i = 0; i < d; i++)
