@@ -1,5 +1,5 @@
 /* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
- * which is known in closed form, and the optimism by quadrature. */
+ * which is known in closed form, and the feel-good term by quadrature. */
 #include "sampler/gradient/step_size.h"
 
 #include "catch_up_fixture.h"
@@ -148,7 +148,7 @@ static void test_start_covers_the_modes(void) {
 
 /* ---- Feel-Good Thompson sampling */
 
-static void test_without_optimism(void) {
+static void test_without_feel_good(void) {
   enum { CHAINS = 30, D = 3 };
   static const char *const none[] = {"optimism=0"};
   const Likelihood likelihood = fixture_likelihood(0.7);
@@ -164,7 +164,7 @@ static void test_without_optimism(void) {
 
 /* In one dimension the target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by quadrature: mean of x and of
  * |x|, within 5 standard errors plus 1 % of a standard deviation for the bias of small steps. */
-static void test_optimism(void) {
+static void test_feel_good(void) {
   enum { CHAINS = 10000, N = 6, POINTS = 40001 };
   static const char *const sets[] = {"eta=2", "optimism=0.4", "step_size=0.02", "steps=100"};
   const Likelihood likelihood = fixture_likelihood(0.7);
@@ -182,7 +182,7 @@ static void test_optimism(void) {
   double tolerance = (5 / sqrt(CHAINS) + 0.01) * sqrt(square - first * first);
   CHECK_NEAR(sums[0], first, tolerance);
   CHECK_NEAR(sums[1], size, tolerance);
-  CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the optimism shows */
+  CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the term shows */
   free(theta);
 }
 
@@ -191,8 +191,8 @@ int main(void) {
                          {"stationary law under logistic rewards", test_logistic_law},
                          {"draws are chains", test_draws_are_chains},
                          {"chains start in every mode", test_start_covers_the_modes},
-                         {"no optimism is Langevin Monte Carlo", test_without_optimism},
-                         {"optimism by quadrature", test_optimism},
+                         {"no feel-good term is Langevin Monte Carlo", test_without_feel_good},
+                         {"feel-good term by quadrature", test_feel_good},
                          CU_TEST_INFO_NULL};
   return harness_run("lmc", tests);
 }

@@ -36,7 +36,7 @@ typedef struct {
   Potential potential;
   Step step;
   CatchUp catch_up;
-  double optimism; /* of Feel-Good Thompson sampling; 0: none */
+  double feel_good; /* mu of the feel-good term; 0: none */
   double
       *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each; z where that is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
@@ -101,12 +101,12 @@ static void update_block(Langevin *self, const HistoryView *view, RngLanes *rng,
   potential_at(&self->potential, view);
   potential_choose_rows(&self->potential, rng);
   step_begin(&self->step, &self->potential, reference(self, theta));
-  if (self->optimism > 0) optimism_begin(&self->potential, self->optimism, self->pull);
+  if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
   for (int k = 0; k < self->step.steps; k++) {
     potential_choose_rows(&self->potential, rng);
     potential_derivatives(&self->potential, theta, self->gradient, hessian);
-    if (self->optimism > 0)
-      optimism_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
+    if (self->feel_good > 0)
+      feel_good_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
     step_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
     rng_lanes_normal(rng, d, self->normal);
     move(d, view->lanes, self->h, self->gradient, self->normal, theta);
@@ -164,7 +164,7 @@ static Status langevin_create(Sampler *sampler, const SamplerSetup *setup) {
   Langevin *self;
   NEW(self, 1);
   sampler->state = self;
-  if (config_has(setup->options, "optimism")) self->optimism = config_real(setup->options, "optimism");
+  if (config_has(setup->options, "optimism")) self->feel_good = config_real(setup->options, "optimism");
   TRY(potential_create(setup, CHUNK_LANES, &self->potential));
   TRY(step_create(setup, CHUNK_LANES, 2, &self->step));
   if (self->step.by_curvature) TRY(potential_whiten(&self->potential));
@@ -187,7 +187,7 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
      .minimum = 0,
      .maximum = 1e6,
      .fallback = "0.01",
-     .help = "weight of the best reward that theta promises in each round"},
+     .help = "mu of the feel-good term, the best reward that theta promises in each round"},
     {.name = NULL}};
 
 #define LANGEVIN_OPS                                                                                         \
