@@ -274,20 +274,20 @@ void joint_chain_evidence(JointChain *self) {
 
 typedef struct {
   double of_denoised, of_state, variance; /* w0, wt, beta_tilde */
-} Step;
+} Transition;
 
-static Step step_of(const Schedule *schedule, int t) {
+static Transition transition_of(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
-  if (t > schedule->stages) return (Step){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
-  Step step = {.variance = schedule->beta_tilde[t]};
-  schedule_bridge_factors(schedule, t, &step.of_denoised, &step.of_state);
-  return step;
+  if (t > schedule->stages) return (Transition){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
+  Transition transition = {.variance = schedule->beta_tilde[t]};
+  schedule_bridge_factors(schedule, t, &transition.of_denoised, &transition.of_state);
+  return transition;
 }
 
 /* In the coordinates whitened by Q diag(g) the law without history is N(0, I), that with it N(D u, K), K = (I
  * - D^2) + D W' W D: y = D u + T z with T T' = K. */
-STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, double *log_ratio, const int d,
-                              SpecialReal *scratch) {
+STRIP_INLINE void draw_strips(JointChain *self, Transition transition, const double *z, double *log_ratio,
+                              const int d, SpecialReal *scratch) {
   SpecialReal *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
   SpecialReal *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
   for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
@@ -295,12 +295,12 @@ STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, doub
     strip_load(strip, d, self->deviation, share);
     strip_load(strip, d * d, self->factor, w);
     for (int i = 0; i < d; i++) {
-      SpecialReal scaled = step.of_denoised * share[i], square = step.variance + scaled * scaled,
+      SpecialReal scaled = transition.of_denoised * share[i], square = transition.variance + scaled * scaled,
                   root = square;
       special_inverse_root(&root);
       g[i] = square * root;
       share[i] = scaled * root;
-      k[i * d + i] = step.variance * root * root;
+      k[i * d + i] = transition.variance * root * root;
     }
     for (int i = 0; i < d; i++)
       for (int j = 0; j <= i; j++) {
@@ -324,23 +324,24 @@ STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, doub
     strip_multiply(d, q, y, share);
     strip_load(strip, d, self->s, s);
     strip_load(strip, d, self->denoised, from);
-    for (int i = 0; i < d; i++) s[i] = step.of_state * s[i] + step.of_denoised * from[i] + share[i];
+    for (int i = 0; i < d; i++)
+      s[i] = transition.of_state * s[i] + transition.of_denoised * from[i] + share[i];
     strip_store(strip, d, s, self->s);
     strip_store(strip, 1, &rescues, self->rescues);
   }
 }
 
 SIMD_CLONES
-static void draw(JointChain *self, Step step, const double *z, double *log_ratio) {
+static void draw(JointChain *self, Transition transition, const double *z, double *log_ratio) {
   if (self->d == 2) {
     SpecialReal registers[STRIP_NUMBERS(2)];
-    draw_strips(self, step, z, log_ratio, 2, registers);
+    draw_strips(self, transition, z, log_ratio, 2, registers);
   } else {
-    draw_strips(self, step, z, log_ratio, self->d, self->strip);
+    draw_strips(self, transition, z, log_ratio, self->d, self->strip);
   }
 }
 
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
-  draw(self, step_of(&self->chain->schedule, t), z, log_ratio);
+  draw(self, transition_of(&self->chain->schedule, t), z, log_ratio);
   count_rescues(self, fallbacks);
 }

@@ -46,18 +46,18 @@ typedef struct {
   double *shortened; /* [n]: 1 where a step was */
   double *trial; /* [d, n] */
   double *scratch; /* [2, d, d, n]; NULL with a network */
-} Step;
+} StepSize;
 
-/* Ends with step_destroy, also after a failure. */
-Status step_create(const SamplerSetup *setup, int capacity, double limit, Step *out);
-void step_destroy(Step *step);
+/* Ends with step_size_destroy, also after a failure. */
+Status step_size_create(const SamplerSetup *setup, int capacity, double limit, StepSize *out);
+void step_size_destroy(StepSize *step);
 
 /* The potential was moved to other lanes or evidence. L is taken at reference[d, n] (potential_ceiling). */
-void step_begin(Step *step, Potential *potential, const double *reference);
+void step_size_begin(StepSize *step, Potential *potential, const double *reference);
 /* h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d, d, n], that
  * of the point: h lambda_max stays below the limit; NULL: L is enough. With other[d, d, n], of which h
  * lambda_max stays below 1; NULL: none. */
-void step_choose(Step *step, Potential *potential, const double *gradient, const double *hessian,
-                 const double *other, double *h, int64_t *fallbacks);
+void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
+                      const double *other, double *h, int64_t *fallbacks);
 
 #endif

@@ -21,7 +21,7 @@ Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, 
   const size_t d = (size_t)setup->prior->d, n = (size_t)capacity, vector = d * n, matrix = d * vector;
   *out = (VitsStep){.kind = kind, .d = setup->prior->d};
   if (kind == VITS_HESSIAN_FREE) out->samples = (int)config_int(setup->options, "samples");
-  TRY(step_create(setup, capacity, 1, &out->step));
+  TRY(step_size_create(setup, capacity, 1, &out->step));
   NEW(out->theta, vector);
   NEW(out->gradient, vector);
   NEW(out->h, n);
@@ -40,7 +40,7 @@ Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, 
 }
 
 void vits_step_destroy(VitsStep *work) {
-  step_destroy(&work->step);
+  step_size_destroy(&work->step);
   double *blocks[] = {work->theta, work->gradient,   work->h,       work->hessian, work->precision,
                       work->copy,  work->directions, work->lengths, work->eps,     work->product,
                       work->dot,   work->at_mean,    work->linear,  work->touched};
@@ -221,7 +221,7 @@ static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inver
 }
 
 /* C drifts from B^-1: one iteration of Newton and Schulz, C <- C (2I - BC), brings it back. Where it is too
- * far for that, C is B^-1 afresh, which long steps bring about (step.h says when it counts). */
+ * far for that, C is B^-1 afresh, which long steps bring about (step_size.h says when it counts). */
 static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
   double *residual = work->product, *refreshed = work->hessian, *afresh = work->precision;
@@ -247,8 +247,8 @@ static void update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t
   if (work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
   matrix_lanes_gram(d, lanes, q.inverse, work->precision);
   const bool known = potential_is_quadratic(potential) && work->kind != VITS_HESSIAN_FREE;
-  step_choose(&work->step, potential, work->gradient, known ? NULL : work->hessian, work->precision, work->h,
-              fallbacks);
+  step_size_choose(&work->step, potential, work->gradient, known ? NULL : work->hessian, work->precision,
+                   work->h, fallbacks);
   add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
   matrix_lanes_product(d, lanes, work->hessian, q.root, work->product);
   move_root(d, lanes, work->h, q.inverse, work->product, q.root);
@@ -284,7 +284,7 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const int64_t before =
       (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
   potential_choose_rows(potential, rng);
-  step_begin(&work->step, potential, q.mean);
+  step_size_begin(&work->step, potential, q.mean);
   for (int k = 0; k < work->step.steps; k++) {
     if (work->kind != VITS_ONE && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
     potential_choose_rows(potential, rng);

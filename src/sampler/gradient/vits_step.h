@@ -42,7 +42,7 @@ typedef struct {
 typedef struct {
   VitsKind kind;
   int d, samples; /* M */
-  Step step;
+  StepSize step;
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
   double *precision, *product, *copy; /* [d, d, n] */
@@ -51,7 +51,8 @@ typedef struct {
   double *dot, *touched; /* [n] */
 } VitsStep;
 
-/* Reads `samples` (Hessian-free), and the keys of step.h. Ends with vits_step_destroy, also after a failure.
+/* Reads `samples` (Hessian-free), and the keys of step_size.h. Ends with vits_step_destroy, also after a
+ * failure.
  */
 Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 void vits_step_destroy(VitsStep *work);
