@@ -82,7 +82,7 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
     }
   }
   /* At its own point the bound is above every Rayleigh quotient, here those of the axes. */
-  potential_ceiling(&potential, likelihood.ops->bend > 0 ? theta : zero, bound, scratch);
+  potential_ceiling(&potential, likelihood.ops->self_concordance > 0 ? theta : zero, bound, scratch);
   for (int run = 0; run < RUNS; run++)
     for (int i = 0; i < D; i++) CU_ASSERT(bound[run] >= hessian[(i * D + i) * RUNS + run] * (1 - 1e-12));
   potential_destroy(&potential);

@@ -106,14 +106,14 @@ static void differentiate(Irls *irls, const HistoryView *view, const double *pri
 static void newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
                         const double *prior_vector, const double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
-  const double bend = view->history->likelihood->ops->bend;
+  const double concordance = view->history->likelihood->ops->self_concordance;
   differentiate(irls, view, prior_precision, prior_vector, z, irls->settled, precision, g);
   factorise(irls, lanes, prior_precision, precision);
   memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *g);
   linalg_solve_lanes(d, lanes, irls->factor, irls->step);
   inner_product(d, lanes, irls->gradient, irls->step, irls->decrement);
-  if (bend > 0) history_reach(view, irls->step, IRLS_FULL_STEP / bend, irls->reach);
-  for (int n = 0; n < lanes; n++) irls->reach[n] = bend > 0 ? bend * irls->reach[n] : 0;
+  if (concordance > 0) history_reach(view, irls->step, IRLS_FULL_STEP / concordance, irls->reach);
+  for (int n = 0; n < lanes; n++) irls->reach[n] = concordance > 0 ? concordance * irls->reach[n] : 0;
 }
 
 /* Settle the lanes that are near enough; returns how many are still on their way. */

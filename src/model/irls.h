@@ -5,15 +5,16 @@
  * likelihood at the present point z, so the evidence there is the Gaussian (Lambda, b = g + Lambda z), and
  * the step is p = (P + Lambda)^-1 (h - P z + g). One pass for each step, as a rule.
  *
- * Safeguard. Let R = M max |phi' p| over the observations, M the `bend` of the likelihood. Along p the
- * curvature changes at most by the factor e^R, so that (Sun and Tran-Dinh 2019, Generalized self-concordant
- * functions) a step of length a gains at least delta^2 (a - (e^(R a) - R a - 1) / R^2), delta^2 = p' (P +
- * Lambda) p. The full step is taken unseen while R <= IRLS_FULL_STEP, where it gains at least delta^2 / 10;
- * beyond, a = log(1 + R) / R is best by that bound, which is pessimistic with long features and far from the
- * mode: it moves phi' z by log(1 + R) at most. So there the maximum along p is looked for between that length
- * and the full step, by bisection on the slope of the log posterior, a pass for each trial, until R times the
- * bracket is at most IRLS_FULL_STEP; its lower end is taken. The log posterior is concave, so it never falls,
- * and separable data, long features and far starts are as safe as any others.
+ * Safeguard. Let R = M max |phi' p| over the observations, M the self_concordance of the likelihood. Along
+ * p the curvature changes at most by the factor e^R, so that (Sun and Tran-Dinh 2019, Generalized
+ * self-concordant functions) a step of length a gains at least delta^2 (a - (e^(R a) - R a - 1) / R^2),
+ * delta^2 = p' (P + Lambda) p. The full step is taken unseen while R <= IRLS_FULL_STEP, where it gains at
+ * least delta^2 / 10; beyond, a = log(1 + R) / R is best by that bound, which is pessimistic with long
+ * features and far from the mode: it moves phi' z by log(1 + R) at most. So there the maximum along p is
+ * looked for between that length and the full step, by bisection on the slope of the log posterior, a pass
+ * for each trial, until R times the bracket is at most IRLS_FULL_STEP; its lower end is taken. The log
+ * posterior is concave, so it never falls, and separable data, long features and far starts are as safe as
+ * any others.
  *
  * Stopping rule. After a full step with R <= 1/2 what is left of delta, which is the distance to the mode in
  * posterior standard deviations, is at most e^(R/2) (e^R - 1 - R) / R delta <= R e^R delta / 2. The last step

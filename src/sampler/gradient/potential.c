@@ -96,7 +96,7 @@ Status potential_create(const SamplerSetup *setup, int capacity, Potential *out)
                      .closed_prior = setup->prior->mixture && setup->prior->mixture->components == 1,
                      .conjugate = likelihood_is_conjugate(setup->likelihood),
                      .network = likelihood_has_network(setup->likelihood),
-                     .bend = setup->likelihood->ops->bend};
+                     .self_concordance = setup->likelihood->ops->self_concordance};
   set_weights(setup, out);
   if (out->closed_prior) {
     out->prior_precision = setup->prior->mixture->precision;
@@ -252,8 +252,8 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
 
 void potential_trust(Potential *potential, const double *step, double *factor) {
   const HistoryView *view = &potential->view;
-  const double most = potential->bend > 0 ? 1 / potential->bend : INFINITY;
-  const bool bounded = potential->conjugate || potential->bend == 0 || view->history->rounds == 0;
+  const double most = potential->self_concordance > 0 ? 1 / potential->self_concordance : INFINITY;
+  const bool bounded = potential->conjugate || potential->self_concordance == 0 || view->history->rounds == 0;
   if (!bounded) history_reach(view, potential_theta(potential, view->lanes, step), most, factor);
   for (int n = 0; n < view->lanes; n++) factor[n] = bounded || factor[n] <= most ? 1 : most / factor[n];
 }

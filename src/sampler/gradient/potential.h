@@ -56,7 +56,7 @@ typedef struct {
   double eta; /* 1 for auto */
   double unit; /* eta, or the precision of a reward: what an observation with |phi| = 1 adds to the Hessian */
   bool closed_prior, conjugate; /* what is part of the quadratic */
-  double bend; /* of the likelihood, see LikelihoodOps */
+  double self_concordance; /* of the likelihood, see LikelihoodOps */
   /* No curvature of prior_weight times -log p is above it; 0 for a Gaussian, whose Hessian is known. Of a
    * mixture, the largest precision of a component; of a learned prior, that of the noise of its first stage,
    * by which its score is smoothed. */
@@ -119,8 +119,8 @@ void potential_value(Potential *potential, const double *theta, const double *lo
  * Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n] for a bound that is close;
  * NULL: up to d^1/2 times that. With a network, whose bound is a trace, it is not used. */
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
-/* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / bend, so that the
- * curvature along it changes by a factor of e at most. */
+/* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / self_concordance, so
+ * that the curvature along it changes by a factor of e at most. */
 void potential_trust(Potential *potential, const double *step, double *factor);
 
 #endif

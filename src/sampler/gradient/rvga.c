@@ -78,7 +78,7 @@ static void expect(const Scalar *scalar, double alpha, double nu, double *slope,
  * by steps along which the curvature changes little. Starts from *alpha. */
 static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope, double *curvature) {
   enum { ITERATIONS = 100 };
-  const double longest = 1 / fmax(scalar->likelihood->ops->bend, 1e-300);
+  const double longest = 1 / fmax(scalar->likelihood->ops->self_concordance, 1e-300);
   for (int k = 0; k < ITERATIONS; k++) {
     expect(scalar, *alpha, nu, slope, curvature);
     double step = (scalar->alpha0 + scalar->nu0 * *slope - *alpha) / (1 + scalar->nu0 * *curvature);
