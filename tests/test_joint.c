@@ -261,7 +261,7 @@ static void test_no_history_mixture(void) {
 /* ---- extremes */
 
 /* Prior covariances of condition number 1 to 1e6 (turned by 30 degrees, so that standardising does not cure
- * it) and evidence of precision 1e-6 to 1e8: no rescue, and mean and covariance of the exact posterior
+ * it) and evidence of precision 1e-6 to 1e8: no fallback, and mean and covariance of the exact posterior
  * within 5 standard errors of 2 000 draws. */
 static void test_extremes(void) {
   enum { DRAWS = 2000 };

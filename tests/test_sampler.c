@@ -43,7 +43,7 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
   CU_ASSERT(memcmp(block, again, (size_t)(d * RUNS * DRAWS) * sizeof *block) == 0);
   for (int i = 0; i < d * RUNS * DRAWS; i++) CU_ASSERT_FATAL(isfinite(block[i]));
   for (int run = 0; run < RUNS; run++) {
-    /* DPS is known to diverge (see dps.c); the others need no rescue on such data. */
+    /* DPS is known to diverge (see dps.c); the others need no fallback on such data. */
     if (strcmp(method->name, "dps") != 0) CU_ASSERT_EQUAL(fallbacks[run], 0);
     History alone = fixture_history(d, 1, (uint32_t)run, 6, likelihood);
     for (int draws = 1; draws <= DRAWS; draws += 13) {

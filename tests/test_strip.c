@@ -27,15 +27,15 @@ static void test_cholesky(void) {
     double a[MOST * MOST * LANES], l[MOST * MOST * LANES], w[MOST * MOST * LANES], log_sum[LANES];
     fill(d, a);
     for (Strip strip = strip_begin(LANES); strip.count > 0; strip_next(&strip)) {
-      SpecialReal x[MOST * MOST], inverse[MOST], rescues = {0}, sum = {0};
+      SpecialReal x[MOST * MOST], inverse[MOST], jitters = {0}, sum = {0};
       strip_load(strip, d * d, a, x);
-      strip_cholesky(d, x, inverse, &rescues);
+      strip_cholesky(d, x, inverse, &jitters);
       strip_store(strip, d * d, x, l);
       strip_add_log_diagonal(d, -2, x, &sum);
       strip_store(strip, 1, &sum, log_sum);
       strip_invert_triangle(d, x, inverse);
       strip_store(strip, d * d, x, w);
-      for (size_t k = 0; k < strip.count; k++) CU_ASSERT_EQUAL(rescues[k], 0);
+      for (size_t k = 0; k < strip.count; k++) CU_ASSERT_EQUAL(jitters[k], 0);
     }
     linalg_cholesky_lanes(d, LANES, a, NULL);
     for (int n = 0; n < LANES; n++) {
@@ -77,20 +77,20 @@ static void test_multiply(void) {
 }
 
 /* [[1, 1], [1, 1]] and [[4, 2], [2, -3]] are not positive definite; in the other lanes all is well. */
-static void test_rescue(void) {
+static void test_jitter(void) {
   double a[4 * SPECIAL_VECTOR];
   int counted[SPECIAL_VECTOR] = {0};
-  SpecialReal x[4], inverse[2], rescues = {0};
+  SpecialReal x[4], inverse[2], jitters = {0};
   for (int n = 0; n < SPECIAL_VECTOR; n++) {
     const double lane[3][4] = {{1, 1, 1, 1}, {4, 2, 2, -3}, {4, 2, 2, 5}};
     for (int k = 0; k < 4; k++) a[k * SPECIAL_VECTOR + n] = lane[n < 2 ? n : 2][k];
   }
   strip_load(strip_begin(SPECIAL_VECTOR), 4, a, x);
-  strip_cholesky(2, x, inverse, &rescues);
+  strip_cholesky(2, x, inverse, &jitters);
   linalg_cholesky_lanes(2, SPECIAL_VECTOR, a, counted);
   for (int n = 0; n < SPECIAL_VECTOR; n++) {
-    CU_ASSERT_EQUAL(rescues[n], n < 2);
-    CU_ASSERT_EQUAL(rescues[n], counted[n]);
+    CU_ASSERT_EQUAL(jitters[n], n < 2);
+    CU_ASSERT_EQUAL(jitters[n], counted[n]);
     for (int k = 0; k < 4; k++)
       if (k != 1) CHECK_NEAR(x[k][n], a[k * SPECIAL_VECTOR + n], 1e-15);
   }
@@ -114,7 +114,7 @@ static void test_last_strip(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"Cholesky", test_cholesky},
                          {"products", test_multiply},
-                         {"rescue", test_rescue},
+                         {"jitter", test_jitter},
                          {"last strip", test_last_strip},
                          CU_TEST_INFO_NULL};
   return harness_run("strip", tests);

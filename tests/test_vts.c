@@ -241,7 +241,7 @@ static void test_modes(void) {
   prior_destroy(&prior);
 }
 
-/* Separable and huge data: finite draws, no rescues. */
+/* Separable and huge data: finite draws, no fallbacks. */
 static void test_extremes(void) {
   static const char *const names[] = {"gaussian", "logistic", "poisson"};
   enum { DIM = 2, N = 40 };

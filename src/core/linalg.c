@@ -174,13 +174,13 @@ void linalg_lapack_eigen_lanes(int d, int lanes, const double *a, double *q, dou
   free(work);
 }
 
-void linalg_lapack_cholesky_lanes(int d, int lanes, double *a, int *rescues) {
+void linalg_lapack_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   size_t stride = (size_t)lanes;
   double *work = new_square(d);
   for (size_t n = 0; n < stride; n++) {
     for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
     if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
-      linalg_cholesky_strided(d, 1, stride, a + n, rescues ? rescues + n : NULL);
+      linalg_cholesky_strided(d, 1, stride, a + n, jitters ? jitters + n : NULL);
       continue;
     }
     for (size_t i = 0; i < (size_t)d; i++)

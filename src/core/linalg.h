@@ -20,10 +20,10 @@ enum { LINALG_BATCH_DIMENSION = 16 };
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w);
 
 /* Cholesky factors A = L L' of N symmetric positive definite matrices, in place: a[d, d, N] gets L in its
- * lower triangle (the rest is left). A pivot that is not above zero is replaced by 2^-52 times the largest
- * diagonal entry (2^-1000 when that is zero) and the column below it by zeros, so that L stays finite;
- * rescues[lane] is raised by one each time (rescues may be NULL). */
-void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues);
+ * lower triangle (the rest is left). Jitter: a pivot that is not above zero is replaced by 2^-52 times the
+ * largest diagonal entry (2^-1000 when that is zero) and the column below it by zeros, so that L stays
+ * finite, and one is added to jitters[lane] (NULL: they are not counted). */
+void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters);
 
 /* With L from linalg_cholesky_lanes, in place on x[d, N]: solve L y = x; solve L' y = x; both (A y = x). */
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x);

@@ -108,7 +108,7 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
  * cannot tell from zero. Below it stand what should be zeros: divided by so small a root they would grow from
  * column to column. */
 SIMD_CLONES
-void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *rescues) {
+void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *jitters) {
   enum { LANES = CHUNK_LANES };
   double least[LANES], root[LANES], inverse[LANES];
   for (int first = 0; first < lanes; first += LANES) {
@@ -139,15 +139,15 @@ void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *re
       }
     }
 #undef A
-    for (int n = 0; rescues && n < count; n++) rescues[first + n] += bad[n];
+    for (int n = 0; jitters && n < count; n++) jitters[first + n] += bad[n];
   }
 }
 
-void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues) {
+void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (d > LINALG_BATCH_DIMENSION)
-    linalg_lapack_cholesky_lanes(d, lanes, a, rescues);
+    linalg_lapack_cholesky_lanes(d, lanes, a, jitters);
   else
-    linalg_cholesky_strided(d, lanes, (size_t)lanes, a, rescues);
+    linalg_cholesky_strided(d, lanes, (size_t)lanes, a, jitters);
 }
 
 /* One large matrix is a job for BLAS. */

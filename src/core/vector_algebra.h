@@ -63,9 +63,9 @@ STRIP_INLINE void strip_multiply_transposed(int d, const SpecialReal *a, const S
   }
 }
 
-/* The lower triangle of A = L L' <- L, and inverse[d] <- 1 / L_ii. A pivot that is not above zero is rescued
- * as in linalg_cholesky_lanes, and adds one to rescues. */
-STRIP_INLINE void strip_cholesky(int d, SpecialReal *a, SpecialReal *inverse, SpecialReal *rescues) {
+/* The lower triangle of A = L L' <- L, and inverse[d] <- 1 / L_ii. A pivot that is not above zero is jittered
+ * as in linalg_cholesky_lanes, and adds one to jitters. */
+STRIP_INLINE void strip_cholesky(int d, SpecialReal *a, SpecialReal *inverse, SpecialReal *jitters) {
   SpecialReal least = {0};
   least += 0x1p-1000;
   for (int i = 0; i < d; i++) {
@@ -80,7 +80,7 @@ STRIP_INLINE void strip_cholesky(int d, SpecialReal *a, SpecialReal *inverse, Sp
     SpecialReal root = (SpecialReal)(((SpecialBits)pivot & good) | ((SpecialBits)least & ~good));
     const SpecialReal kept = root;
     special_inverse_root(&root);
-    *rescues += (SpecialReal)((SpecialBits)((SpecialReal){0} + 1) & ~good);
+    *jitters += (SpecialReal)((SpecialBits)((SpecialReal){0} + 1) & ~good);
     a[j * d + j] = kept * root;
     inverse[j] = root;
     for (int i = j + 1; i < d; i++) {

@@ -24,7 +24,7 @@ Status irls_create(int d, int capacity, double tolerance, Irls *out) {
   NEW(out->settled, capacity);
   NEW(out->idle, capacity);
   NEW(out->stuck, capacity);
-  NEW(out->rescues, capacity);
+  NEW(out->jitters, capacity);
   return STATUS_OK;
 }
 
@@ -42,7 +42,7 @@ void irls_destroy(Irls *irls) {
   free(irls->settled);
   free(irls->idle);
   free(irls->stuck);
-  free(irls->rescues);
+  free(irls->jitters);
 }
 
 /* out[n] = a + b. */
@@ -54,8 +54,8 @@ static void add(size_t n, const double *restrict a, const double *restrict b, do
 /* factor = P + Lambda, and its Cholesky factor. */
 static void factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
   add((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
-  memset(irls->rescues, 0, (size_t)lanes * sizeof *irls->rescues);
-  linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->rescues);
+  memset(irls->jitters, 0, (size_t)lanes * sizeof *irls->jitters);
+  linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->jitters);
 }
 
 /* The mode under the evidence to start from. */
@@ -188,7 +188,7 @@ static void finish(const Irls *irls, const HistoryView *view, double *z, const d
                    int64_t *fallbacks) {
   const int d = irls->d, lanes = view->lanes;
   for (int n = 0; n < lanes; n++)
-    fallbacks[(view->first + n) / view->draws] += irls->rescues[n] + (irls->settled[n] ? 0 : 1);
+    fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
   for (int i = 0; i < d; i++) {
     for (int n = 0; n < lanes; n++)
       if (!irls->settled[n]) b[i * lanes + n] -= irls->gradient[i * lanes + n];

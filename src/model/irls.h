@@ -42,7 +42,7 @@ typedef struct {
   double *reach, *decrement; /* [n]: R, delta^2 */
   double *slope, *length, *low, *high; /* [n]: of the log posterior along p at the trial; a and its bracket */
   bool *settled, *stuck, *idle; /* [n] */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
 } Irls;
 
 Status irls_create(int d, int capacity, double tolerance, Irls *out);
@@ -52,7 +52,7 @@ void irls_destroy(Irls *irls);
  * lanes] and vector[d, lanes] are the evidence to start from, that of a similar problem or 0: z starts at the
  * mode under it. They become the evidence at the mode, and mode[d, lanes] = (P + Lambda)^-1 (h + b). The
  * Cholesky factor of P + Lambda, the precision of the Laplace approximation, is left in irls->factor[d, d,
- * lanes]. Lanes that did not converge, and pivots that were rescued, are added to fallbacks[B]. */
+ * lanes]. Lanes that did not converge, and pivots that were jittered, are added to fallbacks[B]. */
 void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
                 const double *prior_vector, double *precision, double *vector, double *mode,
                 int64_t *fallbacks);

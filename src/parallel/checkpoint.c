@@ -207,7 +207,7 @@ static Status write_task(StoreFile *file, const Study *study, const Task *task, 
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)study->seed));
   dimensions[0] = run, dimensions[1] = point;
   TRY(store_variable(file, "seconds", STORE_DOUBLE, 1, &run, "CPU seconds of a run", "s", &seconds));
-  TRY(store_variable(file, "fallbacks", STORE_INT64, 1, &run, "numerical rescues", "1", &fallbacks));
+  TRY(store_variable(file, "fallbacks", STORE_INT64, 1, &run, "numerical fallbacks", "1", &fallbacks));
   TRY(store_put(file, seconds, result->seconds));
   TRY(store_put(file, fallbacks, result->fallbacks));
   for (int c = 0; c < study->curve_count; c++) {

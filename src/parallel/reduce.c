@@ -111,7 +111,8 @@ static Status define_flags(Reducer *reducer) {
   TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, runs,
                      "CPU seconds to fit the priors of the policy, all replicates", "s",
                      &reducer->seconds_train));
-  TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical rescues", "1", &reducer->fallbacks));
+  TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical fallbacks", "1",
+                     &reducer->fallbacks));
   TRY(store_variable(file, "status", STORE_BYTE, 3, runs, "outcome of the run", NULL, &reducer->status));
   TRY(name_coordinates(reducer, "seconds", OF_RUNS));
   TRY(name_coordinates(reducer, "seconds_train", OF_POLICIES));

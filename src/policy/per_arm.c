@@ -70,7 +70,7 @@ static void destroy(Policy *self) {
   free(state);
 }
 
-/* The rescues of all arms go to their runs. */
+/* The fallbacks of all arms go to their runs. */
 static void collect(Policy *self, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;

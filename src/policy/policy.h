@@ -30,7 +30,7 @@ typedef struct {
   /* REQUIRED. Free the state; takes half-built policies. */
   void (*destroy)(Policy *self);
   /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
-   * rescues are added to fallbacks[B]. */
+   * fallbacks are added to fallbacks[B]. */
   void (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
   /* OPTIONAL. The last observation of `history` is new. */
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);

@@ -19,7 +19,7 @@ typedef struct {
 
 Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out);
 void ridge_destroy(Ridge *ridge);
-/* Numerical rescues are added to fallbacks[B]. */
+/* Numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);
 
 #endif

@@ -21,8 +21,8 @@ typedef struct {
 typedef struct {
   /* OPTIONAL. Options that it does not have: STATUS_INPUT with a sentence. */
   Status (*check)(const Config *options);
-  /* Draws for the streams `rng`, at position 0. Rescues are added to *fallbacks. STATUS_INTERNAL when memory
-   * is short. */
+  /* Draws for the streams `rng`, at position 0. Fallbacks are added to *fallbacks. STATUS_INTERNAL when
+   * memory is short. */
   Status (*draw)(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks);
 } DiagonalOps;
 

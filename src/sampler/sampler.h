@@ -55,7 +55,7 @@ typedef struct {
   /* REQUIRED. Free the state; takes half-built samplers. */
   void (*destroy)(Sampler *self);
   /* REQUIRED. M draws for each run: theta[d, B M]. `rng` has the lanes' streams at position 0. Numerical
-   * rescues are added to fallbacks[B]. */
+   * fallbacks are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that

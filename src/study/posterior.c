@@ -45,7 +45,7 @@ typedef struct {
   double *phi, *reward, *regret; /* [d, B], [B], [B] */
   double *theta, *reference, *floor; /* [d, B M], [d, B R], [d, B R] */
   Cloud x, y, z; /* one run's: draws, exact draws, the second set of exact draws */
-  int64_t *ignored; /* [B], rescues of the reference */
+  int64_t *ignored; /* [B], fallbacks of the reference */
   Emd *emd;
   Wasserstein *wasserstein;
   TiltEnd end;

@@ -247,9 +247,9 @@ static Status draw(Large *self, const DiagonalOps *ops, const Config *options, c
   chain_destroy(&chain);
   TRY(dense_agree(dense, status));
   dense->sum((size_t)self->problem.d * (size_t)n, self->x);
-  double rescues = (double)mine;
-  dense->sum(1, &rescues);
-  *fallbacks += (int64_t)rescues;
+  double counted = (double)mine;
+  dense->sum(1, &counted);
+  *fallbacks += (int64_t)counted;
   return dense_apply(dense, false, &self->basis, n, self->x, theta);
 }
 

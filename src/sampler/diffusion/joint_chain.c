@@ -31,7 +31,7 @@ static Status allocate_lanes(JointChain *self) {
   NEW(self->matrix, d * d * n);
   NEW(self->column, d * n);
   NEW(self->strip, STRIP_NUMBERS(d));
-  NEW(self->rescues, n);
+  NEW(self->jitters, n);
   return STATUS_OK;
 }
 
@@ -56,7 +56,7 @@ void joint_chain_destroy(JointChain *self) {
   double *blocks[] = {self->precision, self->vector,          self->lane_rows,   self->matrix,
                       self->column,    self->prior_precision, self->prior_vector};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(self->rescues);
+  free(self->jitters);
   free(self->strip);
 }
 
@@ -107,10 +107,10 @@ static void add_quadratic(int d, int lanes, const double *restrict s, const doub
 }
 
 SIMD_CLONES
-static bool any_rescue(int lanes, const double *rescues) {
+static bool any_jitter(int lanes, const double *jitters) {
   SpecialReal sum = {0}, x;
   for (Strip strip = strip_begin(lanes); strip.count > 0; strip_next(&strip)) {
-    strip_load(strip, 1, rescues, &x);
+    strip_load(strip, 1, jitters, &x);
     sum += x;
   }
   double total = 0;
@@ -118,12 +118,12 @@ static bool any_rescue(int lanes, const double *rescues) {
   return total > 0;
 }
 
-/* What strip_cholesky rescued. */
-static void count_rescues(const JointChain *self, int64_t *fallbacks) {
+/* The pivots that strip_cholesky jittered. */
+static void count_jitters(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  if (!any_rescue(view->lanes, self->rescues)) return;
+  if (!any_jitter(view->lanes, self->jitters)) return;
   for (int n = 0; n < view->lanes; n++)
-    fallbacks[(view->first + n) / view->draws] += (int64_t)self->rescues[n];
+    fallbacks[(view->first + n) / view->draws] += (int64_t)self->jitters[n];
 }
 
 /* p[d, d, lanes] = Q diag(1 / r^2) Q'. */
@@ -160,7 +160,7 @@ STRIP_INLINE void condition_strips(JointChain *self, const int d, SpecialReal *s
   SpecialReal *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
   SpecialReal *denoised = r + d, *image = denoised + d, *error = image + d, *u = error + d, *inverse = u + d;
   for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
-    SpecialReal rescues = {0};
+    SpecialReal jitters = {0};
     strip_load(strip, d * d, self->basis, root);
     strip_load(strip, d, self->deviation, r);
     strip_load(strip, d * d, self->precision, precision);
@@ -178,13 +178,13 @@ STRIP_INLINE void condition_strips(JointChain *self, const int d, SpecialReal *s
       denoised[j] += 1;
       for (int i = 0; i < d; i++) m[i * d + j] = denoised[i];
     }
-    strip_cholesky(d, m, inverse, &rescues);
+    strip_cholesky(d, m, inverse, &jitters);
     strip_invert_triangle(d, m, inverse);
     strip_lower(d, m, error, image);
     strip_lower_transposed(d, m, image, u);
     strip_store(strip, d * d, m, self->factor);
     strip_store(strip, d, u, self->shift);
-    strip_store(strip, 1, &rescues, self->rescues);
+    strip_store(strip, 1, &jitters, self->jitters);
   }
 }
 
@@ -211,7 +211,7 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   if (!likelihood_is_conjugate(view->history->likelihood) && view->history->rounds > 0)
     find_evidence(self, fallbacks);
   condition(self);
-  count_rescues(self, fallbacks);
+  count_jitters(self, fallbacks);
   return anew;
 }
 
@@ -291,7 +291,7 @@ STRIP_INLINE void draw_strips(JointChain *self, Transition transition, const dou
   SpecialReal *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
   SpecialReal *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
   for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
-    SpecialReal rescues = {0}, ratio = {0};
+    SpecialReal jitters = {0}, ratio = {0};
     strip_load(strip, d, self->deviation, share);
     strip_load(strip, d * d, self->factor, w);
     for (int i = 0; i < d; i++) {
@@ -309,7 +309,7 @@ STRIP_INLINE void draw_strips(JointChain *self, Transition transition, const dou
         sum *= share[i] * share[j];
         k[i * d + j] = i == j ? k[i * d + j] + sum : sum;
       }
-    strip_cholesky(d, k, inverse, &rescues);
+    strip_cholesky(d, k, inverse, &jitters);
     strip_load(strip, d, z, from);
     strip_lower(d, k, from, y);
     strip_load(strip, d, self->shift, s);
@@ -327,7 +327,7 @@ STRIP_INLINE void draw_strips(JointChain *self, Transition transition, const dou
     for (int i = 0; i < d; i++)
       s[i] = transition.of_state * s[i] + transition.of_denoised * from[i] + share[i];
     strip_store(strip, d, s, self->s);
-    strip_store(strip, 1, &rescues, self->rescues);
+    strip_store(strip, 1, &jitters, self->jitters);
   }
 }
 
@@ -343,5 +343,5 @@ static void draw(JointChain *self, Transition transition, const double *z, doubl
 
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
   draw(self, transition_of(&self->chain->schedule, t), z, log_ratio);
-  count_rescues(self, fallbacks);
+  count_jitters(self, fallbacks);
 }

@@ -49,7 +49,7 @@ typedef struct {
 
   double *matrix; /* [d, d, n] */
   double *column; /* [d, n] */
-  double *rescues; /* [n] */
+  double *jitters; /* [n] */
   SpecialReal *strip; /* of one strip */
   Irls irls; /* likelihoods that are not conjugate: */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */

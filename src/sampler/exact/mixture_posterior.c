@@ -35,7 +35,7 @@ typedef struct {
   double *weight; /* [C, r]: first its logarithm */
   double *chosen_factor; /* [d, d, n]: L of the drawn component */
   double *uniform, *normal; /* [n], [d, n] */
-  int *rescues; /* [r] */
+  int *jitters; /* [r] */
   /* Of the Laplace approximation. */
   Irls irls;
   double *prior_precision, *prior_vector; /* [d, d, r], [d, r]: one component's, the same in all parts */
@@ -55,7 +55,7 @@ static void posterior_destroy(Sampler *self) {
   free(state->chosen_factor);
   free(state->uniform);
   free(state->normal);
-  free(state->rescues);
+  free(state->jitters);
   irls_destroy(&state->irls);
   free(state->prior_precision);
   free(state->prior_vector);
@@ -81,7 +81,7 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   NEW(state->chosen_factor, d * d * n);
   NEW(state->uniform, n);
   NEW(state->normal, d * n);
-  NEW(state->rescues, n);
+  NEW(state->jitters, n);
   for (size_t c = 0; c < components; c++) {
     double square = 0;
     for (size_t i = 0; i < d; i++) square += prior->mean[c * d + i] * prior->information[c * d + i];
@@ -199,7 +199,7 @@ static void update_components(MixturePosterior *state, const Mixture *prior, int
     if (!conjugate) linearise(state, prior, runs, c, view, fallbacks);
     add_evidence(d * d, lanes, prior->precision + (size_t)c * square, state->precision, factor);
     add_evidence(d, lanes, prior->information + c * d, state->vector, whitened);
-    linalg_cholesky_lanes(d, lanes, factor, state->rescues);
+    linalg_cholesky_lanes(d, lanes, factor, state->jitters);
     linalg_forward_lanes(d, lanes, factor, whitened);
     if (prior->components == 1) return; /* weights are for several */
     weigh(d, lanes, state->prior_constant[c], factor, whitened, state->weight + c * lanes);
@@ -249,14 +249,14 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   (void)draws;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = parts_of(history, &chunk);
-    memset(state->rescues, 0, CHUNK_LANES * sizeof *state->rescues);
+    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
     update_components(state, prior, self->setup.runs, &view, fallbacks);
     if (prior->components > 1) exponentiate(prior->components, view.lanes, state->weight);
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
     rng_lanes_normal(&chunk.rng, d, state->normal);
     draw(state, prior->components, &view, &chunk, state->normal);
     chunk_store(&chunk, d, state->normal, theta);
-    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->rescues[r];
+    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->jitters[r];
   }
 }
 

@@ -19,7 +19,7 @@
 typedef struct {
   Potential potential;
   double *normal; /* [d, n] */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
   /* Of a likelihood that is not Gaussian: */
   Likelihood gaussian; /* of the same noise */
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence of all rows under it */
@@ -32,7 +32,7 @@ static void lints_destroy(Sampler *sampler) {
   Lints *self = sampler->state;
   potential_destroy(&self->potential);
   free(self->normal);
-  free(self->rescues);
+  free(self->jitters);
   history_destroy(&self->linear);
   free(self->precision);
   free(self->vector);
@@ -58,7 +58,7 @@ static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
   }
   TRY(potential_create(&linear, CHUNK_LANES, &self->potential));
   NEW(self->normal, (size_t)sampler->d * CHUNK_LANES);
-  NEW(self->rescues, CHUNK_LANES);
+  NEW(self->jitters, CHUNK_LANES);
   return STATUS_OK;
 }
 
@@ -103,14 +103,14 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
   const int d = sampler->d;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     potential_at(&self->potential, &(HistoryView){linear, draws, chunk.first, chunk.lanes, NULL, NULL});
-    memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
-    linalg_cholesky_lanes(d, chunk.lanes, factor, self->rescues);
+    memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
+    linalg_cholesky_lanes(d, chunk.lanes, factor, self->jitters);
     linalg_forward_lanes(d, chunk.lanes, factor, mean);
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int i = 0; i < d * chunk.lanes; i++) self->normal[i] += mean[i];
     linalg_backward_lanes(d, chunk.lanes, factor, self->normal);
     chunk_store(&chunk, d, self->normal, theta);
-    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->rescues[n];
+    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->jitters[n];
   }
 }
 

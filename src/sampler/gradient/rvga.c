@@ -43,7 +43,7 @@ typedef struct {
   double *phi, *whitened, *normal; /* [d, n] */
   double *drawn_mean; /* [d, n] */
   double *reward; /* [n]: with phi */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
 } Rvga;
 
 static int block_lanes(int runs, int first) {
@@ -132,9 +132,9 @@ static void begin(Sampler *sampler, int runs) {
 
 static void factorise(Rvga *self, const Block *block, int d, int64_t *fallbacks) {
   memcpy(self->factor, block->precision, (size_t)(d * d * block->lanes) * sizeof *self->factor);
-  memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
-  linalg_cholesky_lanes(d, block->lanes, self->factor, self->rescues);
-  for (int n = 0; n < block->lanes; n++) fallbacks[block->first + n] += self->rescues[n];
+  memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
+  linalg_cholesky_lanes(d, block->lanes, self->factor, self->jitters);
+  for (int n = 0; n < block->lanes; n++) fallbacks[block->first + n] += self->jitters[n];
 }
 
 /* Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
@@ -286,7 +286,7 @@ static void rvga_destroy(Sampler *sampler) {
   free(self->normal);
   free(self->drawn_mean);
   free(self->reward);
-  free(self->rescues);
+  free(self->jitters);
   free(self);
 }
 
@@ -306,7 +306,7 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->normal, chunk);
   NEW(self->drawn_mean, chunk);
   NEW(self->reward, CHUNK_LANES);
-  NEW(self->rescues, CHUNK_LANES);
+  NEW(self->jitters, CHUNK_LANES);
   matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
   begin(sampler, setup->runs);

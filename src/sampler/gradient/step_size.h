@@ -10,7 +10,7 @@
  * the point where it is taken is shortened to a = 1/2; so is one that would move phi' theta so far that the
  * Hessian there says little about the way (potential_trust). Under `lambda_max`, whose steps are as long as
  * is stable, both belong to the rule, and so does a C of VITS-II that has to be computed afresh; under
- * `eta_t` they are rescues, and counted. */
+ * `eta_t` they are fallbacks, and counted. */
 #ifndef SAMPLER_GRADIENT_STEP_SIZE_H
 #define SAMPLER_GRADIENT_STEP_SIZE_H
 

@@ -77,7 +77,7 @@ Status vits_mixture_create(const SamplerSetup *setup, const Potential *potential
   NEW(out->value, n);
   NEW(out->energy, DRAWS * n);
   NEW(out->log_density, DRAWS * j * n);
-  NEW(out->rescues, n);
+  NEW(out->jitters, n);
   return set_start(out, setup, potential->prior_weight);
 }
 
@@ -96,7 +96,7 @@ void vits_mixture_destroy(VitsMixture *mixture) {
   free(mixture->value);
   free(mixture->energy);
   free(mixture->log_density);
-  free(mixture->rescues);
+  free(mixture->jitters);
 }
 
 void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,
@@ -123,12 +123,12 @@ void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, 
 static void factorise(VitsMixture *self, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
   const int d = self->d, lanes = view->lanes;
   matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, self->factor);
-  memset(self->rescues, 0, (size_t)lanes * sizeof *self->rescues);
-  linalg_cholesky_lanes(d, lanes, self->factor, self->rescues);
+  memset(self->jitters, 0, (size_t)lanes * sizeof *self->jitters);
+  linalg_cholesky_lanes(d, lanes, self->factor, self->jitters);
   for (int n = 0; n < lanes; n++) {
     self->log_norm[n] = 0;
     for (int i = 0; i < d; i++) self->log_norm[n] -= log(self->factor[(i * d + i) * lanes + n]);
-    fallbacks[(view->first + n) / view->draws] += self->rescues[n];
+    fallbacks[(view->first + n) / view->draws] += self->jitters[n];
   }
 }
 

@@ -39,7 +39,7 @@ typedef struct {
   double *log_prior, *value; /* [n] */
   double *energy; /* [DRAWS, n]: -U at each draw */
   double *log_density; /* [DRAWS, J, n]: log q_j of lane n at the draws of component (j + k) % J, k < J */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
 } VitsMixture;
 
 /* For up to `capacity` lanes at once, a multiple of `components`. Ends with vits_mixture_destroy, also after

@@ -66,17 +66,17 @@ static void centre_on(int d, int n, const double *centre, const double *restrict
 static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   const int d = run->sampler->d;
   double trace = 0;
-  int rescues = 0;
+  int jitters = 0;
   history_evidence(&(HistoryView){run->history, 1, run->b, 1, NULL, NULL}, self->precision, self->vector);
   memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
   memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
   for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
   for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace + DBL_MIN; /* no evidence */
-  linalg_cholesky_lanes(d, 1, self->root, &rescues);
+  linalg_cholesky_lanes(d, 1, self->root, &jitters);
   linalg_solve_lanes(d, 1, self->root, self->centre);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++) self->vector[i] -= self->precision[i * d + j] * self->centre[j];
-  fallbacks[run->b] += rescues;
+  fallbacks[run->b] += jitters;
 }
 
 /* out[P] = the log likelihood of x[d, P], up to a constant. */
@@ -161,10 +161,10 @@ static void take(int n, const double *restrict accepted, const double *restrict 
 /* Random-walk Metropolis with the cloud's covariance. */
 static void move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
   const int d = run->sampler->d, particles = self->particles;
-  int rescues = 0;
+  int jitters = 0;
   linalg_moments(d, particles, self->x, self->mean, self->root);
-  linalg_cholesky_lanes(d, 1, self->root, &rescues);
-  fallbacks[run->b] += rescues;
+  linalg_cholesky_lanes(d, 1, self->root, &jitters);
+  fallbacks[run->b] += jitters;
   for (int step = 0; step < self->steps; step++) {
     rng_lanes_normal(&run->rng, d, self->proposal);
     rng_lanes_uniform(&run->rng, 1, self->uniform);

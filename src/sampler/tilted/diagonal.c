@@ -129,7 +129,7 @@ static void take_steps(Work *work, const Chunk *chunk, bool accept, int steps, d
 
 static void reverse(Work *work, const Chunk *chunk, int64_t *fallbacks) {
   const int d = work->chain->d;
-  Chunk all = *chunk; /* one run: every rescue counts for it */
+  Chunk all = *chunk; /* one run: every fallback counts for it */
   all.first = 0;
   all.rng.draws = UINT32_MAX;
   for (int t = work->t; t >= 1; t--) {

@@ -16,7 +16,7 @@ Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReve
   const size_t vector = (size_t)setup->prior->d * CHUNK_LANES;
   *out = (TiltReverse){.chain = setup->prior->chain, .exponential = exponential};
   NEW(out->lane, CHUNK_LANES);
-  NEW(out->rescues, CHUNK_LANES);
+  NEW(out->jitters, CHUNK_LANES);
   NEW(out->z, vector);
   NEW(out->s, vector);
   NEW(out->normal, vector);
@@ -34,7 +34,7 @@ void tilt_reverse_destroy(TiltReverse *self) {
   free(self->covariance);
   free(self->mended);
   free(self->lane);
-  free(self->rescues);
+  free(self->jitters);
   free(self->z);
   free(self->s);
   free(self->normal);
@@ -106,10 +106,10 @@ static void factorise(TiltReverse *self, int count, double least) {
   double *diagonal = self->z;
   for (int i = 0; i < d; i++)
     memcpy(diagonal + i * count, self->covariance + (i * d + i) * count, (size_t)count * sizeof *diagonal);
-  memset(self->rescues, 0, (size_t)count * sizeof *self->rescues);
-  linalg_cholesky_lanes(d, count, self->covariance, self->rescues);
+  memset(self->jitters, 0, (size_t)count * sizeof *self->jitters);
+  linalg_cholesky_lanes(d, count, self->covariance, self->jitters);
   for (int m = 0; m < count; m++)
-    if (self->rescues[m]) mend(self, count, m, least, diagonal);
+    if (self->jitters[m]) mend(self, count, m, least, diagonal);
 }
 
 static void step_moments(TiltReverse *self, int t, int count) {

@@ -27,7 +27,7 @@ typedef struct {
   int *lane; /* [n]: those that a stage is about */
   double *z, *s, *normal, *eps; /* [d, n]; the last three of the lanes at hand */
   double *covariance, *mended; /* [d, d, n], [2 d + 1, d]; of `moments` */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
 } TiltReverse;
 
 Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out);
