@@ -206,7 +206,7 @@ def quality(dataset, charts, metrics, main):
 def cost(dataset, charts, metric):
     seconds, train = ablation.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
     note = paragraph("CPU seconds of one run, training apart. The line joins the larger dots, the policies that no other beats in both "
-                     "(the Pareto front of all policies, also those that are switched off; the yardstick oracle takes no part). "
+                     "(the Pareto front of all policies, also those that are switched off; the baseline oracle takes no part). "
                      "Bars: one standard error.", class_="faint")
     drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
     rows = []

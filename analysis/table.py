@@ -6,7 +6,7 @@ round or at the sample size, the floor that exact draws reach, the paired differ
 p: that the paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (significance.py says
 what the sample is). Standard errors (SE) are over runs
 or, where priors were learned several times, over the means of these replicates, whichever is larger; CSV has both. Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to every
-other policy is significant at 5%, with Holm's correction for all these comparisons; the yardstick `oracle` takes no part. CSV has
+other policy is significant at 5%, with Holm's correction for all these comparisons; the baseline `oracle` takes no part. CSV has
 the same as a column `best`.
 """
 import argparse

@@ -184,7 +184,7 @@ static Status measure_all(const Parallel *parallel, const Arguments *arguments, 
   const StudyFile *file = study->file;
   const long total = (long)file->setting_count * file->policy_count;
   long done = 0;
-  /* On a terminal the rows tell how far it is. */
+  /* On a terminal the rows show how far it is. */
   const bool rows_shown = !arguments->json && isatty(STDOUT_FILENO);
   Progress progress = progress_begin(rows_shown ? PROGRESS_NONE : PROGRESS_AUTO, app_speaks, "measuring");
   if (app_speaks && !arguments->json) print_machine(meter, parallel->size);

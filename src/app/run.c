@@ -132,7 +132,7 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
   return parallel_agree(parallel, status);
 }
 
-/* Results file, table, and where to look next. *again: task files were unusable and are set aside, or are
+/* Results file, table, and where to go on. *again: task files were unusable and are set aside, or are
  * gone, so that more than `left` tasks are left. (Of an adaptive study that was stopped at a failure the
  * reducer may know of more waves, from an earlier job: what it misses then says nothing.) Collective. */
 static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,

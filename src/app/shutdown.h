@@ -10,7 +10,7 @@ void shutdown_catch_signals(void);
 
 /* The work should be over `seconds` from now. The earliest of several limits counts. */
 void shutdown_limit(double seconds);
-/* A little before Slurm's end of the job (SLURM_JOB_END_TIME), when it tells one. */
+/* A little before Slurm's end of the job (SLURM_JOB_END_TIME), when it names one. */
 void shutdown_limit_of_scheduler(void);
 
 /* Whether the work should end: no new one is begun. */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double CALLS_SECONDS = 0.002; /* of draws between two looks at the clock */
+static const double CALLS_SECONDS = 0.002; /* of draws between two readings of the clock */
 static const double MOST = 10; /* times what is measured, with the beginnings of short simulations */
 
 /* A block of a policy, and what it is measured with. */
@@ -205,7 +205,7 @@ static Status measure(Case *c, const char *directory, Throughput *out) {
   if (learned) out->hidden_count = fit->hidden_count;
   for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
   counted_begin(&c->prior, learned ? &shape : NULL, &c->counted);
-  /* Where each arm has a posterior of its own, whose draws go together, only rounds are told. */
+  /* Where each arm has a posterior of its own, whose draws go together, only rounds are reported. */
   if (c->method.sampler && !c->problem.per_arm && !config_is(c->policy->options, "posterior", "per_arm"))
     TRY(measure_draws(c, out));
   return measure_rounds(c, out);

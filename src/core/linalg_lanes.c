@@ -105,8 +105,8 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
 }
 
 /* Cholesky by columns. A bad pivot becomes 2^-52 times the largest diagonal entry, which a sum of that size
- * cannot tell from zero. Below it stand what should be zeros: divided by so small a root they would grow from
- * column to column. */
+ * cannot distinguish from zero. Below it stand what should be zeros: divided by so small a root they would
+ * grow from column to column. */
 SIMD_CLONES
 void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *jitters) {
   enum { LANES = CHUNK_LANES };

@@ -22,7 +22,7 @@ static const double FLOOR =
     1e-6; /* added to each variance, of standardised samples; scikit-learn's reg_covar */
 static const double TOLERANCE = 1e-8; /* of the mean log likelihood, for each iteration */
 static const double LEAST_COUNT =
-    1e-3; /* a component that explains fewer samples than this is started afresh */
+    1e-3; /* a component that explains fewer samples than this is started again */
 
 typedef struct {
   int d, n, components, padded;

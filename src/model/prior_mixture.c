@@ -287,7 +287,7 @@ static Status mixture_assemble(Prior *prior, const PriorFit *fit, const Samples 
   return assemble_components(prior, fit, fit->components, samples->d, parts);
 }
 
-/* The chain is exact and made anew from the study's keys when a file is loaded, so a fit does not depend on
+/* The chain is exact and made again from the study's keys when a file is loaded, so a fit does not depend on
  * the schedule. */
 static void gaussian_describe_fit(const PriorFit *fit, FILE *out) {
   (void)fit;

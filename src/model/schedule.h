@@ -1,4 +1,4 @@
-/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint mended:
+/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint repaired:
  * sqrt(alpha_t)). */
 #ifndef MODEL_SCHEDULE_H
 #define MODEL_SCHEDULE_H

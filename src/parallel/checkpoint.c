@@ -70,7 +70,7 @@ static Status make_ready(const char *directory, const Study *study, bool exists)
 
 /* Whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what is not the
  * program's to touch. Work is looked for first: a shard that begins meanwhile writes the study before it. */
-static Status look(const char *directory, CheckpointMode mode, bool *exists) {
+static Status inspect(const char *directory, CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));
   TRY(folder_find_work(directory, sizeof work, work));
@@ -78,7 +78,7 @@ static Status look(const char *directory, CheckpointMode mode, bool *exists) {
   *exists = access(path, F_OK) == 0;
   if (!*exists && work[0] != '\0')
     return status_set(STATUS_FILE,
-                      "%s holds %s but no study.yaml that tells of what; move it away, or use -o for another "
+                      "%s holds %s but no study.yaml that says of what; move it away, or use -o for another "
                       "folder",
                       directory, work);
   if (!*exists || mode != CHECKPOINT_FRESH) return STATUS_OK;
@@ -137,9 +137,9 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
   bool exists;
   *lock = NULL;
   TRY(make_folder(directory));
-  TRY(look(directory, mode, &exists));
+  TRY(inspect(directory, mode, &exists));
   TRY(lock_take(directory, shard, lock));
-  TRY(look(directory, mode, &exists)); /* another job may have come and gone while this one waited */
+  TRY(inspect(directory, mode, &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
     TRY(remove_study(directory));
     exists = false;

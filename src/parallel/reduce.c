@@ -123,7 +123,7 @@ static Status define_flags(Reducer *reducer) {
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
 }
 
-/* How long the job took that reduces; with `mpi_ranks` it tells how well a study scales. */
+/* How long the job took that reduces; with `mpi_ranks` it shows how well a study scales. */
 static Status put_wall(Reducer *reducer) {
   int id;
   double seconds = provenance_elapsed();

@@ -16,7 +16,7 @@
 /* Seconds that a running task may go on after a stop was asked for: schedulers kill 10 s (PBS) or 30 s
  * (Slurm) after their first signal. */
 static const double GRACE = 7;
-static const double ASK_OTHERS = 1; /* seconds between looks whether another rank was stopped */
+static const double ASK_OTHERS = 1; /* seconds between polls whether another rank was stopped */
 
 typedef struct {
   const Study *study;

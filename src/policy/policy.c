@@ -127,7 +127,7 @@ static Status check_posterior(const PolicyMethod *method, const Config *options,
   if (!problem->per_arm && problem->resample_arms)
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs arms that stay the same from round to round; here they are "
-                      "drawn anew (problem.resample_arms, or problem.family = pool)");
+                      "drawn again (problem.resample_arms, or problem.family = pool)");
   if (sampler->observe && !sampler->carry && !sampler->restless)
     return status_set(STATUS_INPUT,
                       "sampler %s carries a state from round to round that cannot be kept for "

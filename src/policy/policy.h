@@ -72,7 +72,7 @@ Status policy_history(const PolicyMethod *method, const Config *options, const P
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);
 void policy_destroy(Policy *policy);
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks);
-/* Tell the policy of the last observation of `history`; every one must be told, in order. */
+/* Notify the policy of the last observation of `history`: of every one, in order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
 
 #endif

@@ -1,7 +1,7 @@
 /* Samplers that carry a state from round to round: which rounds are new to them.
  *
- * The state of B runs begins anew when a history is shorter than the one last seen, or has another number of
- * runs. Observations that the sampler was not told of one by one are caught up with when it is next drawn
+ * The state of B runs begins again when a history is shorter than the one last seen, or has another number of
+ * runs. Observations that the sampler was not notified of one by one are caught up with when it is next drawn
  * from: one update for each of them, CATCH_UP_MOST at most, with the evidence that the history has by then.
  */
 #ifndef SAMPLER_CATCH_UP_H

@@ -74,10 +74,9 @@ const ConfigKey study_keys[] = {
      .words = INVERSE_SINGULAR_VECTORS},
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
-    {REAL(
-         "problem.noise", TINY, 1e6, "auto",
-         "reward standard deviation sigma; auto: 1, or what an embedding file tells; in a pool it multiplies "
-         "that of a signal to noise ratio of 1"),
+    {REAL("problem.noise", TINY, 1e6, "auto",
+          "reward standard deviation sigma; auto: 1, or what an embedding file says; in a pool it multiplies "
+          "that of a signal to noise ratio of 1"),
      .words = "auto"},
     {REAL("problem.zeta", 0, 1e6, "1", "noise on the members of a pool, which are N(0, I)")},
     {WORD("problem.reward", "linear", "what a reward in a pool depends on: phi' theta or its square"),
@@ -126,9 +125,9 @@ const ConfigKey study_keys[] = {
          "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),
      .words = "all"},
     {REAL("prior.test_fraction", 0, 1, "0.2",
-          "of a finite set of theta: kept for theta*, split afresh for each replicate")},
+          "of a finite set of theta: kept for theta*, split again for each replicate")},
     {INT("prior.replicates", 1, 100000, "1",
-         "how many times priors are learned afresh, each for a contiguous part of the runs"),
+         "how many times priors are learned, each for a contiguous part of the runs"),
      .fixed = true},
     {INT("prior.components", 1, 1000, "2", "components of a fitted mixture")},
     {INT("prior.mixture_starts", 1, 10000, "20", "starts of expectation maximisation")},

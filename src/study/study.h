@@ -47,7 +47,8 @@ typedef struct {
   void *context;
 } StudyTick;
 
-/* What large settings (problem.h) are run with. `stage` is told the wall time of each finished part. */
+/* What large settings (problem.h) are run with. `stage` is notified of the wall time of each finished part.
+ */
 typedef struct {
   const Dense *dense;
   StudyTick tick;

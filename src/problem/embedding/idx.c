@@ -115,7 +115,7 @@ static bool begins_with(const char *text, const char *start) {
   return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* What the file's name tells: 1 training, 0 test, -1 nothing. */
+/* What the file's name says: 1 training, 0 test, -1 nothing. */
 static int named_for_training(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (begins_with(name, "train")) return 1;
@@ -123,7 +123,7 @@ static int named_for_training(const char *path) {
   return -1;
 }
 
-/* Is file i, whose name tells nothing, for training? The other file of its kind decides: by its name, or by
+/* Is file i, whose name says nothing, for training? The other file of its kind decides: by its name, or by
  * its length. */
 static Status is_longer(int i, const char *const *paths, const IdxFile files[ROLES], bool *training) {
   for (int j = 0; j < ROLES; j++) {
@@ -134,7 +134,7 @@ static Status is_longer(int i, const char *const *paths, const IdxFile files[ROL
   }
   return status_set(
       STATUS_INPUT,
-      "%s holds %d %s; nothing tells whether they are for training or for test: let its name begin with "
+      "%s holds %d %s; nothing says whether they are for training or for test: let its name begin with "
       "train- or t10k-",
       paths[i], files[i].count, kind(&files[i]));
 }

@@ -26,7 +26,7 @@ typedef struct {
   int64_t *user_id, *item_id; /* [users], [items], ascending */
 } Ratings;
 
-/* The words of a format: "auto 1m 100k csv"; auto looks at the first line of each file. */
+/* The words of a format: "auto 1m 100k csv"; auto reads the first line of each file. */
 extern const char RATINGS_FORMATS[];
 
 /* Read all files as one set. Errors, each with file, line and the value that is wrong: STATUS_INPUT for a

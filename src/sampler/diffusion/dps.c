@@ -1,5 +1,5 @@
 /* DPS of Chung et al. (2023) as the DiffTS paper runs it: Algorithm 4 and Appendix D, with the misprints of
- * lines 4, 5 and 7 mended (the score is minus eps / sqrt(1 - alpha_bar_t); sqrt(alpha_t) in the posterior
+ * lines 4, 5 and 7 repaired (the score is minus eps / sqrt(1 - alpha_bar_t); sqrt(alpha_t) in the posterior
  * mean).
  *
  * The step zeta_t = step_size / sqrt(sum of squared residuals) does not shrink with the precision of the

@@ -200,8 +200,8 @@ static void condition(JointChain *self) {
 
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  const bool anew = denoised_moments_due(&self->moments, self->known, t);
-  if (anew) {
+  const bool computed = denoised_moments_due(&self->moments, self->known, t);
+  if (computed) {
     denoised_moments_at(&self->moments, t, view->lanes, self->s, self->denoised, self->basis, self->deviation,
                         self->matrix, self->column);
     self->known = t;
@@ -212,7 +212,7 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
     find_evidence(self, fallbacks);
   condition(self);
   count_jitters(self, fallbacks);
-  return anew;
+  return computed;
 }
 
 /* ---- densities */

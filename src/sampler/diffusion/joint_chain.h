@@ -35,7 +35,7 @@ typedef struct {
   DenoisedMoments moments;
 
   const HistoryView *view; /* the lanes at hand */
-  int known; /* the stage that their Q and r were last taken at afresh; 0: none */
+  int known; /* the stage that their Q and r were last computed at; 0: none */
   double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
 
   /* What belongs to a lane from one call to the next; one block, so that lanes can be copied. */
@@ -67,11 +67,11 @@ typedef struct {
 Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacity, JointChain *out);
 void joint_chain_destroy(JointChain *self);
 
-/* Start anew with the lanes of `view`, which outlives the steps. */
+/* Start again with the lanes of `view`, which outlives the steps. */
 void joint_chain_begin(JointChain *self, const HistoryView *view);
 
 /* Stage t = T + 1 .. 1. The law of s_0 given s_t and the history; for t = T + 1 given the history alone. True
- * where C_t was taken afresh. Fallbacks as in irls_solve, here and below. */
+ * where C_t was computed again. Fallbacks as in irls_solve, here and below. */
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
 /* log_evidence[n]: log of the integral of N(s_0; s0_hat, C_t) times the likelihood (its Laplace approximation
  * when that is not conjugate), up to a constant of the history. After joint_chain_condition. */

@@ -2,7 +2,7 @@
  * every reverse stage and the evidence diffused up to it. In a bandit it is called DiffTS (Section 5).
  *
  * With a conjugate likelihood the evidence is the same at all stages (Theorem 2). With any other it is that
- * of the Laplace approximation, taken afresh at the mode of every stage by IRLS (Theorem 4); the product is
+ * of the Laplace approximation, taken again at the mode of every stage by IRLS (Theorem 4); the product is
  * the same.
  *
  * The paper is one of a family: at stage t let the evidence have the variance abar_t Sigma-bar + c (1 -

@@ -14,7 +14,7 @@
  * N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
  *
  * C_t may be one that was carried on along the path (denoised_moments.h): p, psi and q all have the same.
- * Between the stages that take it afresh the psi of the weights cancel, so only these stages look at the
+ * Between the stages that compute it again the psi of the weights cancel, so only these stages use the
  * weights: systematic resampling when the effective sample size falls below P / 2.
  *
  * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;

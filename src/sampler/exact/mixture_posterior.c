@@ -149,7 +149,7 @@ static void copy_rows(int rows, int lanes, const double *from, int from_stride, 
            (size_t)lanes * sizeof *to);
 }
 
-/* The evidence at the mode of component c, which IRLS looks for from the component's mean; in a bandit, with
+/* The evidence at the mode of component c, which IRLS finds from the component's mean; in a bandit, with
  * one draw for each run, from where it was in the round before. */
 static void linearise(MixturePosterior *state, const Mixture *prior, int runs, int c, const HistoryView *view,
                       int64_t *fallbacks) {

@@ -1,5 +1,5 @@
 /* The log density of a prior in the plane on a grid, with what is above and inside every cell of the
- * quadtree over it: how the exact sampler knows, without a look at all cells, where the prior has mass.
+ * quadtree over it: how the exact sampler knows, without a visit to all cells, where the prior has mass.
  *
  * Level l has 2^l x 2^l cells over the box, cell (column, row). The finest level holds the density at the
  * centres of its cells, and at samples of the prior that fall into them. So a feature of the prior is not

@@ -4,7 +4,7 @@
  *
  * Rewards of any other likelihood are taken as if they were linear ones (with `eta: auto`, of the problem's
  * noise): the misspecified rival in the paper's logistic experiments (Figures 3 and 6). Their X'X and X'y are
- * kept here, one update for each row that is new; a run with fewer rows than before begins anew.
+ * kept here, one update for each row that is new; a run with fewer rows than before begins again.
  *
  * A draw uses d normals of its stream. */
 #include "core/linalg.h"

@@ -5,7 +5,7 @@
  * the inverse temperature of the VITS paper, U = eta (lambda (-log p(theta)) + loss), where the loss is sum
  * (y - phi' theta)^2 / 2 for Gaussian rewards, not divided by their variance, and minus the log likelihood
  * for any other. So under the prior N(0, I) the linear target has precision eta (lambda I + X'X). `temper`
- * multiplies the log likelihood, hence the loss, in both.
+ * multiplies the log likelihood, and so the loss, in both.
  *
  * Whatever is quadratic is kept as a precision and a vector, U = theta' P theta / 2 - theta' b: a Gaussian
  * prior, Gaussian rewards. Scores of other priors and passes over the rows of other rewards are added at each
@@ -45,7 +45,7 @@
   {                                                                                                          \
     .name = "minibatch", .type = KEY_INT, .minimum = 1, .maximum = 1000000, .words = "all",                  \
     .fallback = "all",                                                                                       \
-    .help = "with model: network, rows of the history that a gradient is taken over, drawn anew for each "   \
+    .help = "with model: network, rows of the history that a gradient is taken over, drawn again for each "  \
             "update"                                                                                         \
   }
 

@@ -47,7 +47,7 @@ static void ask_by_evidence(const StepSize *step, const Potential *potential, do
 }
 
 /* The rule eta_t only asks whether L is small enough, and of rewards that are not Gaussian not even that; so
- * the bound that costs two products is taken where the other one cannot tell. */
+ * the bound that costs two products is taken where the other one does not decide. */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference) {
   const int lanes = potential->view.lanes;
   bool enough = !step->by_curvature && !potential->network;

@@ -9,7 +9,7 @@
  * VITS is stable for a = h lambda_max < 1, Langevin for a < 2. A step that would leave the stable region at
  * the point where it is taken is shortened to a = 1/2; so is one that would move phi' theta so far that the
  * Hessian there says little about the way (potential_trust). Under `lambda_max`, whose steps are as long as
- * is stable, both belong to the rule, and so does a C of VITS-II that has to be computed afresh; under
+ * is stable, both belong to the rule, and so does a C of VITS-II that has to be computed again; under
  * `eta_t` they are fallbacks, and counted. */
 #ifndef SAMPLER_GRADIENT_STEP_SIZE_H
 #define SAMPLER_GRADIENT_STEP_SIZE_H

@@ -221,10 +221,10 @@ static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inver
 }
 
 /* C drifts from B^-1: one iteration of Newton and Schulz, C <- C (2I - BC), brings it back. Where it is too
- * far for that, C is B^-1 afresh, which long steps bring about (step_size.h says when it counts). */
+ * far for that, C is B^-1 computed again, which long steps bring about (step_size.h says when it counts). */
 static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
-  double *residual = work->product, *refreshed = work->hessian, *afresh = work->precision;
+  double *residual = work->product, *refreshed = work->hessian, *inverted = work->precision;
   bool all = true;
   matrix_lanes_product(d, lanes, q.root, q.inverse, residual);
   for (int i = 0; i < d; i++)
@@ -232,10 +232,10 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
   matrix_lanes_coarse_bound(d, lanes, residual, work->dot);
   matrix_lanes_product(d, lanes, q.inverse, residual, refreshed);
   for (int n = 0; n < lanes; n++) all = all && work->dot[n] < 1;
-  if (!all) invert_root(work, lanes, q, afresh);
+  if (!all) invert_root(work, lanes, q, inverted);
   for (int i = 0; i < matrix; i++) {
     const bool near = work->dot[i % lanes] < 1;
-    q.inverse[i] = near ? q.inverse[i] - refreshed[i] : afresh[i];
+    q.inverse[i] = near ? q.inverse[i] - refreshed[i] : inverted[i];
   }
   for (int n = 0; n < lanes && !work->step.by_curvature; n++)
     if (!(work->dot[n] < 1)) fallbacks[(view->first + n) / view->draws]++;

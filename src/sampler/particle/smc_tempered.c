@@ -5,7 +5,7 @@
  * random-walk Metropolis with the covariance of the cloud times 2.38^2 / d (Roberts, Gelman and Gilks 1997).
  * A draw is a particle of the last cloud.
  *
- * Every call starts from the prior afresh, so nothing is carried from round to round, and the error does not
+ * Every call starts from the prior again, so nothing is carried from round to round, and the error does not
  * grow with the number of rounds. All runs have their own cloud. The effective sample size that is reported
  * is that of the last weighting. A path of more than EXPONENTS exponents is cut short, and where no
  * particle has a likelihood the cloud stays that of the prior: both count as fallbacks. */

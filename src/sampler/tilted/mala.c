@@ -1,4 +1,4 @@
-/* MALA on the posterior itself, with no transport: the yardstick of tilted transport, whose baseline is the
+/* MALA on the posterior itself, with no transport: the comparison for tilted transport, whose baseline is the
  * same steps on an easier law (langevin.h). A chain for each draw starts from the Gaussian that the posterior
  * would be under a Gaussian prior of the same mean and covariance, so every draw is independent, and the
  * share of draws that end in a mode is set by where they started when the modes are far apart.

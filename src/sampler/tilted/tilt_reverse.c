@@ -24,7 +24,7 @@ Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReve
   if (!exponential) {
     const size_t d = (size_t)setup->prior->d;
     NEW(out->covariance, d * vector);
-    NEW(out->mended, 2 * d * d + d);
+    NEW(out->repaired, 2 * d * d + d);
   }
   return denoised_moments_create(setup->prior, false, &out->moments);
 }
@@ -32,7 +32,7 @@ Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReve
 void tilt_reverse_destroy(TiltReverse *self) {
   denoised_moments_destroy(&self->moments);
   free(self->covariance);
-  free(self->mended);
+  free(self->repaired);
   free(self->lane);
   free(self->jitters);
   free(self->z);
@@ -80,9 +80,9 @@ static void draw_gaussian(int d, int lanes, double of_denoised, const double *re
 
 /* The matrix of lane m is no covariance: its lower triangle holds a failed factor, the upper one and
  * diagonal[d, count] the matrix. Its eigenvalues are raised to `least`, and it is factorised again. */
-static void mend(TiltReverse *self, int count, int m, double least, const double *diagonal) {
+static void repair_covariance(TiltReverse *self, int count, int m, double least, const double *diagonal) {
   const int d = self->chain->d;
-  double *matrix = self->mended, *basis = matrix + d * d, *eigenvalue = basis + d * d;
+  double *matrix = self->repaired, *basis = matrix + d * d, *eigenvalue = basis + d * d;
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++)
       matrix[i * d + j] = i == j  ? diagonal[i * count + m]
@@ -109,7 +109,7 @@ static void factorise(TiltReverse *self, int count, double least) {
   memset(self->jitters, 0, (size_t)count * sizeof *self->jitters);
   linalg_cholesky_lanes(d, count, self->covariance, self->jitters);
   for (int m = 0; m < count; m++)
-    if (self->jitters[m]) mend(self, count, m, least, diagonal);
+    if (self->jitters[m]) repair_covariance(self, count, m, least, diagonal);
 }
 
 static void step_moments(TiltReverse *self, int t, int count) {

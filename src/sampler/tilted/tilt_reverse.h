@@ -26,7 +26,7 @@ typedef struct {
   DenoisedMoments moments;
   int *lane; /* [n]: those that a stage is about */
   double *z, *s, *normal, *eps; /* [d, n]; the last three of the lanes at hand */
-  double *covariance, *mended; /* [d, d, n], [2 d + 1, d]; of `moments` */
+  double *covariance, *repaired; /* [d, d, n], [2 d + 1, d]; of `moments` */
   int *jitters; /* [n] */
 } TiltReverse;
 
