@@ -1,5 +1,5 @@
-/* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are printed.
- */
+/* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
+ * printed. */
 #include "app/app.h"
 #include "app/output.h"
 #include "io/provenance.h"

@@ -49,8 +49,8 @@ const ConfigKey prepare_mnist_keys[] = {
      .help = "unit: mean squared length of the embeddings is 1; none: as the classifier gives them"},
     {.name = NULL}};
 
-/* Everything on the way from images to file. Rows are the digits of the training set, then of the test set.
- */
+/* Everything on the way from images to file. Rows are the digits of the training set, then of the test
+ * set. */
 typedef struct {
   Digits training, test;
   Classifier classifier;

@@ -15,8 +15,8 @@ enum { LINALG_BATCH_DIMENSION = 16 };
 
 /* Eigendecomposition A = Q diag(w) Q' of N symmetric matrices. a[d, d, N] is read; q[d, d, N] gets the
  * eigenvectors in its columns, w[d, N] the eigenvalues in no particular order. A diagonal matrix gives Q = I
- * exactly. Cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite output.
- */
+ * exactly. Cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite
+ * output. */
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w);
 
 /* Cholesky factors A = L L' of N symmetric positive definite matrices, in place: a[d, d, N] gets L in its
@@ -49,8 +49,8 @@ bool linalg_invert(int d, const double *a, double *inverse);
 void linalg_add_square(int d, int k, const float *a, float *square);
 /* log det A from its Cholesky factor. */
 double linalg_log_determinant(int d, const double *cholesky);
-/* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK fails.
- */
+/* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK
+ * fails. */
 Status linalg_eigen(int d, const double *a, double *q, double *w);
 /* Squared Frobenius norm of X' Y, for x[d, n] and y[d, m] with the means given taken off their columns. */
 Status linalg_product_square(int d, int n, const double *x, const double *mean_x, int m, const double *y,

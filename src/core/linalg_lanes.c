@@ -56,8 +56,8 @@ static inline void annihilate(int width, double *restrict a_pp, double *restrict
 }
 
 /* a[d, d, width], upper triangle -> eigenvalues on its diagonal; q[d, d, width] -> eigenvectors. A lane that
- * has converged is left bit for bit as it is, so that stopping when all have is no influence between lanes.
- */
+ * has converged is left bit for bit as it is, so that stopping when all have is no influence between
+ * lanes. */
 SIMD_CLONES
 static void jacobi(int d, int width, double *restrict a, double *restrict q) {
   double c[CHUNK_LANES], s[CHUNK_LANES], moved[CHUNK_LANES];

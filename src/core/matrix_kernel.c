@@ -25,8 +25,8 @@ INLINE void store(int count, const Real *x, double *to) {
   __builtin_memcpy(to, x, (size_t)count * sizeof *to);
 }
 
-/* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image too.
- */
+/* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image
+ * too. */
 INLINE void tile(int count, const int height, const int columns, const Product *p, size_t i, size_t j,
                  bool symmetric) {
   Real sum[HEIGHT][COLUMNS], x = {0}, y[COLUMNS] = {{0}};

@@ -86,8 +86,8 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
 /* The observations from `row` on, of a history that keeps one row for each: a view that owns nothing. */
 History history_since(const History *history, int row);
 /* At z[d, lanes]: gradient[d, lanes] of the log likelihood with respect to z, and minus its Hessian,
- * precision[d, d, lanes]. Strips in which every settled[lanes] is true are left as they are (NULL: none is).
- */
+ * precision[d, d, lanes]. Strips in which every settled[lanes] is true are left as they are (NULL: none
+ * is). */
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision);
 /* At z[d, lanes]: deviance[lanes], the sum over observations; and gradient[d, lanes] of the log likelihood,

@@ -3,8 +3,8 @@
  *
  * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
  * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l met so
- * far ("top") is taken out of the sum as it grows, so that a point far from all components is as safe as any.
- */
+ * far ("top") is taken out of the sum as it grows, so that a point far from all components is as safe as
+ * any. */
 #include "model/mixture.h"
 
 #include "core/linalg.h"

@@ -43,8 +43,8 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance);
 /* N lanes: theta[d, N]; uses 1 uniform (which component), then d normals of each stream. */
 void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 
-/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other lanes.
- */
+/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other
+ * lanes. */
 /* out[N]. */
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* out[d, N], gradient of the log density. */

@@ -89,8 +89,8 @@ Status prior_standard(int d, const PriorFit *chain_settings, Prior *out);
 /* The same of the d weights of a network (prior_weights.c): no matrices, so d can be large, and no chain.
  * Outside of the registry. */
 Status prior_weights(int d, Prior *out);
-/* Uniform on the corners of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or stored.
- */
+/* Uniform on the corners of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or
+ * stored. */
 Status prior_ising(int d, const PriorFit *chain_settings, Prior *out);
 void prior_destroy(Prior *prior);
 

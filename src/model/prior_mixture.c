@@ -3,8 +3,8 @@
  * In the chain's coordinates z the mixture is sum_c w_c N(m_c, S_c). Noising keeps the form: s_t has means
  * sqrt(abar_t) m_c and covariances abar_t S_c + (1 - abar_t) I, which share the eigenvectors of S_c at every
  * stage. The expected noise is eps = (s_t - sqrt(abar_t) E[s_0 | s_t]) / sqrt(1 - abar_t) = -sqrt(1 - abar_t)
- * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is symmetric.
- */
+ * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is
+ * symmetric. */
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"

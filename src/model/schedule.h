@@ -34,8 +34,8 @@ void schedule_destroy(Schedule *schedule);
 
 /* Sigma_t, the reverse variance of stage t. */
 double schedule_variance(const Schedule *schedule, int t, LastStage last_stage);
-/* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of eps.
- */
+/* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of
+ * eps. */
 void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
 /* The estimate of s_0, (s_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t): likewise. */
 void schedule_denoise_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);

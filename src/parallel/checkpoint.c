@@ -219,8 +219,8 @@ static Status write_task(StoreFile *file, const Study *study, const Task *task, 
   return STATUS_OK;
 }
 
-/* An earlier failure of the task is history: replaced by a new one, or removed. What is damaged is set aside.
- */
+/* An earlier failure of the task is history: replaced by a new one, or removed. What is damaged is set
+ * aside. */
 static Status make_room(const char *path) {
   return ownership_of(AT_FDCWD, path) == OWNERSHIP_UNKNOWN ? durable_set_aside(path) : STATUS_OK;
 }

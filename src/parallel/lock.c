@@ -182,8 +182,7 @@ static Status judge_text(const char *path, Holding holding, Suspects *suspects) 
 }
 
 /* Take the system's lock of an open lock file, waiting a little for a job that is dying, and check the
- * text.
- */
+ * text. */
 static Status probe(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE];
   Holding holding = try_system_lock(file);

@@ -132,8 +132,8 @@ static Status put_wall(Reducer *reducer) {
   return store_put(reducer->file, id, &seconds);
 }
 
-/* Which value of a swept key a setting has. With `zip` all axes advance together, else the last is fastest.
- */
+/* Which value of a swept key a setting has. With `zip` all axes advance together, else the last is
+ * fastest. */
 static int axis_position(const StudyFile *file, int axis, int setting) {
   int product = 1, faster = 1;
   for (int i = 0; i < file->axis_count; i++) {
@@ -338,8 +338,8 @@ static Status receive_cell(const Reducer *reducer, int from, Cell *cell, ReduceC
   return STATUS_OK;
 }
 
-/* Rank 0: every cell in order. After an error the others are still received, so that nobody waits for ever.
- */
+/* Rank 0: every cell in order. After an error the others are still received, so that nobody waits for
+ * ever. */
 static Status put_values(Reducer *reducer, Cell *cell, Cell *first, double *scratch, ReduceCounts *counts) {
   const StudyFile *file = reducer->study->file;
   Status result = STATUS_OK;

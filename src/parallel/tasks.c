@@ -47,8 +47,7 @@ static Status rate_tasks(const Study *study, double **cost) {
 }
 
 /* Whether the wave of the setting has this task: from the blocks seen to those wanted. Large settings have
- * run before.
- */
+ * run before. */
 static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
   const Task task = study_task(runner->study, index);
   const AdaptiveSetting *at = &adaptive->settings[task.setting];

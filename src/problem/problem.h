@@ -84,12 +84,12 @@ Status problem_check_exact_prior(const Problem *problem);
  * any other can be sampled and has a log density, and no more. The caller ends with prior_destroy. */
 Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out);
 
-/* theta* of a run, and feature vectors of a round: one of them, and as many as there are arms of the other.
- */
+/* theta* of a run, and feature vectors of a round: one of them, and as many as there are arms of the
+ * other. */
 static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
 static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
-/* For families whose theta* come from a finite set: STATUS_INPUT when it has fewer members than a run needs.
- */
+/* For families whose theta* come from a finite set: STATUS_INPUT when it has fewer members than a run
+ * needs. */
 Status problem_check_items(const Problem *problem, int items);
 
 /* The world of one block of runs, and what happens in it. */

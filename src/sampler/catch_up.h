@@ -2,8 +2,8 @@
  *
  * The state of B runs begins again when a history is shorter than the one last seen, or has another number of
  * runs. Observations that the sampler was not notified of one by one are caught up with when it is next drawn
- * from: one update for each of them, CATCH_UP_MOST at most, with the evidence that the history has by then.
- */
+ * from: one update for each of them, CATCH_UP_MOST at most, with the evidence that the history has by
+ * then. */
 #ifndef SAMPLER_CATCH_UP_H
 #define SAMPLER_CATCH_UP_H
 

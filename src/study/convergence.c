@@ -196,8 +196,8 @@ static void compare(Block *block, int64_t k, double target_kl) {
     }
 }
 
-/* Steps whose divergence is stored: every one at first, then about 20 for each factor of ten, then the last.
- */
+/* Steps whose divergence is stored: every one at first, then about 20 for each factor of ten, then the
+ * last. */
 static int64_t next_stored(int64_t k, int64_t last) {
   const double factor = 1.12;
   int64_t next = (int64_t)((double)k * factor);

@@ -5,8 +5,8 @@
  * every R blocks all replicates have as many runs. It grows in waves: after the first wave the variance says
  * how many runs the target needs, the next wave brings them, and so on (after the multi-stage procedures of
  * Stein, Ann. Math. Statist. 16, 1945, and Hall, Ann. Statist. 9, 1981). All runs of a wave count, so none is
- * wasted; and since a decision considers whole waves only, it knows neither ranks nor time nor interruptions.
- */
+ * wasted; and since a decision considers whole waves only, it knows neither ranks nor time nor
+ * interruptions. */
 #ifndef STUDY_RUNS_H
 #define STUDY_RUNS_H
 

@@ -45,8 +45,8 @@ void study_target(const Study *study, size_t size, char *out) {
   target_text(study->curves[study->target_curve], study->target_paired, size, out);
 }
 
-/* Find the curve of runs.of; of a fixed number of runs it is the first one, paired where that says something.
- */
+/* Find the curve of runs.of; of a fixed number of runs it is the first one, paired where that says
+ * something. */
 static Status find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
   study->target_paired = !study->curves[0]->unpaired;

@@ -31,8 +31,7 @@ extern const char RATINGS_FORMATS[];
 
 /* Read all files as one set. Errors, each with file, line and the value that is wrong: STATUS_INPUT for a
  * line that does not have the form, an id that is not an integer in [1, 2^53], a rating that is not a number
- * in
- * [-100, 100], an item that the same user rated before, compressed data that are damaged or cut off, or no
+ * in [-100, 100], an item that the same user rated before, compressed data that are damaged or cut off, or no
  * ratings at all; STATUS_FILE when a file cannot be read. The caller ends with ratings_free. */
 Status ratings_read(int input_count, const char *const *inputs, const char *format, Ratings *out);
 void ratings_free(Ratings *ratings);

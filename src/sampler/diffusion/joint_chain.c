@@ -19,8 +19,8 @@ static const double MODE_TOLERANCE = 1e-4;
 static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 
 /* What the algebra of one strip works on: three matrices and six vectors. In two dimensions, those of the
- * paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in registers.
- */
+ * paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in
+ * registers. */
 #define STRIP_NUMBERS(d) (3 * (d) * (d) + 6 * (d))
 
 static Status allocate_lanes(JointChain *self) {

@@ -36,9 +36,8 @@ Status prior_grid_create(const Prior *prior, PriorGrid *out);
 void prior_grid_destroy(PriorGrid *grid);
 
 /* What `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where the density
- * is high. A `top` of -infinity means that no density was found. Below
- * the finest level both come from the density at the centre and the four corners of the cell; scratch[15, n].
- */
+ * is high. A `top` of -infinity means that no density was found. Below the finest level both come from the
+ * density at the centre and the four corners of the cell; scratch[15, n]. */
 void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
                         double *point, double *scratch);
 

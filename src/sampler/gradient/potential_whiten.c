@@ -1,5 +1,5 @@
-/* The potential as a function of z, theta = A z with A A' the covariance of a Gaussian prior (potential.h).
- */
+/* The potential as a function of z, theta = A z with A A' the covariance of a Gaussian prior
+ * (potential.h). */
 #include "sampler/gradient/potential.h"
 
 #include "core/linalg.h"

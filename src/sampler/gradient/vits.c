@@ -30,8 +30,8 @@
 #include <string.h>
 
 /* Lanes that are updated at once, or as many of whole runs: fewer for large matrices, so that a strip stays
- * in cache; a whole number of strips of a history. Of networks, whose matrices are each a job for BLAS, one.
- */
+ * in cache; a whole number of strips of a history. Of networks, whose matrices are each a job for BLAS,
+ * one. */
 enum { SMALL_DIMENSION = 8, LARGE_LANES = HISTORY_STRIP };
 /* What the matrices of the runs of a block may take. */
 static const double MOST_BYTES = 16e9;

@@ -52,8 +52,7 @@ typedef struct {
 } VitsStep;
 
 /* Reads `samples` (Hessian-free), and the keys of step_size.h. Ends with vits_step_destroy, also after a
- * failure.
- */
+ * failure. */
 Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 void vits_step_destroy(VitsStep *work);
 
