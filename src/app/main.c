@@ -25,9 +25,9 @@ static void print_help(void) {
   printf("Usage: thompson VERB [OPTION...]\n\n"
          "Posterior sampling for contextual bandits with rich priors, at cluster scale.\n\n");
   for (int i = 0; verbs[i].name; i++) printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
-  printf("\n`thompson VERB --help` lists the options of a verb, `thompson --version` prints the "
-         "version.\n\nExit "
-         "status:\n");
+  printf("\n`thompson VERB --help` lists the options of a verb, "
+         "`thompson --version` prints the version.\n\n"
+         "Exit status:\n");
 #define PRINT_STATUS(name, code, text) printf("  %2d  %s\n", code, text);
   STATUS_LIST(PRINT_STATUS)
 #undef PRINT_STATUS

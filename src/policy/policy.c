@@ -39,9 +39,9 @@ static const ConfigKey sampling_keys[] = {
     {.name = "prior",
      .type = KEY_TEXT,
      .fallback = "default",
-     .help = "standard | gaussian | mixture | diffusion | ising | exact | a prior file; default: what the "
-             "method is "
-             "made for"},
+     .help = "standard | gaussian | mixture | "
+             "diffusion | ising | exact | a prior "
+             "file; default: what the method is made for"},
     {.name = "components",
      .type = KEY_INT,
      .minimum = 1,
@@ -148,11 +148,10 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
   TRY(check_posterior(method, options, problem));
   if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
     return STATUS_OK;
-  return status_set(
-      STATUS_INPUT,
-      "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is "
-      "not: take glm_ucb",
-      method->name, problem->likelihood.ops->name);
+  return status_set(STATUS_INPUT,
+                    "policy %s needs a likelihood that is quadratic in phi' "
+                    "theta (gaussian); likelihood %s is not: take glm_ucb",
+                    method->name, problem->likelihood.ops->name);
 }
 
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out) {

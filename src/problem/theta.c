@@ -30,8 +30,8 @@ static Status mixture_from_file(int d, const char *file, Mixture *out) {
   if (!prior.mixture) {
     prior_destroy(&prior);
     return status_set(STATUS_INPUT,
-                      "%s: problem.theta = mixture needs a Gaussian or mixture prior file, this one holds a "
-                      "diffusion prior",
+                      "%s: problem.theta = mixture needs a Gaussian or "
+                      "mixture prior file, this one holds a diffusion prior",
                       file);
   }
   Status status = mixture_copy(prior.mixture, out);

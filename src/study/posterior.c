@@ -343,11 +343,10 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   prior_destroy(&truth);
   if (misfit) return status_set(STATUS_INPUT, "study posterior needs the exact posterior: %s", sentence);
   if (study_measures(study, "mode_weight") && !modes)
-    return status_set(
-        STATUS_INPUT,
-        "key 'metrics': mode_weight needs theta* from a mixture of Gaussians; problem.theta = %s "
-        "is not one",
-        config_text(setting, "problem.theta"));
+    return status_set(STATUS_INPUT,
+                      "key 'metrics': mode_weight needs theta* from a "
+                      "mixture of Gaussians; problem.theta = %s is not one",
+                      config_text(setting, "problem.theta"));
   if (study_measures(study, "log_concavity") && !noised)
     return status_set(STATUS_INPUT,
                       "key 'metrics': log_concavity needs theta* from a mixture of Gaussians or ising; "

@@ -27,8 +27,8 @@ static Status check_policy(const Config *setting, const ConfigPolicy *policy, co
   TRY(policy_check(&method, policy->options, problem));
   TRY(belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind != BELIEF_EXACT && belief.kind != BELIEF_STANDARD)
-    return status_set(STATUS_INPUT, "large settings need isotropic priors; give it 'prior: exact' or 'prior: "
-                                    "standard'");
+    return status_set(STATUS_INPUT, "large settings need isotropic priors; give "
+                                    "it 'prior: exact' or 'prior: standard'");
   if (config_real(policy->options, "temper") != 1)
     return status_set(STATUS_INPUT, "key 'temper': %g; large settings have no tempered evidence",
                       config_real(policy->options, "temper"));

@@ -170,8 +170,8 @@ Status study_create(StudyFile *file, Study *out) {
   for (int s = 0; s < file->setting_count; s++) {
     if (out->runs.adaptive && problem_is_large(file->settings[s]))
       return status_set(STATUS_INPUT,
-                        "key 'runs': settings with shared matrices (%s) take a fixed number, not "
-                        "runs.target_se",
+                        "key 'runs': settings with shared matrices "
+                        "(%s) take a fixed number, not runs.target_se",
                         file->setting_labels[s]);
     Status status = check_policies(out, file->settings[s]);
     if (status != STATUS_OK)

@@ -33,8 +33,8 @@
    .maximum = 1e9,                                                                                           \
    .words = "auto",                                                                                          \
    .fallback = "auto",                                                                                       \
-   .help = "inverse temperature of prior and loss, rewards not divided by their variance; auto: the "        \
-           "posterior"},                                                                                     \
+   .help = "inverse temperature of prior and loss, rewards "                                                 \
+           "not divided by their variance; auto: the posterior"},                                            \
   {                                                                                                          \
     .name = "lambda", .type = KEY_REAL, .minimum = 1e-9, .maximum = 1e9, .fallback = "1",                    \
     .help = "multiplies the log prior"                                                                       \
@@ -45,8 +45,8 @@
   {                                                                                                          \
     .name = "minibatch", .type = KEY_INT, .minimum = 1, .maximum = 1000000, .words = "all",                  \
     .fallback = "all",                                                                                       \
-    .help = "with model: network, rows of the history that a gradient is taken over, drawn again for each "  \
-            "update"                                                                                         \
+    .help = "with model: network, rows of the history that a "                                               \
+            "gradient is taken over, drawn again for each update"                                            \
   }
 
 typedef struct {

@@ -179,9 +179,9 @@ static const ConfigKey KEYS[] = {{.name = "particles",
                                   .minimum = 0,
                                   .maximum = 1000,
                                   .fallback = "0.2",
-                                  .help = "in round k particles are perturbed with standard deviation "
-                                          "step_size sigma / sqrt(k); sigma is 1 for rewards that are not "
-                                          "Gaussian"},
+                                  .help = "in round k particles are perturbed with "
+                                          "standard deviation step_size sigma / sqrt(k); "
+                                          "sigma is 1 for rewards that are not Gaussian"},
                                  {.name = NULL}};
 
 const SamplerOps sampler_smc = {
