@@ -5,18 +5,19 @@
 
 #include "core/linalg_lapack.h"
 #include "core/simd.h"
+#include "core/tiling.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-/* Jacobi works on copies of up to CHUNK_LANES lanes and CHUNK doubles, which stay in the first-level cache.
- * The number of lanes is rounded up to VECTOR with zero matrices, so that a lane meets the same instructions
- * at every place. */
-enum { CHUNK = 2048, CHUNK_LANES = 64, VECTOR = 8, SWEEPS = 12 };
+/* Jacobi works on copies of up to CHUNK_LANES lanes and TILE_DOUBLES doubles, which stay in the first-level
+ * cache. The number of lanes is rounded up to VECTOR_LANES with zero matrices, so that a lane meets the same
+ * instructions at every place. */
+enum { SWEEPS = 12 };
 
-static inline int chunk_lanes(int d) {
-  int lanes = CHUNK / (d * d) / VECTOR * VECTOR;
+static inline int tile_lanes(int d) {
+  int lanes = TILE_DOUBLES / (d * d) / VECTOR_LANES * VECTOR_LANES;
   return lanes < CHUNK_LANES ? lanes : CHUNK_LANES;
 }
 
@@ -86,10 +87,10 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
     linalg_lapack_eigen_lanes(d, lanes, a, q, w);
     return;
   }
-  double a_work[CHUNK], q_work[CHUNK];
-  for (int first = 0; first < lanes; first += chunk_lanes(d)) {
-    int count = lanes - first < chunk_lanes(d) ? lanes - first : chunk_lanes(d);
-    int width = (count + VECTOR - 1) / VECTOR * VECTOR;
+  double a_work[TILE_DOUBLES], q_work[TILE_DOUBLES];
+  for (int first = 0; first < lanes; first += tile_lanes(d)) {
+    int count = lanes - first < tile_lanes(d) ? lanes - first : tile_lanes(d);
+    int width = (count + VECTOR_LANES - 1) / VECTOR_LANES * VECTOR_LANES;
     size_t bytes = (size_t)count * sizeof(double);
     memset(a_work, 0, (size_t)(d * d * width) * sizeof(double));
     memset(q_work, 0, (size_t)(d * d * width) * sizeof(double));

@@ -3,16 +3,16 @@
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
 #include "core/simd.h"
+#include "core/tiling.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { WIDTH = 8 };
 /* One large matrix is a job for BLAS and LAPACK. */
 static bool is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
-/* Into every version of a clone, with the number of lanes as a constant where it is WIDTH. */
+/* Into every version of a clone, with the number of lanes as a constant where it is VECTOR_LANES. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 static MatrixOrder plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
@@ -77,12 +77,12 @@ ALWAYS_INLINE void scale_row(size_t d, size_t stride, int count, const double *f
     for (int n = 0; n < count; n++) row[j * stride + (size_t)n] *= factor[n];
 }
 
-/* Up to WIDTH lanes. Row pivoting without a search: every later row takes the pivot's place where its entry
- * is larger. */
-ALWAYS_INLINE void invert_strip(int count, size_t d, size_t stride, double *a, double *inverse) {
+/* Up to VECTOR_LANES lanes. Row pivoting without a search: every later row takes the pivot's place where its
+ * entry is larger. */
+ALWAYS_INLINE void invert_vector(int count, size_t d, size_t stride, double *a, double *inverse) {
   const size_t row = d * stride;
-  double least[WIDTH], factor[WIDTH];
-  int swap[WIDTH];
+  double least[VECTOR_LANES], factor[VECTOR_LANES];
+  int swap[VECTOR_LANES];
   for (int n = 0; n < count; n++) least[n] = 0x1p-1000;
   for (size_t i = 0; i < d * d; i++)
     for (int n = 0; n < count; n++) {
@@ -112,11 +112,11 @@ ALWAYS_INLINE void invert_strip(int count, size_t d, size_t stride, double *a, d
 
 SIMD_CLONES
 static void invert(int d, int lanes, double *a, double *inverse) {
-  for (int n = 0; n < lanes; n += WIDTH) {
-    if (lanes - n >= WIDTH)
-      invert_strip(WIDTH, (size_t)d, (size_t)lanes, a + n, inverse + n);
+  for (int n = 0; n < lanes; n += VECTOR_LANES) {
+    if (lanes - n >= VECTOR_LANES)
+      invert_vector(VECTOR_LANES, (size_t)d, (size_t)lanes, a + n, inverse + n);
     else
-      invert_strip(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
+      invert_vector(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
   }
 }
 

@@ -103,8 +103,6 @@ static double evidence_squares(const History *history, int run) {
   return sum;
 }
 
-enum { CHUNK = 64 };
-
 /* One chunk of lanes: lane n belongs to run[n]. In z the log likelihood is -1/2 z' S A S z + z' S (b - A
  * shift). */
 SIMD_CLONES
@@ -134,8 +132,8 @@ static void evidence_chunk(const History *history, const Evidence *self, int cou
 void history_evidence(const HistoryView *view, double *precision, double *vector) {
   const Evidence *self = evidence_of(view->history);
   history_check_view(view);
-  for (int from = 0; from < view->lanes; from += CHUNK) {
-    int run[CHUNK], count = view->lanes - from < CHUNK ? view->lanes - from : CHUNK;
+  for (int from = 0; from < view->lanes; from += CHUNK_LANES) {
+    int run[CHUNK_LANES], count = view->lanes - from < CHUNK_LANES ? view->lanes - from : CHUNK_LANES;
     for (int n = 0; n < count; n++) run[n] = (view->first + from + n) / view->draws;
     evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
                    precision + from, vector + from);

@@ -1,7 +1,7 @@
 /* Forward and backward passes of a ReLU network on 64 lanes at a time. Compiled once for each instruction
  * level (core/simd.h).
  *
- * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x TILE_VECTORS
+ * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x SUM_VECTORS
  * vectors of C stays in registers while the elements of A are broadcast. Each element of C is one chain of
  * fused multiply-adds in the order of the depth index, whatever the tile, so v3 and v4 agree in every bit.
  * Chunks of 64 lanes keep the activations in the nearest caches. */
@@ -17,11 +17,10 @@
 #include <immintrin.h>
 #endif
 
-enum { VECTOR_LANES = SIMD_BYTES / 4, TILE_VECTORS = VECTOR_LANES == 16 ? 4 : 2 };
-enum { TILE_ROWS = 6, LANES = NETWORK_LANES };
+enum { SUM_ROWS = 6, SUM_VECTORS = SIMD_FLOATS == 16 ? 4 : 2, LANES = NETWORK_LANES };
 
-typedef float Vector __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
-typedef int Mask __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
+typedef float Vector __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
+typedef int Mask __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
 typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 static inline Vector load(const float *from) { return *(const Vector *)from; }
@@ -62,12 +61,12 @@ typedef struct {
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) statement;                                     \
   }
 
-static inline __attribute__((always_inline)) void tile(const Product *p, int row, int column, const int rows,
-                                                       const int vectors) {
-  Vector sum[TILE_ROWS][TILE_VECTORS];
+static inline __attribute__((always_inline)) void network_tile(const Product *p, int row, int column,
+                                                               const int rows, const int vectors) {
+  Vector sum[SUM_ROWS][SUM_VECTORS];
   float *c = p->c + (size_t)row * p->c_row + column;
   if (p->add)
-    TILE_EACH(sum[i][v] = load(c + i * p->c_row + v * VECTOR_LANES))
+    TILE_EACH(sum[i][v] = load(c + i * p->c_row + v * SIMD_FLOATS))
   else if (p->bias)
     TILE_EACH(sum[i][v] = p->bias[row + i] - (Vector){0})
   else
@@ -77,10 +76,10 @@ static inline __attribute__((always_inline)) void tile(const Product *p, int row
   const float *next = a + rows * a_row; /* fetched ahead: the networks of a chain do not fit in the caches */
 #pragma GCC unroll 2
   for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row, next += rows) {
-    Vector right[TILE_VECTORS];
+    Vector right[SUM_VECTORS];
     __builtin_prefetch(next);
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) right[v] = load(b + v * VECTOR_LANES);
+    for (int v = 0; v < vectors; v++) right[v] = load(b + v * SIMD_FLOATS);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
       Vector left = a[i * a_row] - (Vector){0};
@@ -91,23 +90,23 @@ static inline __attribute__((always_inline)) void tile(const Product *p, int row
   if (p->relu) TILE_EACH(sum[i][v] = positive(sum[i][v]))
   if (p->active) {
     const float *active = p->active + (size_t)row * LANES + column;
-    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load(active + i * LANES + v * VECTOR_LANES)))
+    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load(active + i * LANES + v * SIMD_FLOATS)))
   }
-  TILE_EACH(store(c + i * p->c_row + v * VECTOR_LANES, sum[i][v]))
+  TILE_EACH(store(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
 }
 
 /* Every tile height is its own unrolled code. */
 #define TILE_CASES(vectors)                                                                                  \
   switch (rows) {                                                                                            \
-  case 1: tile(p, row, column, 1, vectors); break;                                                           \
-  case 2: tile(p, row, column, 2, vectors); break;                                                           \
-  case 3: tile(p, row, column, 3, vectors); break;                                                           \
-  case 4: tile(p, row, column, 4, vectors); break;                                                           \
-  case 5: tile(p, row, column, 5, vectors); break;                                                           \
-  default: tile(p, row, column, 6, vectors); break;                                                          \
+  case 1: network_tile(p, row, column, 1, vectors); break;                                                   \
+  case 2: network_tile(p, row, column, 2, vectors); break;                                                   \
+  case 3: network_tile(p, row, column, 3, vectors); break;                                                   \
+  case 4: network_tile(p, row, column, 4, vectors); break;                                                   \
+  case 5: network_tile(p, row, column, 5, vectors); break;                                                   \
+  default: network_tile(p, row, column, 6, vectors); break;                                                  \
   }
 
-static void tile_full(const Product *p, int row, int column, int rows) { TILE_CASES(TILE_VECTORS) }
+static void tile_full(const Product *p, int row, int column, int rows) { TILE_CASES(SUM_VECTORS) }
 
 #if defined(__AVX512F__)
 /* What is left of a width that is no multiple of 64. */
@@ -121,14 +120,14 @@ static void tile_narrow(const Product *p, int row, int column, int rows, int vec
 #endif
 
 static void product(const Product *p) {
-  const int tiles = (p->rows + TILE_ROWS - 1) / TILE_ROWS, width = TILE_VECTORS * VECTOR_LANES;
+  const int tiles = (p->rows + SUM_ROWS - 1) / SUM_ROWS, width = SUM_VECTORS * SIMD_FLOATS;
   const int height = p->rows / tiles, higher = p->rows % tiles; /* 100 rows: 15 tiles of 6, 2 of 5 */
   for (int column = 0; column < p->columns; column += width) {
     for (int i = 0, row = 0; i < tiles; i++) {
       int rows = height + (i < higher);
 #if defined(__AVX512F__)
       if (p->columns - column < width)
-        tile_narrow(p, row, column, rows, (p->columns - column) / VECTOR_LANES);
+        tile_narrow(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
       else
 #endif
         tile_full(p, row, column, rows);

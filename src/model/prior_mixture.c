@@ -19,7 +19,7 @@
 typedef struct {
   int stage; /* the stage that `mixture` is of; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
-  double *gradient; /* [d, MIXTURE_CHUNK] */
+  double *gradient; /* [d, CHUNK_LANES] */
 } Diffused;
 
 typedef struct {
@@ -164,7 +164,7 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   NEW(self->eigenvalue, count * d);
   NEW(self->diffused, 1);
   self->diffused->stage = -1;
-  NEW(self->diffused->gradient, d * MIXTURE_CHUNK);
+  NEW(self->diffused->gradient, d * CHUNK_LANES);
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
   TRY(standardise(self, settings->standardise));
   TRY(decompose(self));

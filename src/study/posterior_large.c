@@ -298,11 +298,11 @@ static Status find_moments(int d, int n, const double *x, int m, const double *y
 static Status mode_fractions(const Isotropic *modes, int n, const double *x, double *fraction) {
   const size_t d = (size_t)modes->d;
   double *part;
-  NEW(part, d * ISOTROPIC_LANES);
+  NEW(part, d * CHUNK_LANES);
   memset(fraction, 0, (size_t)modes->components * sizeof *fraction);
-  for (int first = 0; first < n; first += ISOTROPIC_LANES) {
-    const int count = n - first < ISOTROPIC_LANES ? n - first : ISOTROPIC_LANES;
-    int component[ISOTROPIC_LANES];
+  for (int first = 0; first < n; first += CHUNK_LANES) {
+    const int count = n - first < CHUNK_LANES ? n - first : CHUNK_LANES;
+    int component[CHUNK_LANES];
     for (size_t i = 0; i < d; i++)
       memcpy(part + i * (size_t)count, x + i * (size_t)n + (size_t)first, (size_t)count * sizeof *part);
     isotropic_nearest(modes, count, part, component);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BLOCK = 1 << 16, ROLES = 4 };
+enum { FIRST_BYTES = 1 << 16, ROLES = 4 };
 
 static const char *kind(const IdxFile *file) { return file->magic == IDX_IMAGES ? "images" : "labels"; }
 
@@ -62,7 +62,7 @@ static Status read_elements(GzipFile *file, size_t size, unsigned char **out, si
   *done = 0;
   while (*done == held && held < size) {
     size_t count;
-    held = held ? 2 * held : FIRST_BLOCK;
+    held = held ? 2 * held : FIRST_BYTES;
     if (held > size) held = size;
     unsigned char *grown = realloc(*out, held);
     if (!grown) return status_set(STATUS_INTERNAL, "out of memory");

@@ -168,13 +168,13 @@ bool denoised_moments_due(const DenoisedMoments *self, int known, int t) {
 /* r <- (1 / r^2 + gain)^-1/2. */
 SIMD_CLONES
 static void shrink(int n, double gain, double *r) {
-  for (Strip strip = strip_begin(n); strip.count > 0; strip_next(&strip)) {
+  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
     SpecialReal x, root;
-    strip_load(strip, 1, r, &x);
+    vector_load(at, 1, r, &x);
     root = 1 + gain * x * x;
     special_inverse_root(&root);
     x *= root;
-    strip_store(strip, 1, &x, r);
+    vector_store(at, 1, &x, r);
   }
 }
 

@@ -18,10 +18,10 @@ static const double MODE_TOLERANCE = 1e-4;
 
 static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 
-/* What the algebra of one strip works on: three matrices and six vectors. In two dimensions, those of the
- * paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in
+/* What the algebra of VECTOR_LANES lanes works on: three matrices and six vectors. In two dimensions, those
+ * of the paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in
  * registers. */
-#define STRIP_NUMBERS(d) (3 * (d) * (d) + 6 * (d))
+#define SCRATCH_VECTORS(d) (3 * (d) * (d) + 6 * (d))
 
 static Status allocate_lanes(JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
@@ -30,7 +30,7 @@ static Status allocate_lanes(JointChain *self) {
   NEW(self->vector, d * n);
   NEW(self->matrix, d * d * n);
   NEW(self->column, d * n);
-  NEW(self->strip, STRIP_NUMBERS(d));
+  NEW(self->vectors, SCRATCH_VECTORS(d));
   NEW(self->jitters, n);
   return STATUS_OK;
 }
@@ -57,7 +57,7 @@ void joint_chain_destroy(JointChain *self) {
                       self->column,    self->prior_precision, self->prior_vector};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   free(self->jitters);
-  free(self->strip);
+  free(self->vectors);
 }
 
 /* ---- lanes */
@@ -71,7 +71,7 @@ static void lay_out(JointChain *self, size_t n) {
   self->shift = self->deviation + vector;
   self->basis = self->shift + vector;
   self->factor = self->basis + matrix;
-  self->log_evidence = self->factor + matrix;
+  self->log_marginal = self->factor + matrix;
 }
 
 void joint_chain_begin(JointChain *self, const HistoryView *view) {
@@ -109,16 +109,16 @@ static void add_quadratic(int d, int lanes, const double *restrict s, const doub
 SIMD_CLONES
 static bool any_jitter(int lanes, const double *jitters) {
   SpecialReal sum = {0}, x;
-  for (Strip strip = strip_begin(lanes); strip.count > 0; strip_next(&strip)) {
-    strip_load(strip, 1, jitters, &x);
+  for (VectorLanes at = vector_begin(lanes); at.count > 0; vector_next(&at)) {
+    vector_load(at, 1, jitters, &x);
     sum += x;
   }
   double total = 0;
-  for (int k = 0; k < SPECIAL_VECTOR; k++) total += sum[k];
+  for (int k = 0; k < VECTOR_LANES; k++) total += sum[k];
   return total > 0;
 }
 
-/* The pivots that strip_cholesky jittered. */
+/* The pivots that vector_cholesky jittered. */
 static void count_jitters(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
   if (!any_jitter(view->lanes, self->jitters)) return;
@@ -156,45 +156,45 @@ static void find_evidence(JointChain *self, int64_t *fallbacks) {
 }
 
 /* W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
-STRIP_INLINE void condition_strips(JointChain *self, const int d, SpecialReal *scratch) {
+VECTOR_INLINE void condition_vectors(JointChain *self, const int d, SpecialReal *scratch) {
   SpecialReal *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
   SpecialReal *denoised = r + d, *image = denoised + d, *error = image + d, *u = error + d, *inverse = u + d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
     SpecialReal jitters = {0};
-    strip_load(strip, d * d, self->basis, root);
-    strip_load(strip, d, self->deviation, r);
-    strip_load(strip, d * d, self->precision, precision);
-    strip_load(strip, d, self->denoised, denoised);
-    strip_load(strip, d, self->vector, u);
-    strip_multiply(d, precision, denoised, image);
+    vector_load(at, d * d, self->basis, root);
+    vector_load(at, d, self->deviation, r);
+    vector_load(at, d * d, self->precision, precision);
+    vector_load(at, d, self->denoised, denoised);
+    vector_load(at, d, self->vector, u);
+    vector_multiply(d, precision, denoised, image);
     for (int i = 0; i < d; i++) u[i] -= image[i];
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) root[i * d + j] *= r[j];
-    strip_multiply_transposed(d, root, u, error);
+    vector_multiply_transposed(d, root, u, error);
     for (int j = 0; j < d; j++) {
       for (int i = 0; i < d; i++) denoised[i] = root[i * d + j];
-      strip_multiply(d, precision, denoised, image);
-      strip_multiply_transposed(d, root, image, denoised);
+      vector_multiply(d, precision, denoised, image);
+      vector_multiply_transposed(d, root, image, denoised);
       denoised[j] += 1;
       for (int i = 0; i < d; i++) m[i * d + j] = denoised[i];
     }
-    strip_cholesky(d, m, inverse, &jitters);
-    strip_invert_triangle(d, m, inverse);
-    strip_lower(d, m, error, image);
-    strip_lower_transposed(d, m, image, u);
-    strip_store(strip, d * d, m, self->factor);
-    strip_store(strip, d, u, self->shift);
-    strip_store(strip, 1, &jitters, self->jitters);
+    vector_cholesky(d, m, inverse, &jitters);
+    vector_invert_triangle(d, m, inverse);
+    vector_lower(d, m, error, image);
+    vector_lower_transposed(d, m, image, u);
+    vector_store(at, d * d, m, self->factor);
+    vector_store(at, d, u, self->shift);
+    vector_store(at, 1, &jitters, self->jitters);
   }
 }
 
 SIMD_CLONES
 static void condition(JointChain *self) {
   if (self->d == 2) {
-    SpecialReal registers[STRIP_NUMBERS(2)];
-    condition_strips(self, 2, registers);
+    SpecialReal registers[SCRATCH_VECTORS(2)];
+    condition_vectors(self, 2, registers);
   } else {
-    condition_strips(self, self->d, self->strip);
+    condition_vectors(self, self->d, self->vectors);
   }
 }
 
@@ -234,39 +234,39 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
 SIMD_CLONES
 static void find_mode(JointChain *self, double *mode) {
   const int d = self->d;
-  SpecialReal *q = self->strip, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
-    strip_load(strip, d * d, self->basis, q);
-    strip_load(strip, d, self->deviation, r);
-    strip_load(strip, d, self->denoised, denoised);
-    strip_load(strip, d, self->shift, u);
+  SpecialReal *q = self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
+    vector_load(at, d * d, self->basis, q);
+    vector_load(at, d, self->deviation, r);
+    vector_load(at, d, self->denoised, denoised);
+    vector_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) u[i] *= r[i];
-    strip_multiply(d, q, u, moved);
+    vector_multiply(d, q, u, moved);
     for (int i = 0; i < d; i++) denoised[i] += moved[i];
-    strip_store(strip, d, denoised, mode);
+    vector_store(at, d, denoised, mode);
   }
 }
 
-/* log_evidence -= 1/2 |u|^2 + 1/2 log det M. */
+/* log_marginal -= 1/2 |u|^2 + 1/2 log det M. */
 SIMD_CLONES
 static void add_mode_volume(JointChain *self) {
   const int d = self->d;
-  SpecialReal *w = self->strip, *u = w + d * d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+  SpecialReal *w = self->vectors, *u = w + d * d;
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
     SpecialReal sum = {0};
-    strip_load(strip, 1, self->log_evidence, &sum);
-    strip_load(strip, d * d, self->factor, w);
-    strip_load(strip, d, self->shift, u);
+    vector_load(at, 1, self->log_marginal, &sum);
+    vector_load(at, d * d, self->factor, w);
+    vector_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) sum -= 0.5 * u[i] * u[i];
-    strip_add_log_diagonal(d, 1, w, &sum);
-    strip_store(strip, 1, &sum, self->log_evidence);
+    vector_add_log_diagonal(d, 1, w, &sum);
+    vector_store(at, 1, &sum, self->log_marginal);
   }
 }
 
-void joint_chain_evidence(JointChain *self) {
+void joint_chain_marginal(JointChain *self) {
   double *mode = self->column;
   find_mode(self, mode);
-  joint_chain_log_likelihood(self, mode, self->log_evidence);
+  joint_chain_log_likelihood(self, mode, self->log_marginal);
   add_mode_volume(self);
 }
 
@@ -286,14 +286,14 @@ static Transition transition_of(const Schedule *schedule, int t) {
 
 /* In the coordinates whitened by Q diag(g) the law without history is N(0, I), that with it N(D u, K), K = (I
  * - D^2) + D W' W D: y = D u + T z with T T' = K. */
-STRIP_INLINE void draw_strips(JointChain *self, Transition transition, const double *z, double *log_ratio,
-                              const int d, SpecialReal *scratch) {
+VECTOR_INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, const double *z,
+                                            double *log_ratio, const int d, SpecialReal *scratch) {
   SpecialReal *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
   SpecialReal *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
     SpecialReal jitters = {0}, ratio = {0};
-    strip_load(strip, d, self->deviation, share);
-    strip_load(strip, d * d, self->factor, w);
+    vector_load(at, d, self->deviation, share);
+    vector_load(at, d * d, self->factor, w);
     for (int i = 0; i < d; i++) {
       SpecialReal scaled = transition.of_denoised * share[i], square = transition.variance + scaled * scaled,
                   root = square;
@@ -309,35 +309,35 @@ STRIP_INLINE void draw_strips(JointChain *self, Transition transition, const dou
         sum *= share[i] * share[j];
         k[i * d + j] = i == j ? k[i * d + j] + sum : sum;
       }
-    strip_cholesky(d, k, inverse, &jitters);
-    strip_load(strip, d, z, from);
-    strip_lower(d, k, from, y);
-    strip_load(strip, d, self->shift, s);
+    vector_cholesky(d, k, inverse, &jitters);
+    vector_load(at, d, z, from);
+    vector_lower(d, k, from, y);
+    vector_load(at, d, self->shift, s);
     for (int i = 0; i < d; i++) y[i] += share[i] * s[i];
     if (log_ratio) {
       for (int i = 0; i < d; i++) ratio += 0.5 * (from[i] * from[i] - y[i] * y[i]);
-      strip_add_log_diagonal(d, 1, k, &ratio);
-      strip_store(strip, 1, &ratio, log_ratio);
+      vector_add_log_diagonal(d, 1, k, &ratio);
+      vector_store(at, 1, &ratio, log_ratio);
     }
     for (int i = 0; i < d; i++) y[i] *= g[i];
-    strip_load(strip, d * d, self->basis, q);
-    strip_multiply(d, q, y, share);
-    strip_load(strip, d, self->s, s);
-    strip_load(strip, d, self->denoised, from);
+    vector_load(at, d * d, self->basis, q);
+    vector_multiply(d, q, y, share);
+    vector_load(at, d, self->s, s);
+    vector_load(at, d, self->denoised, from);
     for (int i = 0; i < d; i++)
       s[i] = transition.of_state * s[i] + transition.of_denoised * from[i] + share[i];
-    strip_store(strip, d, s, self->s);
-    strip_store(strip, 1, &jitters, self->jitters);
+    vector_store(at, d, s, self->s);
+    vector_store(at, 1, &jitters, self->jitters);
   }
 }
 
 SIMD_CLONES
 static void draw(JointChain *self, Transition transition, const double *z, double *log_ratio) {
   if (self->d == 2) {
-    SpecialReal registers[STRIP_NUMBERS(2)];
-    draw_strips(self, transition, z, log_ratio, 2, registers);
+    SpecialReal registers[SCRATCH_VECTORS(2)];
+    joint_chain_draw_vectors(self, transition, z, log_ratio, 2, registers);
   } else {
-    draw_strips(self, transition, z, log_ratio, self->d, self->strip);
+    joint_chain_draw_vectors(self, transition, z, log_ratio, self->d, self->vectors);
   }
 }
 

@@ -45,12 +45,12 @@ typedef struct {
   double *basis, *deviation; /* [d, d, n], [d, n]: Q, r */
   double *factor; /* [d, d, n]: W */
   double *shift; /* [d, n]: u */
-  double *log_evidence; /* [n] */
+  double *log_marginal; /* [n] */
 
   double *matrix; /* [d, d, n] */
   double *column; /* [d, n] */
   double *jitters; /* [n] */
-  SpecialReal *strip; /* of one strip */
+  SpecialReal *vectors; /* scratch of VECTOR_LANES lanes */
   Irls irls; /* likelihoods that are not conjugate: */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */
 } JointChain;
@@ -73,14 +73,15 @@ void joint_chain_begin(JointChain *self, const HistoryView *view);
 /* Stage t = T + 1 .. 1. The law of s_0 given s_t and the history; for t = T + 1 given the history alone. True
  * where C_t was computed again. Fallbacks as in irls_solve, here and below. */
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
-/* log_evidence[n]: log of the integral of N(s_0; s0_hat, C_t) times the likelihood (its Laplace approximation
- * when that is not conjugate), up to a constant of the history. After joint_chain_condition. */
-void joint_chain_evidence(JointChain *self);
+/* log_marginal[n], the log marginal likelihood at s_t: log of the integral of N(s_0; s0_hat, C_t) times the
+ * likelihood (its Laplace approximation when that is not conjugate), up to a constant of the history. After
+ * joint_chain_condition. */
+void joint_chain_marginal(JointChain *self);
 /* s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log density of s_{t-1}
  * given s_t without history over that with it. Once after joint_chain_condition. */
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks);
 
-/* out[n]: the log likelihood at s, up to the constant of joint_chain_evidence. */
+/* out[n]: the log likelihood at s, up to the constant of joint_chain_marginal. */
 void joint_chain_log_likelihood(JointChain *self, const double *s, double *out);
 /* Lane n becomes a copy of lane from[n]. */
 void joint_chain_copy_lanes(JointChain *self, const int *from);

@@ -15,7 +15,7 @@ typedef struct {
   double *basis; /* [d, d, n]: Q */
   double *eigenvalue; /* [d, n]: l */
   double *rotated; /* [d, n]: c */
-  SpecialReal *strip; /* scratch of laplace_dps_product */
+  SpecialReal *vectors; /* scratch of laplace_dps_product */
   double constant; /* evidence_c: the evidence of a stage has the variance abar / l + evidence_c (1 - abar) */
 } LaplaceEvidence;
 

@@ -72,10 +72,10 @@ static void gain_weight(Twisted *self, int lanes, double sign, const double *gai
 static void stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *choices, int64_t *fallbacks) {
   JointChain *chain = &self->chain;
   if (joint_chain_condition(chain, t, fallbacks)) {
-    joint_chain_evidence(chain);
-    gain_weight(self, particles->lanes, 1, chain->log_evidence);
+    joint_chain_marginal(chain);
+    gain_weight(self, particles->lanes, 1, chain->log_marginal);
     resample(self, groups, particles, choices, fallbacks);
-    gain_weight(self, particles->lanes, -1, chain->log_evidence);
+    gain_weight(self, particles->lanes, -1, chain->log_marginal);
   }
   rng_lanes_normal(&particles->rng, chain->d, self->z);
   joint_chain_draw(chain, t, self->z, self->log_ratio, fallbacks);

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PROPOSALS = HISTORY_STRIP, ROUNDS = 256, UNIFORMS = 4 };
+enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 
 static bool closed_form(const SamplerSetup *setup) {
   return setup->prior->mixture && likelihood_is_conjugate(setup->likelihood);

@@ -37,24 +37,22 @@ typedef struct {
   StepSize step;
   CatchUp catch_up;
   double feel_good; /* mu of the feel-good term; 0: none */
-  double
-      *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each; z where that is whitened */
+  double *theta; /* [d, B M] in chunks, lane last within each; z where that is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
   double *hessian; /* [d, d, n]; NULL with a network */
 } Lmc;
 
-static double *block_at(const Lmc *self, int d, int first) { return self->theta + (size_t)d * (size_t)first; }
-
-static int block_lanes(int lanes, int first) {
-  return lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES;
+/* The chains from lane `first` on, the beginning of a chunk. */
+static double *chains_at(const Lmc *self, int d, int first) {
+  return self->theta + (size_t)d * (size_t)first;
 }
 
-static void begin(Sampler *sampler, int runs) {
+static void lmc_begin(Sampler *sampler, int runs) {
   const Lmc *self = sampler->state;
   const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
-    RngLanes rng = catch_up_streams(sampler, 0, draws, first, block_lanes(total, first));
-    potential_start(&self->potential, &rng, block_at(self, d, first));
+    RngLanes rng = catch_up_streams(sampler, 0, draws, first, chunk_size(total, first, CHUNK_LANES));
+    potential_start(&self->potential, &rng, chains_at(self, d, first));
   }
 }
 
@@ -91,8 +89,8 @@ static const double *reference(Lmc *self, const double *theta) {
 }
 
 /* Of Gaussian rewards with a linear mean the Hessian is known, of a network it costs more than the steps; of
- * any other it is looked at in every step. */
-static void update_block(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
+ * any other it is taken in every step. */
+static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
                          int64_t *fallbacks) {
   const int d = self->potential.d;
   double *hessian = self->potential.conjugate ? NULL : self->hessian;
@@ -112,19 +110,19 @@ static void update_block(Lmc *self, const HistoryView *view, RngLanes *rng, doub
   }
 }
 
-static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+static void lmc_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Lmc *self = sampler->state;
   const int draws = sampler->setup.draws, total = history->runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
-    const HistoryView view = {history, draws, first, block_lanes(total, first), NULL, NULL};
+    const HistoryView view = {history, draws, first, chunk_size(total, first, CHUNK_LANES), NULL, NULL};
     RngLanes rng = catch_up_streams(sampler, round, draws, first, view.lanes);
-    update_block(self, &view, &rng, block_at(self, sampler->d, first), fallbacks);
+    update_chunk(self, &view, &rng, chains_at(self, sampler->d, first), fallbacks);
   }
 }
 
 static void lmc_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Lmc *self = sampler->state;
-  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, begin, update, history, fallbacks);
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, lmc_begin, lmc_update, history, fallbacks);
 }
 
 /* The first `draws` chains of every run. */
@@ -135,10 +133,10 @@ static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   lmc_observe(sampler, history, fallbacks);
   for (int n = 0; n < (int)rng.lanes; n++) {
     const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
-    const double *block = block_at(self, d, first);
-    const int lanes = block_lanes(total, first);
+    const double *chunk = chains_at(self, d, first);
+    const int lanes = chunk_size(total, first, CHUNK_LANES);
     double *z = self->gradient;
-    for (int i = 0; i < d; i++) z[i] = block[i * lanes + chain - first];
+    for (int i = 0; i < d; i++) z[i] = chunk[i * lanes + chain - first];
     const double *x = potential_theta(&self->potential, 1, z);
     for (int i = 0; i < d; i++) theta[(size_t)i * rng.lanes + (size_t)n] = x[i];
   }

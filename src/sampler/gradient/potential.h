@@ -102,8 +102,8 @@ void potential_rows(Potential *potential, const double *z, double *gradient, dou
 
 /* From here on U is that of the lanes of this view (in theta: no shift, no scale). */
 void potential_at(Potential *potential, const HistoryView *view);
-/* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the streams].
- */
+/* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the
+ * streams]. */
 void potential_start(const Potential *potential, RngLanes *rng, double *theta);
 /* With the option `minibatch` of a network: the rows that U is of until the next call, for the lanes of the
  * view; m uniforms of each stream. Otherwise nothing. */

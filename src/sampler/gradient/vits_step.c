@@ -41,10 +41,10 @@ Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, 
 
 void vits_step_destroy(VitsStep *work) {
   step_size_destroy(&work->step);
-  double *blocks[] = {work->theta, work->gradient,   work->h,       work->hessian, work->precision,
+  double *arrays[] = {work->theta, work->gradient,   work->h,       work->hessian, work->precision,
                       work->copy,  work->directions, work->lengths, work->eps,     work->product,
                       work->dot,   work->at_mean,    work->linear,  work->touched};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
 void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q) {

@@ -14,7 +14,7 @@
  * symmetric). VITS-I and VITS-II take g and A at one draw.
  *
  * The Hessian-free version uses E[eps (grad U(mu + B eps))'] = B' E[Hessian]. It differs from the paper's
- * plain average over draws in two ways, and is unbiased as that is: the directions eps_m come in blocks of d
+ * plain average over draws in two ways, and is unbiased as that is: the directions eps_m come in sets of d
  * orthogonal ones (random lengths keep every one of them standard normal), and two control variates are
  * subtracted, the gradient at mu and the linear function C' eps that the gradient would be if q were the
  * target:
@@ -46,7 +46,7 @@ typedef struct {
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
   double *precision, *product, *copy; /* [d, d, n] */
-  double *directions, *lengths; /* [d, d, n], [d, n]: a block of eps_m as unit vectors and lengths */
+  double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m as unit vectors and lengths */
   double *eps, *at_mean, *linear; /* [d, n]: eps_m, grad U(mu), C' eps_m */
   double *dot, *touched; /* [n] */
 } VitsStep;

@@ -52,7 +52,7 @@ static void place_means(Sampler *sampler, int run, VtsMixture *q) {
   }
 }
 
-static void begin(Sampler *sampler, int runs) {
+static void vts_begin(Sampler *sampler, int runs) {
   Vts *self = sampler->state;
   const int d = sampler->d;
   self->fitted = false;
@@ -76,11 +76,11 @@ static void fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
   }
 }
 
-static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+static void vts_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Vts *self = sampler->state;
   (void)round;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
-    const int left = history->runs - first, lanes = left < CHUNK_LANES ? left : CHUNK_LANES;
+    const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
     potential_at(&self->potential, &(HistoryView){history, 1, first, lanes, NULL, NULL});
     for (int run = first; run < first + lanes; run++) {
       VtsMixture q = mixture_of(self, sampler->d, run);
@@ -93,8 +93,8 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
 
 static void vts_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Vts *self = sampler->state;
-  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, begin, update, history, fallbacks);
-  if (!self->fitted) update(sampler, history, 0, fallbacks);
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, vts_begin, vts_update, history, fallbacks);
+  if (!self->fitted) vts_update(sampler, history, 0, fallbacks);
 }
 
 static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
