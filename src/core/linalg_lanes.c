@@ -22,8 +22,8 @@ static inline int tile_lanes(int d) {
 }
 
 /* (x, y) <- (c x - s y, s x + c y) for `width` lanes. */
-static inline void rotate(int width, const double *restrict c, const double *restrict s, double *restrict x,
-                          double *restrict y) {
+static inline void linalg_rotate(int width, const double *restrict c, const double *restrict s,
+                                 double *restrict x, double *restrict y) {
   for (int n = 0; n < width; n++) {
     double x_n = x[n], y_n = y[n];
     x[n] = c[n] * x_n - s[n] * y_n;
@@ -71,8 +71,8 @@ static void jacobi(int d, int width, double *restrict a, double *restrict q) {
                    moved);
         for (int k = 0; k < d; k++) {
           int k_p = k < p ? k * d + p : p * d + k, k_r = k < r ? k * d + r : r * d + k;
-          if (k != p && k != r) rotate(width, c, s, a + k_p * width, a + k_r * width);
-          rotate(width, c, s, q + (k * d + p) * width, q + (k * d + r) * width);
+          if (k != p && k != r) linalg_rotate(width, c, s, a + k_p * width, a + k_r * width);
+          linalg_rotate(width, c, s, q + (k * d + p) * width, q + (k * d + r) * width);
         }
       }
     }
@@ -152,10 +152,10 @@ void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
 }
 
 /* One large matrix is a job for BLAS. */
-static inline int is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 
 SIMD_CLONES
-static void forward(int d, int lanes, const double *restrict l, double *restrict x) {
+static void linalg_forward(int d, int lanes, const double *restrict l, double *restrict x) {
   size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++) {
     double *restrict x_i = x + (size_t)i * stride;
@@ -169,7 +169,7 @@ static void forward(int d, int lanes, const double *restrict l, double *restrict
 }
 
 SIMD_CLONES
-static void backward(int d, int lanes, const double *restrict l, double *restrict x) {
+static void linalg_backward(int d, int lanes, const double *restrict l, double *restrict x) {
   size_t stride = (size_t)lanes;
   for (int i = d - 1; i >= 0; i--) {
     double *restrict x_i = x + (size_t)i * stride;
@@ -184,8 +184,8 @@ static void backward(int d, int lanes, const double *restrict l, double *restric
 
 /* y_i = sum_j q[i * row + j * column] x_j for each lane. */
 SIMD_CLONES
-static void multiply(int d, int lanes, int row, int column, const double *restrict q,
-                     const double *restrict x, double *restrict y) {
+static void linalg_multiply(int d, int lanes, int row, int column, const double *restrict q,
+                            const double *restrict x, double *restrict y) {
   size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++) {
     double *restrict y_i = y + (size_t)i * stride;
@@ -199,17 +199,17 @@ static void multiply(int d, int lanes, int row, int column, const double *restri
 }
 
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_solve_triangle(d, 0, l, x);
   else
-    forward(d, lanes, l, x);
+    linalg_forward(d, lanes, l, x);
 }
 
 void linalg_backward_lanes(int d, int lanes, const double *l, double *x) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_solve_triangle(d, 1, l, x);
   else
-    backward(d, lanes, l, x);
+    linalg_backward(d, lanes, l, x);
 }
 
 void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
@@ -218,15 +218,15 @@ void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
 }
 
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_multiply(d, 0, q, x, y);
   else
-    multiply(d, lanes, d, 1, q, x, y);
+    linalg_multiply(d, lanes, d, 1, q, x, y);
 }
 
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_multiply(d, 1, q, x, y);
   else
-    multiply(d, lanes, 1, d, q, x, y);
+    linalg_multiply(d, lanes, 1, d, q, x, y);
 }

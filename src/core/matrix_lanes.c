@@ -11,32 +11,32 @@
 #include <string.h>
 
 /* One large matrix is a job for BLAS and LAPACK. */
-static bool is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+static bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 /* Into every version of a clone, with the number of lanes as a constant where it is VECTOR_LANES. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-static MatrixOrder plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
+static MatrixOrder matrix_lanes_plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
 static MatrixOrder transposed(int d) { return (MatrixOrder){1, (size_t)d}; }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
-  if (is_single(d, lanes))
+  if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, plain(d), false, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, matrix_lanes_plain(d), b, matrix_lanes_plain(d), false, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  if (is_single(d, lanes))
+  if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, true, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, transposed(d), false, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, matrix_lanes_plain(d), b, transposed(d), false, c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  if (is_single(d, lanes))
+  if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, true, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, plain(d), false, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, matrix_lanes_plain(d), false, c);
 }
 
 /* The upper half of x[d, d] from the lower one: a product of BLAS may round the two differently. */
@@ -46,11 +46,11 @@ static void mirror(int d, double *x) {
 }
 
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
-  if (is_single(d, lanes)) {
+  if (matrix_lanes_is_single(d, lanes)) {
     linalg_product(d, true, a, false, a, c);
     mirror(d, c);
   } else {
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, plain(d), true, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, matrix_lanes_plain(d), true, c);
   }
 }
 
@@ -121,7 +121,7 @@ static void invert(int d, int lanes, double *a, double *inverse) {
 }
 
 void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
-  if (!is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
+  if (!matrix_lanes_is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
 }
 
 SIMD_CLONES

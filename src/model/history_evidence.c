@@ -46,8 +46,9 @@ static inline void add_product(int count, double factor, const double *restrict 
 
 /* Both triangles meet the same factors in the same order: the precision stays symmetric to the last bit. */
 SIMD_CLONES
-static void append(int d, int runs, double inverse_variance, const double *phi, const double *y,
-                   double *precision, double *vector, double *reward_squares) {
+static void history_evidence_append(int d, int runs, double inverse_variance, const double *phi,
+                                    const double *y, double *precision, double *vector,
+                                    double *reward_squares) {
   size_t stride = (size_t)runs;
   for (int i = 0; i < d; i++) {
     for (int j = 0; j < d; j++) {
@@ -82,8 +83,8 @@ static void evidence_append(History *history, const int *arm, const double *phi,
   const Evidence *self = evidence_of(history);
   (void)arm;
   if (history->each_round == history->runs)
-    append(history->d, history->runs, inverse_variance(history), phi, y, self->precision, self->vector,
-           self->reward_squares);
+    history_evidence_append(history->d, history->runs, inverse_variance(history), phi, y, self->precision,
+                            self->vector, self->reward_squares);
   else
     append_to(history, phi, y);
 }

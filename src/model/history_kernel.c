@@ -23,7 +23,7 @@ typedef double Unaligned __attribute__((vector_size(8 * SIMD_DOUBLES), aligned(8
 #define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
 
 /* Rows to take: in lanes whose run has fewer rows the rest count 0 times. */
-INLINE int rows_of(const HistoryColumn *column, const bool shared) {
+INLINE int history_rows_of(const HistoryColumn *column, const bool shared) {
   return shared ? column->rows->length[column->run] : column->rows->filled[column->run / TILE_LANES];
 }
 
@@ -110,13 +110,13 @@ INLINE const double *fetch(const HistoryColumn *column, const bool shared, int r
 }
 
 /* x[rows, TILE_LANES] *= the counts of the rows. */
-INLINE void repeat(int rows, const double *counts, double *x) {
+INLINE void history_repeat(int rows, const double *counts, double *x) {
   for (int k = 0; k < rows * TILE_LANES; k++) x[k] *= counts[k];
 }
 
 /* gradient_i += sum over rows of slope phi_i. */
-INLINE void add_gradient(const HistoryColumn *column, const bool shared, int row, int rows,
-                         const double *slope, double *gradient) {
+INLINE void history_add_gradient(const HistoryColumn *column, const bool shared, int row, int rows,
+                                 const double *slope, double *gradient) {
   for (int i = 0; i < column->history->d; i++)
     for (int v = 0; v < VECTORS; v++) {
       Vector sum;
@@ -195,7 +195,7 @@ static void clear(const HistoryColumn *column, size_t rows, double *array) {
 INLINE void derivatives(const HistoryColumn *column, const bool shared, const double *z, double *gradient,
                         double *precision) {
   const History *h = column->history;
-  const int total_rows = rows_of(column, shared);
+  const int total_rows = history_rows_of(column, shared);
   double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
   const Sums sums = {slope, curvature, gradient, precision};
   clear(column, (size_t)h->d, gradient);
@@ -206,8 +206,8 @@ INLINE void derivatives(const HistoryColumn *column, const bool shared, const do
     const double *y = fetch(column, shared, row, rows, column->rows->rewards, spread_y);
     const double *counts = fetch(column, shared, row, rows, column->rows->counts, spread_counts);
     h->likelihood->ops->derivatives(h->likelihood, rows * TILE_LANES, y, u, slope, curvature);
-    repeat(rows, counts, slope);
-    repeat(rows, counts, curvature);
+    history_repeat(rows, counts, slope);
+    history_repeat(rows, counts, curvature);
     add_derivatives(column, shared, row, rows, &sums);
   }
 }
@@ -223,7 +223,7 @@ void SIMD_NAME(history_kernel_derivatives)(const HistoryColumn *column, const do
 INLINE void deviance_and_gradient(const HistoryColumn *column, const bool shared, const double *z,
                                   double *deviance, double *gradient) {
   const History *h = column->history;
-  const int total_rows = rows_of(column, shared);
+  const int total_rows = history_rows_of(column, shared);
   double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS];
   double total[TILE_LANES] = {0};
   if (gradient) clear(column, (size_t)h->d, gradient);
@@ -233,13 +233,13 @@ INLINE void deviance_and_gradient(const HistoryColumn *column, const bool shared
     const double *y = fetch(column, shared, row, rows, column->rows->rewards, spread_y);
     const double *counts = fetch(column, shared, row, rows, column->rows->counts, spread_counts);
     h->likelihood->ops->deviance(h->likelihood, rows * TILE_LANES, y, u, terms);
-    repeat(rows, counts, terms);
+    history_repeat(rows, counts, terms);
     for (int r = 0; r < rows; r++)
       for (int n = 0; n < TILE_LANES; n++) total[n] += terms[r * TILE_LANES + n];
     if (!gradient) continue;
     h->likelihood->ops->derivatives(h->likelihood, rows * TILE_LANES, y, u, slope, curvature);
-    repeat(rows, counts, slope);
-    add_gradient(column, shared, row, rows, slope, gradient);
+    history_repeat(rows, counts, slope);
+    history_add_gradient(column, shared, row, rows, slope, gradient);
   }
   memcpy(deviance, total, (size_t)column->count * sizeof *deviance);
 }
@@ -253,7 +253,7 @@ void SIMD_NAME(history_kernel_deviance)(const HistoryColumn *column, const doubl
 }
 
 INLINE void largest_move(const HistoryColumn *column, const bool shared, const double *step, double *reach) {
-  const int total_rows = rows_of(column, shared);
+  const int total_rows = history_rows_of(column, shared);
   double u[CELLS], top[TILE_LANES] = {0};
   for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_tile(row, total_rows);

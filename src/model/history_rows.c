@@ -83,7 +83,7 @@ static void rows_append(History *history, const int *arm, const double *phi, con
 }
 
 /* phi[d] of observation l of a run, entries TILE_LANES apart. */
-static const double *features_of(const History *history, int run, int l) {
+static const double *history_rows_features_of(const History *history, int run, int l) {
   const HistoryRows *self = history_rows(history);
   const size_t row = history_row(self, run / TILE_LANES, l);
   return self->features + row * (size_t)history->d * TILE_LANES + run % TILE_LANES;
@@ -96,14 +96,14 @@ static double reward_of(const History *history, int run, int l) {
 
 static void rows_copy_run(const History *from, int m, History *to, int n) {
   for (int l = 0; l < history_rows(from)->length[m]; l++)
-    history_rows_add(to, n, TILE_LANES, features_of(from, m, l), reward_of(from, m, l));
+    history_rows_add(to, n, TILE_LANES, history_rows_features_of(from, m, l), reward_of(from, m, l));
 }
 
 static double rows_squares(const History *history, int run) {
   double sum = 0;
   for (int i = 0; i < history->d; i++)
     for (int l = 0; l < history_rows(history)->length[run]; l++) {
-      const double x = features_of(history, run, l)[i * TILE_LANES];
+      const double x = history_rows_features_of(history, run, l)[i * TILE_LANES];
       sum += x * x;
     }
   return sum;
@@ -111,7 +111,7 @@ static double rows_squares(const History *history, int run) {
 
 double history_observation(const History *history, int run, int l, size_t stride, double *phi) {
   ASSERT(history->ops == &history_form_rows); /* SamplerOps.by_observation */
-  const double *from = features_of(history, run, l);
+  const double *from = history_rows_features_of(history, run, l);
   for (size_t i = 0; i < (size_t)history->d; i++) phi[i * stride] = from[i * TILE_LANES];
   return reward_of(history, run, l);
 }

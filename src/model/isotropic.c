@@ -122,7 +122,7 @@ void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta,
 
 /* ---- the chain */
 
-static void noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+static void isotropic_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   const double signal = chain->schedule.alpha_bar[t], factor = -sqrt(1 - signal);
   isotropic_density(chain->state, signal, lanes, s, NULL, eps);
   for (size_t k = 0; k < (size_t)chain->d * (size_t)lanes; k++) eps[k] *= factor;
@@ -136,7 +136,7 @@ static void density(const Chain *chain, int t, int lanes, const double *s, doubl
 Status isotropic_chain(const Isotropic *mixture, int stages, double alpha, bool keep_signal, Chain *out) {
   TRY(chain_create(out, mixture->d, stages, alpha, keep_signal, LAST_STAGE_REPAIRED));
   out->state = mixture;
-  out->noise = noise;
+  out->noise = isotropic_noise;
   out->density = density;
   return STATUS_OK;
 }

@@ -58,7 +58,7 @@ static bool is_constant(int n, const double *row) {
 
 /* Mean and standard deviation of each coordinate; a coordinate that does not vary keeps its unit: its
  * variance is 0, whatever the rounding of its mean makes of it. */
-static void standardise(Em *em, const double *theta) {
+static void mixture_fit_standardise(Em *em, const double *theta) {
   for (size_t i = 0; i < (size_t)em->d; i++) {
     const double *row = theta + i * (size_t)em->n;
     double variance, *z = em->z + i * (size_t)em->padded;
@@ -92,12 +92,12 @@ static Status em_create(int d, int n, const double *theta, int components, Em *e
   NEW(em->distance, em->padded);
   NEW(em->nearest, em->padded);
   NEW(em->centre, d);
-  standardise(em, theta);
+  mixture_fit_standardise(em, theta);
   return STATUS_OK;
 }
 
 /* W and the constants of the present parameters. */
-static Status whiten(Em *em) {
+static Status mixture_fit_whiten(Em *em) {
   size_t d = (size_t)em->d;
   for (size_t c = 0; c < (size_t)em->components; c++) {
     double *w = em->whiten + c * d * d;
@@ -113,7 +113,7 @@ static Status whiten(Em *em) {
 /* Fill responsibility[C, CHUNK_SAMPLES] for the chunk at z; returns the sum over its first `used` samples of
  * log sum_c weight_c N(z | c), without the factor (2 pi)^(-d/2). */
 SIMD_CLONES
-static double expect(const Em *em, const double *restrict z, int used) {
+static double mixture_fit_expect(const Em *em, const double *restrict z, int used) {
   size_t d = (size_t)em->d, stride = (size_t)em->padded;
   double *restrict r = em->responsibility;
   double row[CHUNK_SAMPLES], top[CHUNK_SAMPLES], total[CHUNK_SAMPLES];
@@ -227,11 +227,12 @@ static void maximise(Em *em) {
 
 /* One iteration; *likelihood is the mean log likelihood of z under the parameters before it. */
 static Status iterate(Em *em, double *likelihood) {
-  TRY(whiten(em));
+  TRY(mixture_fit_whiten(em));
   clear_sums(em);
   double sum = 0;
   for (int first = 0; first < em->n; first += CHUNK_SAMPLES) {
-    sum += expect(em, em->z + first, em->n - first < CHUNK_SAMPLES ? em->n - first : CHUNK_SAMPLES);
+    sum +=
+        mixture_fit_expect(em, em->z + first, em->n - first < CHUNK_SAMPLES ? em->n - first : CHUNK_SAMPLES);
     accumulate(em, em->z + first);
   }
   maximise(em);

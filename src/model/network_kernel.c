@@ -119,7 +119,7 @@ static void tile_narrow(const Product *p, int row, int column, int rows, int vec
 }
 #endif
 
-static void product(const Product *p) {
+static void network_product(const Product *p) {
   const int tiles = (p->rows + SUM_ROWS - 1) / SUM_ROWS, width = SUM_VECTORS * SIMD_FLOATS;
   const int height = p->rows / tiles, higher = p->rows % tiles; /* 100 rows: 15 tiles of 6, 2 of 5 */
   for (int column = 0; column < p->columns; column += width) {
@@ -174,36 +174,36 @@ static void forward(const NetworkShape *shape, const Layout *at, const float *x,
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     bool last = l == shape->layers - 1;
-    product(&(Product){.rows = out,
-                       .columns = LANES,
-                       .depth = in,
-                       .a = at->weight[l],
-                       .a_row = (size_t)in,
-                       .a_depth = 1,
-                       .b = l ? at->active[l - 1] : x,
-                       .b_row = l ? LANES : x_row,
-                       .c = last ? y : at->active[l],
-                       .c_row = last ? y_row : LANES,
-                       .bias = at->weight[l] + (size_t)out * in,
-                       .relu = !last});
+    network_product(&(Product){.rows = out,
+                               .columns = LANES,
+                               .depth = in,
+                               .a = at->weight[l],
+                               .a_row = (size_t)in,
+                               .a_depth = 1,
+                               .b = l ? at->active[l - 1] : x,
+                               .b_row = l ? LANES : x_row,
+                               .c = last ? y : at->active[l],
+                               .c_row = last ? y_row : LANES,
+                               .bias = at->weight[l] + (size_t)out * in,
+                               .relu = !last});
   }
 }
 
 /* 64 lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU before
  * was off. */
-static void backward(const NetworkShape *shape, const Layout *at, int l, const float *delta, size_t delta_row,
-                     float *out, size_t out_row) {
-  product(&(Product){.rows = shape->width[l],
-                     .columns = LANES,
-                     .depth = shape->width[l + 1],
-                     .a = at->weight[l],
-                     .a_row = 1,
-                     .a_depth = (size_t)shape->width[l],
-                     .b = delta,
-                     .b_row = delta_row,
-                     .c = out,
-                     .c_row = out_row,
-                     .active = l ? at->active[l - 1] : NULL});
+static void network_backward(const NetworkShape *shape, const Layout *at, int l, const float *delta,
+                             size_t delta_row, float *out, size_t out_row) {
+  network_product(&(Product){.rows = shape->width[l],
+                             .columns = LANES,
+                             .depth = shape->width[l + 1],
+                             .a = at->weight[l],
+                             .a_row = 1,
+                             .a_depth = (size_t)shape->width[l],
+                             .b = delta,
+                             .b_row = delta_row,
+                             .c = out,
+                             .c_row = out_row,
+                             .active = l ? at->active[l - 1] : NULL});
 }
 
 /* The same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
@@ -211,19 +211,19 @@ static void backward_output(const NetworkShape *shape, const Layout *at, int i, 
   const int l = shape->layers - 1;
   float ones[LANES];
   for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
-  product(&(Product){.rows = shape->width[l],
-                     .columns = LANES,
-                     .depth = 1,
-                     .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
-                     .a_row = 1,
-                     .b = ones,
-                     .c = out,
-                     .c_row = out_row,
-                     .active = l ? at->active[l - 1] : NULL});
+  network_product(&(Product){.rows = shape->width[l],
+                             .columns = LANES,
+                             .depth = 1,
+                             .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
+                             .a_row = 1,
+                             .b = ones,
+                             .c = out,
+                             .c_row = out_row,
+                             .active = l ? at->active[l - 1] : NULL});
 }
 
 /* to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
-static void transpose(int n, const float *x, size_t x_row, int columns, float *to) {
+static void network_transpose(int n, const float *x, size_t x_row, int columns, float *to) {
   int quads = n / 4 * 4;
   for (int i = 0; i < quads; i += 4) {
     const float *from = x + (size_t)i * x_row;
@@ -262,10 +262,10 @@ void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *param
     size_t delta_row = (size_t)lanes;
     for (int l = last; l > 0; l--) {
       float *next = at.delta[l % 2];
-      backward(shape, &at, l, delta, delta_row, next, LANES);
+      network_backward(shape, &at, l, delta, delta_row, next, LANES);
       delta = next, delta_row = LANES;
     }
-    backward(shape, &at, 0, delta, delta_row, out + lane, (size_t)lanes);
+    network_backward(shape, &at, 0, delta, delta_row, out + lane, (size_t)lanes);
   }
 }
 
@@ -281,7 +281,7 @@ void SIMD_NAME(network_kernel_jacobian)(const NetworkShape *shape, const float *
       backward_output(shape, &at, i, delta, last > 0 ? LANES : (size_t)lanes);
       for (int l = last - 1; l >= 0; l--) {
         float *next = l > 0 ? at.delta[l % 2] : row;
-        backward(shape, &at, l, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
+        network_backward(shape, &at, l, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
         delta = next;
       }
     }
@@ -338,21 +338,21 @@ static void begin_gradient(const NetworkShape *shape, const Layout *at) {
 }
 
 /* Add what 64 lanes give to the gradient of layer l: delta [x', 1]. */
-static void add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x, size_t x_row,
-                         const float *delta) {
+static void network_add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x,
+                                 size_t x_row, const float *delta) {
   int columns = network_kernel_columns(shape->width[l]);
-  transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
-  product(&(Product){.rows = shape->width[l + 1],
-                     .columns = columns,
-                     .depth = LANES,
-                     .a = delta,
-                     .a_row = LANES,
-                     .a_depth = 1,
-                     .b = at->transposed[l],
-                     .b_row = (size_t)columns,
-                     .c = at->gradient[l],
-                     .c_row = (size_t)columns,
-                     .add = true});
+  network_transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
+  network_product(&(Product){.rows = shape->width[l + 1],
+                             .columns = columns,
+                             .depth = LANES,
+                             .a = delta,
+                             .a_row = LANES,
+                             .a_depth = 1,
+                             .b = at->transposed[l],
+                             .b_row = (size_t)columns,
+                             .c = at->gradient[l],
+                             .c_row = (size_t)columns,
+                             .add = true});
 }
 
 /* From the gradients of the layers to the order of the parameters. */
@@ -380,12 +380,12 @@ void SIMD_NAME(network_kernel_gradient)(const NetworkShape *shape, const float *
     float *delta = at.delta[0], *next = at.delta[1];
     slope_of(context, lane, at.active[last], delta);
     for (int l = last; l > 0; l--) {
-      add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
-      backward(shape, &at, l, delta, LANES, next, LANES);
+      network_add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
+      network_backward(shape, &at, l, delta, LANES, next, LANES);
       float *swap = delta;
       delta = next, next = swap;
     }
-    add_gradient(shape, &at, 0, x + lane, x_row, delta);
+    network_add_gradient(shape, &at, 0, x + lane, x_row, delta);
   }
   pack_gradient(shape, &at, gradient);
 }
@@ -436,7 +436,7 @@ void SIMD_NAME(network_kernel_sensitivity)(const NetworkShape *shape, const floa
   for (int l = shape->layers - 1; l > 0; l--) {
     outer(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
           jacobian + (at.weight[l] - parameters) * LANES);
-    backward(shape, &at, l, delta, LANES, next, LANES);
+    network_backward(shape, &at, l, delta, LANES, next, LANES);
     float *swap = delta;
     delta = next, next = swap;
   }

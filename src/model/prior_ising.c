@@ -37,8 +37,8 @@ static void ising_noise(const Chain *chain, int t, int lanes, const double *s, d
 
 /* out = v d eps / d s = v (1 - abar / (1 - abar) (1 - tanh^2 a)) / sqrt(1 - abar). */
 SIMD_CLONES
-static void slope_of(size_t count, double alpha_bar, const double *restrict s, const double *restrict v,
-                     double *restrict out) {
+static void prior_ising_slope_of(size_t count, double alpha_bar, const double *restrict s,
+                                 const double *restrict v, double *restrict out) {
   const double gain = sqrt(alpha_bar) / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar),
                odds = alpha_bar / (1 - alpha_bar);
   for (size_t k = 0; k < count; k++) {
@@ -49,7 +49,7 @@ static void slope_of(size_t count, double alpha_bar, const double *restrict s, c
 
 static void ising_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
                             double *out) {
-  slope_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, v, out);
+  prior_ising_slope_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, v, out);
 }
 
 /* The Jacobian is diagonal. */
@@ -59,7 +59,8 @@ static void ising_noise_jacobian(const Chain *chain, int t, int lanes, const dou
   const double alpha_bar = chain->schedule.alpha_bar[t];
   memset(jacobian, 0, d * d * row * sizeof *jacobian);
   for (size_t n = 0; n < row; n++) eps[n] = 1;
-  for (size_t i = 0; i < d; i++) slope_of(row, alpha_bar, s + i * row, eps, jacobian + (i * d + i) * row);
+  for (size_t i = 0; i < d; i++)
+    prior_ising_slope_of(row, alpha_bar, s + i * row, eps, jacobian + (i * d + i) * row);
   noise_of(d * row, alpha_bar, s, eps);
 }
 

@@ -110,7 +110,7 @@ static void closed_density(const Chain *chain, int t, int lanes, const double *s
 }
 
 /* shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
-static Status standardise(Closed *self, bool wanted) {
+static Status prior_mixture_standardise(Closed *self, bool wanted) {
   if (!wanted) return STATUS_OK;
   size_t d = (size_t)self->mixture.d;
   double *covariance;
@@ -122,7 +122,7 @@ static Status standardise(Closed *self, bool wanted) {
 }
 
 /* Mean and eigendecomposition of every component in the chain's coordinates. */
-static Status decompose(Closed *self) {
+static Status prior_mixture_decompose(Closed *self) {
   size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
   const double *shift = self->chain.shift, *scale = self->chain.scale;
   double *covariance;
@@ -166,8 +166,8 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   self->diffused->stage = -1;
   NEW(self->diffused->gradient, d * CHUNK_LANES);
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
-  TRY(standardise(self, settings->standardise));
-  TRY(decompose(self));
+  TRY(prior_mixture_standardise(self, settings->standardise));
+  TRY(prior_mixture_decompose(self));
   self->chain.state = self;
   self->chain.noise = closed_noise;
   self->chain.noise_vjp = closed_noise_vjp;

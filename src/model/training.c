@@ -32,7 +32,7 @@ void training_standardise(const PriorFit *fit, const Samples *samples, double *s
 
 /* order[n] <- a random permutation, the same for all stages. Round 0 of the training streams, since stages
  * count from 1. */
-static void shuffle(const PriorFit *fit, int n, int *order) {
+static void training_shuffle(const PriorFit *fit, int n, int *order) {
   Rng rng = {.key = rng_key(fit->seed, RNG_NETWORK_TRAINING), .run = fit->replicate};
   for (int i = 0; i < n; i++) order[i] = i;
   for (int i = n - 1; i > 0; i--) {
@@ -43,7 +43,7 @@ static void shuffle(const PriorFit *fit, int n, int *order) {
 
 /* Samples that are used as they are must be numbers of a size that the noise of a stage, of variance below 1,
  * still shows in: floats have 24 bits. */
-static Status check_range(const PriorFit *fit, const Samples *samples) {
+static Status training_check_range(const PriorFit *fit, const Samples *samples) {
   const double most = 1e6;
   const size_t n = (size_t)samples->n, count = (size_t)samples->d * n;
   for (size_t k = 0; k < count && !fit->standardise; k++)
@@ -63,7 +63,7 @@ static Status create_samples(TrainingSetup *setup, const Samples *samples) {
   training_standardise(setup->fit, samples, setup->shift, setup->scale);
   NEW(setup->z, (size_t)d * (size_t)n);
   NEW(order, n);
-  shuffle(setup->fit, n, order);
+  training_shuffle(setup->fit, n, order);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) {
       double theta = samples->theta[(size_t)i * (size_t)n + (size_t)order[j]];
@@ -97,7 +97,7 @@ Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetu
   *out = (TrainingSetup){
       .fit = fit, .d = samples->d, .held_out = held_out, .training = n - held_out, .checked = CHECKED_LANES};
   if (n < 1) return status_set(STATUS_INPUT, "a diffusion prior cannot be learned from no samples");
-  TRY(check_range(fit, samples));
+  TRY(training_check_range(fit, samples));
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
   TRY(schedule_create(fit->stages, fit->alpha, fit->keep_signal, &out->schedule));
@@ -116,8 +116,8 @@ void training_destroy(TrainingSetup *setup) {
 
 /* noise[n] = normal, x[n] = signal x + spread normal. */
 SIMD_CLONES
-static void add_noise(size_t n, float signal, float spread, const double *restrict normal, float *restrict x,
-                      float *restrict noise) {
+static void training_add_noise(size_t n, float signal, float spread, const double *restrict normal,
+                               float *restrict x, float *restrict noise) {
   for (size_t i = 0; i < n; i++) {
     noise[i] = (float)normal[i];
     x[i] = signal * x[i] + spread * noise[i];
@@ -129,7 +129,7 @@ static void to_stage(const TrainingSetup *setup, int t, Rng *rng, int lanes, flo
   int n = setup->d * lanes;
   double bar = setup->schedule.alpha_bar[t];
   rng_normal(rng, n, setup->normal);
-  add_noise((size_t)n, (float)sqrt(bar), (float)sqrt(1 - bar), setup->normal, x, noise);
+  training_add_noise((size_t)n, (float)sqrt(bar), (float)sqrt(1 - bar), setup->normal, x, noise);
 }
 
 /* x[d, lanes], column `lane`: sample j. */

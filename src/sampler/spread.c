@@ -62,7 +62,7 @@ static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
 }
 
 /* precision[d, d] <- Lambda, mean[d] that of the draws. */
-static void take_evidence(Work *work, const History *history, int draws, const double *theta) {
+static void spread_take_evidence(Work *work, const History *history, int draws, const double *theta) {
   const HistoryView view = {history, 1, 0, 1, NULL, NULL};
   double *unused = work->value;
   linalg_mean(history->d, draws, theta, work->mean);
@@ -92,7 +92,7 @@ static bool find_map(Work *work, int d, const double *root, double *hidden) {
   return true;
 }
 
-static Status compare(Work *work, int d, int draws, const double *theta, Spread *out) {
+static Status spread_compare(Work *work, int d, int draws, const double *theta, Spread *out) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < draws; n++) {
       double sum = 0;
@@ -119,9 +119,9 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   set_bounds(sampler, draws, out);
   Status status = create(d, draws, &work);
   if (status == STATUS_OK) {
-    take_evidence(&work, &tempered, draws, theta);
+    spread_take_evidence(&work, &tempered, draws, theta);
     if (find_map(&work, d, sampler->setup.prior->mixture->cholesky, &out->hidden))
-      status = compare(&work, d, draws, theta, out);
+      status = spread_compare(&work, d, draws, theta, out);
   }
   destroy(&work);
   return status;

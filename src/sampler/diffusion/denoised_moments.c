@@ -82,7 +82,7 @@ void denoised_moments_destroy(DenoisedMoments *self) {
 /* ---- at a stage */
 
 /* Every lane the same. */
-static void repeat(int rows, int lanes, const double *values, double *out) {
+static void denoised_moments_repeat(int rows, int lanes, const double *values, double *out) {
   for (int k = 0; k < rows; k++)
     for (int n = 0; n < lanes; n++) out[k * lanes + n] = values[k];
 }
@@ -137,9 +137,9 @@ void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const do
   const Chain *chain = self->chain;
   const int d = chain->d;
   if (t > chain->schedule.stages) {
-    repeat(d, lanes, self->mean, mean);
-    repeat(d * d, lanes, self->basis, basis);
-    repeat(d, lanes, self->deviation, deviation);
+    denoised_moments_repeat(d, lanes, self->mean, mean);
+    denoised_moments_repeat(d * d, lanes, self->basis, basis);
+    denoised_moments_repeat(d, lanes, self->deviation, deviation);
     return;
   }
   if (self->from_loss) {

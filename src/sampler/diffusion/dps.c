@@ -85,7 +85,7 @@ static void set_step(const Dps *self, double *zeta) {
 }
 
 /* Lines 4 to 7. */
-static void stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
+static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   const Schedule *schedule = &chain->schedule;
   const double alpha_bar = schedule->alpha_bar[t], before = schedule->alpha_bar[t - 1];
   const double of_denoised = sqrt(before) * schedule->beta[t] / (1 - alpha_bar);
@@ -102,7 +102,7 @@ static void stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
 }
 
 /* Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
-static void gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
+static void dps_gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
   history_evidence(view, evidence->precision, evidence->vector);
   history_residual(view, evidence->constant);
 }
@@ -116,10 +116,10 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
     self->evidence.lanes = chunk.lanes;
     self->evidence.rows = likelihood_is_conjugate(history->likelihood) ? NULL : &view;
-    if (!self->evidence.rows) gather_evidence(&self->evidence, &view);
+    if (!self->evidence.rows) dps_gather_evidence(&self->evidence, &view);
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
-      stage(self, chain, t, &chunk);
+      dps_stage(self, chain, t, &chunk);
       chunk_guard(&chunk, chain->d, self->s, fallbacks);
     }
     chain_to_theta(chain, chunk.lanes, self->s);

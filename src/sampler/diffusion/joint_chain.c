@@ -232,7 +232,7 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
 
 /* mode = m = s0_hat + R u. */
 SIMD_CLONES
-static void find_mode(JointChain *self, double *mode) {
+static void joint_chain_find_mode(JointChain *self, double *mode) {
   const int d = self->d;
   SpecialReal *q = self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
   for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
@@ -265,7 +265,7 @@ static void add_mode_volume(JointChain *self) {
 
 void joint_chain_marginal(JointChain *self) {
   double *mode = self->column;
-  find_mode(self, mode);
+  joint_chain_find_mode(self, mode);
   joint_chain_log_likelihood(self, mode, self->log_marginal);
   add_mode_volume(self);
 }

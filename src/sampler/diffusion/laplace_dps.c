@@ -130,7 +130,7 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
 
 /* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none
  * at first, and Theorem 4 takes it at the mode of every stage. */
-static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
+static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   evidence->lanes = view->lanes;
   history_evidence_or_zero(view, evidence->precision, evidence->vector);
@@ -183,7 +183,7 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
   const Chain *chain = sampler->setup.prior->chain;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
-    gather_evidence(self, &view);
+    laplace_dps_gather_evidence(self, &view);
     draw_start(self, chain, &view, &chunk, fallbacks);
     for (int t = chain->schedule.stages; t >= 1; t--) draw_stage(self, chain, t, &view, &chunk, fallbacks);
     chain_to_theta(chain, chunk.lanes, self->s);

@@ -72,7 +72,7 @@ static bool at_edge(const PriorGrid *grid, const double *x) {
 }
 
 /* PROPOSALS points of the envelope; x <- the first that is taken. Returns whether one was. */
-static bool propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
+static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
   double uniform[PROPOSALS * UNIFORMS], point[2 * PROPOSALS], bound[PROPOSALS], prior[PROPOSALS],
       log_likelihood[PROPOSALS];
   rng_uniform(rng, PROPOSALS * UNIFORMS, uniform);
@@ -92,10 +92,10 @@ static bool propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng
 }
 
 /* One draw x[2]. Where nothing is taken it is the best point that the envelope met. */
-static void draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
-                     int64_t *fallbacks) {
+static void exact_draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
+                           int64_t *fallbacks) {
   for (int round = 0; round < ROUNDS; round++) {
-    if (!propose(envelope, data, &rng, x)) continue;
+    if (!exact_propose(envelope, data, &rng, x)) continue;
     *fallbacks += at_edge(&envelope->grid, x);
     return;
   }
@@ -137,7 +137,7 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
           .key = rng.key, .run = rng.run + place / rng.draws, .round = rng.round, .draw = place % rng.draws};
       double x[2] = {envelope->best[0], envelope->best[1]};
       if (ready)
-        draw_one(envelope, &data, stream, x, &fallbacks[run]);
+        exact_draw_one(envelope, &data, stream, x, &fallbacks[run]);
       else
         fallbacks[run]++;
       theta[n] = x[0], theta[lanes + (size_t)n] = x[1];

@@ -70,7 +70,7 @@ static void forget_rows(Lints *self, int run) {
 }
 
 /* The next observation of a run. */
-static void add_row(Lints *self, const History *history, int run) {
+static void lints_add_row(Lints *self, const History *history, int run) {
   const int d = self->linear.d, runs = self->linear.runs;
   const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
   const double y = history_observation(history, run, self->rows[run]++, 1, self->phi);
@@ -87,7 +87,7 @@ static const History *as_linear(Lints *self, const History *history) {
   for (int run = 0; run < history->runs; run++) {
     const int total = history_observations(history, run);
     if (self->rows[run] > total) forget_rows(self, run);
-    while (self->rows[run] < total) add_row(self, history, run);
+    while (self->rows[run] < total) lints_add_row(self, history, run);
   }
   history_set_evidence(&self->linear, history->rounds, 1, self->precision, self->vector);
   self->linear.temper = history->temper;

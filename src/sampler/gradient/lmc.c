@@ -58,15 +58,15 @@ static void lmc_begin(Sampler *sampler, int runs) {
 
 /* theta - h g + sqrt(2 h) z. */
 SIMD_CLONES
-static void move(int d, int lanes, const double *restrict h, const double *restrict g,
-                 const double *restrict z, double *restrict theta) {
+static void lmc_move(int d, int lanes, const double *restrict h, const double *restrict g,
+                     const double *restrict z, double *restrict theta) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
       theta[i * lanes + n] += sqrt(2 * h[n]) * z[i * lanes + n] - h[n] * g[i * lanes + n];
 }
 
 /* Back within the guard, and to the start's mean where a coordinate is not finite. */
-static void guard(const Lmc *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
+static void lmc_guard(const Lmc *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
   const Potential *potential = &self->potential;
   for (int i = 0; i < potential->d; i++) {
     const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
@@ -105,8 +105,8 @@ static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, doub
       feel_good_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
     step_size_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
     rng_lanes_normal(rng, d, self->normal);
-    move(d, view->lanes, self->h, self->gradient, self->normal, theta);
-    guard(self, view, theta, fallbacks);
+    lmc_move(d, view->lanes, self->h, self->gradient, self->normal, theta);
+    lmc_guard(self, view, theta, fallbacks);
   }
 }
 

@@ -56,7 +56,7 @@ typedef struct {
 } Scalar;
 
 /* E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
-static void expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
+static void rvga_expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
   double u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
   for (int k = 0; k < NODES; k++) {
     u[k] = fmax(-700, fmin(700, alpha + sqrt(nu) * scalar->self->node[k]));
@@ -76,7 +76,7 @@ static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *
   enum { ITERATIONS = 100 };
   const double longest = 1 / fmax(scalar->likelihood->ops->self_concordance, 1e-300);
   for (int k = 0; k < ITERATIONS; k++) {
-    expect(scalar, *alpha, nu, slope, curvature);
+    rvga_expect(scalar, *alpha, nu, slope, curvature);
     double step = (scalar->alpha0 + scalar->nu0 * *slope - *alpha) / (1 + scalar->nu0 * *curvature);
     step = fmax(-longest, fmin(longest, step));
     *alpha += step;
@@ -135,7 +135,7 @@ static void factorise_precision(Rvga *self, const RvgaChunk *q, int d, int64_t *
 }
 
 /* Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
-static void take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
   const double weight = self->potential.likelihood_weight;
   const HistoryView view = {history, 1, q->first, lanes, NULL, NULL};
@@ -202,7 +202,7 @@ static void rvga_update(Sampler *sampler, const History *history, int round, int
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const RvgaChunk q = rvga_chunk(self, sampler->d, history->runs, first);
     if (conjugate)
-      take_evidence(self, &q, history, fallbacks);
+      rvga_take_evidence(self, &q, history, fallbacks);
     else
       take_row(self, &q, history, fallbacks);
   }

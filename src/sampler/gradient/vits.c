@@ -96,7 +96,7 @@ static void copy_lane(int rows, const double *from, int from_lanes, int from_lan
 }
 
 /* Lane n of the draws <- lane `from` of `total`. */
-static void gather(const Vits *self, int d, int total, int from, int lanes, int n) {
+static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
   const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
   const VitsGaussian q = vits_chunk(self, d, first);
   copy_lane(d, q.mean, from_lanes, from - first, self->drawn.mean, lanes, n);
@@ -126,7 +126,7 @@ static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
 }
 
 /* The component of a run that a uniform number stands for. */
-static int pick(const Vits *self, int run, double uniform) {
+static int vits_pick(const Vits *self, int run, double uniform) {
   const double *weight = self->weight + run * self->components;
   int j = 0;
   for (double left = uniform - weight[0]; left >= 0 && j < self->components - 1; left -= weight[j]) j++;
@@ -142,8 +142,8 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
     if (components > 1) rng_lanes_uniform(&chunk.rng, 1, self->uniform);
     for (int n = 0; n < chunk.lanes; n++) {
       const int run = (chunk.first + n) / draws;
-      gather(self, d, history->runs * components, run * components + pick(self, run, self->uniform[n]),
-             chunk.lanes, n);
+      vits_gather(self, d, history->runs * components,
+                  run * components + vits_pick(self, run, self->uniform[n]), chunk.lanes, n);
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
     vits_place(d, chunk.lanes, self->drawn, self->normal, self->theta);

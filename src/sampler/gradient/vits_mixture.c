@@ -47,7 +47,7 @@ static void temper_weights(VitsMixture *self, double prior_weight) {
   for (int j = 0; j < self->components; j++) self->start_weight[j] /= total;
 }
 
-static Status set_start(VitsMixture *self, const SamplerSetup *setup, double prior_weight) {
+static Status vits_mixture_set_start(VitsMixture *self, const SamplerSetup *setup, double prior_weight) {
   const size_t d = (size_t)self->d, components = (size_t)self->components, size = sizeof(double);
   const double shrink = 1 / sqrt(prior_weight);
   TRY(fit_prior(setup, self->components, &self->fitted));
@@ -78,7 +78,7 @@ Status vits_mixture_create(const SamplerSetup *setup, const Potential *potential
   NEW(out->energy, DRAWS * n);
   NEW(out->log_density, DRAWS * j * n);
   NEW(out->jitters, n);
-  return set_start(out, setup, potential->prior_weight);
+  return vits_mixture_set_start(out, setup, potential->prior_weight);
 }
 
 void vits_mixture_destroy(VitsMixture *mixture) {
@@ -120,7 +120,8 @@ void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, 
 
 /* ---- weights */
 
-static void factorise(VitsMixture *self, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
+static void vits_mixture_factorise(VitsMixture *self, const HistoryView *view, VitsGaussian q,
+                                   int64_t *fallbacks) {
   const int d = self->d, lanes = view->lanes;
   matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, self->factor);
   memset(self->jitters, 0, (size_t)lanes * sizeof *self->jitters);
@@ -224,7 +225,7 @@ void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian
   const int lanes = view->lanes, components = mixture->components;
   ASSERT(view->draws == components && lanes % components == 0 && view->first % components == 0);
   if (components == 1) return;
-  factorise(mixture, view, q, fallbacks);
+  vits_mixture_factorise(mixture, view, q, fallbacks);
   evaluate_draws(mixture, potential, q, rng);
   for (int first = 0; first < lanes; first += components) {
     double share[VITS_COMPONENTS * DRAWS * VITS_COMPONENTS], excess[VITS_COMPONENTS];

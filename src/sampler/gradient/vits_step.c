@@ -97,8 +97,8 @@ static void subtract(int n, const double *restrict y, double *restrict x) {
 /* touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the guard.
  * variance[n] and shrink[n] are scratch. */
 SIMD_CLONES
-static void guard(const Potential *potential, int lanes, VitsGaussian q, double *restrict variance,
-                  double *restrict shrink, double *restrict touched) {
+static void vits_step_guard(const Potential *potential, int lanes, VitsGaussian q, double *restrict variance,
+                            double *restrict shrink, double *restrict touched) {
   const int d = potential->d;
   for (int n = 0; n < lanes; n++) touched[n] = 0, shrink[n] = 1;
   for (int i = 0; i < d; i++) {
@@ -242,7 +242,7 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
 }
 
 /* Lines "mu <-", "B <-" and "C <-". */
-static void update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t *fallbacks) {
+static void vits_step_update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
   if (work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
   matrix_lanes_gram(d, lanes, q.inverse, work->precision);
@@ -261,7 +261,7 @@ static void update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t
 static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussian q, int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
   bool any = false;
-  guard(potential, view->lanes, q, work->h, work->dot, work->touched);
+  vits_step_guard(potential, view->lanes, q, work->h, work->dot, work->touched);
   for (int n = 0; n < view->lanes; n++) {
     if (work->touched[n] > 0) fallbacks[(view->first + n) / view->draws]++;
     any = any || work->touched[n] > 0;
@@ -292,7 +292,7 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
       vits_step_estimate(work, potential, q, rng);
     else
       evaluate_at_draw(work, potential, q, rng);
-    update(work, potential, q, fallbacks);
+    vits_step_update(work, potential, q, fallbacks);
     keep_guarded(work, potential, q, fallbacks);
   }
   for (int n = 0; n < lanes; n++) {

@@ -67,7 +67,7 @@ static void vts_begin(Sampler *sampler, int runs) {
   }
 }
 
-static void fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
+static void vts_fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
   double before = -INFINITY;
   for (int k = 0; k < self->steps; k++) {
     const double value = vts_bound_step(&self->bound, q, fallbacks);
@@ -85,7 +85,7 @@ static void vts_update(Sampler *sampler, const History *history, int round, int6
     for (int run = first; run < first + lanes; run++) {
       VtsMixture q = mixture_of(self, sampler->d, run);
       vts_bound_at(&self->bound, run);
-      fit(self, &q, &fallbacks[run]);
+      vts_fit(self, &q, &fallbacks[run]);
     }
   }
   self->fitted = true;
@@ -109,7 +109,7 @@ static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run
   target->fitted = source->fitted;
 }
 
-static int pick(const VtsMixture *q, double uniform) {
+static int vts_pick(const VtsMixture *q, double uniform) {
   int m = 0;
   for (double left = uniform - q->weight[0]; left >= 0 && m < q->components - 1; left -= q->weight[m]) m++;
   return m;
@@ -125,7 +125,7 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int n = 0; n < chunk.lanes; n++) {
       const VtsMixture q = mixture_of(self, d, (chunk.first + n) / draws);
-      const int m = pick(&q, self->uniform[n]);
+      const int m = vts_pick(&q, self->uniform[n]);
       for (int i = 0; i < d; i++) {
         double *z = &self->normal[i * chunk.lanes + n];
         *z = q.mean[m * d + i] + sqrt(q.variance[m * d + i]) * *z;

@@ -125,8 +125,8 @@ static void place_nodes(const VtsBound *bound, const double *mean, const double 
   }
 }
 
-static void add_row(int d, const double *phi, double slope, double curvature, double *gradient,
-                    double *hessian) {
+static void vts_bound_add_row(int d, const double *phi, double slope, double curvature, double *gradient,
+                              double *hessian) {
   for (int i = 0; i < d; i++) {
     gradient[i] -= slope * phi[i];
     for (int j = 0; j < d; j++) hessian[i * d + j] -= curvature * phi[i] * phi[j];
@@ -154,7 +154,8 @@ static double rows_part(const VtsBound *bound, const double *mean, const double 
         first_order += weight * bound->node_weight[k] * slope[r * VTS_NODES + k];
         second_order += weight * bound->node_weight[k] * curvature[r * VTS_NODES + k];
       }
-      add_row(history->d, bound->phi + r * history->d, first_order, second_order, gradient, hessian);
+      vts_bound_add_row(history->d, bound->phi + r * history->d, first_order, second_order, gradient,
+                        hessian);
     }
   }
   return energy;

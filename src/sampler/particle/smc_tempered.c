@@ -97,7 +97,7 @@ static void log_prior(const Tempered *self, const Run *run, const double *x, dou
 }
 
 /* Weights of the step from one exponent to another; returns their effective sample size. */
-static double weigh(Tempered *self, double step) {
+static double smc_tempered_weigh(Tempered *self, double step) {
   for (int j = 0; j < self->particles; j++) self->weight[j] = step * self->likelihood[j];
   particles_weigh(self->particles, self->weight, self->weight);
   return particles_ess(self->particles, self->weight);
@@ -107,17 +107,17 @@ static double weigh(Tempered *self, double step) {
 static double next_exponent(Tempered *self, double exponent, double *ess) {
   const double half = 0.5 * self->particles, tolerance = HALF_TOLERANCE * self->particles;
   double low = exponent, high = 1, next = 1;
-  *ess = weigh(self, 1 - exponent);
+  *ess = smc_tempered_weigh(self, 1 - exponent);
   if (*ess >= half) return 1;
   for (int pass = 0; pass < BISECTIONS && fabs(*ess - half) > tolerance; pass++) {
     next = 0.5 * (low + high);
-    *ess = weigh(self, next - exponent);
+    *ess = smc_tempered_weigh(self, next - exponent);
     *(*ess > half ? &low : &high) = next;
   }
   return next;
 }
 
-static void resample(Tempered *self, Run *run) {
+static void smc_tempered_resample(Tempered *self, Run *run) {
   const int particles = self->particles, d = run->sampler->d;
   double offset, *swap = self->x;
   rng_uniform(&run->rng_resample, 1, &offset);
@@ -133,8 +133,8 @@ static void resample(Tempered *self, Run *run) {
 
 /* z[d, n] <- x + factor L z, from the last coordinate on. */
 SIMD_CLONES
-static void propose(int d, int n, double factor, const double *root, const double *restrict x,
-                    double *restrict z) {
+static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
+                                 double *restrict z) {
   for (int i = d - 1; i >= 0; i--)
     for (int j = 0; j < n; j++) {
       double sum = 0;
@@ -145,8 +145,9 @@ static void propose(int d, int n, double factor, const double *root, const doubl
 
 /* accepted[n] = whether uniform[n] < ratio of the densities, 1 or 0. May be in place of uniform. */
 SIMD_CLONES
-static void decide(int n, double exponent, const double *restrict prior, const double *restrict likelihood,
-                   const double *restrict new_prior, const double *restrict new_likelihood, double *uniform) {
+static void smc_tempered_decide(int n, double exponent, const double *restrict prior,
+                                const double *restrict likelihood, const double *restrict new_prior,
+                                const double *restrict new_likelihood, double *uniform) {
   for (int j = 0; j < n; j++) {
     double gain = new_prior[j] - prior[j] + exponent * (new_likelihood[j] - likelihood[j]);
     uniform[j] = uniform[j] < special_exp(gain) ? 1 : 0;
@@ -154,12 +155,13 @@ static void decide(int n, double exponent, const double *restrict prior, const d
 }
 
 SIMD_CLONES
-static void take(int n, const double *restrict accepted, const double *restrict from, double *restrict to) {
+static void smc_tempered_take(int n, const double *restrict accepted, const double *restrict from,
+                              double *restrict to) {
   for (int j = 0; j < n; j++) to[j] = accepted[j] != 0 ? from[j] : to[j];
 }
 
 /* Random-walk Metropolis with the cloud's covariance. */
-static void move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
+static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
   const int d = run->sampler->d, particles = self->particles;
   int jitters = 0;
   linalg_moments(d, particles, self->x, self->mean, self->root);
@@ -168,16 +170,16 @@ static void move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) 
   for (int step = 0; step < self->steps; step++) {
     rng_lanes_normal(&run->rng, d, self->proposal);
     rng_lanes_uniform(&run->rng, 1, self->uniform);
-    propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
+    smc_tempered_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
     log_prior(self, run, self->proposal, self->new_prior);
     log_likelihood(self, run, self->proposal, self->new_likelihood);
-    decide(particles, exponent, self->prior, self->likelihood, self->new_prior, self->new_likelihood,
-           self->uniform);
+    smc_tempered_decide(particles, exponent, self->prior, self->likelihood, self->new_prior,
+                        self->new_likelihood, self->uniform);
     for (int i = 0; i < d; i++)
-      take(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
-           self->x + (size_t)i * (size_t)particles);
-    take(particles, self->uniform, self->new_prior, self->prior);
-    take(particles, self->uniform, self->new_likelihood, self->likelihood);
+      smc_tempered_take(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
+                        self->x + (size_t)i * (size_t)particles);
+    smc_tempered_take(particles, self->uniform, self->new_prior, self->prior);
+    smc_tempered_take(particles, self->uniform, self->new_likelihood, self->likelihood);
   }
 }
 
@@ -197,12 +199,12 @@ static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
   for (int count = 1; exponent < 1; count++) {
     exponent = next_exponent(self, exponent, &ess);
     if (count == EXPONENTS && exponent < 1) {
-      ess = weigh(self, 1 - exponent);
+      ess = smc_tempered_weigh(self, 1 - exponent);
       exponent = 1;
       fallbacks[run->b]++;
     }
-    resample(self, run);
-    move(self, run, exponent, fallbacks);
+    smc_tempered_resample(self, run);
+    smc_tempered_move(self, run, exponent, fallbacks);
   }
   return ess;
 }

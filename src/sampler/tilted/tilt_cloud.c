@@ -58,7 +58,7 @@ void tilt_cloud_destroy(TiltCloud *cloud) {
   free(cloud);
 }
 
-static Status fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
+static Status tilt_cloud_fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
   const size_t d = (size_t)setup->prior->d;
   char count[32];
   const char *sets[] = {count};
@@ -84,7 +84,7 @@ Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **o
                       "prior %s does not know (use baseline: ula)",
                       setup->prior->ops->name);
   NEW(*out, 1);
-  return fill(*out, setup, particles);
+  return tilt_cloud_fill(*out, setup, particles);
 }
 
 /* precision = U diag(q) U', vector = U b. */

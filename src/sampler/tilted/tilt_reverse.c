@@ -101,7 +101,7 @@ static void repair_covariance(TiltReverse *self, int count, int m, double least,
 }
 
 /* Of w0^2 C_t + beta_tilde I; a learned predictor can give a C_t that is no covariance. */
-static void factorise(TiltReverse *self, int count, double least) {
+static void tilt_reverse_factorise(TiltReverse *self, int count, double least) {
   const int d = self->chain->d;
   double *diagonal = self->z;
   for (int i = 0; i < d; i++)
@@ -119,7 +119,7 @@ static void step_moments(TiltReverse *self, int t, int count) {
   schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
   denoised_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
   add_bridge(d, count, of_denoised * of_denoised, schedule->beta_tilde[t], self->covariance);
-  factorise(self, count, schedule->beta_tilde[t] + of_denoised * of_denoised * VARIANCE_LEAST);
+  tilt_reverse_factorise(self, count, schedule->beta_tilde[t] + of_denoised * of_denoised * VARIANCE_LEAST);
   draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal, self->s);
 }
 
