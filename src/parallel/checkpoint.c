@@ -69,7 +69,8 @@ static Status make_ready(const char *directory, const Study *study, bool exists)
 }
 
 /* Whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what is not the
- * program's to touch. Work is looked for first: a shard that begins meanwhile writes the study before it. */
+ * program's to touch. The search for work comes first: a shard that begins meanwhile writes the study before
+ * it. */
 static Status inspect(const char *directory, CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));

@@ -1,4 +1,4 @@
-/* Ratings that users gave to items: the public MovieLens sets, and files that look like them.
+/* Ratings that users gave to items: the public MovieLens sets, and files of the same form.
  *
  *   1m    user::movie::rating::timestamp, or without the time stamp     (MovieLens 1M and 10M)
  *   100k  user TAB item TAB rating TAB timestamp, or without the time stamp   (MovieLens 100K)

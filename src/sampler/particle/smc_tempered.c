@@ -24,7 +24,7 @@
 enum { EXPONENTS = 200, BISECTIONS = 60 };
 /* How near to one half of the particles, as a share of them, the effective sample size is brought. */
 static const double HALF_TOLERANCE = 0.01;
-/* Added to the evidence where its centre is looked for, as a share of its trace. */
+/* Added to the evidence where its centre is computed, as a share of its trace. */
 static const double RIDGE = 1e-10;
 
 /* The cloud of one run: P particles. */
