@@ -14,8 +14,9 @@ struct Chain {
   Schedule schedule;
   double *shift, *scale; /* [d] */
   LastStage last_stage; /* what unconditional sampling uses */
-  const double *loss; /* [T + 1], by stage: mean squared error of the noise for each coordinate on held-out
-                         samples; NULL for exact chains */
+  /* [T + 1], by stage: mean squared error of the noise for each coordinate on held-out samples; NULL for
+   * exact chains. */
+  const double *loss;
   const void *state; /* of the prior that owns the chain */
   /* eps[d, N] = E[noise | s_t], the noise that was mixed into s_t. */
   void (*noise)(const Chain *chain, int t, int lanes, const double *s, double *eps);

@@ -11,7 +11,7 @@
  * delta^2 = p' (P + Lambda) p. The full step is taken unseen while R <= IRLS_FULL_STEP, where it gains at
  * least delta^2 / 10; beyond, a = log(1 + R) / R is best by that bound, which is pessimistic with long
  * features and far from the mode: it moves phi' z by log(1 + R) at most. So there the maximum along p is
- * searched between that length and the full step, by bisection on the slope of the log posterior, a pass
+ * searched for between that length and the full step, by bisection on the slope of the log posterior, a pass
  * for each trial, until R times the bracket is at most IRLS_FULL_STEP; its lower end is taken. The log
  * posterior is concave, so it never falls, and separable data, long features and far starts are as safe as
  * any others.

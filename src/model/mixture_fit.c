@@ -22,8 +22,8 @@ enum { PARTS = 16, TRIAL_ITERATIONS = 60, FINALISTS = 5, MOST_ITERATIONS = 1000 
 static const double FLOOR =
     1e-6; /* added to each variance, of standardised samples; scikit-learn's reg_covar */
 static const double TOLERANCE = 1e-8; /* of the mean log likelihood, for each iteration */
-static const double LEAST_COUNT =
-    1e-3; /* a component that explains fewer samples than this is started again */
+/* A component that explains fewer samples than this is started again. */
+static const double LEAST_COUNT = 1e-3;
 
 typedef struct {
   int d, n, components, padded;

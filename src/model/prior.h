@@ -23,8 +23,8 @@ typedef struct {
   bool keep_signal, standardise;
   int hidden_count, hidden[6]; /* widths of the hidden layers */
   LastStage last_stage;
-  int steps, batch, patience; /* network training: Adam steps at most; batch; checks without improvement
-                                 before an early stop */
+  /* Network training: Adam steps at most; batch; checks without improvement before an early stop. */
+  int steps, batch, patience;
   double learning_rate;
   uint64_t seed;
   uint32_t replicate; /* names the streams of this fit, with `seed` */
@@ -69,8 +69,8 @@ struct Prior {
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
   bool hypercube; /* uniform on the corners of {-1, 1}^d */
-  double seconds_fit; /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted
-                         here */
+  /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
+  double seconds_fit;
   void *state; /* owned; known to one .c file */
 };
 

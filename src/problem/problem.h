@@ -48,8 +48,8 @@ struct Problem {
   const ProblemOps *ops;
   int d, arms, rounds;
   bool resample_arms;
-  bool per_arm; /* each arm has a theta* of its own; the features of a round are a context, the same for all
-                   arms */
+  /* Each arm has a theta* of its own; the features of a round are a context, the same for all arms. */
+  bool per_arm;
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
   bool arms_in_order; /* a history of the posterior study holds the arms one after the other */
   bool large; /* a large setting: only `theta`, `matrix` and `isotropic` are called */

@@ -39,8 +39,7 @@ static void estimate_sample(int n, double of_state, const double *restrict s, do
 }
 
 /* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2
- * (constant
- * - s_0' b + s_0' g). */
+ * (constant - s_0' b + s_0' g). */
 static void score_residual(const DpsEvidence *evidence, const double *denoised, double *residual, double *g) {
   const int d = evidence->d, lanes = evidence->lanes;
   if (evidence->rows) {

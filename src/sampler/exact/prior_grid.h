@@ -20,13 +20,15 @@ typedef struct {
   const Prior *prior; /* not owned; d = 2, with a log density */
   double low[2], size[2]; /* the box: lower corner and sides */
   /* [cells of all levels], level by level, row by row. */
-  double *top; /* an upper bound of the log density: the largest of all finest cells inside and next to it,
-                  and of samples inside */
+  /* An upper bound of the log density: the largest of all finest cells inside and next to it, and of samples
+   * inside. */
+  double *top;
   double *mean; /* log of the mean density; at the finest level the log density at the centre */
-  int *peak; /* finest cell of `top` or next to it, row * SIDE + column; the nearest to the centre among
-                equals */
-  bool *thin; /* [SIDE, SIDE]: a sample met a far higher density than the centres of the finest cells around
-                 it, so the support may be thinner than a cell */
+  /* Finest cell of `top` or next to it, row * SIDE + column; the nearest to the centre among equals. */
+  int *peak;
+  /* [SIDE, SIDE]: a sample met a far higher density than the centres of the finest cells around it, so the
+   * support may be thinner than a cell. */
+  bool *thin;
 } PriorGrid;
 
 /* The box spans 32768 samples of the prior (on streams of their own, the same for all) and half as much again

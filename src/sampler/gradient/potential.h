@@ -64,8 +64,9 @@ typedef struct {
   /* A Gaussian with the prior's moments, covariance divided by prior_weight: where updates start. It is the
    * prior itself, tempered, when that is Gaussian; of a prior with several modes it covers all of them. */
   double *start_mean, *start_deviation; /* [d] */
-  double *start_root, *start_inverse; /* [d, d]: a lower triangular root of the covariance, its inverse; NULL
-                                         with a network, whose start is independent */
+  /* [d, d]: a lower triangular root of the covariance, its inverse; NULL with a network, whose start is
+   * independent. */
+  double *start_root, *start_inverse;
   double *root, *inverse_root; /* [d, d]: A and A^-1, lower triangular; NULL: the identity */
   double *white_precision, *white_mean; /* [d, d], [d]: of the prior in z; NULL unless whitened */
   /* Of a Gaussian prior: precision and precision times mean, in z where that is whitened. Not owned. */
