@@ -16,7 +16,7 @@ typedef struct {
   const double *a, *b;
   MatrixOrder of_a, of_b;
   double *c;
-} Product;
+} MatrixProduct;
 
 INLINE void load(int count, const double *from, Real *x) {
   __builtin_memcpy(x, from, (size_t)count * sizeof *from);
@@ -28,8 +28,8 @@ INLINE void store(int count, const Real *x, double *to) {
 
 /* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image
  * too. */
-INLINE void matrix_tile(int count, const int height, const int columns, const Product *p, size_t i, size_t j,
-                        bool symmetric) {
+INLINE void matrix_tile(int count, const int height, const int columns, const MatrixProduct *p, size_t i,
+                        size_t j, bool symmetric) {
   Real sum[HEIGHT][COLUMNS], x = {0}, y[COLUMNS] = {{0}};
   for (int r = 0; r < height; r++)
     for (int m = 0; m < columns; m++) sum[r][m] = (Real){0};
@@ -49,7 +49,7 @@ INLINE void matrix_tile(int count, const int height, const int columns, const Pr
     }
 }
 
-INLINE void rows_of_tiles(int count, const int height, const Product *p, size_t i, bool symmetric) {
+INLINE void rows_of_tiles(int count, const int height, const MatrixProduct *p, size_t i, bool symmetric) {
   const size_t end = symmetric ? i + (size_t)height : p->d;
   size_t j = 0;
   for (; j < end && j + COLUMNS <= p->d; j += COLUMNS)
@@ -57,7 +57,7 @@ INLINE void rows_of_tiles(int count, const int height, const Product *p, size_t 
   for (; j < end; j++) matrix_tile(count, height, 1, p, i, j, symmetric);
 }
 
-INLINE void product(int count, const Product *p, bool symmetric) {
+INLINE void product(int count, const MatrixProduct *p, bool symmetric) {
   size_t i = 0;
   for (; i + HEIGHT <= p->d; i += HEIGHT) rows_of_tiles(count, HEIGHT, p, i, symmetric);
   for (; i < p->d; i++) rows_of_tiles(count, 1, p, i, symmetric);
@@ -66,7 +66,7 @@ INLINE void product(int count, const Product *p, bool symmetric) {
 void SIMD_NAME(matrix_kernel_product)(int d, int lanes, const double *a, MatrixOrder of_a, const double *b,
                                       MatrixOrder of_b, bool symmetric, double *c) {
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const Product p = {(size_t)d, (size_t)lanes, a + n, b + n, of_a, of_b, c + n};
+    const MatrixProduct p = {(size_t)d, (size_t)lanes, a + n, b + n, of_a, of_b, c + n};
     if (lanes - n >= SIMD_DOUBLES)
       product(SIMD_DOUBLES, &p, symmetric);
     else

@@ -53,7 +53,7 @@ typedef struct {
   bool add; /* start from what C holds */
   bool relu; /* end: max(0, C) */
   const float *active; /* end: C where active[rows, columns] > 0, else 0 (row stride LANES); NULL: all */
-} Product;
+} NetworkProduct;
 
 /* Each start and end of a tile has a loop of its own, so that nothing is asked again for every vector. */
 #define TILE_EACH(statement)                                                                                 \
@@ -61,7 +61,7 @@ typedef struct {
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) statement;                                     \
   }
 
-static inline __attribute__((always_inline)) void network_tile(const Product *p, int row, int column,
+static inline __attribute__((always_inline)) void network_tile(const NetworkProduct *p, int row, int column,
                                                                const int rows, const int vectors) {
   Vector sum[SUM_ROWS][SUM_VECTORS];
   float *c = p->c + (size_t)row * p->c_row + column;
@@ -106,11 +106,11 @@ static inline __attribute__((always_inline)) void network_tile(const Product *p,
   default: network_tile(p, row, column, 6, vectors); break;                                                  \
   }
 
-static void tile_full(const Product *p, int row, int column, int rows) { TILE_CASES(SUM_VECTORS) }
+static void tile_full(const NetworkProduct *p, int row, int column, int rows) { TILE_CASES(SUM_VECTORS) }
 
 #if defined(__AVX512F__)
 /* What is left of a width that is no multiple of 64. */
-static void tile_narrow(const Product *p, int row, int column, int rows, int vectors) {
+static void tile_narrow(const NetworkProduct *p, int row, int column, int rows, int vectors) {
   switch (vectors) {
   case 1: TILE_CASES(1) break;
   case 2: TILE_CASES(2) break;
@@ -119,7 +119,7 @@ static void tile_narrow(const Product *p, int row, int column, int rows, int vec
 }
 #endif
 
-static void network_product(const Product *p) {
+static void network_product(const NetworkProduct *p) {
   const int tiles = (p->rows + SUM_ROWS - 1) / SUM_ROWS, width = SUM_VECTORS * SIMD_FLOATS;
   const int height = p->rows / tiles, higher = p->rows % tiles; /* 100 rows: 15 tiles of 6, 2 of 5 */
   for (int column = 0; column < p->columns; column += width) {
@@ -174,18 +174,18 @@ static void forward(const NetworkShape *shape, const Layout *at, const float *x,
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     bool last = l == shape->layers - 1;
-    network_product(&(Product){.rows = out,
-                               .columns = LANES,
-                               .depth = in,
-                               .a = at->weight[l],
-                               .a_row = (size_t)in,
-                               .a_depth = 1,
-                               .b = l ? at->active[l - 1] : x,
-                               .b_row = l ? LANES : x_row,
-                               .c = last ? y : at->active[l],
-                               .c_row = last ? y_row : LANES,
-                               .bias = at->weight[l] + (size_t)out * in,
-                               .relu = !last});
+    network_product(&(NetworkProduct){.rows = out,
+                                      .columns = LANES,
+                                      .depth = in,
+                                      .a = at->weight[l],
+                                      .a_row = (size_t)in,
+                                      .a_depth = 1,
+                                      .b = l ? at->active[l - 1] : x,
+                                      .b_row = l ? LANES : x_row,
+                                      .c = last ? y : at->active[l],
+                                      .c_row = last ? y_row : LANES,
+                                      .bias = at->weight[l] + (size_t)out * in,
+                                      .relu = !last});
   }
 }
 
@@ -193,17 +193,17 @@ static void forward(const NetworkShape *shape, const Layout *at, const float *x,
  * was off. */
 static void network_backward(const NetworkShape *shape, const Layout *at, int l, const float *delta,
                              size_t delta_row, float *out, size_t out_row) {
-  network_product(&(Product){.rows = shape->width[l],
-                             .columns = LANES,
-                             .depth = shape->width[l + 1],
-                             .a = at->weight[l],
-                             .a_row = 1,
-                             .a_depth = (size_t)shape->width[l],
-                             .b = delta,
-                             .b_row = delta_row,
-                             .c = out,
-                             .c_row = out_row,
-                             .active = l ? at->active[l - 1] : NULL});
+  network_product(&(NetworkProduct){.rows = shape->width[l],
+                                    .columns = LANES,
+                                    .depth = shape->width[l + 1],
+                                    .a = at->weight[l],
+                                    .a_row = 1,
+                                    .a_depth = (size_t)shape->width[l],
+                                    .b = delta,
+                                    .b_row = delta_row,
+                                    .c = out,
+                                    .c_row = out_row,
+                                    .active = l ? at->active[l - 1] : NULL});
 }
 
 /* The same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
@@ -211,15 +211,15 @@ static void backward_output(const NetworkShape *shape, const Layout *at, int i, 
   const int l = shape->layers - 1;
   float ones[LANES];
   for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
-  network_product(&(Product){.rows = shape->width[l],
-                             .columns = LANES,
-                             .depth = 1,
-                             .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
-                             .a_row = 1,
-                             .b = ones,
-                             .c = out,
-                             .c_row = out_row,
-                             .active = l ? at->active[l - 1] : NULL});
+  network_product(&(NetworkProduct){.rows = shape->width[l],
+                                    .columns = LANES,
+                                    .depth = 1,
+                                    .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
+                                    .a_row = 1,
+                                    .b = ones,
+                                    .c = out,
+                                    .c_row = out_row,
+                                    .active = l ? at->active[l - 1] : NULL});
 }
 
 /* to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
@@ -342,17 +342,17 @@ static void network_add_gradient(const NetworkShape *shape, const Layout *at, in
                                  size_t x_row, const float *delta) {
   int columns = network_kernel_columns(shape->width[l]);
   network_transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
-  network_product(&(Product){.rows = shape->width[l + 1],
-                             .columns = columns,
-                             .depth = LANES,
-                             .a = delta,
-                             .a_row = LANES,
-                             .a_depth = 1,
-                             .b = at->transposed[l],
-                             .b_row = (size_t)columns,
-                             .c = at->gradient[l],
-                             .c_row = (size_t)columns,
-                             .add = true});
+  network_product(&(NetworkProduct){.rows = shape->width[l + 1],
+                                    .columns = columns,
+                                    .depth = LANES,
+                                    .a = delta,
+                                    .a_row = LANES,
+                                    .a_depth = 1,
+                                    .b = at->transposed[l],
+                                    .b_row = (size_t)columns,
+                                    .c = at->gradient[l],
+                                    .c_row = (size_t)columns,
+                                    .add = true});
 }
 
 /* From the gradients of the layers to the order of the parameters. */

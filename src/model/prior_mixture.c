@@ -20,14 +20,14 @@ typedef struct {
   int stage; /* the stage that `mixture` is of; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
   double *gradient; /* [d, CHUNK_LANES] */
-} Diffused;
+} DiffusedMixture;
 
 typedef struct {
   Mixture mixture;
   Chain chain;
   double *mean; /* [C, d], of z */
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
-  Diffused *diffused;
+  DiffusedMixture *diffused;
 } Closed;
 
 static void closed_destroy(Prior *prior) {

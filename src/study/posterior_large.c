@@ -269,9 +269,9 @@ static Status draw_reference(Large *self) {
 /* Sample moments without a matrix: |X' Y|^2, of centred points, is n m <cov(x), cov(y)>. */
 typedef struct {
   double mean_error, sd_ratio, covariance_error;
-} Moments;
+} MomentErrors;
 
-static Status find_moments(int d, int n, const double *x, int m, const double *y, Moments *out) {
+static Status find_moments(int d, int n, const double *x, int m, const double *y, MomentErrors *out) {
   double *mean_x, *mean_y, trace_x = 0, trace_y = 0, xx, xy, yy;
   NEW(mean_x, 2 * (size_t)d);
   mean_y = mean_x + d;
@@ -286,9 +286,9 @@ static Status find_moments(int d, int n, const double *x, int m, const double *y
   if (status == STATUS_OK) status = linalg_product_square(d, m, y, mean_y, m, y, mean_y, &yy);
   if (status == STATUS_OK) {
     xx /= (double)n * n, xy /= (double)n * m, yy /= (double)m * m;
-    *out = (Moments){.mean_error = metric_mean_error(d, mean_x, mean_y),
-                     .sd_ratio = sqrt(trace_x / trace_y),
-                     .covariance_error = sqrt(fmax(xx - 2 * xy + yy, 0) / yy)};
+    *out = (MomentErrors){.mean_error = metric_mean_error(d, mean_x, mean_y),
+                          .sd_ratio = sqrt(trace_x / trace_y),
+                          .covariance_error = sqrt(fmax(xx - 2 * xy + yy, 0) / yy)};
   }
   free(mean_x);
   return status;
@@ -341,7 +341,7 @@ static Status measure(const Large *self, int b, TaskResult *result) {
     const int n = floor ? r : self->draws;
     const double *x = floor ? self->floor : self->theta, *y = self->reference;
     double values[ESS + 1];
-    Moments moments = {0};
+    MomentErrors moments = {0};
     if (study_measures(study, "moments") || study_measures(study, "sd_ratio"))
       TRY(find_moments(d, n, x, r, y, &moments));
     TRY(compare_modes(modes, n, x, r, y, &values[MODE_WEIGHT + floor], &values[LARGEST_MODE]));
