@@ -4,7 +4,7 @@
 One line for each policy, one panel for each combination of the other swept keys; values of a key that are words stand side by
 side in the order of the study. Metrics: the curves of the study (regret,
 emd, sd_ratio, ...) at one point (the last round or sample size, or --at), and seconds (CPU for one run without training),
-seconds_train (CPU to learn the prior once), fallbacks (numerical rescues for one run). Error bars are one standard error, over
+seconds_train (CPU to learn the prior once), fallbacks (numerical fallbacks for one run). Error bars are one standard error, over
 runs or over learned priors, whichever is larger (of what is counted once a run, over learned priors). Grey band: the floor, what exact draws reach.
 
 Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
@@ -19,7 +19,7 @@ import style
 
 # Metrics of whole runs, beside the curves: label of the axis.
 WHOLE = {"seconds": "CPU seconds per run", "seconds_train": "CPU seconds to learn the prior",
-         "fallbacks": "numerical rescues per run"}
+         "fallbacks": "numerical fallbacks per run"}
 NAMES = {"emd": "earth mover's distance", "distance": r"mean distance to $\theta^*$", "sliced_wasserstein": "sliced Wasserstein distance",
          "max_sliced_wasserstein": "max-sliced Wasserstein distance", "sd_ratio": "SD of draws / SD of exact draws",
          "mode_weight_error": "mode weight error (total variation)", "largest_mode": "share of the fullest mode", "mean_error": "error of the mean",

@@ -130,7 +130,7 @@ def front(costs, values):
 
 
 def of_cost(dataset, metric, s, title):
-    """The chart of a metric at the last point against CPU seconds of a run, in setting s; the yardstick `oracle` takes no part in
+    """The chart of a metric at the last point against CPU seconds of a run, in setting s; the baseline `oracle` takes no part in
     the front."""
     values, errors, _ = (numbers[s] for numbers in at_the_end(dataset, metric))
     costs = ablation.over_runs(dataset, "seconds")[0][s]

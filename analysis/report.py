@@ -142,7 +142,7 @@ def single(dataset, metric, frame, order, where):
             heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
-    columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
+    columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
     return grid(columns, rows, f"{metric} of all policies")
 
 
@@ -206,7 +206,7 @@ def quality(dataset, charts, metrics, main):
 def cost(dataset, charts, metric):
     seconds, train = ablation.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
     note = paragraph("CPU seconds of one run, training apart. The line joins the larger dots, the policies that no other beats in both "
-                     "(the Pareto front of all policies, also those that are switched off; the yardstick oracle takes no part). "
+                     "(the Pareto front of all policies, also those that are switched off; the baseline oracle takes no part). "
                      "Bars: one standard error.", class_="faint")
     drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
     rows = []
@@ -231,17 +231,17 @@ def wall(dataset):
 
 def failures(dataset):
     (done, failed, _), asked = load.counts(dataset), load.asked(dataset)
-    rescues = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
+    fallbacks = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
     rows = []
     for s, title in enumerate(load.titles(dataset)):
         for p, label in enumerate(labels(dataset)):
-            counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(rescues[s, p].sum()), (rescues[s, p] > 0).sum()
+            counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(fallbacks[s, p].sum()), (fallbacks[s, p] > 0).sum()
             if any(counts):
                 rows.append([f"{text(label)}, {text(title)}", *map(str, counts)])
     if not rows:
-        return paragraph("Every run was completed, and none needed a numerical rescue.")
-    listed = grid(["policy, setting", "failed", "not run", "rescues", "runs with a rescue"], rows, "failures and rescues")
-    note = paragraph("A rescue is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
+        return paragraph("Every run was completed, and none needed a numerical fallback.")
+    listed = grid(["policy, setting", "failed", "not run", "fallbacks", "runs with a fallback"], rows, "failures and fallbacks")
+    note = paragraph("A fallback is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
                      class_="faint")
     return note + (listed if len(rows) <= MOST else folded(f"{len(rows)} policies and settings", listed))
 
@@ -282,7 +282,7 @@ def sections(dataset, folder, charts):
     if rest or "rank" in measured:
         made.append(("quality", "Posterior quality", quality(dataset, charts, rest, main)))
     return [*made, ("cost", "Time and cost", cost(dataset, charts, main)),
-            ("failures", "Failures and rescues", failures(dataset)),
+            ("failures", "Failures and fallbacks", failures(dataset)),
             ("provenance", "Provenance", provenance(dataset)),
             ("reproduce", "Reproduce it", commands(dataset, folder))], main
 

@@ -2,11 +2,11 @@
 """The results of a study as a table: Markdown, CSV or LaTeX.
 
 One row for each setting and policy, of a posterior study also for each sample size. The metric (regret, emd, ...) at the last
-round or at the sample size, the floor that exact draws reach, the paired difference to the first policy, CPU seconds for one run without training, CPU seconds of training, numerical rescues over all runs, and how many runs are in.
+round or at the sample size, the floor that exact draws reach, the paired difference to the first policy, CPU seconds for one run without training, CPU seconds of training, numerical fallbacks over all runs, and how many runs are in.
 p: that the paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (significance.py says
 what the sample is). Standard errors (SE) are over runs
 or, where priors were learned several times, over the means of these replicates, whichever is larger; CSV has both. Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to every
-other policy is significant at 5%, with Holm's correction for all these comparisons; the yardstick `oracle` takes no part. CSV has
+other policy is significant at 5%, with Holm's correction for all these comparisons; the baseline `oracle` takes no part. CSV has
 the same as a column `best`.
 """
 import argparse

@@ -68,7 +68,7 @@ static void test_divergence(void) {
   enum { D = 3, LANES = 40 };
   static double mean[D * LANES], mu[D * LANES], covariance[D * D * LANES], precision[D * D * LANES],
       log_determinant[LANES], expected[LANES], work[LANES], out[LANES];
-  static int rescues[LANES];
+  static int jitters[LANES];
   for (int n = 0; n < LANES; n++) {
     Rng rng = {.key = rng_key(3, RNG_TEST), .run = (uint32_t)n};
     double z[4 * D + D * D], map[D * D], inverse[D * D];
@@ -101,11 +101,11 @@ static void test_divergence(void) {
   for (int i = 0; i < D * D; i++) covariance[i * LANES + 7] = i == 0; /* of rank one */
   GaussianTarget target = {
       .d = D, .lanes = LANES, .mean = mu, .precision = precision, .log_determinant = log_determinant};
-  gaussian_kl(&target, mean, covariance, work, rescues, out);
+  gaussian_kl(&target, mean, covariance, work, jitters, out);
   for (int n = 0; n < LANES; n++)
     if (n != 7) CHECK_NEAR(out[n], expected[n], 1e-9 * (1 + expected[n]));
   CU_ASSERT_TRUE(isnan(out[7]));
-  gaussian_log_determinant(D, LANES, precision, rescues, out);
+  gaussian_log_determinant(D, LANES, precision, jitters, out);
   for (int n = 0; n < LANES; n++) CHECK_NEAR(out[n], log_determinant[n], 1e-9);
 }
 

@@ -330,10 +330,10 @@ static void test_special_inverse_root(void) {
   double worst = 0;
   for (int i = -1020; i <= 1020; i++) {
     SpecialReal x;
-    for (int k = 0; k < SPECIAL_VECTOR; k++) x[k] = ldexp(1 + (double)k / SPECIAL_VECTOR, i);
+    for (int k = 0; k < VECTOR_LANES; k++) x[k] = ldexp(1 + (double)k / VECTOR_LANES, i);
     SpecialReal root = x;
     special_inverse_root(&root);
-    for (int k = 0; k < SPECIAL_VECTOR; k++) {
+    for (int k = 0; k < VECTOR_LANES; k++) {
       const long double exact = 1 / sqrtl((long double)x[k]);
       worst = fmax(worst, fabs((double)((root[k] - exact) / exact)));
     }
@@ -346,12 +346,12 @@ static void test_special_log(void) {
   double worst = 0;
   for (int i = -1020; i <= 1020; i++) {
     SpecialReal x;
-    for (int k = 0; k < SPECIAL_VECTOR; k++) x[k] = ldexp(1 + (double)k / SPECIAL_VECTOR, i);
+    for (int k = 0; k < VECTOR_LANES; k++) x[k] = ldexp(1 + (double)k / VECTOR_LANES, i);
     if (i == 0) /* near 1, where the logarithm vanishes */
-      for (int k = 0; k < SPECIAL_VECTOR; k++) x[k] = 1 + (k - 4) * 1e-9;
+      for (int k = 0; k < VECTOR_LANES; k++) x[k] = 1 + (k - 4) * 1e-9;
     SpecialReal y = x;
     special_log(&y);
-    for (int k = 0; k < SPECIAL_VECTOR; k++) {
+    for (int k = 0; k < VECTOR_LANES; k++) {
       const long double exact = logl((long double)x[k]);
       worst = fmax(worst, fabs((double)(y[k] - exact)) / fmax(fabs((double)exact), 1e-300));
     }

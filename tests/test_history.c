@@ -431,7 +431,7 @@ static void test_uneven(void) {
   }
 }
 
-/* Bytes of the rows of 64 runs with 100 arms each over 1000 rounds, whichever arms they take: pages never run
+/* Bytes of the rows of 64 runs with 100 arms each over 1000 rounds, whichever arms they take: tiles never run
  * out, and are far below 1 GB. */
 static void test_memory(void) {
   enum { R = 64, ARMS = 100, T = 1000, DIM = 5 };
@@ -442,16 +442,16 @@ static void test_memory(void) {
   CHECK_OK(history_create_per_arm(DIM, R, ARMS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, T));
   const HistoryRows *rows = history_rows(&history);
-  double bytes = 8.0 * rows->pages * HISTORY_PAGE * HISTORY_STRIP * (DIM + 1);
+  double bytes = 8.0 * rows->tiles * TILE_ROWS * TILE_LANES * (DIM + 1);
   CU_ASSERT_TRUE(bytes < 1e8);
   for (int pattern = 0; pattern < 3; pattern++) { /* one arm; all in turn; the arms of few strips in turn */
     history_clear(&history);
     for (int t = 0; t < T; t++) {
       for (int b = 0; b < R; b++)
-        arm[b] = pattern == 0 ? 0 : pattern == 1 ? t % ARMS : t * HISTORY_STRIP % (ARMS - 4);
+        arm[b] = pattern == 0 ? 0 : pattern == 1 ? t % ARMS : t * TILE_LANES % (ARMS - 4);
       history_record(&history, arm, phi, y);
     }
-    CU_ASSERT_TRUE(rows->used <= rows->pages);
+    CU_ASSERT_TRUE(rows->used <= rows->tiles);
   }
   history_destroy(&history);
 }

@@ -254,7 +254,7 @@ static void test_mixed_up_sets(void) {
   mixed_up(3, good, "3 files were given; four are needed, in any order: training images");
   mixed_up(4, three, "3 of the 4 files hold images and 1 labels");
   mixed_up(4, twice, "both train-i and ./train-i hold training images");
-  mixed_up(4, equal, "idx-a holds 5 images; nothing tells whether they are for training or for test");
+  mixed_up(4, equal, "idx-a holds 5 images; nothing says whether they are for training or for test");
   write_set("t10k-i", "idx-b", 6, 3);
   mixed_up(4, good, "t10k-i holds 6 images, but test-l 7 labels");
   write_set("t10k-i", "test-l", 7, 2);

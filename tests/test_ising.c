@@ -72,14 +72,14 @@ static void test_chain(void) {
 }
 
 /* P(x = 1 | s) = 1 / (1 + exp(-2 e^-T s / (1 - e^-2T))). */
-static void test_clean(void) {
+static void test_denoise(void) {
   enum { POINTS = 1000 };
   Prior prior = make(1, 20, 0.9);
   for (int t = 1; t <= 20; t += 9)
     for (double x = -2; x < 2.1; x += 0.5) {
       double s[POINTS], uniform[POINTS], out[POINTS], sum = 0, time = -0.5 * t * log(0.9);
       for (int n = 0; n < POINTS; n++) s[n] = x, uniform[n] = (n + 0.5) / POINTS;
-      prior.chain->clean(prior.chain, t, POINTS, s, uniform, out);
+      prior.chain->denoise(prior.chain, t, POINTS, s, uniform, out);
       for (int n = 0; n < POINTS; n++) sum += out[n] > 0;
       CHECK_NEAR(sum / POINTS, 1 / (1 + exp(-2 * exp(-time) * x / (1 - exp(-2 * time)))), 1.0 / POINTS);
     }
@@ -146,22 +146,22 @@ static void test_posterior(void) {
 }
 
 /* Every corner by the definition of its weight: the uniform numbers that give it make up its probability. */
-static void test_corners(void) {
+static void test_hypercube(void) {
   enum { GRID = 200000 };
-  Corners corners;
+  Hypercube hypercube;
   double probability[CORNERS] = {0}, total = 0;
   FixtureData data = fixture_data(D, 4, 1, 3);
-  CHECK_OK(corners_create(D, &corners));
+  CHECK_OK(hypercube_create(D, &hypercube));
   for (int i = 0; i < D; i++)
     for (int l = 0; l < data.n; l++) {
-      corners.vector[i] += data.phi[l][i] * data.y[l];
-      for (int j = 0; j < D; j++) corners.precision[i * D + j] += data.phi[l][i] * data.phi[l][j];
+      hypercube.vector[i] += data.phi[l][i] * data.y[l];
+      for (int j = 0; j < D; j++) hypercube.precision[i * D + j] += data.phi[l][i] * data.phi[l][j];
     }
-  corners_weigh(&corners);
+  hypercube_weigh(&hypercube);
   for (int k = 0; k < GRID; k++) {
     double x[D];
     int corner = 0;
-    corners_draw(&corners, (k + 0.5) / GRID, 1, x);
+    hypercube_draw(&hypercube, (k + 0.5) / GRID, 1, x);
     for (int i = 0; i < D; i++) corner += (x[i] > 0) << i;
     probability[corner] += 1.0 / GRID;
   }
@@ -178,7 +178,7 @@ static void test_corners(void) {
       else
         CHECK_NEAR(probability[corner], exp(-energy) / total, 1.01 / GRID);
     }
-  corners_destroy(&corners);
+  hypercube_destroy(&hypercube);
 }
 
 /* Evidence beyond the first stage still ends on corners; here it leaves the true one. */
@@ -223,8 +223,8 @@ static void test_every_sampler(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"samples", test_samples},
                          {"chain", test_chain},
-                         {"clean samples given a state", test_clean},
-                         {"the probability of every corner", test_corners},
+                         {"clean samples given a state", test_denoise},
+                         {"the probability of every corner", test_hypercube},
                          {"exact draws and tilted transport against enumeration", test_posterior},
                          {"strong evidence", test_strong_evidence},
                          {"every sampler", test_every_sampler},

@@ -110,7 +110,7 @@ static bool check_stage(const Prior *prior, const History *history, const Fixtur
   }
   if (t < stages) joint_chain_condition(&self, t + 1, &fallbacks);
   const bool anew = joint_chain_condition(&self, t, &fallbacks);
-  joint_chain_evidence(&self);
+  joint_chain_marginal(&self);
   joint_chain_draw(&self, t, z, ratio, &fallbacks);
   CU_ASSERT_EQUAL(fallbacks, 0);
 
@@ -134,7 +134,7 @@ static bool check_stage(const Prior *prior, const History *history, const Fixtur
       CHECK_NEAR(sum, covariance[0][i * D + j], 1e-10);
     }
   }
-  if (!start) CHECK_NEAR(self.log_evidence[LANES - 1] - self.log_evidence[0], log_psi[1] - log_psi[0], 1e-10);
+  if (!start) CHECK_NEAR(self.log_marginal[LANES - 1] - self.log_marginal[0], log_psi[1] - log_psi[0], 1e-10);
   double x[D];
   for (int i = 0; i < D; i++) x[i] = self.s[i * LANES + LANES - 1];
   CHECK_NEAR(ratio[LANES - 1],
@@ -261,7 +261,7 @@ static void test_no_history_mixture(void) {
 /* ---- extremes */
 
 /* Prior covariances of condition number 1 to 1e6 (turned by 30 degrees, so that standardising does not cure
- * it) and evidence of precision 1e-6 to 1e8: no rescue, and mean and covariance of the exact posterior
+ * it) and evidence of precision 1e-6 to 1e8: no fallback, and mean and covariance of the exact posterior
  * within 5 standard errors of 2 000 draws. */
 static void test_extremes(void) {
   enum { DRAWS = 2000 };

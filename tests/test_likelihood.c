@@ -27,7 +27,7 @@ static void test_registry(void) {
     CU_ASSERT(strlen(likelihood.ops->summary) > 0 && strlen(likelihood.ops->reference) > 0);
     CU_ASSERT(strlen(likelihood.ops->rewards) > 0);
     CU_ASSERT_EQUAL(likelihood_is_conjugate(&likelihood),
-                    likelihood.ops->bend == 0); /* quadratic, and only then */
+                    likelihood.ops->self_concordance == 0); /* quadratic, and only then */
     count++;
   }
   CU_ASSERT_EQUAL(count, 3);
@@ -61,7 +61,7 @@ static void test_derivatives(void) {
         CHECK_NEAR(curvature, (high[0] - low[0]) / (2 * h), 1e-8 * (1 + fabs(curvature)));
         CU_ASSERT(curvature < 0);
         double third = fabs(high[1] - low[1]) / (2 * h);
-        CU_ASSERT(third <= likelihood.ops->bend * fabs(curvature) * (1 + 1e-6) + 1e-9);
+        CU_ASSERT(third <= likelihood.ops->self_concordance * fabs(curvature) * (1 + 1e-6) + 1e-9);
       }
   }
 }
@@ -215,7 +215,7 @@ int main(void) {
   CU_TestInfo tests[] = {
       {"registry", test_registry},
       {"rewards admitted", test_admits},
-      {"derivatives and bend", test_derivatives},
+      {"derivatives and self-concordance", test_derivatives},
       {"mean is the derivative of the log partition", test_mean_is_derivative_of_log_partition},
       {"normalisation and mean", test_normalisation},
       {"deviance", test_deviance},

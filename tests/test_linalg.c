@@ -166,15 +166,15 @@ static void test_cholesky_lanes(void) {
   const int lane_counts[] = {1, 7, 100};
   for (int c = 0; c < DIMENSION_COUNT; c++) {
     for (int m = 0; m < 3; m++) {
-      int d = DIMENSIONS[c], lanes = lane_counts[m], rescues[100] = {0};
+      int d = DIMENSIONS[c], lanes = lane_counts[m], jitters[100] = {0};
       double *a = random_symmetric(d, lanes, 0.1, 100 + d), *l = new_array(d * d * lanes),
              *x = new_array(d * lanes);
       double *y = new_array(d * lanes), *b = new_array(d * lanes);
       memcpy(l, a, (size_t)(d * d * lanes) * sizeof *a);
-      linalg_cholesky_lanes(d, lanes, l, rescues);
+      linalg_cholesky_lanes(d, lanes, l, jitters);
       double wrong_factor = 0, wrong_upper = 0;
       for (int n = 0; n < lanes; n++) {
-        CU_ASSERT_EQUAL(rescues[n], 0);
+        CU_ASSERT_EQUAL(jitters[n], 0);
         for (int i = 0; i < d; i++) {
           for (int j = 0; j < d; j++) {
             double sum = 0, scale = at(d, lanes, a, i, i, n) + at(d, lanes, a, j, j, n);
@@ -248,10 +248,10 @@ static void test_multiply(void) {
 }
 
 /* Zero, singular and indefinite lanes are counted and stay finite; their neighbours do not notice. */
-static void test_rescues(void) {
+static void test_jitter(void) {
   enum { LANES = 6 };
   for (int c = 0; c < DIMENSION_COUNT; c++) {
-    int d = DIMENSIONS[c], rescues[LANES] = {0}, before[LANES] = {0};
+    int d = DIMENSIONS[c], jitters[LANES] = {0}, before[LANES] = {0};
     double *a = random_symmetric(d, LANES, 0.1, 400 + d), *good = new_array(d * d * LANES);
     memcpy(good, a, (size_t)(d * d * LANES) * sizeof *a);
     for (int i = 0; i < d; i++) {
@@ -264,12 +264,12 @@ static void test_rescues(void) {
       }
     }
     linalg_cholesky_lanes(d, LANES, good, before);
-    linalg_cholesky_lanes(d, LANES, a, rescues);
-    CU_ASSERT_EQUAL(rescues[0], d);
-    CU_ASSERT_EQUAL(rescues[1], 0);
-    CU_ASSERT_EQUAL(rescues[2], d - 1);
-    CU_ASSERT_EQUAL(rescues[3], 1);
-    CU_ASSERT_EQUAL(rescues[4], 0);
+    linalg_cholesky_lanes(d, LANES, a, jitters);
+    CU_ASSERT_EQUAL(jitters[0], d);
+    CU_ASSERT_EQUAL(jitters[1], 0);
+    CU_ASSERT_EQUAL(jitters[2], d - 1);
+    CU_ASSERT_EQUAL(jitters[3], 1);
+    CU_ASSERT_EQUAL(jitters[4], 0);
     for (int i = 0; i < d; i++) {
       for (int j = 0; j <= i; j++) {
         for (int n = 0; n < LANES; n++) CU_ASSERT(isfinite(at(d, LANES, a, i, j, n)));
@@ -378,7 +378,7 @@ int main(void) {
                          {"eigendecomposition in closed form", test_eigen_closed_form},
                          {"Cholesky factors and solves", test_cholesky_lanes},
                          {"products", test_multiply},
-                         {"rescued pivots", test_rescues},
+                         {"pivots that need jitter", test_jitter},
                          {"single matrices", test_single},
                          {"general matrices", test_general},
                          {"moments", test_moments},

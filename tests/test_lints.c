@@ -1,5 +1,5 @@
 /* Linear Thompson sampling on rewards that are not linear: draws against sums over the rows, taken here. */
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 
 enum { D = 3, RUNS = 4, EACH = 2, ARMS = RUNS / EACH, DRAWS = 2, ROUNDS = 9 };
 
@@ -53,7 +53,7 @@ static void check_rewards(const char *name) {
   History history;
   CHECK_OK(history_create_per_arm(D, EACH, ARMS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, ROUNDS));
-  Followed lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 3, sets);
+  FixtureSampler lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 3, sets);
   Rng rng = fixture_rng(0, 8000);
   for (int game = 0; game < 2; game++) {
     Seen seen[RUNS] = {0};

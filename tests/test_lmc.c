@@ -1,8 +1,8 @@
 /* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
- * which is known in closed form, and the optimism by quadrature. */
+ * which is known in closed form, and the feel-good term by quadrature. */
 #include "sampler/gradient/step_size.h"
 
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
 static Prior standard_prior(int d) {
@@ -20,7 +20,7 @@ static double *run_chains(const char *name, int d, int n, int chains, int set_co
   Rounds rounds = make_rounds(d, 0, 1, n, false, likelihood);
   History history = empty_history(&rounds, likelihood);
   for (int l = 0; l < n; l++) append_round(&history, &rounds, l);
-  Followed chain = make_sampler(name, &prior, likelihood, 0, 1, chains, set_count, sets);
+  FixtureSampler chain = make_sampler(name, &prior, likelihood, 0, 1, chains, set_count, sets);
   sampler_observe(&chain.sampler, &history, chain.fallbacks);
   double *theta = draw_from(&chain, &history, chains);
   CU_ASSERT_EQUAL(chain.fallbacks[0], 0);
@@ -78,7 +78,7 @@ static void test_logistic_law(void) {
     for (int i = 0; i < 6; i++) expected[i] += weight * terms[i];
   }
   for (int i = 5; i >= 0; i--) expected[i] /= expected[0];
-  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 2, sets);
+  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 2, sets);
   double *theta = draw_from(&chain, &history, CHAINS); /* catches up: 20 rounds of 100 updates */
   for (int n = 0; n < CHAINS; n++) {
     double x = theta[n], y = theta[CHAINS + n], terms[6] = {1, x, y, x * x, x * y, y * y};
@@ -104,7 +104,7 @@ static void test_draws_are_chains(void) {
   Prior prior = standard_prior(D);
   Rounds rounds = make_rounds(D, 0, RUNS, 3, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
-  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, RUNS, CHAINS, 0, NULL);
+  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, RUNS, CHAINS, 0, NULL);
   for (int l = 0; l < rounds.n; l++) {
     append_round(&history, &rounds, l);
     sampler_observe(&chain.sampler, &history, chain.fallbacks);
@@ -133,7 +133,7 @@ static void test_start_covers_the_modes(void) {
   Prior prior = fixture_exact_prior(&mixture, &fit);
   Rounds rounds = make_rounds(1, 0, 1, 1, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
-  Followed chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 0, NULL);
+  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 0, NULL);
   double *theta = draw_from(&chain, &history, CHAINS);
   int left = 0;
   for (int n = 0; n < CHAINS; n++) left += theta[n] < 0;
@@ -148,7 +148,7 @@ static void test_start_covers_the_modes(void) {
 
 /* ---- Feel-Good Thompson sampling */
 
-static void test_without_optimism(void) {
+static void test_without_feel_good(void) {
   enum { CHAINS = 30, D = 3 };
   static const char *const none[] = {"optimism=0"};
   const Likelihood likelihood = fixture_likelihood(0.7);
@@ -164,7 +164,7 @@ static void test_without_optimism(void) {
 
 /* In one dimension the target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by quadrature: mean of x and of
  * |x|, within 5 standard errors plus 1 % of a standard deviation for the bias of small steps. */
-static void test_optimism(void) {
+static void test_feel_good(void) {
   enum { CHAINS = 10000, N = 6, POINTS = 40001 };
   static const char *const sets[] = {"eta=2", "optimism=0.4", "step_size=0.02", "steps=100"};
   const Likelihood likelihood = fixture_likelihood(0.7);
@@ -182,7 +182,7 @@ static void test_optimism(void) {
   double tolerance = (5 / sqrt(CHAINS) + 0.01) * sqrt(square - first * first);
   CHECK_NEAR(sums[0], first, tolerance);
   CHECK_NEAR(sums[1], size, tolerance);
-  CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the optimism shows */
+  CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the term shows */
   free(theta);
 }
 
@@ -191,8 +191,8 @@ int main(void) {
                          {"stationary law under logistic rewards", test_logistic_law},
                          {"draws are chains", test_draws_are_chains},
                          {"chains start in every mode", test_start_covers_the_modes},
-                         {"no optimism is Langevin Monte Carlo", test_without_optimism},
-                         {"optimism by quadrature", test_optimism},
+                         {"no feel-good term is Langevin Monte Carlo", test_without_feel_good},
+                         {"feel-good term by quadrature", test_feel_good},
                          CU_TEST_INFO_NULL};
   return harness_run("lmc", tests);
 }

@@ -1,6 +1,6 @@
 /* A network as mean reward: gradient, Gauss-Newton and exact Hessian against finite differences in double
  * precision, batches, and samplers that take it. */
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 
 #include "core/memory.h"
 #include "sampler/gradient/potential.h"
@@ -21,7 +21,7 @@ typedef struct {
   int rows;
   double phi[ROWS][D][RUNS], y[ROWS][RUNS], theta[P * RUNS];
   History history;
-  Followed lmc;
+  FixtureSampler lmc;
   Potential potential;
 } Case;
 

@@ -2,7 +2,7 @@
  * bound on its Hessian, and the score of a learned prior against its chain. */
 #include "sampler/gradient/potential.h"
 
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
 /* U of one run straight from the definition: eta (lambda (-log p) + loss), loss = sum (y - phi' theta)^2 / 2
@@ -28,7 +28,7 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
   Rows rows[RUNS];
   for (int run = 0; run < RUNS; run++) rows[run] = make_rows(&likelihood, D, 9, 1.2, (uint32_t)run);
   History history = make_history(RUNS, rows, &likelihood);
-  Followed lmc = make_sampler("lmc", prior, &likelihood, 0, RUNS, 1, 2, sets);
+  FixtureSampler lmc = make_sampler("lmc", prior, &likelihood, 0, RUNS, 1, 2, sets);
   Potential potential;
   CHECK_OK(potential_create(&lmc.sampler.setup, RUNS, &potential));
   potential_at(&potential, &(HistoryView){&history, 1, 0, RUNS, NULL, NULL});
@@ -82,7 +82,7 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
     }
   }
   /* At its own point the bound is above every Rayleigh quotient, here those of the axes. */
-  potential_ceiling(&potential, likelihood.ops->bend > 0 ? theta : zero, bound, scratch);
+  potential_ceiling(&potential, likelihood.ops->self_concordance > 0 ? theta : zero, bound, scratch);
   for (int run = 0; run < RUNS; run++)
     for (int i = 0; i < D; i++) CU_ASSERT(bound[run] >= hessian[(i * D + i) * RUNS + run] * (1 - 1e-12));
   potential_destroy(&potential);
@@ -111,7 +111,7 @@ static void check_whitened(const Prior *prior, const char *name) {
   const double *root = prior->mixture->cholesky;
   Rows rows = make_rows(&likelihood, D, 9, 1.2, 1);
   History history = make_history(1, &rows, &likelihood);
-  Followed lmc = make_sampler("lmc", prior, &likelihood, 0, 1, 1, 0, NULL);
+  FixtureSampler lmc = make_sampler("lmc", prior, &likelihood, 0, 1, 1, 0, NULL);
   const HistoryView view = {&history, 1, 0, 1, NULL, NULL};
   Potential plain, white;
   double z[D] = {0.3, -0.4, 0.8}, gradient[D], hessian[D * D], g[D], h[D * D], value[4], unused = 0;

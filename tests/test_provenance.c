@@ -81,7 +81,7 @@ static void test_attributes(void) {
   remove(path);
 }
 
-/* What tells of content must be compared, what tells of origin must not. */
+/* What describes content must be compared, what describes origin must not. */
 static void test_kinds(void) {
   static const char *const origin[] = {"source",      "history",  "hostname",       "mpi_ranks",
                                        "mpi_library", "compiler", "compiler_flags", "blas"};

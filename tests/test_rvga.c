@@ -1,6 +1,6 @@
 /* The recursive variational Gaussian approximation: closed form for Gaussian rewards; for logistic and
  * Poisson ones its implicit equations, checked by dense quadrature, and the posterior in two dimensions. */
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
 static Prior standard_prior(int d) {
@@ -18,7 +18,7 @@ static void test_gaussian_rewards(void) {
     Prior prior = standard_prior(d);
     Rounds rounds = make_rounds(d, 0, RUNS, 12, false, &likelihood);
     History history = empty_history(&rounds, &likelihood);
-    Followed rvga = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 1, 2, sets);
+    FixtureSampler rvga = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 1, 2, sets);
     double *mean = fixture_new((size_t)(d * RUNS), sizeof *mean);
     double *covariance = fixture_new((size_t)(d * d * RUNS), sizeof *covariance);
     double precision[400], expected[400], target[20];
@@ -67,7 +67,7 @@ static void test_implicit_equations(void) {
     Rows rows[RUNS];
     for (int run = 0; run < RUNS; run++) rows[run] = make_rows(&likelihood, D, 1, 1.5, (uint32_t)run);
     History history = make_history(RUNS, rows, &likelihood);
-    Followed rvga = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 1, 0, NULL);
+    FixtureSampler rvga = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 1, 0, NULL);
     double mean[D * RUNS], covariance[D * D * RUNS];
     sampler_observe(&rvga.sampler, &history, rvga.fallbacks);
     rvga.sampler.ops->gaussian(&rvga.sampler, mean, covariance);
@@ -98,7 +98,7 @@ static void test_posterior(void) {
   for (uint32_t seed = 0; seed < 3; seed++) {
     Rows rows = make_rows(&likelihood, D, N, 2, seed);
     History history = make_history(1, &rows, &likelihood);
-    Followed rvga = make_sampler("rvga", &prior, &likelihood, 0, 1, 1, 0, NULL);
+    FixtureSampler rvga = make_sampler("rvga", &prior, &likelihood, 0, 1, 1, 0, NULL);
     double mean[D], covariance[D * D], sums[5] = {0}, largest = -INFINITY;
     for (int pass = 0; pass < 2; pass++)
       for (int k = 0; k < POINTS * POINTS; k++) {
@@ -133,8 +133,8 @@ static void test_catching_up(void) {
   Prior prior = standard_prior(D);
   Rounds rounds = make_rounds(D, 0, RUNS, N, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
-  Followed told = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
-  Followed late = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
+  FixtureSampler told = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
+  FixtureSampler late = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
   for (int l = 0; l < N; l++) {
     append_round(&history, &rounds, l);
     sampler_observe(&told.sampler, &history, told.fallbacks);

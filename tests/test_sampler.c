@@ -44,7 +44,7 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
   for (int i = 0; i < d * RUNS * DRAWS; i++) CU_ASSERT_FATAL(isfinite(block[i]));
   for (int run = 0; run < RUNS; run++) {
     /* DPS is known to diverge (see dps.c), and the evidence of Poisson rewards is more precise than what a
-     * denoiser learns; the others need no rescue on such data. */
+     * denoiser learns; the others need no fallback on such data. */
     const bool beyond = prior->denoiser && !prior->mixture && !likelihood_is_conjugate(likelihood);
     if (strcmp(method->name, "dps") != 0 && !beyond) CU_ASSERT_EQUAL(fallbacks[run], 0);
     History alone = fixture_history(d, 1, (uint32_t)run, 6, likelihood);

@@ -155,7 +155,7 @@ static void test_tempered_with_other_likelihoods(void) {
   check_quadrature("poisson");
 }
 
-/* Two particles have no covariance in the plane: the Cholesky factor is rescued, and that is counted. */
+/* Two particles have no covariance in the plane: the Cholesky factor needs jitter, and that is counted. */
 static void test_two_particles(void) {
   enum { DRAWS = 10 };
   const Likelihood likelihood = fixture_likelihood(1);

@@ -336,11 +336,11 @@ static void test_refusals(void) {
   chain.density = NULL;
   scored.chain = &chain;
   CHECK_FAILS(create(&prior, &logistic, "steps=1"), STATUS_INPUT, "quadratic");
-  Prior corners;
-  CHECK_OK(prior_ising(21, &fit, &corners)); /* too many to enumerate */
-  CHECK_FAILS(create(&corners, &gaussian, "baseline=exact"), STATUS_INPUT,
+  Prior hypercube;
+  CHECK_OK(prior_ising(21, &fit, &hypercube)); /* too many to enumerate */
+  CHECK_FAILS(create(&hypercube, &gaussian, "baseline=exact"), STATUS_INPUT,
               "baseline exact: sampler exact needs");
-  prior_destroy(&corners);
+  prior_destroy(&hypercube);
   CHECK_FAILS(create(&scored, &gaussian, "baseline=smc"), STATUS_INPUT, "baseline smc needs the density");
   prior_destroy(&prior);
   mixture_destroy(&mixture);

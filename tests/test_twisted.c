@@ -245,7 +245,7 @@ static void test_neighbours(void) {
 }
 
 /* A mixture in which both components have condition number 1 to 1e6, evidence of precision 1e-6 to 1e8:
- * finite, and no rescue. */
+ * finite, and no fallback. */
 static void test_extremes(void) {
   enum { DRAWS = 50 };
   for (double condition_number = 1; condition_number <= 1e6; condition_number *= 100)

@@ -2,7 +2,7 @@
  * in the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
 #include "sampler/gradient/vits_step.h"
 
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
 static Prior standard_prior(int d) {
@@ -24,7 +24,7 @@ static void test_lints_is_the_closed_form(void) {
     Rounds rounds = make_rounds(d, 0, RUNS, 15, false, &likelihood);
     History history = empty_history(&rounds, &likelihood);
     for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
-    Followed lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 2, sets);
+    FixtureSampler lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 2, sets);
     double *theta = draw_from(&lints, &history, DRAWS);
     double precision[400], covariance[400], mean[20], z[20];
     for (int run = 0; run < RUNS; run++) {
@@ -65,7 +65,7 @@ static void check_convergence(const char *name, int d, bool by_curvature, const 
   Rounds rounds = make_rounds(d, 0, RUNS, 2 * d, true, &likelihood);
   History history = empty_history(&rounds, &likelihood);
   for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
-  Followed vits = make_sampler(name, &prior, &likelihood, 0, RUNS, 1, 4, sets);
+  FixtureSampler vits = make_sampler(name, &prior, &likelihood, 0, RUNS, 1, 4, sets);
   double precision[400], covariance[400], target[20], mean[20] = {0}, spread[400] = {0};
   double *means = fixture_new((size_t)(d * RUNS), sizeof *means);
   double *covariances = fixture_new((size_t)(d * d * RUNS), sizeof *covariances);
@@ -184,7 +184,7 @@ static void test_updates(void) {
   for (int n = 0; n < LANES; n++) rows[n] = make_rows(&likelihood, DIMENSION, 10, 1.5, (uint32_t)n);
   History history = make_history(LANES, rows, &likelihood);
   for (VitsKind kind = VITS_ONE; kind <= VITS_TWO; kind++) {
-    Followed vits =
+    FixtureSampler vits =
         make_sampler(kind == VITS_ONE ? "vits1" : "vits2", &prior, &likelihood, 0, LANES, 1, 3, sets);
     Potential potential;
     VitsStep work;
@@ -258,7 +258,7 @@ static void test_hessian_free_is_unbiased(void) {
   Rows rows = make_rows(&likelihood, 2, 12, 2, 3), same[MANY];
   for (int n = 0; n < MANY; n++) same[n] = rows;
   History history = make_history(MANY, same, &likelihood);
-  Followed vits = make_sampler("vits2_hf", &prior, &likelihood, 0, MANY, 1, 1, sets);
+  FixtureSampler vits = make_sampler("vits2_hf", &prior, &likelihood, 0, MANY, 1, 1, sets);
   Potential potential;
   VitsStep work;
   const double mu[2] = {0.4, -0.7}, b[4] = {0.9, 0.3, -0.2, 0.6}, det = 0.9 * 0.6 + 0.3 * 0.2;
@@ -303,7 +303,7 @@ static void test_hessian_free_is_exact_at_the_target(void) {
   Rounds rounds = make_rounds(D, 0, RUNS, 9, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
   for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
-  Followed vits = make_sampler("vits2_hf", &prior, &likelihood, 0, RUNS, 1, 1, sets);
+  FixtureSampler vits = make_sampler("vits2_hf", &prior, &likelihood, 0, RUNS, 1, 1, sets);
   Potential potential;
   VitsStep work;
   double precision[D * D], covariance[D * D], target[D], root[D * D], inverse[D * D];
@@ -336,8 +336,8 @@ static void test_hessian_free_is_exact_at_the_target(void) {
 
 /* ---- start, streams, stability: all samplers that observe */
 
-static const char *const FOLLOWERS[] = {"vits1", "vits2", "vits2_hf", "lmc", "fgts", "rvga"};
-enum { FOLLOWER_COUNT = sizeof FOLLOWERS / sizeof *FOLLOWERS };
+static const char *const SAMPLERS[] = {"vits1", "vits2", "vits2_hf", "lmc", "fgts", "rvga"};
+enum { SAMPLER_COUNT = sizeof SAMPLERS / sizeof *SAMPLERS };
 
 /* Before the first observation: N(0, I / (eta lambda)), within 5 standard errors. */
 static void test_start(void) {
@@ -348,12 +348,12 @@ static void test_start(void) {
   Prior prior = standard_prior(D);
   Rounds rounds = make_rounds(D, 0, 1, 1, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
-  for (int k = 0; k < FOLLOWER_COUNT; k++) {
-    Followed followed = make_sampler(FOLLOWERS[k], &prior, &likelihood, 0, 1, MANY, 2, sets);
-    double *theta = draw_from(&followed, &history, MANY);
+  for (int k = 0; k < SAMPLER_COUNT; k++) {
+    FixtureSampler fixture = make_sampler(SAMPLERS[k], &prior, &likelihood, 0, 1, MANY, 2, sets);
+    double *theta = draw_from(&fixture, &history, MANY);
     fixture_check_moments(D, 1, MANY, 0, theta, zero, covariance, 5);
     free(theta);
-    free_sampler(&followed);
+    free_sampler(&fixture);
   }
   history_destroy(&history);
   free_rounds(&rounds);
@@ -365,13 +365,13 @@ static double *play(const char *name, const Prior *prior, const Likelihood *like
                     int runs) {
   Rounds rounds = make_rounds(prior->d, first_run, runs, 5, false, likelihood);
   History history = empty_history(&rounds, likelihood);
-  Followed followed = make_sampler(name, prior, likelihood, (uint32_t)first_run, runs, 2, 0, NULL);
+  FixtureSampler fixture = make_sampler(name, prior, likelihood, (uint32_t)first_run, runs, 2, 0, NULL);
   for (int l = 0; l < rounds.n; l++) {
     append_round(&history, &rounds, l);
-    sampler_observe(&followed.sampler, &history, followed.fallbacks);
+    sampler_observe(&fixture.sampler, &history, fixture.fallbacks);
   }
-  double *theta = draw_from(&followed, &history, 2);
-  free_sampler(&followed);
+  double *theta = draw_from(&fixture, &history, 2);
+  free_sampler(&fixture);
   history_destroy(&history);
   free_rounds(&rounds);
   return theta;
@@ -387,10 +387,10 @@ static void test_no_run_depends_on_another(void) {
     Prior prior = d < 9 ? fixture_exact_prior(&mixture, &fit) : standard_prior(d);
     for (int l = 0; l < 2; l++) {
       const Likelihood likelihood = {.ops = likelihood_find(l ? "logistic" : "gaussian"), .noise = 0.7};
-      for (int k = 0; k < FOLLOWER_COUNT; k++) {
-        double *block = play(FOLLOWERS[k], &prior, &likelihood, 0, RUNS);
+      for (int k = 0; k < SAMPLER_COUNT; k++) {
+        double *block = play(SAMPLERS[k], &prior, &likelihood, 0, RUNS);
         for (size_t a = 0; a < sizeof alone / sizeof *alone; a++) {
-          double *single = play(FOLLOWERS[k], &prior, &likelihood, alone[a], 1);
+          double *single = play(SAMPLERS[k], &prior, &likelihood, alone[a], 1);
           for (int i = 0; i < d; i++)
             CU_ASSERT(memcmp(single + 2 * i, block + 2 * (i * RUNS + alone[a]), 2 * sizeof *single) == 0);
           free(single);
@@ -408,25 +408,25 @@ static void test_drawing_and_restart(void) {
   const Likelihood likelihood = fixture_likelihood(0.7);
   Prior prior = standard_prior(2);
   Rounds rounds = make_rounds(2, 0, 3, 4, false, &likelihood);
-  for (int k = 0; k < FOLLOWER_COUNT; k++) {
+  for (int k = 0; k < SAMPLER_COUNT; k++) {
     History history = empty_history(&rounds, &likelihood);
-    Followed followed = make_sampler(FOLLOWERS[k], &prior, &likelihood, 0, 3, 1, 0, NULL);
-    double *fresh = draw_from(&followed, &history, 1);
+    FixtureSampler fixture = make_sampler(SAMPLERS[k], &prior, &likelihood, 0, 3, 1, 0, NULL);
+    double *fresh = draw_from(&fixture, &history, 1);
     for (int l = 0; l < rounds.n; l++) {
       append_round(&history, &rounds, l);
-      sampler_observe(&followed.sampler, &history, followed.fallbacks);
+      sampler_observe(&fixture.sampler, &history, fixture.fallbacks);
     }
-    double *first = draw_from(&followed, &history, 1), *second = draw_from(&followed, &history, 1);
+    double *first = draw_from(&fixture, &history, 1), *second = draw_from(&fixture, &history, 1);
     CU_ASSERT(memcmp(first, second, 6 * sizeof *first) == 0);
     CU_ASSERT(memcmp(first, fresh, 6 * sizeof *first) != 0);
     history_clear(&history);
-    double *again = draw_from(&followed, &history, 1);
+    double *again = draw_from(&fixture, &history, 1);
     CU_ASSERT(memcmp(again, fresh, 6 * sizeof *first) == 0);
     free(fresh);
     free(first);
     free(second);
     free(again);
-    free_sampler(&followed);
+    free_sampler(&fixture);
     history_destroy(&history);
   }
   free_rounds(&rounds);
@@ -444,23 +444,24 @@ static void test_stability(void) {
     Mixture mixture = fixture_mixture(D, components, 1.5);
     PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
     Prior prior = fixture_exact_prior(&mixture, &fit);
-    for (int k = 0; k < FOLLOWER_COUNT; k++)
+    for (int k = 0; k < SAMPLER_COUNT; k++)
       for (int c = 0; c < 24; c++) {
         const Likelihood likelihood = {.ops = likelihood_family(c % 3), .noise = atof(noises[c / 3 % 2])};
         const char *sets[] = {sizes[c / 6 % 2], rules[c / 12]};
-        const bool plain = strcmp(FOLLOWERS[k], "rvga") == 0;
+        const bool plain = strcmp(SAMPLERS[k], "rvga") == 0;
         Rounds rounds = make_rounds(D, 0, RUNS, 12, false, &likelihood);
         History history = empty_history(&rounds, &likelihood);
-        Followed followed = make_sampler(FOLLOWERS[k], &prior, &likelihood, 0, RUNS, 5, plain ? 0 : 2, sets);
+        FixtureSampler fixture =
+            make_sampler(SAMPLERS[k], &prior, &likelihood, 0, RUNS, 5, plain ? 0 : 2, sets);
         for (int l = 0; l < rounds.n; l++) {
           append_round(&history, &rounds, l);
-          sampler_observe(&followed.sampler, &history, followed.fallbacks);
+          sampler_observe(&fixture.sampler, &history, fixture.fallbacks);
         }
-        double *theta = draw_from(&followed, &history, 5);
+        double *theta = draw_from(&fixture, &history, 5);
         for (int i = 0; i < D * RUNS * 5; i++) CU_ASSERT(isfinite(theta[i]) && fabs(theta[i]) < 1e4);
-        if (!plain && c / 6 % 2 && c / 12 == 0) CU_ASSERT(followed.fallbacks[0] > 0);
+        if (!plain && c / 6 % 2 && c / 12 == 0) CU_ASSERT(fixture.fallbacks[0] > 0);
         free(theta);
-        free_sampler(&followed);
+        free_sampler(&fixture);
         history_destroy(&history);
         free_rounds(&rounds);
       }

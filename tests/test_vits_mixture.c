@@ -2,7 +2,7 @@
  * known, the start against the tempered prior in closed form, and streams. */
 #include "sampler/gradient/vits_mixture.h"
 
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 
 /* ---- weights, components given */
 
@@ -29,7 +29,7 @@ static void given_destroy(Given *given) {
 static Given weigh_exact(const Prior *prior, const Mixture *truth, const Likelihood *likelihood,
                          const History *history, int components, const int *component) {
   const int d = prior->d, lanes = RUNS * components;
-  Followed vits = make_sampler("vits1", prior, likelihood, 0, RUNS, 1, 0, NULL);
+  FixtureSampler vits = make_sampler("vits1", prior, likelihood, 0, RUNS, 1, 0, NULL);
   Given given = {.d = d,
                  .components = components,
                  .mean = fixture_new((size_t)(d * lanes), sizeof(double)),
@@ -167,7 +167,7 @@ static void test_start(void) {
   for (int k = 0; k < 2; k++) {
     const double lambda = k ? 3 : 1;
     const char *sets[] = {weights[k], "components=2"};
-    Followed vits = make_sampler("vits2", &prior, &likelihood, 0, 1, MANY, 2, sets);
+    FixtureSampler vits = make_sampler("vits2", &prior, &likelihood, 0, 1, MANY, 2, sets);
     double *theta = draw_from(&vits, &history, MANY), variance;
     const double left = pow(0.3, lambda) * pow(0.25, 0.5 * (1 - lambda)), right = pow(0.7, lambda);
     CHECK_NEAR(left_share(MANY, theta, &variance), left / (left + right), k ? 0.2 : 0.05);
@@ -197,7 +197,7 @@ static void test_modes_keep_their_weights(void) {
   for (int k = 0; k < 4; k++) {
     const char *sets[] = {k < 3 ? "components=3" : "components=1", "step_size=0.1", "steps=40"};
     History history = empty_history(&rounds, &likelihood);
-    Followed vits = make_sampler(names[k % 3], &prior, &likelihood, 0, N, MANY, 3, sets);
+    FixtureSampler vits = make_sampler(names[k % 3], &prior, &likelihood, 0, N, MANY, 3, sets);
     for (int l = 0; l < OBSERVED; l++) {
       append_round(&history, &rounds, l);
       sampler_observe(&vits.sampler, &history, vits.fallbacks);
@@ -227,7 +227,8 @@ static double *play(const Prior *prior, const Likelihood *likelihood, const char
                     int runs) {
   Rounds rounds = make_rounds(prior->d, first_run, runs, 5, false, likelihood);
   History history = empty_history(&rounds, likelihood);
-  Followed vits = make_sampler("vits2", prior, likelihood, (uint32_t)first_run, runs, 2, 1, &components);
+  FixtureSampler vits =
+      make_sampler("vits2", prior, likelihood, (uint32_t)first_run, runs, 2, 1, &components);
   for (int l = 0; l < rounds.n; l++) {
     append_round(&history, &rounds, l);
     sampler_observe(&vits.sampler, &history, vits.fallbacks);

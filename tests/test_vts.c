@@ -1,6 +1,6 @@
 /* VTS: the mean-field solution of a Gaussian target, the bound (never falls, below the log evidence by brute
  * force, greatest where the steps end), draws, extreme data. */
-#include "follow_fixture.h"
+#include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
 #include "sampler/gradient/vts_bound.h"
@@ -198,8 +198,8 @@ static void test_draws(void) {
   Prior prior = standard_prior(DIM);
   History history = fixture_history(DIM, 1, 3, 6, &likelihood);
   double precision[DIM * DIM], covariance[DIM * DIM], mean[DIM];
-  Followed followed = make_sampler("vts", &prior, &likelihood, 0, 1, DRAWS, 1, sets);
-  double *theta = draw_from(&followed, &history, DRAWS);
+  FixtureSampler fixture = make_sampler("vts", &prior, &likelihood, 0, 1, DRAWS, 1, sets);
+  double *theta = draw_from(&fixture, &history, DRAWS);
   linear_target(&history, 0, 4, 0.25, precision, covariance, mean);
   for (int i = 0; i < DIM; i++) {
     const double variance = 1 / precision[i * DIM + i];
@@ -210,7 +210,7 @@ static void test_draws(void) {
     CHECK_NEAR(square, variance, 5 * variance * sqrt(2.0 / DRAWS));
   }
   free(theta);
-  free_sampler(&followed);
+  free_sampler(&fixture);
   history_destroy(&history);
   prior_destroy(&prior);
 }
@@ -225,8 +225,8 @@ static void test_modes(void) {
   Rounds rounds = make_rounds(2, 0, RUNS, 1, false, &likelihood);
   History history = empty_history(&rounds, &likelihood);
   for (int k = 0; k < 2; k++) {
-    Followed followed = make_sampler("vts", &prior, &likelihood, 0, RUNS, 1, k ? 2 : 1, k ? four : one);
-    double *theta = draw_from(&followed, &history, 1);
+    FixtureSampler fixture = make_sampler("vts", &prior, &likelihood, 0, RUNS, 1, k ? 2 : 1, k ? four : one);
+    double *theta = draw_from(&fixture, &history, 1);
     int low = 0;
     for (int n = 0; n < RUNS; n++) low += theta[n] + theta[RUNS + n] < 0;
     if (k == 0) CU_ASSERT_TRUE(low == 0 || low == RUNS);
@@ -234,14 +234,14 @@ static void test_modes(void) {
      * everything: .3 stays the mean. Components of one mode share its weight; sd sqrt(.3 .7 / 400) = .023. */
     if (k == 1) CHECK_NEAR(low / (double)RUNS, 0.3, 0.12);
     free(theta);
-    free_sampler(&followed);
+    free_sampler(&fixture);
   }
   history_destroy(&history);
   free_rounds(&rounds);
   prior_destroy(&prior);
 }
 
-/* Separable and huge data: finite draws, no rescues. */
+/* Separable and huge data: finite draws, no fallbacks. */
 static void test_extremes(void) {
   static const char *const names[] = {"gaussian", "logistic", "poisson"};
   enum { DIM = 2, N = 40 };
@@ -254,18 +254,18 @@ static void test_extremes(void) {
         History history;
         CHECK_OK(history_create(DIM, 1, &likelihood, &history));
         CHECK_OK(history_reserve(&history, N));
-        Followed followed = make_sampler("vts", &prior, &likelihood, 0, 1, 1, 0, NULL);
+        FixtureSampler fixture = make_sampler("vts", &prior, &likelihood, 0, 1, 1, 0, NULL);
         for (int l = 0; l < N; l++) {
           const double phi[DIM] = {length * (l % 3 - 1), length * (l % 2)};
           const double y = f == 2 ? (l % 3 == 2 ? 1000 : 0) : phi[0] + phi[1] > 0;
           history_record(&history, NULL, phi, &y);
-          sampler_observe(&followed.sampler, &history, followed.fallbacks);
-          double *theta = draw_from(&followed, &history, 1);
+          sampler_observe(&fixture.sampler, &history, fixture.fallbacks);
+          double *theta = draw_from(&fixture, &history, 1);
           for (int i = 0; i < DIM; i++) CU_ASSERT_TRUE(isfinite(theta[i]));
           free(theta);
         }
-        CU_ASSERT_EQUAL(followed.fallbacks[0], 0);
-        free_sampler(&followed);
+        CU_ASSERT_EQUAL(fixture.fallbacks[0], 0);
+        free_sampler(&fixture);
         history_destroy(&history);
         prior_destroy(&prior);
       }

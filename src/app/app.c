@@ -16,7 +16,7 @@
 
 bool app_speaks = true;
 
-/* The rank as the launcher tells it, before MPI is started. */
+/* The rank as the launcher gives it, before MPI is started. */
 static bool launched_as_first_rank(void) {
   static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
   for (int i = 0; names[i]; i++) {

@@ -1,6 +1,6 @@
 /* The verbs of the command line: one file each, listed in main.c. A verb parses its arguments, works, and
- * returns a Status; `main` prints the sentence of a failure, once, and ends all ranks with the exit status.
- */
+ * returns a Status; `main` prints the sentence of a failure, once, and ends all ranks with the exit
+ * status. */
 #ifndef APP_APP_H
 #define APP_APP_H
 
@@ -72,8 +72,8 @@ Status app_study_of_folder(const char *directory, Study *out);
 /* A study file with --set and --seed. The caller ends with study_destroy. */
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
 
-/* Leaderboard on stdout: for each setting and policy the first curve at its last point, from DIR/results.nc.
- */
+/* Leaderboard on stdout: for each setting and policy the first curve at its last point, from
+ * DIR/results.nc. */
 Status app_print_table(const Study *study, const char *directory);
 
 /* False on all ranks but the first: only that one prints. */

@@ -106,20 +106,22 @@ static json_t *json_of_machine(const Meter *meter, int ranks) {
                    meter->best.bytes);
 }
 
-static json_t *json_of_pace(const Study *study, int setting, int policy, const Pace *pace) {
+static json_t *json_of_throughput(const Study *study, int setting, int policy, const Throughput *throughput) {
   json_t *hidden = json_array();
-  for (int l = 0; l < pace->hidden_count; l++) json_array_append_new(hidden, json_integer(pace->hidden[l]));
+  for (int l = 0; l < throughput->hidden_count; l++)
+    json_array_append_new(hidden, json_integer(throughput->hidden[l]));
   return json_pack(
       "{s:s, s:s, s:s, s:i, s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}",
       "sampler", study->file->policies[policy].name, "label", study->file->policies[policy].label, "setting",
-      study->file->setting_labels[setting], "dimension", pace->d, "stages",
-      pace->stages ? json_integer(pace->stages) : json_null(), "hidden", hidden, "arms", pace->arms, "rounds",
-      pace->rounds, "runs", pace->runs, "rounds_reached", pace->rounds_reached, "observations",
-      pace->observations, "seconds_per_draw", number(pace->draw_seconds), "flops_per_draw",
-      number(pace->draw_flops), "draw_fraction_of_peak", number(pace->draw_of_peak), "rounds_per_second",
-      1 / pace->round_seconds, "flops_per_round", pace->round_flops, "round_fraction_of_peak",
-      pace->round_of_peak, "bytes_per_round", pace->round_bytes, "round_fraction_of_bandwidth",
-      pace->round_of_bandwidth);
+      study->file->setting_labels[setting], "dimension", throughput->d, "stages",
+      throughput->stages ? json_integer(throughput->stages) : json_null(), "hidden", hidden, "arms",
+      throughput->arms, "rounds", throughput->rounds, "runs", throughput->runs, "rounds_reached",
+      throughput->rounds_reached, "observations", throughput->observations, "seconds_per_draw",
+      number(throughput->draw_seconds), "flops_per_draw", number(throughput->draw_flops),
+      "draw_fraction_of_peak", number(throughput->draw_of_peak), "rounds_per_second",
+      1 / throughput->round_seconds, "flops_per_round", throughput->round_flops, "round_fraction_of_peak",
+      throughput->round_of_peak, "bytes_per_round", throughput->round_bytes, "round_fraction_of_bandwidth",
+      throughput->round_of_bandwidth);
 }
 
 static void print_machine(const Meter *meter, int ranks) {
@@ -141,17 +143,18 @@ static const char *share(double fraction, char out[16]) {
   return out;
 }
 
-static void print_pace(const ConfigPolicy *policy, const Pace *pace) {
+static void print_throughput(const ConfigPolicy *policy, const Throughput *throughput) {
   char hidden[32] = "-", stages[16] = "-", draw[16], peak[16], memory[16], seconds[16] = "-", rounds[16];
-  for (int l = 0, at = 0; l < pace->hidden_count && at < (int)sizeof hidden; l++)
-    at += snprintf(hidden + at, sizeof hidden - (size_t)at, "%s%d", l ? "x" : "", pace->hidden[l]);
-  if (pace->stages) snprintf(stages, sizeof stages, "%d", pace->stages);
-  if (!isnan(pace->draw_seconds)) snprintf(seconds, sizeof seconds, "%.3g", pace->draw_seconds);
-  snprintf(rounds, sizeof rounds, "%s%d", pace->rounds_reached < pace->rounds ? "<" : "",
-           pace->rounds_reached);
-  printf("%-14s %4d %9s %4s %6d %6s %5d %12s %8s %12.4g %8s %8s\n", policy->label, pace->d, hidden, stages,
-         pace->arms, rounds, pace->runs, seconds, share(pace->draw_of_peak, draw), 1 / pace->round_seconds,
-         share(pace->round_of_peak, peak), share(pace->round_of_bandwidth, memory));
+  for (int l = 0, at = 0; l < throughput->hidden_count && at < (int)sizeof hidden; l++)
+    at += snprintf(hidden + at, sizeof hidden - (size_t)at, "%s%d", l ? "x" : "", throughput->hidden[l]);
+  if (throughput->stages) snprintf(stages, sizeof stages, "%d", throughput->stages);
+  if (!isnan(throughput->draw_seconds)) snprintf(seconds, sizeof seconds, "%.3g", throughput->draw_seconds);
+  snprintf(rounds, sizeof rounds, "%s%d", throughput->rounds_reached < throughput->rounds ? "<" : "",
+           throughput->rounds_reached);
+  printf("%-14s %4d %9s %4s %6d %6s %5d %12s %8s %12.4g %8s %8s\n", policy->label, throughput->d, hidden,
+         stages, throughput->arms, rounds, throughput->runs, seconds, share(throughput->draw_of_peak, draw),
+         1 / throughput->round_seconds, share(throughput->round_of_peak, peak),
+         share(throughput->round_of_bandwidth, memory));
 }
 
 static void print_notes(void) {
@@ -159,8 +162,8 @@ static void print_notes(void) {
       "\nd dimension, T stages, K arms, n rounds (<n: as far as the time went), B runs in a block; CPU time "
       "of one core, peaks measured in between.\n"
       "s/draw     one draw for one run after n observations, with taking in the last of them\n"
-      "of peak    products of the sampler's networks, the only work of a draw that is counted; -: it has "
-      "none\n"
+      "of peak    products of the sampler's networks, the "
+      "only work of a draw that is counted; -: it has none\n"
       "rounds/s   whole rounds of one run in a simulation: arms, draw, scores of all arms, reward, history\n"
       "of peak    products of networks and of the arms with the draw, at their peaks, over the time of the "
       "round; nothing else is counted\n"
@@ -169,9 +172,9 @@ static void print_notes(void) {
 }
 
 /* The mean over ranks, which all measure the same at the same time. */
-static void average(const Parallel *parallel, Pace *pace) {
-  double *const values[] = {&pace->draw_seconds, &pace->draw_of_peak, &pace->round_seconds,
-                            &pace->round_of_peak, &pace->round_of_bandwidth};
+static void average(const Parallel *parallel, Throughput *throughput) {
+  double *const values[] = {&throughput->draw_seconds, &throughput->draw_of_peak, &throughput->round_seconds,
+                            &throughput->round_of_peak, &throughput->round_of_bandwidth};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     *values[i] = parallel_sum(*values[i]) / parallel->size;
 }
@@ -181,20 +184,20 @@ static Status measure_all(const Parallel *parallel, const Arguments *arguments, 
   const StudyFile *file = study->file;
   const long total = (long)file->setting_count * file->policy_count;
   long done = 0;
-  /* On a terminal the rows tell how far it is. */
+  /* On a terminal the rows show how far it is. */
   const bool rows_shown = !arguments->json && isatty(STDOUT_FILENO);
   Progress progress = progress_begin(rows_shown ? PROGRESS_NONE : PROGRESS_AUTO, app_speaks, "measuring");
   if (app_speaks && !arguments->json) print_machine(meter, parallel->size);
   for (int s = 0; s < file->setting_count; s++)
     for (int p = 0; p < file->policy_count; p++) {
-      Pace pace;
-      Status status = pace_measure(study, s, p, folder, arguments->seconds / 2, meter, &pace);
+      Throughput throughput;
+      Status status = throughput_measure(study, s, p, folder, arguments->seconds / 2, meter, &throughput);
       TRY(parallel_agree(parallel, status));
-      average(parallel, &pace);
+      average(parallel, &throughput);
       if (arguments->json)
-        json_array_append_new(rows, json_of_pace(study, s, p, &pace));
+        json_array_append_new(rows, json_of_throughput(study, s, p, &throughput));
       else if (app_speaks)
-        print_pace(&file->policies[p], &pace);
+        print_throughput(&file->policies[p], &throughput);
       done++;
       progress_update(&progress, done, total, (double)done / (double)total);
     }

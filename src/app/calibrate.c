@@ -74,8 +74,8 @@ static Status measure_in_folder(const Parallel *parallel, const Study *study, Sp
   return status;
 }
 
-/* The study with one setting and one replicate: each swept key at its first value. `steps` > 0: of training.
- */
+/* The study with one setting and one replicate: each swept key at its first value. `steps` > 0: of
+ * training. */
 static Status small_study(const char *path, const char *text, const AppTexts *sets, const StudyFile *whole,
                           int64_t steps, Study *out) {
   AppTexts all = *sets;

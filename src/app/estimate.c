@@ -71,8 +71,8 @@ static Status count_priors(const Study *study, Estimate *estimate) {
   return status;
 }
 
-/* Four matrices at the peak: the eigenvectors are made of one, with another for them and two of work space.
- */
+/* Four matrices at the peak: the eigenvectors are made of one, with another for them and two of work
+ * space. */
 static double large_bytes(const Config *setting) {
   const double most = fmax(study_dimension(setting), problem_arms(setting));
   return 4 * dense_bytes(most, most);

@@ -1,5 +1,5 @@
-/* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are printed.
- */
+/* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
+ * printed. */
 #include "app/app.h"
 #include "app/output.h"
 #include "io/provenance.h"
@@ -25,8 +25,9 @@ static void print_help(void) {
   printf("Usage: thompson VERB [OPTION...]\n\n"
          "Posterior sampling for contextual bandits with rich priors, at cluster scale.\n\n");
   for (int i = 0; verbs[i].name; i++) printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
-  printf("\n`thompson VERB --help` tells the options of a verb, `thompson --version` the version.\n\nExit "
-         "status:\n");
+  printf("\n`thompson VERB --help` lists the options of a verb, "
+         "`thompson --version` prints the version.\n\n"
+         "Exit status:\n");
 #define PRINT_STATUS(name, code, text) printf("  %2d  %s\n", code, text);
   STATUS_LIST(PRINT_STATUS)
 #undef PRINT_STATUS

@@ -1,5 +1,5 @@
 /* CPU seconds of a piece of work, beside what this core could have done in them at its peak. The peaks are
- * tried anew after every few milliseconds of the work, and the time that takes is left out: on a shared
+ * tried again after every few milliseconds of the work, and the time that takes is left out: on a shared
  * machine the speed of a core changes from second to second, its share of the peak much less. */
 #ifndef APP_METER_H
 #define APP_METER_H

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A network file system may tell only at the end that its disk is full. A stdout that was closed before the
+/* A network file system may report only at the end that its disk is full. A stdout that was closed before the
  * start is no error when nothing was printed. */
 static bool output_lost(void) {
   bool lost = ferror(stdout) || fflush(stdout) != 0;

@@ -95,7 +95,7 @@ Status app_prepare(int argc, char **argv) {
                                    parse,
                                    "movielens|mnist INPUT...",
                                    "Learn embeddings from a public data set, for problem.family = embedding. "
-                                   "data/README.md tells how to get the sets.",
+                                   "data/README.md says how to get the sets.",
                                    NULL,
                                    help,
                                    NULL};

@@ -40,8 +40,8 @@ const ConfigKey prepare_mnist_keys[] = {
      .minimum = 1e-9,
      .maximum = 1e9,
      .fallback = "0.1",
-     .help = "penalty on |theta|^2, in units of the mean squared length of the embeddings; a linear model "
-             "has 20 points"},
+     .help = "penalty on |theta|^2, in units of the mean squared "
+             "length of the embeddings; a linear model has 20 points"},
     {.name = "scale",
      .type = KEY_WORD,
      .fallback = "unit",
@@ -49,8 +49,8 @@ const ConfigKey prepare_mnist_keys[] = {
      .help = "unit: mean squared length of the embeddings is 1; none: as the classifier gives them"},
     {.name = NULL}};
 
-/* Everything on the way from images to file. Rows are the digits of the training set, then of the test set.
- */
+/* Everything on the way from images to file. Rows are the digits of the training set, then of the test
+ * set. */
 typedef struct {
   Digits training, test;
   Classifier classifier;

@@ -68,7 +68,7 @@ static ProgressMode parse_progress(struct argp_state *state, const char *text) {
 
 static Lock *lock; /* of the folder, on rank 0 */
 
-static bool stop_asked(void) { return drain_asked() || lock_lost(lock); }
+static bool stop_asked(void) { return shutdown_asked() || lock_lost(lock); }
 
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
@@ -82,7 +82,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_MAX_FAILURES:
     arguments->tasks.max_failures = app_integer(state, "--max-failures", text, 0, 1LL << 53);
     return 0;
-  case KEY_TIME_LIMIT: drain_limit(app_real(state, "--time-limit", text, 1e-3, 1e9)); return 0;
+  case KEY_TIME_LIMIT: shutdown_limit(app_real(state, "--time-limit", text, 1e-3, 1e9)); return 0;
   case KEY_TASK_TIMEOUT:
     arguments->tasks.task_timeout = app_real(state, "--task-timeout", text, 1e-3, 1e9);
     return 0;
@@ -132,7 +132,7 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
   return parallel_agree(parallel, status);
 }
 
-/* Results file, table, and where to look next. *again: task files were unusable and are set aside, or are
+/* Results file, table, and where to go on. *again: task files were unusable and are set aside, or are
  * gone, so that more than `left` tasks are left. (Of an adaptive study that was stopped at a failure the
  * reducer may know of more waves, from an earlier job: what it misses then says nothing.) Collective. */
 static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
@@ -240,10 +240,10 @@ Status app_run(int argc, char **argv) {
       NULL,
       NULL};
   Arguments arguments = {
-      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = drain_time_left}};
+      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = shutdown_time_left}};
   app_parse(&argp, argc, argv, &arguments);
-  drain_catch_signals();
-  drain_limit_of_scheduler();
+  shutdown_catch_signals();
+  shutdown_limit_of_scheduler();
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Study study = {0};
   Status status = run_study(&parallel, &arguments, &study);

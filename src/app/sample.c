@@ -141,7 +141,7 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
     printf("  %-6d %12.5g %12.5g\n", i + 1, mean, sqrt(variance));
   }
   if (fallbacks > 0)
-    printf("%lld numerical rescues: look at the draws before you trust them\n", (long long)fallbacks);
+    printf("%lld numerical fallbacks: check the draws before you trust them\n", (long long)fallbacks);
   if (complaint[0]) printf("%s\n", complaint);
 }
 

@@ -14,7 +14,7 @@ static double deadline = INFINITY; /* by clock_wall */
 
 static void on_signal(int number) { signalled = number; }
 
-void drain_catch_signals(void) {
+void shutdown_catch_signals(void) {
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigaction(SIGTERM, &action, NULL);
   sigaction(SIGUSR1, &action, NULL);
@@ -22,14 +22,14 @@ void drain_catch_signals(void) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-void drain_limit(double seconds) { deadline = fmin(deadline, clock_wall() + seconds); }
+void shutdown_limit(double seconds) { deadline = fmin(deadline, clock_wall() + seconds); }
 
-void drain_limit_of_scheduler(void) {
+void shutdown_limit_of_scheduler(void) {
   const char *text = getenv("SLURM_JOB_END_TIME");
   double left = text ? strtod(text, NULL) - (double)time(NULL) : 0;
-  if (left > 0) drain_limit(fmax(left - MARGIN, 0)); /* one in the past: the job was given more time */
+  if (left > 0) shutdown_limit(fmax(left - MARGIN, 0)); /* one in the past: the job was given more time */
 }
 
-bool drain_asked(void) { return signalled != 0 || drain_time_left() <= 0; }
+bool shutdown_asked(void) { return signalled != 0 || shutdown_time_left() <= 0; }
 
-double drain_time_left(void) { return deadline - clock_wall(); }
+double shutdown_time_left(void) { return deadline - clock_wall(); }

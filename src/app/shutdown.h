@@ -6,16 +6,16 @@
 
 /* From now on SIGTERM, SIGUSR1 and SIGUSR2 ask for an end, and writing beyond a limit on file sizes is an
  * error instead of a death. */
-void drain_catch_signals(void);
+void shutdown_catch_signals(void);
 
 /* The work should be over `seconds` from now. The earliest of several limits counts. */
-void drain_limit(double seconds);
-/* A little before Slurm's end of the job (SLURM_JOB_END_TIME), when it tells one. */
-void drain_limit_of_scheduler(void);
+void shutdown_limit(double seconds);
+/* A little before Slurm's end of the job (SLURM_JOB_END_TIME), when it names one. */
+void shutdown_limit_of_scheduler(void);
 
 /* Whether the work should end: no new one is begun. */
-bool drain_asked(void);
+bool shutdown_asked(void);
 /* Seconds until the limit; INFINITY without one. */
-double drain_time_left(void);
+double shutdown_time_left(void);
 
 #endif

@@ -59,8 +59,8 @@ void slurm_print(const Study *study, const Estimate *estimate, const char *path,
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   double nodes = ceil(ranks / (double)cores), each = ceil(ranks / nodes);
   printf("#!/bin/bash\n"
-         "# Study %s: about %.2g core-hours%s (%.2g of them training), the longest task %.2g s, by a "
-         "calibration\n"
+         "# Study %s: about %.2g core-hours%s (%.2g of them "
+         "training), the longest task %.2g s, by a calibration\n"
          "# of a few seconds on this machine; %d tasks. Submit it in the folder where it was printed;\n"
          "# more nodes and less time do as well, up to about %.0f ranks.\n",
          study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
@@ -73,9 +73,9 @@ void slurm_print(const Study *study, const Estimate *estimate, const char *path,
   print_time(START + MARGIN * (hours * 3600 / (nodes * each) + estimate->longest_task));
   printf("#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
          "# thompson stops a little before the end of the job, and the job goes back into the queue.\n"
-         "export SLURM_JOB_END_TIME=${SLURM_JOB_END_TIME:-$(date -d \"$(squeue -h -j \"$SLURM_JOB_ID\" -o "
-         "%%e)\" +%%s "
-         "2>/dev/null || true)}\ncode=0\n");
+         "export SLURM_JOB_END_TIME=${SLURM_JOB_END_TIME:-$(date "
+         "-d \"$(squeue -h -j \"$SLURM_JOB_ID\" -o %%e)\" "
+         "+%%s 2>/dev/null || true)}\ncode=0\n");
   print_command(study, path, directory, sets);
   printf("if [ \"$code\" -eq 75 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then scontrol requeue "
          "\"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n",

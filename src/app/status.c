@@ -150,7 +150,7 @@ static void print_settings(const Summary *summary) {
   char target[128];
   study_target(study, sizeof target, target);
   if (summary->done > MOST_READ) {
-    printf("more than %d finished tasks: `thompson reduce` tells standard errors\n", MOST_READ);
+    printf("more than %d finished tasks: `thompson reduce` prints standard errors\n", MOST_READ);
     return;
   }
   printf("largest standard error of %s at the last point", target);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double CALLS_SECONDS = 0.002; /* of draws between two looks at the clock */
+static const double CALLS_SECONDS = 0.002; /* of draws between two readings of the clock */
 static const double MOST = 10; /* times what is measured, with the beginnings of short simulations */
 
 /* A block of a policy, and what it is measured with. */
@@ -97,7 +97,7 @@ static double draw(Draws *draws, int calls) {
   return clock_cpu() - start;
 }
 
-static void time_draws(Case *c, Draws *draws, Pace *out) {
+static void time_draws(Case *c, Draws *draws, Throughput *out) {
   const double an_observation = observe(c, draws);
   const int at_once = (int)fmax(1, CALLS_SECONDS / draw(draws, 1));
   double calls = 0;
@@ -116,7 +116,7 @@ static void time_draws(Case *c, Draws *draws, Pace *out) {
   out->draw_of_peak = c->counted.flops / c->meter->possible.floats;
 }
 
-static Status measure_draws(Case *c, Pace *out) {
+static Status measure_draws(Case *c, Throughput *out) {
   Draws draws = {0};
   Status status = draws_create(c, &draws);
   if (status == STATUS_OK) time_draws(c, &draws, out);
@@ -150,7 +150,7 @@ static bool tick(void *context, double fraction) {
   return c->meter->seconds < c->seconds;
 }
 
-static Status time_rounds(Case *c, TaskResult *result, Pace *out) {
+static Status time_rounds(Case *c, TaskResult *result, Throughput *out) {
   Clocked clocked = {.c = c};
   Status status = STATUS_OK;
   meter_clear(c->meter);
@@ -175,7 +175,7 @@ static Status time_rounds(Case *c, TaskResult *result, Pace *out) {
   return STATUS_OK;
 }
 
-static Status measure_rounds(Case *c, Pace *out) {
+static Status measure_rounds(Case *c, Throughput *out) {
   TaskResult result;
   TRY(task_result_create(c->study, &c->task, &result));
   Status status = time_rounds(c, &result, out);
@@ -183,16 +183,16 @@ static Status measure_rounds(Case *c, Pace *out) {
   return status;
 }
 
-static Status measure(Case *c, const char *directory, Pace *out) {
+static Status measure(Case *c, const char *directory, Throughput *out) {
   const Config *setting = c->study->file->settings[c->task.setting];
   TRY(problem_create(setting, &c->problem));
-  *out = (Pace){.d = c->problem.d,
-                .arms = c->problem.arms,
-                .rounds = c->problem.rounds,
-                .runs = c->task.runs,
-                .draw_seconds = NAN,
-                .draw_flops = NAN,
-                .draw_of_peak = NAN};
+  *out = (Throughput){.d = c->problem.d,
+                      .arms = c->problem.arms,
+                      .rounds = c->problem.rounds,
+                      .runs = c->task.runs,
+                      .draw_seconds = NAN,
+                      .draw_flops = NAN,
+                      .draw_of_peak = NAN};
   if (c->problem.rounds < 2)
     return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement takes 2 or more");
   TRY(belief_create(setting, c->policy, &c->problem, c->task.replicate, &c->belief));
@@ -205,14 +205,14 @@ static Status measure(Case *c, const char *directory, Pace *out) {
   if (learned) out->hidden_count = fit->hidden_count;
   for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
   counted_begin(&c->prior, learned ? &shape : NULL, &c->counted);
-  /* Where each arm has a posterior of its own, whose draws go together, only rounds are told. */
+  /* Where each arm has a posterior of its own, whose draws go together, only rounds are reported. */
   if (c->method.sampler && !c->problem.per_arm && !config_is(c->policy->options, "posterior", "per_arm"))
     TRY(measure_draws(c, out));
   return measure_rounds(c, out);
 }
 
-Status pace_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
-                    Meter *meter, Pace *out) {
+Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
+                          Meter *meter, Throughput *out) {
   Case c = {.study = study,
             .task = study_task(study, study_task_index(study, setting, policy, 0)),
             .policy = &study->file->policies[policy],

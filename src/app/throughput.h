@@ -21,16 +21,15 @@ typedef struct {
   double round_seconds;
   double round_flops; /* products of networks (float), and of arms with a draw (double), 2 d K */
   double round_of_peak; /* time these take at the peaks, over the CPU time */
-  double
-      round_bytes; /* least traffic when nothing stays in a cache between rounds: features, evidence, weights
-                    */
+  /* Least traffic when nothing stays in a cache between rounds: features, evidence, weights. */
+  double round_bytes;
   double round_of_bandwidth;
-} Pace;
+} Throughput;
 
 /* The first block of a policy in a setting, for about `seconds` of CPU time for draws and as much for rounds,
  * less where the beginnings of short simulations, which are left out, take ten times that; its prior is in
  * DIR/priors. Errors: those of the policy, and STATUS_INPUT with less than two rounds. */
-Status pace_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
-                    Meter *meter, Pace *out);
+Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
+                          Meter *meter, Throughput *out);
 
 #endif

@@ -121,7 +121,7 @@ static void shuffle(uint64_t seed, int count, int *order) {
   }
 }
 
-/* Run a task again and compare it with its file; `same` tells the outcome. */
+/* Run a task again and compare it with its file; `same` is the outcome. */
 static Status verify_task(const Study *study, const Task *task, const char *directory, bool *same) {
   TaskResult kept = {0}, again = {0};
   size_t size = (size_t)study->curve_count * (size_t)task->runs * (size_t)study->points * sizeof(double);

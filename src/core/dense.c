@@ -28,7 +28,7 @@ static int global_column(const Dense *dense, int local) {
   return global_index(local, dense->block, dense->column, dense->grid_columns);
 }
 
-static double *column_of(const DenseMatrix *matrix, int j) {
+static double *dense_column_of(const DenseMatrix *matrix, int j) {
   return matrix->values + (size_t)j * (size_t)matrix->local_rows;
 }
 
@@ -77,14 +77,14 @@ void dense_fill_normal(const Dense *dense, Rng rng, DenseMatrix *matrix) {
     for (int i = 0; i < matrix->local_rows; i += dense->block) {
       const int left = matrix->local_rows - i, count = left < dense->block ? left : dense->block;
       const int64_t first = (int64_t)global_column(dense, j) * matrix->rows + global_row(dense, i);
-      normals_from(rng, first, count, column_of(matrix, j) + i);
+      normals_from(rng, first, count, dense_column_of(matrix, j) + i);
     }
 }
 
 void dense_scale_columns(const Dense *dense, const double *factor, DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++) {
     const double by = factor[global_column(dense, j)];
-    double *column = column_of(matrix, j);
+    double *column = dense_column_of(matrix, j);
     for (int i = 0; i < matrix->local_rows; i++) column[i] *= by;
   }
 }
@@ -93,7 +93,7 @@ void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++) {
     const double *from = x + global_column(dense, j);
     for (int i = 0; i < matrix->local_rows; i++)
-      column_of(matrix, j)[i] = from[(size_t)global_row(dense, i) * (size_t)matrix->columns];
+      dense_column_of(matrix, j)[i] = from[(size_t)global_row(dense, i) * (size_t)matrix->columns];
   }
 }
 
@@ -103,7 +103,7 @@ void dense_gather(const Dense *dense, const DenseMatrix *matrix, double *x) {
   for (int j = 0; j < matrix->local_columns; j++) {
     double *to = x + global_column(dense, j);
     for (int i = 0; i < matrix->local_rows; i++)
-      to[(size_t)global_row(dense, i) * (size_t)matrix->columns] = column_of(matrix, j)[i];
+      to[(size_t)global_row(dense, i) * (size_t)matrix->columns] = dense_column_of(matrix, j)[i];
   }
   dense->sum(size, x);
 }
@@ -140,7 +140,7 @@ void dense_gram(const Dense *dense, double factor, const DenseMatrix *a, DenseMa
 
 /* `name` is LAPACK's; `info` of this rank. Those outside of the grid bring 0. All ranks leave with the same
  * kind of failure, since a run that cannot be computed is recorded, and short memory ends the job. */
-static Status judge(const Dense *dense, const char *name, const DenseMatrix *matrix, int info) {
+static Status dense_judge(const Dense *dense, const char *name, const DenseMatrix *matrix, int info) {
   double failed[2] = {info == DENSE_NO_MEMORY, info != DENSE_NO_MEMORY && info != 0};
   dense->sum(2, failed);
   if (failed[0] > 0)
@@ -157,7 +157,8 @@ Status dense_orthogonal(const Dense *dense, DenseMatrix *a) {
   double *diagonal;
   const size_t columns = (size_t)a->columns;
   TRY(dense_agree(dense, memory_new((void **)&diagonal, columns, sizeof *diagonal)));
-  Status status = judge(dense, "dgeqrf", a, dense->row < 0 ? 0 : dense->ops->orthogonal(dense, a, diagonal));
+  Status status =
+      dense_judge(dense, "dgeqrf", a, dense->row < 0 ? 0 : dense->ops->orthogonal(dense, a, diagonal));
   dense->sum(columns, diagonal);
   for (size_t j = 0; j < columns; j++) diagonal[j] = diagonal[j] < 0 ? -1 : 1;
   if (status == STATUS_OK) dense_scale_columns(dense, diagonal, a);
@@ -170,7 +171,7 @@ static void find_signs(const Dense *dense, const DenseMatrix *matrix, double *di
   Rng rng = {.key = rng_key(0, RNG_DIRECTION)};
   rng_normal(&rng, matrix->rows, direction);
   for (int j = 0; j < matrix->local_columns; j++) {
-    const double *column = column_of(matrix, j);
+    const double *column = dense_column_of(matrix, j);
     double sum = 0;
     for (int i = 0; i < matrix->local_rows; i++) sum += column[i] * direction[global_row(dense, i)];
     sign[global_column(dense, j)] = sum;
@@ -185,7 +186,7 @@ Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w) {
   const size_t n = (size_t)a->rows;
   TRY(dense_agree(dense, memory_new((void **)&scratch, 2 * n, sizeof *scratch)));
   memset(w, 0, n * sizeof *w);
-  Status status = judge(dense, "dsyevd", a, dense->row < 0 ? 0 : dense->ops->eigen(dense, a, w));
+  Status status = dense_judge(dense, "dsyevd", a, dense->row < 0 ? 0 : dense->ops->eigen(dense, a, w));
   if (dense->row != 0 || dense->column != 0) memset(w, 0, n * sizeof *w);
   dense->sum(n, w);
   if (status == STATUS_OK) {
@@ -198,14 +199,14 @@ Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w) {
 
 Status dense_cholesky(const Dense *dense, DenseMatrix *a) {
   ASSERT(a->rows == a->columns);
-  return judge(dense, "dpotrf", a, dense->row < 0 ? 0 : dense->ops->cholesky(dense, a));
+  return dense_judge(dense, "dpotrf", a, dense->row < 0 ? 0 : dense->ops->cholesky(dense, a));
 }
 
 double dense_log_determinant(const Dense *dense, const DenseMatrix *cholesky) {
   double sum = 0;
   for (int j = 0; j < cholesky->local_columns; j++)
     for (int i = 0; i < cholesky->local_rows; i++)
-      if (global_row(dense, i) == global_column(dense, j)) sum += log(column_of(cholesky, j)[i]);
+      if (global_row(dense, i) == global_column(dense, j)) sum += log(dense_column_of(cholesky, j)[i]);
   dense->sum(1, &sum);
   return 2 * sum;
 }
@@ -231,7 +232,7 @@ static int lapack_orthogonal(const Dense *dense, DenseMatrix *a, double *diagona
   double *tau;
   if (memory_new((void **)&tau, (size_t)a->columns, sizeof *tau) != STATUS_OK) return DENSE_NO_MEMORY;
   int info = LAPACKE_dgeqrf(LAPACK_COL_MAJOR, a->rows, a->columns, a->values, a->rows, tau);
-  for (int j = 0; j < a->columns; j++) diagonal[j] = column_of(a, j)[j];
+  for (int j = 0; j < a->columns; j++) diagonal[j] = dense_column_of(a, j)[j];
   if (info == 0)
     info = LAPACKE_dorgqr(LAPACK_COL_MAJOR, a->rows, a->columns, a->columns, a->values, a->rows, tau);
   free(tau);

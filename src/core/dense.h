@@ -50,8 +50,7 @@ struct Dense {
 };
 
 /* LAPACK on the first of the ranks that `sum` adds up; the others hold nothing. On one rank `sum` may be
- * NULL.
- */
+ * NULL. */
 Dense dense_lapack(int rank, int ranks, void (*sum)(size_t n, double *values));
 
 /* Zeros. The caller ends with dense_destroy, also after a failure. */

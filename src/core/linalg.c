@@ -5,6 +5,7 @@
 #include "core/linalg_lapack.h"
 #include "core/memory.h"
 #include "core/simd.h"
+#include "core/tiling.h"
 
 #include <cblas.h>
 #include <lapacke.h>
@@ -39,17 +40,17 @@ void linalg_product(int d, bool transpose_a, const double *a, bool transpose_b, 
   cblas_dgemm(CblasRowMajor, order_of(transpose_a), order_of(transpose_b), d, d, d, 1, a, d, b, d, 0, c, d);
 }
 
-/* A block of columns of dgetri. */
-enum { INVERT_BLOCK = 32 };
+/* That dgetri takes at a time. */
+enum { INVERT_COLUMNS = 32 };
 
 bool linalg_invert(int d, const double *a, double *inverse) {
   const size_t n = (size_t)d;
   lapack_int *pivot = malloc(n * sizeof *pivot);
-  double *work = malloc(n * INVERT_BLOCK * sizeof *work);
+  double *work = malloc(n * INVERT_COLUMNS * sizeof *work);
   ASSERT(pivot && work);
   memcpy(inverse, a, n * n * sizeof *a);
   bool good = LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, d, d, inverse, d, pivot) == 0;
-  if (good) LAPACKE_dgetri_work(LAPACK_COL_MAJOR, d, inverse, d, pivot, work, d * INVERT_BLOCK);
+  if (good) LAPACKE_dgetri_work(LAPACK_COL_MAJOR, d, inverse, d, pivot, work, d * INVERT_COLUMNS);
   free(pivot);
   free(work);
   return good;
@@ -118,30 +119,29 @@ void linalg_moments(int d, int n, const double *x, double *mean, double *covaria
           centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
 }
 
-/* A strip of x at a time: the products of STRIP columns with all of y. */
+/* A chunk of x at a time: the products of CHUNK_LANES columns with all of y. */
 Status linalg_product_square(int d, int n, const double *x, const double *mean_x, int m, const double *y,
                              const double *mean_y, double *out) {
-  enum { STRIP = 64 };
   const size_t rows = (size_t)d, columns = (size_t)m;
-  double *strip = NULL, *centred = NULL, *product = NULL;
+  double *chunk = NULL, *centred = NULL, *product = NULL;
   Status status;
   *out = 0;
-  NEW_GOTO(status, strip, rows * STRIP, done);
+  NEW_GOTO(status, chunk, rows * CHUNK_LANES, done);
   NEW_GOTO(status, centred, rows * columns, done);
-  NEW_GOTO(status, product, STRIP * columns, done);
+  NEW_GOTO(status, product, CHUNK_LANES * columns, done);
   for (size_t i = 0; i < rows; i++)
     for (size_t k = 0; k < columns; k++) centred[i * columns + k] = y[i * columns + k] - mean_y[i];
-  for (int first = 0; first < n; first += STRIP) {
-    const int count = n - first < STRIP ? n - first : STRIP;
+  for (int first = 0; first < n; first += CHUNK_LANES) {
+    const int count = n - first < CHUNK_LANES ? n - first : CHUNK_LANES;
     for (size_t i = 0; i < rows; i++)
       for (int k = 0; k < count; k++)
-        strip[i * STRIP + (size_t)k] = x[i * (size_t)n + (size_t)(first + k)] - mean_x[i];
-    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, m, d, 1, strip, STRIP, centred, m, 0, product,
-                m);
+        chunk[i * CHUNK_LANES + (size_t)k] = x[i * (size_t)n + (size_t)(first + k)] - mean_x[i];
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, m, d, 1, chunk, CHUNK_LANES, centred, m, 0,
+                product, m);
     for (size_t k = 0; k < (size_t)count * columns; k++) *out += product[k] * product[k];
   }
 done:
-  free(strip);
+  free(chunk);
   free(centred);
   free(product);
   return status;
@@ -174,13 +174,13 @@ void linalg_lapack_eigen_lanes(int d, int lanes, const double *a, double *q, dou
   free(work);
 }
 
-void linalg_lapack_cholesky_lanes(int d, int lanes, double *a, int *rescues) {
+void linalg_lapack_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   size_t stride = (size_t)lanes;
   double *work = new_square(d);
   for (size_t n = 0; n < stride; n++) {
     for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
     if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
-      linalg_cholesky_strided(d, 1, stride, a + n, rescues ? rescues + n : NULL);
+      linalg_cholesky_strided(d, 1, stride, a + n, jitters ? jitters + n : NULL);
       continue;
     }
     for (size_t i = 0; i < (size_t)d; i++)

@@ -15,15 +15,15 @@ enum { LINALG_BATCH_DIMENSION = 16 };
 
 /* Eigendecomposition A = Q diag(w) Q' of N symmetric matrices. a[d, d, N] is read; q[d, d, N] gets the
  * eigenvectors in its columns, w[d, N] the eigenvalues in no particular order. A diagonal matrix gives Q = I
- * exactly. Cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite output.
- */
+ * exactly. Cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite
+ * output. */
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w);
 
 /* Cholesky factors A = L L' of N symmetric positive definite matrices, in place: a[d, d, N] gets L in its
- * lower triangle (the rest is left). A pivot that is not above zero is replaced by 2^-52 times the largest
- * diagonal entry (2^-1000 when that is zero) and the column below it by zeros, so that L stays finite;
- * rescues[lane] is raised by one each time (rescues may be NULL). */
-void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues);
+ * lower triangle (the rest is left). Jitter: a pivot that is not above zero is replaced by 2^-52 times the
+ * largest diagonal entry (2^-1000 when that is zero) and the column below it by zeros, so that L stays
+ * finite, and one is added to jitters[lane] (NULL: they are not counted). */
+void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters);
 
 /* With L from linalg_cholesky_lanes, in place on x[d, N]: solve L y = x; solve L' y = x; both (A y = x). */
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x);
@@ -51,8 +51,8 @@ bool linalg_invert(int d, const double *a, double *inverse);
 void linalg_add_square(int d, int k, const float *a, float *square);
 /* log det A from its Cholesky factor. */
 double linalg_log_determinant(int d, const double *cholesky);
-/* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK fails.
- */
+/* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK
+ * fails. */
 Status linalg_eigen(int d, const double *a, double *q, double *w);
 /* Squared Frobenius norm of X' Y, for x[d, n] and y[d, m] with the means given taken off their columns. */
 Status linalg_product_square(int d, int n, const double *x, const double *mean_x, int m, const double *y,

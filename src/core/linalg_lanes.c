@@ -5,24 +5,25 @@
 
 #include "core/linalg_lapack.h"
 #include "core/simd.h"
+#include "core/tiling.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-/* Jacobi works on copies of up to CHUNK_LANES lanes and CHUNK doubles, which stay in the first-level cache.
- * The number of lanes is rounded up to VECTOR with zero matrices, so that a lane meets the same instructions
- * at every place. */
-enum { CHUNK = 2048, CHUNK_LANES = 64, VECTOR = 8, SWEEPS = 12 };
+/* Jacobi works on copies of up to CHUNK_LANES lanes and TILE_DOUBLES doubles, which stay in the first-level
+ * cache. The number of lanes is rounded up to VECTOR_LANES with zero matrices, so that a lane meets the same
+ * instructions at every place. */
+enum { SWEEPS = 12 };
 
-static inline int chunk_lanes(int d) {
-  int lanes = CHUNK / (d * d) / VECTOR * VECTOR;
+static inline int tile_lanes(int d) {
+  int lanes = TILE_DOUBLES / (d * d) / VECTOR_LANES * VECTOR_LANES;
   return lanes < CHUNK_LANES ? lanes : CHUNK_LANES;
 }
 
 /* (x, y) <- (c x - s y, s x + c y) for `width` lanes. */
-static inline void rotate(int width, const double *restrict c, const double *restrict s, double *restrict x,
-                          double *restrict y) {
+static inline void linalg_rotate(int width, const double *restrict c, const double *restrict s,
+                                 double *restrict x, double *restrict y) {
   for (int n = 0; n < width; n++) {
     double x_n = x[n], y_n = y[n];
     x[n] = c[n] * x_n - s[n] * y_n;
@@ -56,8 +57,8 @@ static inline void annihilate(int width, double *restrict a_pp, double *restrict
 }
 
 /* a[d, d, width], upper triangle -> eigenvalues on its diagonal; q[d, d, width] -> eigenvectors. A lane that
- * has converged is left bit for bit as it is, so that stopping when all have is no influence between lanes.
- */
+ * has converged is left bit for bit as it is, so that stopping when all have is no influence between
+ * lanes. */
 SIMD_CLONES
 static void jacobi(int d, int width, double *restrict a, double *restrict q) {
   double c[CHUNK_LANES], s[CHUNK_LANES], moved[CHUNK_LANES];
@@ -70,8 +71,8 @@ static void jacobi(int d, int width, double *restrict a, double *restrict q) {
                    moved);
         for (int k = 0; k < d; k++) {
           int k_p = k < p ? k * d + p : p * d + k, k_r = k < r ? k * d + r : r * d + k;
-          if (k != p && k != r) rotate(width, c, s, a + k_p * width, a + k_r * width);
-          rotate(width, c, s, q + (k * d + p) * width, q + (k * d + r) * width);
+          if (k != p && k != r) linalg_rotate(width, c, s, a + k_p * width, a + k_r * width);
+          linalg_rotate(width, c, s, q + (k * d + p) * width, q + (k * d + r) * width);
         }
       }
     }
@@ -86,10 +87,10 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
     linalg_lapack_eigen_lanes(d, lanes, a, q, w);
     return;
   }
-  double a_work[CHUNK], q_work[CHUNK];
-  for (int first = 0; first < lanes; first += chunk_lanes(d)) {
-    int count = lanes - first < chunk_lanes(d) ? lanes - first : chunk_lanes(d);
-    int width = (count + VECTOR - 1) / VECTOR * VECTOR;
+  double a_work[TILE_DOUBLES], q_work[TILE_DOUBLES];
+  for (int first = 0; first < lanes; first += tile_lanes(d)) {
+    int count = lanes - first < tile_lanes(d) ? lanes - first : tile_lanes(d);
+    int width = (count + VECTOR_LANES - 1) / VECTOR_LANES * VECTOR_LANES;
     size_t bytes = (size_t)count * sizeof(double);
     memset(a_work, 0, (size_t)(d * d * width) * sizeof(double));
     memset(q_work, 0, (size_t)(d * d * width) * sizeof(double));
@@ -105,10 +106,10 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
 }
 
 /* Cholesky by columns. A bad pivot becomes 2^-52 times the largest diagonal entry, which a sum of that size
- * cannot tell from zero. Below it stand what should be zeros: divided by so small a root they would grow from
- * column to column. */
+ * cannot distinguish from zero. Below it stand what should be zeros: divided by so small a root they would
+ * grow from column to column. */
 SIMD_CLONES
-void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *rescues) {
+void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *jitters) {
   enum { LANES = CHUNK_LANES };
   double least[LANES], root[LANES], inverse[LANES];
   for (int first = 0; first < lanes; first += LANES) {
@@ -139,22 +140,22 @@ void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *re
       }
     }
 #undef A
-    for (int n = 0; rescues && n < count; n++) rescues[first + n] += bad[n];
+    for (int n = 0; jitters && n < count; n++) jitters[first + n] += bad[n];
   }
 }
 
-void linalg_cholesky_lanes(int d, int lanes, double *a, int *rescues) {
+void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (d > LINALG_BATCH_DIMENSION)
-    linalg_lapack_cholesky_lanes(d, lanes, a, rescues);
+    linalg_lapack_cholesky_lanes(d, lanes, a, jitters);
   else
-    linalg_cholesky_strided(d, lanes, (size_t)lanes, a, rescues);
+    linalg_cholesky_strided(d, lanes, (size_t)lanes, a, jitters);
 }
 
 /* One large matrix is a job for BLAS. */
-static inline int is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 
 SIMD_CLONES
-static void forward(int d, int lanes, const double *restrict l, double *restrict x) {
+static void linalg_forward(int d, int lanes, const double *restrict l, double *restrict x) {
   size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++) {
     double *restrict x_i = x + (size_t)i * stride;
@@ -168,7 +169,7 @@ static void forward(int d, int lanes, const double *restrict l, double *restrict
 }
 
 SIMD_CLONES
-static void backward(int d, int lanes, const double *restrict l, double *restrict x) {
+static void linalg_backward(int d, int lanes, const double *restrict l, double *restrict x) {
   size_t stride = (size_t)lanes;
   for (int i = d - 1; i >= 0; i--) {
     double *restrict x_i = x + (size_t)i * stride;
@@ -183,8 +184,8 @@ static void backward(int d, int lanes, const double *restrict l, double *restric
 
 /* y_i = sum_j q[i * row + j * column] x_j for each lane. */
 SIMD_CLONES
-static void multiply(int d, int lanes, int row, int column, const double *restrict q,
-                     const double *restrict x, double *restrict y) {
+static void linalg_multiply(int d, int lanes, int row, int column, const double *restrict q,
+                            const double *restrict x, double *restrict y) {
   size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++) {
     double *restrict y_i = y + (size_t)i * stride;
@@ -198,17 +199,17 @@ static void multiply(int d, int lanes, int row, int column, const double *restri
 }
 
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_solve_triangle(d, 0, l, x);
   else
-    forward(d, lanes, l, x);
+    linalg_forward(d, lanes, l, x);
 }
 
 void linalg_backward_lanes(int d, int lanes, const double *l, double *x) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_solve_triangle(d, 1, l, x);
   else
-    backward(d, lanes, l, x);
+    linalg_backward(d, lanes, l, x);
 }
 
 void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
@@ -261,15 +262,15 @@ void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
 }
 
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_multiply(d, 0, q, x, y);
   else
-    multiply(d, lanes, d, 1, q, x, y);
+    linalg_multiply(d, lanes, d, 1, q, x, y);
 }
 
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  if (is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_blas_multiply(d, 1, q, x, y);
   else
-    multiply(d, lanes, 1, d, q, x, y);
+    linalg_multiply(d, lanes, 1, d, q, x, y);
 }

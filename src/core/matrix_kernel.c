@@ -1,21 +1,22 @@
-/* A product is made of tiles of HEIGHT x COLUMNS entries, for WIDTH lanes, whose sums stay in registers: each
- * vector that is loaded meets several others. Compiled once for each instruction level (core/simd.h). */
+/* A product is made of tiles of HEIGHT x COLUMNS entries, for SIMD_DOUBLES lanes, whose sums stay in
+ * registers: each vector that is loaded meets several others. Compiled once for each instruction level
+ * (core/simd.h). */
 #include "core/matrix_kernel.h"
 
 #include "core/simd.h"
 
-enum { WIDTH = SIMD_BYTES / 8, HEIGHT = WIDTH == 8 ? 4 : WIDTH == 4 ? 3 : 2, COLUMNS = 4 };
+enum { HEIGHT = SIMD_DOUBLES == 8 ? 4 : SIMD_DOUBLES == 4 ? 3 : 2, COLUMNS = 4 };
 
-typedef double Real __attribute__((vector_size(8 * WIDTH)));
+typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
 #define INLINE static inline __attribute__((always_inline))
 
-/* The factors and the product at the first of `count` <= WIDTH lanes. */
+/* The factors and the product at the first of `count` <= SIMD_DOUBLES lanes. */
 typedef struct {
   size_t d, stride;
   const double *a, *b;
   MatrixOrder of_a, of_b;
   double *c;
-} Product;
+} MatrixProduct;
 
 INLINE void load(int count, const double *from, Real *x) {
   __builtin_memcpy(x, from, (size_t)count * sizeof *from);
@@ -25,10 +26,10 @@ INLINE void store(int count, const Real *x, double *to) {
   __builtin_memcpy(to, x, (size_t)count * sizeof *to);
 }
 
-/* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image too.
- */
-INLINE void tile(int count, const int height, const int columns, const Product *p, size_t i, size_t j,
-                 bool symmetric) {
+/* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image
+ * too. */
+INLINE void matrix_tile(int count, const int height, const int columns, const MatrixProduct *p, size_t i,
+                        size_t j, bool symmetric) {
   Real sum[HEIGHT][COLUMNS], x = {0}, y[COLUMNS] = {{0}};
   for (int r = 0; r < height; r++)
     for (int m = 0; m < columns; m++) sum[r][m] = (Real){0};
@@ -48,14 +49,15 @@ INLINE void tile(int count, const int height, const int columns, const Product *
     }
 }
 
-INLINE void rows_of_tiles(int count, const int height, const Product *p, size_t i, bool symmetric) {
+INLINE void rows_of_tiles(int count, const int height, const MatrixProduct *p, size_t i, bool symmetric) {
   const size_t end = symmetric ? i + (size_t)height : p->d;
   size_t j = 0;
-  for (; j < end && j + COLUMNS <= p->d; j += COLUMNS) tile(count, height, COLUMNS, p, i, j, symmetric);
-  for (; j < end; j++) tile(count, height, 1, p, i, j, symmetric);
+  for (; j < end && j + COLUMNS <= p->d; j += COLUMNS)
+    matrix_tile(count, height, COLUMNS, p, i, j, symmetric);
+  for (; j < end; j++) matrix_tile(count, height, 1, p, i, j, symmetric);
 }
 
-INLINE void product(int count, const Product *p, bool symmetric) {
+INLINE void product(int count, const MatrixProduct *p, bool symmetric) {
   size_t i = 0;
   for (; i + HEIGHT <= p->d; i += HEIGHT) rows_of_tiles(count, HEIGHT, p, i, symmetric);
   for (; i < p->d; i++) rows_of_tiles(count, 1, p, i, symmetric);
@@ -63,10 +65,10 @@ INLINE void product(int count, const Product *p, bool symmetric) {
 
 void SIMD_NAME(matrix_kernel_product)(int d, int lanes, const double *a, MatrixOrder of_a, const double *b,
                                       MatrixOrder of_b, bool symmetric, double *c) {
-  for (int n = 0; n < lanes; n += WIDTH) {
-    const Product p = {(size_t)d, (size_t)lanes, a + n, b + n, of_a, of_b, c + n};
-    if (lanes - n >= WIDTH)
-      product(WIDTH, &p, symmetric);
+  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
+    const MatrixProduct p = {(size_t)d, (size_t)lanes, a + n, b + n, of_a, of_b, c + n};
+    if (lanes - n >= SIMD_DOUBLES)
+      product(SIMD_DOUBLES, &p, symmetric);
     else
       product(lanes - n, &p, symmetric);
   }

@@ -3,40 +3,40 @@
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
 #include "core/simd.h"
+#include "core/tiling.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { WIDTH = 8 };
 /* One large matrix is a job for BLAS and LAPACK. */
-static bool is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
-/* Into every version of a clone, with the number of lanes as a constant where it is WIDTH. */
+static bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+/* Into every version of a clone, with the number of lanes as a constant where it is VECTOR_LANES. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-static MatrixOrder plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
+static MatrixOrder matrix_lanes_plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
 static MatrixOrder transposed(int d) { return (MatrixOrder){1, (size_t)d}; }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
-  if (is_single(d, lanes))
+  if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, plain(d), false, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, matrix_lanes_plain(d), b, matrix_lanes_plain(d), false, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  if (is_single(d, lanes))
+  if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, true, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain(d), b, transposed(d), false, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, matrix_lanes_plain(d), b, transposed(d), false, c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  if (is_single(d, lanes))
+  if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, true, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, plain(d), false, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, matrix_lanes_plain(d), false, c);
 }
 
 /* The upper half of x[d, d] from the lower one: a product of BLAS may round the two differently. */
@@ -46,11 +46,11 @@ static void mirror(int d, double *x) {
 }
 
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
-  if (is_single(d, lanes)) {
+  if (matrix_lanes_is_single(d, lanes)) {
     linalg_product(d, true, a, false, a, c);
     mirror(d, c);
   } else {
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, plain(d), true, c);
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, matrix_lanes_plain(d), true, c);
   }
 }
 
@@ -77,12 +77,12 @@ ALWAYS_INLINE void scale_row(size_t d, size_t stride, int count, const double *f
     for (int n = 0; n < count; n++) row[j * stride + (size_t)n] *= factor[n];
 }
 
-/* Up to WIDTH lanes. Row pivoting without a search: every later row takes the pivot's place where its entry
- * is larger. */
-ALWAYS_INLINE void invert_strip(int count, size_t d, size_t stride, double *a, double *inverse) {
+/* Up to VECTOR_LANES lanes. Row pivoting without a search: every later row takes the pivot's place where its
+ * entry is larger. */
+ALWAYS_INLINE void invert_vector(int count, size_t d, size_t stride, double *a, double *inverse) {
   const size_t row = d * stride;
-  double least[WIDTH], factor[WIDTH];
-  int swap[WIDTH];
+  double least[VECTOR_LANES], factor[VECTOR_LANES];
+  int swap[VECTOR_LANES];
   for (int n = 0; n < count; n++) least[n] = 0x1p-1000;
   for (size_t i = 0; i < d * d; i++)
     for (int n = 0; n < count; n++) {
@@ -112,16 +112,16 @@ ALWAYS_INLINE void invert_strip(int count, size_t d, size_t stride, double *a, d
 
 SIMD_CLONES
 static void invert(int d, int lanes, double *a, double *inverse) {
-  for (int n = 0; n < lanes; n += WIDTH) {
-    if (lanes - n >= WIDTH)
-      invert_strip(WIDTH, (size_t)d, (size_t)lanes, a + n, inverse + n);
+  for (int n = 0; n < lanes; n += VECTOR_LANES) {
+    if (lanes - n >= VECTOR_LANES)
+      invert_vector(VECTOR_LANES, (size_t)d, (size_t)lanes, a + n, inverse + n);
     else
-      invert_strip(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
+      invert_vector(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
   }
 }
 
 void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
-  if (!is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
+  if (!matrix_lanes_is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
 }
 
 SIMD_CLONES

@@ -19,7 +19,7 @@ void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, cons
 void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half);
 
 /* inverse[d, d, N] by Gauss-Jordan elimination with row pivoting; a is overwritten. A pivot of zero becomes
- * the smallest number that a sum of the matrix's size can tell from zero. */
+ * the smallest number that a sum of the matrix's size can distinguish from zero. */
 void matrix_lanes_invert(int d, int lanes, double *a, double *inverse);
 
 /* Upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the Frobenius norm,

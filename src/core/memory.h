@@ -1,5 +1,5 @@
-/* Allocation with a Status. Blocks are zeroed and aligned to 64 bytes (one cache line, one AVX-512 register).
- */
+/* Allocation with a Status. Blocks are zeroed and aligned to 64 bytes (one cache line, one AVX-512
+ * register). */
 #ifndef CORE_MEMORY_H
 #define CORE_MEMORY_H
 

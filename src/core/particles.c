@@ -114,8 +114,8 @@ void particles_pick(int d, int n, const double *x, int picks, const double *unif
 
 /* out[n] += x_i (b_i - 1/2 (A x)_i), a_i[d] a row of A. */
 SIMD_CLONES
-static void add_row(int d, int n, const double *restrict a_i, double b_i, const double *restrict x_i,
-                    const double *restrict x, double *restrict out) {
+static void particles_add_row(int d, int n, const double *restrict a_i, double b_i,
+                              const double *restrict x_i, const double *restrict x, double *restrict out) {
   for (int j = 0; j < n; j++) {
     double product = 0;
     for (int k = 0; k < d; k++) product += a_i[k] * x[(size_t)k * (size_t)n + (size_t)j];
@@ -125,5 +125,5 @@ static void add_row(int d, int n, const double *restrict a_i, double b_i, const 
 
 void particles_quadratic(int d, int n, const double *a, const double *b, const double *x, double *out) {
   memset(out, 0, (size_t)n * sizeof *out);
-  for (int i = 0; i < d; i++) add_row(d, n, a + i * d, b[i], x + (size_t)i * (size_t)n, x, out);
+  for (int i = 0; i < d; i++) particles_add_row(d, n, a + i * d, b[i], x + (size_t)i * (size_t)n, x, out);
 }

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* Fused multiply-adds on full vectors of the widest instruction level of this processor: flop/s of one try.
- */
+/* Fused multiply-adds on full vectors of the widest instruction level of this processor: flop/s of one
+ * try. */
 double peak_float(void);
 double peak_double(void);
 /* The best of twenty tries. */

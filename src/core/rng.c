@@ -79,7 +79,7 @@ static Stretch stretch_at(uint32_t lanes, uint64_t item, uint32_t left) {
 
 /* The two numbers of a position are in rows 2 position and 2 position + 1 of out[n, lanes]; the last row can
  * be missing. The kernel takes PAIRS counters at once, of as many positions as these need. */
-static void fill(RngLanes *rng, int n, double *out, Law law) {
+static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
   ASSERT(rng->draws >= 1 && rng->lanes >= 1);
   const uint32_t start = take_positions(&rng->position, n), lanes = rng->lanes;
   const uint64_t total = ((uint64_t)n + 1) / 2 * lanes;
@@ -103,8 +103,8 @@ static void fill(RngLanes *rng, int n, double *out, Law law) {
   }
 }
 
-void rng_lanes_uniform(RngLanes *rng, int n, double *out) { fill(rng, n, out, UNIFORM); }
-void rng_lanes_normal(RngLanes *rng, int n, double *out) { fill(rng, n, out, NORMAL); }
+void rng_lanes_uniform(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, UNIFORM); }
+void rng_lanes_normal(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, NORMAL); }
 
 /* A single stream runs along positions instead of lanes. */
 static void fill_one(Rng *rng, int n, double *out, Law law) {

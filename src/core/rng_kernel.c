@@ -13,7 +13,6 @@
 #if defined(__AVX512F__)
 typedef __m512i Words;
 typedef __m512d Reals;
-enum { WIDTH = 8 };
 #define OP(name) _mm512_##name
 #define LOAD_WORDS(x) _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(x)))
 #define XOR(a, b) _mm512_xor_si512(a, b)
@@ -27,7 +26,6 @@ typedef Sleef___m512d_2 Pair;
 #elif defined(__AVX2__) && defined(__FMA__)
 typedef __m256i Words;
 typedef __m256d Reals;
-enum { WIDTH = 4 };
 #define OP(name) _mm256_##name
 #define LOAD_WORDS(x) _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(const void *)(x)))
 #define XOR(a, b) _mm256_xor_si256(a, b)
@@ -61,10 +59,10 @@ void SIMD_NAME(rng_kernel_uniform)(const RngCounters *counters, double *u, doubl
   uint32_t key0 = counters->key[0], key1 = counters->key[1];
   for (int round = 0; round < philox4x32_rounds; round++, key0 += PHILOX_W32_0, key1 += PHILOX_W32_1)
     key[round][0] = broadcast(key0), key[round][1] = broadcast(key1);
-  for (int i = 0; i < RNG_KERNEL_PAIRS; i += GROUPS * WIDTH) {
+  for (int i = 0; i < RNG_KERNEL_PAIRS; i += GROUPS * SIMD_DOUBLES) {
     Words c[GROUPS][4];
     for (int g = 0; g < GROUPS; g++) {
-      int at = i + g * WIDTH;
+      int at = i + g * SIMD_DOUBLES;
       c[g][0] = LOAD_WORDS(counters->position + at), c[g][1] = LOAD_WORDS(counters->draw + at);
       c[g][2] = broadcast(counters->round), c[g][3] = LOAD_WORDS(counters->run + at);
     }
@@ -77,14 +75,14 @@ void SIMD_NAME(rng_kernel_uniform)(const RngCounters *counters, double *u, doubl
         c[g][3] = product0;
       }
     for (int g = 0; g < GROUPS; g++) {
-      OP(storeu_pd)(u + i + g * WIDTH, unit_interval(c[g][0], c[g][1]));
-      OP(storeu_pd)(v + i + g * WIDTH, unit_interval(c[g][2], c[g][3]));
+      OP(storeu_pd)(u + i + g * SIMD_DOUBLES, unit_interval(c[g][0], c[g][1]));
+      OP(storeu_pd)(v + i + g * SIMD_DOUBLES, unit_interval(c[g][2], c[g][3]));
     }
   }
 }
 
 void SIMD_NAME(rng_kernel_normal)(double *u, double *v) {
-  for (int i = 0; i < RNG_KERNEL_PAIRS; i += WIDTH) {
+  for (int i = 0; i < RNG_KERNEL_PAIRS; i += SIMD_DOUBLES) {
     Reals radius = OP(sqrt_pd)(OP(mul_pd)(OP(set1_pd)(-2), LOG(OP(loadu_pd)(u + i))));
     Pair angle = SINCOSPI(OP(mul_pd)(OP(set1_pd)(2), OP(loadu_pd)(v + i)));
     OP(storeu_pd)(u + i, OP(mul_pd)(radius, angle.y));

@@ -19,8 +19,8 @@ void rng_kernel_uniform_v4(const RngCounters *counters, double *u, double *v);
 void rng_kernel_uniform_v3(const RngCounters *counters, double *u, double *v);
 void rng_kernel_uniform_v1(const RngCounters *counters, double *u, double *v);
 
-/* In place: u <- sqrt(-2 log u) cos(2 pi v), v <- sqrt(-2 log u) sin(2 pi v). v3 and v4 give the same bits.
- */
+/* In place: u <- sqrt(-2 log u) cos(2 pi v), v <- sqrt(-2 log u) sin(2 pi v). v3 and v4 give the same
+ * bits. */
 void rng_kernel_normal_v4(double *u, double *v);
 void rng_kernel_normal_v3(double *u, double *v);
 void rng_kernel_normal_v1(double *u, double *v);

@@ -2,7 +2,7 @@
  *
  * A file of kernels is compiled once for each instruction level (x86-64-v4: AVX-512, v3: AVX2 and FMA, v1:
  * plain) with SIMD_VARIANT set to its name; SIMD_NAME(f) is then f_v4, f_v3 or f_v1, and a small dispatcher
- * asks simd_level(). SIMD_BYTES is the width of its vectors. A function marked SIMD_CLONES is plain C that
+ * asks simd_level(). SIMD_BYTES is the width of its registers. A function marked SIMD_CLONES is plain C that
  * the compiler versions by itself. Sanitized and foreign builds get one version. See `thompson_simd_sources`
  * in CMakeLists.txt. */
 #ifndef CORE_SIMD_H
@@ -21,6 +21,7 @@ enum { SIMD_BYTES = 32 };
 #else
 enum { SIMD_BYTES = 16 };
 #endif
+enum { SIMD_DOUBLES = SIMD_BYTES / 8, SIMD_FLOATS = SIMD_BYTES / 4 };
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(SIMD_ONE_VERSION)
 #define SIMD_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

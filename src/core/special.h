@@ -2,6 +2,8 @@
 #ifndef CORE_SPECIAL_H
 #define CORE_SPECIAL_H
 
+#include "core/tiling.h"
+
 #include <stdint.h>
 
 /* exp(r) by its Taylor series, highest power first: STEP(c) continues p with p r + c. */
@@ -41,15 +43,15 @@ static inline double special_exp(double x) {
   return x < -708 ? 0 : inside;
 }
 
-/* x[SPECIAL_BLOCK] <- special_exp_inside(x), to rounding. The series is one long chain of dependent
+/* x[SPECIAL_LANES] <- special_exp_inside(x), to rounding. The series is one long chain of dependent
  * operations; here four vectors go through it side by side, at 2/3 of the time for each number. */
-enum { SPECIAL_VECTOR = 8, SPECIAL_VECTORS = 4, SPECIAL_BLOCK = SPECIAL_VECTOR * SPECIAL_VECTORS };
-typedef double SpecialReal __attribute__((vector_size(8 * SPECIAL_VECTOR)));
-typedef int64_t SpecialBits __attribute__((vector_size(8 * SPECIAL_VECTOR)));
-typedef uint64_t SpecialWords __attribute__((vector_size(8 * SPECIAL_VECTOR)));
+enum { SPECIAL_VECTORS = 4, SPECIAL_LANES = SPECIAL_VECTORS * VECTOR_LANES };
+typedef double SpecialReal __attribute__((vector_size(8 * VECTOR_LANES)));
+typedef int64_t SpecialBits __attribute__((vector_size(8 * VECTOR_LANES)));
+typedef uint64_t SpecialWords __attribute__((vector_size(8 * VECTOR_LANES)));
 #define SPECIAL_EACH(k) _Pragma("GCC unroll 4") for (int k = 0; k < SPECIAL_VECTORS; k++)
 
-static inline __attribute__((always_inline)) void special_exp_block(double *x) {
+static inline __attribute__((always_inline)) void special_exp_vectors(double *x) {
   SpecialReal r[SPECIAL_VECTORS], p[SPECIAL_VECTORS], rounded[SPECIAL_VECTORS], whole[SPECIAL_VECTORS];
   __builtin_memcpy(r, x, sizeof r);
   SPECIAL_EACH(k) rounded[k] = r[k] * 0x1.71547652b82fep0 + 0x1.8p52;

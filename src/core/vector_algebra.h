@@ -1,6 +1,6 @@
-/* The algebra of small matrices for SPECIAL_VECTOR lanes at once, written as for one: every number is a
+/* The algebra of small matrices for VECTOR_LANES lanes at once, written as for one: every number is a
  * vector, a[d, d] is d^2 of them, row by row. For functions marked SIMD_CLONES, into every version of which
- * it is inlined; core/linalg.h has the same for whole blocks of lanes, in more passes. */
+ * it is inlined; core/linalg.h has the same for any number of lanes, in more passes. */
 #ifndef CORE_VECTOR_ALGEBRA_H
 #define CORE_VECTOR_ALGEBRA_H
 
@@ -9,53 +9,53 @@
 #include <stddef.h>
 #include <string.h>
 
-#define STRIP_INLINE static inline __attribute__((always_inline))
+#define VECTOR_INLINE static inline __attribute__((always_inline))
 
-/* Lanes n .. n + count - 1 of blocks whose lane is last. */
+/* Lanes n .. n + count - 1 of arrays whose lane is last. */
 typedef struct {
   size_t first, count, lanes;
-} Strip;
+} VectorLanes;
 
-/* for (Strip strip = strip_begin(lanes); strip.count > 0; strip_next(&strip)), the last one with what is left
+/* for (VectorLanes at = vector_begin(lanes); at.count > 0; vector_next(&at)), the last one with what is left
  * of the lanes. */
-STRIP_INLINE Strip strip_at(size_t first, size_t lanes) {
+VECTOR_INLINE VectorLanes vector_at(size_t first, size_t lanes) {
   const size_t left = lanes - first;
-  return (Strip){first, left < SPECIAL_VECTOR ? left : SPECIAL_VECTOR, lanes};
+  return (VectorLanes){first, left < VECTOR_LANES ? left : VECTOR_LANES, lanes};
 }
-STRIP_INLINE Strip strip_begin(int lanes) { return strip_at(0, (size_t)lanes); }
-STRIP_INLINE void strip_next(Strip *strip) { *strip = strip_at(strip->first + strip->count, strip->lanes); }
+VECTOR_INLINE VectorLanes vector_begin(int lanes) { return vector_at(0, (size_t)lanes); }
+VECTOR_INLINE void vector_next(VectorLanes *at) { *at = vector_at(at->first + at->count, at->lanes); }
 
 /* to[rows] <- from[rows, lanes], zeros in lanes beyond the last; and back. */
-STRIP_INLINE void strip_load(Strip strip, int rows, const double *from, SpecialReal *to) {
-  for (int k = 0; k < rows; k++, from += strip.lanes) {
+VECTOR_INLINE void vector_load(VectorLanes at, int rows, const double *from, SpecialReal *to) {
+  for (int k = 0; k < rows; k++, from += at.lanes) {
     SpecialReal x = {0};
-    if (strip.count == SPECIAL_VECTOR)
-      memcpy(&x, from + strip.first, sizeof x);
+    if (at.count == VECTOR_LANES)
+      memcpy(&x, from + at.first, sizeof x);
     else
-      memcpy(&x, from + strip.first, strip.count * sizeof *from);
+      memcpy(&x, from + at.first, at.count * sizeof *from);
     to[k] = x;
   }
 }
-STRIP_INLINE void strip_store(Strip strip, int rows, const SpecialReal *from, double *to) {
-  for (int k = 0; k < rows; k++, to += strip.lanes) {
+VECTOR_INLINE void vector_store(VectorLanes at, int rows, const SpecialReal *from, double *to) {
+  for (int k = 0; k < rows; k++, to += at.lanes) {
     const SpecialReal x = from[k];
-    if (strip.count == SPECIAL_VECTOR)
-      memcpy(to + strip.first, &x, sizeof x);
+    if (at.count == VECTOR_LANES)
+      memcpy(to + at.first, &x, sizeof x);
     else
-      memcpy(to + strip.first, &x, strip.count * sizeof *to);
+      memcpy(to + at.first, &x, at.count * sizeof *to);
   }
 }
 
 /* y = A x; y = A' x. */
-STRIP_INLINE void strip_multiply(int d, const SpecialReal *a, const SpecialReal *x, SpecialReal *y) {
+VECTOR_INLINE void vector_multiply(int d, const SpecialReal *a, const SpecialReal *x, SpecialReal *y) {
   for (int i = 0; i < d; i++) {
     SpecialReal sum = a[i * d] * x[0];
     for (int j = 1; j < d; j++) sum += a[i * d + j] * x[j];
     y[i] = sum;
   }
 }
-STRIP_INLINE void strip_multiply_transposed(int d, const SpecialReal *a, const SpecialReal *x,
-                                            SpecialReal *y) {
+VECTOR_INLINE void vector_multiply_transposed(int d, const SpecialReal *a, const SpecialReal *x,
+                                              SpecialReal *y) {
   for (int i = 0; i < d; i++) {
     SpecialReal sum = a[i] * x[0];
     for (int j = 1; j < d; j++) sum += a[j * d + i] * x[j];
@@ -63,9 +63,9 @@ STRIP_INLINE void strip_multiply_transposed(int d, const SpecialReal *a, const S
   }
 }
 
-/* The lower triangle of A = L L' <- L, and inverse[d] <- 1 / L_ii. A pivot that is not above zero is rescued
- * as in linalg_cholesky_lanes, and adds one to rescues. */
-STRIP_INLINE void strip_cholesky(int d, SpecialReal *a, SpecialReal *inverse, SpecialReal *rescues) {
+/* The lower triangle of A = L L' <- L, and inverse[d] <- 1 / L_ii. A pivot that is not above zero is jittered
+ * as in linalg_cholesky_lanes, and adds one to jitters. */
+VECTOR_INLINE void vector_cholesky(int d, SpecialReal *a, SpecialReal *inverse, SpecialReal *jitters) {
   SpecialReal least = {0};
   least += 0x1p-1000;
   for (int i = 0; i < d; i++) {
@@ -80,7 +80,7 @@ STRIP_INLINE void strip_cholesky(int d, SpecialReal *a, SpecialReal *inverse, Sp
     SpecialReal root = (SpecialReal)(((SpecialBits)pivot & good) | ((SpecialBits)least & ~good));
     const SpecialReal kept = root;
     special_inverse_root(&root);
-    *rescues += (SpecialReal)((SpecialBits)((SpecialReal){0} + 1) & ~good);
+    *jitters += (SpecialReal)((SpecialBits)((SpecialReal){0} + 1) & ~good);
     a[j * d + j] = kept * root;
     inverse[j] = root;
     for (int i = j + 1; i < d; i++) {
@@ -91,8 +91,8 @@ STRIP_INLINE void strip_cholesky(int d, SpecialReal *a, SpecialReal *inverse, Sp
   }
 }
 
-/* The lower triangle of L <- L^-1, with inverse[d] from strip_cholesky. */
-STRIP_INLINE void strip_invert_triangle(int d, SpecialReal *l, const SpecialReal *inverse) {
+/* The lower triangle of L <- L^-1, with inverse[d] from vector_cholesky. */
+VECTOR_INLINE void vector_invert_triangle(int d, SpecialReal *l, const SpecialReal *inverse) {
   for (int j = 0; j < d; j++) {
     l[j * d + j] = inverse[j];
     for (int i = j + 1; i < d; i++) {
@@ -104,14 +104,15 @@ STRIP_INLINE void strip_invert_triangle(int d, SpecialReal *l, const SpecialReal
 }
 
 /* y = L x and y = L' x of a lower triangle. */
-STRIP_INLINE void strip_lower(int d, const SpecialReal *l, const SpecialReal *x, SpecialReal *y) {
+VECTOR_INLINE void vector_lower(int d, const SpecialReal *l, const SpecialReal *x, SpecialReal *y) {
   for (int i = 0; i < d; i++) {
     SpecialReal sum = l[i * d] * x[0];
     for (int j = 1; j <= i; j++) sum += l[i * d + j] * x[j];
     y[i] = sum;
   }
 }
-STRIP_INLINE void strip_lower_transposed(int d, const SpecialReal *l, const SpecialReal *x, SpecialReal *y) {
+VECTOR_INLINE void vector_lower_transposed(int d, const SpecialReal *l, const SpecialReal *x,
+                                           SpecialReal *y) {
   for (int i = 0; i < d; i++) {
     SpecialReal sum = l[i * d + i] * x[i];
     for (int j = i + 1; j < d; j++) sum += l[j * d + i] * x[j];
@@ -120,7 +121,7 @@ STRIP_INLINE void strip_lower_transposed(int d, const SpecialReal *l, const Spec
 }
 
 /* sum += factor log of the product of the diagonal of A, whose elements lie between 1e-30 and 1e30. */
-STRIP_INLINE void strip_add_log_diagonal(int d, double factor, const SpecialReal *a, SpecialReal *sum) {
+VECTOR_INLINE void vector_add_log_diagonal(int d, double factor, const SpecialReal *a, SpecialReal *sum) {
   enum { TOGETHER = 8 };
   for (int first = 0; first < d; first += TOGETHER) {
     SpecialReal product = a[first * d + first];

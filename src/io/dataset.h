@@ -17,8 +17,8 @@ typedef struct {
  * see samples_check_spread. The caller ends with samples_free. */
 Status dataset_read_samples(const char *path, Samples *out);
 void samples_free(Samples *samples);
-/* A coordinate that varies, but so little that its variance could not be told from zero, is STATUS_INPUT;
- * samples are counted from 1, as lines are. */
+/* A coordinate that varies, but so little that its variance could not be distinguished from zero, is
+ * STATUS_INPUT; samples are counted from 1, as lines are. */
 Status samples_check_spread(const char *path, const Samples *samples);
 
 /* The matrix `name`(row, dim) of an open NetCDF file: (*values)[rows, columns], columns at least 1, all

@@ -219,7 +219,7 @@ static Status append(Numbers *numbers, double value) {
   return STATUS_OK;
 }
 
-/* Read one line of numbers; *columns is their number, or 0 when the first line is to tell. *blank: the line
+/* Read one line of numbers; *columns is their number, or 0 when the first line sets it. *blank: the line
  * held nothing. */
 static Status read_row(Reader *reader, int *columns, Numbers *numbers, bool *blank) {
   *blank = false;
@@ -288,7 +288,7 @@ Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *ta
   reader->stream = stream;
   reader->name = name;
   reader->end = END_LINE;
-  /* A number that is too large is the user's error to be told, not a trap's. */
+  /* A number that is too large is the user's error, to be reported, not to be trapped. */
   fenv_t environment;
   feholdexcept(&environment);
   Status status = parse(reader, form, table, &numbers);

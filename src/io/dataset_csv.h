@@ -18,7 +18,7 @@ typedef struct {
 } Table;
 
 typedef enum {
-  CSV_NO_HEADER, /* at least one row; the first tells how many columns there are */
+  CSV_NO_HEADER, /* at least one row; the first shows how many columns there are */
   CSV_X_Y_HEADER /* the header x1,...,xd,y, then any number of rows of d + 1 numbers */
 } CsvForm;
 

@@ -1,7 +1,7 @@
 /* Files that are whole or absent: written under a temporary name in the same folder, synced, renamed.
  *
  * The temporary name is hidden and carries the process id (".results.nc.4711.0.tmp"), so that a killed
- * process leaves nothing that looks like a result, and the next one can tell what to sweep. */
+ * process leaves nothing that could be taken for a result, and the next one knows what to sweep. */
 #ifndef IO_DURABLE_H
 #define IO_DURABLE_H
 

@@ -29,8 +29,8 @@ Ownership ownership_of(int folder, const char *name) {
 }
 
 bool ownership_carries(int folder, const char *name, const char *text) {
-  enum { BLOCK = 1 << 16, LONGEST = 128 };
-  char bytes[LONGEST + BLOCK]; /* a text may begin in one block and end in the next */
+  enum { BUFFER = 1 << 16, LONGEST = 128 };
+  char bytes[LONGEST + BUFFER]; /* a text may begin in one block and end in the next */
   struct stat info;
   const size_t length = strlen(text);
   int file = open_regular(folder, name, &info);
@@ -38,7 +38,7 @@ bool ownership_carries(int folder, const char *name, const char *text) {
   if (file < 0) return false;
   bool found = false;
   ssize_t n;
-  for (size_t kept = 0; !found && (n = read(file, bytes + kept, BLOCK)) > 0;) {
+  for (size_t kept = 0; !found && (n = read(file, bytes + kept, BUFFER)) > 0;) {
     size_t size = kept + (size_t)n;
     found = memmem(bytes, size, text, length) != NULL;
     kept = size < length ? size : length - 1;

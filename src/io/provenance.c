@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char references[] =
-    "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling with a Diffusion Prior "
-    "(arXiv:2410.03919); "
-    "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling for contextual bandits (ICML "
-    "2024); "
-    "Bruna, Han: Provable Posterior Sampling with Denoising Oracles via Tilted Transport";
+static const char references[] = "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling "
+                                 "with a Diffusion Prior (arXiv:2410.03919); "
+                                 "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling "
+                                 "for contextual bandits (ICML 2024); "
+                                 "Bruna, Han: Provable Posterior Sampling with Denoising Oracles "
+                                 "via Tilted Transport";
 
 static char *command;
 static double start; /* by clock_wall */

@@ -164,7 +164,7 @@ static Status is_coordinate(StoreFile *file, const char *name, int rank, const i
   for (int axis = 0; axis < rank; axis++) {
     char dimension[NC_MAX_NAME + 1];
     TRY(store_check(file, nc_inq_dimname(file->ncid, dimensions[axis], dimension),
-                    "look at a dimension of '%s'", name));
+                    "inspect a dimension of '%s'", name));
     if (strcmp(dimension, name) == 0) *coordinate = true;
   }
   return STATUS_OK;
@@ -189,7 +189,7 @@ static Status compress(StoreFile *file, const char *name, int id, StoreType type
   if (rank == 0) return STATUS_OK;
   for (int axis = 0; axis < rank; axis++) {
     int code = nc_inq_dimlen(file->ncid, dimensions[axis], &chunk[axis]);
-    TRY(store_check(file, code, "look at a dimension of '%s'", name));
+    TRY(store_check(file, code, "inspect a dimension of '%s'", name));
     bytes *= chunk[axis];
   }
   whole = bytes;

@@ -1,8 +1,8 @@
 /* NetCDF files, written so that a reader never sees half of one: a temporary name in the same folder, closed,
  * synced, renamed.
  *
- * Every function returns STATUS_FILE with the path in the sentence when the library or the disk
- * fails, STATUS_INPUT when a file that a user gave lacks something or has the wrong shape. */
+ * Every function returns STATUS_FILE with the path in the sentence when the library or the disk fails,
+ * STATUS_INPUT when a file that a user gave lacks something or has the wrong shape. */
 #ifndef IO_STORE_H
 #define IO_STORE_H
 

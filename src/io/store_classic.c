@@ -164,7 +164,7 @@ static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
   uint64_t needed = needed_size(walk);
   if (walk->bad) return status_set(STATUS_INPUT, "%s: the NetCDF header is damaged or cut off", path);
   if (needed > walk->size)
-    return status_set(STATUS_INPUT, "%s is cut off: it has %ju bytes, its NetCDF header tells of %ju", path,
+    return status_set(STATUS_INPUT, "%s is cut off: it has %ju bytes, its NetCDF header says %ju", path,
                       (uintmax_t)walk->size, (uintmax_t)needed);
   *end = is_streaming(walk) ? UINT64_MAX : (needed + 3) / 4 * 4;
   return STATUS_OK;

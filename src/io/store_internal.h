@@ -31,10 +31,10 @@ Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end);
 bool store_is_sealed(int file);
 
 /* Walk through the header of a classic file (CDF-1, 2 or 5) and check that the file is long enough for what
- * it tells of. The library itself reads a file that was cut off as zeros. STATUS_INPUT when it is damaged or
+ * it speaks of. The library itself reads a file that was cut off as zeros. STATUS_INPUT when it is damaged or
  * cut off. *end: where its data end, padding included; UINT64_MAX when the header leaves that open. */
 Status store_classic_check(const char *path, uint64_t *end);
-/* *end: where an HDF5 file says that it ends; UINT64_MAX when that cannot be told. */
+/* *end: where an HDF5 file says that it ends; UINT64_MAX when that is unknown. */
 Status store_hdf5_end(const char *path, uint64_t *end);
 
 #endif

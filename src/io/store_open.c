@@ -20,7 +20,7 @@ static Magic magic_of(const unsigned char *head, size_t size) {
 }
 
 /* What the first bytes of a regular file say it is, and its length. */
-static Status look(const char *path, Magic *magic, uint64_t *size) {
+static Status inspect(const char *path, Magic *magic, uint64_t *size) {
   int fd;
   struct stat info;
   unsigned char head[8];
@@ -42,10 +42,10 @@ bool store_is_netcdf(const char *path) {
     if (strcmp(ending, endings[i]) == 0) return true;
   Magic magic;
   uint64_t size;
-  return look(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
+  return inspect(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
 }
 
-/* Is the file whole, as far as that can be told without the library? */
+/* Is the file whole, as far as that can be seen without the library? */
 static Status check_whole(const char *path, Magic magic, uint64_t size, bool own) {
   bool sealed;
   uint64_t end;
@@ -64,7 +64,7 @@ static Status open_checked(const char *path, bool own, StoreFile **out) {
   Magic magic;
   uint64_t size;
   TRY(store_path_check(path));
-  TRY(look(path, &magic, &size));
+  TRY(inspect(path, &magic, &size));
   TRY(check_whole(path, magic, size, own));
   StoreFile *file;
   NEW(file, 1);

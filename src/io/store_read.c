@@ -43,13 +43,13 @@ static Status find(StoreFile *file, const char *name, Variable *variable) {
     return status_set(STATUS_INPUT, "%s has no variable '%s'", file->path, name);
   TRY(store_check(file, nc_inq_varid(file->ncid, name, &variable->id), "find the variable '%s'", name));
   int code = nc_inq_var(file->ncid, variable->id, NULL, &variable->type, &variable->rank, NULL, NULL);
-  return store_check(file, code, "look at the variable '%s'", name);
+  return store_check(file, code, "inspect the variable '%s'", name);
 }
 
 static Status find_dimensions(StoreFile *file, const char *name, const Variable *variable,
                               int dimensions[NC_MAX_VAR_DIMS]) {
   int code = nc_inq_vardimid(file->ncid, variable->id, dimensions);
-  return store_check(file, code, "look at the variable '%s'", name);
+  return store_check(file, code, "inspect the variable '%s'", name);
 }
 
 /* Write "(3, any, 5)" into out; SIZE_MAX is "any". */
@@ -72,7 +72,7 @@ enum { MOST_PACKED = 1032 };
 static Status check_size(StoreFile *file, const char *name, nc_type type, int rank, const size_t *lengths) {
   size_t bytes, most;
   size_t packed = file->format == STORE_CLASSIC ? 1 : MOST_PACKED;
-  TRY(store_check(file, nc_inq_type(file->ncid, type, NULL, &bytes), "look at the variable '%s'", name));
+  TRY(store_check(file, nc_inq_type(file->ncid, type, NULL, &bytes), "inspect the variable '%s'", name));
   if (__builtin_mul_overflow(file->size, packed, &most)) most = SIZE_MAX;
   bool countable = true;
   for (int axis = 0; axis < rank; axis++)
@@ -93,7 +93,7 @@ static Status check_chunk(StoreFile *file, const char *name, const Variable *var
   size_t chunk[NC_MAX_VAR_DIMS];
   if (file->format == STORE_CLASSIC || variable->rank == 0) return STATUS_OK;
   int code = nc_inq_var_chunking(file->ncid, variable->id, &storage, chunk);
-  TRY(store_check(file, code, "look at the chunks of the variable '%s'", name));
+  TRY(store_check(file, code, "inspect the chunks of the variable '%s'", name));
   return storage == NC_CHUNKED ? check_size(file, name, variable->type, variable->rank, chunk) : STATUS_OK;
 }
 
@@ -106,7 +106,7 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
   bool same = variable.rank == rank;
   for (int axis = 0; axis < variable.rank; axis++) {
     int code = nc_inq_dimlen(file->ncid, dimensions[axis], &found[axis]);
-    TRY(store_check(file, code, "look at the variable '%s'", name));
+    TRY(store_check(file, code, "inspect the variable '%s'", name));
     same = same && (lengths[axis] == SIZE_MAX || lengths[axis] == found[axis]);
   }
   if (!same) {
@@ -151,7 +151,7 @@ Status store_axes(StoreFile *file, const char *name, int rank, const char *const
   TRY(find_dimensions(file, name, &variable, dimensions));
   for (int axis = 0; axis < rank; axis++) {
     int code = nc_inq_dimname(file->ncid, dimensions[axis], found[axis]);
-    TRY(store_check(file, code, "look at the variable '%s'", name));
+    TRY(store_check(file, code, "inspect the variable '%s'", name));
     found_names[axis] = found[axis];
     same = same && strcmp(found[axis], names[axis]) == 0;
   }
@@ -194,7 +194,7 @@ static Status count_elements(StoreFile *file, const char *name, const Variable *
   for (int axis = 0; axis < variable->rank; axis++) {
     size_t length;
     int code = nc_inq_dimlen(file->ncid, dimensions[axis], &length);
-    TRY(store_check(file, code, "look at the variable '%s'", name));
+    TRY(store_check(file, code, "inspect the variable '%s'", name));
     *count *= length;
   }
   return STATUS_OK;

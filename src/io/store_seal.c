@@ -14,16 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BLOCK = 1 << 16, PAGE = 4096 };
+enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BUFFER = 1 << 16, PAGE = 4096 };
 static const char mark[] = "thompson";
 
 /* Digest of the first `size` bytes of a stream; false when there are fewer. */
 static bool digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE]) {
-  char block[BLOCK];
+  char block[BUFFER];
   Digest digest;
   digest_begin(&digest);
   while (size > 0) {
-    size_t n = fread(block, 1, size < BLOCK ? (size_t)size : BLOCK, stream);
+    size_t n = fread(block, 1, size < BUFFER ? (size_t)size : BUFFER, stream);
     if (n == 0) return false;
     digest_add(&digest, block, n);
     size -= n;

@@ -16,8 +16,8 @@ int assignment_stride(int n);
 Status assignment_create(int most, Assignment **out);
 void assignment_destroy(Assignment *assignment);
 
-/* column_of[n]: the column of each row. v[n]: the columns' dual variables. Costs are finite and not negative.
- */
+/* column_of[n]: the column of each row. v[n]: the columns' dual variables. Costs are finite and not
+ * negative. */
 void assignment_solve(Assignment *assignment, int n, const double *cost, int *column_of, double *v);
 
 #endif

@@ -6,14 +6,14 @@
 #include <math.h>
 #include <stddef.h>
 
-void gaussian_log_determinant(int d, int lanes, double *a, int *rescues, double *out) {
+void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double *out) {
   const size_t stride = (size_t)lanes;
-  for (size_t n = 0; n < stride; n++) rescues[n] = 0, out[n] = 0;
-  linalg_cholesky_lanes(d, lanes, a, rescues);
+  for (size_t n = 0; n < stride; n++) jitters[n] = 0, out[n] = 0;
+  linalg_cholesky_lanes(d, lanes, a, jitters);
   for (size_t i = 0; i < (size_t)d; i++)
     for (size_t n = 0; n < stride; n++) out[n] += 2 * log(a[(i * (size_t)d + i) * stride + n]);
   for (size_t n = 0; n < stride; n++)
-    if (rescues[n]) out[n] = NAN;
+    if (jitters[n]) out[n] = NAN;
 }
 
 /* out[n] = tr(P S) + (m - mu)' P (m - mu). */
@@ -34,9 +34,9 @@ static void quadratic_terms(const GaussianTarget *target, const double *restrict
 
 /* 2 KL = tr(P S) + (m - mu)' P (m - mu) - d - log det P - log det S. */
 void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
-                 int *rescues, double *out) {
+                 int *jitters, double *out) {
   quadratic_terms(target, mean, covariance, out);
-  gaussian_log_determinant(target->d, target->lanes, covariance, rescues, work);
+  gaussian_log_determinant(target->d, target->lanes, covariance, jitters, work);
   for (int n = 0; n < target->lanes; n++)
     out[n] = 0.5 * (out[n] - target->d - target->log_determinant[n] - work[n]);
 }

@@ -1,6 +1,6 @@
 /* Project, sort, and walk through both sorted lists at once: the coupling of the quantiles is optimal in one
- * dimension. A point of x carries m units of mass and a point of y carries n, so that all masses are whole.
- */
+ * dimension. A point of x carries m units of mass and a point of y carries n, so that all masses are
+ * whole. */
 #include "metric/wasserstein.h"
 
 #include "core/memory.h"

@@ -43,7 +43,7 @@ void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s,
 
 /* y[n] = a x[n] + b y[n]. */
 SIMD_CLONES
-static void combine(size_t n, double a, const double *restrict x, double b, double *restrict y) {
+static void chain_combine(size_t n, double a, const double *restrict x, double b, double *restrict y) {
   for (size_t i = 0; i < n; i++) y[i] = a * x[i] + b * y[i];
 }
 
@@ -51,7 +51,7 @@ void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *m
   double of_state, of_noise;
   schedule_mean_factors(&chain->schedule, t, &of_state, &of_noise);
   chain->noise(chain, t, lanes, s, mu);
-  combine((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, mu);
+  chain_combine((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, mu);
 }
 
 void chain_to_theta(const Chain *chain, int lanes, double *z) {
@@ -63,8 +63,8 @@ void chain_to_theta(const Chain *chain, int lanes, double *z) {
 
 /* s[n] = mu[n] + sd z[n], within the guard. */
 SIMD_CLONES
-static void step(size_t n, const double *restrict mu, double sd, const double *restrict z,
-                 double *restrict s) {
+static void chain_step(size_t n, const double *restrict mu, double sd, const double *restrict z,
+                       double *restrict s) {
   for (size_t i = 0; i < n; i++) {
     double next = mu[i] + sd * z[i];
     s[i] = next > CHAIN_GUARD ? CHAIN_GUARD : next < -CHAIN_GUARD ? -CHAIN_GUARD : next;
@@ -79,7 +79,7 @@ void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scra
   for (int t = chain->schedule.stages; t >= 1; t--) {
     chain_mean(chain, t, lanes, theta, mu);
     rng_lanes_normal(rng, chain->d, z);
-    step(n, mu, sqrt(schedule_variance(&chain->schedule, t, chain->last_stage)), z, theta);
+    chain_step(n, mu, sqrt(schedule_variance(&chain->schedule, t, chain->last_stage)), z, theta);
   }
   chain_to_theta(chain, lanes, theta);
 }

@@ -14,8 +14,9 @@ struct Chain {
   Schedule schedule;
   double *shift, *scale; /* [d] */
   LastStage last_stage; /* what unconditional sampling uses */
-  const double *loss; /* [T + 1], by stage: mean squared error of the noise for each coordinate on held-out
-                         samples; NULL for exact chains */
+  /* [T + 1], by stage: mean squared error of the noise for each coordinate on held-out samples; NULL for
+   * exact chains. */
+  const double *loss;
   const void *state; /* of the prior that owns the chain */
   /* eps[d, N] = E[noise | s_t], the noise that was mixed into s_t. */
   void (*noise)(const Chain *chain, int t, int lanes, const double *s, double *eps);
@@ -30,7 +31,7 @@ struct Chain {
   void (*density)(const Chain *chain, int t, int lanes, const double *s, double *log_density, double *score);
   int density_from; /* 0: the clean sample has a density too; 1: it has none */
   /* OPTIONAL. An exact draw of the clean sample given s_t, from uniform[d, N]: out[d, N]. */
-  void (*clean)(const Chain *chain, int t, int lanes, const double *s, const double *uniform, double *out);
+  void (*denoise)(const Chain *chain, int t, int lanes, const double *s, const double *uniform, double *out);
 };
 
 /* Every state a sampler hands to a chain is kept within |s| <= CHAIN_GUARD, so that a stage far from its

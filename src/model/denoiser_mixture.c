@@ -71,8 +71,8 @@ static void add(int rows, int lanes, const double *restrict a, const double *res
 SIMD_CLONES
 static void weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
                   double *restrict log_weight) {
-  for (int first = 0; first < lanes; first += SPECIAL_VECTOR) {
-    const size_t count = lanes - first < SPECIAL_VECTOR ? (size_t)(lanes - first) : SPECIAL_VECTOR;
+  for (int first = 0; first < lanes; first += VECTOR_LANES) {
+    const size_t count = lanes - first < VECTOR_LANES ? (size_t)(lanes - first) : VECTOR_LANES;
     SpecialReal sum = {0}, one = {0};
     sum += constant, one += 1;
     for (int i = 0; i < d; i++) {

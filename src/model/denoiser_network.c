@@ -78,10 +78,10 @@ static void scatter(int rows, int lanes, const double *from, double *to) {
 /* out[count] = -log(1 + q) / 2, with q at most `most`. */
 SIMD_CLONES
 static void half_log(size_t count, double most, const double *restrict q, double *restrict out) {
-  for (size_t k = 0; k < count; k += SPECIAL_VECTOR) {
+  for (size_t k = 0; k < count; k += VECTOR_LANES) {
     SpecialReal x;
-    double bounded[SPECIAL_VECTOR];
-    for (int i = 0; i < SPECIAL_VECTOR; i++) bounded[i] = 1 + (q[k + i] < most ? q[k + i] : most);
+    double bounded[VECTOR_LANES];
+    for (int i = 0; i < VECTOR_LANES; i++) bounded[i] = 1 + (q[k + i] < most ? q[k + i] : most);
     memcpy(&x, bounded, sizeof x);
     special_log(&x);
     x *= -0.5;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* x[rows, runs] -> x[rows, n], in place: from the end, where a target is never before its source. */
-static void repeat(const HistoryView *view, int rows, int first_run, int runs, double *x) {
+static void evidence_repeat(const HistoryView *view, int rows, int first_run, int runs, double *x) {
   for (int k = rows - 1; k >= 0; k--)
     for (int n = view->lanes - 1; n >= 0; n--)
       x[(size_t)k * (size_t)view->lanes + (size_t)n] =
@@ -29,7 +29,7 @@ void evidence_decompose(const HistoryView *view, const double *root, double *mat
   linalg_eigen_lanes(d, runs, matrix, basis, q);
   for (int k = 0; k < d * runs; k++) q[k] = fmax(q[k], 0); /* rounding */
   linalg_multiply_transposed_lanes(d, runs, basis, column, b);
-  repeat(view, d * d, first_run, runs, basis);
-  repeat(view, d, first_run, runs, q);
-  repeat(view, d, first_run, runs, b);
+  evidence_repeat(view, d * d, first_run, runs, basis);
+  evidence_repeat(view, d, first_run, runs, q);
+  evidence_repeat(view, d, first_run, runs, b);
 }

@@ -7,14 +7,14 @@
 
 Status history_new(History *history, void **out, size_t count, size_t size) {
   struct HistoryContent *content = history->content;
-  ASSERT(content->blocks < HISTORY_BLOCKS);
+  ASSERT(content->arrays < HISTORY_ARRAYS);
   TRY(memory_new(out, count, size));
-  content->block[content->blocks++] = *out;
+  content->array[content->arrays++] = *out;
   return STATUS_OK;
 }
 
-static void free_blocks(struct HistoryContent *content) {
-  while (content->blocks > 0) free(content->block[--content->blocks]);
+static void free_arrays(struct HistoryContent *content) {
+  while (content->arrays > 0) free(content->array[--content->arrays]);
 }
 
 static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
@@ -51,13 +51,13 @@ Status history_create_per_arm(int d, int runs, int arms, const Likelihood *likel
 
 Status history_reserve(History *history, int rounds) {
   history_clear(history);
-  free_blocks(history->content);
+  free_arrays(history->content);
   return history->ops->reserve(history, rounds);
 }
 
 void history_destroy(History *history) {
   if (history->content) {
-    free_blocks(history->content);
+    free_arrays(history->content);
     free(history->content->observations);
     free(history->content->latest);
   }

@@ -1,24 +1,22 @@
 /* What B runs have observed so far, as a block; run last in every array.
  *
  * How observations are kept is the business of a form, one small file each (history_internal.h). With a
- * conjugate likelihood it is the evidence, a precision and a precision-weighted mean (DiffTS paper, equation
- * 3): memory does not grow with rounds. With any other likelihood the observations are kept row by row, and
- * the evidence is taken at a point, in one pass over them (network_rows.h where the mean reward is a
- * network). Where the arms stay what they are from round to round a row can stand for all observations of an
- * arm, by their number and their mean reward, on which alone the log likelihood depends: then there are no
- * more rows than arms, however many rounds.
+ * conjugate likelihood it is the evidence, the pair (Lambda, b) of a precision and a precision-weighted mean
+ * (DiffTS paper, equation 3; never the marginal likelihood here): memory does not grow with rounds. With any
+ * other likelihood the observations are kept row by row, and the evidence is taken at a point, in one pass
+ * over them (network_rows.h where the mean reward is a network). Where the arms stay what they are from round
+ * to round a row can stand for all observations of an arm, by their number and their mean reward, on which
+ * alone the log likelihood depends: then there are no more rows than arms, however many rounds.
  *
  * Whichever the form, usually every run has an observation in every round. Where each of K arms has a
  * posterior of its own a run of the history is one arm of a run of the bandit, and one in K has one. */
 #ifndef MODEL_HISTORY_H
 #define MODEL_HISTORY_H
 
+#include "core/tiling.h"
 #include "model/likelihood.h"
 
 #include <stddef.h>
-
-/* Lanes that a pass over the rows takes at once: a whole number of vectors for every instruction level. */
-enum { HISTORY_STRIP = 16 };
 
 typedef struct {
   int d, runs; /* entries of phi; B */
@@ -86,8 +84,8 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
 /* The observations from `row` on, of a history that keeps one row for each: a view that owns nothing. */
 History history_since(const History *history, int row);
 /* At z[d, lanes]: gradient[d, lanes] of the log likelihood with respect to z, and minus its Hessian,
- * precision[d, d, lanes]. Strips in which every settled[lanes] is true are left as they are (NULL: none is).
- */
+ * precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are left as they are (NULL:
+ * none is). */
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision);
 /* At z[d, lanes]: deviance[lanes], the sum over observations; and gradient[d, lanes] of the log likelihood,
@@ -97,7 +95,7 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
 void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
                             double *gradient);
 /* reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all observations. An upper
- * bound, |phi| |theta step|, where that is below `enough` for all lanes of a strip; the exact maximum, by a
+ * bound, |phi| |theta step|, where that is below `enough` for all lanes of a tile; the exact maximum, by a
  * pass, elsewhere. */
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach);
 

@@ -34,8 +34,8 @@ static double deviance_of(const Likelihood *likelihood, double y) {
 /* One more observation of a row. The log likelihood is linear in the reward but for terms without theta. */
 static void repeat_row(const History *history, int run, int l, double y) {
   HistoryRows *rows = history_rows(history);
-  const size_t lane = (size_t)(run % HISTORY_STRIP);
-  const size_t cell = history_row(rows, run / HISTORY_STRIP, l) * HISTORY_STRIP + lane;
+  const size_t lane = (size_t)(run % TILE_LANES);
+  const size_t cell = history_row(rows, run / TILE_LANES, l) * TILE_LANES + lane;
   const double count = rows->counts[cell]++, before = rows->rewards[cell];
   const double mean = rows->rewards[cell] += (y - before) / (count + 1);
   rows->excess[run] += deviance_of(history->likelihood, y) +

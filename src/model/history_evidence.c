@@ -46,8 +46,9 @@ static inline void add_product(int count, double factor, const double *restrict 
 
 /* Both triangles meet the same factors in the same order: the precision stays symmetric to the last bit. */
 SIMD_CLONES
-static void append(int d, int runs, double inverse_variance, const double *phi, const double *y,
-                   double *precision, double *vector, double *reward_squares) {
+static void history_evidence_append(int d, int runs, double inverse_variance, const double *phi,
+                                    const double *y, double *precision, double *vector,
+                                    double *reward_squares) {
   size_t stride = (size_t)runs;
   for (int i = 0; i < d; i++) {
     for (int j = 0; j < d; j++) {
@@ -82,8 +83,8 @@ static void evidence_append(History *history, const int *arm, const double *phi,
   const Evidence *self = evidence_of(history);
   (void)arm;
   if (history->each_round == history->runs)
-    append(history->d, history->runs, inverse_variance(history), phi, y, self->precision, self->vector,
-           self->reward_squares);
+    history_evidence_append(history->d, history->runs, inverse_variance(history), phi, y, self->precision,
+                            self->vector, self->reward_squares);
   else
     append_to(history, phi, y);
 }
@@ -102,8 +103,6 @@ static double evidence_squares(const History *history, int run) {
     sum += variance * self->precision[(i * history->d + i) * history->runs + run];
   return sum;
 }
-
-enum { CHUNK = 64 };
 
 /* One chunk of lanes: lane n belongs to run[n]. In z the log likelihood is -1/2 z' S A S z + z' S (b - A
  * shift). */
@@ -134,8 +133,8 @@ static void evidence_chunk(const History *history, const Evidence *self, int cou
 void history_evidence(const HistoryView *view, double *precision, double *vector) {
   const Evidence *self = evidence_of(view->history);
   history_check_view(view);
-  for (int from = 0; from < view->lanes; from += CHUNK) {
-    int run[CHUNK], count = view->lanes - from < CHUNK ? view->lanes - from : CHUNK;
+  for (int from = 0; from < view->lanes; from += CHUNK_LANES) {
+    int run[CHUNK_LANES], count = view->lanes - from < CHUNK_LANES ? view->lanes - from : CHUNK_LANES;
     for (int n = 0; n < count; n++) run[n] = (view->first + from + n) / view->draws;
     evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
                    precision + from, vector + from);

@@ -9,15 +9,15 @@
 
 #include "model/history.h"
 
-enum { HISTORY_BLOCKS = 12 };
+enum { HISTORY_ARRAYS = 12 };
 
 /* What every form has; the content of each begins with it. */
 struct HistoryContent {
   int arms; /* K of history_create_by_arm; else 0 */
   int *observations; /* [B]: of each run so far */
   int *latest; /* [each_round] */
-  void *block[HISTORY_BLOCKS]; /* what `reserve` allocated, to be freed together */
-  int blocks;
+  void *array[HISTORY_ARRAYS]; /* what `reserve` allocated, to be freed together */
+  int arrays;
 };
 
 /* history.c checks arguments, frees, and counts rounds and observations. */
@@ -50,20 +50,18 @@ static inline void history_check_view(const HistoryView *view) {
 
 /* ---- rows and arms: rows of neighbouring runs side by side */
 
-enum { HISTORY_PAGE = 16 /* rows */ };
-
-/* Row l of run n is in lane n % STRIP of strip n / STRIP, on its page l / PAGE; pages are given out as they
- * are needed. What no observation was written to is 0. */
+/* Row l of run n is in lane n % TILE_LANES of column n / TILE_LANES, in its tile l / TILE_ROWS; tiles are
+ * given out as they are needed. What no observation was written to is 0. */
 typedef struct {
   struct HistoryContent common;
   int capacity; /* rows of a run, at most */
-  int strip_pages, pages, used; /* of one strip at most; of all strips at most; given out */
-  int *page; /* [strips, strip_pages] */
-  int *filled; /* [strips]: rows of the longest run */
+  int column_tiles, tiles, used; /* of one column at most; of all columns at most; given out */
+  int *tile; /* [columns, column_tiles] */
+  int *filled; /* [columns]: rows of the longest run */
   int *length; /* [B]: rows of each run */
-  double *features; /* [pages, PAGE, d, STRIP]: phi */
-  double *rewards; /* [pages, PAGE, STRIP]: y, or the mean over the observations of a row */
-  double *counts; /* [pages, PAGE, STRIP]: observations of a row; 0 where there is none */
+  double *features; /* [tiles, TILE_ROWS, d, TILE_LANES]: phi */
+  double *rewards; /* [tiles, TILE_ROWS, TILE_LANES]: y, or the mean over the observations of a row */
+  double *counts; /* [tiles, TILE_ROWS, TILE_LANES]: observations of a row; 0 where there is none */
   double *longest; /* [B]: the largest |phi| of a run */
   double *excess; /* [B]: the deviance of the observations beyond that of the rows, the same at every theta */
 } HistoryRows;
@@ -73,10 +71,10 @@ static inline HistoryRows *history_rows(const History *history) {
   return (HistoryRows *)history->content;
 }
 
-/* Where a row of a strip is, in rows of features and rewards. */
-static inline size_t history_row(const HistoryRows *rows, int strip, int row) {
-  const int *page = rows->page + (size_t)strip * (size_t)rows->strip_pages;
-  return (size_t)page[row / HISTORY_PAGE] * HISTORY_PAGE + (size_t)(row % HISTORY_PAGE);
+/* Where a row of a column is, in rows of features and rewards. */
+static inline size_t history_row(const HistoryRows *rows, int column, int row) {
+  const int *tile = rows->tile + (size_t)column * (size_t)rows->column_tiles;
+  return (size_t)tile[row / TILE_ROWS] * TILE_ROWS + (size_t)(row % TILE_ROWS);
 }
 
 /* What the two have in common. phi[d] has entries `stride` apart. */

@@ -7,27 +7,27 @@
 
 #include <stddef.h>
 
-/* At most HISTORY_STRIP lanes that are taken at once. The arrays of a call begin at the strip's first lane;
- * their next row is `stride` further. */
+/* The tiles of at most TILE_LANES lanes. The arrays of a call begin at the first of these lanes; their next
+ * row is `stride` further. */
 typedef struct {
   const History *history;
   const HistoryRows *rows; /* its content */
   int run; /* of the first lane */
-  bool shared; /* all lanes belong to `run`; else lane n belongs to run + n, and `run` begins a strip */
+  bool shared; /* all lanes belong to `run`; else lane n belongs to run + n, and `run` begins a column */
   int count; /* lanes */
   size_t stride;
   const double *shift, *scale; /* theta = shift + scale z; may be NULL */
-} HistoryStrip;
+} HistoryColumn;
 
 /* derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..], both with
  * respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest |phi'
  * scale step| of each lane. */
 #define HISTORY_KERNEL_DECLARE(level)                                                                        \
-  void history_kernel_derivatives_##level(const HistoryStrip *strip, const double *z, double *gradient,      \
+  void history_kernel_derivatives_##level(const HistoryColumn *column, const double *z, double *gradient,    \
                                           double *precision);                                                \
-  void history_kernel_deviance_##level(const HistoryStrip *strip, const double *z, double *deviance,         \
+  void history_kernel_deviance_##level(const HistoryColumn *column, const double *z, double *deviance,       \
                                        double *gradient);                                                    \
-  void history_kernel_reach_##level(const HistoryStrip *strip, const double *step, double *reach);
+  void history_kernel_reach_##level(const HistoryColumn *column, const double *step, double *reach);
 HISTORY_KERNEL_DECLARE(v1)
 HISTORY_KERNEL_DECLARE(v3)
 HISTORY_KERNEL_DECLARE(v4)

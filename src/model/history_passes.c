@@ -1,44 +1,44 @@
 /* Passes over the rows of a history at given points: what a likelihood that is not conjugate has in place of
- * evidence. A call is cut into strips of lanes; history_kernel.c does the sums. */
+ * evidence. A call is cut into columns of tiles; history_kernel.c does the sums. */
 #include "core/simd.h"
 #include "core/status.h"
 #include "model/history_kernel.h"
 
 #include <math.h>
 
-/* The strip that begins at lane `first` of the view. It never spans two runs that have several draws each;
- * with one draw for each run it is a strip of the history. */
-static HistoryStrip strip_at(const HistoryView *view, int first) {
+/* The lanes from `first` of the view on that share tiles: never of two runs that have several draws each;
+ * with one draw for each run a column of the history. */
+static HistoryColumn column_at(const HistoryView *view, int first) {
   const int draws = view->draws, lane = view->first + first, left = view->lanes - first;
-  int count = draws == 1 ? HISTORY_STRIP : draws - lane % draws;
-  count = count < HISTORY_STRIP ? count : HISTORY_STRIP;
-  return (HistoryStrip){.history = view->history,
-                        .rows = history_rows(view->history),
-                        .run = lane / draws,
-                        .shared = draws > 1,
-                        .count = count < left ? count : left,
-                        .stride = (size_t)view->lanes,
-                        .shift = view->shift,
-                        .scale = view->scale};
+  int count = draws == 1 ? TILE_LANES : draws - lane % draws;
+  count = count < TILE_LANES ? count : TILE_LANES;
+  return (HistoryColumn){.history = view->history,
+                         .rows = history_rows(view->history),
+                         .run = lane / draws,
+                         .shared = draws > 1,
+                         .count = count < left ? count : left,
+                         .stride = (size_t)view->lanes,
+                         .shift = view->shift,
+                         .scale = view->scale};
 }
 
 static void check_view(const HistoryView *view) {
   history_check_view(view);
-  ASSERT(view->draws > 1 || view->first % HISTORY_STRIP == 0);
+  ASSERT(view->draws > 1 || view->first % TILE_LANES == 0);
 }
 
 /* From theta to z, tempered, and the upper triangle. */
 SIMD_CLONES
-static void scale_derivatives(const HistoryStrip *strip, double *gradient, double *precision) {
-  const double *scale = strip->scale, temper = strip->history->temper;
-  const size_t d = (size_t)strip->history->d, stride = strip->stride;
+static void scale_derivatives(const HistoryColumn *column, double *gradient, double *precision) {
+  const double *scale = column->scale, temper = column->history->temper;
+  const size_t d = (size_t)column->history->d, stride = column->stride;
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
-    for (int n = 0; n < strip->count; n++) gradient[i * stride + (size_t)n] *= temper * s_i;
+    for (int n = 0; n < column->count; n++) gradient[i * stride + (size_t)n] *= temper * s_i;
     for (size_t j = 0; j <= i; j++) {
       double s_ij = temper * s_i * (scale ? scale[j] : 1);
       double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
-      for (int n = 0; n < strip->count; n++) high[n] = low[n] *= s_ij;
+      for (int n = 0; n < column->count; n++) high[n] = low[n] *= s_ij;
     }
   }
 }
@@ -53,12 +53,12 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
                          double *precision) {
   check_view(view);
   for (int first = 0; first < view->lanes;) {
-    HistoryStrip strip = strip_at(view, first);
-    if (!settled || !all_settled(strip.count, settled + first)) {
-      SIMD_CALL(history_kernel_derivatives, &strip, z + first, gradient + first, precision + first);
-      scale_derivatives(&strip, gradient + first, precision + first);
+    HistoryColumn column = column_at(view, first);
+    if (!settled || !all_settled(column.count, settled + first)) {
+      SIMD_CALL(history_kernel_derivatives, &column, z + first, gradient + first, precision + first);
+      scale_derivatives(&column, gradient + first, precision + first);
     }
-    first += strip.count;
+    first += column.count;
   }
 }
 
@@ -67,10 +67,10 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
   const double temper = view->history->temper, *excess = history_rows(view->history)->excess;
   check_view(view);
   for (int first = 0; first < view->lanes;) {
-    HistoryStrip strip = strip_at(view, first);
-    SIMD_CALL(history_kernel_deviance, &strip, z + first, deviance + first,
+    HistoryColumn column = column_at(view, first);
+    SIMD_CALL(history_kernel_deviance, &column, z + first, deviance + first,
               gradient ? gradient + first : NULL);
-    first += strip.count;
+    first += column.count;
   }
   for (int n = 0; n < view->lanes; n++) deviance[n] += excess[(view->first + n) / view->draws];
   for (size_t n = 0; n < stride; n++) deviance[n] *= temper;
@@ -80,15 +80,15 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
 }
 
 /* |phi| |theta step| of every lane, at most; returns whether all are at most `enough`. */
-static bool bound_reach(const HistoryStrip *strip, const double *step, double enough, double *reach) {
+static bool bound_reach(const HistoryColumn *column, const double *step, double enough, double *reach) {
   bool all = true;
-  for (int n = 0; n < strip->count; n++) {
+  for (int n = 0; n < column->count; n++) {
     double square = 0;
-    for (int i = 0; i < strip->history->d; i++) {
-      double move = (strip->scale ? strip->scale[i] : 1) * step[(size_t)i * strip->stride + (size_t)n];
+    for (int i = 0; i < column->history->d; i++) {
+      double move = (column->scale ? column->scale[i] : 1) * step[(size_t)i * column->stride + (size_t)n];
       square += move * move;
     }
-    reach[n] = strip->rows->longest[strip->run + (strip->shared ? 0 : n)] * sqrt(square);
+    reach[n] = column->rows->longest[column->run + (column->shared ? 0 : n)] * sqrt(square);
     all = all && reach[n] <= enough;
   }
   return all;
@@ -103,14 +103,14 @@ void history_log_likelihood(const HistoryView *view, const double *z, double *lo
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach) {
   check_view(view);
   for (int first = 0; first < view->lanes;) {
-    HistoryStrip strip = strip_at(view, first);
-    double bound[HISTORY_STRIP], *found = reach + first;
-    if (!bound_reach(&strip, step + first, enough, bound))
-      SIMD_CALL(history_kernel_reach, &strip, step + first, found);
+    HistoryColumn column = column_at(view, first);
+    double bound[TILE_LANES], *found = reach + first;
+    if (!bound_reach(&column, step + first, enough, bound))
+      SIMD_CALL(history_kernel_reach, &column, step + first, found);
     /* A lane whose bound is enough keeps the bound, so that it does not depend on its neighbours in the
-     * strip. */
-    for (int n = 0; n < strip.count; n++)
+     * column. */
+    for (int n = 0; n < column.count; n++)
       if (bound[n] <= enough) found[n] = bound[n];
-    first += strip.count;
+    first += column.count;
   }
 }

@@ -24,7 +24,7 @@ Status irls_create(int d, int capacity, double tolerance, Irls *out) {
   NEW(out->settled, capacity);
   NEW(out->idle, capacity);
   NEW(out->stuck, capacity);
-  NEW(out->rescues, capacity);
+  NEW(out->jitters, capacity);
   return STATUS_OK;
 }
 
@@ -42,27 +42,27 @@ void irls_destroy(Irls *irls) {
   free(irls->settled);
   free(irls->idle);
   free(irls->stuck);
-  free(irls->rescues);
+  free(irls->jitters);
 }
 
 /* out[n] = a + b. */
 SIMD_CLONES
-static void add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
+static void irls_add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
   for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
 }
 
 /* factor = P + Lambda, and its Cholesky factor. */
-static void factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
-  add((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
-  memset(irls->rescues, 0, (size_t)lanes * sizeof *irls->rescues);
-  linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->rescues);
+static void irls_factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
+  irls_add((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
+  memset(irls->jitters, 0, (size_t)lanes * sizeof *irls->jitters);
+  linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->jitters);
 }
 
 /* The mode under the evidence to start from. */
-static void start(Irls *irls, int lanes, const double *prior_precision, const double *prior_vector,
-                  const double *precision, const double *vector, double *z) {
-  add((size_t)(irls->d * lanes), prior_vector, vector, z);
-  factorise(irls, lanes, prior_precision, precision);
+static void irls_start(Irls *irls, int lanes, const double *prior_precision, const double *prior_vector,
+                       const double *precision, const double *vector, double *z) {
+  irls_add((size_t)(irls->d * lanes), prior_vector, vector, z);
+  irls_factorise(irls, lanes, prior_precision, precision);
   linalg_solve_lanes(irls->d, lanes, irls->factor, z);
 }
 
@@ -106,14 +106,14 @@ static void differentiate(Irls *irls, const HistoryView *view, const double *pri
 static void newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
                         const double *prior_vector, const double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
-  const double bend = view->history->likelihood->ops->bend;
+  const double concordance = view->history->likelihood->ops->self_concordance;
   differentiate(irls, view, prior_precision, prior_vector, z, irls->settled, precision, g);
-  factorise(irls, lanes, prior_precision, precision);
+  irls_factorise(irls, lanes, prior_precision, precision);
   memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *g);
   linalg_solve_lanes(d, lanes, irls->factor, irls->step);
   inner_product(d, lanes, irls->gradient, irls->step, irls->decrement);
-  if (bend > 0) history_reach(view, irls->step, IRLS_FULL_STEP / bend, irls->reach);
-  for (int n = 0; n < lanes; n++) irls->reach[n] = bend > 0 ? bend * irls->reach[n] : 0;
+  if (concordance > 0) history_reach(view, irls->step, IRLS_FULL_STEP / concordance, irls->reach);
+  for (int n = 0; n < lanes; n++) irls->reach[n] = concordance > 0 ? concordance * irls->reach[n] : 0;
 }
 
 /* Settle the lanes that are near enough; returns how many are still on their way. */
@@ -168,8 +168,8 @@ static int bisect(Irls *irls, int lanes) {
 }
 
 /* Move the lanes that are on their way. */
-static void move(Irls *irls, const HistoryView *view, const double *prior_precision,
-                 const double *prior_vector, double *z, double *precision, double *g) {
+static void irls_move(Irls *irls, const HistoryView *view, const double *prior_precision,
+                      const double *prior_vector, double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
   int searching = start_search(irls, lanes);
   set_trial(irls, lanes, z);
@@ -184,11 +184,11 @@ static void move(Irls *irls, const HistoryView *view, const double *prior_precis
 
 /* The evidence at z, from (Lambda, g) to (Lambda, b), and the last step. Where a lane has not settled b is
  * such that z is the mode. */
-static void finish(const Irls *irls, const HistoryView *view, double *z, const double *precision, double *b,
-                   int64_t *fallbacks) {
+static void irls_finish(const Irls *irls, const HistoryView *view, double *z, const double *precision,
+                        double *b, int64_t *fallbacks) {
   const int d = irls->d, lanes = view->lanes;
   for (int n = 0; n < lanes; n++)
-    fallbacks[(view->first + n) / view->draws] += irls->rescues[n] + (irls->settled[n] ? 0 : 1);
+    fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
   for (int i = 0; i < d; i++) {
     for (int n = 0; n < lanes; n++)
       if (!irls->settled[n]) b[i * lanes + n] -= irls->gradient[i * lanes + n];
@@ -207,11 +207,11 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
   const int lanes = view->lanes;
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
-  start(irls, lanes, prior_precision, prior_vector, precision, vector, mode);
+  irls_start(irls, lanes, prior_precision, prior_vector, precision, vector, mode);
   newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
   for (int pass = 1; settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
-    move(irls, view, prior_precision, prior_vector, mode, precision, vector);
+    irls_move(irls, view, prior_precision, prior_vector, mode, precision, vector);
     newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
   }
-  finish(irls, view, mode, precision, vector, fallbacks);
+  irls_finish(irls, view, mode, precision, vector, fallbacks);
 }

@@ -5,15 +5,16 @@
  * likelihood at the present point z, so the evidence there is the Gaussian (Lambda, b = g + Lambda z), and
  * the step is p = (P + Lambda)^-1 (h - P z + g). One pass for each step, as a rule.
  *
- * Safeguard. Let R = M max |phi' p| over the observations, M the `bend` of the likelihood. Along p the
- * curvature changes at most by the factor e^R, so that (Sun and Tran-Dinh 2019, Generalized self-concordant
- * functions) a step of length a gains at least delta^2 (a - (e^(R a) - R a - 1) / R^2), delta^2 = p' (P +
- * Lambda) p. The full step is taken unseen while R <= IRLS_FULL_STEP, where it gains at least delta^2 / 10;
- * beyond, a = log(1 + R) / R is best by that bound, which is pessimistic with long features and far from the
- * mode: it moves phi' z by log(1 + R) at most. So there the maximum along p is looked for between that length
- * and the full step, by bisection on the slope of the log posterior, a pass for each trial, until R times the
- * bracket is at most IRLS_FULL_STEP; its lower end is taken. The log posterior is concave, so it never falls,
- * and separable data, long features and far starts are as safe as any others.
+ * Safeguard. Let R = M max |phi' p| over the observations, M the self_concordance of the likelihood. Along
+ * p the curvature changes at most by the factor e^R, so that (Sun and Tran-Dinh 2019, Generalized
+ * self-concordant functions) a step of length a gains at least delta^2 (a - (e^(R a) - R a - 1) / R^2),
+ * delta^2 = p' (P + Lambda) p. The full step is taken unseen while R <= IRLS_FULL_STEP, where it gains at
+ * least delta^2 / 10; beyond, a = log(1 + R) / R is best by that bound, which is pessimistic with long
+ * features and far from the mode: it moves phi' z by log(1 + R) at most. So there the maximum along p is
+ * searched for between that length and the full step, by bisection on the slope of the log posterior, a pass
+ * for each trial, until R times the bracket is at most IRLS_FULL_STEP; its lower end is taken. The log
+ * posterior is concave, so it never falls, and separable data, long features and far starts are as safe as
+ * any others.
  *
  * Stopping rule. After a full step with R <= 1/2 what is left of delta, which is the distance to the mode in
  * posterior standard deviations, is at most e^(R/2) (e^R - 1 - R) / R delta <= R e^R delta / 2. The last step
@@ -41,7 +42,7 @@ typedef struct {
   double *reach, *decrement; /* [n]: R, delta^2 */
   double *slope, *length, *low, *high; /* [n]: of the log posterior along p at the trial; a and its bracket */
   bool *settled, *stuck, *idle; /* [n] */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
 } Irls;
 
 Status irls_create(int d, int capacity, double tolerance, Irls *out);
@@ -51,7 +52,7 @@ void irls_destroy(Irls *irls);
  * lanes] and vector[d, lanes] are the evidence to start from, that of a similar problem or 0: z starts at the
  * mode under it. They become the evidence at the mode, and mode[d, lanes] = (P + Lambda)^-1 (h + b). The
  * Cholesky factor of P + Lambda, the precision of the Laplace approximation, is left in irls->factor[d, d,
- * lanes]. Lanes that did not converge, and pivots that were rescued, are added to fallbacks[B]. */
+ * lanes]. Lanes that did not converge, and pivots that were jittered, are added to fallbacks[B]. */
 void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
                 const double *prior_vector, double *precision, double *vector, double *mode,
                 int64_t *fallbacks);

@@ -52,15 +52,15 @@ void isotropic_moments(const Isotropic *mixture, double *mean, double *variance)
   }
 }
 
-/* log[C, ISOTROPIC_LANES] of weight times density of each component. */
+/* log[C, CHUNK_LANES] of weight times density of each component. */
 SIMD_CLONES
 static void log_parts(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
-                      double (*restrict part)[ISOTROPIC_LANES]) {
+                      double (*restrict part)[CHUNK_LANES]) {
   const double root = sqrt(signal);
   for (int c = 0; c < mixture->components; c++) {
     const double variance = signal * mixture->variance[c] + (1 - signal);
     const double *mean = mixture->mean + (size_t)c * (size_t)mixture->d;
-    double square[ISOTROPIC_LANES] = {0};
+    double square[CHUNK_LANES] = {0};
     for (int i = 0; i < mixture->d; i++) {
       const double centre = root * mean[i], *restrict row = s + (size_t)i * (size_t)lanes;
       for (int n = 0; n < lanes; n++) square[n] += (row[n] - centre) * (row[n] - centre);
@@ -71,8 +71,8 @@ static void log_parts(const Isotropic *mixture, double signal, int lanes, const 
 }
 
 /* pull[c] = responsibility over variance, in place of the logarithms; returns the log densities. */
-static void responsibilities(const Isotropic *mixture, double signal, int lanes,
-                             double (*part)[ISOTROPIC_LANES], double *log_density) {
+static void responsibilities(const Isotropic *mixture, double signal, int lanes, double (*part)[CHUNK_LANES],
+                             double *log_density) {
   for (int n = 0; n < lanes; n++) {
     double top = part[0][n], total = 0;
     for (int c = 1; c < mixture->components; c++) top = fmax(top, part[c][n]);
@@ -86,7 +86,7 @@ static void responsibilities(const Isotropic *mixture, double signal, int lanes,
 /* score = sum_c pull_c (sqrt(signal) m_c - s). */
 SIMD_CLONES
 static void add_pulls(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
-                      double (*restrict pull)[ISOTROPIC_LANES], double *restrict score) {
+                      double (*restrict pull)[CHUNK_LANES], double *restrict score) {
   const double root = sqrt(signal);
   const size_t d = (size_t)mixture->d;
   for (size_t i = 0; i < d; i++) {
@@ -102,16 +102,16 @@ static void add_pulls(const Isotropic *mixture, double signal, int lanes, const 
 
 void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
                        double *log_density, double *score) {
-  double part[ISOTROPIC_COMPONENTS][ISOTROPIC_LANES], total[ISOTROPIC_LANES];
-  ASSERT(lanes <= ISOTROPIC_LANES);
+  double part[ISOTROPIC_COMPONENTS][CHUNK_LANES], total[CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
   log_parts(mixture, signal, lanes, s, part);
   responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
   if (score) add_pulls(mixture, signal, lanes, s, part, score);
 }
 
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component) {
-  double part[ISOTROPIC_COMPONENTS][ISOTROPIC_LANES];
-  ASSERT(lanes <= ISOTROPIC_LANES);
+  double part[ISOTROPIC_COMPONENTS][CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
   log_parts(mixture, 1, lanes, theta, part);
   for (int n = 0; n < lanes; n++) {
     component[n] = 0;
@@ -122,7 +122,7 @@ void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta,
 
 /* ---- the chain */
 
-static void noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+static void isotropic_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   const double signal = chain->schedule.alpha_bar[t], factor = -sqrt(1 - signal);
   isotropic_density(chain->state, signal, lanes, s, NULL, eps);
   for (size_t k = 0; k < (size_t)chain->d * (size_t)lanes; k++) eps[k] *= factor;
@@ -136,7 +136,7 @@ static void density(const Chain *chain, int t, int lanes, const double *s, doubl
 Status isotropic_chain(const Isotropic *mixture, int stages, double alpha, bool keep_signal, Chain *out) {
   TRY(chain_create(out, mixture->d, stages, alpha, keep_signal, LAST_STAGE_REPAIRED));
   out->state = mixture;
-  out->noise = noise;
+  out->noise = isotropic_noise;
   out->density = density;
   return STATUS_OK;
 }

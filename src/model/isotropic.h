@@ -6,9 +6,10 @@
 #define MODEL_ISOTROPIC_H
 
 #include "core/rng.h"
+#include "core/tiling.h"
 #include "model/chain.h"
 
-enum { ISOTROPIC_COMPONENTS = 16 /* C at most */, ISOTROPIC_LANES = 64 /* N at most, of the density */ };
+enum { ISOTROPIC_COMPONENTS = 16 /* C at most */ };
 
 typedef struct {
   int d, components; /* C */

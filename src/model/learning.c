@@ -1,11 +1,10 @@
 #include "model/learning.h"
 
 #include "core/simd.h"
+#include "core/tiling.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { START_CHUNK = 128 /* weights drawn at once */ };
 
 static const float ADAM_BETA1 = 0.9f, ADAM_BETA2 = 0.999f, ADAM_EPSILON = 1e-8f;
 
@@ -13,8 +12,8 @@ void learning_start(const NetworkShape *shape, Rng *rng, float *parameters) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     for (int left = out * in, count; left > 0; left -= count) {
-      double normal[START_CHUNK];
-      count = left < START_CHUNK ? left : START_CHUNK;
+      double normal[CHUNK_WEIGHTS];
+      count = left < CHUNK_WEIGHTS ? left : CHUNK_WEIGHTS;
       rng_normal(rng, count, normal);
       for (int i = 0; i < count; i++) *parameters++ = (float)(sqrt(2.0 / in) * normal[i]);
     }

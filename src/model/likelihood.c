@@ -44,7 +44,7 @@ static const LikelihoodOps gaussian = {.name = "gaussian",
                                        .summary = "reward phi' theta plus Gaussian noise",
                                        .reference = "DiffTS, equation 1",
                                        .quadratic = true,
-                                       .bend = 0,
+                                       .self_concordance = 0,
                                        .rewards = "any number",
                                        .admits = gaussian_admits,
                                        .mean = gaussian_mean,
@@ -81,11 +81,11 @@ static void logistic_derivatives(const Likelihood *likelihood, int n, const doub
                                  const double *restrict u, double *restrict slope,
                                  double *restrict curvature) {
   (void)likelihood;
-  for (int from = 0; from < n; from += SPECIAL_BLOCK) {
-    int count = n - from < SPECIAL_BLOCK ? n - from : SPECIAL_BLOCK;
-    double e[SPECIAL_BLOCK] = {0};
+  for (int from = 0; from < n; from += SPECIAL_LANES) {
+    int count = n - from < SPECIAL_LANES ? n - from : SPECIAL_LANES;
+    double e[SPECIAL_LANES] = {0};
     for (int i = 0; i < count; i++) e[i] = exponent(u[from + i]);
-    special_exp_block(e);
+    special_exp_vectors(e);
     for (int i = 0; i < count; i++) {
       double larger = 1 / (1 + e[i]), smaller = e[i] * larger;
       slope[from + i] = y[from + i] - (u[from + i] >= 0 ? larger : smaller);
@@ -108,7 +108,7 @@ static const LikelihoodOps logistic = {.name = "logistic",
                                        .summary =
                                            "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
                                        .reference = "DiffTS, Section 2.2",
-                                       .bend = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
+                                       .self_concordance = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
                                        .rewards = "0 or 1",
                                        .admits = logistic_admits,
                                        .mean = logistic_mean,
@@ -170,7 +170,7 @@ static double poisson_sample(const Likelihood *likelihood, double u, double unif
 static const LikelihoodOps poisson = {.name = "poisson",
                                       .summary = "reward a count of mean exp(phi' theta)",
                                       .reference = "McCullagh and Nelder 1989, Section 6.2",
-                                      .bend = 1, /* e^u is its own derivative */
+                                      .self_concordance = 1, /* e^u is its own derivative */
                                       .rewards = "a count 0, 1, 2, ...",
                                       .admits = poisson_admits,
                                       .mean = poisson_mean,

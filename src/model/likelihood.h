@@ -18,9 +18,10 @@ typedef struct Likelihood Likelihood;
 typedef struct {
   const char *name, *summary, *reference;
   bool quadratic; /* log p(y | u) is, in u; likelihood_is_conjugate asks the same of theta */
-  /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere: how fast the curvature can
-   * change, on which the safeguard and the stopping rule of IRLS rest (model/irls.h). */
-  double bend;
+  /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere (generalised
+   * self-concordance, Bach 2010): how fast the curvature can change, on which the safeguard and the stopping
+   * rule of IRLS rest (model/irls.h). */
+  double self_concordance;
   const char *rewards; /* what y can be, in words */
   bool (*admits)(double y);
   /* Mean reward g(u). */
@@ -54,7 +55,7 @@ static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
 /* Standard deviation of the rewards in the unit of u: sigma of Gaussian ones, 1 of any other, which have no
  * such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
 static inline double likelihood_noise(const Likelihood *likelihood) {
-  return likelihood->ops->bend > 0 ? 1 : likelihood->noise;
+  return likelihood->ops->self_concordance > 0 ? 1 : likelihood->noise;
 }
 /* Entries of theta where phi has d. */
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {

@@ -1,10 +1,10 @@
-/* Density, score and samples of a Gaussian mixture. Lanes are taken CHUNK at a time; every inner loop runs
- * over them.
+/* Density, score and samples of a Gaussian mixture. Lanes are taken CHUNK_LANES at a time; every inner loop
+ * runs over them.
  *
  * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
  * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l met so
- * far ("top") is taken out of the sum as it grows, so that a point far from all components is as safe as any.
- */
+ * far ("top") is taken out of the sum as it grows, so that a point far from all components is as safe as
+ * any. */
 #include "model/mixture.h"
 
 #include "core/linalg.h"
@@ -15,8 +15,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CHUNK = MIXTURE_CHUNK };
 
 Status mixture_create(int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);
@@ -99,7 +97,7 @@ static void colour(const Mixture *mixture, const int *restrict c, int count, siz
   int d = mixture->d;
   const double *restrict mean = mixture->mean, *restrict cholesky = mixture->cholesky;
   for (int i = d - 1; i >= 0; i--) {
-    double sum[CHUNK];
+    double sum[CHUNK_LANES];
     for (int n = 0; n < count; n++) sum[n] = mean[(size_t)c[n] * (size_t)d + (size_t)i];
     for (int j = 0; j <= i; j++) {
       const double *restrict z = theta + (size_t)j * stride, *restrict l = cholesky + i * (size_t)d + j;
@@ -113,12 +111,12 @@ void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta) {
   RngLanes uniforms = *rng;
   rng->position++; /* that of the uniform */
   rng_lanes_normal(rng, mixture->d, theta);
-  for (uint32_t first = 0; first < rng->lanes; first += CHUNK) {
-    double u[CHUNK];
-    int chosen[CHUNK] = {0};
+  for (uint32_t first = 0; first < rng->lanes; first += CHUNK_LANES) {
+    double u[CHUNK_LANES];
+    int chosen[CHUNK_LANES] = {0};
     RngLanes part = uniforms;
     part.first_lane += first;
-    part.lanes = rng->lanes - first < CHUNK ? rng->lanes - first : CHUNK;
+    part.lanes = rng->lanes - first < CHUNK_LANES ? rng->lanes - first : CHUNK_LANES;
     rng_lanes_uniform(&part, 1, u);
     double below = 0;
     for (int c = 0; c + 1 < mixture->components; c++) {
@@ -152,7 +150,7 @@ static inline void pull(const Mixture *mixture, int c, int i, Points points, dou
 
 /* out[n] = l_c. */
 static inline void component_log_density(const Mixture *mixture, int c, Points points, double *restrict out) {
-  double row[CHUNK];
+  double row[CHUNK_LANES];
   for (int n = 0; n < points.count; n++) out[n] = mixture->log_norm[c];
   for (int i = 0; i < mixture->d; i++) {
     const double *restrict x = points.x + (size_t)i * points.stride;
@@ -186,7 +184,7 @@ static inline void join(int c, int count, const double *restrict log_density, do
 /* top[count] and total[count] with log density = top + log total. */
 static inline void normaliser(const Mixture *mixture, Points points, double *restrict top,
                               double *restrict total) {
-  double log_density[CHUNK], old_share[CHUNK], share[CHUNK];
+  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
     component_log_density(mixture, c, points, log_density);
     join(c, points.count, log_density, top, total, old_share, share);
@@ -201,7 +199,8 @@ static void log_density_chunk(const Mixture *mixture, Points points, double *res
 
 SIMD_CLONES
 static void score_chunk(const Mixture *mixture, Points points, double *restrict out) {
-  double log_density[CHUNK], top[CHUNK], total[CHUNK], old_share[CHUNK], share[CHUNK], row[CHUNK];
+  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
+      share[CHUNK_LANES], row[CHUNK_LANES];
   for (int i = 0; i < mixture->d; i++)
     for (int n = 0; n < points.count; n++) out[(size_t)i * points.stride + (size_t)n] = 0;
   for (int c = 0; c < mixture->components; c++) {
@@ -223,7 +222,7 @@ static void score_chunk(const Mixture *mixture, Points points, double *restrict 
 /* out[n] = g_c' v, with g_c the score of component c. */
 static inline void slope_along(const Mixture *mixture, int c, Points points, const double *v,
                                double *restrict out) {
-  double row[CHUNK];
+  double row[CHUNK_LANES];
   for (int n = 0; n < points.count; n++) out[n] = 0;
   for (int i = 0; i < mixture->d; i++) {
     const double *restrict v_i = v + (size_t)i * points.stride;
@@ -237,8 +236,8 @@ SIMD_CLONES
 static void hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
                           double *restrict out) {
   size_t d = (size_t)mixture->d;
-  double log_density[CHUNK], top[CHUNK], total[CHUNK], along[CHUNK], share[CHUNK], mean_along[CHUNK],
-      row[CHUNK];
+  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], along[CHUNK_LANES],
+      share[CHUNK_LANES], mean_along[CHUNK_LANES], row[CHUNK_LANES];
   normaliser(mixture, points, top, total);
   for (int n = 0; n < points.count; n++) mean_along[n] = 0;
   for (size_t i = 0; i < d; i++)
@@ -266,14 +265,14 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
   }
 }
 
-/* gradient[d, CHUNK] = g_c, and out[n] = l_c. */
+/* gradient[d, CHUNK_LANES] = g_c, and out[n] = l_c. */
 static inline void component_gradient(const Mixture *mixture, int c, Points points, double *restrict gradient,
                                       double *restrict out) {
   for (int n = 0; n < points.count; n++) out[n] = mixture->log_norm[c];
   for (int i = 0; i < mixture->d; i++) {
     const double *restrict x = points.x + (size_t)i * points.stride;
     double m = mixture->mean[(size_t)c * (size_t)mixture->d + (size_t)i];
-    double *restrict row = gradient + i * CHUNK;
+    double *restrict row = gradient + i * CHUNK_LANES;
     pull(mixture, c, i, points, row);
     for (int n = 0; n < points.count; n++) {
       out[n] -= 0.5 * row[n] * (x[n] - m);
@@ -284,7 +283,7 @@ static inline void component_gradient(const Mixture *mixture, int c, Points poin
 
 /* Take component c into the running mean of the scores, score[d], and into the running sum hessian[d, d],
  * lower triangle, by the update of weighted moments (West 1979), so that nothing cancels where scores are
- * large. gradient[d, CHUNK] holds g_c and becomes g_c - score. */
+ * large. gradient[d, CHUNK_LANES] holds g_c and becomes g_c - score. */
 static inline void join_hessian(const Mixture *mixture, int c, Points points,
                                 const double *restrict old_share, const double *restrict share,
                                 const double *restrict step, const double *restrict spread,
@@ -292,13 +291,13 @@ static inline void join_hessian(const Mixture *mixture, int c, Points points,
   const size_t d = (size_t)mixture->d;
   const double *precision = mixture->precision + (size_t)c * d * d;
   for (size_t i = 0; i < d; i++) {
-    double *restrict row = gradient + i * CHUNK, *restrict score_i = score + i * points.stride;
+    double *restrict row = gradient + i * CHUNK_LANES, *restrict score_i = score + i * points.stride;
     for (int n = 0; n < points.count; n++) {
       row[n] -= score_i[n];
       score_i[n] += step[n] * row[n];
     }
     for (size_t j = 0; j <= i; j++) {
-      const double *restrict other = gradient + j * CHUNK, p = precision[i * d + j];
+      const double *restrict other = gradient + j * CHUNK_LANES, p = precision[i * d + j];
       double *restrict h = hessian + (i * d + j) * points.stride;
       for (int n = 0; n < points.count; n++)
         h[n] = old_share[n] * h[n] + spread[n] * row[n] * other[n] - share[n] * p;
@@ -311,8 +310,8 @@ SIMD_CLONES
 static void score_hessian_chunk(const Mixture *mixture, Points points, double *restrict gradient,
                                 double *restrict score, double *restrict hessian) {
   const size_t d = (size_t)mixture->d;
-  double log_density[CHUNK], top[CHUNK], total[CHUNK], old_share[CHUNK], share[CHUNK], step[CHUNK],
-      spread[CHUNK];
+  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
+      share[CHUNK_LANES], step[CHUNK_LANES], spread[CHUNK_LANES];
   for (size_t i = 0; i < d; i++) {
     for (int n = 0; n < points.count; n++) score[i * points.stride + (size_t)n] = 0;
     for (size_t j = 0; j <= i; j++)
@@ -337,13 +336,14 @@ static void score_hessian_chunk(const Mixture *mixture, Points points, double *r
 }
 
 static Points chunk_of(int lanes, int first, const double *theta) {
-  return (Points){
-      .stride = (size_t)lanes, .count = lanes - first < CHUNK ? lanes - first : CHUNK, .x = theta + first};
+  return (Points){.stride = (size_t)lanes,
+                  .count = lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES,
+                  .x = theta + first};
 }
 
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
-  for (int first = 0; first < lanes; first += CHUNK) {
-    double total[CHUNK];
+  for (int first = 0; first < lanes; first += CHUNK_LANES) {
+    double total[CHUNK_LANES];
     Points points = chunk_of(lanes, first, theta);
     log_density_chunk(mixture, points, out + first, total);
     for (int n = 0; n < points.count; n++) out[first + n] += log(total[n]);
@@ -351,18 +351,18 @@ void mixture_log_density(const Mixture *mixture, int lanes, const double *theta,
 }
 
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
-  for (int first = 0; first < lanes; first += CHUNK)
+  for (int first = 0; first < lanes; first += CHUNK_LANES)
     score_chunk(mixture, chunk_of(lanes, first, theta), out + first);
 }
 
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out) {
-  for (int first = 0; first < lanes; first += CHUNK)
+  for (int first = 0; first < lanes; first += CHUNK_LANES)
     hessian_chunk(mixture, chunk_of(lanes, first, theta), v + first, out + first);
 }
 
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                            double *score, double *hessian) {
-  for (int first = 0; first < lanes; first += CHUNK)
+  for (int first = 0; first < lanes; first += CHUNK_LANES)
     score_hessian_chunk(mixture, chunk_of(lanes, first, theta), gradient, score + first, hessian + first);
 }

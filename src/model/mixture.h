@@ -6,10 +6,9 @@
 
 #include "core/rng.h"
 #include "core/status.h"
+#include "core/tiling.h"
 
 #include <stdbool.h>
-
-enum { MIXTURE_CHUNK = 64 }; /* lanes that are worked on at a time */
 
 typedef struct {
   int d, components; /* C */
@@ -43,8 +42,8 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance);
 /* N lanes: theta[d, N]; uses 1 uniform (which component), then d normals of each stream. */
 void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 
-/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other lanes.
- */
+/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other
+ * lanes. */
 /* out[N]. */
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* out[d, N], gradient of the log density. */
@@ -53,7 +52,7 @@ void mixture_score(const Mixture *mixture, int lanes, const double *theta, doubl
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out);
 /* score[d, N] and hessian[d, d, N] of the log density, both triangles, in O(C d^2) a lane. Scratch:
- * gradient[d, MIXTURE_CHUNK]. */
+ * gradient[d, CHUNK_LANES]. */
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                            double *score, double *hessian);
 

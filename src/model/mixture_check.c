@@ -23,7 +23,7 @@ static Status check_weights(const char *name, Mixture *mixture) {
 }
 
 /* Within what squares, inverses and ratios of a few parameters keep finite; far beyond any prior's use. */
-static Status check_range(const char *name, int c, size_t i, double mean, double variance) {
+static Status mixture_check_range(const char *name, int c, size_t i, double mean, double variance) {
   const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
   if (fabs(mean) > most_mean)
     return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is %g; means are at most %g in size", name, c, i, mean,
@@ -44,7 +44,7 @@ static Status check_component(const char *name, int c, Mixture *mixture) {
     for (size_t j = 0; j < d; j++)
       if (!isfinite(s[i * d + j]))
         return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is not a finite number", name, c, i, j);
-    TRY(check_range(name, c, i, mixture->mean[(size_t)c * d + i], s[i * d + i]));
+    TRY(mixture_check_range(name, c, i, mixture->mean[(size_t)c * d + i], s[i * d + i]));
   }
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j < i; j++) {

@@ -11,25 +11,26 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "core/special.h"
+#include "core/tiling.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 256, PARTS = 16, TRIAL_ITERATIONS = 60, FINALISTS = 5, MOST_ITERATIONS = 1000 };
+enum { PARTS = 16, TRIAL_ITERATIONS = 60, FINALISTS = 5, MOST_ITERATIONS = 1000 };
 static const double FLOOR =
     1e-6; /* added to each variance, of standardised samples; scikit-learn's reg_covar */
 static const double TOLERANCE = 1e-8; /* of the mean log likelihood, for each iteration */
-static const double LEAST_COUNT =
-    1e-3; /* a component that explains fewer samples than this is started afresh */
+/* A component that explains fewer samples than this is started again. */
+static const double LEAST_COUNT = 1e-3;
 
 typedef struct {
   int d, n, components, padded;
   double *shift, *scale, *z; /* [d], [d], [d, padded] */
   double *weight, *mean, *covariance; /* [C], [C, d], [C, d, d]: the present parameters, one block */
   double *whiten, *whitened_mean, *constant; /* W = L^-1 [C, d, d], W m [C, d], log weight - log det L [C] */
-  double *responsibility; /* [C, CHUNK] */
+  double *responsibility; /* [C, CHUNK_SAMPLES] */
   double *count, *sum, *square; /* [C], [C, d], [C, d, d]: sums of r, r z, r z z' */
   double *distance; /* [padded], to the nearest centre */
   int *nearest; /* [padded] */
@@ -57,7 +58,7 @@ static bool is_constant(int n, const double *row) {
 
 /* Mean and standard deviation of each coordinate; a coordinate that does not vary keeps its unit: its
  * variance is 0, whatever the rounding of its mean makes of it. */
-static void standardise(Em *em, const double *theta) {
+static void mixture_fit_standardise(Em *em, const double *theta) {
   for (size_t i = 0; i < (size_t)em->d; i++) {
     const double *row = theta + i * (size_t)em->n;
     double variance, *z = em->z + i * (size_t)em->padded;
@@ -70,7 +71,10 @@ static void standardise(Em *em, const double *theta) {
 }
 
 static Status em_create(int d, int n, const double *theta, int components, Em *em) {
-  *em = (Em){.d = d, .n = n, .components = components, .padded = (n + CHUNK - 1) / CHUNK * CHUNK};
+  *em = (Em){.d = d,
+             .n = n,
+             .components = components,
+             .padded = (n + CHUNK_SAMPLES - 1) / CHUNK_SAMPLES * CHUNK_SAMPLES};
   size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
   NEW(em->shift, d);
   NEW(em->scale, d);
@@ -81,19 +85,19 @@ static Status em_create(int d, int n, const double *theta, int components, Em *e
   NEW(em->whiten, matrices);
   NEW(em->whitened_mean, vectors);
   NEW(em->constant, count);
-  NEW(em->responsibility, count * CHUNK);
+  NEW(em->responsibility, count * CHUNK_SAMPLES);
   NEW(em->count, parameter_count(d, components));
   em->sum = em->count + count;
   em->square = em->sum + vectors;
   NEW(em->distance, em->padded);
   NEW(em->nearest, em->padded);
   NEW(em->centre, d);
-  standardise(em, theta);
+  mixture_fit_standardise(em, theta);
   return STATUS_OK;
 }
 
 /* W and the constants of the present parameters. */
-static Status whiten(Em *em) {
+static Status mixture_fit_whiten(Em *em) {
   size_t d = (size_t)em->d;
   for (size_t c = 0; c < (size_t)em->components; c++) {
     double *w = em->whiten + c * d * d;
@@ -106,50 +110,50 @@ static Status whiten(Em *em) {
   return STATUS_OK;
 }
 
-/* Fill responsibility[C, CHUNK] for the chunk at z; returns the sum over its first `used` samples of
+/* Fill responsibility[C, CHUNK_SAMPLES] for the chunk at z; returns the sum over its first `used` samples of
  * log sum_c weight_c N(z | c), without the factor (2 pi)^(-d/2). */
 SIMD_CLONES
-static double expect(const Em *em, const double *restrict z, int used) {
+static double mixture_fit_expect(const Em *em, const double *restrict z, int used) {
   size_t d = (size_t)em->d, stride = (size_t)em->padded;
   double *restrict r = em->responsibility;
-  double row[CHUNK], top[CHUNK], total[CHUNK];
-  for (int n = 0; n < CHUNK; n++) top[n] = -DBL_MAX;
+  double row[CHUNK_SAMPLES], top[CHUNK_SAMPLES], total[CHUNK_SAMPLES];
+  for (int n = 0; n < CHUNK_SAMPLES; n++) top[n] = -DBL_MAX;
   for (size_t c = 0; c < (size_t)em->components; c++) {
-    double *restrict r_c = r + c * CHUNK;
-    for (int n = 0; n < CHUNK; n++) r_c[n] = em->constant[c];
+    double *restrict r_c = r + c * CHUNK_SAMPLES;
+    for (int n = 0; n < CHUNK_SAMPLES; n++) r_c[n] = em->constant[c];
     for (size_t i = 0; i < d; i++) {
       const double *w = em->whiten + (c * d + i) * d;
       double offset = em->whitened_mean[c * d + i];
-      for (int n = 0; n < CHUNK; n++) row[n] = -offset;
+      for (int n = 0; n < CHUNK_SAMPLES; n++) row[n] = -offset;
       for (size_t j = 0; j <= i; j++) {
         const double *restrict z_j = z + j * stride;
-        for (int n = 0; n < CHUNK; n++) row[n] += w[j] * z_j[n];
+        for (int n = 0; n < CHUNK_SAMPLES; n++) row[n] += w[j] * z_j[n];
       }
-      for (int n = 0; n < CHUNK; n++) r_c[n] -= 0.5 * row[n] * row[n];
+      for (int n = 0; n < CHUNK_SAMPLES; n++) r_c[n] -= 0.5 * row[n] * row[n];
     }
-    for (int n = 0; n < CHUNK; n++) top[n] = r_c[n] > top[n] ? r_c[n] : top[n];
+    for (int n = 0; n < CHUNK_SAMPLES; n++) top[n] = r_c[n] > top[n] ? r_c[n] : top[n];
   }
-  for (int n = 0; n < CHUNK; n++) total[n] = 0;
+  for (int n = 0; n < CHUNK_SAMPLES; n++) total[n] = 0;
   for (size_t c = 0; c < (size_t)em->components; c++) {
-    double *restrict r_c = r + c * CHUNK;
-    for (int n = 0; n < CHUNK; n++) {
+    double *restrict r_c = r + c * CHUNK_SAMPLES;
+    for (int n = 0; n < CHUNK_SAMPLES; n++) {
       r_c[n] = special_exp(r_c[n] - top[n]);
       total[n] += r_c[n];
     }
   }
-  for (int n = 0; n < CHUNK; n++) row[n] = 1 / total[n];
+  for (int n = 0; n < CHUNK_SAMPLES; n++) row[n] = 1 / total[n];
   for (size_t c = 0; c < (size_t)em->components; c++) {
-    double *restrict r_c = r + c * CHUNK;
-    for (int n = 0; n < CHUNK; n++) r_c[n] *= row[n];
-    for (int n = used; n < CHUNK; n++) r_c[n] = 0;
+    double *restrict r_c = r + c * CHUNK_SAMPLES;
+    for (int n = 0; n < CHUNK_SAMPLES; n++) r_c[n] *= row[n];
+    for (int n = used; n < CHUNK_SAMPLES; n++) r_c[n] = 0;
   }
   /* total is in [1, C]: a product of PARTS of them cannot overflow, and one logarithm does for all. */
   double sum = 0;
-  for (int n = used; n < CHUNK; n++) total[n] = 1;
+  for (int n = used; n < CHUNK_SAMPLES; n++) total[n] = 1;
   for (int n = 0; n < used; n++) sum += top[n];
-  for (int k = 0; k < CHUNK / PARTS; k++) {
+  for (int k = 0; k < CHUNK_SAMPLES / PARTS; k++) {
     double product = 1;
-    for (int n = k; n < CHUNK; n += CHUNK / PARTS) product *= total[n];
+    for (int n = k; n < CHUNK_SAMPLES; n += CHUNK_SAMPLES / PARTS) product *= total[n];
     sum += log(product);
   }
   return sum;
@@ -158,7 +162,7 @@ static double expect(const Em *em, const double *restrict z, int used) {
 /* Sum of a b over a chunk, in PARTS partial sums that vector instructions can hold. */
 static inline double chunk_product(const double *restrict a, const double *restrict b) {
   double part[PARTS] = {0}, sum = 0;
-  for (int n = 0; n < CHUNK; n += PARTS)
+  for (int n = 0; n < CHUNK_SAMPLES; n += PARTS)
     for (int k = 0; k < PARTS; k++) part[k] += a[n + k] * b[n + k];
   for (int k = 0; k < PARTS; k++) sum += part[k];
   return sum;
@@ -168,14 +172,14 @@ static inline double chunk_product(const double *restrict a, const double *restr
 SIMD_CLONES
 static void accumulate(Em *em, const double *restrict z) {
   size_t d = (size_t)em->d, stride = (size_t)em->padded;
-  double ones[CHUNK], weighted[CHUNK];
-  for (int n = 0; n < CHUNK; n++) ones[n] = 1;
+  double ones[CHUNK_SAMPLES], weighted[CHUNK_SAMPLES];
+  for (int n = 0; n < CHUNK_SAMPLES; n++) ones[n] = 1;
   for (size_t c = 0; c < (size_t)em->components; c++) {
-    const double *restrict r = em->responsibility + c * CHUNK;
+    const double *restrict r = em->responsibility + c * CHUNK_SAMPLES;
     em->count[c] += chunk_product(r, ones);
     for (size_t i = 0; i < d; i++) {
       const double *restrict z_i = z + i * stride;
-      for (int n = 0; n < CHUNK; n++) weighted[n] = r[n] * z_i[n];
+      for (int n = 0; n < CHUNK_SAMPLES; n++) weighted[n] = r[n] * z_i[n];
       em->sum[c * d + i] += chunk_product(weighted, ones);
       for (size_t j = 0; j <= i; j++)
         em->square[(c * d + i) * d + j] += chunk_product(weighted, z + j * stride);
@@ -223,11 +227,12 @@ static void maximise(Em *em) {
 
 /* One iteration; *likelihood is the mean log likelihood of z under the parameters before it. */
 static Status iterate(Em *em, double *likelihood) {
-  TRY(whiten(em));
+  TRY(mixture_fit_whiten(em));
   clear_sums(em);
   double sum = 0;
-  for (int first = 0; first < em->n; first += CHUNK) {
-    sum += expect(em, em->z + first, em->n - first < CHUNK ? em->n - first : CHUNK);
+  for (int first = 0; first < em->n; first += CHUNK_SAMPLES) {
+    sum +=
+        mixture_fit_expect(em, em->z + first, em->n - first < CHUNK_SAMPLES ? em->n - first : CHUNK_SAMPLES);
     accumulate(em, em->z + first);
   }
   maximise(em);
@@ -243,14 +248,14 @@ static double approach(Em *em, int c) {
   const double *restrict z = em->z;
   double *restrict distance = em->distance, sum = 0;
   int *restrict nearest = em->nearest;
-  for (int first = 0; first < em->n; first += CHUNK) {
-    double square[CHUNK] = {0};
+  for (int first = 0; first < em->n; first += CHUNK_SAMPLES) {
+    double square[CHUNK_SAMPLES] = {0};
     for (size_t i = 0; i < (size_t)em->d; i++) {
       const double *restrict z_i = z + i * stride + (size_t)first;
       double centre = em->centre[i];
-      for (int n = 0; n < CHUNK; n++) square[n] += (z_i[n] - centre) * (z_i[n] - centre);
+      for (int n = 0; n < CHUNK_SAMPLES; n++) square[n] += (z_i[n] - centre) * (z_i[n] - centre);
     }
-    for (int n = 0; n < CHUNK; n++) {
+    for (int n = 0; n < CHUNK_SAMPLES; n++) {
       int nearer = c == 0 || square[n] < distance[first + n];
       nearest[first + n] = nearer ? c : nearest[first + n];
       distance[first + n] = nearer ? square[n] : distance[first + n];
@@ -278,10 +283,10 @@ static void seed(Em *em) {
     sum = approach(em, c);
   }
   clear_sums(em);
-  for (int first = 0; first < em->n; first += CHUNK) {
+  for (int first = 0; first < em->n; first += CHUNK_SAMPLES) {
     for (int c = 0; c < em->components; c++)
-      for (int n = 0; n < CHUNK; n++)
-        em->responsibility[c * CHUNK + n] = first + n < em->n && em->nearest[first + n] == c;
+      for (int n = 0; n < CHUNK_SAMPLES; n++)
+        em->responsibility[c * CHUNK_SAMPLES + n] = first + n < em->n && em->nearest[first + n] == c;
     accumulate(em, em->z + first);
   }
   maximise(em);

@@ -8,9 +8,11 @@
 #ifndef MODEL_NETWORK_H
 #define MODEL_NETWORK_H
 
+#include "core/tiling.h"
+
 #include <stddef.h>
 
-enum { NETWORK_LANES = 64, NETWORK_MAX_LAYERS = 8 };
+enum { NETWORK_LANES = CHUNK_LANES, NETWORK_MAX_LAYERS = 8 };
 
 typedef struct {
   int layers; /* number of weight matrices: hidden layers + 1 */

@@ -1,7 +1,7 @@
 /* Forward and backward passes of a ReLU network on 64 lanes at a time. Compiled once for each instruction
  * level (core/simd.h).
  *
- * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x TILE_VECTORS
+ * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x SUM_VECTORS
  * vectors of C stays in registers while the elements of A are broadcast. Each element of C is one chain of
  * fused multiply-adds in the order of the depth index, whatever the tile, so v3 and v4 agree in every bit.
  * Chunks of 64 lanes keep the activations in the nearest caches. */
@@ -17,11 +17,10 @@
 #include <immintrin.h>
 #endif
 
-enum { VECTOR_LANES = SIMD_BYTES / 4, TILE_VECTORS = VECTOR_LANES == 16 ? 4 : 2 };
-enum { TILE_ROWS = 6, LANES = NETWORK_LANES };
+enum { SUM_ROWS = 6, SUM_VECTORS = SIMD_FLOATS == 16 ? 4 : 2, LANES = NETWORK_LANES };
 
-typedef float Vector __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
-typedef int Mask __attribute__((vector_size(4 * VECTOR_LANES), aligned(4), may_alias));
+typedef float Vector __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
+typedef int Mask __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
 typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 static inline Vector load(const float *from) { return *(const Vector *)from; }
@@ -54,7 +53,7 @@ typedef struct {
   bool add; /* start from what C holds */
   bool relu; /* end: max(0, C) */
   const float *active; /* end: C where active[rows, columns] > 0, else 0 (row stride LANES); NULL: all */
-} Product;
+} NetworkProduct;
 
 /* Each start and end of a tile has a loop of its own, so that nothing is asked again for every vector. */
 #define TILE_EACH(statement)                                                                                 \
@@ -62,12 +61,12 @@ typedef struct {
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) statement;                                     \
   }
 
-static inline __attribute__((always_inline)) void tile(const Product *p, int row, int column, const int rows,
-                                                       const int vectors) {
-  Vector sum[TILE_ROWS][TILE_VECTORS];
+static inline __attribute__((always_inline)) void network_tile(const NetworkProduct *p, int row, int column,
+                                                               const int rows, const int vectors) {
+  Vector sum[SUM_ROWS][SUM_VECTORS];
   float *c = p->c + (size_t)row * p->c_row + column;
   if (p->add)
-    TILE_EACH(sum[i][v] = load(c + i * p->c_row + v * VECTOR_LANES))
+    TILE_EACH(sum[i][v] = load(c + i * p->c_row + v * SIMD_FLOATS))
   else if (p->bias)
     TILE_EACH(sum[i][v] = p->bias[row + i] - (Vector){0})
   else
@@ -77,10 +76,10 @@ static inline __attribute__((always_inline)) void tile(const Product *p, int row
   const float *next = a + rows * a_row; /* fetched ahead: the networks of a chain do not fit in the caches */
 #pragma GCC unroll 2
   for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row, next += rows) {
-    Vector right[TILE_VECTORS];
+    Vector right[SUM_VECTORS];
     __builtin_prefetch(next);
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) right[v] = load(b + v * VECTOR_LANES);
+    for (int v = 0; v < vectors; v++) right[v] = load(b + v * SIMD_FLOATS);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
       Vector left = a[i * a_row] - (Vector){0};
@@ -91,27 +90,27 @@ static inline __attribute__((always_inline)) void tile(const Product *p, int row
   if (p->relu) TILE_EACH(sum[i][v] = positive(sum[i][v]))
   if (p->active) {
     const float *active = p->active + (size_t)row * LANES + column;
-    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load(active + i * LANES + v * VECTOR_LANES)))
+    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load(active + i * LANES + v * SIMD_FLOATS)))
   }
-  TILE_EACH(store(c + i * p->c_row + v * VECTOR_LANES, sum[i][v]))
+  TILE_EACH(store(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
 }
 
 /* Every tile height is its own unrolled code. */
 #define TILE_CASES(vectors)                                                                                  \
   switch (rows) {                                                                                            \
-  case 1: tile(p, row, column, 1, vectors); break;                                                           \
-  case 2: tile(p, row, column, 2, vectors); break;                                                           \
-  case 3: tile(p, row, column, 3, vectors); break;                                                           \
-  case 4: tile(p, row, column, 4, vectors); break;                                                           \
-  case 5: tile(p, row, column, 5, vectors); break;                                                           \
-  default: tile(p, row, column, 6, vectors); break;                                                          \
+  case 1: network_tile(p, row, column, 1, vectors); break;                                                   \
+  case 2: network_tile(p, row, column, 2, vectors); break;                                                   \
+  case 3: network_tile(p, row, column, 3, vectors); break;                                                   \
+  case 4: network_tile(p, row, column, 4, vectors); break;                                                   \
+  case 5: network_tile(p, row, column, 5, vectors); break;                                                   \
+  default: network_tile(p, row, column, 6, vectors); break;                                                  \
   }
 
-static void tile_full(const Product *p, int row, int column, int rows) { TILE_CASES(TILE_VECTORS) }
+static void tile_full(const NetworkProduct *p, int row, int column, int rows) { TILE_CASES(SUM_VECTORS) }
 
 #if defined(__AVX512F__)
 /* What is left of a width that is no multiple of 64. */
-static void tile_narrow(const Product *p, int row, int column, int rows, int vectors) {
+static void tile_narrow(const NetworkProduct *p, int row, int column, int rows, int vectors) {
   switch (vectors) {
   case 1: TILE_CASES(1) break;
   case 2: TILE_CASES(2) break;
@@ -120,15 +119,15 @@ static void tile_narrow(const Product *p, int row, int column, int rows, int vec
 }
 #endif
 
-static void product(const Product *p) {
-  const int tiles = (p->rows + TILE_ROWS - 1) / TILE_ROWS, width = TILE_VECTORS * VECTOR_LANES;
+static void network_product(const NetworkProduct *p) {
+  const int tiles = (p->rows + SUM_ROWS - 1) / SUM_ROWS, width = SUM_VECTORS * SIMD_FLOATS;
   const int height = p->rows / tiles, higher = p->rows % tiles; /* 100 rows: 15 tiles of 6, 2 of 5 */
   for (int column = 0; column < p->columns; column += width) {
     for (int i = 0, row = 0; i < tiles; i++) {
       int rows = height + (i < higher);
 #if defined(__AVX512F__)
       if (p->columns - column < width)
-        tile_narrow(p, row, column, rows, (p->columns - column) / VECTOR_LANES);
+        tile_narrow(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
       else
 #endif
         tile_full(p, row, column, rows);
@@ -175,36 +174,36 @@ static void forward(const NetworkShape *shape, const Layout *at, const float *x,
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     bool last = l == shape->layers - 1;
-    product(&(Product){.rows = out,
-                       .columns = LANES,
-                       .depth = in,
-                       .a = at->weight[l],
-                       .a_row = (size_t)in,
-                       .a_depth = 1,
-                       .b = l ? at->active[l - 1] : x,
-                       .b_row = l ? LANES : x_row,
-                       .c = last ? y : at->active[l],
-                       .c_row = last ? y_row : LANES,
-                       .bias = at->weight[l] + (size_t)out * in,
-                       .relu = !last});
+    network_product(&(NetworkProduct){.rows = out,
+                                      .columns = LANES,
+                                      .depth = in,
+                                      .a = at->weight[l],
+                                      .a_row = (size_t)in,
+                                      .a_depth = 1,
+                                      .b = l ? at->active[l - 1] : x,
+                                      .b_row = l ? LANES : x_row,
+                                      .c = last ? y : at->active[l],
+                                      .c_row = last ? y_row : LANES,
+                                      .bias = at->weight[l] + (size_t)out * in,
+                                      .relu = !last});
   }
 }
 
 /* 64 lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU before
  * was off. */
-static void backward(const NetworkShape *shape, const Layout *at, int l, const float *delta, size_t delta_row,
-                     float *out, size_t out_row) {
-  product(&(Product){.rows = shape->width[l],
-                     .columns = LANES,
-                     .depth = shape->width[l + 1],
-                     .a = at->weight[l],
-                     .a_row = 1,
-                     .a_depth = (size_t)shape->width[l],
-                     .b = delta,
-                     .b_row = delta_row,
-                     .c = out,
-                     .c_row = out_row,
-                     .active = l ? at->active[l - 1] : NULL});
+static void network_backward(const NetworkShape *shape, const Layout *at, int l, const float *delta,
+                             size_t delta_row, float *out, size_t out_row) {
+  network_product(&(NetworkProduct){.rows = shape->width[l],
+                                    .columns = LANES,
+                                    .depth = shape->width[l + 1],
+                                    .a = at->weight[l],
+                                    .a_row = 1,
+                                    .a_depth = (size_t)shape->width[l],
+                                    .b = delta,
+                                    .b_row = delta_row,
+                                    .c = out,
+                                    .c_row = out_row,
+                                    .active = l ? at->active[l - 1] : NULL});
 }
 
 /* The same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
@@ -212,19 +211,19 @@ static void backward_output(const NetworkShape *shape, const Layout *at, int i, 
   const int l = shape->layers - 1;
   float ones[LANES];
   for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
-  product(&(Product){.rows = shape->width[l],
-                     .columns = LANES,
-                     .depth = 1,
-                     .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
-                     .a_row = 1,
-                     .b = ones,
-                     .c = out,
-                     .c_row = out_row,
-                     .active = l ? at->active[l - 1] : NULL});
+  network_product(&(NetworkProduct){.rows = shape->width[l],
+                                    .columns = LANES,
+                                    .depth = 1,
+                                    .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
+                                    .a_row = 1,
+                                    .b = ones,
+                                    .c = out,
+                                    .c_row = out_row,
+                                    .active = l ? at->active[l - 1] : NULL});
 }
 
 /* to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
-static void transpose(int n, const float *x, size_t x_row, int columns, float *to) {
+static void network_transpose(int n, const float *x, size_t x_row, int columns, float *to) {
   int quads = n / 4 * 4;
   for (int i = 0; i < quads; i += 4) {
     const float *from = x + (size_t)i * x_row;
@@ -263,10 +262,10 @@ void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *param
     size_t delta_row = (size_t)lanes;
     for (int l = last; l > 0; l--) {
       float *next = at.delta[l % 2];
-      backward(shape, &at, l, delta, delta_row, next, LANES);
+      network_backward(shape, &at, l, delta, delta_row, next, LANES);
       delta = next, delta_row = LANES;
     }
-    backward(shape, &at, 0, delta, delta_row, out + lane, (size_t)lanes);
+    network_backward(shape, &at, 0, delta, delta_row, out + lane, (size_t)lanes);
   }
 }
 
@@ -282,7 +281,7 @@ void SIMD_NAME(network_kernel_jacobian)(const NetworkShape *shape, const float *
       backward_output(shape, &at, i, delta, last > 0 ? LANES : (size_t)lanes);
       for (int l = last - 1; l >= 0; l--) {
         float *next = l > 0 ? at.delta[l % 2] : row;
-        backward(shape, &at, l, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
+        network_backward(shape, &at, l, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
         delta = next;
       }
     }
@@ -339,21 +338,21 @@ static void begin_gradient(const NetworkShape *shape, const Layout *at) {
 }
 
 /* Add what 64 lanes give to the gradient of layer l: delta [x', 1]. */
-static void add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x, size_t x_row,
-                         const float *delta) {
+static void network_add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x,
+                                 size_t x_row, const float *delta) {
   int columns = network_kernel_columns(shape->width[l]);
-  transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
-  product(&(Product){.rows = shape->width[l + 1],
-                     .columns = columns,
-                     .depth = LANES,
-                     .a = delta,
-                     .a_row = LANES,
-                     .a_depth = 1,
-                     .b = at->transposed[l],
-                     .b_row = (size_t)columns,
-                     .c = at->gradient[l],
-                     .c_row = (size_t)columns,
-                     .add = true});
+  network_transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
+  network_product(&(NetworkProduct){.rows = shape->width[l + 1],
+                                    .columns = columns,
+                                    .depth = LANES,
+                                    .a = delta,
+                                    .a_row = LANES,
+                                    .a_depth = 1,
+                                    .b = at->transposed[l],
+                                    .b_row = (size_t)columns,
+                                    .c = at->gradient[l],
+                                    .c_row = (size_t)columns,
+                                    .add = true});
 }
 
 /* From the gradients of the layers to the order of the parameters. */
@@ -381,12 +380,12 @@ void SIMD_NAME(network_kernel_gradient)(const NetworkShape *shape, const float *
     float *delta = at.delta[0], *next = at.delta[1];
     slope_of(context, lane, at.active[last], delta);
     for (int l = last; l > 0; l--) {
-      add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
-      backward(shape, &at, l, delta, LANES, next, LANES);
+      network_add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
+      network_backward(shape, &at, l, delta, LANES, next, LANES);
       float *swap = delta;
       delta = next, next = swap;
     }
-    add_gradient(shape, &at, 0, x + lane, x_row, delta);
+    network_add_gradient(shape, &at, 0, x + lane, x_row, delta);
   }
   pack_gradient(shape, &at, gradient);
 }
@@ -437,7 +436,7 @@ void SIMD_NAME(network_kernel_sensitivity)(const NetworkShape *shape, const floa
   for (int l = shape->layers - 1; l > 0; l--) {
     outer(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
           jacobian + (at.weight[l] - parameters) * LANES);
-    backward(shape, &at, l, delta, LANES, next, LANES);
+    network_backward(shape, &at, l, delta, LANES, next, LANES);
     float *swap = delta;
     delta = next, next = swap;
   }

@@ -27,8 +27,8 @@ static void forward(const NetworkShape *shape, const double *parameters, const d
 
 /* From the derivative by y, delta[width_L], to the derivative by x, in place; adds the derivatives by the
  * parameters to gradient when it is not NULL. */
-static void backward(const NetworkShape *shape, const double *parameters, Units unit, double *delta,
-                     double *gradient) {
+static void network_reference_backward(const NetworkShape *shape, const double *parameters, Units unit,
+                                       double *delta, double *gradient) {
   size_t end = network_parameters(shape);
   for (int l = shape->layers - 1; l >= 0; l--) {
     int in = shape->width[l], out = shape->width[l + 1];
@@ -60,7 +60,7 @@ void network_reference_vjp(const NetworkShape *shape, const double *parameters, 
   double delta[WIDEST];
   forward(shape, parameters, x, unit);
   memcpy(delta, v, (size_t)shape->width[shape->layers] * sizeof *v);
-  backward(shape, parameters, unit, delta, NULL);
+  network_reference_backward(shape, parameters, unit, delta, NULL);
   memcpy(out, delta, (size_t)shape->width[0] * sizeof *out);
 }
 
@@ -79,7 +79,7 @@ double network_reference_loss_gradient(const NetworkShape *shape, const double *
       loss += difference * difference / count;
       delta[j] = 2 * difference / count;
     }
-    backward(shape, parameters, unit, delta, gradient);
+    network_reference_backward(shape, parameters, unit, delta, gradient);
   }
   return loss;
 }

@@ -45,7 +45,7 @@ typedef struct {
   double factor; /* temper, and t / m of a batch */
 } Part;
 
-static Part part_of(const NetworkRows *rows, const HistoryView *view, int lane) {
+static Part network_rows_part_of(const NetworkRows *rows, const HistoryView *view, int lane) {
   const History *history = view->history;
   const HistoryInputs *kept = history_inputs(history);
   const size_t d = (size_t)history->d, run = (size_t)((view->first + lane) / view->draws);
@@ -88,7 +88,7 @@ static void derive(const Part *part, int first, const float *y, double *slope, d
   for (int n = count; n < LANES; n++) slope[n] = curvature[n] = 0;
 }
 
-static void slope_of(void *context, int first, const float *y, float *slope) {
+static void network_rows_slope_of(void *context, int first, const float *y, float *slope) {
   double exact[LANES], curvature[LANES];
   derive(context, first, y, exact, curvature);
   for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n];
@@ -99,10 +99,10 @@ static int whole(int count) { return (count + LANES - 1) / LANES * LANES; }
 void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta,
                            double *gradient) {
   for (int n = 0; n < view->lanes; n++) {
-    Part part = part_of(rows, view, n);
+    Part part = network_rows_part_of(rows, view, n);
     load(rows, theta, view->lanes, n);
-    network_gradient(&rows->shape, rows->theta, whole(part.count), part.x, part.width, slope_of, &part,
-                     rows->gradient, rows->workspace);
+    network_gradient(&rows->shape, rows->theta, whole(part.count), part.x, part.width, network_rows_slope_of,
+                     &part, rows->gradient, rows->workspace);
     for (int i = 0; i < rows->parameters; i++)
       gradient[i * view->lanes + n] = part.factor * rows->gradient[i];
   }
@@ -110,8 +110,8 @@ void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const dou
 
 /* gradient += J' slope; J <- diag(weight)^1/2 J. */
 SIMD_CLONES
-static void weigh(int p, const float *restrict slope, const float *restrict root, float *restrict jacobian,
-                  float *restrict gradient) {
+static void network_rows_weigh(int p, const float *restrict slope, const float *restrict root,
+                               float *restrict jacobian, float *restrict gradient) {
   for (int i = 0; i < p; i++) {
     float sum = 0, *row = jacobian + (size_t)i * LANES;
     for (int n = 0; n < LANES; n++) sum += slope[n] * row[n];
@@ -129,14 +129,14 @@ static void take_jacobian(NetworkRows *rows, const Part *part, int first) {
                       rows->workspace);
   derive(part, first, y, exact, curvature);
   for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n], root[n] = (float)sqrt(-curvature[n]);
-  weigh(rows->parameters, slope, root, rows->jacobian, rows->gradient);
+  network_rows_weigh(rows->parameters, slope, root, rows->jacobian, rows->gradient);
 }
 
 void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const double *theta,
                               double *gradient, double *precision) {
   const int p = rows->parameters, lanes = view->lanes;
   for (int n = 0; n < lanes; n++) {
-    const Part part = part_of(rows, view, n);
+    const Part part = network_rows_part_of(rows, view, n);
     load(rows, theta, lanes, n);
     memset(rows->gradient, 0, (size_t)p * sizeof *rows->gradient);
     memset(rows->square, 0, (size_t)p * (size_t)p * sizeof *rows->square);
@@ -165,7 +165,7 @@ static double sum_of_squares(size_t count, const float *restrict x) {
 
 void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace) {
   for (int n = 0; n < view->lanes; n++) {
-    const Part part = part_of(rows, view, n);
+    const Part part = network_rows_part_of(rows, view, n);
     load(rows, theta, view->lanes, n);
     trace[n] = 0;
     for (int first = 0; first < part.count; first += LANES) {

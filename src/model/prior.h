@@ -27,9 +27,10 @@ typedef struct {
   bool keep_signal, standardise;
   int hidden_count, hidden[NETWORK_MOST_HIDDEN]; /* widths of the hidden layers; none: PriorOps.settle */
   LastStage last_stage;
-  int steps, batch, patience; /* network training: Adam steps at most; batch; checks without improvement
-                                 before an early stop; 0 steps or batch: PriorOps.settle */
-  double learning_rate; /* 0: PriorOps.settle */
+  /* Network training: Adam steps at most; batch; checks without improvement before an early stop. 0 steps,
+   * batch or learning_rate: PriorOps.settle. */
+  int steps, batch, patience;
+  double learning_rate;
   uint64_t seed;
   uint32_t replicate; /* names the streams of this fit, with `seed` */
 } PriorFit;
@@ -82,9 +83,9 @@ struct Prior {
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
   const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
-  bool corners; /* uniform on the corners of {-1, 1}^d */
-  double seconds_fit; /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted
-                         here */
+  bool hypercube; /* uniform on the corners of {-1, 1}^d */
+  /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
+  double seconds_fit;
   void *state; /* owned; known to one .c file */
 };
 
@@ -106,8 +107,8 @@ Status prior_standard(int d, const PriorFit *chain_settings, Prior *out);
 /* The same of the d weights of a network (prior_weights.c): no matrices, so d can be large, and no chain.
  * Outside of the registry. */
 Status prior_weights(int d, Prior *out);
-/* Uniform on the corners of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or stored.
- */
+/* Uniform on the corners of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or
+ * stored. */
 Status prior_ising(int d, const PriorFit *chain_settings, Prior *out);
 void prior_destroy(Prior *prior);
 

@@ -38,7 +38,7 @@ static const float *stage_parameters(const Diffusion *diffusion, int t) {
 
 /* to[d, 64] = columns first .. of from[d, lanes], zeros beyond the last. */
 SIMD_CLONES
-static void gather(int d, int lanes, int first, const double *from, float *to) {
+static void prior_diffusion_gather(int d, int lanes, int first, const double *from, float *to) {
   int count = lanes - first < LANES ? lanes - first : LANES;
   for (int i = 0; i < d; i++, to += LANES) {
     const double *row = from + (size_t)i * (size_t)lanes + first;
@@ -60,7 +60,7 @@ static void scatter(int d, int lanes, int first, const float *from, double *to) 
 static void diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    gather(chain->d, lanes, first, s, self->input);
+    prior_diffusion_gather(chain->d, lanes, first, s, self->input);
     network_forward(&self->shape, stage_parameters(self, t), LANES, self->input, self->output,
                     self->workspace);
     scatter(chain->d, lanes, first, self->output, eps);
@@ -71,8 +71,8 @@ static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const doub
                                 double *out) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    gather(chain->d, lanes, first, s, self->input);
-    gather(chain->d, lanes, first, v, self->vector);
+    prior_diffusion_gather(chain->d, lanes, first, s, self->input);
+    prior_diffusion_gather(chain->d, lanes, first, v, self->vector);
     network_vjp(&self->shape, stage_parameters(self, t), LANES, self->input, self->vector, self->output,
                 self->workspace);
     scatter(chain->d, lanes, first, self->output, out);
@@ -83,7 +83,7 @@ static void diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const
                                      double *jacobian) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    gather(chain->d, lanes, first, s, self->input);
+    prior_diffusion_gather(chain->d, lanes, first, s, self->input);
     network_jacobian(&self->shape, stage_parameters(self, t), LANES, self->input, self->output,
                      self->jacobian, self->workspace);
     scatter(chain->d, lanes, first, self->output, eps);
@@ -168,7 +168,7 @@ static void diffusion_destroy(Prior *prior) {
   prior->chain = NULL;
 }
 
-static Status check_dimension(size_t d) {
+static Status prior_diffusion_check_dimension(size_t d) {
   if (d >= 1 && d <= MOST_DIMENSIONS) return STATUS_OK;
   return status_set(STATUS_INPUT, "a diffusion prior in %zu dimensions; allowed: 1 to %d", d,
                     MOST_DIMENSIONS);
@@ -212,7 +212,7 @@ static size_t diffusion_part_size(const PriorFit *fit, int d) {
 
 static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   TrainingSetup setup;
-  TRY(check_dimension((size_t)samples->d));
+  TRY(prior_diffusion_check_dimension((size_t)samples->d));
   Status status;
   float *parameters = NULL;
   size_t count = diffusion_part_size(fit, samples->d) - 1;
@@ -322,7 +322,7 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   TRY(store_shape(file, "shift", 1, d));
   if (stages < 1 || stages > INT_MAX)
     return status_set(STATUS_INPUT, "%s: %zu stages are not a prior", store_path(file), stages);
-  Status status = check_dimension(*d);
+  Status status = prior_diffusion_check_dimension(*d);
   if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   fit->stages = (int)stages;
   return network_load_hidden(file, stages, *d, *d, &fit->hidden_count, fit->hidden);

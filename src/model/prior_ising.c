@@ -37,8 +37,8 @@ static void ising_noise(const Chain *chain, int t, int lanes, const double *s, d
 
 /* out = v d eps / d s = v (1 - abar / (1 - abar) (1 - tanh^2 a)) / sqrt(1 - abar). */
 SIMD_CLONES
-static void slope_of(size_t count, double alpha_bar, const double *restrict s, const double *restrict v,
-                     double *restrict out) {
+static void prior_ising_slope_of(size_t count, double alpha_bar, const double *restrict s,
+                                 const double *restrict v, double *restrict out) {
   const double gain = sqrt(alpha_bar) / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar),
                odds = alpha_bar / (1 - alpha_bar);
   for (size_t k = 0; k < count; k++) {
@@ -49,7 +49,7 @@ static void slope_of(size_t count, double alpha_bar, const double *restrict s, c
 
 static void ising_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
                             double *out) {
-  slope_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, v, out);
+  prior_ising_slope_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, v, out);
 }
 
 /* The Jacobian is diagonal. */
@@ -59,7 +59,8 @@ static void ising_noise_jacobian(const Chain *chain, int t, int lanes, const dou
   const double alpha_bar = chain->schedule.alpha_bar[t];
   memset(jacobian, 0, d * d * row * sizeof *jacobian);
   for (size_t n = 0; n < row; n++) eps[n] = 1;
-  for (size_t i = 0; i < d; i++) slope_of(row, alpha_bar, s + i * row, eps, jacobian + (i * d + i) * row);
+  for (size_t i = 0; i < d; i++)
+    prior_ising_slope_of(row, alpha_bar, s + i * row, eps, jacobian + (i * d + i) * row);
   noise_of(d * row, alpha_bar, s, eps);
 }
 
@@ -81,8 +82,8 @@ static void ising_density(const Chain *chain, int t, int lanes, const double *s,
     density_row(lanes, chain->schedule.alpha_bar[t], s + i * lanes, log_density, score + i * lanes);
 }
 
-static void ising_clean(const Chain *chain, int t, int lanes, const double *s, const double *uniform,
-                        double *out) {
+static void ising_denoise(const Chain *chain, int t, int lanes, const double *s, const double *uniform,
+                          double *out) {
   const double alpha_bar = chain->schedule.alpha_bar[t], gain = sqrt(alpha_bar) / (1 - alpha_bar);
   for (int k = 0; k < chain->d * lanes; k++) out[k] = 2 * uniform[k] - 1 < mean_spin(gain * s[k]) ? 1 : -1;
 }
@@ -123,7 +124,7 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   chain->noise_jacobian = ising_noise_jacobian;
   chain->density = ising_density;
   chain->density_from = 1;
-  chain->clean = ising_clean;
+  chain->denoise = ising_denoise;
   out->chain = chain;
   if (d > DENOISER_MOST_CORNERS) return STATUS_OK;
   TRY(denoiser_corners_create(d, &self->denoiser));
@@ -132,7 +133,7 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
 }
 
 Status prior_ising(int d, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.ops = &ising_ops, .d = d, .corners = true};
+  *out = (Prior){.ops = &ising_ops, .d = d, .hypercube = true};
   Status status = create(d, chain_settings, out);
   if (status != STATUS_OK) prior_destroy(out);
   return status;

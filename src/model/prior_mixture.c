@@ -3,8 +3,8 @@
  * In the chain's coordinates z the mixture is sum_c w_c N(m_c, S_c). Noising keeps the form: s_t has means
  * sqrt(abar_t) m_c and covariances abar_t S_c + (1 - abar_t) I, which share the eigenvectors of S_c at every
  * stage. The expected noise is eps = (s_t - sqrt(abar_t) E[s_0 | s_t]) / sqrt(1 - abar_t) = -sqrt(1 - abar_t)
- * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is symmetric.
- */
+ * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is
+ * symmetric. */
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
@@ -20,15 +20,15 @@
 typedef struct {
   int stage; /* the stage that `mixture` is of; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
-  double *gradient; /* [d, MIXTURE_CHUNK] */
-} Diffused;
+  double *gradient; /* [d, CHUNK_LANES] */
+} DiffusedMixture;
 
 typedef struct {
   Mixture mixture;
   Chain chain;
   double *mean; /* [C, d], of z */
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
-  Diffused *diffused;
+  DiffusedMixture *diffused;
   Denoiser denoiser;
 } Closed;
 
@@ -113,7 +113,7 @@ static void closed_density(const Chain *chain, int t, int lanes, const double *s
 }
 
 /* shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
-static Status standardise(Closed *self, bool wanted) {
+static Status prior_mixture_standardise(Closed *self, bool wanted) {
   if (!wanted) return STATUS_OK;
   size_t d = (size_t)self->mixture.d;
   double *covariance;
@@ -125,7 +125,7 @@ static Status standardise(Closed *self, bool wanted) {
 }
 
 /* Mean and eigendecomposition of every component in the chain's coordinates. */
-static Status decompose(Closed *self) {
+static Status prior_mixture_decompose(Closed *self) {
   size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
   const double *shift = self->chain.shift, *scale = self->chain.scale;
   double *covariance;
@@ -167,10 +167,10 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   NEW(self->eigenvalue, count * d);
   NEW(self->diffused, 1);
   self->diffused->stage = -1;
-  NEW(self->diffused->gradient, d * MIXTURE_CHUNK);
+  NEW(self->diffused->gradient, d * CHUNK_LANES);
   TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
-  TRY(standardise(self, settings->standardise));
-  TRY(decompose(self));
+  TRY(prior_mixture_standardise(self, settings->standardise));
+  TRY(prior_mixture_decompose(self));
   TRY(denoiser_mixture_create(&self->mixture, true, &self->denoiser));
   self->chain.state = self;
   self->chain.noise = closed_noise;
@@ -292,7 +292,7 @@ static Status mixture_assemble(Prior *prior, const PriorFit *fit, const Samples 
   return assemble_components(prior, fit, fit->components, samples->d, parts);
 }
 
-/* The chain is exact and made anew from the study's keys when a file is loaded, so a fit does not depend on
+/* The chain is exact and made again from the study's keys when a file is loaded, so a fit does not depend on
  * the schedule. */
 static void gaussian_describe_fit(const PriorFit *fit, FILE *out) {
   (void)fit;

@@ -52,15 +52,15 @@ void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, do
   *of_noise = -schedule->beta[t] / sqrt(1 - schedule->alpha_bar[t]) * *of_state;
 }
 
-void schedule_clean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise) {
+void schedule_denoise_factors(const Schedule *schedule, int t, double *of_state, double *of_noise) {
   const double alpha_bar = schedule->alpha_bar[t];
   *of_state = 1 / sqrt(alpha_bar);
   *of_noise = -sqrt((1 - alpha_bar) / alpha_bar);
 }
 
-void schedule_bridge_factors(const Schedule *schedule, int t, double *of_clean, double *of_state) {
+void schedule_bridge_factors(const Schedule *schedule, int t, double *of_denoised, double *of_state) {
   const double *alpha_bar = schedule->alpha_bar;
-  *of_clean = sqrt(alpha_bar[t - 1]) * schedule->beta[t] / (1 - alpha_bar[t]);
+  *of_denoised = sqrt(alpha_bar[t - 1]) * schedule->beta[t] / (1 - alpha_bar[t]);
   *of_state = sqrt(schedule->alpha[t]) * (1 - alpha_bar[t - 1]) / (1 - alpha_bar[t]);
 }
 

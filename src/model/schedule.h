@@ -1,4 +1,4 @@
-/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint mended:
+/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint repaired:
  * sqrt(alpha_t)). */
 #ifndef MODEL_SCHEDULE_H
 #define MODEL_SCHEDULE_H
@@ -34,13 +34,13 @@ void schedule_destroy(Schedule *schedule);
 
 /* Sigma_t, the reverse variance of stage t. */
 double schedule_variance(const Schedule *schedule, int t, LastStage last_stage);
-/* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of eps.
- */
+/* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of
+ * eps. */
 void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
 /* The estimate of s_0, (s_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t): likewise. */
-void schedule_clean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
+void schedule_denoise_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
 /* The mean of s_{t-1} given s_0 and s_t: the factors of s_0 and of s_t. Its variance is beta_tilde_t. */
-void schedule_bridge_factors(const Schedule *schedule, int t, double *of_clean, double *of_state);
+void schedule_bridge_factors(const Schedule *schedule, int t, double *of_denoised, double *of_state);
 LastStage schedule_last_stage(const char *word); /* "repaired" | "literal" */
 
 #endif

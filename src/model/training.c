@@ -54,8 +54,8 @@ void training_destroy(TrainingSetup *setup) {
 
 /* noise[n] = normal, x[n] = signal x + spread normal. */
 SIMD_CLONES
-static void add_noise(size_t n, float signal, float spread, const double *restrict normal, float *restrict x,
-                      float *restrict noise) {
+static void training_add_noise(size_t n, float signal, float spread, const double *restrict normal,
+                               float *restrict x, float *restrict noise) {
   for (size_t i = 0; i < n; i++) {
     noise[i] = (float)normal[i];
     x[i] = signal * x[i] + spread * noise[i];
@@ -67,7 +67,7 @@ static void to_stage(const TrainingSetup *setup, int t, Rng *rng, int lanes, flo
   int n = setup->d * lanes;
   double bar = setup->schedule.alpha_bar[t];
   rng_normal(rng, n, setup->normal);
-  add_noise((size_t)n, (float)sqrt(bar), (float)sqrt(1 - bar), setup->normal, x, noise);
+  training_add_noise((size_t)n, (float)sqrt(bar), (float)sqrt(1 - bar), setup->normal, x, noise);
 }
 
 /* x[d, lanes], column `lane`: sample j. */

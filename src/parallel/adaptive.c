@@ -118,8 +118,8 @@ static bool wave_finished(const Study *study, const signed char *state, int sett
 }
 
 /* Take the wave's moments[blocks, policies] into those of the setting, in run order; then the next wave.
- * Policies with fewer than two runs that did not fail have no standard error, which more runs would not mend:
- * they have no say. */
+ * Policies with fewer than two runs that did not fail have no standard error, which more runs would not
+ * change: they have no say. */
 static void decide(Adaptive *adaptive, int setting, const Moments *wave) {
   const Study *study = adaptive->study;
   int policies = study->file->policy_count;
@@ -192,16 +192,16 @@ static Status look_at(const Parallel *parallel, signed char *state, Adaptive *ad
   return status;
 }
 
-/* One look at every setting; *looked counts those that had something to see. */
-static Status look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool repair,
-                   int *looked) {
+/* One poll of every setting; *polled counts those that had something to see. */
+static Status poll_settings(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool repair,
+                            int *polled) {
   const Study *study = adaptive->study;
-  *looked = 0;
+  *polled = 0;
   for (int s = 0; s < study->file->setting_count; s++) {
     const AdaptiveSetting *at = &adaptive->settings[s];
     if (at->ended || !wave_finished(study, state, s, at->seen, at->wanted)) continue;
     TRY(look_at(parallel, state, adaptive, s, repair));
-    ++*looked;
+    ++*polled;
   }
   if (parallel->size > 1)
     parallel_broadcast(adaptive->settings, (size_t)study->file->setting_count * sizeof *adaptive->settings);
@@ -209,9 +209,9 @@ static Status look(const Parallel *parallel, signed char *state, Adaptive *adapt
 }
 
 Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open) {
-  int looked;
+  int polled;
   *open = false;
-  TRY(look(parallel, state, adaptive, true, &looked));
+  TRY(poll_settings(parallel, state, adaptive, true, &polled));
   for (int s = 0; s < adaptive->study->file->setting_count; s++) *open |= !adaptive->settings[s].ended;
   return STATUS_OK;
 }
@@ -219,11 +219,11 @@ Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *ada
 Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
   static const Parallel alone = {.rank = 0, .size = 1};
   signed char *own;
-  int looked = 1;
+  int polled = 1;
   NEW(own, adaptive->study->task_count);
   memcpy(own, state, (size_t)adaptive->study->task_count);
   Status status = STATUS_OK;
-  while (looked > 0 && status == STATUS_OK) status = look(&alone, own, adaptive, false, &looked);
+  while (polled > 0 && status == STATUS_OK) status = poll_settings(&alone, own, adaptive, false, &polled);
   free(own);
   return status;
 }

@@ -40,7 +40,7 @@ Status adaptive_create(const Study *study, const char *directory, Adaptive *out)
 void adaptive_destroy(Adaptive *adaptive);
 
 /* Look at the settings whose wanted blocks are all finished (state[task_count], as in checkpoint_scan, the
- * same on all ranks), and ask for more where that is needed. *open tells whether any setting wants more
+ * same on all ranks), and ask for more where that is needed. *open says whether any setting wants more
  * blocks. The files are read by all ranks, each a part. A file that cannot be used is reported and set aside,
  * and its task counts as not run: its setting stays open with the blocks it has asked for. STATUS_FILE when
  * that happens to a task twice. Collective. */

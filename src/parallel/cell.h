@@ -12,8 +12,8 @@ typedef struct {
   double *seconds; /* [runs] */
   int64_t *fallbacks; /* [runs] */
   signed char *status; /* [runs], RunStatus */
-  double
-      seconds_train; /* CPU seconds of the fits that the policy used, all replicates; NaN when it uses none */
+  /* CPU seconds of the fits that the policy used, all replicates; NaN when it uses none. */
+  double seconds_train;
 } Cell;
 
 Status cell_create(const Study *study, int64_t runs, Cell *out);

@@ -69,8 +69,9 @@ static Status make_ready(const char *directory, const Study *study, bool exists)
 }
 
 /* Whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what is not the
- * program's to touch. Work is looked for first: a shard that begins meanwhile writes the study before it. */
-static Status look(const char *directory, CheckpointMode mode, bool *exists) {
+ * program's to touch. The search for work comes first: a shard that begins meanwhile writes the study before
+ * it. */
+static Status inspect(const char *directory, CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));
   TRY(folder_find_work(directory, sizeof work, work));
@@ -78,8 +79,8 @@ static Status look(const char *directory, CheckpointMode mode, bool *exists) {
   *exists = access(path, F_OK) == 0;
   if (!*exists && work[0] != '\0')
     return status_set(STATUS_FILE,
-                      "%s holds %s but no study.yaml that tells of what; move it away, or use -o for another "
-                      "folder",
+                      "%s holds %s but no study.yaml that says of "
+                      "what; move it away, or use -o for another folder",
                       directory, work);
   if (!*exists || mode != CHECKPOINT_FRESH) return STATUS_OK;
   return status_set(STATUS_FILE,
@@ -137,9 +138,9 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
   bool exists;
   *lock = NULL;
   TRY(make_folder(directory));
-  TRY(look(directory, mode, &exists));
+  TRY(inspect(directory, mode, &exists));
   TRY(lock_take(directory, shard, lock));
-  TRY(look(directory, mode, &exists)); /* another job may have come and gone while this one waited */
+  TRY(inspect(directory, mode, &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
     TRY(remove_study(directory));
     exists = false;
@@ -207,7 +208,7 @@ static Status write_task(StoreFile *file, const Study *study, const Task *task, 
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)study->seed));
   dimensions[0] = run, dimensions[1] = point;
   TRY(store_variable(file, "seconds", STORE_DOUBLE, 1, &run, "CPU seconds of a run", "s", &seconds));
-  TRY(store_variable(file, "fallbacks", STORE_INT64, 1, &run, "numerical rescues", "1", &fallbacks));
+  TRY(store_variable(file, "fallbacks", STORE_INT64, 1, &run, "numerical fallbacks", "1", &fallbacks));
   TRY(store_put(file, seconds, result->seconds));
   TRY(store_put(file, fallbacks, result->fallbacks));
   for (int c = 0; c < study->curve_count; c++) {
@@ -219,8 +220,8 @@ static Status write_task(StoreFile *file, const Study *study, const Task *task, 
   return STATUS_OK;
 }
 
-/* An earlier failure of the task is history: replaced by a new one, or removed. What is damaged is set aside.
- */
+/* An earlier failure of the task is history: replaced by a new one, or removed. What is damaged is set
+ * aside. */
 static Status make_room(const char *path) {
   return ownership_of(AT_FDCWD, path) == OWNERSHIP_UNKNOWN ? durable_set_aside(path) : STATUS_OK;
 }

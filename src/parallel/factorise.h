@@ -13,8 +13,8 @@ typedef struct {
   double *rmse; /* [sweeps], root mean squared residual after each sweep */
 } Factorisation;
 
-/* Rank 0's ratings to all ranks; the others' `ratings` are made here and ended with ratings_free. Collective.
- */
+/* Rank 0's ratings to all ranks; the others' `ratings` are made here and ended with ratings_free.
+ * Collective. */
 Status factorise_share(const Parallel *parallel, Ratings *ratings);
 
 /* report(sweep, rmse) is called on every rank after each sweep, from 1; may be NULL. All ranks have the

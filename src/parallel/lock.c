@@ -41,7 +41,7 @@ struct Lock {
   bool end;
 };
 
-/* Another job's file of which only the text can tell whether that job lives. */
+/* Another job's file of which only the text can show whether that job lives. */
 typedef struct {
   char path[PATH_SIZE], text[TEXT_SIZE];
 } Suspect;
@@ -56,7 +56,7 @@ static void pause_for(double seconds) {
   nanosleep(&time, NULL);
 }
 
-/* Who writes. The boot's id tells kernels apart: within one of them the system's lock can be trusted. */
+/* Who writes. The boot's id distinguishes kernels: within one of them the system's lock can be trusted. */
 
 static void read_boot_id(char id[64]) {
   snprintf(id, 64, "unknown");
@@ -78,8 +78,8 @@ static void describe_myself(char text[TEXT_SIZE]) {
            boot);
 }
 
-/* The text of a lock file; empty when nobody has it, or when it cannot be read. Opened anew each time: that
- * is when network file systems look at the server. */
+/* The text of a lock file; empty when nobody has it, or when it cannot be read. Opened again each time: that
+ * is when network file systems ask the server. */
 static void read_text(const char *path, char text[TEXT_SIZE]) {
   text[0] = '\0';
   int file = open(path, O_RDONLY | TO_OPEN);
@@ -181,9 +181,8 @@ static Status judge_text(const char *path, Holding holding, Suspects *suspects) 
   return text[0] != '\0' && blind ? add_suspect(suspects, path, text) : STATUS_OK;
 }
 
-/* Take the system's lock of an open lock file, waiting a little for a job that is dying, and look at the
- * text.
- */
+/* Take the system's lock of an open lock file, waiting a little for a job that is dying, and check the
+ * text. */
 static Status probe(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE];
   Holding holding = try_system_lock(file);
@@ -206,7 +205,7 @@ static bool is_lock(int file) {
          (length == (ssize_t)strlen(beginning) && memcmp(text, beginning, strlen(beginning)) == 0);
 }
 
-/* Another's file: look, do not keep. */
+/* Another's file: read, do not keep. */
 static Status check_rival(const char *path, Suspects *suspects) {
   int file = open(path, O_RDWR | TO_OPEN);
   if (file < 0) return STATUS_OK;

@@ -145,7 +145,7 @@ static bool is_present(const char *path) {
   return durable_set_aside(path) != STATUS_OK;
 }
 
-/* Drop the needs that DIR/priors has already. Rank 0 looks, so that all ranks agree. */
+/* Drop the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
 static Status drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
   char *present;
   NEW(present, *count);

@@ -29,7 +29,7 @@ struct Queue {
   int lines, rank, counters;
   Line *line; /* [lines], one for each policy */
   ScheduleLine *known; /* [lines], of the last trip */
-  int64_t *change, *now; /* [counters]: not told yet; as of the last trip */
+  int64_t *change, *now; /* [counters]: not reported yet; as of the last trip */
   int *asked; /* [counters], scratch: those of a trip */
   double seen_all; /* seconds; when a trip last asked for all */
   Counters *shared;
@@ -89,7 +89,7 @@ static void update_known(Queue *queue) {
   }
 }
 
-/* One trip to the counters: all, or those of the whole and what this rank has to tell. */
+/* One trip to the counters: all, or those of the whole and what this rank has to report. */
 static void exchange(Queue *queue, bool all) {
   int count = 0;
   for (int i = 0; i < queue->counters; i++)
@@ -125,7 +125,7 @@ void queue_destroy(Queue *queue) {
   free(queue);
 }
 
-/* The line is chosen by what earlier trips told; the trip that takes the ticket brings the news. */
+/* The line is chosen by what earlier trips reported; the trip that takes the ticket brings what is new. */
 int queue_take(Queue *queue) {
   for (int l; (l = schedule_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
     of_line(queue->change, l)[TAKEN] = 1;

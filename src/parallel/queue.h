@@ -1,6 +1,6 @@
 /* The tasks that all ranks take their work from: a line for each policy, longest first, and shared counters
  * of how far each line is and how long its tasks took (parallel/schedule.h chooses among lines). What a rank
- * has finished is told to the others when it takes its next task, in one trip. */
+ * has finished reaches the others when it takes its next task, in one trip. */
 #ifndef PARALLEL_QUEUE_H
 #define PARALLEL_QUEUE_H
 
@@ -25,7 +25,7 @@ void queue_destroy(Queue *queue);
 
 /* The next task for this rank, or -1 when none is left. */
 int queue_take(Queue *queue);
-/* Seconds that a task will take, or a little more, as far as this rank can tell; 0 if it cannot. */
+/* Seconds that a task will take, or a little more, as far as this rank can estimate; 0 if it cannot. */
 double queue_expect(const Queue *queue, int task);
 /* This rank has finished a task; a failed one says nothing about speed. */
 void queue_finish(Queue *queue, int task, bool failed, double seconds);

@@ -111,7 +111,8 @@ static Status define_flags(Reducer *reducer) {
   TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, runs,
                      "CPU seconds to fit the priors of the policy, all replicates", "s",
                      &reducer->seconds_train));
-  TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical rescues", "1", &reducer->fallbacks));
+  TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical fallbacks", "1",
+                     &reducer->fallbacks));
   TRY(store_variable(file, "status", STORE_BYTE, 3, runs, "outcome of the run", NULL, &reducer->status));
   TRY(name_coordinates(reducer, "seconds", OF_RUNS));
   TRY(name_coordinates(reducer, "seconds_train", OF_POLICIES));
@@ -122,7 +123,7 @@ static Status define_flags(Reducer *reducer) {
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
 }
 
-/* How long the job took that reduces; with `mpi_ranks` it tells how well a study scales. */
+/* How long the job took that reduces; with `mpi_ranks` it shows how well a study scales. */
 static Status put_wall(Reducer *reducer) {
   int id;
   double seconds = provenance_elapsed();
@@ -131,8 +132,8 @@ static Status put_wall(Reducer *reducer) {
   return store_put(reducer->file, id, &seconds);
 }
 
-/* Which value of a swept key a setting has. With `zip` all axes advance together, else the last is fastest.
- */
+/* Which value of a swept key a setting has. With `zip` all axes advance together, else the last is
+ * fastest. */
 static int axis_position(const StudyFile *file, int axis, int setting) {
   int product = 1, faster = 1;
   for (int i = 0; i < file->axis_count; i++) {
@@ -337,8 +338,8 @@ static Status receive_cell(const Reducer *reducer, int from, Cell *cell, ReduceC
   return STATUS_OK;
 }
 
-/* Rank 0: every cell in order. After an error the others are still received, so that nobody waits for ever.
- */
+/* Rank 0: every cell in order. After an error the others are still received, so that nobody waits for
+ * ever. */
 static Status put_values(Reducer *reducer, Cell *cell, Cell *first, double *scratch, ReduceCounts *counts) {
   const StudyFile *file = reducer->study->file;
   Status result = STATUS_OK;

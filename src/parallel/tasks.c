@@ -16,7 +16,7 @@
 /* Seconds that a running task may go on after a stop was asked for: schedulers kill 10 s (PBS) or 30 s
  * (Slurm) after their first signal. */
 static const double GRACE = 7;
-static const double ASK_OTHERS = 1; /* seconds between looks whether another rank was stopped */
+static const double ASK_OTHERS = 1; /* seconds between polls whether another rank was stopped */
 
 typedef struct {
   const Study *study;
@@ -47,8 +47,7 @@ static Status rate_tasks(const Study *study, double **cost) {
 }
 
 /* Whether the wave of the setting has this task: from the blocks seen to those wanted. Large settings have
- * run before.
- */
+ * run before. */
 static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
   const Task task = study_task(runner->study, index);
   const AdaptiveSetting *at = &adaptive->settings[task.setting];

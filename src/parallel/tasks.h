@@ -18,8 +18,8 @@ typedef struct {
 } TasksOptions;
 
 typedef struct {
-  /* Tasks of this shard, over all ranks. With an adaptive number of runs, `left` is of the
-   * wave that was stopped. */
+  /* Tasks of this shard, over all ranks. With an adaptive number of runs, `left` is of the wave that was
+   * stopped. */
   int64_t failed, left;
   int64_t here; /* those that this job brought to an end */
 } TasksOutcome;
@@ -33,8 +33,7 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
 /* Run what is not done yet, but for large settings (parallel/large.h). A stop on one rank ends the work of
  * all: no task is begun, those that run have a few seconds more. A task that the time left will not do for is
  * not begun. STATUS_OK also when tasks failed or the work was stopped: `outcome` says. Any other status means
- * that results could not be kept. Collective.
- */
+ * that results could not be kept. Collective. */
 Status tasks_run(const Parallel *parallel, const Study *study, const char *directory,
                  const TasksOptions *options, TasksOutcome *outcome);
 

@@ -1,4 +1,4 @@
-/* Two yardsticks: `oracle` knows theta* and has no regret; `random` takes any arm. */
+/* Two baselines: `oracle` knows theta* and has no regret; `random` takes any arm. */
 #include "policy/policies.h"
 
 static Status create(Policy *self) {
@@ -26,13 +26,13 @@ static void choose_any(Policy *self, const World *world, const History *history,
 
 const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "takes the best arm; zero regret by construction",
-                                 .reference = "yardstick",
+                                 .reference = "baseline",
                                  .create = create,
                                  .destroy = destroy,
                                  .choose = choose_best};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "takes an arm uniformly at random",
-                                 .reference = "yardstick",
+                                 .reference = "baseline",
                                  .create = create,
                                  .destroy = destroy,
                                  .choose = choose_any};

@@ -5,8 +5,7 @@
  * Arm k of run n is run n K + k of the sampler and of the history. A sampler that carries a state from round
  * to round has a twin of B runs: the arms that were just taken go over to it with their observations, are
  * moved on, and come back, so that a round costs B updates and not B K. Its streams are those of the bandit's
- * runs. A restless sampler (Langevin chains) moves all B K of them in every round.
- */
+ * runs. A restless sampler (Langevin chains) moves all B K of them in every round. */
 #include "core/memory.h"
 #include "policy/policies.h"
 
@@ -70,7 +69,7 @@ static void destroy(Policy *self) {
   free(state);
 }
 
-/* The rescues of all arms go to their runs. */
+/* The fallbacks of all arms go to their runs. */
 static void collect(Policy *self, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;

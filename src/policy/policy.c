@@ -126,7 +126,7 @@ static Status check_posterior(const PolicyMethod *method, const Config *options,
   if (!problem->per_arm && problem->resample_arms)
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs arms that stay the same from round to round; here they are "
-                      "drawn anew (problem.resample_arms, or problem.family = pool)");
+                      "drawn again (problem.resample_arms, or problem.family = pool)");
   if (sampler->observe && !sampler->carry && !sampler->restless)
     return status_set(STATUS_INPUT,
                       "sampler %s carries a state from round to round that cannot be kept for "
@@ -147,11 +147,10 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
   TRY(check_posterior(method, options, problem));
   if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
     return STATUS_OK;
-  return status_set(
-      STATUS_INPUT,
-      "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is "
-      "not: take glm_ucb",
-      method->name, problem->likelihood.ops->name);
+  return status_set(STATUS_INPUT,
+                    "policy %s needs a likelihood that is quadratic in phi' "
+                    "theta (gaussian); likelihood %s is not: take glm_ucb",
+                    method->name, problem->likelihood.ops->name);
 }
 
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out) {

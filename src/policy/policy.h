@@ -30,7 +30,7 @@ typedef struct {
   /* REQUIRED. Free the state; takes half-built policies. */
   void (*destroy)(Policy *self);
   /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
-   * rescues are added to fallbacks[B]. */
+   * fallbacks are added to fallbacks[B]. */
   void (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
   /* OPTIONAL. The last observation of `history` is new. */
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
@@ -72,7 +72,7 @@ Status policy_history(const PolicyMethod *method, const Config *options, const P
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);
 void policy_destroy(Policy *policy);
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks);
-/* Tell the policy of the last observation of `history`; every one must be told, in order. */
+/* Notify the policy of the last observation of `history`: of every one, in order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
 
 #endif

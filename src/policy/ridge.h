@@ -1,7 +1,7 @@
 /* The regularised maximum likelihood estimate, shared by the confidence bounds and epsilon-greedy: the mode
  * of N(0, I) times the likelihood. With Gaussian rewards it is ridge regression, (I + Lambda) theta = b with
- * Lambda, b of history.h, which is least squares with ridge lambda = sigma^2; with others it comes by IRLS.
- */
+ * Lambda, b of history.h, which is least squares with ridge lambda = sigma^2; with others it comes by
+ * IRLS. */
 #ifndef POLICY_RIDGE_H
 #define POLICY_RIDGE_H
 
@@ -19,7 +19,7 @@ typedef struct {
 
 Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out);
 void ridge_destroy(Ridge *ridge);
-/* Numerical rescues are added to fallbacks[B]. */
+/* Numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);
 
 #endif

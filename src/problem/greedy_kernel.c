@@ -7,25 +7,26 @@
 #include <math.h>
 #include <stddef.h>
 
-enum { WIDTH = SIMD_BYTES / 8, VECTORS = 4, STRIP = VECTORS * WIDTH };
+enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
-typedef double Real __attribute__((vector_size(8 * WIDTH)));
-typedef long long Integer __attribute__((vector_size(8 * WIDTH)));
+typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
+typedef long long Integer __attribute__((vector_size(8 * SIMD_DOUBLES)));
 #define INLINE static inline __attribute__((always_inline))
 
-/* Vector v of a strip of `count` runs; beyond them it is 0. */
+/* Vector v of `count` runs; beyond them it is 0. */
 INLINE Real load(const double *from, int count, int v) {
   Real x = {0};
-  if (count == STRIP)
-    __builtin_memcpy(&x, from + v * WIDTH, sizeof x);
-  else if (count > v * WIDTH)
-    __builtin_memcpy(&x, from + v * WIDTH,
-                     (size_t)(count - v * WIDTH < WIDTH ? count - v * WIDTH : WIDTH) * 8);
+  if (count == LANES)
+    __builtin_memcpy(&x, from + v * SIMD_DOUBLES, sizeof x);
+  else if (count > v * SIMD_DOUBLES)
+    __builtin_memcpy(
+        &x, from + v * SIMD_DOUBLES,
+        (size_t)(count - v * SIMD_DOUBLES < SIMD_DOUBLES ? count - v * SIMD_DOUBLES : SIMD_DOUBLES) * 8);
   return x;
 }
 
-INLINE void best_of_strip(int count, int arms, int d, size_t stride, const double *features,
-                          const double *theta, int *arm) {
+INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const double *features,
+                            const double *theta, int *arm) {
   Real top[VECTORS];
   Integer taken[VECTORS];
   for (int v = 0; v < VECTORS; v++) top[v] = (Real){0} - INFINITY, taken[v] = (Integer){0};
@@ -42,13 +43,13 @@ INLINE void best_of_strip(int count, int arms, int d, size_t stride, const doubl
       taken[v] = (better & k) | (~better & taken[v]);
     }
   }
-  for (int n = 0; n < count; n++) arm[n] = (int)taken[n / WIDTH][n % WIDTH];
+  for (int n = 0; n < count; n++) arm[n] = (int)taken[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
 }
 
 void SIMD_NAME(greedy_kernel)(int arms, int d, int runs, const double *features, const double *theta,
                               int *arm) {
   int b = 0;
-  for (; b + STRIP <= runs; b += STRIP)
-    best_of_strip(STRIP, arms, d, (size_t)runs, features + b, theta + b, arm + b);
-  if (b < runs) best_of_strip(runs - b, arms, d, (size_t)runs, features + b, theta + b, arm + b);
+  for (; b + LANES <= runs; b += LANES)
+    best_of_vectors(LANES, arms, d, (size_t)runs, features + b, theta + b, arm + b);
+  if (b < runs) best_of_vectors(runs - b, arms, d, (size_t)runs, features + b, theta + b, arm + b);
 }

@@ -4,6 +4,7 @@
 #include "problem/pool.h"
 
 #include "core/memory.h"
+#include "core/tiling.h"
 #include "problem/theta.h"
 #include "problem/theta_prior.h"
 
@@ -94,15 +95,15 @@ static void keep_pools(const Problem *self, uint32_t first_run, int runs, double
   }
 }
 
-/* phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B] stands for. */
+/* phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B] stands for. The
+ * members of a tile of runs stay in the first-level cache together. */
 static void add_members(const Problem *self, size_t runs, const double *kept, const double *uniform,
                         double *phi) {
-  enum { STRIP = 16 }; /* runs whose members stay in the first-level cache together */
   const double zeta = ((const Pool *)self->state)->zeta;
   const size_t d = (size_t)self->d, arms = (size_t)self->arms;
-  for (size_t from = 0; from < runs; from += STRIP) {
-    const size_t count = runs - from < STRIP ? runs - from : STRIP;
-    const double *member[STRIP];
+  for (size_t from = 0; from < runs; from += TILE_LANES) {
+    const size_t count = runs - from < TILE_LANES ? runs - from : TILE_LANES;
+    const double *member[TILE_LANES];
     for (size_t n = 0; n < count; n++)
       member[n] = kept + ((from + n) * arms + (size_t)(uniform[from + n] * (double)arms)) * d;
     for (size_t i = 0; i < d; i++)

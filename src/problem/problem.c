@@ -56,7 +56,7 @@ bool problem_is_distributed(const Config *config) {
   return problem_is_large(config) && dimension_of(config) >= distributed_from(config);
 }
 
-/* Whoever asks for matrices on all ranks is told where there are none. */
+/* Whoever asks for matrices gets an error on all ranks where there are none. */
 static Status check_distribution(const Config *config, const Problem *problem) {
   if (problem->large || !distribution_asked(config) || dimension_of(config) < distributed_from(config))
     return STATUS_OK;
@@ -66,7 +66,7 @@ static Status check_distribution(const Config *config, const Problem *problem) {
                     (long long)distributed_from(config));
 }
 
-/* With a theta* for each arm the features of a round are a context, drawn anew. */
+/* With a theta* for each arm the features of a round are a context, drawn again. */
 static Status check_unknown(Problem *problem) {
   if (!problem->per_arm) return STATUS_OK;
   problem->resample_arms = true;

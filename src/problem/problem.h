@@ -48,8 +48,8 @@ struct Problem {
   const ProblemOps *ops;
   int d, arms, rounds;
   bool resample_arms;
-  bool per_arm; /* each arm has a theta* of its own; the features of a round are a context, the same for all
-                   arms */
+  /* Each arm has a theta* of its own; the features of a round are a context, the same for all arms. */
+  bool per_arm;
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
   bool arms_in_order; /* a history of the posterior study holds the arms one after the other */
   bool large; /* a large setting: only `theta`, `matrix` and `isotropic` are called */
@@ -84,12 +84,12 @@ Status problem_check_exact_prior(const Problem *problem);
  * any other can be sampled and has a log density, and no more. The caller ends with prior_destroy. */
 Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out);
 
-/* theta* of a run, and feature vectors of a round: one of them, and as many as there are arms of the other.
- */
+/* theta* of a run, and feature vectors of a round: one of them, and as many as there are arms of the
+ * other. */
 static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
 static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
-/* For families whose theta* come from a finite set: STATUS_INPUT when it has fewer members than a run needs.
- */
+/* For families whose theta* come from a finite set: STATUS_INPUT when it has fewer members than a run
+ * needs. */
 Status problem_check_items(const Problem *problem, int items);
 
 /* The world of one block of runs, and what happens in it. */

@@ -1,5 +1,5 @@
-/* The world of the convergence study (VITS paper, Appendices F and I), which problem.c takes for that study.
- */
+/* The world of the convergence study (VITS paper, Appendices F and I), which problem.c takes for that
+ * study. */
 #ifndef PROBLEM_TARGET_H
 #define PROBLEM_TARGET_H
 

@@ -30,8 +30,8 @@ static Status mixture_from_file(int d, const char *file, Mixture *out) {
   if (!prior.mixture) {
     prior_destroy(&prior);
     return status_set(STATUS_INPUT,
-                      "%s: problem.theta = mixture needs a Gaussian or mixture prior file, this one holds a "
-                      "diffusion prior",
+                      "%s: problem.theta = mixture needs a Gaussian or "
+                      "mixture prior file, this one holds a diffusion prior",
                       file);
   }
   Status status = mixture_copy(prior.mixture, out);
@@ -215,8 +215,8 @@ static int permuted(int n, RngKey key, uint32_t run, int place) {
   return (int)value;
 }
 
-/* Member `place` of the replicate's random order of a finite set: the first theta_test_size are for testing.
- */
+/* Member `place` of the replicate's random order of a finite set: the first theta_test_size are for
+ * testing. */
 static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
   return permuted(source->set.n, rng_key(source->seed, RNG_SPLIT), replicate, place);
 }

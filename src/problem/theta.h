@@ -46,7 +46,7 @@ struct ThetaSource {
   Isotropic isotropic; /* instead of `mixture`, for large d; else d = 0 */
   Prior prior; /* when ops->prior */
   Samples set; /* of a finite distribution, else n = 0 */
-  double test_fraction; /* of a finite set: kept for theta*, split afresh for each replicate */
+  double test_fraction; /* of a finite set: kept for theta*, split again for each replicate */
   uint64_t seed;
 };
 

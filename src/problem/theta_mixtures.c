@@ -1,7 +1,7 @@
 /* The priors in the plane that are mixtures of Gaussians: cross (Figure 2 of the DiffTS paper) and, for
  * studies in which the exact posterior is in closed form (Figure 7), cross, rays and triangles with each
- * piece replaced by the Gaussian of its weight, mean and covariance. Beyond the papers, four modes far apart.
- */
+ * piece replaced by the Gaussian of its weight, mean and covariance. Beyond the papers, four modes far
+ * apart. */
 #include "problem/theta_planar.h"
 
 #include <math.h>

@@ -1,19 +1,19 @@
 #include "sampler/catch_up.h"
 
-void follow_history(Sampler *sampler, Follow *follow, int most, FollowBegin begin, FollowUpdate update,
-                    const History *history, int64_t *fallbacks) {
-  if (follow->runs != history->runs || follow->rounds > history->rounds) {
+void catch_up_history(Sampler *sampler, CatchUp *catch_up, int most, CatchUpBegin begin, CatchUpUpdate update,
+                      const History *history, int64_t *fallbacks) {
+  if (catch_up->runs != history->runs || catch_up->rounds > history->rounds) {
     begin(sampler, history->runs);
-    *follow = (Follow){.runs = history->runs};
+    *catch_up = (CatchUp){.runs = history->runs};
   }
-  int missing = history->rounds - follow->rounds;
+  int missing = history->rounds - catch_up->rounds;
   ASSERT(missing <= 1 || history->each_round == history->runs);
   for (int left = missing < most ? missing : most; left > 0; left--)
     update(sampler, history, history->rounds - left + 1, fallbacks);
-  follow->rounds = history->rounds;
+  catch_up->rounds = history->rounds;
 }
 
-RngLanes follow_streams(const Sampler *sampler, int round, int draws, int first, int lanes) {
+RngLanes catch_up_streams(const Sampler *sampler, int round, int draws, int first, int lanes) {
   const SamplerSetup *setup = &sampler->setup;
   return (RngLanes){.key = rng_key(setup->seed, RNG_OBSERVE),
                     .run = setup->first_run,

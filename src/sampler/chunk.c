@@ -8,8 +8,7 @@
 #include <string.h>
 
 static Chunk chunk_at(RngLanes rng, int first, int most) {
-  int total = (int)rng.lanes, left = total - first;
-  int lanes = left < most ? left : most;
+  int total = (int)rng.lanes, lanes = chunk_size(total, first, most);
   rng.first_lane += (uint32_t)first;
   rng.lanes = (uint32_t)lanes;
   return (Chunk){.first = first, .lanes = lanes, .total = total, .most = most, .rng = rng};

@@ -1,11 +1,10 @@
-/* The lanes of one call, taken at most CHUNK_LANES at a time, so that the scratch of a sampler stays in cache
- * and does not grow with B M. No draw depends on which chunk it falls into. */
+/* The lanes of one call, taken at most CHUNK_LANES (core/tiling.h) at a time, so that the scratch of a
+ * sampler stays in cache and does not grow with B M. No draw depends on which chunk it falls into. */
 #ifndef SAMPLER_CHUNK_H
 #define SAMPLER_CHUNK_H
 
 #include "core/rng.h"
-
-enum { CHUNK_LANES = 64 };
+#include "core/tiling.h"
 
 typedef struct {
   int first, lanes; /* lanes first .. first + lanes - 1 of the call; lane n belongs to run n / rng.draws */
@@ -13,6 +12,11 @@ typedef struct {
   int most; /* lanes of a chunk */
   RngLanes rng; /* the chunk's own streams */
 } Chunk;
+
+/* Lanes of the chunk of at most `most` that begins at lane `first` of `total`. */
+static inline int chunk_size(int total, int first, int most) {
+  return total - first < most ? total - first : most;
+}
 
 /* for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) */
 Chunk chunk_begin(RngLanes rng);

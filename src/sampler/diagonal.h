@@ -1,5 +1,5 @@
 /* Posterior draws in the eigenbasis of the evidence, for large d: one history, whose evidence all draws
- * share, and a prior of isotropic Gaussians, which looks the same in every basis. With Q = U diag(q) U' and
+ * share, and a prior of isotropic Gaussians, which is the same in every basis. With Q = U diag(q) U' and
  * x = U' theta the posterior is p(x) exp(b' x - sum q x^2 / 2), and no step has a matrix in it: the two
  * rotations, of b and the prior's means before and of the draws after, are the caller's (core/dense.h).
  *
@@ -21,8 +21,8 @@ typedef struct {
 typedef struct {
   /* OPTIONAL. Options that it does not have: STATUS_INPUT with a sentence. */
   Status (*check)(const Config *options);
-  /* Draws for the streams `rng`, at position 0. Rescues are added to *fallbacks. STATUS_INTERNAL when memory
-   * is short. */
+  /* Draws for the streams `rng`, at position 0. Fallbacks are added to *fallbacks. STATUS_INTERNAL when
+   * memory is short. */
   Status (*draw)(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks);
 } DiagonalOps;
 

@@ -108,7 +108,7 @@ const ConfigKey *sampler_keys(const SamplerOps *method) {
 }
 
 /* The lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by int. */
-static Status check_size(const SamplerOps *method, const SamplerSetup *setup) {
+static Status sampler_check_size(const SamplerOps *method, const SamplerSetup *setup) {
   const int d = setup->prior->d;
   if (setup->runs <= INT_MAX / setup->draws && d <= INT_MAX / CHUNK_LANES / d) return STATUS_OK;
   return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
@@ -122,7 +122,7 @@ Status sampler_create(const SamplerOps *method, const SamplerSetup *setup, Sampl
   ASSERT(setup->options || !method->keys);
   if (sampler_misfit(method, setup->prior, setup->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
-  TRY(check_size(method, setup));
+  TRY(sampler_check_size(method, setup));
   if (setup->options) out->temper = config_real(setup->options, "temper");
   NEW(out->ess, setup->runs);
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;

@@ -56,16 +56,16 @@ typedef struct {
   /* REQUIRED. Free the state; takes half-built samplers. */
   void (*destroy)(Sampler *self);
   /* REQUIRED. M draws for each run: theta[d, B M]. `rng` has the lanes' streams at position 0. Numerical
-   * rescues are added to fallbacks[B]. */
+   * fallbacks are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
    * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
   /* OPTIONAL. Of samplers that carry a state: that of run from_run of `from` becomes that of run to_run of
-   * `to`, a sampler that differs from it in the number of runs alone, and `to` counts as told of all that
+   * `to`, a sampler that differs from it in the number of runs alone, and `to` counts as notified of all that
    * `from` was. Where only some runs of a history have a new observation (history_latest), a sampler of just
-   * these is told of it, and the others stay as they are (policy/per_arm.c). */
+   * these is notified of it, and the others stay as they are (policy/per_arm.c). */
   void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
   /* Of samplers whose draw is their state, so that it has to move in every round: `observe` takes uneven
    * histories, and moves the runs without a new observation too. */
@@ -110,7 +110,7 @@ void sampler_destroy(Sampler *sampler);
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);
 
-/* Tell the sampler of the last observation of `history`; every one must be told, in order. */
+/* Notify the sampler of the last observation of `history`: of every one, in order. */
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks);
 
 /* Why this method cannot run with this prior and likelihood: writes a sentence and returns true; false when

@@ -21,11 +21,11 @@ typedef struct {
   double *mean; /* [d] */
   double *precision, *half, *map; /* [d, d] */
   double *e, *moment, *vectors, *value; /* [d, M], [d, d], [d, d], [d] */
-} Work;
+} SpreadWork;
 
-static Status create(int d, int draws, Work *out) {
+static Status create(int d, int draws, SpreadWork *out) {
   const size_t matrix = (size_t)d * (size_t)d;
-  *out = (Work){0};
+  *out = (SpreadWork){0};
   NEW(out->mean, d);
   NEW(out->precision, matrix);
   NEW(out->half, matrix);
@@ -37,7 +37,7 @@ static Status create(int d, int draws, Work *out) {
   return STATUS_OK;
 }
 
-static void destroy(Work *work) {
+static void destroy(SpreadWork *work) {
   double *const blocks[] = {work->mean, work->precision, work->half,    work->map,
                             work->e,    work->moment,    work->vectors, work->value};
   for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
@@ -62,7 +62,7 @@ static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
 }
 
 /* precision[d, d] <- Lambda, mean[d] that of the draws. */
-static void take_evidence(Work *work, const History *history, int draws, const double *theta) {
+static void spread_take_evidence(SpreadWork *work, const History *history, int draws, const double *theta) {
   const HistoryView view = {history, 1, 0, 1, NULL, NULL};
   double *unused = work->value;
   linalg_mean(history->d, draws, theta, work->mean);
@@ -75,7 +75,7 @@ static void take_evidence(Work *work, const History *history, int draws, const d
 }
 
 /* map <- L' A^-1, whose images of the draws have the identity for their covariance; false where P is none. */
-static bool find_map(Work *work, int d, const double *root, double *hidden) {
+static bool find_map(SpreadWork *work, int d, const double *root, double *hidden) {
   double *p = work->precision;
   linalg_product(d, false, p, false, root, work->half);
   linalg_product(d, true, root, false, work->half, p);
@@ -92,7 +92,7 @@ static bool find_map(Work *work, int d, const double *root, double *hidden) {
   return true;
 }
 
-static Status compare(Work *work, int d, int draws, const double *theta, Spread *out) {
+static Status spread_compare(SpreadWork *work, int d, int draws, const double *theta, Spread *out) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < draws; n++) {
       double sum = 0;
@@ -111,7 +111,7 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
                       Spread *out) {
   const int d = sampler->d;
   History tempered = *history;
-  Work work;
+  SpreadWork work;
   tempered.temper *= sampler->temper;
   *out = (Spread){.known = is_known(sampler, draws), .narrowest = 1, .widest = 1};
   ASSERT(history->runs == 1);
@@ -119,9 +119,9 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   set_bounds(sampler, draws, out);
   Status status = create(d, draws, &work);
   if (status == STATUS_OK) {
-    take_evidence(&work, &tempered, draws, theta);
+    spread_take_evidence(&work, &tempered, draws, theta);
     if (find_map(&work, d, sampler->setup.prior->mixture->cholesky, &out->hidden))
-      status = compare(&work, d, draws, theta, out);
+      status = spread_compare(&work, d, draws, theta, out);
   }
   destroy(&work);
   return status;

@@ -9,7 +9,7 @@
 #include "sampler/sampler.h"
 
 typedef struct {
-  bool known; /* the prior is Gaussian, the target the posterior, and draws enough to tell */
+  bool known; /* the prior is Gaussian, the target the posterior, and enough draws to decide */
   double narrowest,
       widest; /* standard deviation of the draws over that of the posterior, over all directions */
   double least, most; /* what these may be for the method, its documented bias and the number of draws */

@@ -36,7 +36,7 @@ typedef struct {
   double *mean, *covariance; /* [d, B], [d, d, B], of the method */
   double *theta, *spread, *deviation; /* [d, B], [d, d, B], [d, B], of a chain: see average() */
   double *factor, *work, *kl; /* [d, d, B], [B], [B] */
-  int *rescues; /* [B] */
+  int *jitters; /* [B] */
   int64_t *reached; /* [B], first step at target_kl or below; 0: not yet */
   int waiting; /* runs that are not there yet */
 } Block;
@@ -71,7 +71,7 @@ static Status allocate(Block *block) {
   NEW(block->factor, d * d * runs);
   NEW(block->work, runs);
   NEW(block->kl, runs);
-  NEW(block->rescues, runs);
+  NEW(block->jitters, runs);
   NEW(block->reached, runs);
   return STATUS_OK;
 }
@@ -87,7 +87,7 @@ static void learn_target(Block *block) {
   for (size_t i = 0; i < d; i++)
     for (size_t b = 0; b < runs; b++) block->evidence[(i * d + i) * runs + b] -= 1;
   memcpy(block->factor, block->precision, d * d * runs * size);
-  gaussian_log_determinant((int)d, (int)runs, block->factor, block->rescues, block->log_determinant);
+  gaussian_log_determinant((int)d, (int)runs, block->factor, block->jitters, block->log_determinant);
   history_clear(&block->history);
   block->target = (GaussianTarget){.d = (int)d,
                                    .lanes = (int)runs,
@@ -128,7 +128,7 @@ static void block_destroy(Block *block) {
   free(block->factor);
   free(block->work);
   free(block->kl);
-  free(block->rescues);
+  free(block->jitters);
   free(block->reached);
 }
 
@@ -186,7 +186,7 @@ static void step(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
 static void compare(Block *block, int64_t k, double target_kl) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   memcpy(block->factor, block->covariance, d * d * runs * sizeof *block->factor);
-  gaussian_kl(&block->target, block->mean, block->factor, block->work, block->rescues, block->kl);
+  gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
   if (is_chain(block) && k <= block->problem.d) /* so few states span no space about their mean */
     for (size_t b = 0; b < runs; b++) block->kl[b] = NAN;
   for (size_t b = 0; b < runs; b++)
@@ -196,8 +196,8 @@ static void compare(Block *block, int64_t k, double target_kl) {
     }
 }
 
-/* Steps whose divergence is stored: every one at first, then about 20 for each factor of ten, then the last.
- */
+/* Steps whose divergence is stored: every one at first, then about 20 for each factor of ten, then the
+ * last. */
 static int64_t next_stored(int64_t k, int64_t last) {
   const double factor = 1.12;
   int64_t next = (int64_t)((double)k * factor);

@@ -46,8 +46,8 @@ static Status refuse_method(void) {
                     names);
 }
 
-/* The value of `key` is the default, or the one in `set` (NULL: none); otherwise shown[SHOWN] is the value.
- */
+/* The value of `key` is the default, or the one in `set` (NULL: none); otherwise shown[SHOWN] is the
+ * value. */
 static bool is_left_alone(const Config *config, const Config *defaults, const Config *set, const char *key,
                           char *shown) {
   char other[SHOWN];

@@ -33,14 +33,13 @@ const ConfigKey study_keys[] = {
     {INT("runs", 1, MOST_RUNS, "512",
          "independent simulations for each setting and policy; a mapping asks for as many as it takes"),
      .fixed = true, .parts = true},
-    {INT("runs.min", 2, MOST_RUNS, "64",
-         "runs of every setting, before the first standard error is looked at"),
+    {INT("runs.min", 2, MOST_RUNS, "64", "runs of every setting, before the first standard error is taken"),
      .fixed = true},
     {INT("runs.max", 2, MOST_RUNS, "4096", "runs of a setting, at most"), .fixed = true},
     {REAL("runs.target_se", TINY, 1e12, NULL,
-          "blocks are added to a setting until the standard error is at most this for every policy, at the "
-          "last "
-          "point of the curve"),
+          "blocks are added to a setting until the "
+          "standard error is at most this for every "
+          "policy, at the last point of the curve"),
      .fixed = true},
     {WORD("runs.of", "regret_diff",
           "whose standard error: a curve, or with _diff its paired difference to the first policy"),
@@ -63,9 +62,9 @@ const ConfigKey study_keys[] = {
      .words = "auto"},
     {WORD("problem.features", "ball", "distribution of the arms' features"), .words = SYNTHETIC_FEATURES},
     {REAL("problem.condition_number", 1, 1e12, "1",
-          "kappa: of the second moment of the synthetic problem's features, of the inverse problem's matrix, "
-          "or "
-          "of the convergence study's target; 1: the same in all directions")},
+          "kappa: of the second moment of the synthetic problem's "
+          "features, of the inverse problem's matrix, or of the "
+          "convergence study's target; 1: the same in all directions")},
     {REAL("problem.snr", TINY, 1e12, "1",
           "inverse problem: the smallest singular value of its matrix over sigma")},
     {WORD("problem.singular_vectors", "random",
@@ -74,17 +73,16 @@ const ConfigKey study_keys[] = {
      .words = INVERSE_SINGULAR_VECTORS},
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
-    {REAL(
-         "problem.noise", TINY, 1e6, "auto",
-         "reward standard deviation sigma; auto: 1, or what an embedding file tells; in a pool it multiplies "
-         "that of a signal to noise ratio of 1"),
+    {REAL("problem.noise", TINY, 1e6, "auto",
+          "reward standard deviation sigma; auto: 1, or what an embedding file says; in a pool it multiplies "
+          "that of a signal to noise ratio of 1"),
      .words = "auto"},
     {REAL("problem.zeta", 0, 1e6, "1", "noise on the members of a pool, which are N(0, I)")},
     {WORD("problem.reward", "linear", "what a reward in a pool depends on: phi' theta or its square"),
      .words = POOL_REWARDS},
     {WORD("problem.unknown", "shared",
-          "one theta* for all arms; or per_arm: a theta* for each arm, and in every round one context, the "
-          "same for all arms"),
+          "one theta* for all arms; or per_arm: a theta* for each "
+          "arm, and in every round one context, the same for all arms"),
      .words = "shared per_arm"},
     {.name = "problem.sample_sizes",
      .type = KEY_INTS,
@@ -104,13 +102,13 @@ const ConfigKey study_keys[] = {
      .type = KEY_WORDS,
      .fallback = "[emd]",
      .words = "emd sliced_wasserstein sd_ratio mode_weight moments distance rank log_concavity",
-     .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
-             "tilted transport"},
+     .help = "posterior study: what is measured against the exact "
+             "posterior; log_concavity: of the start of tilted transport"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
-         "inverse problem in the posterior study: dimension from which its matrices are spread over all "
-         "ranks "
-         "(ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK)"),
+         "inverse problem in the posterior study: dimension from "
+         "which its matrices are spread over all ranks (ScaLAPACK); "
+         "auto: 8192, below which one rank is faster (LAPACK)"),
      .words = "auto"},
 
     {REAL("target_kl", TINY, 1e6, "0.1",
@@ -126,9 +124,9 @@ const ConfigKey study_keys[] = {
          "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),
      .words = "all"},
     {REAL("prior.test_fraction", 0, 1, "0.2",
-          "of a finite set of theta: kept for theta*, split afresh for each replicate")},
+          "of a finite set of theta: kept for theta*, split again for each replicate")},
     {INT("prior.replicates", 1, 100000, "1",
-         "how many times priors are learned afresh, each for a contiguous part of the runs"),
+         "how many times priors are learned, each for a contiguous part of the runs"),
      .fixed = true},
     {INT("prior.components", 1, 1000, "2", "components of a fitted mixture")},
     {INT("prior.mixture_starts", 1, 10000, "20", "starts of expectation maximisation")},

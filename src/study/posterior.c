@@ -45,7 +45,7 @@ typedef struct {
   double *phi, *reward, *regret; /* [d, B], [B], [B] */
   double *theta, *reference, *floor; /* [d, B M], [d, B R], [d, B R] */
   Cloud x, y, z; /* one run's: draws, exact draws, the second set of exact draws */
-  int64_t *ignored; /* [B], rescues of the reference */
+  int64_t *ignored; /* [B], fallbacks of the reference */
   Emd *emd;
   Wasserstein *wasserstein;
   TiltEnd end;
@@ -343,11 +343,10 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   prior_destroy(&truth);
   if (misfit) return status_set(STATUS_INPUT, "study posterior needs the exact posterior: %s", sentence);
   if (study_measures(study, "mode_weight") && !modes)
-    return status_set(
-        STATUS_INPUT,
-        "key 'metrics': mode_weight needs theta* from a mixture of Gaussians; problem.theta = %s "
-        "is not one",
-        config_text(setting, "problem.theta"));
+    return status_set(STATUS_INPUT,
+                      "key 'metrics': mode_weight needs theta* from a "
+                      "mixture of Gaussians; problem.theta = %s is not one",
+                      config_text(setting, "problem.theta"));
   if (study_measures(study, "log_concavity") && !noised)
     return status_set(STATUS_INPUT,
                       "key 'metrics': log_concavity needs theta* from a mixture of Gaussians or ising; "

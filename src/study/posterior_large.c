@@ -27,8 +27,8 @@ static Status check_policy(const Config *setting, const ConfigPolicy *policy, co
   TRY(policy_check(&method, policy->options, problem));
   TRY(belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind != BELIEF_EXACT && belief.kind != BELIEF_STANDARD)
-    return status_set(STATUS_INPUT, "large settings need isotropic priors; give it 'prior: exact' or 'prior: "
-                                    "standard'");
+    return status_set(STATUS_INPUT, "large settings need isotropic priors; give "
+                                    "it 'prior: exact' or 'prior: standard'");
   if (config_real(policy->options, "temper") != 1)
     return status_set(STATUS_INPUT, "key 'temper': %g; large settings have no tempered evidence",
                       config_real(policy->options, "temper"));
@@ -247,9 +247,9 @@ static Status draw(Large *self, const DiagonalOps *ops, const Config *options, c
   chain_destroy(&chain);
   TRY(dense_agree(dense, status));
   dense->sum((size_t)self->problem.d * (size_t)n, self->x);
-  double rescues = (double)mine;
-  dense->sum(1, &rescues);
-  *fallbacks += (int64_t)rescues;
+  double counted = (double)mine;
+  dense->sum(1, &counted);
+  *fallbacks += (int64_t)counted;
   return dense_apply(dense, false, &self->basis, n, self->x, theta);
 }
 
@@ -269,9 +269,9 @@ static Status draw_reference(Large *self) {
 /* Sample moments without a matrix: |X' Y|^2, of centred points, is n m <cov(x), cov(y)>. */
 typedef struct {
   double mean_error, sd_ratio, covariance_error;
-} Moments;
+} MomentErrors;
 
-static Status find_moments(int d, int n, const double *x, int m, const double *y, Moments *out) {
+static Status find_moments(int d, int n, const double *x, int m, const double *y, MomentErrors *out) {
   double *mean_x, *mean_y, trace_x = 0, trace_y = 0, xx, xy, yy;
   NEW(mean_x, 2 * (size_t)d);
   mean_y = mean_x + d;
@@ -286,9 +286,9 @@ static Status find_moments(int d, int n, const double *x, int m, const double *y
   if (status == STATUS_OK) status = linalg_product_square(d, m, y, mean_y, m, y, mean_y, &yy);
   if (status == STATUS_OK) {
     xx /= (double)n * n, xy /= (double)n * m, yy /= (double)m * m;
-    *out = (Moments){.mean_error = metric_mean_error(d, mean_x, mean_y),
-                     .sd_ratio = sqrt(trace_x / trace_y),
-                     .covariance_error = sqrt(fmax(xx - 2 * xy + yy, 0) / yy)};
+    *out = (MomentErrors){.mean_error = metric_mean_error(d, mean_x, mean_y),
+                          .sd_ratio = sqrt(trace_x / trace_y),
+                          .covariance_error = sqrt(fmax(xx - 2 * xy + yy, 0) / yy)};
   }
   free(mean_x);
   return status;
@@ -298,11 +298,11 @@ static Status find_moments(int d, int n, const double *x, int m, const double *y
 static Status mode_fractions(const Isotropic *modes, int n, const double *x, double *fraction) {
   const size_t d = (size_t)modes->d;
   double *part;
-  NEW(part, d * ISOTROPIC_LANES);
+  NEW(part, d * CHUNK_LANES);
   memset(fraction, 0, (size_t)modes->components * sizeof *fraction);
-  for (int first = 0; first < n; first += ISOTROPIC_LANES) {
-    const int count = n - first < ISOTROPIC_LANES ? n - first : ISOTROPIC_LANES;
-    int component[ISOTROPIC_LANES];
+  for (int first = 0; first < n; first += CHUNK_LANES) {
+    const int count = n - first < CHUNK_LANES ? n - first : CHUNK_LANES;
+    int component[CHUNK_LANES];
     for (size_t i = 0; i < d; i++)
       memcpy(part + i * (size_t)count, x + i * (size_t)n + (size_t)first, (size_t)count * sizeof *part);
     isotropic_nearest(modes, count, part, component);
@@ -341,7 +341,7 @@ static Status measure(const Large *self, int b, TaskResult *result) {
     const int n = floor ? r : self->draws;
     const double *x = floor ? self->floor : self->theta, *y = self->reference;
     double values[ESS + 1];
-    Moments moments = {0};
+    MomentErrors moments = {0};
     if (study_measures(study, "moments") || study_measures(study, "sd_ratio"))
       TRY(find_moments(d, n, x, r, y, &moments));
     TRY(compare_modes(modes, n, x, r, y, &values[MODE_WEIGHT + floor], &values[LARGEST_MODE]));

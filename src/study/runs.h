@@ -2,11 +2,11 @@
  *
  * A fixed number of runs is cut into contiguous parts, one for each replicate, and these into blocks. An
  * adaptive number is open, so blocks take the replicates in turn: block k has replicate k mod R, and after
- * every R blocks all replicates have as many runs. It grows in waves: after the first wave the variance tells
+ * every R blocks all replicates have as many runs. It grows in waves: after the first wave the variance says
  * how many runs the target needs, the next wave brings them, and so on (after the multi-stage procedures of
  * Stein, Ann. Math. Statist. 16, 1945, and Hall, Ann. Statist. 9, 1981). All runs of a wave count, so none is
- * wasted; and since a decision looks at whole waves only, it knows neither ranks nor time nor interruptions.
- */
+ * wasted; and since a decision considers whole waves only, it knows neither ranks nor time nor
+ * interruptions. */
 #ifndef STUDY_RUNS_H
 #define STUDY_RUNS_H
 
@@ -17,7 +17,7 @@
 
 typedef struct {
   int64_t most; /* runs of a setting, at most; when not adaptive, all of them */
-  int64_t least; /* before the first look at a standard error */
+  int64_t least; /* before the first standard error is taken */
   int64_t block; /* runs that advance together, at most */
   int replicates;
   int blocks; /* of `most` runs */

@@ -45,8 +45,8 @@ void study_target(const Study *study, size_t size, char *out) {
   target_text(study->curves[study->target_curve], study->target_paired, size, out);
 }
 
-/* Find the curve of runs.of; of a fixed number of runs it is the first one, paired where that says something.
- */
+/* Find the curve of runs.of; of a fixed number of runs it is the first one, paired where that says
+ * something. */
 static Status find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
   study->target_paired = !study->curves[0]->unpaired;
@@ -170,8 +170,8 @@ Status study_create(StudyFile *file, Study *out) {
   for (int s = 0; s < file->setting_count; s++) {
     if (out->runs.adaptive && problem_is_large(file->settings[s]))
       return status_set(STATUS_INPUT,
-                        "key 'runs': settings with shared matrices (%s) take a fixed number, not "
-                        "runs.target_se",
+                        "key 'runs': settings with shared matrices "
+                        "(%s) take a fixed number, not runs.target_se",
                         file->setting_labels[s]);
     Status status = check_policies(out, file->settings[s]);
     if (status != STATUS_OK)

@@ -47,7 +47,8 @@ typedef struct {
   void *context;
 } StudyTick;
 
-/* What large settings (problem.h) are run with. `stage` is told the wall time of each finished part. */
+/* What large settings (problem.h) are run with. `stage` is notified of the wall time of each finished
+ * part. */
 typedef struct {
   const Dense *dense;
   StudyTick tick;
@@ -62,8 +63,8 @@ typedef struct {
   const StudyCurve *curves; /* ends with a NULL name; the first that a study has is the one in tables */
   int (*points)(const Config *setting);
   double (*axis_value)(const Config *setting, int point);
-  /* OPTIONAL. Whether a setting and a policy make sense in this study: STATUS_INPUT with a sentence if not.
-   */
+  /* OPTIONAL. Whether a setting and a policy make sense in this study: STATUS_INPUT with a sentence if
+   * not. */
   Status (*check_setting)(const Study *study, const Config *setting, const Problem *problem);
   Status (*check_policy)(const PolicyMethod *method, const Config *options);
   /* Floating-point operations of a task, roughly: only for ordering and estimates. */

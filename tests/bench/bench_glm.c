@@ -126,10 +126,10 @@ static void report(const Prior *prior, const char *family, bool fixed, int obser
   double seconds = median_seconds(prior, &history);
   const int *length = history_rows(&history)->length;
   int64_t rows = 0; /* of the longest run of each strip, which the others share */
-  for (int from = 0; from < RUNS; from += HISTORY_STRIP) {
+  for (int from = 0; from < RUNS; from += TILE_LANES) {
     int most = 0;
-    for (int n = from; n < from + HISTORY_STRIP; n++) most = length[n] > most ? length[n] : most;
-    rows += HISTORY_STRIP * most;
+    for (int n = from; n < from + TILE_LANES; n++) most = length[n] > most ? length[n] : most;
+    rows += TILE_LANES * most;
   }
   printf("%s%s,%d,%.6g,%.3f\n", family, fixed ? "_arms" : "", observations, seconds,
          (double)looks / ((double)TRIES * (STAGES + 1) * (double)rows));

@@ -246,7 +246,7 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
                                    uint32_t first_run, int draws, int set_count, const char *const *sets,
                                    int64_t *fallbacks) {
   int lanes = history->runs * draws;
-  int64_t *rescues = (int64_t *)fixture_new((size_t)history->runs, sizeof *rescues);
+  int64_t *counted = (int64_t *)fixture_new((size_t)history->runs, sizeof *counted);
   double *theta = (double *)fixture_new((size_t)(prior->d * lanes), sizeof *theta);
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = first_run, .round = 7};
   SamplerSetup setup = {.prior = prior,
@@ -260,11 +260,11 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
   CHECK_OK(config_options("test", sampler_keys(method), set_count, sets, &options));
   setup.options = options;
   CHECK_OK(sampler_create(method, &setup, &sampler));
-  sampler_sample(&sampler, history, rng, draws, theta, rescues);
-  if (fallbacks) memcpy(fallbacks, rescues, (size_t)history->runs * sizeof *rescues);
+  sampler_sample(&sampler, history, rng, draws, theta, counted);
+  if (fallbacks) memcpy(fallbacks, counted, (size_t)history->runs * sizeof *counted);
   sampler_destroy(&sampler);
   if (options) config_free(options);
-  free(rescues);
+  free(counted);
   return theta;
 }
 

@@ -136,7 +136,7 @@ bool config_first_difference(const char *old_resolved, const char *new_resolved,
  * source in messages. Free with config_free. */
 Status config_options(const char *what, const ConfigKey *keys, int set_count, const char *const *sets,
                       Config **out);
-/* The options of `base`, which must outlive the copy, with some of them given anew. Free with config_free. */
+/* The options of `base`, which must outlive the copy, with some of them replaced. Free with config_free. */
 Status config_override(const Config *base, const char *what, int set_count, const char *const *sets,
                        Config **out);
 void config_free(Config *config);

@@ -58,12 +58,12 @@ struct ConfigNode {
   ConfigNode *next; /* next sibling */
 };
 
-/* Read one YAML document; *out is NULL when there is none. Without `lines`, places are the source as a whole.
- */
+/* Read one YAML document; *out is NULL when there is none. Without `lines`, places are the source as a
+ * whole. */
 Status config_tree_parse(ConfigPool *pool, const char *source, bool lines, const char *text,
                          ConfigNode **out);
-/* "key=value" as a node that carries its key; `what` ("--set") names it in messages. A missing value is null.
- */
+/* "key=value" as a node that carries its key; `what` ("--set") names it in messages. A missing value is
+ * null. */
 Status config_tree_assignment(ConfigPool *pool, const char *what, const char *text, ConfigNode **out);
 bool config_node_null(const ConfigNode *node);
 /* The child with that key, or NULL; also when the node is no mapping. */

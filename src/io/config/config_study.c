@@ -1,5 +1,5 @@
-/* A study file: the file and every --set are layers over the table of keys; then policies, values, settings.
- */
+/* A study file: the file and every --set are layers over the table of keys; then policies, values,
+ * settings. */
 #include "io/config/config_internal.h"
 
 #include "core/memory.h"

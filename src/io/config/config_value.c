@@ -66,7 +66,7 @@ static bool is_number(const char *text) {
   return *text == '\0';
 }
 
-/* strtod that raises no floating-point exception; errno tells overflow and underflow. */
+/* strtod that raises no floating-point exception; errno reports overflow and underflow. */
 static double parse_double(const char *text) {
   fenv_t environment;
   feholdexcept(&environment);

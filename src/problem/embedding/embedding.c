@@ -65,8 +65,7 @@ static Status training_samples(const Problem *self, uint32_t replicate, int64_t 
 }
 
 /* K rows of the file's features for each run (one where each arm has its own theta*), uniform with
- * replacement. More arms leave the first ones as
- * they are. */
+ * replacement. More arms leave the first ones as they are. */
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                           const double *kept, double *features, double *scratch) {
   (void)kept;

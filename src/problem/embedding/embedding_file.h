@@ -13,7 +13,7 @@ typedef struct {
   Samples theta; /* theta[d, items] */
   int arms;
   double *features; /* [arms, d] */
-  double noise; /* reward standard deviation sigma; NaN when the file does not tell */
+  double noise; /* reward standard deviation sigma; NaN when the file does not say */
 } Embedding;
 
 /* Any numeric type. Errors: STATUS_INPUT when a variable is missing, empty, transposed, of another dimension
@@ -23,7 +23,7 @@ Status embedding_read(const char *path, Embedding *out);
 void embedding_free(Embedding *embedding);
 
 /* Begin an embedding file: provenance, theta, features, noise (theta sample last, as in Embedding). The
- * caller adds what else there is to tell and ends with store_commit or store_abandon; `item` and `arm`, if
+ * caller adds what else there is to record and ends with store_commit or store_abandon; `item` and `arm`, if
  * not NULL, get the ids of these dimensions. */
 Status embedding_create(const char *path, const char *title, const Embedding *embedding, int *item, int *arm,
                         StoreFile **out);

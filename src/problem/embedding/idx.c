@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BLOCK = 1 << 16, ROLES = 4 };
+enum { FIRST_BYTES = 1 << 16, ROLES = 4 };
 
 static const char *kind(const IdxFile *file) { return file->magic == IDX_IMAGES ? "images" : "labels"; }
 
@@ -62,7 +62,7 @@ static Status read_elements(GzipFile *file, size_t size, unsigned char **out, si
   *done = 0;
   while (*done == held && held < size) {
     size_t count;
-    held = held ? 2 * held : FIRST_BLOCK;
+    held = held ? 2 * held : FIRST_BYTES;
     if (held > size) held = size;
     unsigned char *grown = realloc(*out, held);
     if (!grown) return status_set(STATUS_INTERNAL, "out of memory");
@@ -115,7 +115,7 @@ static bool begins_with(const char *text, const char *start) {
   return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* What the file's name tells: 1 training, 0 test, -1 nothing. */
+/* What the file's name says: 1 training, 0 test, -1 nothing. */
 static int named_for_training(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (begins_with(name, "train")) return 1;
@@ -123,7 +123,7 @@ static int named_for_training(const char *path) {
   return -1;
 }
 
-/* Is file i, whose name tells nothing, for training? The other file of its kind decides: by its name, or by
+/* Is file i, whose name says nothing, for training? The other file of its kind decides: by its name, or by
  * its length. */
 static Status is_longer(int i, const char *const *paths, const IdxFile files[ROLES], bool *training) {
   for (int j = 0; j < ROLES; j++) {
@@ -132,11 +132,10 @@ static Status is_longer(int i, const char *const *paths, const IdxFile files[ROL
     *training = other >= 0 ? !other : files[i].count > files[j].count;
     if (other >= 0 || files[i].count != files[j].count) return STATUS_OK;
   }
-  return status_set(
-      STATUS_INPUT,
-      "%s holds %d %s; nothing tells whether they are for training or for test: let its name begin with "
-      "train- or t10k-",
-      paths[i], files[i].count, kind(&files[i]));
+  return status_set(STATUS_INPUT,
+                    "%s holds %d %s; nothing says whether they are for training "
+                    "or for test: let its name begin with train- or t10k-",
+                    paths[i], files[i].count, kind(&files[i]));
 }
 
 /* at[role]: the file that plays it. */

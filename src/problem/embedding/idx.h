@@ -35,10 +35,10 @@ typedef struct {
   unsigned char *pixels, *label;
 } Digits;
 
-/* The training and the test set from four files in any order. The magic number tells images from labels; a
- * name that begins with "train", "t10k" or "test" tells the set, without one the longer file is for training.
- * STATUS_INPUT when a role is missing or taken twice, images and labels differ in number, or the two sets in
- * the size of their images. The caller ends with digits_free for both, also after a failure. */
+/* The training and the test set from four files in any order. The magic number distinguishes images from
+ * labels; a name that begins with "train", "t10k" or "test" names the set, without one the longer file is for
+ * training. STATUS_INPUT when a role is missing or taken twice, images and labels differ in number, or the
+ * two sets in the size of their images. The caller ends with digits_free for both, also after a failure. */
 Status idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test);
 void digits_free(Digits *digits);
 

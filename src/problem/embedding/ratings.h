@@ -1,4 +1,4 @@
-/* Ratings that users gave to items: the public MovieLens sets, and files that look like them.
+/* Ratings that users gave to items: the public MovieLens sets, and files of the same form.
  *
  *   1m    user::movie::rating::timestamp, or without the time stamp     (MovieLens 1M and 10M)
  *   100k  user TAB item TAB rating TAB timestamp, or without the time stamp   (MovieLens 100K)
@@ -26,13 +26,12 @@ typedef struct {
   int64_t *user_id, *item_id; /* [users], [items], ascending */
 } Ratings;
 
-/* The words of a format: "auto 1m 100k csv"; auto looks at the first line of each file. */
+/* The words of a format: "auto 1m 100k csv"; auto reads the first line of each file. */
 extern const char RATINGS_FORMATS[];
 
 /* Read all files as one set. Errors, each with file, line and the value that is wrong: STATUS_INPUT for a
  * line that does not have the form, an id that is not an integer in [1, 2^53], a rating that is not a number
- * in
- * [-100, 100], an item that the same user rated before, compressed data that are damaged or cut off, or no
+ * in [-100, 100], an item that the same user rated before, compressed data that are damaged or cut off, or no
  * ratings at all; STATUS_FILE when a file cannot be read. The caller ends with ratings_free. */
 Status ratings_read(int input_count, const char *const *inputs, const char *format, Ratings *out);
 void ratings_free(Ratings *ratings);

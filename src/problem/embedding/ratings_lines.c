@@ -254,7 +254,7 @@ Status ratings_lines(const char *path, uint32_t input, const char *format,
   Lines *lines;
   NEW(lines, 1);
   lines->path = path;
-  /* A rating that is too large is the user's error to be told, not a trap's. */
+  /* A rating that is too large is the user's error, to be reported, not to be trapped. */
   fenv_t environment;
   feholdexcept(&environment);
   Status status = gzip_open(path, &lines->file);

@@ -38,7 +38,8 @@ static void sample_moments(const Prior *prior, double *theta, double *mean, doub
 }
 
 /* covariance[d, d] and theta[d, PRIOR_SAMPLES] are scratch. */
-static Status set_prior_moments(CleanMoments *self, const Prior *prior, double *covariance, double *theta) {
+static Status set_prior_moments(DenoisedMoments *self, const Prior *prior, double *covariance,
+                                double *theta) {
   const size_t d = (size_t)prior->d;
   const double *shift = self->chain->shift, *scale = self->chain->scale;
   if (prior->mixture)
@@ -54,9 +55,9 @@ static Status set_prior_moments(CleanMoments *self, const Prior *prior, double *
   return STATUS_OK;
 }
 
-Status clean_moments_create(const Prior *prior, bool from_loss, CleanMoments *out) {
+Status denoised_moments_create(const Prior *prior, bool from_loss, DenoisedMoments *out) {
   const size_t d = (size_t)prior->d;
-  *out = (CleanMoments){.chain = prior->chain, .from_loss = from_loss};
+  *out = (DenoisedMoments){.chain = prior->chain, .from_loss = from_loss};
   if (from_loss && !prior->chain->loss)
     return status_set(STATUS_INPUT,
                       "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
@@ -72,7 +73,7 @@ Status clean_moments_create(const Prior *prior, bool from_loss, CleanMoments *ou
   return status;
 }
 
-void clean_moments_destroy(CleanMoments *self) {
+void denoised_moments_destroy(DenoisedMoments *self) {
   free(self->mean);
   free(self->basis);
   free(self->deviation);
@@ -81,7 +82,7 @@ void clean_moments_destroy(CleanMoments *self) {
 /* ---- at a stage */
 
 /* Every lane the same. */
-static void repeat(int rows, int lanes, const double *values, double *out) {
+static void denoised_moments_repeat(int rows, int lanes, const double *values, double *out) {
   for (int k = 0; k < rows; k++)
     for (int n = 0; n < lanes; n++) out[k * lanes + n] = values[k];
 }
@@ -111,43 +112,43 @@ static void covariance_from_loss(int d, int lanes, double alpha_bar, double loss
 
 /* eps[n] <- s0_hat. */
 SIMD_CLONES
-static void estimate_clean(int n, double of_noise, double *restrict eps, double of_state,
-                           const double *restrict s) {
+static void estimate_mean(int n, double of_noise, double *restrict eps, double of_state,
+                          const double *restrict s) {
   for (int k = 0; k < n; k++) eps[k] = of_noise * eps[k] + of_state * s[k];
 }
 
-static void set_clean(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+static void set_denoised(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   double of_state, of_noise;
-  schedule_clean_factors(&chain->schedule, t, &of_state, &of_noise);
-  estimate_clean(chain->d * lanes, of_noise, eps, of_state, s);
+  schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
+  estimate_mean(chain->d * lanes, of_noise, eps, of_state, s);
 }
 
-void clean_moments_covariance(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
-                              double *covariance, double *column) {
+void denoised_moments_covariance(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
+                                 double *covariance, double *column) {
   const Chain *chain = self->chain;
   const double alpha_bar = chain->schedule.alpha_bar[t];
   chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
   jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
-  set_clean(chain, t, lanes, s, mean);
+  set_denoised(chain, t, lanes, s, mean);
 }
 
-void clean_moments_at(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
-                      double *basis, double *deviation, double *matrix, double *column) {
+void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
+                         double *basis, double *deviation, double *matrix, double *column) {
   const Chain *chain = self->chain;
   const int d = chain->d;
   if (t > chain->schedule.stages) {
-    repeat(d, lanes, self->mean, mean);
-    repeat(d * d, lanes, self->basis, basis);
-    repeat(d, lanes, self->deviation, deviation);
+    denoised_moments_repeat(d, lanes, self->mean, mean);
+    denoised_moments_repeat(d * d, lanes, self->basis, basis);
+    denoised_moments_repeat(d, lanes, self->deviation, deviation);
     return;
   }
   if (self->from_loss) {
     chain->noise(chain, t, lanes, s, mean);
-    set_clean(chain, t, lanes, s, mean);
+    set_denoised(chain, t, lanes, s, mean);
     covariance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
     return;
   }
-  clean_moments_covariance(self, t, lanes, s, mean, matrix, column);
+  denoised_moments_covariance(self, t, lanes, s, mean, matrix, column);
   linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
   set_deviations((size_t)(d * lanes), deviation);
 }
@@ -158,7 +159,7 @@ static double signal_to_noise(const Schedule *schedule, int t) {
   return alpha_bar / (1 - alpha_bar);
 }
 
-bool clean_moments_due(const CleanMoments *self, int known, int t) {
+bool denoised_moments_due(const DenoisedMoments *self, int known, int t) {
   const Schedule *schedule = &self->chain->schedule;
   return known == 0 || self->from_loss ||
          signal_to_noise(schedule, t) > GROWTH * signal_to_noise(schedule, known);
@@ -167,21 +168,21 @@ bool clean_moments_due(const CleanMoments *self, int known, int t) {
 /* r <- (1 / r^2 + gain)^-1/2. */
 SIMD_CLONES
 static void shrink(int n, double gain, double *r) {
-  for (Strip strip = strip_begin(n); strip.count > 0; strip_next(&strip)) {
+  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
     SpecialReal x, root;
-    strip_load(strip, 1, r, &x);
+    vector_load(at, 1, r, &x);
     root = 1 + gain * x * x;
     special_inverse_root(&root);
     x *= root;
-    strip_store(strip, 1, &x, r);
+    vector_store(at, 1, &x, r);
   }
 }
 
-void clean_moments_carry(const CleanMoments *self, int t, int lanes, const double *s, double *mean,
-                         double *deviation) {
+void denoised_moments_carry(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
+                            double *deviation) {
   const Chain *chain = self->chain;
   const Schedule *schedule = &chain->schedule;
   chain->noise(chain, t, lanes, s, mean);
-  set_clean(chain, t, lanes, s, mean);
+  set_denoised(chain, t, lanes, s, mean);
   shrink(chain->d * lanes, signal_to_noise(schedule, t) - signal_to_noise(schedule, t + 1), deviation);
 }

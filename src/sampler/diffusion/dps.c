@@ -1,5 +1,5 @@
 /* DPS of Chung et al. (2023) as the DiffTS paper runs it: Algorithm 4 and Appendix D, with the misprints of
- * lines 4, 5 and 7 mended (the score is minus eps / sqrt(1 - alpha_bar_t); sqrt(alpha_t) in the posterior
+ * lines 4, 5 and 7 repaired (the score is minus eps / sqrt(1 - alpha_bar_t); sqrt(alpha_t) in the posterior
  * mean).
  *
  * The step zeta_t = step_size / sqrt(sum of squared residuals) does not shrink with the precision of the
@@ -27,46 +27,45 @@ typedef struct {
   DpsGradient gradient_kind;
   double step_size;
   DpsEvidence evidence;
-  double *s, *clean, *gradient, *z, *scratch; /* [d, n] */
+  double *s, *denoised, *gradient, *z, *scratch; /* [d, n] */
   double *residual, *zeta; /* [n] */
 } Dps;
 
 /* Line 5: S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t) takes the place of eps. */
 SIMD_CLONES
-static void estimate_clean(int n, double of_state, const double *restrict s, double of_noise,
-                           double *restrict eps) {
+static void estimate_sample(int n, double of_state, const double *restrict s, double of_noise,
+                            double *restrict eps) {
   for (int i = 0; i < n; i++) eps[i] = of_state * s[i] + of_noise * eps[i];
 }
 
 /* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2
- * (constant
- * - s_0' b + s_0' g). */
-static void score_residual(const DpsEvidence *evidence, const double *clean, double *residual, double *g) {
+ * (constant - s_0' b + s_0' g). */
+static void score_residual(const DpsEvidence *evidence, const double *denoised, double *residual, double *g) {
   const int d = evidence->d, lanes = evidence->lanes;
   if (evidence->rows) {
-    history_deviance(evidence->rows, clean, residual, g);
+    history_deviance(evidence->rows, denoised, residual, g);
     for (int i = 0; i < d * lanes; i++) g[i] = -g[i];
     return;
   }
-  linalg_multiply_lanes(d, lanes, evidence->precision, clean, g);
+  linalg_multiply_lanes(d, lanes, evidence->precision, denoised, g);
   for (int n = 0; n < lanes; n++) residual[n] = evidence->constant[n];
   for (int i = 0; i < d; i++)
     for (int n = i * lanes, m = 0; m < lanes; n++, m++) {
       g[n] -= evidence->vector[n];
-      residual[m] += clean[n] * (g[n] - evidence->vector[n]);
+      residual[m] += denoised[n] * (g[n] - evidence->vector[n]);
     }
   for (int n = 0; n < lanes; n++) residual[n] *= evidence->variance;
 }
 
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
-                  double *clean, double *residual, double *gradient, double *scratch) {
+                  double *denoised, double *residual, double *gradient, double *scratch) {
   const int lanes = evidence->lanes, n = evidence->d * lanes;
   const double alpha_bar = chain->schedule.alpha_bar[t];
   double *pulled = scratch, of_state, of_noise;
-  schedule_clean_factors(&chain->schedule, t, &of_state, &of_noise);
-  chain->noise(chain, t, lanes, s, clean);
-  estimate_clean(n, of_state, s, of_noise, clean);
-  score_residual(evidence, clean, residual, gradient);
+  schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
+  chain->noise(chain, t, lanes, s, denoised);
+  estimate_sample(n, of_state, s, of_noise, denoised);
+  score_residual(evidence, denoised, residual, gradient);
   if (kind == DPS_AT_ESTIMATE) return;
   chain->noise_vjp(chain, t, lanes, s, gradient, pulled);
   for (int i = 0; i < n; i++)
@@ -85,24 +84,24 @@ static void set_step(const Dps *self, double *zeta) {
 }
 
 /* Lines 4 to 7. */
-static void stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
+static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   const Schedule *schedule = &chain->schedule;
   const double alpha_bar = schedule->alpha_bar[t], before = schedule->alpha_bar[t - 1];
-  const double of_clean = sqrt(before) * schedule->beta[t] / (1 - alpha_bar);
+  const double of_denoised = sqrt(before) * schedule->beta[t] / (1 - alpha_bar);
   const double of_state = sqrt(schedule->alpha[t]) * (1 - before) / (1 - alpha_bar);
   const double sigma_tilde = sqrt(schedule->beta_tilde[t]);
-  dps_gradient(chain, t, &self->evidence, self->gradient_kind, self->s, self->clean, self->residual,
+  dps_gradient(chain, t, &self->evidence, self->gradient_kind, self->s, self->denoised, self->residual,
                self->gradient, self->scratch);
   set_step(self, self->zeta);
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
   for (int i = 0; i < chain->d; i++)
     for (int n = i * chunk->lanes, m = 0; m < chunk->lanes; n++, m++)
-      self->s[n] = of_clean * self->clean[n] + of_state * self->s[n] + sigma_tilde * self->z[n] -
+      self->s[n] = of_denoised * self->denoised[n] + of_state * self->s[n] + sigma_tilde * self->z[n] -
                    self->zeta[m] * self->gradient[n];
 }
 
 /* Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
-static void gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
+static void dps_gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
   history_evidence(view, evidence->precision, evidence->vector);
   history_residual(view, evidence->constant);
 }
@@ -116,10 +115,10 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
     self->evidence.lanes = chunk.lanes;
     self->evidence.rows = likelihood_is_conjugate(history->likelihood) ? NULL : &view;
-    if (!self->evidence.rows) gather_evidence(&self->evidence, &view);
+    if (!self->evidence.rows) dps_gather_evidence(&self->evidence, &view);
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
-      stage(self, chain, t, &chunk);
+      dps_stage(self, chain, t, &chunk);
       chunk_guard(&chunk, chain->d, self->s, fallbacks);
     }
     chain_to_theta(chain, chunk.lanes, self->s);
@@ -133,7 +132,7 @@ static void dps_destroy(Sampler *sampler) {
   free(self->evidence.vector);
   free(self->evidence.constant);
   free(self->s);
-  free(self->clean);
+  free(self->denoised);
   free(self->gradient);
   free(self->z);
   free(self->scratch);
@@ -157,7 +156,7 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->evidence.vector, vector);
   NEW(self->evidence.constant, CHUNK_LANES);
   NEW(self->s, vector);
-  NEW(self->clean, vector);
+  NEW(self->denoised, vector);
   NEW(self->gradient, vector);
   NEW(self->z, vector);
   NEW(self->scratch, vector);

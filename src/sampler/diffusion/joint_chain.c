@@ -18,10 +18,10 @@ static const double MODE_TOLERANCE = 1e-4;
 
 static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 
-/* What the algebra of one strip works on: three matrices and six vectors. In two dimensions, those of the
- * paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in registers.
- */
-#define STRIP_NUMBERS(d) (3 * (d) * (d) + 6 * (d))
+/* What the algebra of VECTOR_LANES lanes works on: three matrices and six vectors. In two dimensions, those
+ * of the paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in
+ * registers. */
+#define SCRATCH_VECTORS(d) (3 * (d) * (d) + 6 * (d))
 
 static Status allocate_lanes(JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
@@ -30,8 +30,8 @@ static Status allocate_lanes(JointChain *self) {
   NEW(self->vector, d * n);
   NEW(self->matrix, d * d * n);
   NEW(self->column, d * n);
-  NEW(self->strip, STRIP_NUMBERS(d));
-  NEW(self->rescues, n);
+  NEW(self->vectors, SCRATCH_VECTORS(d));
+  NEW(self->jitters, n);
   return STATUS_OK;
 }
 
@@ -42,7 +42,7 @@ Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacit
   if (d * d > INT_MAX / n)
     return status_set(STATUS_INPUT, "joint moments of %d lanes in %d dimensions are too large", capacity,
                       chain->d);
-  TRY(clean_moments_create(setup->prior, from_loss, &out->moments));
+  TRY(denoised_moments_create(setup->prior, from_loss, &out->moments));
   TRY(allocate_lanes(out));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   NEW(out->prior_precision, d * d * n);
@@ -51,13 +51,13 @@ Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacit
 }
 
 void joint_chain_destroy(JointChain *self) {
-  clean_moments_destroy(&self->moments);
+  denoised_moments_destroy(&self->moments);
   irls_destroy(&self->irls);
   double *blocks[] = {self->precision, self->vector,          self->lane_rows,   self->matrix,
                       self->column,    self->prior_precision, self->prior_vector};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(self->rescues);
-  free(self->strip);
+  free(self->jitters);
+  free(self->vectors);
 }
 
 /* ---- lanes */
@@ -66,12 +66,12 @@ void joint_chain_destroy(JointChain *self) {
 static void lay_out(JointChain *self, size_t n) {
   const size_t d = (size_t)self->d, vector = d * n, matrix = d * vector;
   self->s = self->lane_rows;
-  self->clean = self->s + vector;
-  self->deviation = self->clean + vector;
+  self->denoised = self->s + vector;
+  self->deviation = self->denoised + vector;
   self->shift = self->deviation + vector;
   self->basis = self->shift + vector;
   self->factor = self->basis + matrix;
-  self->log_evidence = self->factor + matrix;
+  self->log_marginal = self->factor + matrix;
 }
 
 void joint_chain_begin(JointChain *self, const HistoryView *view) {
@@ -107,23 +107,23 @@ static void add_quadratic(int d, int lanes, const double *restrict s, const doub
 }
 
 SIMD_CLONES
-static bool any_rescue(int lanes, const double *rescues) {
+static bool any_jitter(int lanes, const double *jitters) {
   SpecialReal sum = {0}, x;
-  for (Strip strip = strip_begin(lanes); strip.count > 0; strip_next(&strip)) {
-    strip_load(strip, 1, rescues, &x);
+  for (VectorLanes at = vector_begin(lanes); at.count > 0; vector_next(&at)) {
+    vector_load(at, 1, jitters, &x);
     sum += x;
   }
   double total = 0;
-  for (int k = 0; k < SPECIAL_VECTOR; k++) total += sum[k];
+  for (int k = 0; k < VECTOR_LANES; k++) total += sum[k];
   return total > 0;
 }
 
-/* What strip_cholesky rescued. */
-static void count_rescues(const JointChain *self, int64_t *fallbacks) {
+/* The pivots that vector_cholesky jittered. */
+static void count_jitters(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  if (!any_rescue(view->lanes, self->rescues)) return;
+  if (!any_jitter(view->lanes, self->jitters)) return;
   for (int n = 0; n < view->lanes; n++)
-    fallbacks[(view->first + n) / view->draws] += (int64_t)self->rescues[n];
+    fallbacks[(view->first + n) / view->draws] += (int64_t)self->jitters[n];
 }
 
 /* p[d, d, lanes] = Q diag(1 / r^2) Q'. */
@@ -150,69 +150,69 @@ static void find_evidence(JointChain *self, int64_t *fallbacks) {
   memset(self->precision, 0, (size_t)self->d * vector * sizeof *self->precision);
   memset(self->vector, 0, vector * sizeof *self->vector);
   invert_covariance(self->d, view->lanes, self->basis, self->deviation, self->prior_precision);
-  linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->clean, self->prior_vector);
+  linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->denoised, self->prior_vector);
   irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
              self->column, fallbacks);
 }
 
 /* W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
-STRIP_INLINE void condition_strips(JointChain *self, const int d, SpecialReal *scratch) {
+VECTOR_INLINE void condition_vectors(JointChain *self, const int d, SpecialReal *scratch) {
   SpecialReal *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
-  SpecialReal *clean = r + d, *image = clean + d, *error = image + d, *u = error + d, *inverse = u + d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
-    SpecialReal rescues = {0};
-    strip_load(strip, d * d, self->basis, root);
-    strip_load(strip, d, self->deviation, r);
-    strip_load(strip, d * d, self->precision, precision);
-    strip_load(strip, d, self->clean, clean);
-    strip_load(strip, d, self->vector, u);
-    strip_multiply(d, precision, clean, image);
+  SpecialReal *denoised = r + d, *image = denoised + d, *error = image + d, *u = error + d, *inverse = u + d;
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
+    SpecialReal jitters = {0};
+    vector_load(at, d * d, self->basis, root);
+    vector_load(at, d, self->deviation, r);
+    vector_load(at, d * d, self->precision, precision);
+    vector_load(at, d, self->denoised, denoised);
+    vector_load(at, d, self->vector, u);
+    vector_multiply(d, precision, denoised, image);
     for (int i = 0; i < d; i++) u[i] -= image[i];
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) root[i * d + j] *= r[j];
-    strip_multiply_transposed(d, root, u, error);
+    vector_multiply_transposed(d, root, u, error);
     for (int j = 0; j < d; j++) {
-      for (int i = 0; i < d; i++) clean[i] = root[i * d + j];
-      strip_multiply(d, precision, clean, image);
-      strip_multiply_transposed(d, root, image, clean);
-      clean[j] += 1;
-      for (int i = 0; i < d; i++) m[i * d + j] = clean[i];
+      for (int i = 0; i < d; i++) denoised[i] = root[i * d + j];
+      vector_multiply(d, precision, denoised, image);
+      vector_multiply_transposed(d, root, image, denoised);
+      denoised[j] += 1;
+      for (int i = 0; i < d; i++) m[i * d + j] = denoised[i];
     }
-    strip_cholesky(d, m, inverse, &rescues);
-    strip_invert_triangle(d, m, inverse);
-    strip_lower(d, m, error, image);
-    strip_lower_transposed(d, m, image, u);
-    strip_store(strip, d * d, m, self->factor);
-    strip_store(strip, d, u, self->shift);
-    strip_store(strip, 1, &rescues, self->rescues);
+    vector_cholesky(d, m, inverse, &jitters);
+    vector_invert_triangle(d, m, inverse);
+    vector_lower(d, m, error, image);
+    vector_lower_transposed(d, m, image, u);
+    vector_store(at, d * d, m, self->factor);
+    vector_store(at, d, u, self->shift);
+    vector_store(at, 1, &jitters, self->jitters);
   }
 }
 
 SIMD_CLONES
 static void condition(JointChain *self) {
   if (self->d == 2) {
-    SpecialReal registers[STRIP_NUMBERS(2)];
-    condition_strips(self, 2, registers);
+    SpecialReal registers[SCRATCH_VECTORS(2)];
+    condition_vectors(self, 2, registers);
   } else {
-    condition_strips(self, self->d, self->strip);
+    condition_vectors(self, self->d, self->vectors);
   }
 }
 
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  const bool anew = clean_moments_due(&self->moments, self->known, t);
-  if (anew) {
-    clean_moments_at(&self->moments, t, view->lanes, self->s, self->clean, self->basis, self->deviation,
-                     self->matrix, self->column);
+  const bool computed = denoised_moments_due(&self->moments, self->known, t);
+  if (computed) {
+    denoised_moments_at(&self->moments, t, view->lanes, self->s, self->denoised, self->basis, self->deviation,
+                        self->matrix, self->column);
     self->known = t;
   } else {
-    clean_moments_carry(&self->moments, t, view->lanes, self->s, self->clean, self->deviation);
+    denoised_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
   if (!likelihood_is_conjugate(view->history->likelihood) && view->history->rounds > 0)
     find_evidence(self, fallbacks);
   condition(self);
-  count_rescues(self, fallbacks);
-  return anew;
+  count_jitters(self, fallbacks);
+  return computed;
 }
 
 /* ---- densities */
@@ -232,74 +232,75 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
 
 /* mode = m = s0_hat + R u. */
 SIMD_CLONES
-static void find_mode(JointChain *self, double *mode) {
+static void joint_chain_find_mode(JointChain *self, double *mode) {
   const int d = self->d;
-  SpecialReal *q = self->strip, *r = q + d * d, *clean = r + d, *u = clean + d, *moved = u + d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
-    strip_load(strip, d * d, self->basis, q);
-    strip_load(strip, d, self->deviation, r);
-    strip_load(strip, d, self->clean, clean);
-    strip_load(strip, d, self->shift, u);
+  SpecialReal *q = self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
+    vector_load(at, d * d, self->basis, q);
+    vector_load(at, d, self->deviation, r);
+    vector_load(at, d, self->denoised, denoised);
+    vector_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) u[i] *= r[i];
-    strip_multiply(d, q, u, moved);
-    for (int i = 0; i < d; i++) clean[i] += moved[i];
-    strip_store(strip, d, clean, mode);
+    vector_multiply(d, q, u, moved);
+    for (int i = 0; i < d; i++) denoised[i] += moved[i];
+    vector_store(at, d, denoised, mode);
   }
 }
 
-/* log_evidence -= 1/2 |u|^2 + 1/2 log det M. */
+/* log_marginal -= 1/2 |u|^2 + 1/2 log det M. */
 SIMD_CLONES
 static void add_mode_volume(JointChain *self) {
   const int d = self->d;
-  SpecialReal *w = self->strip, *u = w + d * d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
+  SpecialReal *w = self->vectors, *u = w + d * d;
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
     SpecialReal sum = {0};
-    strip_load(strip, 1, self->log_evidence, &sum);
-    strip_load(strip, d * d, self->factor, w);
-    strip_load(strip, d, self->shift, u);
+    vector_load(at, 1, self->log_marginal, &sum);
+    vector_load(at, d * d, self->factor, w);
+    vector_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) sum -= 0.5 * u[i] * u[i];
-    strip_add_log_diagonal(d, 1, w, &sum);
-    strip_store(strip, 1, &sum, self->log_evidence);
+    vector_add_log_diagonal(d, 1, w, &sum);
+    vector_store(at, 1, &sum, self->log_marginal);
   }
 }
 
-void joint_chain_evidence(JointChain *self) {
+void joint_chain_marginal(JointChain *self) {
   double *mode = self->column;
-  find_mode(self, mode);
-  joint_chain_log_likelihood(self, mode, self->log_evidence);
+  joint_chain_find_mode(self, mode);
+  joint_chain_log_likelihood(self, mode, self->log_marginal);
   add_mode_volume(self);
 }
 
 /* ---- the step */
 
 typedef struct {
-  double of_clean, of_state, variance; /* w0, wt, beta_tilde */
-} Step;
+  double of_denoised, of_state, variance; /* w0, wt, beta_tilde */
+} Transition;
 
-static Step step_of(const Schedule *schedule, int t) {
+static Transition transition_of(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
-  if (t > schedule->stages) return (Step){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
-  Step step = {.variance = schedule->beta_tilde[t]};
-  schedule_bridge_factors(schedule, t, &step.of_clean, &step.of_state);
-  return step;
+  if (t > schedule->stages) return (Transition){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
+  Transition transition = {.variance = schedule->beta_tilde[t]};
+  schedule_bridge_factors(schedule, t, &transition.of_denoised, &transition.of_state);
+  return transition;
 }
 
 /* In the coordinates whitened by Q diag(g) the law without history is N(0, I), that with it N(D u, K), K = (I
  * - D^2) + D W' W D: y = D u + T z with T T' = K. */
-STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, double *log_ratio, const int d,
-                              SpecialReal *scratch) {
+VECTOR_INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, const double *z,
+                                            double *log_ratio, const int d, SpecialReal *scratch) {
   SpecialReal *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
   SpecialReal *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
-  for (Strip strip = strip_begin(self->view->lanes); strip.count > 0; strip_next(&strip)) {
-    SpecialReal rescues = {0}, ratio = {0};
-    strip_load(strip, d, self->deviation, share);
-    strip_load(strip, d * d, self->factor, w);
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
+    SpecialReal jitters = {0}, ratio = {0};
+    vector_load(at, d, self->deviation, share);
+    vector_load(at, d * d, self->factor, w);
     for (int i = 0; i < d; i++) {
-      SpecialReal scaled = step.of_clean * share[i], square = step.variance + scaled * scaled, root = square;
+      SpecialReal scaled = transition.of_denoised * share[i], square = transition.variance + scaled * scaled,
+                  root = square;
       special_inverse_root(&root);
       g[i] = square * root;
       share[i] = scaled * root;
-      k[i * d + i] = step.variance * root * root;
+      k[i * d + i] = transition.variance * root * root;
     }
     for (int i = 0; i < d; i++)
       for (int j = 0; j <= i; j++) {
@@ -308,38 +309,39 @@ STRIP_INLINE void draw_strips(JointChain *self, Step step, const double *z, doub
         sum *= share[i] * share[j];
         k[i * d + j] = i == j ? k[i * d + j] + sum : sum;
       }
-    strip_cholesky(d, k, inverse, &rescues);
-    strip_load(strip, d, z, from);
-    strip_lower(d, k, from, y);
-    strip_load(strip, d, self->shift, s);
+    vector_cholesky(d, k, inverse, &jitters);
+    vector_load(at, d, z, from);
+    vector_lower(d, k, from, y);
+    vector_load(at, d, self->shift, s);
     for (int i = 0; i < d; i++) y[i] += share[i] * s[i];
     if (log_ratio) {
       for (int i = 0; i < d; i++) ratio += 0.5 * (from[i] * from[i] - y[i] * y[i]);
-      strip_add_log_diagonal(d, 1, k, &ratio);
-      strip_store(strip, 1, &ratio, log_ratio);
+      vector_add_log_diagonal(d, 1, k, &ratio);
+      vector_store(at, 1, &ratio, log_ratio);
     }
     for (int i = 0; i < d; i++) y[i] *= g[i];
-    strip_load(strip, d * d, self->basis, q);
-    strip_multiply(d, q, y, share);
-    strip_load(strip, d, self->s, s);
-    strip_load(strip, d, self->clean, from);
-    for (int i = 0; i < d; i++) s[i] = step.of_state * s[i] + step.of_clean * from[i] + share[i];
-    strip_store(strip, d, s, self->s);
-    strip_store(strip, 1, &rescues, self->rescues);
+    vector_load(at, d * d, self->basis, q);
+    vector_multiply(d, q, y, share);
+    vector_load(at, d, self->s, s);
+    vector_load(at, d, self->denoised, from);
+    for (int i = 0; i < d; i++)
+      s[i] = transition.of_state * s[i] + transition.of_denoised * from[i] + share[i];
+    vector_store(at, d, s, self->s);
+    vector_store(at, 1, &jitters, self->jitters);
   }
 }
 
 SIMD_CLONES
-static void draw(JointChain *self, Step step, const double *z, double *log_ratio) {
+static void draw(JointChain *self, Transition transition, const double *z, double *log_ratio) {
   if (self->d == 2) {
-    SpecialReal registers[STRIP_NUMBERS(2)];
-    draw_strips(self, step, z, log_ratio, 2, registers);
+    SpecialReal registers[SCRATCH_VECTORS(2)];
+    joint_chain_draw_vectors(self, transition, z, log_ratio, 2, registers);
   } else {
-    draw_strips(self, step, z, log_ratio, self->d, self->strip);
+    joint_chain_draw_vectors(self, transition, z, log_ratio, self->d, self->vectors);
   }
 }
 
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
-  draw(self, step_of(&self->chain->schedule, t), z, log_ratio);
-  count_rescues(self, fallbacks);
+  draw(self, transition_of(&self->chain->schedule, t), z, log_ratio);
+  count_jitters(self, fallbacks);
 }

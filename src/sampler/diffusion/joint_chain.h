@@ -1,5 +1,5 @@
 /* The reverse chain of a prior with each stage conditioned on the history, where the clean sample s_0 given
- * the state s_t is taken as the Gaussian N(s0_hat, C_t) of clean_moments.h: "joint moments" (Boys et al.
+ * the state s_t is taken as the Gaussian N(s0_hat, C_t) of denoised_moments.h: "joint moments" (Boys et al.
  * 2023, Tweedie moment projected diffusions).
  *
  * With the evidence (Lambda, b) of a conjugate likelihood, s_0 given s_t and the history is N(m, V), V =
@@ -32,25 +32,25 @@
 typedef struct {
   int d, capacity;
   const Chain *chain;
-  CleanMoments moments;
+  DenoisedMoments moments;
 
   const HistoryView *view; /* the lanes at hand */
-  int known; /* the stage that their Q and r were last taken at afresh; 0: none */
+  int known; /* the stage that their Q and r were last computed at; 0: none */
   double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
 
   /* What belongs to a lane from one call to the next; one block, so that lanes can be copied. */
   double *lane_rows; /* [lane_row_count(d), n] */
   double *s; /* [d, n]: s_t */
-  double *clean; /* [d, n]: s0_hat */
+  double *denoised; /* [d, n]: s0_hat */
   double *basis, *deviation; /* [d, d, n], [d, n]: Q, r */
   double *factor; /* [d, d, n]: W */
   double *shift; /* [d, n]: u */
-  double *log_evidence; /* [n] */
+  double *log_marginal; /* [n] */
 
   double *matrix; /* [d, d, n] */
   double *column; /* [d, n] */
-  double *rescues; /* [n] */
-  SpecialReal *strip; /* of one strip */
+  double *jitters; /* [n] */
+  SpecialReal *vectors; /* scratch of VECTOR_LANES lanes */
   Irls irls; /* likelihoods that are not conjugate: */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */
 } JointChain;
@@ -67,20 +67,21 @@ typedef struct {
 Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacity, JointChain *out);
 void joint_chain_destroy(JointChain *self);
 
-/* Start anew with the lanes of `view`, which outlives the steps. */
+/* Start again with the lanes of `view`, which outlives the steps. */
 void joint_chain_begin(JointChain *self, const HistoryView *view);
 
 /* Stage t = T + 1 .. 1. The law of s_0 given s_t and the history; for t = T + 1 given the history alone. True
- * where C_t was taken afresh. Fallbacks as in irls_solve, here and below. */
+ * where C_t was computed again. Fallbacks as in irls_solve, here and below. */
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
-/* log_evidence[n]: log of the integral of N(s_0; s0_hat, C_t) times the likelihood (its Laplace approximation
- * when that is not conjugate), up to a constant of the history. After joint_chain_condition. */
-void joint_chain_evidence(JointChain *self);
-/* s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log
- * density of s_{t-1} given s_t without history over that with it. Once after joint_chain_condition. */
+/* log_marginal[n], the log marginal likelihood at s_t: log of the integral of N(s_0; s0_hat, C_t) times the
+ * likelihood (its Laplace approximation when that is not conjugate), up to a constant of the history. After
+ * joint_chain_condition. */
+void joint_chain_marginal(JointChain *self);
+/* s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log density of s_{t-1}
+ * given s_t without history over that with it. Once after joint_chain_condition. */
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks);
 
-/* out[n]: the log likelihood at s, up to the constant of joint_chain_evidence. */
+/* out[n]: the log likelihood at s, up to the constant of joint_chain_marginal. */
 void joint_chain_log_likelihood(JointChain *self, const double *s, double *out);
 /* Lane n becomes a copy of lane from[n]. */
 void joint_chain_copy_lanes(JointChain *self, const int *from);

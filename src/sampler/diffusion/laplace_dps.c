@@ -2,7 +2,7 @@
  * every reverse stage and the evidence diffused up to it. In a bandit it is called DiffTS (Section 5).
  *
  * With a conjugate likelihood the evidence is the same at all stages (Theorem 2). With any other it is that
- * of the Laplace approximation, taken afresh at the mode of every stage by IRLS (Theorem 4); the product is
+ * of the Laplace approximation, taken again at the mode of every stage by IRLS (Theorem 4); the product is
  * the same.
  *
  * The paper is one of a family: at stage t let the evidence have the variance abar_t Sigma-bar + c (1 -
@@ -28,8 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one strip works on: a matrix and four vectors. */
-#define STRIP_NUMBERS(d) ((d) * (d) + 4 * (d))
+/* What VECTOR_LANES lanes work on: a matrix and four vectors. */
+#define SCRATCH_VECTORS(d) ((d) * (d) + 4 * (d))
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
@@ -49,7 +49,7 @@ Status laplace_evidence_create(int d, LaplaceEvidence *out) {
   NEW(out->basis, matrix);
   NEW(out->eigenvalue, vector);
   NEW(out->rotated, vector);
-  NEW(out->strip, STRIP_NUMBERS(d));
+  NEW(out->vectors, SCRATCH_VECTORS(d));
   return STATUS_OK;
 }
 
@@ -59,7 +59,7 @@ void laplace_evidence_destroy(LaplaceEvidence *evidence) {
   free(evidence->basis);
   free(evidence->eigenvalue);
   free(evidence->rotated);
-  free(evidence->strip);
+  free(evidence->vectors);
 }
 
 void laplace_evidence_decompose(LaplaceEvidence *evidence) {
@@ -77,8 +77,8 @@ typedef struct {
 /* In the eigenbasis each coordinate is by itself: z <- a draw of the product, u the mean of the conditional
  * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
  * sqrt(v) z is left. */
-STRIP_INLINE void product_in_basis(Diffused stage, int d, SpecialReal *l, SpecialReal *c,
-                                   const SpecialReal *u, SpecialReal *z) {
+VECTOR_INLINE void product_in_basis(Diffused stage, int d, SpecialReal *l, SpecialReal *c,
+                                    const SpecialReal *u, SpecialReal *z) {
   for (int i = 0; i < d; i++) {
     if (stage.noise > 0) {
       SpecialReal noised = 1 / (1 + stage.noise * l[i]);
@@ -92,19 +92,19 @@ STRIP_INLINE void product_in_basis(Diffused stage, int d, SpecialReal *l, Specia
 }
 
 /* s = Q z, where z is the draw about u = Q' mu. */
-STRIP_INLINE void product_strips(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
-                                 const double *z, double *s, const int d, SpecialReal *scratch) {
+VECTOR_INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
+                                   const double *z, double *s, const int d, SpecialReal *scratch) {
   SpecialReal *q = scratch, *l = q + d * d, *c = l + d, *u = c + d, *draw = u + d;
-  for (Strip strip = strip_begin(evidence->lanes); strip.count > 0; strip_next(&strip)) {
-    strip_load(strip, d * d, evidence->basis, q);
-    strip_load(strip, d, evidence->eigenvalue, l);
-    strip_load(strip, d, evidence->rotated, c);
-    strip_load(strip, d, mu, draw);
-    strip_multiply_transposed(d, q, draw, u);
-    strip_load(strip, d, z, draw);
+  for (VectorLanes at = vector_begin(evidence->lanes); at.count > 0; vector_next(&at)) {
+    vector_load(at, d * d, evidence->basis, q);
+    vector_load(at, d, evidence->eigenvalue, l);
+    vector_load(at, d, evidence->rotated, c);
+    vector_load(at, d, mu, draw);
+    vector_multiply_transposed(d, q, draw, u);
+    vector_load(at, d, z, draw);
     product_in_basis(stage, d, l, c, u, draw);
-    strip_multiply(d, q, draw, u);
-    strip_store(strip, d, u, s);
+    vector_multiply(d, q, draw, u);
+    vector_store(at, d, u, s);
   }
 }
 
@@ -112,10 +112,10 @@ SIMD_CLONES
 static void product(const LaplaceEvidence *evidence, Diffused stage, const double *mu, const double *z,
                     double *s) {
   if (evidence->d == 2) {
-    SpecialReal registers[STRIP_NUMBERS(2)];
-    product_strips(evidence, stage, mu, z, s, 2, registers);
+    SpecialReal registers[SCRATCH_VECTORS(2)];
+    product_vectors(evidence, stage, mu, z, s, 2, registers);
   } else {
-    product_strips(evidence, stage, mu, z, s, evidence->d, evidence->strip);
+    product_vectors(evidence, stage, mu, z, s, evidence->d, evidence->vectors);
   }
 }
 
@@ -130,7 +130,7 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
 
 /* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none
  * at first, and Theorem 4 takes it at the mode of every stage. */
-static void gather_evidence(LaplaceDps *self, const HistoryView *view) {
+static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   evidence->lanes = view->lanes;
   history_evidence_or_zero(view, evidence->precision, evidence->vector);
@@ -183,7 +183,7 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
   const Chain *chain = sampler->setup.prior->chain;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
-    gather_evidence(self, &view);
+    laplace_dps_gather_evidence(self, &view);
     draw_start(self, chain, &view, &chunk, fallbacks);
     for (int t = chain->schedule.stages; t >= 1; t--) draw_stage(self, chain, t, &view, &chunk, fallbacks);
     chain_to_theta(chain, chunk.lanes, self->s);
@@ -245,8 +245,8 @@ static const ConfigKey KEYS[] = {{.name = "last_stage",
 
 const SamplerOps sampler_diffts = {
     .name = "diffts",
-    .summary = "LaplaceDPS: a chain of products of the reverse stages of a diffusion prior and the diffused "
-               "evidence",
+    .summary = "LaplaceDPS: a chain of products of the reverse "
+               "stages of a diffusion prior and the diffused evidence",
     .reference = "Kveton et al., DiffTS paper, Algorithm 2 with Theorems 2 and 4",
     .default_prior = "diffusion",
     .narrow = M_SQRT1_2, /* every stage uses the evidence: as much as twice in all */

@@ -50,8 +50,8 @@ void laplace_glm_begin(LaplaceGlm *glm, int lanes) {
 }
 
 /* IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4. */
-static void find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar, const double *mu,
-                      int64_t *fallbacks) {
+static void laplace_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+                                  const double *mu, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
   const double precision = alpha_bar / v, of_mean = sqrt(alpha_bar) / v;
   memset(glm->prior_precision, 0, (size_t)(d * d * lanes) * sizeof *glm->prior_precision);
@@ -65,7 +65,7 @@ static void find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double
 }
 
 /* rotated = Q' A Q, symmetric. */
-static void rotate(LaplaceGlm *glm, int lanes, const double *a) {
+static void laplace_glm_rotate(LaplaceGlm *glm, int lanes, const double *a) {
   const int d = glm->d;
   double *column = glm->column, *image = column + d * lanes;
   for (int j = 0; j < d; j++) {
@@ -88,20 +88,21 @@ static void add_to_identity(int d, int lanes, double gain, double *a) {
 
 /* s[n] <- root mode[n] + deviation s[n]. */
 SIMD_CLONES
-static void place(int n, double root, const double *restrict mode, double deviation, double *restrict s) {
+static void laplace_glm_place(int n, double root, const double *restrict mode, double deviation,
+                              double *restrict s) {
   for (int k = 0; k < n; k++) s[k] = root * mode[k] + deviation * s[k];
 }
 
 void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
                          const double *mu, double *z, double *s, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
-  find_mode(glm, view, v, alpha_bar, mu, fallbacks);
+  laplace_glm_find_mode(glm, view, v, alpha_bar, mu, fallbacks);
   if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);
   glm->started = true;
-  rotate(glm, lanes, glm->precision);
+  laplace_glm_rotate(glm, lanes, glm->precision);
   add_to_identity(d, lanes, v / alpha_bar, glm->rotated); /* v times the precision of s, in the basis Q */
   linalg_cholesky_lanes(d, lanes, glm->rotated, NULL);
   linalg_backward_lanes(d, lanes, glm->rotated, z);
   linalg_multiply_lanes(d, lanes, glm->basis, z, s);
-  place(d * lanes, sqrt(alpha_bar), glm->mode, sqrt(v), s);
+  laplace_glm_place(d * lanes, sqrt(alpha_bar), glm->mode, sqrt(v), s);
 }

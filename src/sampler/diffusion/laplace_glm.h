@@ -1,6 +1,6 @@
 /* Theorem 4 of the DiffTS paper for a chunk of lanes: a stage of LaplaceDPS with a likelihood that is not
- * conjugate, the product of the conditional prior and the diffused likelihood by the Laplace approximation.
- */
+ * conjugate, the product of the conditional prior and the diffused likelihood by the Laplace
+ * approximation. */
 #ifndef SAMPLER_DIFFUSION_LAPLACE_GLM_H
 #define SAMPLER_DIFFUSION_LAPLACE_GLM_H
 

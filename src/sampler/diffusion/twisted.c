@@ -13,8 +13,8 @@
  * with its exact chain that is the posterior, and all weights are equal. The model's own reverse stages,
  * N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
  *
- * C_t may be one that was carried on along the path (clean_moments.h): p, psi and q all have the same.
- * Between the stages that take it afresh the psi of the weights cancel, so only these stages look at the
+ * C_t may be one that was carried on along the path (denoised_moments.h): p, psi and q all have the same.
+ * Between the stages that compute it again the psi of the weights cancel, so only these stages use the
  * weights: systematic resampling when the effective sample size falls below P / 2.
  *
  * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;
@@ -43,8 +43,8 @@ typedef struct {
 } Twisted;
 
 /* Within each of the draws. */
-static void resample(Twisted *self, int groups, const Chunk *particles, RngLanes *choices,
-                     int64_t *fallbacks) {
+static void twisted_resample(Twisted *self, int groups, const Chunk *particles, RngLanes *choices,
+                             int64_t *fallbacks) {
   const int count = self->particles;
   bool any = false;
   rng_lanes_uniform(choices, 1, self->uniform);
@@ -69,13 +69,14 @@ static void gain_weight(Twisted *self, int lanes, double sign, const double *gai
 }
 
 /* From s_t to s_{t-1}, t = T + 1 .. 1. */
-static void stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *choices, int64_t *fallbacks) {
+static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *choices,
+                          int64_t *fallbacks) {
   JointChain *chain = &self->chain;
   if (joint_chain_condition(chain, t, fallbacks)) {
-    joint_chain_evidence(chain);
-    gain_weight(self, particles->lanes, 1, chain->log_evidence);
-    resample(self, groups, particles, choices, fallbacks);
-    gain_weight(self, particles->lanes, -1, chain->log_evidence);
+    joint_chain_marginal(chain);
+    gain_weight(self, particles->lanes, 1, chain->log_marginal);
+    twisted_resample(self, groups, particles, choices, fallbacks);
+    gain_weight(self, particles->lanes, -1, chain->log_marginal);
   }
   rng_lanes_normal(&particles->rng, chain->d, self->z);
   joint_chain_draw(chain, t, self->z, self->log_ratio, fallbacks);
@@ -85,8 +86,8 @@ static void stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *
 
 /* Columns first .. of theta[d, total]: of each draw one particle, by weight. The draw's share of the mean of
  * the effective sample sizes is added to ess[run]. */
-static void pick(Twisted *self, int groups, int first, int total, RngLanes *choices, double *theta,
-                 double *ess) {
+static void twisted_pick(Twisted *self, int groups, int first, int total, RngLanes *choices, double *theta,
+                         double *ess) {
   const int count = self->particles, lanes = groups * count;
   joint_chain_log_likelihood(&self->chain, self->chain.s, self->log_ratio);
   gain_weight(self, lanes, 1, self->log_ratio);
@@ -121,8 +122,8 @@ static void sample_groups(Twisted *self, const History *history, RngLanes rng, i
   memset(self->log_weight, 0, (size_t)particles.lanes * sizeof *self->log_weight);
   joint_chain_begin(&self->chain, &view);
   for (int t = chain->schedule.stages + 1; t >= 1; t--)
-    stage(self, t, groups, &particles, &choices, fallbacks);
-  pick(self, groups, first, total, &choices, theta, ess);
+    twisted_stage(self, t, groups, &particles, &choices, fallbacks);
+  twisted_pick(self, groups, first, total, &choices, theta, ess);
 }
 
 static void twisted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,

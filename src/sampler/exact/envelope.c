@@ -59,7 +59,7 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
   history_log_likelihood(&view, theta, log_likelihood, gradient);
 }
 
-static Status allocate(Envelope *out) {
+static Status envelope_allocate(Envelope *out) {
   NEW(out->cells, CELLS);
   NEW(out->log_mass, CELLS);
   NEW(out->cumulative, CELLS);
@@ -70,7 +70,7 @@ static Status allocate(Envelope *out) {
 
 Status envelope_create(const Prior *prior, Envelope *out) {
   *out = (Envelope){0};
-  TRY(allocate(out));
+  TRY(envelope_allocate(out));
   return prior_grid_create(prior, &out->grid);
 }
 
@@ -149,7 +149,7 @@ static void relative_masses(int n, const double *restrict log_mass, double top, 
 }
 
 /* weight[count] relative to the largest; returns their sum. */
-static double weigh(Envelope *self) {
+static double envelope_weigh(Envelope *self) {
   double top = -INFINITY, total = 0;
   for (int c = 0; c < self->count; c++) top = self->log_mass[c] > top ? self->log_mass[c] : top;
   relative_masses(self->count, self->log_mass, top, self->weight);
@@ -187,7 +187,8 @@ bool envelope_build(Envelope *self, const EnvelopeData *data) {
   self->best_value = -INFINITY;
   for (int i = 0; i < 2; i++) self->best[i] = self->grid.low[i] + 0.5 * self->grid.size[i];
   self->work->split[0] = (EnvelopeCell){.top = -INFINITY};
-  for (int loose = 1; loose > 0; loose = take_loose(self, weigh(self))) add_quarters(self, data, loose);
+  for (int loose = 1; loose > 0; loose = take_loose(self, envelope_weigh(self)))
+    add_quarters(self, data, loose);
   double sum = 0;
   for (int c = 0; c < self->count; c++) self->cumulative[c] = sum += self->weight[c];
   return sum > 0;

@@ -1,11 +1,11 @@
 /* Exact posterior sampling, where it can be had.
  *
  * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and one
- * on the corners of a cube is enumerated (corners.h). Any other prior with a density in the plane is drawn
- * from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) + l(x) -
- * bound(x)). The draws are exact up to three things, all of which are small by construction: the box of the
- * prior cuts its tails, a bound between the points where the prior density was looked up is a guess, and
- * arithmetic rounds.
+ * on the corners of a hypercube is enumerated (hypercube.h). Any other prior with a density in the plane is
+ * drawn from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) +
+ * l(x) - bound(x)). The draws are exact up to three things, all of which are small by construction: the box
+ * of the prior cuts its tails, a bound between the points where the prior density was looked up is a guess,
+ * and arithmetic rounds.
  *
  * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
  * its stream for each proposal, PROPOSALS at a time. */
@@ -18,32 +18,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PROPOSALS = HISTORY_STRIP, ROUNDS = 256, UNIFORMS = 4 };
+enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 
 static bool closed_form(const SamplerSetup *setup) {
   return setup->prior->mixture && likelihood_is_conjugate(setup->likelihood);
 }
 
 static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {
-  const bool enumerable = prior->corners && prior->d <= CORNERS_MOST_DIMENSIONS;
+  const bool enumerable = prior->hypercube && prior->d <= HYPERCUBE_MOST_DIMENSIONS;
   if ((prior->mixture || enumerable) && likelihood_is_conjugate(likelihood)) return true;
   if (prior->ops->log_density && prior->d == 2) return true;
-  snprintf(
-      sentence, size,
-      "sampler exact needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
-      "gaussian; or a prior with a density in two dimensions; prior %s (%d dimensions) with likelihood %s is "
-      "none of these",
-      CORNERS_MOST_DIMENSIONS, prior->ops->name, prior->d, likelihood->ops->name);
+  snprintf(sentence, size,
+           "sampler exact needs a mixture prior, or prior ising in at most %d "
+           "dimensions, with likelihood gaussian; or a prior with a density in two "
+           "dimensions; prior %s (%d dimensions) with likelihood %s is none of these",
+           HYPERCUBE_MOST_DIMENSIONS, prior->ops->name, prior->d, likelihood->ops->name);
   return false;
 }
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   if (closed_form(setup)) return sampler_mixts.create(self, setup);
-  if (setup->prior->corners) {
-    Corners *corners;
-    NEW(corners, 1);
-    self->state = corners;
-    return corners_create(setup->prior->d, corners);
+  if (setup->prior->hypercube) {
+    Hypercube *hypercube;
+    NEW(hypercube, 1);
+    self->state = hypercube;
+    return hypercube_create(setup->prior->d, hypercube);
   }
   Envelope *envelope;
   NEW(envelope, 1);
@@ -56,8 +55,8 @@ static void exact_destroy(Sampler *self) {
     sampler_mixts.destroy(self);
     return;
   }
-  if (self->setup.prior->corners)
-    corners_destroy(self->state);
+  if (self->setup.prior->hypercube)
+    hypercube_destroy(self->state);
   else
     envelope_destroy(self->state);
   free(self->state);
@@ -73,7 +72,7 @@ static bool at_edge(const PriorGrid *grid, const double *x) {
 }
 
 /* PROPOSALS points of the envelope; x <- the first that is taken. Returns whether one was. */
-static bool propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
+static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
   double uniform[PROPOSALS * UNIFORMS], point[2 * PROPOSALS], bound[PROPOSALS], prior[PROPOSALS],
       log_likelihood[PROPOSALS];
   rng_uniform(rng, PROPOSALS * UNIFORMS, uniform);
@@ -93,10 +92,10 @@ static bool propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng
 }
 
 /* One draw x[2]. Where nothing is taken it is the best point that the envelope met. */
-static void draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
-                     int64_t *fallbacks) {
+static void exact_draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
+                           int64_t *fallbacks) {
   for (int round = 0; round < ROUNDS; round++) {
-    if (!propose(envelope, data, &rng, x)) continue;
+    if (!exact_propose(envelope, data, &rng, x)) continue;
     *fallbacks += at_edge(&envelope->grid, x);
     return;
   }
@@ -105,13 +104,15 @@ static void draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng
 }
 
 /* One uniform of its stream for each draw. */
-static void draw_corners(Corners *corners, const History *history, RngLanes rng, int draws, double *theta) {
+static void draw_hypercube(Hypercube *hypercube, const History *history, RngLanes rng, int draws,
+                           double *theta) {
   const size_t lanes = rng.lanes;
   rng_lanes_uniform(&rng, 1, theta);
   for (int run = 0; run < history->runs; run++) {
-    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, corners->precision, corners->vector);
-    corners_weigh(corners);
-    for (int n = run * draws; n < (run + 1) * draws; n++) corners_draw(corners, theta[n], lanes, theta + n);
+    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, hypercube->precision, hypercube->vector);
+    hypercube_weigh(hypercube);
+    for (int n = run * draws; n < (run + 1) * draws; n++)
+      hypercube_draw(hypercube, theta[n], lanes, theta + n);
   }
 }
 
@@ -121,8 +122,8 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
     sampler_mixts.sample(self, history, rng, draws, theta, fallbacks);
     return;
   }
-  if (self->setup.prior->corners) {
-    draw_corners(self->state, history, rng, draws, theta);
+  if (self->setup.prior->hypercube) {
+    draw_hypercube(self->state, history, rng, draws, theta);
     return;
   }
   Envelope *envelope = self->state;
@@ -136,7 +137,7 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
           .key = rng.key, .run = rng.run + place / rng.draws, .round = rng.round, .draw = place % rng.draws};
       double x[2] = {envelope->best[0], envelope->best[1]};
       if (ready)
-        draw_one(envelope, &data, stream, x, &fallbacks[run]);
+        exact_draw_one(envelope, &data, stream, x, &fallbacks[run]);
       else
         fallbacks[run]++;
       theta[n] = x[0], theta[lanes + (size_t)n] = x[1];
@@ -146,8 +147,8 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
 
 const SamplerOps sampler_exact = {
     .name = "exact",
-    .summary = "the exact posterior: mixtures and Ising models with Gaussian rewards, or any density in two "
-               "dimensions",
+    .summary = "the exact posterior: mixtures and Ising models with "
+               "Gaussian rewards, or any density in two dimensions",
     .reference = "Hong et al. (2022); von Neumann (1951)",
     .default_prior = "exact",
     .needs = NEEDS_TRACTABLE,

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status corners_create(int d, Corners *out) {
-  ASSERT(d <= CORNERS_MOST_DIMENSIONS);
-  *out = (Corners){.d = d};
+Status hypercube_create(int d, Hypercube *out) {
+  ASSERT(d <= HYPERCUBE_MOST_DIMENSIONS);
+  *out = (Hypercube){.d = d};
   NEW(out->precision, (size_t)d * (size_t)d);
   NEW(out->vector, d);
   NEW(out->field, d);
@@ -17,16 +17,16 @@ Status corners_create(int d, Corners *out) {
   return STATUS_OK;
 }
 
-void corners_destroy(Corners *self) {
+void hypercube_destroy(Hypercube *self) {
   free(self->precision);
   free(self->vector);
   free(self->field);
   free(self->cumulative);
-  *self = (Corners){0};
+  *self = (Hypercube){0};
 }
 
 /* x_i changes its sign, in a Gray code's order, and with it the log weight and the field. */
-static double flip(Corners *self, int i, double to) {
+static double flip(Hypercube *self, int i, double to) {
   const int d = self->d;
   const double *row = self->precision + i * d;
   const double gain = 2 * to * self->field[i] - 2 * row[i];
@@ -34,7 +34,7 @@ static double flip(Corners *self, int i, double to) {
   return gain;
 }
 
-void corners_weigh(Corners *self) {
+void hypercube_weigh(Hypercube *self) {
   const int d = self->d;
   const uint32_t count = 1u << d;
   double log_weight = 0, largest = 0, sum = 0;
@@ -55,7 +55,7 @@ void corners_weigh(Corners *self) {
     sum = self->cumulative[corner] = sum + exp(fmax(self->cumulative[corner] - largest, -700));
 }
 
-void corners_draw(const Corners *self, double uniform, size_t stride, double *x) {
+void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x) {
   const double place = uniform * self->cumulative[((size_t)1 << self->d) - 1];
   uint32_t corner = 0;
   for (int i = self->d - 1; i >= 0; i--) { /* the first whose cumulative weight is beyond the place */

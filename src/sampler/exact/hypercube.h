@@ -7,22 +7,22 @@
 
 #include <stddef.h>
 
-enum { CORNERS_MOST_DIMENSIONS = 20 };
+enum { HYPERCUBE_MOST_DIMENSIONS = 20 };
 
 typedef struct {
   int d;
-  double *precision, *vector; /* [d, d], [d]: scratch of the caller, for corners_weigh */
+  double *precision, *vector; /* [d, d], [d]: scratch of the caller, for hypercube_weigh */
   double *field; /* [d]: vector - precision x at the corner at hand */
   double *cumulative; /* [2^d]: of the weights, corner by corner; bit i of its number: x_i = 1 */
-} Corners;
+} Hypercube;
 
-/* d <= CORNERS_MOST_DIMENSIONS. The caller ends with corners_destroy, also after a failure. */
-Status corners_create(int d, Corners *out);
-void corners_destroy(Corners *self);
+/* d <= HYPERCUBE_MOST_DIMENSIONS. The caller ends with hypercube_destroy, also after a failure. */
+Status hypercube_create(int d, Hypercube *out);
+void hypercube_destroy(Hypercube *self);
 
 /* Weights exp(vector' x - x' precision x / 2) of all corners, from self->precision and self->vector. */
-void corners_weigh(Corners *self);
+void hypercube_weigh(Hypercube *self);
 /* The corner at this uniform number: x[i stride]. */
-void corners_draw(const Corners *self, double uniform, size_t stride, double *x);
+void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x);
 
 #endif

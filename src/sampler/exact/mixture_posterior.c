@@ -35,7 +35,7 @@ typedef struct {
   double *weight; /* [C, r]: first its logarithm */
   double *chosen_factor; /* [d, d, n]: L of the drawn component */
   double *uniform, *normal; /* [n], [d, n] */
-  int *rescues; /* [r] */
+  int *jitters; /* [r] */
   /* Of the Laplace approximation. */
   Irls irls;
   double *prior_precision, *prior_vector; /* [d, d, r], [d, r]: one component's, the same in all parts */
@@ -55,7 +55,7 @@ static void posterior_destroy(Sampler *self) {
   free(state->chosen_factor);
   free(state->uniform);
   free(state->normal);
-  free(state->rescues);
+  free(state->jitters);
   irls_destroy(&state->irls);
   free(state->prior_precision);
   free(state->prior_vector);
@@ -81,7 +81,7 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   NEW(state->chosen_factor, d * d * n);
   NEW(state->uniform, n);
   NEW(state->normal, d * n);
-  NEW(state->rescues, n);
+  NEW(state->jitters, n);
   for (size_t c = 0; c < components; c++) {
     double square = 0;
     for (size_t i = 0; i < d; i++) square += prior->mean[c * d + i] * prior->information[c * d + i];
@@ -105,8 +105,8 @@ static void add_evidence(int rows, int lanes, const double *prior, const double 
 }
 
 /* log_weight[lanes] = constant + h' P^-1 h / 2 - log |P| / 2, with P = L L' and whitened = L^-1 h. */
-static void weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
-                  double *log_weight) {
+static void mixture_posterior_weigh(int d, int lanes, double constant, const double *factor,
+                                    const double *whitened, double *log_weight) {
   for (int n = 0; n < lanes; n++) log_weight[n] = constant;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -149,7 +149,7 @@ static void copy_rows(int rows, int lanes, const double *from, int from_stride, 
            (size_t)lanes * sizeof *to);
 }
 
-/* The evidence at the mode of component c, which IRLS looks for from the component's mean; in a bandit, with
+/* The evidence at the mode of component c, which IRLS finds from the component's mean; in a bandit, with
  * one draw for each run, from where it was in the round before. */
 static void linearise(MixturePosterior *state, const Mixture *prior, int runs, int c, const HistoryView *view,
                       int64_t *fallbacks) {
@@ -199,27 +199,27 @@ static void update_components(MixturePosterior *state, const Mixture *prior, int
     if (!conjugate) linearise(state, prior, runs, c, view, fallbacks);
     add_evidence(d * d, lanes, prior->precision + (size_t)c * square, state->precision, factor);
     add_evidence(d, lanes, prior->information + c * d, state->vector, whitened);
-    linalg_cholesky_lanes(d, lanes, factor, state->rescues);
+    linalg_cholesky_lanes(d, lanes, factor, state->jitters);
     linalg_forward_lanes(d, lanes, factor, whitened);
     if (prior->components == 1) return; /* weights are for several */
-    weigh(d, lanes, state->prior_constant[c], factor, whitened, state->weight + c * lanes);
+    mixture_posterior_weigh(d, lanes, state->prior_constant[c], factor, whitened, state->weight + c * lanes);
     if (!conjugate) weigh_mode(state, view, state->weight + c * lanes);
   }
 }
 
 /* The part of its view that lane n of the chunk belongs to. */
-static int part_of(const HistoryView *view, const Chunk *chunk, int n) {
+static int mixture_posterior_part_of(const HistoryView *view, const Chunk *chunk, int n) {
   return (int)((int64_t)(chunk->first + n) * view->draws / chunk->rng.draws) - view->first;
 }
 
 /* z[d, lanes] <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. */
-static void draw(MixturePosterior *state, int components, const HistoryView *view, const Chunk *chunk,
-                 double *z) {
+static void mixture_posterior_draw(MixturePosterior *state, int components, const HistoryView *view,
+                                   const Chunk *chunk, double *z) {
   const int d = view->history->d, lanes = chunk->lanes;
   const size_t rows = (size_t)d * (size_t)d, parts = (size_t)view->lanes;
   const double *factor[CHUNK_LANES], *whitened[CHUNK_LANES];
   for (int n = 0; n < lanes; n++) {
-    const int r = part_of(view, chunk, n);
+    const int r = mixture_posterior_part_of(view, chunk, n);
     const int c =
         components == 1 ? 0 : pick_component(components, view->lanes, r, state->weight, state->uniform[n]);
     factor[n] = state->factor + (size_t)c * rows * parts + r;
@@ -234,7 +234,7 @@ static void draw(MixturePosterior *state, int components, const HistoryView *vie
 }
 
 /* Where there is a closed form the draws of a run share it; IRLS goes by lanes. */
-static HistoryView parts_of(const History *history, const Chunk *chunk) {
+static HistoryView mixture_posterior_parts_of(const History *history, const Chunk *chunk) {
   const int draws = (int)chunk->rng.draws, first = chunk->first / draws;
   if (!likelihood_is_conjugate(history->likelihood))
     return (HistoryView){history, draws, chunk->first, chunk->lanes, NULL, NULL};
@@ -248,15 +248,15 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   const int d = self->d;
   (void)draws;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = parts_of(history, &chunk);
-    memset(state->rescues, 0, CHUNK_LANES * sizeof *state->rescues);
+    const HistoryView view = mixture_posterior_parts_of(history, &chunk);
+    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
     update_components(state, prior, self->setup.runs, &view, fallbacks);
     if (prior->components > 1) exponentiate(prior->components, view.lanes, state->weight);
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
     rng_lanes_normal(&chunk.rng, d, state->normal);
-    draw(state, prior->components, &view, &chunk, state->normal);
+    mixture_posterior_draw(state, prior->components, &view, &chunk, state->normal);
     chunk_store(&chunk, d, state->normal, theta);
-    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->rescues[r];
+    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->jitters[r];
   }
 }
 

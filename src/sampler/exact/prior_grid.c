@@ -73,7 +73,7 @@ static void raise_to_samples(PriorGrid *grid, const double *theta, double *densi
 }
 
 /* Squared distance of a finest cell from the centre of cell (column, row) of a level, in finest cells. */
-static double distance(int level, uint32_t column, uint32_t row, int finest) {
+static double prior_grid_distance(int level, uint32_t column, uint32_t row, int finest) {
   double width = 1 << (LEVELS - level);
   double x = (column + 0.5) * width - 0.5 - finest % SIDE, y = (row + 0.5) * width - 0.5 - finest / SIDE;
   return x * x + y * y;
@@ -86,7 +86,7 @@ static void join_children(PriorGrid *grid, int level, uint32_t column, uint32_t 
   double largest = -INFINITY, sum = 0, nearest = INFINITY;
   grid->top[at] = -INFINITY;
   for (int k = 0; k < 4; k++) {
-    double near = distance(level, column, row, grid->peak[child[k]]), top = grid->top[child[k]];
+    double near = prior_grid_distance(level, column, row, grid->peak[child[k]]), top = grid->top[child[k]];
     if (k == 0 || top > grid->top[at] || (top == grid->top[at] && near < nearest)) {
       grid->top[at] = top;
       grid->peak[at] = grid->peak[child[k]];
@@ -98,7 +98,7 @@ static void join_children(PriorGrid *grid, int level, uint32_t column, uint32_t 
   grid->mean[at] = sum > 0 ? largest + log(sum / 4) : -INFINITY;
 }
 
-static void build(PriorGrid *grid, double *theta, double *density) {
+static void prior_grid_build(PriorGrid *grid, double *theta, double *density) {
   find_box(grid, theta);
   fill_finest(grid);
   widen_finest(grid);
@@ -118,7 +118,7 @@ Status prior_grid_create(const Prior *prior, PriorGrid *out) {
   NEW(out->thin, SIDE * SIDE);
   double *samples; /* [2, SAMPLES], and their densities */
   NEW(samples, 3 * SAMPLES);
-  build(out, samples, samples + 2 * SAMPLES);
+  prior_grid_build(out, samples, samples + 2 * SAMPLES);
   free(samples);
   return STATUS_OK;
 }
@@ -156,7 +156,7 @@ static const double OFFSET[POINTS][2] = {{0.5, 0.5}, {0, 0}, {1, 0}, {0, 1}, {1,
 
 /* From the densities at the points of a cell; `place` is the centre where the prior has mass there, else the
  * highest of the points. */
-static void judge(const double *density, int stride, double *top, double *mean, int *place) {
+static void prior_grid_judge(const double *density, int stride, double *top, double *mean, int *place) {
   double sum = 0;
   int best = 0;
   for (int k = 1; k < POINTS; k++)
@@ -185,7 +185,7 @@ void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, doub
   if (below > 0) grid->prior->ops->log_density(grid->prior, POINTS * below, theta, density);
   for (int c = 0, at = 0, place; c < n; c++) {
     if (cell[c].level <= LEVELS) continue;
-    judge(density + at, below, &top[c], &mean[c], &place);
+    prior_grid_judge(density + at, below, &top[c], &mean[c], &place);
     point[c] = theta[place * below + at];
     point[n + c] = theta[(POINTS + place) * below + at];
     at++;

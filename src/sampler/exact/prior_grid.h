@@ -1,5 +1,5 @@
 /* The log density of a prior in the plane on a grid, with what is above and inside every cell of the
- * quadtree over it: how the exact sampler knows, without a look at all cells, where the prior has mass.
+ * quadtree over it: how the exact sampler knows, without a visit to all cells, where the prior has mass.
  *
  * Level l has 2^l x 2^l cells over the box, cell (column, row). The finest level holds the density at the
  * centres of its cells, and at samples of the prior that fall into them. So a feature of the prior is not
@@ -20,13 +20,15 @@ typedef struct {
   const Prior *prior; /* not owned; d = 2, with a log density */
   double low[2], size[2]; /* the box: lower corner and sides */
   /* [cells of all levels], level by level, row by row. */
-  double *top; /* an upper bound of the log density: the largest of all finest cells inside and next to it,
-                  and of samples inside */
+  /* An upper bound of the log density: the largest of all finest cells inside and next to it, and of samples
+   * inside. */
+  double *top;
   double *mean; /* log of the mean density; at the finest level the log density at the centre */
-  int *peak; /* finest cell of `top` or next to it, row * SIDE + column; the nearest to the centre among
-                equals */
-  bool *thin; /* [SIDE, SIDE]: a sample met a far higher density than the centres of the finest cells around
-                 it, so the support may be thinner than a cell */
+  /* Finest cell of `top` or next to it, row * SIDE + column; the nearest to the centre among equals. */
+  int *peak;
+  /* [SIDE, SIDE]: a sample met a far higher density than the centres of the finest cells around it, so the
+   * support may be thinner than a cell. */
+  bool *thin;
 } PriorGrid;
 
 /* The box spans 32768 samples of the prior (on streams of their own, the same for all) and half as much again
@@ -36,9 +38,8 @@ Status prior_grid_create(const Prior *prior, PriorGrid *out);
 void prior_grid_destroy(PriorGrid *grid);
 
 /* What `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where the density
- * is high. A `top` of -infinity means that no density was found. Below
- * the finest level both come from the density at the centre and the four corners of the cell; scratch[15, n].
- */
+ * is high. A `top` of -infinity means that no density was found. Below the finest level both come from the
+ * density at the centre and the four corners of the cell; scratch[15, n]. */
 void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
                         double *point, double *scratch);
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-void optimism_begin(const Potential *potential, double mu, double *pull) {
+void feel_good_begin(const Potential *potential, double mu, double *pull) {
   const HistoryView *view = &potential->view;
   const History *history = view->history;
   const double weight = mu * potential->eta * history->temper;
@@ -18,8 +18,8 @@ void optimism_begin(const Potential *potential, double mu, double *pull) {
   }
 }
 
-void optimism_subtract(Potential *potential, const double *pull, const double *z, double *push,
-                       double *gradient) {
+void feel_good_subtract(Potential *potential, const double *pull, const double *z, double *push,
+                        double *gradient) {
   const int d = potential->d, lanes = potential->view.lanes;
   const double *theta = potential_theta(potential, lanes, z);
   double factor[CHUNK_LANES];

@@ -4,7 +4,7 @@
  *
  * Rewards of any other likelihood are taken as if they were linear ones (with `eta: auto`, of the problem's
  * noise): the misspecified rival in the paper's logistic experiments (Figures 3 and 6). Their X'X and X'y are
- * kept here, one update for each row that is new; a run with fewer rows than before begins anew.
+ * kept here, one update for each row that is new; a run with fewer rows than before begins again.
  *
  * A draw uses d normals of its stream. */
 #include "core/linalg.h"
@@ -19,7 +19,7 @@
 typedef struct {
   Potential potential;
   double *normal; /* [d, n] */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
   /* Of a likelihood that is not Gaussian: */
   Likelihood gaussian; /* of the same noise */
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence of all rows under it */
@@ -32,7 +32,7 @@ static void lints_destroy(Sampler *sampler) {
   Lints *self = sampler->state;
   potential_destroy(&self->potential);
   free(self->normal);
-  free(self->rescues);
+  free(self->jitters);
   history_destroy(&self->linear);
   free(self->precision);
   free(self->vector);
@@ -58,7 +58,7 @@ static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
   }
   TRY(potential_create(&linear, CHUNK_LANES, &self->potential));
   NEW(self->normal, (size_t)sampler->d * CHUNK_LANES);
-  NEW(self->rescues, CHUNK_LANES);
+  NEW(self->jitters, CHUNK_LANES);
   return STATUS_OK;
 }
 
@@ -70,7 +70,7 @@ static void forget_rows(Lints *self, int run) {
 }
 
 /* The next observation of a run. */
-static void add_row(Lints *self, const History *history, int run) {
+static void lints_add_row(Lints *self, const History *history, int run) {
   const int d = self->linear.d, runs = self->linear.runs;
   const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
   const double y = history_observation(history, run, self->rows[run]++, 1, self->phi);
@@ -87,7 +87,7 @@ static const History *as_linear(Lints *self, const History *history) {
   for (int run = 0; run < history->runs; run++) {
     const int total = history_observations(history, run);
     if (self->rows[run] > total) forget_rows(self, run);
-    while (self->rows[run] < total) add_row(self, history, run);
+    while (self->rows[run] < total) lints_add_row(self, history, run);
   }
   history_set_evidence(&self->linear, history->rounds, 1, self->precision, self->vector);
   self->linear.temper = history->temper;
@@ -103,14 +103,14 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
   const int d = sampler->d;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     potential_at(&self->potential, &(HistoryView){linear, draws, chunk.first, chunk.lanes, NULL, NULL});
-    memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
-    linalg_cholesky_lanes(d, chunk.lanes, factor, self->rescues);
+    memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
+    linalg_cholesky_lanes(d, chunk.lanes, factor, self->jitters);
     linalg_forward_lanes(d, chunk.lanes, factor, mean);
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int i = 0; i < d * chunk.lanes; i++) self->normal[i] += mean[i];
     linalg_backward_lanes(d, chunk.lanes, factor, self->normal);
     chunk_store(&chunk, d, self->normal, theta);
-    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->rescues[n];
+    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->jitters[n];
   }
 }
 
@@ -118,9 +118,9 @@ static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
 
 const SamplerOps sampler_lints = {
     .name = "lints",
-    .summary = "Linear Thompson sampling: draws from the Gaussian of precision eta (lambda I + X'X); takes "
-               "rewards of "
-               "any likelihood as if they were linear",
+    .summary = "Linear Thompson sampling: draws from the Gaussian "
+               "of precision eta (lambda I + X'X); takes rewards "
+               "of any likelihood as if they were linear",
     .reference = "Agrawal and Goyal (2013); VITS paper, Section 4.1",
     .default_prior = "standard",
     .needs = NEEDS_GAUSSIAN,

@@ -34,43 +34,39 @@ static const double GUARD = 100;
 
 typedef struct {
   Potential potential;
-  Step step;
-  Follow follow;
-  double optimism; /* of Feel-Good Thompson sampling; 0: none */
-  double
-      *theta; /* [d, B M] in blocks of CHUNK_LANES lanes, lane last within each; z where that is whitened */
+  StepSize step;
+  CatchUp catch_up;
+  double feel_good; /* mu of the feel-good term; 0: none */
+  double *theta; /* [d, B M] in chunks, lane last within each; z where that is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
   double *hessian; /* [d, d, n]; NULL with a network */
-} Langevin;
+} Lmc;
 
-static double *block_at(const Langevin *self, int d, int first) {
+/* The chains from lane `first` on, the beginning of a chunk. */
+static double *chains_at(const Lmc *self, int d, int first) {
   return self->theta + (size_t)d * (size_t)first;
 }
 
-static int block_lanes(int lanes, int first) {
-  return lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES;
-}
-
-static void begin(Sampler *sampler, int runs) {
-  const Langevin *self = sampler->state;
+static void lmc_begin(Sampler *sampler, int runs) {
+  const Lmc *self = sampler->state;
   const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
-    RngLanes rng = follow_streams(sampler, 0, draws, first, block_lanes(total, first));
-    potential_start(&self->potential, &rng, block_at(self, d, first));
+    RngLanes rng = catch_up_streams(sampler, 0, draws, first, chunk_size(total, first, CHUNK_LANES));
+    potential_start(&self->potential, &rng, chains_at(self, d, first));
   }
 }
 
 /* theta - h g + sqrt(2 h) z. */
 SIMD_CLONES
-static void move(int d, int lanes, const double *restrict h, const double *restrict g,
-                 const double *restrict z, double *restrict theta) {
+static void lmc_move(int d, int lanes, const double *restrict h, const double *restrict g,
+                     const double *restrict z, double *restrict theta) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
       theta[i * lanes + n] += sqrt(2 * h[n]) * z[i * lanes + n] - h[n] * g[i * lanes + n];
 }
 
 /* Back within the guard, and to the start's mean where a coordinate is not finite. */
-static void guard(const Langevin *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
+static void lmc_guard(const Lmc *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
   const Potential *potential = &self->potential;
   for (int i = 0; i < potential->d; i++) {
     const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
@@ -85,7 +81,7 @@ static void guard(const Langevin *self, const HistoryView *view, double *theta, 
 
 /* Where the rule `lambda_max` takes the curvature: of logistic rewards it is largest at theta = 0; that of a
  * network is known nowhere else than where the chain is. */
-static const double *reference(Langevin *self, const double *theta) {
+static const double *reference(Lmc *self, const double *theta) {
   if (self->potential.network) return theta;
   memset(self->gradient, 0,
          (size_t)(self->potential.d * self->potential.view.lanes) * sizeof *self->gradient);
@@ -93,63 +89,63 @@ static const double *reference(Langevin *self, const double *theta) {
 }
 
 /* Of Gaussian rewards with a linear mean the Hessian is known, of a network it costs more than the steps; of
- * any other it is looked at in every step. */
-static void update_block(Langevin *self, const HistoryView *view, RngLanes *rng, double *theta,
+ * any other it is taken in every step. */
+static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
                          int64_t *fallbacks) {
   const int d = self->potential.d;
   double *hessian = self->potential.conjugate ? NULL : self->hessian;
   potential_at(&self->potential, view);
   potential_choose_rows(&self->potential, rng);
-  step_begin(&self->step, &self->potential, reference(self, theta));
-  if (self->optimism > 0) optimism_begin(&self->potential, self->optimism, self->pull);
+  step_size_begin(&self->step, &self->potential, reference(self, theta));
+  if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
   for (int k = 0; k < self->step.steps; k++) {
     potential_choose_rows(&self->potential, rng);
     potential_derivatives(&self->potential, theta, self->gradient, hessian);
-    if (self->optimism > 0)
-      optimism_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
-    step_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
+    if (self->feel_good > 0)
+      feel_good_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
+    step_size_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
     rng_lanes_normal(rng, d, self->normal);
-    move(d, view->lanes, self->h, self->gradient, self->normal, theta);
-    guard(self, view, theta, fallbacks);
+    lmc_move(d, view->lanes, self->h, self->gradient, self->normal, theta);
+    lmc_guard(self, view, theta, fallbacks);
   }
 }
 
-static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
-  Langevin *self = sampler->state;
+static void lmc_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+  Lmc *self = sampler->state;
   const int draws = sampler->setup.draws, total = history->runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
-    const HistoryView view = {history, draws, first, block_lanes(total, first), NULL, NULL};
-    RngLanes rng = follow_streams(sampler, round, draws, first, view.lanes);
-    update_block(self, &view, &rng, block_at(self, sampler->d, first), fallbacks);
+    const HistoryView view = {history, draws, first, chunk_size(total, first, CHUNK_LANES), NULL, NULL};
+    RngLanes rng = catch_up_streams(sampler, round, draws, first, view.lanes);
+    update_chunk(self, &view, &rng, chains_at(self, sampler->d, first), fallbacks);
   }
 }
 
-static void langevin_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
-  Langevin *self = sampler->state;
-  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+static void lmc_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  Lmc *self = sampler->state;
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, lmc_begin, lmc_update, history, fallbacks);
 }
 
 /* The first `draws` chains of every run. */
-static void langevin_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
-                            int64_t *fallbacks) {
-  Langevin *self = sampler->state;
+static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                       int64_t *fallbacks) {
+  Lmc *self = sampler->state;
   const int d = sampler->d, chains = sampler->setup.draws, total = history->runs * chains;
-  langevin_observe(sampler, history, fallbacks);
+  lmc_observe(sampler, history, fallbacks);
   for (int n = 0; n < (int)rng.lanes; n++) {
     const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
-    const double *block = block_at(self, d, first);
-    const int lanes = block_lanes(total, first);
+    const double *chunk = chains_at(self, d, first);
+    const int lanes = chunk_size(total, first, CHUNK_LANES);
     double *z = self->gradient;
-    for (int i = 0; i < d; i++) z[i] = block[i * lanes + chain - first];
+    for (int i = 0; i < d; i++) z[i] = chunk[i * lanes + chain - first];
     const double *x = potential_theta(&self->potential, 1, z);
     for (int i = 0; i < d; i++) theta[(size_t)i * rng.lanes + (size_t)n] = x[i];
   }
 }
 
-static void langevin_destroy(Sampler *sampler) {
-  Langevin *self = sampler->state;
+static void lmc_destroy(Sampler *sampler) {
+  Lmc *self = sampler->state;
   potential_destroy(&self->potential);
-  step_destroy(&self->step);
+  step_size_destroy(&self->step);
   free(self->theta);
   free(self->gradient);
   free(self->normal);
@@ -159,14 +155,14 @@ static void langevin_destroy(Sampler *sampler) {
   free(self);
 }
 
-static Status langevin_create(Sampler *sampler, const SamplerSetup *setup) {
+static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
-  Langevin *self;
+  Lmc *self;
   NEW(self, 1);
   sampler->state = self;
-  if (config_has(setup->options, "optimism")) self->optimism = config_real(setup->options, "optimism");
+  if (config_has(setup->options, "optimism")) self->feel_good = config_real(setup->options, "optimism");
   TRY(potential_create(setup, CHUNK_LANES, &self->potential));
-  TRY(step_create(setup, CHUNK_LANES, 2, &self->step));
+  TRY(step_size_create(setup, CHUNK_LANES, 2, &self->step));
   if (self->step.by_curvature) TRY(potential_whiten(&self->potential));
   NEW(self->theta, d * (size_t)setup->runs * (size_t)setup->draws);
   NEW(self->gradient, vector);
@@ -187,12 +183,12 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
      .minimum = 0,
      .maximum = 1e6,
      .fallback = "0.01",
-     .help = "weight of the best reward that theta promises in each round"},
+     .help = "mu of the feel-good term, the best reward that theta promises in each round"},
     {.name = NULL}};
 
-#define LANGEVIN_OPS                                                                                         \
-  .default_prior = "standard", .needs = NEEDS_SCORE, .create = langevin_create, .destroy = langevin_destroy, \
-  .sample = langevin_sample, .observe = langevin_observe, .restless = true,                                  \
+#define LMC_OPS                                                                                              \
+  .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .destroy = lmc_destroy,           \
+  .sample = lmc_sample, .observe = lmc_observe, .restless = true,                                            \
   .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {
@@ -202,7 +198,7 @@ const SamplerOps sampler_lmc = {
     .keys = KEYS,
     .networks = true,
     .chain = true,
-    LANGEVIN_OPS,
+    LMC_OPS,
 };
 
 const SamplerOps sampler_fgts = {
@@ -211,5 +207,5 @@ const SamplerOps sampler_fgts = {
     .reference = "Zhang (2022); Huix, Zhang and Durmus (2023)",
     .by_observation = true,
     .keys = FEEL_GOOD_KEYS,
-    LANGEVIN_OPS,
+    LMC_OPS,
 };

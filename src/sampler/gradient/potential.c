@@ -24,7 +24,7 @@ static Status sampled_moments(const SamplerSetup *setup, double *mean, double *c
   return STATUS_OK;
 }
 
-static Status set_start(Potential *potential, const SamplerSetup *setup) {
+static Status potential_set_start(Potential *potential, const SamplerSetup *setup) {
   const size_t d = (size_t)potential->d;
   if (setup->prior->mixture)
     mixture_moments(setup->prior->mixture, potential->start_mean, potential->start_root);
@@ -96,7 +96,7 @@ Status potential_create(const SamplerSetup *setup, int capacity, Potential *out)
                      .closed_prior = setup->prior->mixture && setup->prior->mixture->components == 1,
                      .conjugate = likelihood_is_conjugate(setup->likelihood),
                      .network = likelihood_has_network(setup->likelihood),
-                     .bend = setup->likelihood->ops->bend};
+                     .self_concordance = setup->likelihood->ops->self_concordance};
   set_weights(setup, out);
   if (out->closed_prior) {
     out->prior_precision = setup->prior->mixture->precision;
@@ -114,7 +114,7 @@ Status potential_create(const SamplerSetup *setup, int capacity, Potential *out)
   NEW(out->score, vector);
   NEW(out->column, vector);
   NEW(out->image, vector);
-  TRY(set_start(out, setup));
+  TRY(potential_set_start(out, setup));
   return set_stiffest(out);
 }
 
@@ -142,7 +142,8 @@ void potential_destroy(Potential *potential) {
 
 /* out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */
 SIMD_CLONES
-static void weigh(int rows, int lanes, double weight, double prior_weight, const double *prior, double *out) {
+static void potential_weigh(int rows, int lanes, double weight, double prior_weight, const double *prior,
+                            double *out) {
   for (int i = 0; i < rows; i++) {
     const double base = prior ? prior_weight * prior[i] : 0;
     for (int n = 0; n < lanes; n++) out[i * lanes + n] = weight * out[i * lanes + n] + base;
@@ -155,10 +156,10 @@ void potential_at(Potential *potential, const HistoryView *view) {
   potential->view = *view;
   if (potential->network) return;
   potential_evidence(potential, potential->precision, potential->vector);
-  weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_precision,
-        potential->precision);
-  weigh(d, lanes, potential->likelihood_weight, potential->prior_weight, potential->prior_information,
-        potential->vector);
+  potential_weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight,
+                  potential->prior_precision, potential->precision);
+  potential_weigh(d, lanes, potential->likelihood_weight, potential->prior_weight,
+                  potential->prior_information, potential->vector);
 }
 
 void potential_start(const Potential *potential, RngLanes *rng, double *theta) {
@@ -184,7 +185,7 @@ bool potential_is_quadratic(const Potential *potential) {
 
 /* to += factor from. */
 SIMD_CLONES
-static void add(int n, double factor, const double *restrict from, double *restrict to) {
+static void potential_add(int n, double factor, const double *restrict from, double *restrict to) {
   for (int k = 0; k < n; k++) to[k] += factor * from[k];
 }
 
@@ -198,7 +199,8 @@ static void add_prior_hessian(Potential *potential, const double *theta, double 
     potential->prior->ops->hessian_product(potential->prior, lanes, theta, potential->column,
                                            potential->image);
     for (int i = 0; i < d; i++)
-      add(lanes, -potential->prior_weight, potential->image + i * lanes, hessian + (i * d + j) * lanes);
+      potential_add(lanes, -potential->prior_weight, potential->image + i * lanes,
+                    hessian + (i * d + j) * lanes);
   }
   matrix_lanes_symmetrise(d, lanes, hessian);
 }
@@ -213,8 +215,8 @@ static void add_rows(Potential *potential, const double *theta, double *gradient
     history_deviance(&potential->view, potential_theta(potential, lanes, theta), deviance, potential->slope);
     potential_to_gradient(potential, lanes, potential->slope);
   }
-  add(d * lanes, -potential->likelihood_weight, potential->slope, gradient);
-  if (hessian) add(d * d * lanes, potential->likelihood_weight, potential->curvature, hessian);
+  potential_add(d * lanes, -potential->likelihood_weight, potential->slope, gradient);
+  if (hessian) potential_add(d * d * lanes, potential->likelihood_weight, potential->curvature, hessian);
 }
 
 /* With the prior N(0, I). */
@@ -228,7 +230,7 @@ static void network_derivatives(Potential *potential, const double *theta, doubl
   for (int i = 0; i < d * lanes; i++)
     gradient[i] = potential->prior_weight * theta[i] - potential->likelihood_weight * gradient[i];
   if (!hessian) return;
-  weigh(d * d, lanes, potential->likelihood_weight, 0, NULL, hessian);
+  potential_weigh(d * d, lanes, potential->likelihood_weight, 0, NULL, hessian);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) hessian[i * (d + 1) * lanes + n] += potential->prior_weight;
 }
@@ -240,20 +242,20 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
     return;
   }
   linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
-  add(d * lanes, -1, potential->vector, gradient);
+  potential_add(d * lanes, -1, potential->vector, gradient);
   if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
   if (!potential->conjugate && potential->view.history->rounds > 0)
     add_rows(potential, theta, gradient, hessian);
   if (potential->closed_prior) return;
   potential->prior->ops->score(potential->prior, lanes, theta, potential->score);
-  add(d * lanes, -potential->prior_weight, potential->score, gradient);
+  potential_add(d * lanes, -potential->prior_weight, potential->score, gradient);
   if (hessian) add_prior_hessian(potential, theta, hessian);
 }
 
 void potential_trust(Potential *potential, const double *step, double *factor) {
   const HistoryView *view = &potential->view;
-  const double most = potential->bend > 0 ? 1 / potential->bend : INFINITY;
-  const bool bounded = potential->conjugate || potential->bend == 0 || view->history->rounds == 0;
+  const double most = potential->self_concordance > 0 ? 1 / potential->self_concordance : INFINITY;
+  const bool bounded = potential->conjugate || potential->self_concordance == 0 || view->history->rounds == 0;
   if (!bounded) history_reach(view, potential_theta(potential, view->lanes, step), most, factor);
   for (int n = 0; n < view->lanes; n++) factor[n] = bounded || factor[n] <= most ? 1 : most / factor[n];
 }

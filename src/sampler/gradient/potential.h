@@ -5,7 +5,7 @@
  * the inverse temperature of the VITS paper, U = eta (lambda (-log p(theta)) + loss), where the loss is sum
  * (y - phi' theta)^2 / 2 for Gaussian rewards, not divided by their variance, and minus the log likelihood
  * for any other. So under the prior N(0, I) the linear target has precision eta (lambda I + X'X). `temper`
- * multiplies the log likelihood, hence the loss, in both.
+ * multiplies the log likelihood, and so the loss, in both.
  *
  * Whatever is quadratic is kept as a precision and a vector, U = theta' P theta / 2 - theta' b: a Gaussian
  * prior, Gaussian rewards. Scores of other priors and passes over the rows of other rewards are added at each
@@ -33,8 +33,8 @@
    .maximum = 1e9,                                                                                           \
    .words = "auto",                                                                                          \
    .fallback = "auto",                                                                                       \
-   .help = "inverse temperature of prior and loss, rewards not divided by their variance; auto: the "        \
-           "posterior"},                                                                                     \
+   .help = "inverse temperature of prior and loss, rewards "                                                 \
+           "not divided by their variance; auto: the posterior"},                                            \
   {                                                                                                          \
     .name = "lambda", .type = KEY_REAL, .minimum = 1e-9, .maximum = 1e9, .fallback = "1",                    \
     .help = "multiplies the log prior"                                                                       \
@@ -45,8 +45,8 @@
   {                                                                                                          \
     .name = "minibatch", .type = KEY_INT, .minimum = 1, .maximum = 1000000, .words = "all",                  \
     .fallback = "all",                                                                                       \
-    .help = "with model: network, rows of the history that a gradient is taken over, drawn anew for each "   \
-            "update"                                                                                         \
+    .help = "with model: network, rows of the history that a "                                               \
+            "gradient is taken over, drawn again for each update"                                            \
   }
 
 typedef struct {
@@ -56,7 +56,7 @@ typedef struct {
   double eta; /* 1 for auto */
   double unit; /* eta, or the precision of a reward: what an observation with |phi| = 1 adds to the Hessian */
   bool closed_prior, conjugate; /* what is part of the quadratic */
-  double bend; /* of the likelihood, see LikelihoodOps */
+  double self_concordance; /* of the likelihood, see LikelihoodOps */
   /* No curvature of prior_weight times -log p is above it; 0 for a Gaussian, whose Hessian is known. Of a
    * mixture, the largest precision of a component; of a learned prior, that of the noise of its first stage,
    * by which its score is smoothed. */
@@ -64,8 +64,9 @@ typedef struct {
   /* A Gaussian with the prior's moments, covariance divided by prior_weight: where updates start. It is the
    * prior itself, tempered, when that is Gaussian; of a prior with several modes it covers all of them. */
   double *start_mean, *start_deviation; /* [d] */
-  double *start_root, *start_inverse; /* [d, d]: a lower triangular root of the covariance, its inverse; NULL
-                                         with a network, whose start is independent */
+  /* [d, d]: a lower triangular root of the covariance, its inverse; NULL with a network, whose start is
+   * independent. */
+  double *start_root, *start_inverse;
   double *root, *inverse_root; /* [d, d]: A and A^-1, lower triangular; NULL: the identity */
   double *white_precision, *white_mean; /* [d, d], [d]: of the prior in z; NULL unless whitened */
   /* Of a Gaussian prior: precision and precision times mean, in z where that is whitened. Not owned. */
@@ -102,8 +103,8 @@ void potential_rows(Potential *potential, const double *z, double *gradient, dou
 
 /* From here on U is that of the lanes of this view (in theta: no shift, no scale). */
 void potential_at(Potential *potential, const HistoryView *view);
-/* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the streams].
- */
+/* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the
+ * streams]. */
 void potential_start(const Potential *potential, RngLanes *rng, double *theta);
 /* With the option `minibatch` of a network: the rows that U is of until the next call, for the lanes of the
  * view; m uniforms of each stream. Otherwise nothing. */
@@ -119,8 +120,8 @@ void potential_value(Potential *potential, const double *theta, const double *lo
  * Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n] for a bound that is close;
  * NULL: up to d^1/2 times that. With a network, whose bound is a trace, it is not used. */
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
-/* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / bend, so that the
- * curvature along it changes by a factor of e at most. */
+/* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / self_concordance, so
+ * that the curvature along it changes by a factor of e at most. */
 void potential_trust(Potential *potential, const double *step, double *factor);
 
 #endif

@@ -1,5 +1,5 @@
-/* The potential as a function of z, theta = A z with A A' the covariance of a Gaussian prior (potential.h).
- */
+/* The potential as a function of z, theta = A z with A A' the covariance of a Gaussian prior
+ * (potential.h). */
 #include "sampler/gradient/potential.h"
 
 #include "core/linalg.h"
@@ -17,7 +17,7 @@ static void pull_back(Potential *potential, int lanes, double *matrix, double *v
 }
 
 /* The start is the prior, tempered: N(A^-1 m, I / prior_weight). */
-static void set_start(Potential *potential) {
+static void potential_whiten_set_start(Potential *potential) {
   const int d = potential->d;
   const double shrink = 1 / sqrt(potential->prior_weight);
   matrix_lanes_apply(d, 1, false, potential->inverse_root, potential->start_mean, potential->white_mean);
@@ -45,7 +45,7 @@ Status potential_whiten(Potential *potential) {
   memcpy(potential->root, prior->cholesky, d * d * sizeof(double));
   memcpy(potential->inverse_root, prior->cholesky, d * d * sizeof(double));
   linalg_invert_triangle(potential->d, potential->inverse_root);
-  set_start(potential);
+  potential_whiten_set_start(potential);
   potential->prior_precision = potential->white_precision;
   potential->prior_information = potential->white_mean;
   return STATUS_OK;

@@ -33,22 +33,18 @@ enum { NODES = 20 };
 
 typedef struct {
   Potential potential;
-  Follow follow;
+  CatchUp catch_up;
   double node[NODES], weight[NODES]; /* of the standard normal distribution */
   double *start_precision; /* [d, d] */
   int *absorbed; /* [B]: observations of each run that its Gaussian has taken in */
-  double *mean, *precision; /* [d, B], [d, d, B] in blocks of CHUNK_LANES runs, lane last within each */
+  double *mean, *precision; /* [d, B], [d, d, B] in chunks, lane last within each */
   /* Of a chunk. */
   double *factor; /* [d, d, n]: of the precision */
   double *phi, *whitened, *normal; /* [d, n] */
   double *drawn_mean; /* [d, n] */
   double *reward; /* [n]: with phi */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
 } Rvga;
-
-static int block_lanes(int runs, int first) {
-  return runs - first < CHUNK_LANES ? runs - first : CHUNK_LANES;
-}
 
 /* ---- one observation of one run */
 
@@ -60,7 +56,7 @@ typedef struct {
 } Scalar;
 
 /* E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
-static void expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
+static void rvga_expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
   double u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
   for (int k = 0; k < NODES; k++) {
     u[k] = fmax(-700, fmin(700, alpha + sqrt(nu) * scalar->self->node[k]));
@@ -78,9 +74,9 @@ static void expect(const Scalar *scalar, double alpha, double nu, double *slope,
  * by steps along which the curvature changes little. Starts from *alpha. */
 static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope, double *curvature) {
   enum { ITERATIONS = 100 };
-  const double longest = 1 / fmax(scalar->likelihood->ops->bend, 1e-300);
+  const double longest = 1 / fmax(scalar->likelihood->ops->self_concordance, 1e-300);
   for (int k = 0; k < ITERATIONS; k++) {
-    expect(scalar, *alpha, nu, slope, curvature);
+    rvga_expect(scalar, *alpha, nu, slope, curvature);
     double step = (scalar->alpha0 + scalar->nu0 * *slope - *alpha) / (1 + scalar->nu0 * *curvature);
     step = fmax(-longest, fmin(longest, step));
     *alpha += step;
@@ -103,130 +99,131 @@ static void solve(const Scalar *scalar, double *slope, double *curvature) {
   }
 }
 
-/* ---- a block of runs, `lanes` from `first` on */
+/* ---- the Gaussians q of a chunk of runs, `lanes` from `first` on */
 
 typedef struct {
   int first, lanes;
   double *mean, *precision;
-} Block;
+} RvgaChunk;
 
-static Block block_at(const Rvga *self, int d, int runs, int first) {
+static RvgaChunk rvga_chunk(const Rvga *self, int d, int runs, int first) {
   const size_t vector = (size_t)d * (size_t)first;
-  return (Block){first, block_lanes(runs, first), self->mean + vector, self->precision + (size_t)d * vector};
+  return (RvgaChunk){first, chunk_size(runs, first, CHUNK_LANES), self->mean + vector,
+                     self->precision + (size_t)d * vector};
 }
 
-static void begin(Sampler *sampler, int runs) {
+static void rvga_begin(Sampler *sampler, int runs) {
   const Rvga *self = sampler->state;
   const int d = sampler->d;
   memset(self->absorbed, 0, (size_t)runs * sizeof *self->absorbed);
   for (int first = 0; first < runs; first += CHUNK_LANES) {
-    const Block block = block_at(self, d, runs, first);
+    const RvgaChunk q = rvga_chunk(self, d, runs, first);
     for (int i = 0; i < d; i++) {
-      for (int n = 0; n < block.lanes; n++) block.mean[i * block.lanes + n] = self->potential.start_mean[i];
+      for (int n = 0; n < q.lanes; n++) q.mean[i * q.lanes + n] = self->potential.start_mean[i];
       for (int j = 0; j < d; j++)
-        for (int n = 0; n < block.lanes; n++)
-          block.precision[(i * d + j) * block.lanes + n] = self->start_precision[i * d + j];
+        for (int n = 0; n < q.lanes; n++)
+          q.precision[(i * d + j) * q.lanes + n] = self->start_precision[i * d + j];
     }
   }
 }
 
-static void factorise(Rvga *self, const Block *block, int d, int64_t *fallbacks) {
-  memcpy(self->factor, block->precision, (size_t)(d * d * block->lanes) * sizeof *self->factor);
-  memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
-  linalg_cholesky_lanes(d, block->lanes, self->factor, self->rescues);
-  for (int n = 0; n < block->lanes; n++) fallbacks[block->first + n] += self->rescues[n];
+static void factorise_precision(Rvga *self, const RvgaChunk *q, int d, int64_t *fallbacks) {
+  memcpy(self->factor, q->precision, (size_t)(d * d * q->lanes) * sizeof *self->factor);
+  memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
+  linalg_cholesky_lanes(d, q->lanes, self->factor, self->jitters);
+  for (int n = 0; n < q->lanes; n++) fallbacks[q->first + n] += self->jitters[n];
 }
 
 /* Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
-static void take_evidence(Rvga *self, const Block *block, const History *history, int64_t *fallbacks) {
-  const int d = history->d, lanes = block->lanes;
+static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+  const int d = history->d, lanes = q->lanes;
   const double weight = self->potential.likelihood_weight;
-  const HistoryView view = {history, 1, block->first, lanes, NULL, NULL};
-  history_evidence(&view, block->precision, block->mean);
+  const HistoryView view = {history, 1, q->first, lanes, NULL, NULL};
+  history_evidence(&view, q->precision, q->mean);
   for (int i = 0; i < d; i++) {
     double pull = 0;
     for (int j = 0; j < d; j++) pull += self->start_precision[i * d + j] * self->potential.start_mean[j];
-    for (int n = 0; n < lanes; n++) block->mean[i * lanes + n] = pull + weight * block->mean[i * lanes + n];
+    for (int n = 0; n < lanes; n++) q->mean[i * lanes + n] = pull + weight * q->mean[i * lanes + n];
     for (int j = 0; j < d; j++)
       for (int n = 0; n < lanes; n++) {
-        double *entry = &block->precision[(i * d + j) * lanes + n];
+        double *entry = &q->precision[(i * d + j) * lanes + n];
         *entry = self->start_precision[i * d + j] + weight * *entry;
       }
   }
-  factorise(self, block, d, fallbacks);
-  linalg_solve_lanes(d, lanes, self->factor, block->mean);
+  factorise_precision(self, q, d, fallbacks);
+  linalg_solve_lanes(d, lanes, self->factor, q->mean);
 }
 
 /* The last two lines of the recursion for lane n, phi and P_{t-1}^-1 phi given. */
-static void absorb(Rvga *self, const Block *block, const History *history, int n) {
-  const int d = history->d, lanes = block->lanes;
+static void absorb(Rvga *self, const RvgaChunk *q, const History *history, int n) {
+  const int d = history->d, lanes = q->lanes;
   Scalar scalar = {.self = self,
                    .likelihood = history->likelihood,
                    .y = self->reward[n],
                    .tempering = self->potential.likelihood_weight * history->temper};
   double slope = 0, curvature = 0;
   for (int i = 0; i < d; i++) {
-    scalar.alpha0 += self->phi[i * lanes + n] * block->mean[i * lanes + n];
+    scalar.alpha0 += self->phi[i * lanes + n] * q->mean[i * lanes + n];
     scalar.nu0 += self->phi[i * lanes + n] * self->whitened[i * lanes + n];
   }
   solve(&scalar, &slope, &curvature);
   for (int i = 0; i < d; i++) {
-    block->mean[i * lanes + n] += slope * self->whitened[i * lanes + n];
+    q->mean[i * lanes + n] += slope * self->whitened[i * lanes + n];
     for (int j = 0; j < d; j++)
-      block->precision[(i * d + j) * lanes + n] +=
+      q->precision[(i * d + j) * lanes + n] +=
           curvature * self->phi[i * lanes + n] * self->phi[j * lanes + n];
   }
 }
 
 /* The next observation of every run that has one. */
-static void take_row(Rvga *self, const Block *block, const History *history, int64_t *fallbacks) {
-  const int d = history->d, lanes = block->lanes;
+static void take_row(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+  const int d = history->d, lanes = q->lanes;
   memset(self->phi, 0, (size_t)(d * lanes) * sizeof *self->phi);
   for (int n = 0; n < lanes; n++) {
-    const int run = block->first + n, row = self->absorbed[run];
+    const int run = q->first + n, row = self->absorbed[run];
     if (row == history_observations(history, run)) continue;
     self->reward[n] = history_observation(history, run, row, (size_t)lanes, self->phi + n);
   }
-  factorise(self, block, d, fallbacks);
+  factorise_precision(self, q, d, fallbacks);
   memcpy(self->whitened, self->phi, (size_t)(d * lanes) * sizeof *self->phi);
   linalg_solve_lanes(d, lanes, self->factor, self->whitened);
   for (int n = 0; n < lanes; n++) {
-    const int run = block->first + n;
+    const int run = q->first + n;
     if (self->absorbed[run] == history_observations(history, run)) continue;
-    absorb(self, block, history, n);
+    absorb(self, q, history, n);
     self->absorbed[run]++;
   }
 }
 
-static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+static void rvga_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Rvga *self = sampler->state;
   const bool conjugate = likelihood_is_conjugate(history->likelihood);
   if (conjugate && round < history->rounds) return;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
-    const Block block = block_at(self, sampler->d, history->runs, first);
+    const RvgaChunk q = rvga_chunk(self, sampler->d, history->runs, first);
     if (conjugate)
-      take_evidence(self, &block, history, fallbacks);
+      rvga_take_evidence(self, &q, history, fallbacks);
     else
-      take_row(self, &block, history, fallbacks);
+      take_row(self, &q, history, fallbacks);
   }
 }
 
 static void rvga_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Rvga *self = sampler->state;
-  follow_history(sampler, &self->follow, INT_MAX, begin, update, history, fallbacks);
+  catch_up_history(sampler, &self->catch_up, INT_MAX, rvga_begin, rvga_update, history, fallbacks);
 }
 
 static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
   const Rvga *source = from->state;
   Rvga *target = to->state;
   const int d = from->d;
-  const Block q = block_at(source, d, from->setup.runs, from_run / CHUNK_LANES * CHUNK_LANES);
-  const Block p = block_at(target, d, to->setup.runs, to_run / CHUNK_LANES * CHUNK_LANES);
+  const RvgaChunk q = rvga_chunk(source, d, from->setup.runs, from_run / CHUNK_LANES * CHUNK_LANES);
+  const RvgaChunk p = rvga_chunk(target, d, to->setup.runs, to_run / CHUNK_LANES * CHUNK_LANES);
   const int lane = from_run - q.first, place = to_run - p.first;
   for (int i = 0; i < d; i++) p.mean[i * p.lanes + place] = q.mean[i * q.lanes + lane];
   for (int i = 0; i < d * d; i++) p.precision[i * p.lanes + place] = q.precision[i * q.lanes + lane];
   target->absorbed[to_run] = source->absorbed[from_run];
-  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
 /* theta = mu + L^-T z, P = L L'. */
@@ -238,11 +235,10 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     for (int n = 0; n < chunk.lanes; n++) {
       const int run = (chunk.first + n) / draws;
-      const Block block = block_at(self, d, history->runs, run / CHUNK_LANES * CHUNK_LANES);
-      const int from = run - block.first;
-      for (int i = 0; i < d; i++) self->drawn_mean[i * chunk.lanes + n] = block.mean[i * block.lanes + from];
-      for (int i = 0; i < d * d; i++)
-        self->factor[i * chunk.lanes + n] = block.precision[i * block.lanes + from];
+      const RvgaChunk q = rvga_chunk(self, d, history->runs, run / CHUNK_LANES * CHUNK_LANES);
+      const int from = run - q.first;
+      for (int i = 0; i < d; i++) self->drawn_mean[i * chunk.lanes + n] = q.mean[i * q.lanes + from];
+      for (int i = 0; i < d * d; i++) self->factor[i * chunk.lanes + n] = q.precision[i * q.lanes + from];
     }
     linalg_cholesky_lanes(d, chunk.lanes, self->factor, NULL);
     rng_lanes_normal(&chunk.rng, d, self->normal);
@@ -255,11 +251,11 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
 /* Row by row of P^-1. */
 static void rvga_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Rvga *self = sampler->state;
-  const int d = sampler->d, runs = self->follow.runs;
+  const int d = sampler->d, runs = self->catch_up.runs;
   for (int first = 0; first < runs; first += CHUNK_LANES) {
-    const Block block = block_at(self, d, runs, first);
-    const int lanes = block.lanes;
-    memcpy(self->factor, block.precision, (size_t)(d * d * lanes) * sizeof *self->factor);
+    const RvgaChunk q = rvga_chunk(self, d, runs, first);
+    const int lanes = q.lanes;
+    memcpy(self->factor, q.precision, (size_t)(d * d * lanes) * sizeof *self->factor);
     linalg_cholesky_lanes(d, lanes, self->factor, NULL);
     for (int j = 0; j < d; j++) {
       for (int i = 0; i < d; i++)
@@ -268,7 +264,7 @@ static void rvga_gaussian(const Sampler *sampler, double *mean, double *covarian
       for (int i = 0; i < d; i++)
         for (int n = 0; n < lanes; n++)
           covariance[(j * d + i) * runs + first + n] = self->normal[i * lanes + n];
-      for (int n = 0; n < lanes; n++) mean[j * runs + first + n] = block.mean[j * lanes + n];
+      for (int n = 0; n < lanes; n++) mean[j * runs + first + n] = q.mean[j * lanes + n];
     }
   }
 }
@@ -286,7 +282,7 @@ static void rvga_destroy(Sampler *sampler) {
   free(self->normal);
   free(self->drawn_mean);
   free(self->reward);
-  free(self->rescues);
+  free(self->jitters);
   free(self);
 }
 
@@ -306,11 +302,11 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->normal, chunk);
   NEW(self->drawn_mean, chunk);
   NEW(self->reward, CHUNK_LANES);
-  NEW(self->rescues, CHUNK_LANES);
+  NEW(self->jitters, CHUNK_LANES);
   matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
-  begin(sampler, setup->runs);
-  self->follow.runs = setup->runs;
+  rvga_begin(sampler, setup->runs);
+  self->catch_up.runs = setup->runs;
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 

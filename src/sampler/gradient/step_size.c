@@ -12,12 +12,12 @@
 /* a = h lambda_max of a step that was shortened, and the most that `lambda_max` takes. */
 static const double SAFE = 0.5;
 
-Status step_create(const SamplerSetup *setup, int capacity, double limit, Step *out) {
+Status step_size_create(const SamplerSetup *setup, int capacity, double limit, StepSize *out) {
   const Config *options = setup->options;
   const size_t n = (size_t)capacity, d = (size_t)setup->prior->d;
-  *out = (Step){.steps = (int)config_int(options, "steps"),
-                .by_curvature = config_is(options, "step_rule", "lambda_max"),
-                .limit = limit};
+  *out = (StepSize){.steps = (int)config_int(options, "steps"),
+                    .by_curvature = config_is(options, "step_rule", "lambda_max"),
+                    .limit = limit};
   out->size = out->by_curvature ? 0.4 : 0.01;
   if (!config_is(options, "step_size", "auto")) out->size = config_real(options, "step_size");
   if (out->by_curvature) out->size = fmin(out->size, SAFE);
@@ -29,7 +29,7 @@ Status step_create(const SamplerSetup *setup, int capacity, double limit, Step *
   return STATUS_OK;
 }
 
-void step_destroy(Step *step) {
+void step_size_destroy(StepSize *step) {
   free(step->bound);
   free(step->checked);
   free(step->shortened);
@@ -38,7 +38,7 @@ void step_destroy(Step *step) {
 }
 
 /* h[n] of the rule eta_t, before anything shortens it. */
-static void ask_by_evidence(const Step *step, const Potential *potential, double *h) {
+static void ask_by_evidence(const StepSize *step, const Potential *potential, double *h) {
   const HistoryView *view = &potential->view;
   for (int n = 0; n < view->lanes; n++) {
     const double t = fmax(1, history_observations(view->history, (view->first + n) / view->draws));
@@ -47,8 +47,8 @@ static void ask_by_evidence(const Step *step, const Potential *potential, double
 }
 
 /* The rule eta_t only asks whether L is small enough, and of rewards that are not Gaussian not even that; so
- * the bound that costs two products is taken where the other one cannot tell. */
-void step_begin(Step *step, Potential *potential, const double *reference) {
+ * the bound that costs two products is taken where the other one does not decide. */
+void step_size_begin(StepSize *step, Potential *potential, const double *reference) {
   const int lanes = potential->view.lanes;
   bool enough = !step->by_curvature && !potential->network;
   if (enough && !potential->conjugate) return;
@@ -73,7 +73,7 @@ static void shorten(int lanes, double limit, const double *restrict bound, doubl
 
 /* Keep h lambda_max(matrix) below the limit. The fine bound costs two products, so it is taken only where
  * some lane needs it, and counts only there; of a network's matrices, never. */
-static void keep_below(Step *step, int d, int lanes, const double *matrix, double limit, double *h) {
+static void keep_below(StepSize *step, int d, int lanes, const double *matrix, double limit, double *h) {
   bool all = true;
   matrix_lanes_coarse_bound(d, lanes, matrix, step->checked);
   for (int n = 0; n < lanes; n++) all = all && h[n] * step->checked[n] < limit;
@@ -86,9 +86,9 @@ static void keep_below(Step *step, int d, int lanes, const double *matrix, doubl
 }
 
 /* h <- the part of it that can be trusted. */
-static void keep_near(Step *step, Potential *potential, const double *gradient, double *h) {
+static void keep_near(StepSize *step, Potential *potential, const double *gradient, double *h) {
   const int d = potential->d, lanes = potential->view.lanes;
-  if (potential->conjugate || potential->bend == 0) return;
+  if (potential->conjugate || potential->self_concordance == 0) return;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * gradient[i * lanes + n];
   potential_trust(potential, step->trial, step->checked);
@@ -98,8 +98,8 @@ static void keep_near(Step *step, Potential *potential, const double *gradient, 
   }
 }
 
-void step_choose(Step *step, Potential *potential, const double *gradient, const double *hessian,
-                 const double *other, double *h, int64_t *fallbacks) {
+void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
+                      const double *other, double *h, int64_t *fallbacks) {
   const int d = potential->d, lanes = potential->view.lanes;
   const HistoryView *view = &potential->view;
   memset(step->shortened, 0, (size_t)lanes * sizeof *step->shortened);

@@ -9,8 +9,8 @@
  * VITS is stable for a = h lambda_max < 1, Langevin for a < 2. A step that would leave the stable region at
  * the point where it is taken is shortened to a = 1/2; so is one that would move phi' theta so far that the
  * Hessian there says little about the way (potential_trust). Under `lambda_max`, whose steps are as long as
- * is stable, both belong to the rule, and so does a C of VITS-II that has to be computed afresh; under
- * `eta_t` they are rescues, and counted. */
+ * is stable, both belong to the rule, and so does a C of VITS-II that has to be computed again; under
+ * `eta_t` they are fallbacks, and counted. */
 #ifndef SAMPLER_GRADIENT_STEP_SIZE_H
 #define SAMPLER_GRADIENT_STEP_SIZE_H
 
@@ -46,18 +46,18 @@ typedef struct {
   double *shortened; /* [n]: 1 where a step was */
   double *trial; /* [d, n] */
   double *scratch; /* [2, d, d, n]; NULL with a network */
-} Step;
+} StepSize;
 
-/* Ends with step_destroy, also after a failure. */
-Status step_create(const SamplerSetup *setup, int capacity, double limit, Step *out);
-void step_destroy(Step *step);
+/* Ends with step_size_destroy, also after a failure. */
+Status step_size_create(const SamplerSetup *setup, int capacity, double limit, StepSize *out);
+void step_size_destroy(StepSize *step);
 
 /* The potential was moved to other lanes or evidence. L is taken at reference[d, n] (potential_ceiling). */
-void step_begin(Step *step, Potential *potential, const double *reference);
+void step_size_begin(StepSize *step, Potential *potential, const double *reference);
 /* h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d, d, n], that
  * of the point: h lambda_max stays below the limit; NULL: L is enough. With other[d, d, n], of which h
  * lambda_max stays below 1; NULL: none. */
-void step_choose(Step *step, Potential *potential, const double *gradient, const double *hessian,
-                 const double *other, double *h, int64_t *fallbacks);
+void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
+                      const double *other, double *h, int64_t *fallbacks);
 
 #endif

@@ -29,10 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lanes that are updated at once, or as many of whole runs: fewer for large matrices, so that a strip stays
- * in cache; a whole number of strips of a history. Of networks, whose matrices are each a job for BLAS, one.
- */
-enum { SMALL_DIMENSION = 8, LARGE_LANES = HISTORY_STRIP };
+/* Lanes that are updated at once, or as many of whole runs: fewer for large matrices, so that a chunk stays
+ * in cache; whole tiles of a history. Of networks, whose matrices are each a job for BLAS, one. */
+enum { SMALL_DIMENSION = 8, LARGE_LANES = TILE_LANES };
 /* What the matrices of the runs of a block may take. */
 static const double MOST_BYTES = 16e9;
 
@@ -40,10 +39,10 @@ typedef struct {
   Potential potential;
   VitsStep work;
   VitsMixture mixture;
-  Follow follow;
+  CatchUp catch_up;
   int components; /* J */
-  int width; /* of a block of lanes */
-  /* [d, B J], [d, d, B J], [d, d, B J] in blocks of `width` lanes, lane last within each. */
+  int width; /* lanes of a chunk */
+  /* [d, B J], [d, d, B J], [d, d, B J] in chunks of `width` lanes, lane last within each. */
   VitsGaussian q;
   double *weight; /* [B J] */
   /* Of a chunk of draws. */
@@ -52,37 +51,33 @@ typedef struct {
   double *uniform, *normal, *theta; /* [n], [d, n], [d, n] */
 } Vits;
 
-/* The Gaussians of the lanes from `first` on, the beginning of a block. */
-static VitsGaussian block_at(const Vits *self, int d, int first) {
+/* The Gaussians of the lanes from `first` on, the beginning of a chunk. */
+static VitsGaussian vits_chunk(const Vits *self, int d, int first) {
   const size_t vector = (size_t)d * (size_t)first, matrix = (size_t)d * vector;
   return (VitsGaussian){self->q.mean + vector, self->q.root + matrix, self->q.inverse + matrix};
 }
 
-static int block_lanes(const Vits *self, int total, int first) {
-  return total - first < self->width ? total - first : self->width;
-}
-
-static void begin(Sampler *sampler, int runs) {
+static void vits_begin(Sampler *sampler, int runs) {
   const Vits *self = sampler->state;
   const int total = runs * self->components;
   for (int first = 0; first < total; first += self->width) {
-    const int lanes = block_lanes(self, total, first);
-    const VitsGaussian block = block_at(self, sampler->d, first);
-    vits_mixture_start(&self->mixture, &self->potential, lanes, block, self->weight + first);
+    const int lanes = chunk_size(total, first, self->width);
+    const VitsGaussian q = vits_chunk(self, sampler->d, first);
+    vits_mixture_start(&self->mixture, &self->potential, lanes, q, self->weight + first);
     if (!self->potential.network) continue;
-    RngLanes rng = follow_streams(sampler, 0, 1, first, lanes);
-    potential_start(&self->potential, &rng, block.mean);
+    RngLanes rng = catch_up_streams(sampler, 0, 1, first, lanes);
+    potential_start(&self->potential, &rng, q.mean);
   }
 }
 
 /* Algorithm 2 or 3. */
-static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+static void vits_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Vits *self = sampler->state;
   const int components = self->components, total = history->runs * components;
   for (int first = 0; first < total; first += self->width) {
-    const int lanes = block_lanes(self, total, first);
-    const VitsGaussian q = block_at(self, sampler->d, first);
-    RngLanes rng = follow_streams(sampler, round, components, first, lanes);
+    const int lanes = chunk_size(total, first, self->width);
+    const VitsGaussian q = vits_chunk(self, sampler->d, first);
+    RngLanes rng = catch_up_streams(sampler, round, components, first, lanes);
     potential_at(&self->potential, &(HistoryView){history, components, first, lanes, NULL, NULL});
     vits_step_round(&self->work, &self->potential, q, &rng, fallbacks);
     vits_mixture_weigh(&self->mixture, &self->potential, q, &rng, self->weight + first, fallbacks);
@@ -91,7 +86,7 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
 
 static void vits_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Vits *self = sampler->state;
-  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, vits_begin, vits_update, history, fallbacks);
 }
 
 /* to[rows] of lane n of `lanes` <- those of a run. */
@@ -101,20 +96,20 @@ static void copy_lane(int rows, const double *from, int from_lanes, int from_lan
 }
 
 /* Lane n of the draws <- lane `from` of `total`. */
-static void gather(const Vits *self, int d, int total, int from, int lanes, int n) {
-  const int first = from / self->width * self->width, from_lanes = block_lanes(self, total, first);
-  const VitsGaussian block = block_at(self, d, first);
-  copy_lane(d, block.mean, from_lanes, from - first, self->drawn.mean, lanes, n);
-  copy_lane(d * d, block.root, from_lanes, from - first, self->drawn.root, lanes, n);
+static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
+  const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
+  const VitsGaussian q = vits_chunk(self, d, first);
+  copy_lane(d, q.mean, from_lanes, from - first, self->drawn.mean, lanes, n);
+  copy_lane(d * d, q.root, from_lanes, from - first, self->drawn.root, lanes, n);
 }
 
 static void carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_lane) {
   const Vits *source = from->state, *target = to->state;
   const int d = from->d, width = source->width;
   const int first = from_lane / width * width, place = to_lane / width * width;
-  const int lanes = block_lanes(source, from->setup.runs * source->components, first),
-            to_lanes = block_lanes(target, to->setup.runs * target->components, place);
-  const VitsGaussian q = block_at(source, d, first), p = block_at(target, d, place);
+  const int lanes = chunk_size(from->setup.runs * source->components, first, source->width),
+            to_lanes = chunk_size(to->setup.runs * target->components, place, target->width);
+  const VitsGaussian q = vits_chunk(source, d, first), p = vits_chunk(target, d, place);
   copy_lane(d, q.mean, lanes, from_lane - first, p.mean, to_lanes, to_lane - place);
   copy_lane(d * d, q.root, lanes, from_lane - first, p.root, to_lanes, to_lane - place);
   copy_lane(d * d, q.inverse, lanes, from_lane - first, p.inverse, to_lanes, to_lane - place);
@@ -127,11 +122,11 @@ static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   const int components = source->components;
   for (int j = 0; j < components; j++)
     carry_lane(from, from_run * components + j, to, to_run * components + j);
-  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
 /* The component of a run that a uniform number stands for. */
-static int pick(const Vits *self, int run, double uniform) {
+static int vits_pick(const Vits *self, int run, double uniform) {
   const double *weight = self->weight + run * self->components;
   int j = 0;
   for (double left = uniform - weight[0]; left >= 0 && j < self->components - 1; left -= weight[j]) j++;
@@ -147,8 +142,8 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
     if (components > 1) rng_lanes_uniform(&chunk.rng, 1, self->uniform);
     for (int n = 0; n < chunk.lanes; n++) {
       const int run = (chunk.first + n) / draws;
-      gather(self, d, history->runs * components, run * components + pick(self, run, self->uniform[n]),
-             chunk.lanes, n);
+      vits_gather(self, d, history->runs * components,
+                  run * components + vits_pick(self, run, self->uniform[n]), chunk.lanes, n);
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
     vits_place(d, chunk.lanes, self->drawn, self->normal, self->theta);
@@ -158,15 +153,15 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
 
 static void vits_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Vits *self = sampler->state;
-  const int d = sampler->d, runs = self->follow.runs;
+  const int d = sampler->d, runs = self->catch_up.runs;
   ASSERT(self->components == 1);
   for (int first = 0; first < runs; first += self->width) {
-    const int lanes = block_lanes(self, runs, first);
-    const VitsGaussian block = block_at(self, d, first);
+    const int lanes = chunk_size(runs, first, self->width);
+    const VitsGaussian q = vits_chunk(self, d, first);
     double *product = self->work.product;
-    matrix_lanes_product_by_transposed(d, lanes, block.root, block.root, product);
+    matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, product);
     potential_covariance(&self->potential, lanes, product);
-    const double *middle = potential_theta(&self->potential, lanes, block.mean);
+    const double *middle = potential_theta(&self->potential, lanes, q.mean);
     for (int n = 0; n < lanes; n++) {
       copy_lane(d, middle, lanes, n, mean, runs, first + n);
       copy_lane(d * d, product, lanes, n, covariance, runs, first + n);
@@ -227,8 +222,8 @@ static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind)
   NEW(self->uniform, CHUNK_LANES);
   NEW(self->normal, chunk);
   NEW(self->theta, chunk);
-  begin(sampler, setup->runs);
-  self->follow.runs = setup->runs;
+  vits_begin(sampler, setup->runs);
+  self->catch_up.runs = setup->runs;
   return STATUS_OK;
 }
 

@@ -47,7 +47,7 @@ static void temper_weights(VitsMixture *self, double prior_weight) {
   for (int j = 0; j < self->components; j++) self->start_weight[j] /= total;
 }
 
-static Status set_start(VitsMixture *self, const SamplerSetup *setup, double prior_weight) {
+static Status vits_mixture_set_start(VitsMixture *self, const SamplerSetup *setup, double prior_weight) {
   const size_t d = (size_t)self->d, components = (size_t)self->components, size = sizeof(double);
   const double shrink = 1 / sqrt(prior_weight);
   TRY(fit_prior(setup, self->components, &self->fitted));
@@ -77,8 +77,8 @@ Status vits_mixture_create(const SamplerSetup *setup, const Potential *potential
   NEW(out->value, n);
   NEW(out->energy, DRAWS * n);
   NEW(out->log_density, DRAWS * j * n);
-  NEW(out->rescues, n);
-  return set_start(out, setup, potential->prior_weight);
+  NEW(out->jitters, n);
+  return vits_mixture_set_start(out, setup, potential->prior_weight);
 }
 
 void vits_mixture_destroy(VitsMixture *mixture) {
@@ -96,7 +96,7 @@ void vits_mixture_destroy(VitsMixture *mixture) {
   free(mixture->value);
   free(mixture->energy);
   free(mixture->log_density);
-  free(mixture->rescues);
+  free(mixture->jitters);
 }
 
 void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,
@@ -120,15 +120,16 @@ void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, 
 
 /* ---- weights */
 
-static void factorise(VitsMixture *self, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
+static void vits_mixture_factorise(VitsMixture *self, const HistoryView *view, VitsGaussian q,
+                                   int64_t *fallbacks) {
   const int d = self->d, lanes = view->lanes;
   matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, self->factor);
-  memset(self->rescues, 0, (size_t)lanes * sizeof *self->rescues);
-  linalg_cholesky_lanes(d, lanes, self->factor, self->rescues);
+  memset(self->jitters, 0, (size_t)lanes * sizeof *self->jitters);
+  linalg_cholesky_lanes(d, lanes, self->factor, self->jitters);
   for (int n = 0; n < lanes; n++) {
     self->log_norm[n] = 0;
     for (int i = 0; i < d; i++) self->log_norm[n] -= log(self->factor[(i * d + i) * lanes + n]);
-    fallbacks[(view->first + n) / view->draws] += self->rescues[n];
+    fallbacks[(view->first + n) / view->draws] += self->jitters[n];
   }
 }
 
@@ -224,7 +225,7 @@ void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian
   const int lanes = view->lanes, components = mixture->components;
   ASSERT(view->draws == components && lanes % components == 0 && view->first % components == 0);
   if (components == 1) return;
-  factorise(mixture, view, q, fallbacks);
+  vits_mixture_factorise(mixture, view, q, fallbacks);
   evaluate_draws(mixture, potential, q, rng);
   for (int first = 0; first < lanes; first += components) {
     double share[VITS_COMPONENTS * DRAWS * VITS_COMPONENTS], excess[VITS_COMPONENTS];

@@ -15,8 +15,8 @@
  * exponential of component j's own bound. Two that have settled in one mode share the weight of that mode.
  * E_j is an average over pairs mu_j + B_j eps, mu_j - B_j eps, in which errors that are odd in eps cancel.
  *
- * U needs the log density of the prior. Of a learned score, which cannot tell how much mass lies in modes far
- * apart, it is that of the mixture fitted to the prior's draws.
+ * U needs the log density of the prior. Of a learned score, which does not show how much mass lies in modes
+ * far apart, it is that of the mixture fitted to the prior's draws.
  *
  * N lanes, lane last: lane n is component n % J of run n / J. */
 #ifndef SAMPLER_GRADIENT_VITS_MIXTURE_H
@@ -39,7 +39,7 @@ typedef struct {
   double *log_prior, *value; /* [n] */
   double *energy; /* [DRAWS, n]: -U at each draw */
   double *log_density; /* [DRAWS, J, n]: log q_j of lane n at the draws of component (j + k) % J, k < J */
-  int *rescues; /* [n] */
+  int *jitters; /* [n] */
 } VitsMixture;
 
 /* For up to `capacity` lanes at once, a multiple of `components`. Ends with vits_mixture_destroy, also after

@@ -21,7 +21,7 @@ Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, 
   const size_t d = (size_t)setup->prior->d, n = (size_t)capacity, vector = d * n, matrix = d * vector;
   *out = (VitsStep){.kind = kind, .d = setup->prior->d};
   if (kind == VITS_HESSIAN_FREE) out->samples = (int)config_int(setup->options, "samples");
-  TRY(step_create(setup, capacity, 1, &out->step));
+  TRY(step_size_create(setup, capacity, 1, &out->step));
   NEW(out->theta, vector);
   NEW(out->gradient, vector);
   NEW(out->h, n);
@@ -40,11 +40,11 @@ Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, 
 }
 
 void vits_step_destroy(VitsStep *work) {
-  step_destroy(&work->step);
-  double *blocks[] = {work->theta, work->gradient,   work->h,       work->hessian, work->precision,
+  step_size_destroy(&work->step);
+  double *arrays[] = {work->theta, work->gradient,   work->h,       work->hessian, work->precision,
                       work->copy,  work->directions, work->lengths, work->eps,     work->product,
                       work->dot,   work->at_mean,    work->linear,  work->touched};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
 void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q) {
@@ -97,8 +97,8 @@ static void subtract(int n, const double *restrict y, double *restrict x) {
 /* touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the guard.
  * variance[n] and shrink[n] are scratch. */
 SIMD_CLONES
-static void guard(const Potential *potential, int lanes, VitsGaussian q, double *restrict variance,
-                  double *restrict shrink, double *restrict touched) {
+static void vits_step_guard(const Potential *potential, int lanes, VitsGaussian q, double *restrict variance,
+                            double *restrict shrink, double *restrict touched) {
   const int d = potential->d;
   for (int n = 0; n < lanes; n++) touched[n] = 0, shrink[n] = 1;
   for (int i = 0; i < d; i++) {
@@ -221,10 +221,10 @@ static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inver
 }
 
 /* C drifts from B^-1: one iteration of Newton and Schulz, C <- C (2I - BC), brings it back. Where it is too
- * far for that, C is B^-1 afresh, which long steps bring about (step.h says when it counts). */
+ * far for that, C is B^-1 computed again, which long steps bring about (step_size.h says when it counts). */
 static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
-  double *residual = work->product, *refreshed = work->hessian, *afresh = work->precision;
+  double *residual = work->product, *refreshed = work->hessian, *inverted = work->precision;
   bool all = true;
   matrix_lanes_product(d, lanes, q.root, q.inverse, residual);
   for (int i = 0; i < d; i++)
@@ -232,23 +232,23 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
   matrix_lanes_coarse_bound(d, lanes, residual, work->dot);
   matrix_lanes_product(d, lanes, q.inverse, residual, refreshed);
   for (int n = 0; n < lanes; n++) all = all && work->dot[n] < 1;
-  if (!all) invert_root(work, lanes, q, afresh);
+  if (!all) invert_root(work, lanes, q, inverted);
   for (int i = 0; i < matrix; i++) {
     const bool near = work->dot[i % lanes] < 1;
-    q.inverse[i] = near ? q.inverse[i] - refreshed[i] : afresh[i];
+    q.inverse[i] = near ? q.inverse[i] - refreshed[i] : inverted[i];
   }
   for (int n = 0; n < lanes && !work->step.by_curvature; n++)
     if (!(work->dot[n] < 1)) fallbacks[(view->first + n) / view->draws]++;
 }
 
 /* Lines "mu <-", "B <-" and "C <-". */
-static void update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t *fallbacks) {
+static void vits_step_update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
   if (work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
   matrix_lanes_gram(d, lanes, q.inverse, work->precision);
   const bool known = potential_is_quadratic(potential) && work->kind != VITS_HESSIAN_FREE;
-  step_choose(&work->step, potential, work->gradient, known ? NULL : work->hessian, work->precision, work->h,
-              fallbacks);
+  step_size_choose(&work->step, potential, work->gradient, known ? NULL : work->hessian, work->precision,
+                   work->h, fallbacks);
   add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
   matrix_lanes_product(d, lanes, work->hessian, q.root, work->product);
   move_root(d, lanes, work->h, q.inverse, work->product, q.root);
@@ -261,7 +261,7 @@ static void update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t
 static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussian q, int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
   bool any = false;
-  guard(potential, view->lanes, q, work->h, work->dot, work->touched);
+  vits_step_guard(potential, view->lanes, q, work->h, work->dot, work->touched);
   for (int n = 0; n < view->lanes; n++) {
     if (work->touched[n] > 0) fallbacks[(view->first + n) / view->draws]++;
     any = any || work->touched[n] > 0;
@@ -284,7 +284,7 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const int64_t before =
       (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
   potential_choose_rows(potential, rng);
-  step_begin(&work->step, potential, q.mean);
+  step_size_begin(&work->step, potential, q.mean);
   for (int k = 0; k < work->step.steps; k++) {
     if (work->kind != VITS_ONE && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
     potential_choose_rows(potential, rng);
@@ -292,7 +292,7 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
       vits_step_estimate(work, potential, q, rng);
     else
       evaluate_at_draw(work, potential, q, rng);
-    update(work, potential, q, fallbacks);
+    vits_step_update(work, potential, q, fallbacks);
     keep_guarded(work, potential, q, fallbacks);
   }
   for (int n = 0; n < lanes; n++) {

@@ -14,7 +14,7 @@
  * symmetric). VITS-I and VITS-II take g and A at one draw.
  *
  * The Hessian-free version uses E[eps (grad U(mu + B eps))'] = B' E[Hessian]. It differs from the paper's
- * plain average over draws in two ways, and is unbiased as that is: the directions eps_m come in blocks of d
+ * plain average over draws in two ways, and is unbiased as that is: the directions eps_m come in sets of d
  * orthogonal ones (random lengths keep every one of them standard normal), and two control variates are
  * subtracted, the gradient at mu and the linear function C' eps that the gradient would be if q were the
  * target:
@@ -42,17 +42,17 @@ typedef struct {
 typedef struct {
   VitsKind kind;
   int d, samples; /* M */
-  Step step;
+  StepSize step;
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
   double *precision, *product, *copy; /* [d, d, n] */
-  double *directions, *lengths; /* [d, d, n], [d, n]: a block of eps_m as unit vectors and lengths */
+  double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m as unit vectors and lengths */
   double *eps, *at_mean, *linear; /* [d, n]: eps_m, grad U(mu), C' eps_m */
   double *dot, *touched; /* [n] */
 } VitsStep;
 
-/* Reads `samples` (Hessian-free), and the keys of step.h. Ends with vits_step_destroy, also after a failure.
- */
+/* Reads `samples` (Hessian-free), and the keys of step_size.h. Ends with vits_step_destroy, also after a
+ * failure. */
 Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 void vits_step_destroy(VitsStep *work);
 

@@ -24,7 +24,7 @@
 typedef struct {
   Potential potential;
   VtsBound bound;
-  Follow follow;
+  CatchUp catch_up;
   int components, steps; /* M */
   bool fitted; /* since `begin` */
   double *weight, *mean, *variance; /* [B, M], [B, M, d], [B, M, d] */
@@ -44,7 +44,7 @@ static void place_means(Sampler *sampler, int run, VtsMixture *q) {
   Vts *self = sampler->state;
   const int d = sampler->d;
   for (int m = 0; m < q->components; m++) {
-    RngLanes rng = follow_streams(sampler, 0, q->components, run * q->components + m, 1);
+    RngLanes rng = catch_up_streams(sampler, 0, q->components, run * q->components + m, 1);
     if (q->components > 1)
       self->potential.prior->ops->sample(self->potential.prior, &rng, q->mean + m * d);
     else
@@ -52,7 +52,7 @@ static void place_means(Sampler *sampler, int run, VtsMixture *q) {
   }
 }
 
-static void begin(Sampler *sampler, int runs) {
+static void vts_begin(Sampler *sampler, int runs) {
   Vts *self = sampler->state;
   const int d = sampler->d;
   self->fitted = false;
@@ -67,7 +67,7 @@ static void begin(Sampler *sampler, int runs) {
   }
 }
 
-static void fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
+static void vts_fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
   double before = -INFINITY;
   for (int k = 0; k < self->steps; k++) {
     const double value = vts_bound_step(&self->bound, q, fallbacks);
@@ -76,16 +76,16 @@ static void fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
   }
 }
 
-static void update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+static void vts_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Vts *self = sampler->state;
   (void)round;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
-    const int left = history->runs - first, lanes = left < CHUNK_LANES ? left : CHUNK_LANES;
+    const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
     potential_at(&self->potential, &(HistoryView){history, 1, first, lanes, NULL, NULL});
     for (int run = first; run < first + lanes; run++) {
       VtsMixture q = mixture_of(self, sampler->d, run);
       vts_bound_at(&self->bound, run);
-      fit(self, &q, &fallbacks[run]);
+      vts_fit(self, &q, &fallbacks[run]);
     }
   }
   self->fitted = true;
@@ -93,8 +93,8 @@ static void update(Sampler *sampler, const History *history, int round, int64_t 
 
 static void vts_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Vts *self = sampler->state;
-  follow_history(sampler, &self->follow, FOLLOW_MOST, begin, update, history, fallbacks);
-  if (!self->fitted) update(sampler, history, 0, fallbacks);
+  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, vts_begin, vts_update, history, fallbacks);
+  if (!self->fitted) vts_update(sampler, history, 0, fallbacks);
 }
 
 static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
@@ -105,11 +105,11 @@ static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run
   memcpy(p.weight, q.weight, components * sizeof *p.weight);
   memcpy(p.mean, q.mean, vector * sizeof *p.mean);
   memcpy(p.variance, q.variance, vector * sizeof *p.variance);
-  target->follow = (Follow){to->setup.runs, source->follow.rounds};
+  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
   target->fitted = source->fitted;
 }
 
-static int pick(const VtsMixture *q, double uniform) {
+static int vts_pick(const VtsMixture *q, double uniform) {
   int m = 0;
   for (double left = uniform - q->weight[0]; left >= 0 && m < q->components - 1; left -= q->weight[m]) m++;
   return m;
@@ -125,7 +125,7 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int n = 0; n < chunk.lanes; n++) {
       const VtsMixture q = mixture_of(self, d, (chunk.first + n) / draws);
-      const int m = pick(&q, self->uniform[n]);
+      const int m = vts_pick(&q, self->uniform[n]);
       for (int i = 0; i < d; i++) {
         double *z = &self->normal[i * chunk.lanes + n];
         *z = q.mean[m * d + i] + sqrt(q.variance[m * d + i]) * *z;

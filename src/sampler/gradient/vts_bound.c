@@ -125,8 +125,8 @@ static void place_nodes(const VtsBound *bound, const double *mean, const double 
   }
 }
 
-static void add_row(int d, const double *phi, double slope, double curvature, double *gradient,
-                    double *hessian) {
+static void vts_bound_add_row(int d, const double *phi, double slope, double curvature, double *gradient,
+                              double *hessian) {
   for (int i = 0; i < d; i++) {
     gradient[i] -= slope * phi[i];
     for (int j = 0; j < d; j++) hessian[i * d + j] -= curvature * phi[i] * phi[j];
@@ -154,7 +154,8 @@ static double rows_part(const VtsBound *bound, const double *mean, const double 
         first_order += weight * bound->node_weight[k] * slope[r * VTS_NODES + k];
         second_order += weight * bound->node_weight[k] * curvature[r * VTS_NODES + k];
       }
-      add_row(history->d, bound->phi + r * history->d, first_order, second_order, gradient, hessian);
+      vts_bound_add_row(history->d, bound->phi + r * history->d, first_order, second_order, gradient,
+                        hessian);
     }
   }
   return energy;
@@ -241,7 +242,7 @@ double vts_bound_value(VtsBound *bound, const VtsMixture *q) {
  * and growth_i has the sign of dF / dv_i. */
 static void aim(VtsBound *bound, const VtsMixture *q, const Entropy *entropy, int m, int64_t *fallbacks) {
   const int d = q->d;
-  int rescues = 0;
+  int jitters = 0;
   energy_of(bound, q->mean + m * d, q->variance + m * d, bound->gradient, bound->hessian);
   entropy_slopes(q, entropy, m, bound->entropy_mean, bound->entropy_variance);
   memcpy(bound->factor, bound->hessian, (size_t)(d * d) * sizeof *bound->factor);
@@ -250,9 +251,9 @@ static void aim(VtsBound *bound, const VtsMixture *q, const Entropy *entropy, in
     bound->step[i] = bound->entropy_mean[i] - bound->gradient[i];
     bound->growth[i] = log(ratio > 0 ? fmax(1e-4, fmin(1e4, ratio)) : 0.1);
   }
-  linalg_cholesky_lanes(d, 1, bound->factor, &rescues);
+  linalg_cholesky_lanes(d, 1, bound->factor, &jitters);
   linalg_solve_lanes(d, 1, bound->factor, bound->step);
-  *fallbacks += rescues;
+  *fallbacks += jitters;
 }
 
 /* Component m along its way; energy[m] and *value follow. */

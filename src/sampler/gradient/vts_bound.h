@@ -54,7 +54,7 @@ void vts_bound_destroy(VtsBound *bound);
 void vts_bound_at(VtsBound *bound, int run);
 /* F at q. */
 double vts_bound_value(VtsBound *bound, const VtsMixture *q);
-/* One step; returns F after it. Rescued factorisations are added to *fallbacks. */
+/* One step; returns F after it. Jittered factorisations are added to *fallbacks. */
 double vts_bound_step(VtsBound *bound, VtsMixture *q, int64_t *fallbacks);
 
 #endif

@@ -6,9 +6,9 @@
  * The paper publishes neither the fraction of the observation noise nor its decay: step_size = 0.2 and
  * sqrt(k) are ours. Where rewards are not Gaussian sigma is 1.
  *
- * Observations that the cloud was not told of one by one are absorbed in one step, when it is drawn from or
- * at the next `observe`. The perturbation is never undone, so the cloud is only near the posterior, and it
- * impoverishes where the likelihood is narrow: smc_tempered.c mends both. Where all weights vanish every
+ * Observations that the cloud was not notified of one by one are absorbed in one step, when it is drawn from
+ * or at the next `observe`. The perturbation is never undone, so the cloud is only near the posterior, and it
+ * impoverishes where the likelihood is narrow: smc_tempered.c avoids both. Where all weights vanish every
  * particle is kept, which counts as a fallback; so does a cloud of which one particle is left. */
 #include "core/memory.h"
 #include "core/particles.h"
@@ -179,9 +179,9 @@ static const ConfigKey KEYS[] = {{.name = "particles",
                                   .minimum = 0,
                                   .maximum = 1000,
                                   .fallback = "0.2",
-                                  .help = "in round k particles are perturbed with standard deviation "
-                                          "step_size sigma / sqrt(k); sigma is 1 for rewards that are not "
-                                          "Gaussian"},
+                                  .help = "in round k particles are perturbed with "
+                                          "standard deviation step_size sigma / sqrt(k); "
+                                          "sigma is 1 for rewards that are not Gaussian"},
                                  {.name = NULL}};
 
 const SamplerOps sampler_smc = {

@@ -5,7 +5,7 @@
  * random-walk Metropolis with the covariance of the cloud times 2.38^2 / d (Roberts, Gelman and Gilks 1997).
  * A draw is a particle of the last cloud.
  *
- * Every call starts from the prior afresh, so nothing is carried from round to round, and the error does not
+ * Every call starts from the prior again, so nothing is carried from round to round, and the error does not
  * grow with the number of rounds. All runs have their own cloud. The effective sample size that is reported
  * is that of the last weighting. A path of more than EXPONENTS exponents is cut short, and where no
  * particle has a likelihood the cloud stays that of the prior: both count as fallbacks. */
@@ -24,7 +24,7 @@
 enum { EXPONENTS = 200, BISECTIONS = 60 };
 /* How near to one half of the particles, as a share of them, the effective sample size is brought. */
 static const double HALF_TOLERANCE = 0.01;
-/* Added to the evidence where its centre is looked for, as a share of its trace. */
+/* Added to the evidence where its centre is computed, as a share of its trace. */
 static const double RIDGE = 1e-10;
 
 /* The cloud of one run: P particles. */
@@ -66,17 +66,17 @@ static void centre_on(int d, int n, const double *centre, const double *restrict
 static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   const int d = run->sampler->d;
   double trace = 0;
-  int rescues = 0;
+  int jitters = 0;
   history_evidence(&(HistoryView){run->history, 1, run->b, 1, NULL, NULL}, self->precision, self->vector);
   memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
   memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
   for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
   for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace + DBL_MIN; /* no evidence */
-  linalg_cholesky_lanes(d, 1, self->root, &rescues);
+  linalg_cholesky_lanes(d, 1, self->root, &jitters);
   linalg_solve_lanes(d, 1, self->root, self->centre);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++) self->vector[i] -= self->precision[i * d + j] * self->centre[j];
-  fallbacks[run->b] += rescues;
+  fallbacks[run->b] += jitters;
 }
 
 /* out[P] = the log likelihood of x[d, P], up to a constant. */
@@ -97,7 +97,7 @@ static void log_prior(const Tempered *self, const Run *run, const double *x, dou
 }
 
 /* Weights of the step from one exponent to another; returns their effective sample size. */
-static double weigh(Tempered *self, double step) {
+static double smc_tempered_weigh(Tempered *self, double step) {
   for (int j = 0; j < self->particles; j++) self->weight[j] = step * self->likelihood[j];
   particles_weigh(self->particles, self->weight, self->weight);
   return particles_ess(self->particles, self->weight);
@@ -107,17 +107,17 @@ static double weigh(Tempered *self, double step) {
 static double next_exponent(Tempered *self, double exponent, double *ess) {
   const double half = 0.5 * self->particles, tolerance = HALF_TOLERANCE * self->particles;
   double low = exponent, high = 1, next = 1;
-  *ess = weigh(self, 1 - exponent);
+  *ess = smc_tempered_weigh(self, 1 - exponent);
   if (*ess >= half) return 1;
   for (int pass = 0; pass < BISECTIONS && fabs(*ess - half) > tolerance; pass++) {
     next = 0.5 * (low + high);
-    *ess = weigh(self, next - exponent);
+    *ess = smc_tempered_weigh(self, next - exponent);
     *(*ess > half ? &low : &high) = next;
   }
   return next;
 }
 
-static void resample(Tempered *self, Run *run) {
+static void smc_tempered_resample(Tempered *self, Run *run) {
   const int particles = self->particles, d = run->sampler->d;
   double offset, *swap = self->x;
   rng_uniform(&run->rng_resample, 1, &offset);
@@ -133,8 +133,8 @@ static void resample(Tempered *self, Run *run) {
 
 /* z[d, n] <- x + factor L z, from the last coordinate on. */
 SIMD_CLONES
-static void propose(int d, int n, double factor, const double *root, const double *restrict x,
-                    double *restrict z) {
+static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
+                                 double *restrict z) {
   for (int i = d - 1; i >= 0; i--)
     for (int j = 0; j < n; j++) {
       double sum = 0;
@@ -145,8 +145,9 @@ static void propose(int d, int n, double factor, const double *root, const doubl
 
 /* accepted[n] = whether uniform[n] < ratio of the densities, 1 or 0. May be in place of uniform. */
 SIMD_CLONES
-static void decide(int n, double exponent, const double *restrict prior, const double *restrict likelihood,
-                   const double *restrict new_prior, const double *restrict new_likelihood, double *uniform) {
+static void smc_tempered_decide(int n, double exponent, const double *restrict prior,
+                                const double *restrict likelihood, const double *restrict new_prior,
+                                const double *restrict new_likelihood, double *uniform) {
   for (int j = 0; j < n; j++) {
     double gain = new_prior[j] - prior[j] + exponent * (new_likelihood[j] - likelihood[j]);
     uniform[j] = uniform[j] < special_exp(gain) ? 1 : 0;
@@ -154,30 +155,31 @@ static void decide(int n, double exponent, const double *restrict prior, const d
 }
 
 SIMD_CLONES
-static void take(int n, const double *restrict accepted, const double *restrict from, double *restrict to) {
+static void smc_tempered_take(int n, const double *restrict accepted, const double *restrict from,
+                              double *restrict to) {
   for (int j = 0; j < n; j++) to[j] = accepted[j] != 0 ? from[j] : to[j];
 }
 
 /* Random-walk Metropolis with the cloud's covariance. */
-static void move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
+static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
   const int d = run->sampler->d, particles = self->particles;
-  int rescues = 0;
+  int jitters = 0;
   linalg_moments(d, particles, self->x, self->mean, self->root);
-  linalg_cholesky_lanes(d, 1, self->root, &rescues);
-  fallbacks[run->b] += rescues;
+  linalg_cholesky_lanes(d, 1, self->root, &jitters);
+  fallbacks[run->b] += jitters;
   for (int step = 0; step < self->steps; step++) {
     rng_lanes_normal(&run->rng, d, self->proposal);
     rng_lanes_uniform(&run->rng, 1, self->uniform);
-    propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
+    smc_tempered_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
     log_prior(self, run, self->proposal, self->new_prior);
     log_likelihood(self, run, self->proposal, self->new_likelihood);
-    decide(particles, exponent, self->prior, self->likelihood, self->new_prior, self->new_likelihood,
-           self->uniform);
+    smc_tempered_decide(particles, exponent, self->prior, self->likelihood, self->new_prior,
+                        self->new_likelihood, self->uniform);
     for (int i = 0; i < d; i++)
-      take(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
-           self->x + (size_t)i * (size_t)particles);
-    take(particles, self->uniform, self->new_prior, self->prior);
-    take(particles, self->uniform, self->new_likelihood, self->likelihood);
+      smc_tempered_take(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
+                        self->x + (size_t)i * (size_t)particles);
+    smc_tempered_take(particles, self->uniform, self->new_prior, self->prior);
+    smc_tempered_take(particles, self->uniform, self->new_likelihood, self->likelihood);
   }
 }
 
@@ -197,12 +199,12 @@ static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
   for (int count = 1; exponent < 1; count++) {
     exponent = next_exponent(self, exponent, &ess);
     if (count == EXPONENTS && exponent < 1) {
-      ess = weigh(self, 1 - exponent);
+      ess = smc_tempered_weigh(self, 1 - exponent);
       exponent = 1;
       fallbacks[run->b]++;
     }
-    resample(self, run);
-    move(self, run, exponent, fallbacks);
+    smc_tempered_resample(self, run);
+    smc_tempered_move(self, run, exponent, fallbacks);
   }
   return ess;
 }

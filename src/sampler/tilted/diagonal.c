@@ -63,11 +63,11 @@ typedef struct {
   double *s, *normal, *eps; /* [d, n] */
   int lane[CHUNK_LANES];
   Langevin langevin;
-} Work;
+} DiagonalWork;
 
-static Status work_create(const Diagonal *posterior, Work *out) {
+static Status diagonal_work_create(const Diagonal *posterior, DiagonalWork *out) {
   const size_t d = (size_t)posterior->prior->d, vector = d * CHUNK_LANES;
-  *out = (Work){.chain = posterior->chain};
+  *out = (DiagonalWork){.chain = posterior->chain};
   for (int n = 0; n < CHUNK_LANES; n++) out->lane[n] = n;
   NEW(out->q, d);
   NEW(out->b, d);
@@ -84,7 +84,7 @@ static Status work_create(const Diagonal *posterior, Work *out) {
   return langevin_create_diagonal(posterior->prior->d, CHUNK_LANES, &out->langevin);
 }
 
-static void work_destroy(Work *work) {
+static void diagonal_work_destroy(DiagonalWork *work) {
   double *const blocks[] = {work->q,      work->b, work->mean,   work->variance, work->wide_q,
                             work->wide_b, work->s, work->normal, work->eps};
   for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
@@ -92,7 +92,7 @@ static void work_destroy(Work *work) {
 }
 
 /* The tilt, and mean and variance of the prior, at the last stage that the evidence leaves (tilt_flow.h). */
-static void flow(Work *work, double margin) {
+static void flow(DiagonalWork *work, double margin) {
   const Schedule *schedule = &work->chain->schedule;
   const int d = work->chain->d;
   double largest = 0;
@@ -106,15 +106,16 @@ static void flow(Work *work, double margin) {
   }
 }
 
-static void stage_density(const void *context, int lanes, double *x, double *log_density, double *score) {
-  const Work *work = context;
+static void diagonal_stage_density(const void *context, int lanes, double *x, double *log_density,
+                                   double *score) {
+  const DiagonalWork *work = context;
   work->chain->density(work->chain, work->t, lanes, x, log_density, score);
 }
 
 /* s[d, n] <- the end of the steps. */
-static void take_steps(Work *work, const Chunk *chunk, bool accept, int steps, double step_size) {
+static void take_steps(DiagonalWork *work, const Chunk *chunk, bool accept, int steps, double step_size) {
   const int d = work->chain->d, lanes = chunk->lanes;
-  const LangevinPrior prior = {stage_density, work, accept};
+  const LangevinPrior prior = {diagonal_stage_density, work, accept};
   LangevinStreams streams = {chunk->rng, work->lane, lanes};
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -127,9 +128,9 @@ static void take_steps(Work *work, const Chunk *chunk, bool accept, int steps, d
   langevin_positions(&work->langevin, work->s);
 }
 
-static void reverse(Work *work, const Chunk *chunk, int64_t *fallbacks) {
+static void diagonal_reverse(DiagonalWork *work, const Chunk *chunk, int64_t *fallbacks) {
   const int d = work->chain->d;
-  Chunk all = *chunk; /* one run: every rescue counts for it */
+  Chunk all = *chunk; /* one run: every fallback counts for it */
   all.first = 0;
   all.rng.draws = UINT32_MAX;
   for (int t = work->t; t >= 1; t--) {
@@ -146,13 +147,13 @@ static Status draw_mala(const Diagonal *posterior, RngLanes rng, double *x, int6
   (void)fallbacks;
   const int steps = (int)config_int(posterior->options, "steps");
   const double step_size = config_real(posterior->options, "step_size");
-  Work work;
-  Status status = work_create(posterior, &work);
+  DiagonalWork work;
+  Status status = diagonal_work_create(posterior, &work);
   for (Chunk chunk = chunk_begin(rng); status == STATUS_OK && chunk.lanes > 0; chunk_next(&chunk, rng)) {
     take_steps(&work, &chunk, true, steps, step_size);
     chunk_store(&chunk, work.chain->d, work.s, x);
   }
-  work_destroy(&work);
+  diagonal_work_destroy(&work);
   return status;
 }
 
@@ -167,16 +168,16 @@ static Status check_tilted(const Config *options) {
 
 static Status draw_tilted(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
   const Config *options = posterior->options;
-  Work work;
-  Status status = work_create(posterior, &work);
+  DiagonalWork work;
+  Status status = diagonal_work_create(posterior, &work);
   if (status == STATUS_OK) flow(&work, config_real(options, "margin"));
   for (Chunk chunk = chunk_begin(rng); status == STATUS_OK && chunk.lanes > 0; chunk_next(&chunk, rng)) {
     take_steps(&work, &chunk, config_is(options, "baseline", "mala"), (int)config_int(options, "steps"),
                config_real(options, "step_size"));
-    reverse(&work, &chunk, fallbacks);
+    diagonal_reverse(&work, &chunk, fallbacks);
     chunk_store(&chunk, work.chain->d, work.s, x);
   }
-  work_destroy(&work);
+  diagonal_work_destroy(&work);
   return status;
 }
 

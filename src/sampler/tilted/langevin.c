@@ -106,14 +106,14 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
 }
 
 /* x = U (m + r u), with y[d, n] as scratch. */
-static void place(const Langevin *self, const double *u, double *y, double *x) {
+static void langevin_place(const Langevin *self, const double *u, double *y, double *x) {
   const int count = self->d * self->lanes;
   double *to = self->basis ? y : x;
   for (int k = 0; k < count; k++) to[k] = self->mean[k] + self->deviation[k] * u[k];
   if (self->basis) linalg_multiply_lanes(self->d, self->lanes, self->basis, y, x);
 }
 
-void langevin_positions(const Langevin *self, double *x) { place(self, self->u, self->score, x); }
+void langevin_positions(const Langevin *self, double *x) { langevin_place(self, self->u, self->score, x); }
 
 /* gradient <- r gradient - q r^2 u + r g; log_target += the tilt. */
 SIMD_CLONES
@@ -131,7 +131,7 @@ static void add_tilt(int d, int lanes, const double *restrict r, const double *r
 
 /* The log target[n] and its gradient[d, n] at u. */
 static void evaluate(Langevin *self, const double *u, double *gradient, double *log_target) {
-  place(self, u, self->score, self->x);
+  langevin_place(self, u, self->score, self->x);
   self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->score);
   if (self->basis)
     linalg_multiply_transposed_lanes(self->d, self->lanes, self->basis, self->score, gradient);
@@ -143,8 +143,8 @@ static void evaluate(Langevin *self, const double *u, double *gradient, double *
 /* ---- random numbers */
 
 /* out[rows, lanes] of the chosen streams, by runs of neighbours. `part`[rows, lanes] is scratch. */
-static void draw(void (*fill)(RngLanes *, int, double *), LangevinStreams *streams, int rows, double *part,
-                 double *out) {
+static void langevin_draw(void (*fill)(RngLanes *, int, double *), LangevinStreams *streams, int rows,
+                          double *part, double *out) {
   const int lanes = streams->lanes;
   uint32_t after = streams->rng.position;
   for (int first = 0, count; first < lanes; first += count) {
@@ -164,8 +164,9 @@ static void draw(void (*fill)(RngLanes *, int, double *), LangevinStreams *strea
 /* ---- steps */
 
 SIMD_CLONES
-static void propose(int d, int lanes, const double *restrict step, const double *restrict u,
-                    const double *restrict gradient, const double *restrict z, double *restrict out) {
+static void langevin_propose(int d, int lanes, const double *restrict step, const double *restrict u,
+                             const double *restrict gradient, const double *restrict z,
+                             double *restrict out) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       const int at = i * lanes + n;
@@ -191,7 +192,7 @@ static void find_ratio(int d, int lanes, const double *restrict step, const doub
 }
 
 /* Lane n moves to its proposal. */
-static void take(Langevin *self, int n) {
+static void langevin_take(Langevin *self, int n) {
   for (int i = 0; i < self->d; i++) {
     const int at = i * self->lanes + n;
     self->u[at] = self->new_u[at];
@@ -201,13 +202,13 @@ static void take(Langevin *self, int n) {
 }
 
 /* Accept or reject by uniform[n]; `rate` 0 leaves the step sizes. */
-static void judge(Langevin *self, double rate) {
+static void langevin_judge(Langevin *self, double rate) {
   double *ratio = self->part;
   find_ratio(self->d, self->lanes, self->step, self->log_target, self->new_log_target, self->gradient,
              self->new_gradient, self->normal, ratio);
   for (int n = 0; n < self->lanes; n++) {
     const double accepted = ratio[n] < 0 ? exp(fmax(ratio[n], -700)) : 1;
-    if (self->uniform[n] < accepted) take(self, n);
+    if (self->uniform[n] < accepted) langevin_take(self, n);
     const double step = self->step[n] * exp(rate * (accepted - ACCEPTANCE));
     self->step[n] = fmin(fmax(step, STEP_LEAST), STEP_MOST);
   }
@@ -218,14 +219,14 @@ static void swap(double **a, double **b) {
   *a = *b, *b = kept;
 }
 
-static void move(Langevin *self, LangevinStreams *streams, double rate) {
+static void langevin_move(Langevin *self, LangevinStreams *streams, double rate) {
   const int d = self->d, lanes = self->lanes;
-  draw(rng_lanes_normal, streams, d, self->part, self->normal);
-  draw(rng_lanes_uniform, streams, 1, self->part, self->uniform);
-  propose(d, lanes, self->step, self->u, self->gradient, self->normal, self->new_u);
+  langevin_draw(rng_lanes_normal, streams, d, self->part, self->normal);
+  langevin_draw(rng_lanes_uniform, streams, 1, self->part, self->uniform);
+  langevin_propose(d, lanes, self->step, self->u, self->gradient, self->normal, self->new_u);
   evaluate(self, self->new_u, self->new_gradient, self->new_log_target);
   if (self->prior.has_density) {
-    judge(self, rate);
+    langevin_judge(self, rate);
     return;
   }
   swap(&self->u, &self->new_u);
@@ -235,7 +236,7 @@ static void move(Langevin *self, LangevinStreams *streams, double rate) {
 void langevin_run(Langevin *self, LangevinStreams *streams, int steps, double step_size) {
   ASSERT(streams->lanes == self->lanes);
   for (int n = 0; n < self->lanes; n++) self->step[n] = step_size;
-  draw(rng_lanes_normal, streams, self->d, self->part, self->u);
+  langevin_draw(rng_lanes_normal, streams, self->d, self->part, self->u);
   evaluate(self, self->u, self->gradient, self->log_target);
-  for (int k = 0; k < steps; k++) move(self, streams, 2 * k < steps ? pow(k + 1, -0.6) : 0);
+  for (int k = 0; k < steps; k++) langevin_move(self, streams, 2 * k < steps ? pow(k + 1, -0.6) : 0);
 }

@@ -1,4 +1,4 @@
-/* MALA on the posterior itself, with no transport: the yardstick of tilted transport, whose baseline is the
+/* MALA on the posterior itself, with no transport: the comparison for tilted transport, whose baseline is the
  * same steps on an easier law (langevin.h). A chain for each draw starts from the Gaussian that the posterior
  * would be under a Gaussian prior of the same mean and covariance, so every draw is independent, and the
  * share of draws that end in a mode is set by where they started when the modes are far apart.
@@ -30,7 +30,7 @@ typedef struct {
   Langevin langevin;
 } Mala;
 
-static void density(const void *context, int lanes, double *x, double *log_density, double *score) {
+static void mala_density(const void *context, int lanes, double *x, double *log_density, double *score) {
   const Prior *prior = context;
   prior->ops->log_density(prior, lanes, x, log_density);
   prior->ops->score(prior, lanes, x, score);
@@ -51,7 +51,7 @@ static void white_density(const void *context, int lanes, double *x, double *log
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
-  const LangevinPrior white = {white_density, self, true}, plain = {density, sampler->setup.prior, true};
+  const LangevinPrior white = {white_density, self, true}, plain = {mala_density, sampler->setup.prior, true};
   const int d = sampler->d;
   (void)fallbacks;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
@@ -85,7 +85,7 @@ static void mala_destroy(Sampler *sampler) {
 }
 
 /* Of a Gaussian prior, mean and covariance in x. */
-static Status whiten(Mala *self, const Mixture *prior) {
+static Status mala_whiten(Mala *self, const Mixture *prior) {
   const size_t d = (size_t)prior->d;
   double *inverse = self->covariance;
   NEW(self->root, d * d);
@@ -116,7 +116,7 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   NEW(self->lane, CHUNK_LANES);
   for (int n = 0; n < CHUNK_LANES; n++) self->lane[n] = n;
   mixture_moments(prior, self->mean, self->covariance);
-  if (prior->components == 1 && !mixture_is_white(prior)) TRY(whiten(self, prior));
+  if (prior->components == 1 && !mixture_is_white(prior)) TRY(mala_whiten(self, prior));
   return langevin_create(sampler->d, CHUNK_LANES, &self->langevin);
 }
 

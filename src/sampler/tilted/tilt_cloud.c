@@ -10,7 +10,7 @@
 
 /* The law of s_t as a prior. */
 typedef struct {
-  const Prior *clean;
+  const Prior *prior;
   int stage;
   double *normal, *score; /* [d, P] */
 } Stage;
@@ -27,10 +27,10 @@ struct TiltCloud {
 
 static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
   const Stage *self = prior->state;
-  const Chain *chain = self->clean->chain;
+  const Chain *chain = self->prior->chain;
   const size_t lanes = rng->lanes;
   const double alpha_bar = chain->schedule.alpha_bar[self->stage];
-  self->clean->ops->sample(self->clean, rng, s);
+  self->prior->ops->sample(self->prior, rng, s);
   rng_lanes_normal(rng, prior->d, self->normal);
   for (size_t i = 0; i < (size_t)prior->d; i++)
     for (size_t n = i * lanes; n < (i + 1) * lanes; n++)
@@ -40,7 +40,7 @@ static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
 
 static void stage_log_density(const Prior *prior, int lanes, const double *s, double *out) {
   const Stage *self = prior->state;
-  self->clean->chain->density(self->clean->chain, self->stage, lanes, s, out, self->score);
+  self->prior->chain->density(self->prior->chain, self->stage, lanes, s, out, self->score);
 }
 
 static const PriorOps stage_ops = {.name = "stage", .sample = stage_sample, .log_density = stage_log_density};
@@ -58,12 +58,12 @@ void tilt_cloud_destroy(TiltCloud *cloud) {
   free(cloud);
 }
 
-static Status fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
+static Status tilt_cloud_fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
   const size_t d = (size_t)setup->prior->d;
   char count[32];
   const char *sets[] = {count};
   SamplerSetup inner = *setup;
-  self->stage.clean = setup->prior;
+  self->stage.prior = setup->prior;
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
   NEW(self->stage.normal, d * (size_t)particles);
   NEW(self->stage.score, d * (size_t)particles);
@@ -84,7 +84,7 @@ Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **o
                       "prior %s does not know (use baseline: ula)",
                       setup->prior->ops->name);
   NEW(*out, 1);
-  return fill(*out, setup, particles);
+  return tilt_cloud_fill(*out, setup, particles);
 }
 
 /* precision = U diag(q) U', vector = U b. */

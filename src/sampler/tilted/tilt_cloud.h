@@ -13,8 +13,8 @@ Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **o
 void tilt_cloud_destroy(TiltCloud *cloud); /* NULL is allowed */
 
 /* M draws for one run at stage t, into s[d, stride]: basis[d, d], q[d] and b[d] of the tilt there. `rng` has
- * the run's streams at position 0; the run is the `run`-th of `history`. Returns the effective sample size.
- */
+ * the run's streams at position 0; the run is the `run`-th of `history`. Returns the effective sample
+ * size. */
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
                        const History *history, int run, RngLanes rng, size_t stride, double *s,
                        int64_t *fallbacks);

@@ -8,7 +8,7 @@
  *
  * when X_t has the law nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the reverse process of the prior, with no
  * evidence in it, takes it to the posterior nu_0. The flow ends where c lambda_max(Q) = 1 (the time T* of the
- * paper); the distance to it is told by the number 1 - c lambda_max. */
+ * paper); the distance to it is measured by the number 1 - c lambda_max. */
 #ifndef SAMPLER_TILTED_TILT_FLOW_H
 #define SAMPLER_TILTED_TILT_FLOW_H
 

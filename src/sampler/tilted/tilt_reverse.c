@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the clean sample given a state, as in clean_moments.c. */
+/* Of the clean sample given a state, as in denoised_moments.c. */
 static const double VARIANCE_LEAST = 1e-9;
 
 Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out) {
   const size_t vector = (size_t)setup->prior->d * CHUNK_LANES;
   *out = (TiltReverse){.chain = setup->prior->chain, .exponential = exponential};
   NEW(out->lane, CHUNK_LANES);
-  NEW(out->rescues, CHUNK_LANES);
+  NEW(out->jitters, CHUNK_LANES);
   NEW(out->z, vector);
   NEW(out->s, vector);
   NEW(out->normal, vector);
@@ -24,17 +24,17 @@ Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReve
   if (!exponential) {
     const size_t d = (size_t)setup->prior->d;
     NEW(out->covariance, d * vector);
-    NEW(out->mended, 2 * d * d + d);
+    NEW(out->repaired, 2 * d * d + d);
   }
-  return clean_moments_create(setup->prior, false, &out->moments);
+  return denoised_moments_create(setup->prior, false, &out->moments);
 }
 
 void tilt_reverse_destroy(TiltReverse *self) {
-  clean_moments_destroy(&self->moments);
+  denoised_moments_destroy(&self->moments);
   free(self->covariance);
-  free(self->mended);
+  free(self->repaired);
   free(self->lane);
-  free(self->rescues);
+  free(self->jitters);
   free(self->z);
   free(self->s);
   free(self->normal);
@@ -63,13 +63,14 @@ static void add_bridge(int d, int lanes, double square, double beta_tilde, doubl
       }
 }
 
-/* s <- w0 clean + wt s + L z. */
+/* s <- w0 denoised + wt s + L z. */
 SIMD_CLONES
-static void draw_gaussian(int d, int lanes, double of_clean, const double *restrict clean, double of_state,
-                          const double *restrict l, const double *restrict z, double *restrict s) {
+static void draw_gaussian(int d, int lanes, double of_denoised, const double *restrict denoised,
+                          double of_state, const double *restrict l, const double *restrict z,
+                          double *restrict s) {
   for (int i = 0; i < d; i++) {
     double *restrict s_i = s + i * lanes;
-    for (int n = 0; n < lanes; n++) s_i[n] = of_clean * clean[i * lanes + n] + of_state * s_i[n];
+    for (int n = 0; n < lanes; n++) s_i[n] = of_denoised * denoised[i * lanes + n] + of_state * s_i[n];
     for (int j = 0; j <= i; j++) {
       const double *restrict l_ij = l + (i * d + j) * lanes, *restrict z_j = z + j * lanes;
       for (int n = 0; n < lanes; n++) s_i[n] += l_ij[n] * z_j[n];
@@ -79,9 +80,9 @@ static void draw_gaussian(int d, int lanes, double of_clean, const double *restr
 
 /* The matrix of lane m is no covariance: its lower triangle holds a failed factor, the upper one and
  * diagonal[d, count] the matrix. Its eigenvalues are raised to `least`, and it is factorised again. */
-static void mend(TiltReverse *self, int count, int m, double least, const double *diagonal) {
+static void repair_covariance(TiltReverse *self, int count, int m, double least, const double *diagonal) {
   const int d = self->chain->d;
-  double *matrix = self->mended, *basis = matrix + d * d, *eigenvalue = basis + d * d;
+  double *matrix = self->repaired, *basis = matrix + d * d, *eigenvalue = basis + d * d;
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++)
       matrix[i * d + j] = i == j  ? diagonal[i * count + m]
@@ -100,26 +101,26 @@ static void mend(TiltReverse *self, int count, int m, double least, const double
 }
 
 /* Of w0^2 C_t + beta_tilde I; a learned predictor can give a C_t that is no covariance. */
-static void factorise(TiltReverse *self, int count, double least) {
+static void tilt_reverse_factorise(TiltReverse *self, int count, double least) {
   const int d = self->chain->d;
   double *diagonal = self->z;
   for (int i = 0; i < d; i++)
     memcpy(diagonal + i * count, self->covariance + (i * d + i) * count, (size_t)count * sizeof *diagonal);
-  memset(self->rescues, 0, (size_t)count * sizeof *self->rescues);
-  linalg_cholesky_lanes(d, count, self->covariance, self->rescues);
+  memset(self->jitters, 0, (size_t)count * sizeof *self->jitters);
+  linalg_cholesky_lanes(d, count, self->covariance, self->jitters);
   for (int m = 0; m < count; m++)
-    if (self->rescues[m]) mend(self, count, m, least, diagonal);
+    if (self->jitters[m]) repair_covariance(self, count, m, least, diagonal);
 }
 
 static void step_moments(TiltReverse *self, int t, int count) {
   const Schedule *schedule = &self->chain->schedule;
   const int d = self->chain->d;
-  double of_clean, of_state;
-  schedule_bridge_factors(schedule, t, &of_clean, &of_state);
-  clean_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
-  add_bridge(d, count, of_clean * of_clean, schedule->beta_tilde[t], self->covariance);
-  factorise(self, count, schedule->beta_tilde[t] + of_clean * of_clean * VARIANCE_LEAST);
-  draw_gaussian(d, count, of_clean, self->eps, of_state, self->covariance, self->normal, self->s);
+  double of_denoised, of_state;
+  schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
+  denoised_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
+  add_bridge(d, count, of_denoised * of_denoised, schedule->beta_tilde[t], self->covariance);
+  tilt_reverse_factorise(self, count, schedule->beta_tilde[t] + of_denoised * of_denoised * VARIANCE_LEAST);
+  draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal, self->s);
 }
 
 void tilt_reverse_stage(TiltReverse *self, int t, int count) {
@@ -149,7 +150,7 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *
 }
 
 /* The clean sample given s_t of the lanes that start at stage t. */
-static void draw_clean(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s) {
+static void draw_denoised(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s) {
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
   int count = 0;
@@ -161,15 +162,15 @@ static void draw_clean(TiltReverse *self, const Chunk *chunk, int t, const int *
   rng_lanes_uniform(&rng, d, self->z);
   lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
   lanes_gather(d, lanes, count, self->lane, s, self->s);
-  self->chain->clean(self->chain, t, count, self->s, self->normal, self->eps);
+  self->chain->denoise(self->chain, t, count, self->s, self->normal, self->eps);
   lanes_scatter(d, lanes, count, self->lane, self->eps, s);
 }
 
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s,
                       int64_t *fallbacks) {
   for (int t = self->chain->schedule.stages; t >= 1; t--) {
-    if (self->chain->clean)
-      draw_clean(self, chunk, t, stage, s);
+    if (self->chain->denoise)
+      draw_denoised(self, chunk, t, stage, s);
     else
       take_stage(self, chunk, t, stage, s, fallbacks);
   }

@@ -4,7 +4,7 @@
  *
  *   N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t),
  *
- * by the moments of the clean sample (clean_moments.h); exact for Gaussian priors at any number of stages.
+ * by the moments of the clean sample (denoised_moments.h); exact for Gaussian priors at any number of stages.
  * Where the C_t of a learned predictor is no covariance, the least eigenvalues are raised. `exponential`: the
  * exponential integrator of the reverse equation dx = (x + 2 score) ds + sqrt(2) dw, which freezes the score
  * over a stage and solves the rest exactly, so that its law is off by an error of first order in h,
@@ -23,11 +23,11 @@
 typedef struct {
   const Chain *chain;
   bool exponential;
-  CleanMoments moments;
+  DenoisedMoments moments;
   int *lane; /* [n]: those that a stage is about */
   double *z, *s, *normal, *eps; /* [d, n]; the last three of the lanes at hand */
-  double *covariance, *mended; /* [d, d, n], [2 d + 1, d]; of `moments` */
-  int *rescues; /* [n] */
+  double *covariance, *repaired; /* [d, d, n], [2 d + 1, d]; of `moments` */
+  int *jitters; /* [n] */
 } TiltReverse;
 
 Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out);
@@ -37,8 +37,8 @@ void tilt_reverse_destroy(TiltReverse *self);
  * self->normal[d, count]. */
 void tilt_reverse_stage(TiltReverse *self, int t, int count);
 
-/* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are those
- * of REVERSE that belong to the chunk's: d normals for each of the stages, at positions of their own. */
+/* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are those of REVERSE
+ * that belong to the chunk's: d normals for each of the stages, at positions of their own. */
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s, int64_t *fallbacks);
 /* One stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
 void tilt_reverse_exponential(const Chain *chain, int t, int lanes, double *s, const double *normal,

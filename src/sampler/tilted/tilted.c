@@ -101,7 +101,8 @@ typedef struct {
 } StageOfChain;
 
 /* Of s_t. A learned predictor is kept near its data. */
-static void stage_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+static void tilted_stage_density(const void *context, int lanes, double *x, double *log_density,
+                                 double *score) {
   const StageOfChain *stage = context;
   const Chain *chain = stage->chain;
   const int count = chain->d * lanes;
@@ -132,7 +133,7 @@ static void langevin_stage(Tilted *self, const Chunk *chunk, int t) {
   const int d = self->chain->d, lanes = chunk->lanes, count = lanes_at(self, lanes, t);
   if (count == 0) return;
   const StageOfChain stage = {.chain = self->chain, .t = t};
-  const LangevinPrior prior = {stage_density, &stage,
+  const LangevinPrior prior = {tilted_stage_density, &stage,
                                self->chain->density && self->baseline == BASELINE_MALA};
   LangevinStreams streams = {chunk->rng, self->lane, count};
   lanes_gather(d * d, lanes, count, self->lane, self->basis, self->some_basis);
@@ -148,17 +149,17 @@ static void langevin_stage(Tilted *self, const Chunk *chunk, int t) {
 
 /* s_t0 given exact posterior draws: in the eigenbasis of the tilt N((sqrt(abar) y / (1 - abar) + b) / p, 1 /
  * p) with p = 1 / (1 - abar) + q. */
-static void add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
+static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
   const Chain *chain = self->chain;
   const int d = chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
-  double *clean = self->some_s, *y = self->some_q;
+  double *drawn = self->some_s, *y = self->some_q;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
-      clean[i * lanes + n] =
+      drawn[i * lanes + n] =
           (theta[(size_t)i * (size_t)chunk->total + (size_t)(chunk->first + n)] - chain->shift[i]) /
           chain->scale[i];
-  linalg_multiply_transposed_lanes(d, lanes, self->basis, clean, y);
+  linalg_multiply_transposed_lanes(d, lanes, self->basis, drawn, y);
   rng.key = rng_subkey(rng.key, RNG_TILT_NOISE);
   rng.position = 0;
   rng_lanes_normal(&rng, d, self->z);
@@ -170,7 +171,7 @@ static void add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
   }
   linalg_multiply_lanes(d, lanes, self->basis, y, self->s);
   for (int k = 0; k < d * lanes; k++)
-    if (self->stage[k % lanes] == 0) self->s[k] = clean[k];
+    if (self->stage[k % lanes] == 0) self->s[k] = drawn[k];
 }
 
 /* Starts of all draws, theta[d, N], from a cloud for each run. */
@@ -190,10 +191,10 @@ static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, 
 }
 
 /* s[d, n] at the stages of the lanes; theta[d, N] has what was drawn for all of them at once. */
-static void start(Tilted *self, const Chunk *chunk, const double *theta) {
+static void tilted_start(Tilted *self, const Chunk *chunk, const double *theta) {
   const int d = self->chain->d, lanes = chunk->lanes;
   switch (self->baseline) {
-  case BASELINE_EXACT: add_noise(self, chunk, theta); break;
+  case BASELINE_EXACT: tilted_add_noise(self, chunk, theta); break;
   case BASELINE_SMC:
     for (int i = 0; i < d; i++)
       memcpy(self->s + i * lanes, theta + (size_t)i * (size_t)chunk->total + chunk->first,
@@ -206,12 +207,12 @@ static void start(Tilted *self, const Chunk *chunk, const double *theta) {
 
 /* ---- step 2: the reverse process */
 
-static void reverse(Tilted *self, const Chunk *chunk, int64_t *fallbacks) {
+static void tilted_reverse(Tilted *self, const Chunk *chunk, int64_t *fallbacks) {
   const Chain *chain = self->chain;
   const int lanes = chunk->lanes;
   const double back = 1 / sqrt(chain->schedule.alpha_bar[1]);
   for (int n = 0; n < lanes; n++) {
-    if (!self->beyond[n] || chain->clean) continue;
+    if (!self->beyond[n] || chain->denoise) continue;
     self->stage[n] = 0;
     for (int k = n; k < chain->d * lanes; k += lanes) self->s[k] *= back;
   }
@@ -229,8 +230,8 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
     find_tilt(self, &view);
-    start(self, &chunk, theta);
-    reverse(self, &chunk, fallbacks);
+    tilted_start(self, &chunk, theta);
+    tilted_reverse(self, &chunk, fallbacks);
     chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
   }
@@ -255,7 +256,7 @@ static void tilted_destroy(Sampler *sampler) {
 
 /* Mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
 static void set_moments(Tilted *self) {
-  const CleanMoments *from = &self->reverse.moments;
+  const DenoisedMoments *from = &self->reverse.moments;
   const int d = self->chain->d;
   memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
   for (int i = 0; i < d; i++)
@@ -265,7 +266,7 @@ static void set_moments(Tilted *self) {
             from->basis[i * d + k] * from->deviation[k] * from->deviation[k] * from->basis[j * d + k];
 }
 
-static Status allocate(Tilted *self, int d) {
+static Status tilted_allocate(Tilted *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
   NEW(self->mean, d);
   NEW(self->covariance, (size_t)d * (size_t)d);
@@ -303,7 +304,7 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   self->steps = (int)config_int(options, "steps");
   self->step_size = config_real(options, "step_size");
   self->margin = config_real(options, "margin");
-  TRY(allocate(self, sampler->d));
+  TRY(tilted_allocate(self, sampler->d));
   const bool exponential = config_is(options, "reverse", "auto")
                                ? sampler->d > LINALG_BATCH_DIMENSION
                                : config_is(options, "reverse", "exponential");
@@ -350,8 +351,8 @@ static const ConfigKey KEYS[] = {
 
 const SamplerOps sampler_tilted = {
     .name = "tilted",
-    .summary = "Tilted transport: the prior's own reverse process, started where the evidence has become an "
-               "easier tilt",
+    .summary = "Tilted transport: the prior's own reverse process, "
+               "started where the evidence has become an easier tilt",
     .reference = "Bruna and Han (2024), Tilted transport",
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,

@@ -1,7 +1,7 @@
 /* Samplers that observe round by round: linear data of any dimension, a sampler with its options, the exact
  * target, and the Kullback-Leibler divergence of two Gaussians. */
-#ifndef TESTS_FOLLOW_FIXTURE_H
-#define TESTS_FOLLOW_FIXTURE_H
+#ifndef TESTS_CATCH_UP_FIXTURE_H
+#define TESTS_CATCH_UP_FIXTURE_H
 
 #include "sampler_fixture.h"
 
@@ -63,12 +63,12 @@ typedef struct {
   Sampler sampler;
   Config *options;
   int64_t *fallbacks; /* [runs] */
-} Followed;
+} FixtureSampler;
 
-static inline Followed make_sampler(const char *name, const Prior *prior, const Likelihood *likelihood,
-                                    uint32_t first_run, int runs, int draws, int set_count,
-                                    const char *const *sets) {
-  Followed out;
+static inline FixtureSampler make_sampler(const char *name, const Prior *prior, const Likelihood *likelihood,
+                                          uint32_t first_run, int runs, int draws, int set_count,
+                                          const char *const *sets) {
+  FixtureSampler out;
   const SamplerOps *method = sampler_find(name);
   ASSERT(method);
   memset(&out, 0, sizeof out);
@@ -85,22 +85,22 @@ static inline Followed make_sampler(const char *name, const Prior *prior, const 
   return out;
 }
 
-static inline void free_sampler(Followed *followed) {
-  sampler_destroy(&followed->sampler);
-  config_free(followed->options);
-  free(followed->fallbacks);
+static inline void free_sampler(FixtureSampler *fixture) {
+  sampler_destroy(&fixture->sampler);
+  config_free(fixture->options);
+  free(fixture->fallbacks);
 }
 
 /* theta[d, runs * draws]; the caller frees. */
-static inline double *draw_from(Followed *followed, const History *history, int draws) {
+static inline double *draw_from(FixtureSampler *fixture, const History *history, int draws) {
   const int lanes = history->runs * draws;
   double *theta = (double *)fixture_new((size_t)(history->d * lanes), sizeof(double));
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST),
-                  .run = followed->sampler.setup.first_run,
+                  .run = fixture->sampler.setup.first_run,
                   .round = 77,
                   .draws = (uint32_t)draws,
                   .lanes = (uint32_t)lanes};
-  sampler_sample(&followed->sampler, history, rng, draws, theta, followed->fallbacks);
+  sampler_sample(&fixture->sampler, history, rng, draws, theta, fixture->fallbacks);
   return theta;
 }
 

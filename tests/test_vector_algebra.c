@@ -1,11 +1,11 @@
-/* The algebra of eight lanes at once against that of whole blocks (core/linalg.h) and against definitions. */
+/* The algebra of eight lanes at once against that of many (core/linalg.h) and against definitions. */
 #include "harness.h"
 
 #include "core/linalg.h"
 #include "core/rng.h"
 #include "core/vector_algebra.h"
 
-enum { MOST = 5, LANES = 11 }; /* a whole strip, and one of three lanes */
+enum { MOST = 5, LANES = 11 }; /* a whole at, and one of three lanes */
 
 /* a[d, d, LANES], symmetric and positive definite. */
 static void fill(int d, double *a) {
@@ -26,16 +26,16 @@ static void test_cholesky(void) {
   for (int d = 1; d <= MOST; d++) {
     double a[MOST * MOST * LANES], l[MOST * MOST * LANES], w[MOST * MOST * LANES], log_sum[LANES];
     fill(d, a);
-    for (Strip strip = strip_begin(LANES); strip.count > 0; strip_next(&strip)) {
-      SpecialReal x[MOST * MOST], inverse[MOST], rescues = {0}, sum = {0};
-      strip_load(strip, d * d, a, x);
-      strip_cholesky(d, x, inverse, &rescues);
-      strip_store(strip, d * d, x, l);
-      strip_add_log_diagonal(d, -2, x, &sum);
-      strip_store(strip, 1, &sum, log_sum);
-      strip_invert_triangle(d, x, inverse);
-      strip_store(strip, d * d, x, w);
-      for (size_t k = 0; k < strip.count; k++) CU_ASSERT_EQUAL(rescues[k], 0);
+    for (VectorLanes at = vector_begin(LANES); at.count > 0; vector_next(&at)) {
+      SpecialReal x[MOST * MOST], inverse[MOST], jitters = {0}, sum = {0};
+      vector_load(at, d * d, a, x);
+      vector_cholesky(d, x, inverse, &jitters);
+      vector_store(at, d * d, x, l);
+      vector_add_log_diagonal(d, -2, x, &sum);
+      vector_store(at, 1, &sum, log_sum);
+      vector_invert_triangle(d, x, inverse);
+      vector_store(at, d * d, x, w);
+      for (size_t k = 0; k < at.count; k++) CU_ASSERT_EQUAL(jitters[k], 0);
     }
     linalg_cholesky_lanes(d, LANES, a, NULL);
     for (int n = 0; n < LANES; n++) {
@@ -59,40 +59,40 @@ static void test_multiply(void) {
   enum { D = 3 };
   SpecialReal a[D * D], unit[D], out[D];
   for (int i = 0; i < D * D; i++)
-    for (int n = 0; n < SPECIAL_VECTOR; n++) a[i][n] = 10 * i + n;
+    for (int n = 0; n < VECTOR_LANES; n++) a[i][n] = 10 * i + n;
   for (int j = 0; j < D; j++) {
     for (int i = 0; i < D; i++) unit[i] = (SpecialReal){0} + (i == j);
-    for (int n = 0; n < SPECIAL_VECTOR; n++)
+    for (int n = 0; n < VECTOR_LANES; n++)
       for (int i = 0; i < D; i++) {
-        strip_multiply(D, a, unit, out);
+        vector_multiply(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], a[i * D + j][n]);
-        strip_multiply_transposed(D, a, unit, out);
+        vector_multiply_transposed(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], a[j * D + i][n]);
-        strip_lower(D, a, unit, out);
+        vector_lower(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], j <= i ? a[i * D + j][n] : 0);
-        strip_lower_transposed(D, a, unit, out);
+        vector_lower_transposed(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], i <= j ? a[j * D + i][n] : 0);
       }
   }
 }
 
 /* [[1, 1], [1, 1]] and [[4, 2], [2, -3]] are not positive definite; in the other lanes all is well. */
-static void test_rescue(void) {
-  double a[4 * SPECIAL_VECTOR];
-  int counted[SPECIAL_VECTOR] = {0};
-  SpecialReal x[4], inverse[2], rescues = {0};
-  for (int n = 0; n < SPECIAL_VECTOR; n++) {
+static void test_jitter(void) {
+  double a[4 * VECTOR_LANES];
+  int counted[VECTOR_LANES] = {0};
+  SpecialReal x[4], inverse[2], jitters = {0};
+  for (int n = 0; n < VECTOR_LANES; n++) {
     const double lane[3][4] = {{1, 1, 1, 1}, {4, 2, 2, -3}, {4, 2, 2, 5}};
-    for (int k = 0; k < 4; k++) a[k * SPECIAL_VECTOR + n] = lane[n < 2 ? n : 2][k];
+    for (int k = 0; k < 4; k++) a[k * VECTOR_LANES + n] = lane[n < 2 ? n : 2][k];
   }
-  strip_load(strip_begin(SPECIAL_VECTOR), 4, a, x);
-  strip_cholesky(2, x, inverse, &rescues);
-  linalg_cholesky_lanes(2, SPECIAL_VECTOR, a, counted);
-  for (int n = 0; n < SPECIAL_VECTOR; n++) {
-    CU_ASSERT_EQUAL(rescues[n], n < 2);
-    CU_ASSERT_EQUAL(rescues[n], counted[n]);
+  vector_load(vector_begin(VECTOR_LANES), 4, a, x);
+  vector_cholesky(2, x, inverse, &jitters);
+  linalg_cholesky_lanes(2, VECTOR_LANES, a, counted);
+  for (int n = 0; n < VECTOR_LANES; n++) {
+    CU_ASSERT_EQUAL(jitters[n], n < 2);
+    CU_ASSERT_EQUAL(jitters[n], counted[n]);
     for (int k = 0; k < 4; k++)
-      if (k != 1) CHECK_NEAR(x[k][n], a[k * SPECIAL_VECTOR + n], 1e-15);
+      if (k != 1) CHECK_NEAR(x[k][n], a[k * VECTOR_LANES + n], 1e-15);
   }
 }
 
@@ -101,11 +101,11 @@ static void test_last_strip(void) {
   double from[2 * LANES], to[2 * LANES + 1];
   for (int k = 0; k < 2 * LANES; k++) from[k] = k + 1;
   for (int k = 0; k <= 2 * LANES; k++) to[k] = -1;
-  for (Strip strip = strip_begin(LANES); strip.count > 0; strip_next(&strip)) {
+  for (VectorLanes at = vector_begin(LANES); at.count > 0; vector_next(&at)) {
     SpecialReal x[2];
-    strip_load(strip, 2, from, x);
-    for (size_t k = strip.count; k < SPECIAL_VECTOR; k++) CU_ASSERT_EQUAL(x[1][k], 0);
-    strip_store(strip, 2, x, to);
+    vector_load(at, 2, from, x);
+    for (size_t k = at.count; k < VECTOR_LANES; k++) CU_ASSERT_EQUAL(x[1][k], 0);
+    vector_store(at, 2, x, to);
   }
   for (int k = 0; k < 2 * LANES; k++) CU_ASSERT_EQUAL(to[k], from[k]);
   CU_ASSERT_EQUAL(to[2 * LANES], -1);
@@ -114,8 +114,8 @@ static void test_last_strip(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"Cholesky", test_cholesky},
                          {"products", test_multiply},
-                         {"rescue", test_rescue},
-                         {"last strip", test_last_strip},
+                         {"jitter", test_jitter},
+                         {"last at", test_last_strip},
                          CU_TEST_INFO_NULL};
-  return harness_run("strip", tests);
+  return harness_run("at", tests);
 }
