@@ -18,7 +18,6 @@ import pandas as pd
 from scipy import stats
 
 import load
-import options
 import significance
 import table
 
@@ -29,9 +28,8 @@ ORIGIN = ("source", "hostname", "mpi_ranks", "mpi_library", "compiler", "compile
 
 def keys(dataset, labels):
     """{key: its text} of the resolved study; of the policies with these labels by label and option."""
-    text = dataset.attrs.get("config", "")
-    found = {key: value for key, value in load.scalars(text).items() if not key.startswith("policies")}
-    for label, chosen in options.of_policies(dataset).items():
+    found = load.keys(dataset)
+    for label, chosen in load.options(dataset).items():
         if label in labels:
             found |= {f"policy {label}: {key}": value for key, value in chosen.items()}
     return found
@@ -87,7 +85,7 @@ def places(a, b, axis):
 def frame(a, b):
     """One row for each metric, setting, policy and point that both have."""
     axis, rows = load.axis(a), []
-    labels = [list(map(str, dataset["policy"].values)) for dataset in (a, b)]
+    labels = [load.labels(dataset) for dataset in (a, b)]
     for metric in load.curves(a):
         if metric not in load.curves(b):
             continue
@@ -115,7 +113,7 @@ def compare(a, b):
     """The report as lines, and whether the two are the same."""
     if load.axis(a) != load.axis(b):
         return [f"A is of a {load.AXES[load.axis(a)]} study and B of a {load.AXES[load.axis(b)]} study"], False
-    labels = set(map(str, a["policy"].values)) & set(map(str, b["policy"].values))
+    labels = set(load.labels(a)) & set(load.labels(b))
     lines = [f"configuration: {key} = {x} in A, {y} in B" for key, x, y in differences(keys(a, labels), keys(b, labels))]
     lines += [f"origin: {key} = {x} in A, {y} in B" for key, x, y in differences(
         *({name: dataset.attrs[name] for name in ORIGIN if name in dataset.attrs} for dataset in (a, b)))]

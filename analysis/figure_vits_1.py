@@ -53,7 +53,7 @@ def finals(dataset):
 
 def without(dataset, labels):
     """The results of all policies but these."""
-    known = list(load.policy_names(dataset))
+    known = load.labels(dataset)
     kept = [p for p, label in enumerate(known) if label not in labels]
     if not kept:
         raise load.BadInput("--without leaves no policy")
@@ -87,7 +87,7 @@ def main(description=__doc__, name="figure_vits_1"):
     arguments = parser.parse_args()
     paths = style.outputs(parser, arguments.output, arguments.folders[0], name)
     datasets = [load.results(folder) for folder in arguments.folders]
-    known = {label for dataset in datasets for label in load.policy_names(dataset)}
+    known = {label for dataset in datasets for label in load.labels(dataset)}
     for label in arguments.without:
         if label not in known:
             raise load.BadInput(f"no study has a policy {label}; there are {', '.join(sorted(known))}")

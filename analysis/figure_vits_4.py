@@ -17,7 +17,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 import load
-import options
 import panel
 import style
 
@@ -29,7 +28,7 @@ LIMIT = "#B00020"
 def by_step_size(dataset):
     """{step size: indices of its policies}, step sizes rising."""
     sizes = {}
-    for p, chosen in enumerate(options.of_policies(dataset).values()):
+    for p, chosen in enumerate(load.options(dataset).values()):
         sizes.setdefault(chosen.get("step_size", "auto"), []).append(p)
     return dict(sorted(sizes.items(), key=lambda item: (item[0] == "auto", float(item[0].replace("auto", "0")))))
 
@@ -77,7 +76,7 @@ def slopes(dataset):
     mean, _, late = steps(dataset, maximum(dataset))
     kappa, order = conditions(dataset)
     rows = []
-    for label, chosen, y, missing in zip(dataset["policy"].values, options.of_policies(dataset).values(), mean.T, late.T):
+    for label, chosen, y, missing in zip(dataset["policy"].values, load.options(dataset).values(), mean.T, late.T):
         use = order[(missing[order] == 0) & np.isfinite(y[order])]
         rows.append((str(label), chosen.get("step_size", "auto"), *slope(kappa[use], y[use]), len(use),
                      int(missing.sum())))

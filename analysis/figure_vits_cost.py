@@ -63,7 +63,7 @@ def step_cost(dataset):
 def divergence(dataset):
     """Panels of the divergence against time."""
     (mean, error), cost, before = load.moments(dataset, "kl"), step_cost(dataset), burn_in(dataset)
-    steps, labels = dataset["step"].values, list(load.policy_names(dataset))
+    steps, labels = dataset["step"].values, load.labels(dataset)
     return [Cost(title, "CPU milliseconds of a run", "divergence from the target (KL)",
                  {label: (1e3 * cost[s, p] * (before[p] + steps), mean[s, p], error[s, p]) for p, label in enumerate(labels)},
                  False) for s, title in enumerate(load.titles(dataset))]

@@ -55,10 +55,10 @@ def verdict(cells):
 # ---- numbers of a study
 
 def index(dataset, policy):
-    labels = [str(label) for label in dataset["policy"].values]
-    if policy not in labels:
-        raise load.BadInput(f"the study has no policy {policy}; it has {', '.join(labels)}")
-    return labels.index(policy)
+    known = load.labels(dataset)
+    if policy not in known:
+        raise load.BadInput(f"the study has no policy {policy}; it has {', '.join(known)}")
+    return known.index(policy)
 
 
 def numbers(dataset, policy, metric=None, at=-1):
@@ -317,7 +317,7 @@ def tuned(one, option="eta"):
     runs a method has the value that is best for it in the other half."""
     def judge(dataset):
         methods = {}
-        for p, label in enumerate(map(str, dataset["policy"].values)):
+        for p, label in enumerate(load.labels(dataset)):
             methods.setdefault(label.partition(f" {option}=")[0], []).append(p)
         points = chosen_points(dataset, list(methods.values()))
         best = dataset.isel(policy=[members[0] for members in methods.values()]).assign_coords(policy=list(methods))

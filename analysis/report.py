@@ -18,7 +18,6 @@ import ablation
 import calibration
 import chart
 import load
-import options
 import panel
 import significance
 import table
@@ -30,10 +29,6 @@ KINDS = {"bandit": "cumulative regret by round", "posterior": "how near the draw
          "convergence": "how fast each method approaches a known target"}
 MOST = 20           # failures that are listed at once
 NAMED = 12          # policies that a sentence names
-
-
-def labels(dataset):
-    return [str(label) for label in dataset["policy"].values]
 
 
 def plural(count, one, many):
@@ -76,7 +71,7 @@ def settings(dataset):
     shown = grid(["setting", *map(text, keys), "runs in, by policy", "of", "failed"], rows, "settings")
     if len(rows) > chart.FEW:
         shown = folded(f"{len(rows)} settings", shown)
-    shared = [[tag("code", text(key)), prose(word)] for key, word in load.scalars(dataset.attrs.get("config", "")).items()
+    shared = [[tag("code", text(key)), prose(word)] for key, word in load.keys(dataset).items()
               if key not in keys and not key.startswith("sweep") and word != "null"]
     shared = grid(["key", "value"], shared, "keys that all settings share", class_="plain")
     return shown + folded("Keys that all settings share", shared) + policies(dataset)
@@ -84,7 +79,7 @@ def settings(dataset):
 
 def policies(dataset):
     try:
-        found = options.of_policies(dataset)
+        found = load.options(dataset)
     except load.BadInput:
         return ""
     rows = []
@@ -109,7 +104,7 @@ def difference(row):
 
 
 def heading(dataset, p):
-    return text(labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
+    return text(load.labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
 
 
 def board(dataset, metric, frame, order, where):
@@ -120,7 +115,7 @@ def board(dataset, metric, frame, order, where):
     for p in order:
         cells = []
         for s, title in enumerate(titles):
-            row = found.get((title, labels(dataset)[p], int(dataset[axis].values[where[s]])))
+            row = found.get((title, load.labels(dataset)[p], int(dataset[axis].values[where[s]])))
             if row is None:  # settings may differ in their last point
                 cells.append("–")
                 continue
@@ -142,7 +137,7 @@ def single(dataset, metric, frame, order, where):
             heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
-    columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
+    columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(load.labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
     return grid(columns, rows, f"{metric} of all policies")
 
 
@@ -152,7 +147,7 @@ def leaderboard(dataset, metric):
     few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
     listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
     note = paragraph(
-        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {labels(dataset)[0]} ± standard "
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {load.labels(dataset)[0]} ± standard "
         f"error. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
         "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")
@@ -190,7 +185,7 @@ def ranks(dataset):
     cells = {(row.setting, row.policy): "too few runs" if np.isnan(row.p) else html.escape(table.probability(row.p)) + star(adjusted)
              for row, adjusted in zip(found.itertuples(), significance.holm(found.p))}
     titles = load.titles(dataset)
-    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(labels(dataset))]
+    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(load.labels(dataset))]
     note = paragraph(
         f"Simulation-based calibration at n = {load.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
         f"is uniform, as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
@@ -210,7 +205,7 @@ def cost(dataset, charts, metric):
                      "Bars: one standard error.", class_="faint")
     drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
     rows = []
-    for p, label in enumerate(labels(dataset)):
+    for p, label in enumerate(load.labels(dataset)):
         learned = [tag("small", f"{once:.3g} training") if np.isfinite(once) else "" for once in train[:, p]]
         rows.append(({"data_row": p}, [text(label), *(f"{one:.3g}{more}" if np.isfinite(one) else "–"
                                                       for one, more in zip(seconds[:, p], learned))]))
@@ -234,7 +229,7 @@ def failures(dataset):
     rescues = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
     rows = []
     for s, title in enumerate(load.titles(dataset)):
-        for p, label in enumerate(labels(dataset)):
+        for p, label in enumerate(load.labels(dataset)):
             counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(rescues[s, p].sum()), (rescues[s, p] > 0).sum()
             if any(counts):
                 rows.append([f"{text(label)}, {text(title)}", *map(str, counts)])

@@ -43,7 +43,7 @@ def one(folder):
     if spent > SLACK * wall * ranks:
         raise load.BadInput(f"{folder}: {spent:.3g} CPU seconds do not fit into {wall:.3g} s on {ranks} ranks; the study was resumed, "
                             "and the time of its first job is not in the results")
-    keys = {key: value for key, value in load.scalars(dataset.attrs.get("config", "")).items() if key not in FREE}
+    keys = {key: value for key, value in load.keys(dataset).items() if key not in FREE}
     return {"folder": str(folder), "ranks": ranks, "runs": int(done.sum()), "wall": wall, "busy": spent / (wall * ranks)}, keys
 
 

@@ -24,13 +24,12 @@ import numpy as np
 import pandas as pd
 
 import load
-import options
 
 
 def methods(dataset, by=()):
     """{method: indices of its policies}, in their order."""
     found = {}
-    for p, chosen in enumerate(options.of_policies(dataset).values()):
+    for p, chosen in enumerate(load.options(dataset).values()):
         parts = [f"{option}={chosen[option]}" for option in by if option in chosen]
         found.setdefault(" ".join([chosen["name"], *parts]), []).append(p)
     return found
@@ -78,7 +77,7 @@ COLUMNS = ["setting", "half", "method", "chosen", "tuned", "tuned_se", "reported
 
 def frame(dataset, by=(), tune=None):
     """One row for each setting, half and method, numbers unrounded."""
-    groups, labels, rows = methods(dataset, by), list(load.policy_names(dataset)), []
+    groups, labels, rows = methods(dataset, by), load.labels(dataset), []
     for s, title in enumerate(load.titles(dataset)):
         regret, failed = finals(dataset, s)
         runs = np.arange(regret.shape[1])

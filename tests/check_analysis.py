@@ -262,8 +262,16 @@ class Analysis(StudyTest):
         self.refused(table, "cannot be read as NetCDF")
 
     def test_config(self):
-        self.assertEqual(load.scalars("a: 1\nproblem:\n  noise: 0.5\n  deep:\n    x: 'y'\nprior:\n  stages: 3\n- b: 2\n"),
-                         {"a": "1", "problem.noise": "0.5", "problem.deep.x": "y", "prior.stages": "3"})
+        write_results(self.folder, ["cross"], runs=4, rounds=5)
+        dataset = load.results(self.folder)
+        dataset.attrs["config"] = ("a: 1e-3 # a comment\ntitle: \"x: y # z\"\nproblem:\n  noise: 0.50\n  deep:\n    x: 'y'\n    f: null\n"
+                                   "prior:\npolicies:\n  - {name: ts}\nsweep:\n  b.c: [1, true]\n")
+        self.assertEqual(load.keys(dataset), {"a": "1e-3", "title": "x: y # z", "problem.noise": "0.50", "problem.deep.x": "y",
+                                              "problem.deep.f": "null", "sweep.b.c": "[1, true]"})
+        self.assertEqual(load.config(dataset, "problem.theta"), "cross")  # a swept key
+        dataset.attrs["config"] = "a: [1"
+        with self.assertRaisesRegex(load.BadInput, "results.nc: attribute config is not YAML"):
+            load.config(dataset, "a")
 
     def test_looks_are_distinct(self):
         names = {label: "mixts" if label == "mixts10" else label for label in POLICIES}

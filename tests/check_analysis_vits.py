@@ -22,7 +22,6 @@ import figure_vits_1  # noqa: E402
 import figure_vits_4  # noqa: E402
 import figure_vits_cost  # noqa: E402
 import load  # noqa: E402
-import options  # noqa: E402
 import selection  # noqa: E402
 
 
@@ -37,7 +36,7 @@ class Vits(StudyTest):
 
     def test_options(self):
         bandit(self.folder)
-        found = options.of_policies(load.results(self.folder))
+        found = load.options(load.results(self.folder))
         self.assertEqual(list(found), list(GRID))
         self.assertEqual(found["lmc h=0.1 long"], {"name": "lmc", "label": "lmc h=0.1 long", "prior": "default", "steps": "50",
                                                    "step_size": "0.1"})
@@ -46,7 +45,7 @@ class Vits(StudyTest):
         bandit(self.folder, policies={'a, "b" {c}': ("lmc", {"hidden": "[10, 20]", "file": '"x, y: z"'})}, settings=[{}])
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.config = file.config.replace('label: "a, "b" {c}"', 'label: "a, \\"b\\" {c}"')
-        found = options.of_policies(load.results(self.folder))['a, "b" {c}']
+        found = load.options(load.results(self.folder))['a, "b" {c}']
         self.assertEqual((found["hidden"], found["file"]), ("[10, 20]", "x, y: z"))
 
     def test_options_not_recorded(self):
