@@ -12,15 +12,15 @@ their random numbers, so they are tested one by one, never pooled. Prints the te
 
 Reads DIR/results.nc; writes DIR/calibration.png and .pdf.
 """
-import argparse
 import dataclasses
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-import ablation
+import caption
 import load
+import metrics
 import panel
 import style
 
@@ -76,7 +76,7 @@ def number_of_draws(dataset):
 
 def tests(dataset, at):
     """{(setting index, label): Ranks} at this sample size."""
-    where, draws = ablation.points(dataset, at), number_of_draws(dataset)
+    where, draws = metrics.points(dataset, at), number_of_draws(dataset)
     return {(s, label): ranks(dataset["rank"].values[s, p, :, where[s]], draws[s])
             for s in range(len(where)) for p, label in enumerate(load.policy_names(dataset))}
 
@@ -126,16 +126,16 @@ def draw_all_ranks(figure, place, found, look, threshold):
         spare.set_visible(False)
 
 
-def caption(dataset, panels, found, at):
-    sentences = [*panel.facts([dataset])]
+def sentences(dataset, panels, found, at):
+    text = caption.facts([dataset])
     if panels:
-        sentences.append(panel.draws(dataset) + panel.reading(panels, [dataset]))
+        text.append(caption.draws(dataset) + panel.reading(panels, [dataset]))
     if found:
-        sentences.append(
+        text.append(
             f"Histograms: rank of theta* among the draws along a random direction, n = {load.plain(at)}; height over that of "
             f"uniform ranks, cut at {load.plain(TOP)}; grey: 95% of bars of exact draws, filled: outside. p: chi-squared test "
             f"of uniformity, bold below {LEVEL:g} / {len(found)} tests. High ends: draws too narrow; high middle: too wide; slope: off to one side.")
-    return sentences
+    return text
 
 
 def draw(dataset, at=None):
@@ -153,16 +153,16 @@ def draw(dataset, at=None):
     panels = []
     for s, (place, title) in enumerate(zip(places, load.titles(dataset))):
         for axis, curve in zip(place, have):
-            one = panel.of_study(dataset, curve, s, title if curve == have[0] else "", ideal=ablation.IDEAL.get(curve),
+            one = panel.of_study(dataset, curve, s, title if curve == have[0] else "", ideal=metrics.IDEAL.get(curve),
                                   log=CURVES[curve])
-            one.ylabel = ablation.NAMES[curve] if s == 0 else ""
+            one.ylabel = metrics.NAMES[curve] if s == 0 else ""
             panel.draw(axis, one, look)
             panels.append(one)
         if found:
             here = {label: found[s, label] for label in names}
             draw_all_ranks(figure, place[-1], here, look, LEVEL / len(found))
     entries = panel.handles(panels, look) if panels else []
-    panel.below(figure, entries, caption(dataset, panels, found, at))
+    panel.below(figure, entries, sentences(dataset, panels, found, at))
     return figure
 
 
@@ -175,13 +175,10 @@ def table(dataset, at=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a posterior study")
+    parser = style.study_options(__doc__, "a posterior study")
     parser.add_argument("--at", metavar="VALUE", type=float, help="sample size of the ranks (default: the middle one)")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folder, "calibration")
+    paths = style.outputs(arguments.output, arguments.folder, "calibration")
     dataset = load.results(arguments.folder, "posterior")
     style.save(draw(dataset, arguments.at), paths)
     if "rank" in load.curves(dataset):

@@ -4,10 +4,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import load
-from figure_diffts_2 import complete_rows
 from judge import (Cell, Claim, at_each, both, diverges, exponent, falls, level, lower, near, not_so, rate, rises_along, settles, untested,
                    where)
 from judge_cost import alike, costs, no_dearer
+from prior import complete_rows
 
 TITLE = "Online Posterior Sampling with a Diffusion Prior (Kveton et al.)"
 BASELINES = ("ts", "tuned_ts", "mixts")

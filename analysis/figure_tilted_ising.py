@@ -12,30 +12,15 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+import caption
+import inverse
 import load
 import panel
 import style
 
-SNR = "problem.snr"
 SPREAD = "spread l of Q"
 THRESHOLD = "#0B3C8C"
 MET = style.TEXT
-
-
-def spread(dataset):
-    """snr^2 of each setting and their rising order: (spread[settings], order)."""
-    swept = load.swept(dataset)
-    if list(swept) != [SNR] or len(swept[SNR]) < 2:
-        raise load.BadInput(f"this needs a study that sweeps {SNR} alone; this one sweeps {', '.join(swept) or 'nothing'}")
-    if load.config(dataset, "problem.theta") != "ising":
-        raise load.BadInput("this needs a study with problem.theta: ising")
-    arms, dimension, kappa = (float(load.config(dataset, f"problem.{key}") or "nan")
-                              for key in ("arms", "dimension", "condition_number"))
-    if not (arms < dimension and kappa == 1):
-        raise load.BadInput("the spread of Q is snr^2 only with problem.condition_number: 1 and problem.arms below "
-                            "problem.dimension")
-    order = np.argsort(swept[SNR], kind="stable")
-    return swept[SNR].astype(float)[order] ** 2, order
 
 
 def worst(l):
@@ -45,20 +30,17 @@ def worst(l):
 
 def met(dataset, order):
     """The smallest eigenvalue that draws meet: median, least and most over runs, [settings] each."""
-    if "log_concavity" not in dataset:
-        raise load.BadInput("the study has not measured log_concavity")
-    last = load.last_rounds(dataset)
-    values = dataset["log_concavity"].values[np.arange(len(last)), :, :, last].reshape(len(last), -1)[order]
+    values = inverse.curvature(dataset)[order]
     return tuple(of(values, axis=1) for of in (np.nanmedian, np.nanmin, np.nanmax))
 
 
 def error_panel(dataset, curve, l, order):
-    every, last, floor = np.arange(len(order)), load.last_rounds(dataset), load.floor(dataset, curve)
-    means, errors = (values[every, :, last][order].T for values in load.moments(dataset, curve))
+    floor = load.floor(dataset, curve)
+    means, errors = (load.at_end(dataset, values)[order].T for values in load.moments(dataset, curve))
     done, _, wanted = load.counts(dataset)
     return panel.Panel("error of the draws", SPREAD, dataset[curve].attrs.get("long_name", curve), l, means, errors,
                        load.policy_names(dataset), done.min(axis=0), wanted,
-                       floor and tuple(values[every, last][order] for values in floor), cut=False)
+                       floor and tuple(load.at_end(dataset, values)[order] for values in floor), cut=False)
 
 
 def draw_hessian(axis, dataset, l, order):
@@ -81,7 +63,7 @@ def draw_hessian(axis, dataset, l, order):
 def draw(dataset, curve):
     """The whole figure."""
     style.use()
-    l, order = spread(dataset)
+    l, order = inverse.spread(dataset)
     errors = error_panel(dataset, curve, l, order)
     look = panel.looks([errors])
     figure, places = panel.grid(2)
@@ -93,8 +75,8 @@ def draw(dataset, curve):
              Line2D([], [], color=MET, marker="o", linestyle="none", label="least between draws"),
              *panel.handles([errors], look)]
     panel.below(figure, drawn, [
-        *panel.facts([dataset]),
-        f"{panel.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 promises "
+        *caption.facts([dataset]),
+        f"{caption.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 promises "
         "a log-concave start (eigenvalue above 0). Least between draws: median and range over runs. "
         + panel.reading([errors], [dataset])])
     return figure

@@ -5,7 +5,6 @@ Reads the CSV that tests/bench/bench_glm prints (a file, or - for standard input
 draw for each run of a block; the guide has the slope of a cost that is proportional to the observations. Lower panel: IRLS
 passes over the observations a stage.
 """
-import argparse
 import csv
 import pathlib
 import sys
@@ -72,15 +71,10 @@ def draw(data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = style.options(__doc__)
     parser.add_argument("table", metavar="FILE", help="what bench_glm printed; - for standard input")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    paths = [pathlib.Path(path) for path in arguments.output or ["glm_cost.png"]]
-    for path in paths:
-        if path.suffix not in style.ENDINGS:
-            parser.error(f"{path}: the file name must end with one of {' '.join(style.ENDINGS)}")
+    paths = arguments.output or [pathlib.Path("glm_cost.png")]
     style.save(draw(read(arguments.table)), paths)
 
 

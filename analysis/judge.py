@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-import figure_vits_4
+import convergence
 import load
 import significance
 
@@ -67,10 +67,9 @@ def numbers(dataset, policy, metric=None, at=-1):
     metric = load.chosen(dataset, metric, ("seconds",))
     values = dataset[metric].values[:, index(dataset, policy)]
     if metric != "seconds":
-        ends = load.last_rounds(dataset) if at == -1 else np.full(len(values), at)
-        values = values[np.arange(len(values)), :, ends]
-    if metric == figure_vits_4.STEPS:
-        values = np.where(np.isfinite(values), values, figure_vits_4.maximum(dataset))
+        values = load.at_end(dataset, values) if at == -1 else values[..., at]
+    if metric == convergence.STEPS:
+        values = np.where(np.isfinite(values), values, convergence.maximum(dataset))
     ok = dataset["status"].values[:, index(dataset, policy)] == load.STATUS_OK
     return np.where(ok, values, np.nan)
 
@@ -301,9 +300,8 @@ def at_each(one):
 def chosen_points(dataset, groups):
     """Which policy stands for each method in each run, [setting, method, run]: of its policies, `groups` [method] lists of indices, the one
     that has the least mean regret over the other half of the runs."""
-    ends, runs = load.last_rounds(dataset), dataset.sizes["run"]
-    final = dataset["regret"].values[np.arange(len(ends)), :, :, ends]   # [setting, policy, run]
-    points = np.zeros((len(ends), len(groups), runs), int)
+    runs, final = dataset.sizes["run"], load.at_end(dataset, dataset["regret"].values)   # [setting, policy, run]
+    points = np.zeros((len(final), len(groups), runs), int)
     halves = np.array_split(np.arange(runs), 2)
     for mine, others in (halves, halves[::-1]):
         for m, members in enumerate(groups):

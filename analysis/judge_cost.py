@@ -6,8 +6,7 @@ the paper says.
 """
 import numpy as np
 
-import figure_vits_4
-import figure_vits_cost
+import convergence
 import load
 from judge import Cell, Untestable, index, mean, numbers
 
@@ -52,11 +51,11 @@ def sooner(policy, rivals):
     """CPU seconds to the target divergence are fewer than each rival's, in each setting; a run that does not arrive counts with all
     its steps."""
     def judge(dataset):
-        one, waiting = figure_vits_cost.step_cost(dataset), figure_vits_cost.burn_in(dataset)
+        one, waiting = convergence.step_cost(dataset), convergence.burn_in(dataset)
 
         def seconds(name, s):
             column = index(dataset, name)
-            return (mean(numbers(dataset, name, figure_vits_4.STEPS)[s]) + waiting[column]) * one[s, column]
+            return (mean(numbers(dataset, name, convergence.STEPS)[s]) + waiting[column]) * one[s, column]
 
         cells = []
         for s, title in enumerate(load.titles(dataset)):

@@ -148,6 +148,29 @@ def floor(dataset, curve):
     return tuple(dataset[f"{curve}{FLOOR}{ending}"].values[np.arange(len(most)), most] for ending in ("_mean", "_se"))
 
 
+def at(values, where):
+    """values [setting, ..., point] at one point of each setting, `where` [setting]: [setting, ...]."""
+    return values[np.arange(len(where)), ..., where]
+
+
+def at_end(dataset, values):
+    """The same at the last point of each setting."""
+    return at(values, last_rounds(dataset))
+
+
+def of_completed(dataset, name):
+    """A variable [setting, policy, run], NaN where a run is not completed."""
+    return np.where(dataset["status"].values == STATUS_OK, dataset[name].values, np.nan)
+
+
+def mean_and_error(values):
+    """Mean over the last dimension, its standard error, and of how many, leaving out what is not finite; NaN where too little is left."""
+    n = np.isfinite(values).sum(axis=-1)
+    mean = np.nansum(values, axis=-1) / np.where(n > 0, n, np.nan)
+    square = np.nansum((values - mean[..., None]) ** 2, axis=-1)
+    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), n
+
+
 def swept(dataset):
     """{dotted key: its value in each setting, [setting]} of the keys that the study sweeps."""
     mark = "swept key "
@@ -249,6 +272,11 @@ def policy_names(dataset):
     """{label: registered name} of the policies, in their order; a label that the study does not explain names itself."""
     found = recorded(dataset)
     return {label: found[label]["name"] if label in found else label for label in labels(dataset)}
+
+
+def rivals(dataset):
+    """Which policies compete, [policy]: all but the oracle, which knows theta*."""
+    return np.array([name != "oracle" for name in policy_names(dataset).values()])
 
 
 def last_rounds(dataset):

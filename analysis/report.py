@@ -14,11 +14,11 @@ import shlex
 
 import numpy as np
 
-import ablation
 import calibration
+import caption
 import chart
 import load
-import panel
+import metrics
 import significance
 import table
 from page import Charts, capital, document, folded, grid, paragraph, prose, tag, text
@@ -58,7 +58,7 @@ def question(dataset):
     sentence = (f"A {kind} study: {KINDS[kind]}, {plural(dataset.sizes['policy'], 'policy', 'policies')}, "
                 f"{plural(dataset.sizes['setting'], 'setting', 'settings')}{f' ({swept})' if swept else ''}.")
     state, whole = progress(dataset)
-    return paragraph(sentence, *panel.facts([dataset])) + paragraph(state, **({} if whole else {"class_": "warn", "role": "status"}))
+    return paragraph(sentence, *caption.facts([dataset])) + paragraph(state, **({} if whole else {"class_": "warn", "role": "status"}))
 
 
 def settings(dataset):
@@ -137,7 +137,7 @@ def single(dataset, metric, frame, order, where):
             heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
-    columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(load.labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
+    columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(load.labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
     return grid(columns, rows, f"{metric} of all policies")
 
 
@@ -162,18 +162,18 @@ def leaderboard(dataset, metric):
 
 # ---- charts
 
-def curves(dataset, charts, metrics, main):
-    """Charts of `metrics`; `main` is that of the leaderboard."""
+def curves(dataset, charts, drawn, main):
+    """Charts of the metrics `drawn`; `main` is that of the leaderboard."""
     gone = [one["label"] for one, far in zip(chart.policies(dataset, main), chart.diverged(dataset, main)) if far and not one["on"]]
     names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
-    floor = any(f"{metric}_floor_mean" in dataset for metric in metrics)
+    floor = any(f"{metric}_floor_mean" in dataset for metric in drawn)
     shown = paragraph(
         f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.errors_over([dataset])}.",
         "Grey ground: the floor, what a second set of exact draws reaches." if floor else "",
         f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
-    for metric in metrics:
-        if len(metrics) > 1:
-            shown += tag("h3", text(capital(chart.words(dataset, metric))))
+    for metric in drawn:
+        if len(drawn) > 1:
+            shown += tag("h3", text(capital(metrics.words(dataset, metric))))
         shown += charts.of_settings(dataset, lambda s, title, metric=metric: chart.of_curve(dataset, metric, s, title))
     return shown
 
@@ -193,13 +193,13 @@ def ranks(dataset):
     return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, titles)], rows, "uniform ranks")
 
 
-def quality(dataset, charts, metrics, main):
-    shown = curves(dataset, charts, metrics, main) if metrics else ""
+def quality(dataset, charts, drawn, main):
+    shown = curves(dataset, charts, drawn, main) if drawn else ""
     return shown + (ranks(dataset) if "rank" in load.curves(dataset) else "")
 
 
 def cost(dataset, charts, metric):
-    seconds, train = ablation.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
+    seconds, train = metrics.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
     note = paragraph("CPU seconds of one run, training apart. The line joins the larger dots, the policies that no other beats in both "
                      "(the Pareto front of all policies, also those that are switched off; the yardstick oracle takes no part). "
                      "Bars: one standard error.", class_="faint")

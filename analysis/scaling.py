@@ -13,8 +13,6 @@ resumed. `busy` is the share of these that runs took; the rest is learning, writ
 
 Reads results.nc of each DIR; writes scaling.png and .pdf into the first DIR.
 """
-import argparse
-
 import numpy as np
 import pandas as pd
 
@@ -98,12 +96,8 @@ def draw(table):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a finished study")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folders[0], "scaling")
+    arguments = style.studies_options(__doc__, "a finished study").parse_args()
+    paths = style.outputs(arguments.output, arguments.folders[0], "scaling")
     table = frame(arguments.folders)
     print(table.to_string(index=False, float_format="{:.3g}".format))
     style.save(draw(table), paths)

@@ -44,11 +44,6 @@ def finals(dataset, s):
     return dataset["regret"].values[s, :, :, load.last_rounds(dataset)[s]][:, complete], failed
 
 
-def mean_and_error(values):
-    """Of a sample."""
-    return values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-
-
 def choose(regret, failed, groups, tuning, reporting):
     """{method: dictionary of the columns}, from regret [policy, run] and two lists of runs."""
     rows, first = {}, None
@@ -62,11 +57,11 @@ def choose(regret, failed, groups, tuning, reporting):
         others = regret[usable][:, reporting].mean(axis=1)
         mine = regret[chosen, reporting]
         row["policy"] = chosen
-        row["tuned"], row["tuned_se"] = mean_and_error(regret[chosen, tuning])
-        row["reported"], row["reported_se"] = mean_and_error(mine)
+        row["tuned"], row["tuned_se"] = load.mean_and_error(regret[chosen, tuning])[:2]
+        row["reported"], row["reported_se"] = load.mean_and_error(mine)[:2]
         row["best"], row["median"], row["worst"] = others.min(), np.median(others), others.max()
         if first is not None:
-            row["difference"], row["difference_se"] = mean_and_error(mine - first)
+            row["difference"], row["difference_se"] = load.mean_and_error(mine - first)[:2]
         first = mine if first is None else first
     return rows
 

@@ -3,6 +3,7 @@
 Colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
 Policies that usually share a figure have different colours; the marker tells apart the rest, and print without colour.
 """
+import argparse
 import itertools
 import pathlib
 import textwrap
@@ -115,13 +116,39 @@ def wrapped(sentence, width):
     return textwrap.fill(sentence, next(even, most))
 
 
-def outputs(parser, given, folder, name):
+def figure_file(name):
+    """A file that is given with -o."""
+    path = pathlib.Path(name)
+    if path.suffix not in ENDINGS:
+        raise argparse.ArgumentTypeError(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")
+    return path
+
+
+def options(description):
+    """The command line of a script that draws: option -o."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", metavar="FILE", action="append", type=figure_file,
+                        help="write there instead, the format by the ending (may be repeated)")
+    return parser
+
+
+def study_options(description, study):
+    """The same with the results folder of a study; `study` says of which."""
+    parser = options(description)
+    parser.add_argument("folder", metavar="DIR", help=f"results folder of {study}")
+    return parser
+
+
+def studies_options(description, study):
+    """The same with one or more of them."""
+    parser = options(description)
+    parser.add_argument("folders", metavar="DIR", nargs="+", help=f"results folder of {study}")
+    return parser
+
+
+def outputs(given, folder, name):
     """The files to write: those given with -o, or name.png and name.pdf in the results folder."""
-    paths = [pathlib.Path(path) for path in given or [load.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]]
-    for path in paths:
-        if path.suffix not in ENDINGS:
-            parser.error(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")
-    return paths
+    return given or [load.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]
 
 
 def save(figure, paths):

@@ -47,7 +47,7 @@ def tests(dataset, metric, places):
     """For the (setting, point) of `places`: Holm's p-values of the differences to the first policy [place, policy], and the policy
     that is best beyond doubt, or None, [place]."""
     replicate, axis = significance.of_runs(dataset), load.axis(dataset)
-    rivals = np.array([name != "oracle" for name in load.policy_names(dataset).values()])
+    rivals = load.rivals(dataset)
     first, found = [], []
     for s, point in places:
         values = dataset[metric].isel({"setting": s, axis: point}).values
@@ -75,10 +75,10 @@ def frame(dataset, metric=None):
     adjusted, certain = tests(dataset, metric, places)
     titles, rows = load.titles(dataset), []
     for (s, point), p_values, best in zip(places, adjusted, certain):
-        for p, policy in enumerate(dataset["policy"].values):
+        for p, policy in enumerate(load.labels(dataset)):
             ok = dataset["status"].values[s, p] == load.STATUS_OK
             seconds, fallbacks = (dataset[name].values[s, p][ok] for name in ("seconds", "fallbacks"))
-            rows.append({"setting": titles[s], "policy": str(policy), axis: int(dataset[axis].values[point]),
+            rows.append({"setting": titles[s], "policy": policy, axis: int(dataset[axis].values[point]),
                          **{part: float(numbers[s, p, point]) for part, numbers in values.items()},
                          "p": p_values[p], "best": p == best,
                          "seconds": seconds.mean() if ok.any() else np.nan,
@@ -93,7 +93,7 @@ def frame(dataset, metric=None):
 def caption(dataset, metric):
     """What the table shows and what its tests are, for whoever reads only this."""
     long_name = dataset[metric].attrs.get("long_name", metric)
-    first = str(dataset["policy"].values[0])
+    first = load.labels(dataset)[0]
     failed = load.counts(dataset)[1]
     runs = load.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
     return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error (SE) {significance.errors_over([dataset])}; {runs}. p: two-sided paired t-test of "

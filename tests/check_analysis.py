@@ -22,10 +22,13 @@ sys.dont_write_bytecode = True
 from study_fixture import (  # noqa: E402  (also finds analysis/)
     POLICIES, PRIORS, SCRIPTS, StudyTest, call, main, run, write_priors, write_results)
 
+import caption  # noqa: E402
 import figure_diffts_2  # noqa: E402
 import figure_diffts_3  # noqa: E402
 import glm_cost  # noqa: E402
 import load  # noqa: E402
+import panel  # noqa: E402
+import prior  # noqa: E402
 import style  # noqa: E402
 import table  # noqa: E402
 
@@ -124,7 +127,8 @@ class Analysis(StudyTest):
 
     def test_caption(self):
         write_results(self.folder, PRIORS, failed=[(2, 3, 0)])
-        text = figure_diffts_2.caption(load.results(self.folder))
+        dataset = load.results(self.folder)
+        text = " ".join([*caption.facts([dataset]), caption.curves([dataset])])
         for part in ("63 to 64 of 64 runs are in", "1 failed", "2 times", "seed 2024", "reward noise 1", "one standard error"):
             self.assertIn(part, text)
 
@@ -156,7 +160,7 @@ class Analysis(StudyTest):
     def test_principal_components(self):
         rng = np.random.default_rng(3)
         scale = np.array([1.0, 5.0, 0.1, 2.0])
-        drawn, names = figure_diffts_2.plane({"true": rng.standard_normal((20000, 4)) * scale})
+        drawn, names = prior.plane({"true": rng.standard_normal((20000, 4)) * scale})
         spread = drawn["true"].std(axis=0)
         # 20 000 samples: relative error of a standard deviation is 1 / sqrt(40 000) = .005; 4 of these.
         np.testing.assert_allclose(spread, [5, 2], rtol=0.02)
@@ -178,7 +182,7 @@ class Analysis(StudyTest):
             figure = figure_diffts_3.draw(studies)
         self.addCleanup(style.plt.close, figure)
         components, mapped, *regrets = figure.axes
-        self.assertEqual([axis.get_title() for axis in regrets], ["movielens, linear bandit", "movielens, logistic bandit"])
+        self.assertEqual([axis.get_title() for axis in regrets], ["linear bandit, movielens", "logistic bandit, movielens"])
         self.assertIn("principal component of 5", components.get_xlabel())
         self.assertEqual(mapped.get_xlabel(), "MAP 1")
         dots, drawn = 2 * studies[0][1]["theta"].values.reshape(-1, 5)[:, :2], np.asarray(mapped.collections[0].get_offsets())
@@ -212,10 +216,10 @@ class Analysis(StudyTest):
         np.testing.assert_array_equal(cluster[distance.argmin(axis=1)], cluster)
 
     def test_axis_is_cut_only_for_the_one_that_diverges(self):
-        self.assertIsNone(figure_diffts_2.ceiling(np.array([19, 19, 16, 14, 13, 24, 40.0])))
-        self.assertLess(figure_diffts_2.ceiling(np.array([19, 19, 16, 14, 13, 200, 24, 40.0])), 60)
-        self.assertIsNone(figure_diffts_2.ceiling(np.array([19, np.nan])))
-        self.assertIsNone(figure_diffts_2.ceiling(np.array([1.0, 9.0])))
+        self.assertIsNone(panel.ceiling(np.array([19, 19, 16, 14, 13, 24, 40.0])))
+        self.assertLess(panel.ceiling(np.array([19, 19, 16, 14, 13, 200, 24, 40.0])), 60)
+        self.assertIsNone(panel.ceiling(np.array([19, np.nan])))
+        self.assertIsNone(panel.ceiling(np.array([1.0, 9.0])))
 
     def test_bad_input(self):
         self.refused(figure_diffts_2, "does not exist")
