@@ -1,12 +1,13 @@
-"""One look for all figures: a fixed colour and marker for each policy name, fonts and sizes.
+"""One style for all figures: colour and marker of each policy, fonts and sizes; and the command line of a script that draws.
 
-Colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
+Policies that usually share a figure have colours and markers that were chosen for them; every other gets a pair from its name.
+Chosen colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
 Policies that usually share a figure have different colours; the marker tells apart the rest, and print without colour.
 """
 import argparse
-import itertools
 import pathlib
 import textwrap
+import zlib
 
 import matplotlib
 
@@ -22,7 +23,7 @@ ENDINGS = (".png", ".pdf", ".svg")
 TEXT = "#222222"
 FAINT = "#666666"
 
-# Policy name: colour, marker.
+# Policy name: colour, marker. A policy needs no entry here; one that often shares a figure with others may get it.
 POLICIES = {
     "ts": ("#0072B2", "o"),
     "tuned_ts": ("#56B4E9", "s"),
@@ -56,8 +57,9 @@ POLICIES = {
 OPEN = {"markerfacecolor": "white"}
 VARIANTS = [(0.0, "-", {}), (0.35, (0, (4, 1.5)), OPEN), (0.55, (0, (1, 1)), {"fillstyle": "bottom", "markerfacecoloralt": "white"}),
             (0.2, (0, (5, 1, 1, 1)), {"fillstyle": "left", "markerfacecoloralt": "white"})]
-# Policies that this list does not know.
-STRANGERS = ["#332288", "#882255", "#117733", "#999933", "#44AA99"]
+# Of all other policies: each colour the farthest in OKLab from those of POLICIES and from those before it, and dark enough on white.
+COLOURS = ["#F91AF9", "#651AF9", "#AF1AF9", "#05BD05", "#BD0505", "#781DA5", "#0606E5", "#F91A8A"]
+MARKERS = "os^Dv<>PXph8Hd*"
 
 
 def use():
@@ -89,16 +91,20 @@ def darker(colour, share):
     return tuple((1 - share) * channel for channel in matplotlib.colors.to_rgb(colour))
 
 
+def colour_and_marker(name):
+    """Of a policy: those of POLICIES, or a pair that follows from the name alone and is none of them."""
+    if name in POLICIES:
+        return POLICIES[name]
+    number = zlib.crc32(name.encode())
+    return COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+
+
 def lines(names):
     """{label: keyword arguments of plot} for the policies of one figure, given as {label: name}; a policy under its own name
     always looks the same, whatever else is drawn."""
     look, seen = {}, {name: 1 for label, name in names.items() if label != name}
-    strangers = itertools.cycle(STRANGERS)
     for label, name in names.items():
-        if name not in POLICIES:
-            look[label] = {"color": next(strangers), "marker": "+", "linestyle": "-"}
-            continue
-        colour, marker = POLICIES[name]
+        colour, marker = colour_and_marker(name)
         variant = 0
         if label != name:
             variant = seen[name]

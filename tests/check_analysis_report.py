@@ -390,6 +390,7 @@ class Report(StudyTest):
         write_results(self.folder, ["a"], {name: (10, 1) for name in chart.style.POLICIES}, runs=4, rounds=5)
         ground = re.search(r"dark\).*?--paper: (#\w+)", (ANALYSIS / "report.css").read_text(), re.DOTALL)[1]
         for policy in [*chart.policies(load.results(self.folder), "regret"),
+                       *({"colour": colour, "dark": chart.on_dark(colour)} for colour in chart.style.COLOURS),
                        *({"colour": colour, "dark": chart.on_dark(colour)} for colour, _ in chart.style.POLICIES.values() if colour != "#BBBBBB")]:
             self.assertGreater(contrast(policy["colour"], "#ffffff"), 2)
             self.assertGreater(contrast(policy["dark"], ground), 2)
