@@ -2,10 +2,10 @@
 """Any metric of a study against any key that it sweeps.
 
 One line for each policy, one panel for each combination of the other swept keys; values of a key that are words stand side by
-side in the order of the study. Metrics: the curves of the study (regret,
-emd, sd_ratio, ...) at one point (the last round or sample size, or --at), and seconds (CPU for one run without training),
-seconds_train (CPU to learn the prior once), fallbacks (numerical rescues for one run). Error bars are one standard error, over
-runs or over learned priors, whichever is larger (of what is counted once a run, over learned priors). Grey band: the floor, what exact draws reach.
+side in the order of the study. Metrics: the curves of the study (regret, emd, sd_ratio, ...) at one point (the last round or
+sample size, or --at), and seconds (CPU for one run without training), seconds_train (CPU to learn the prior once), fallbacks
+(numerical fallbacks for one run). Error bars are one standard error, over runs or over learned priors, whichever is larger (of
+what is counted once a run, over learned priors). Grey band: the Monte-Carlo floor, the error of a second set of exact draws.
 
 Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 """

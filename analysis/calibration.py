@@ -3,7 +3,7 @@
 
 One column for each setting, with what the study measured. Top: standard deviation of the draws over that of exact draws
 (metric sd_ratio; below 1: too narrow). Middle: total variation between mode weights of draws and of exact draws (metric
-mode_weight). Both against the number of observations, with the floor that exact draws reach. Bottom: for each policy the
+mode_weight). Both against the number of observations, with the Monte-Carlo floor that exact draws reach. Bottom: for each policy the
 histogram of the rank of theta* among the draws at one number of observations (metric rank): even when the draws are exact,
 high at both ends when they are too narrow, high in the middle when too wide, sloped when they are off to one side.
 
@@ -111,13 +111,13 @@ def draw_ranks(axis, found, label, colour, threshold):
                   fontsize=6.5, color=style.TEXT if bold == "bold" else style.FAINT, fontweight=bold)
 
 
-def draw_all_ranks(figure, place, found, look, threshold):
+def draw_all_ranks(figure, place, found, styles, threshold):
     """The histograms of one setting, {label: Ranks}, where `place` was."""
     rows = -(-len(found) // BESIDE)
     cells = place.get_subplotspec().subgridspec(rows, BESIDE, hspace=1.0, wspace=0.22).subplots(squeeze=False)
     place.remove()
     for index, (cell, (label, histogram)) in enumerate(zip(cells.ravel(), found.items())):
-        draw_ranks(cell, histogram, label, look[label]["color"], threshold)
+        draw_ranks(cell, histogram, label, styles[label]["color"], threshold)
         if index % BESIDE:
             cell.set_yticklabels([])
         if index + BESIDE >= len(found):
@@ -147,7 +147,7 @@ def draw(dataset, at=None):
     if not have and not found:
         raise load.BadInput("the study measured none of sd_ratio, mode_weight, rank (key metrics)")
     names = load.policy_names(dataset)
-    look = style.lines(names)
+    styles = style.lines(names)
     rows = -(-len(names) // BESIDE)
     figure, places = panel.grid(dataset.sizes["setting"], [*[1] * len(have), *([0.1 + 0.33 * rows] if found else [])])
     panels = []
@@ -156,12 +156,12 @@ def draw(dataset, at=None):
             one = panel.of_study(dataset, curve, s, title if curve == have[0] else "", ideal=metrics.IDEAL.get(curve),
                                   log=CURVES[curve])
             one.ylabel = metrics.NAMES[curve] if s == 0 else ""
-            panel.draw(axis, one, look)
+            panel.draw(axis, one, styles)
             panels.append(one)
         if found:
             here = {label: found[s, label] for label in names}
-            draw_all_ranks(figure, place[-1], here, look, LEVEL / len(found))
-    entries = panel.handles(panels, look) if panels else []
+            draw_all_ranks(figure, place[-1], here, styles, LEVEL / len(found))
+    entries = panel.handles(panels, styles) if panels else []
     panel.below(figure, entries, sentences(dataset, panels, found, at))
     return figure
 

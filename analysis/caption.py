@@ -20,7 +20,7 @@ def of_study(dataset):
     failed = load.counts(dataset)[1]
     parts = [f"{load.run_words(dataset)} for each policy" + (f" ({failed.sum()} failed)" if failed.any() else "")]
     if load.replicates(dataset) > 1:
-        parts.append(f"priors learned afresh {load.replicates(dataset)} times")
+        parts.append(f"priors learned {load.replicates(dataset)} times")
     parts.append(f"seed {dataset.attrs['seed']}" if "seed" in dataset.attrs else "seed not recorded")
     return "; ".join(filter(None, [*parts, rewards(dataset)])) + "."
 
@@ -43,6 +43,9 @@ def curves(datasets):
 
 def points(datasets, floor):
     """How to read lines with error bars; `floor`: one is drawn."""
-    text = (f"Lines: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies stand slightly apart "
+    text = (f"Lines: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies are shifted slightly "
             "sideways.")
-    return text + (" Floor: what a second set of exact draws reaches, with one standard error over runs." if floor else "")
+    if floor:
+        text += (" Monte-Carlo floor: the same of a second set of exact draws, which differs from the first by chance alone, with one standard "
+                 "error over runs.")
+    return text

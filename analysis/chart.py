@@ -63,7 +63,7 @@ def diverged(dataset, metric):
 def policies(dataset, metric):
     """Label, method, colours and dashes of each policy, and whether it is switched on at first."""
     names, ranked = load.policy_names(dataset), ranking(dataset, metric)
-    gone, look = diverged(dataset, metric), style.lines(names)
+    gone, styles = diverged(dataset, metric), style.lines(names)
     first = [0, *(p for p in ranked if p != 0 and not gone[p])]
     shown = set(first if len(names) <= FEW else first[:SHOWN])
     places = {p: place for place, p in enumerate(dict.fromkeys([*first, *ranked]))}
@@ -71,7 +71,7 @@ def policies(dataset, metric):
     for p, (label, name) in enumerate(names.items()):
         colour, dash = PALETTE[places[p] % len(PALETTE)], DASHES[places[p] // len(PALETTE) % len(DASHES)]
         if len(names) <= FEW:
-            colour, line = style.matplotlib.colors.to_hex(look[label]["color"]), look[label]["linestyle"]
+            colour, line = style.matplotlib.colors.to_hex(styles[label]["color"]), styles[label]["linestyle"]
             dash = "" if line == "-" else " ".join(f"{1.6 * length:g}" for length in line[1])
         found.append({"label": label, "name": name, "colour": colour, "dark": on_dark(colour), "dash": dash, "on": p in shown})
     return found
@@ -114,12 +114,12 @@ def front(costs, values):
 
 
 def of_cost(dataset, metric, s, title):
-    """The chart of a metric at the last point against CPU seconds of a run, in setting s; the yardstick `oracle` takes no part in
+    """The chart of a metric at the last point against CPU seconds of a run, in setting s; `oracle`, which knows theta*, takes no part in
     the front."""
     values, errors, _ = (numbers[s] for numbers in at_the_end(dataset, metric))
     costs = metrics.over_runs(dataset, "seconds")[0][s]
     rivals = load.rivals(dataset)
-    return {"kind": "points", "title": title, "xlabel": "CPU seconds per run, training apart", "logx": True,
+    return {"kind": "points", "title": title, "xlabel": "CPU seconds per run, without training", "logx": True,
             "ylabel": at_end(dataset, metric),
             "wide": True,
             "cost": rounded(costs), "mean": rounded(values), "se": rounded(errors),

@@ -1,4 +1,4 @@
-"""What the tilted-transport paper claims, and the study that can tell; with the judgements that only it needs."""
+"""What the tilted-transport paper claims, and the study that tests it; with the judgements that only this paper needs."""
 import numpy as np
 
 import inverse
@@ -38,7 +38,7 @@ def at_floor(policy, metric, room, inside, curve="log_concavity"):
 
 
 def bound(dataset):
-    """Wherever the printed bound promises a log-concave start, draws meet positive curvature in every run."""
+    """Wherever the printed bound guarantees a log-concave start, the curvature at the draws is positive in every run."""
     promised = np.flatnonzero(concave(dataset, "log_concavity_bound") == 1)
     kept = concave(dataset)[promised] == 1
     return [Cell(bool(kept.all()) if len(promised) else None,

@@ -2,7 +2,7 @@
 """The same study twice: what changed, and by how many standard errors?
 
 Compares two results files (or their folders) policy by policy, setting by setting, for every metric at the last round or step, or
-at each sample size. With the same seed the runs meet the same worlds, so the difference is taken run by run; else the two means
+at each sample size. With the same seed the runs have the same theta*, arms and noise, so the difference is taken run by run; else the two means
 are independent. What is listed: keys of the configuration that differ, where the files came from when that differs, settings,
 policies and metrics that only one of them has, and every mean that moved, those that moved most first.
 
@@ -57,7 +57,7 @@ def independent(x, y):
 
 
 def common(a, b):
-    """How many runs both have in the same worlds, with one seed; None with two, where all runs of either count."""
+    """How many runs both have with the same random numbers, with one seed; None with two, where all runs of either count."""
     return min(a.sizes["run"], b.sizes["run"]) if a.attrs.get("seed") == b.attrs.get("seed") else None
 
 
@@ -131,7 +131,7 @@ def compare(a, b):
     lines += missing
     lines += filter(None, [significance.caution([a, b])])
     if common(a, b) and a.sizes["run"] != b.sizes["run"]:
-        lines.append(f"compared: the first {common(a, b)} runs, which both have in the same worlds")
+        lines.append(f"compared: the first {common(a, b)} runs, which both have with the same random numbers")
     if found["equal"].all() and not missing:
         return [*lines, f"same: all runs of {len(found)} means are equal to the last bit"], True
     verdict = f"{len(changed)} of {len(found)} means moved"

@@ -20,16 +20,16 @@ import style
 def draw(dataset, priors):
     """The whole figure."""
     style.use()
-    look = style.lines(load.policy_names(dataset))
+    styles = style.lines(load.policy_names(dataset))
     titles = load.titles(dataset)
     figure, places = panel.grid(len(titles), (1, 1))
     for s, ((upper, lower), title) in enumerate(zip(places, titles)):
         upper.set_title(textwrap.fill(title, 34))
         prior.draw(upper, priors, dataset["setting"].values[s])
-        regret.draw(lower, dataset, s, look)
+        regret.draw(lower, dataset, s, styles)
     places[0, 1].set_ylabel("cumulative regret")
     prior.legend(figure)
-    panel.below(figure, panel.lines(look), [*caption.facts([dataset]), caption.curves([dataset])])
+    panel.below(figure, panel.lines(styles), [*caption.facts([dataset]), caption.curves([dataset])])
     return figure
 
 

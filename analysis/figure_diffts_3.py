@@ -46,7 +46,7 @@ def neighbours(samples):
 def draw(studies):
     """The whole figure, of [(results, prior samples), ...]: two panels of priors, one of regret for each study."""
     style.use()
-    look = style.lines({label: name for dataset, _ in studies for label, name in load.policy_names(dataset).items()})
+    styles = style.lines({label: name for dataset, _ in studies for label, name in load.policy_names(dataset).items()})
     figure, places = panel.grid(2 + len(studies))
     axes, (first, priors) = places[:, 0], studies[0]
     for axis, projection, kind in zip(axes, (prior.plane, neighbours), ("principal components", "neighbours")):
@@ -55,11 +55,11 @@ def draw(studies):
     axes[1].set(xticks=[], yticks=[])  # the map has no scale
     for axis, (dataset, _) in zip(axes[2:], studies):
         axis.set_title(regret.titles(dataset)[0])
-        regret.draw(axis, dataset, 0, look)
+        regret.draw(axis, dataset, 0, styles)
     axes[2].set_ylabel("cumulative regret")
     datasets = [dataset for dataset, _ in studies]
     prior.legend(figure)
-    panel.below(figure, panel.lines(look), [*caption.facts(datasets), caption.curves(datasets)])
+    panel.below(figure, panel.lines(styles), [*caption.facts(datasets), caption.curves(datasets)])
     return figure
 
 

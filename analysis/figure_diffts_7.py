@@ -3,7 +3,7 @@
 
 One column for each setting. Upper panel, where DIR/prior_samples.nc exists: samples of the true prior (blue) and of the
 learned diffusion prior (red). Lower panel: earth mover's distance between the draws of a sampler and exact posterior draws,
-against the number of observations; the grey band is the floor, the distance between two sets of exact draws, which a perfect
+against the number of observations; the grey band is the Monte-Carlo floor, the distance between two sets of exact draws, which a perfect
 sampler reaches. Dashed: the same sampler with other options, such as the exact chain. A sampler that diverges leaves the axis,
 and the panel says how far.
 
@@ -21,18 +21,18 @@ def draw(dataset, priors, curve="emd"):
     """The whole figure; priors may be None."""
     style.use()
     panels = [panel.of_study(dataset, curve, s, title, log=True) for s, title in enumerate(load.titles(dataset))]
-    look = panel.looks(panels)
+    styles = panel.styles_of(panels)
     figure, places = panel.grid(len(panels), (1,) if priors is None else (1, 1))
     for place, one, setting in zip(places, panels, dataset["setting"].values):
         one.ylabel = metrics.NAMES.get(curve, curve) if one is panels[0] else ""
-        panel.draw(place[-1], one, look)
+        panel.draw(place[-1], one, styles)
         if priors is not None:
             place[-1].set_title("")
             place[0].set_title(one.title)
             prior.draw(place[0], priors, setting)
     if priors is not None:
         prior.legend(figure)
-    panel.below(figure, panel.handles(panels, look),
+    panel.below(figure, panel.handles(panels, styles),
                 [*caption.facts([dataset]), caption.draws(dataset) + panel.reading(panels, [dataset])])
     return figure
 

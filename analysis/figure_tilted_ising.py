@@ -2,8 +2,8 @@
 """Tilted transport on Ising models (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_ising.yaml.
 
 All eigenvalues of Q are 0 or snr^2, so its spread is snr^2. Left: the smallest eigenvalue of the Hessian of -log nu_T*, the start
-of tilted transport, against the spread l: in closed form at its worst point, (1 + l)(1 - l), which changes sign at 1; and what
-draws meet. Right: error of each sampler against the exact posterior, which enumerates all corners; the grey band is the floor,
+of tilted transport, against the spread l: in closed form at its worst point, (1 + l)(1 - l), which changes sign at 1; and at
+the draws. Right: error of each sampler against the exact posterior, which enumerates all corners; the grey band is the Monte-Carlo floor,
 what a second set of exact draws reaches.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_ising.png and .pdf.
@@ -29,7 +29,7 @@ def worst(l):
 
 
 def met(dataset, order):
-    """The smallest eigenvalue that draws meet: median, least and most over runs, [settings] each."""
+    """The smallest eigenvalue at the draws: median, least and most over runs, [settings] each."""
     values = inverse.curvature(dataset)[order]
     return tuple(of(values, axis=1) for of in (np.nanmedian, np.nanmin, np.nanmax))
 
@@ -65,18 +65,18 @@ def draw(dataset, curve):
     style.use()
     l, order = inverse.spread(dataset)
     errors = error_panel(dataset, curve, l, order)
-    look = panel.looks([errors])
+    styles = panel.styles_of([errors])
     figure, places = panel.grid(2)
     draw_hessian(places[0, 0], dataset, l, order)
-    panel.draw(places[1, 0], errors, look)
+    panel.draw(places[1, 0], errors, styles)
     for axis in places[:, 0]:
         axis.axvline(1, color=style.FAINT, linewidth=0.8, linestyle="--", zorder=1)
     drawn = [Line2D([], [], color=THRESHOLD, label="worst point: (1 + l)(1 - l)"),
              Line2D([], [], color=MET, marker="o", linestyle="none", label="least between draws"),
-             *panel.handles([errors], look)]
+             *panel.handles([errors], styles)]
     panel.below(figure, drawn, [
         *caption.facts([dataset]),
-        f"{caption.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 promises "
+        f"{caption.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 guarantees "
         "a log-concave start (eigenvalue above 0). Least between draws: median and range over runs. "
         + panel.reading([errors], [dataset])])
     return figure

@@ -2,7 +2,7 @@
 """The map of tilted transport (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_map.yaml.
 
 One panel for each policy. Axes: condition number of A and signal to noise ratio. Colour and number in a cell: how far the error
-of the policy is above the floor, what a second set of exact draws reaches. Lines, the same in all panels: up to where the start
+of the policy is above the Monte-Carlo floor, which a second set of exact draws reaches. Lines, the same in all panels: up to where the start
 nu_T* of tilted transport is log-concave, by the theorem's bound for mixtures as printed; by the same bound with a quarter of the
 diameter's square, which two points reach; and by the Hessian itself, between draws from nu_T*, in half of the runs. Lines run
 between the settings by interpolation.
@@ -94,7 +94,7 @@ def draw(dataset, curve):
         mesh = draw_panel(axis, label, kappa, snr, values, borders, top)
     places[0, 0].set_ylabel("signal to noise ratio")
     words = dataset[curve].attrs.get("long_name", curve)
-    figure.colorbar(mesh, ax=list(places[:, 0]), pad=0.02, label="error above the floor")
+    figure.colorbar(mesh, ax=list(places[:, 0]), pad=0.02, label="error above the Monte-Carlo floor")
     drawn = [Line2D([], [], color="#0B3C8C", linewidth=1.8, linestyle=dashes, label=text) for text, dashes in LINES.values()]
     panel.below(figure, drawn, [
         *caption.facts([dataset]),

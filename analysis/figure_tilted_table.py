@@ -2,7 +2,7 @@
 """Tilted transport and its rivals in linear inverse problems: error of the posterior's mode weights, and where it comes from.
 
 A cell is a condition number and a signal to noise ratio. Printed for each cell: the mean over histories of the total variation
-between the mode weights of the draws and of exact ones, less the floor that a second set of exact draws reaches, with its
+between the mode weights of the draws and of exact ones, less the Monte-Carlo floor that a second set of exact draws reaches, with its
 standard error; all dimensions and directions of a cell together. A history in which one mode holds 95% of the posterior or
 more says nothing about mode weights and is left out; so is one that a policy has not run. The figure has one panel for each
 cell: the same by dimension.
@@ -51,7 +51,7 @@ def panels(dataset, values):
         sizes = np.unique(dimension[settings])
         found = [summary(values[[s for s in settings if dimension[s] == size]]) for size in sizes]
         made.append(panel.Panel(f"condition number {load.plain(pair[0])}, SNR {load.plain(pair[1])}", "dimension",
-                                "mode weight error less floor", sizes, np.stack([mean for mean, _, _ in found], axis=1),
+                                "mode weight error minus floor", sizes, np.stack([mean for mean, _, _ in found], axis=1),
                                 np.stack([error for _, error, _ in found], axis=1), load.policy_names(dataset),
                                 done[settings].min(axis=0), wanted, ideal=0.0, log=False, cut=False))
     return made
@@ -64,8 +64,8 @@ def main():
     values = inverse.excess(dataset)
     drawn = panels(dataset, values)
     print("\n".join(printed(dataset, values)))
-    sentences = [f"Histories in which the fullest mode holds less than {inverse.DOMINANT:.0%} of the posterior; a gap: there is none. " + caption.draws(dataset)]
-    style.save(panel.page(drawn, [dataset], [*caption.facts([dataset]), *sentences]), paths)
+    text = f"Histories in which the fullest mode holds less than {inverse.DOMINANT:.0%} of the posterior; a gap: there is none. "
+    style.save(panel.page(drawn, [dataset], [*caption.facts([dataset]), text + caption.draws(dataset)]), paths)
 
 
 if __name__ == "__main__":

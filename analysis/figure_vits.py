@@ -47,15 +47,15 @@ def without(dataset, labels):
 def draw(datasets):
     """The whole figure, of the results of one or more studies."""
     style.use()
-    look = style.lines({label: name for dataset in datasets for label, name in load.policy_names(dataset).items()})
+    styles = style.lines({label: name for dataset in datasets for label, name in load.policy_names(dataset).items()})
     settings = [(dataset, s, title) for dataset in datasets for s, title in enumerate(regret.titles(dataset))]
     figure, places = panel.grid(len(settings))
     for axis, (dataset, s, title) in zip(places[:, 0], settings):
-        regret.draw(axis, dataset, s, look)
+        regret.draw(axis, dataset, s, styles)
         axis.set_title(textwrap.fill(title, 40))
     places[0, 0].set_ylabel("cumulative regret")
     ends = finals(datasets[0]) if len(settings) == 1 else {}  # lines of one panel often lie on each other
-    handles = panel.lines({f"{label}: {ends[label]}" if ends else label: drawn for label, drawn in look.items()})
+    handles = panel.lines({f"{label}: {ends[label]}" if ends else label: drawn for label, drawn in styles.items()})
     beside = ["Beside a name: regret at the last round, with its standard error."] if ends else []
     panel.below(figure, handles, [*sentences(datasets), *beside])
     return figure

@@ -54,14 +54,14 @@ def slopes(dataset):
     return pd.DataFrame(rows, columns=["policy", "step size", "slope", "se", "points", "runs at max_steps"])
 
 
-def draw_panel(axis, x, mean, error, late, names, look, limit):
+def draw_panel(axis, x, mean, error, late, names, styles, limit):
     """One step size: [policy, condition number] each."""
     axis.set_yscale("log")
     room = 0.06 * (x[-1] - x[0]) or 1
     axis.set_xlim(x[0] - room, x[-1] + room)
     for p, name in enumerate(names):
         where = panel.beside(axis, x, p, len(names))
-        drawn = {**look[name], "markerfacecolor": look[name]["color"]}
+        drawn = {**styles[name], "markerfacecolor": styles[name]["color"]}
         axis.errorbar(where, mean[p], error[p] if np.isfinite(error[p]).any() else None, capsize=1.5, elinewidth=0.9, zorder=3,
                       **drawn)
         axis.plot(where[late[p] > 0], mean[p][late[p] > 0], linestyle="none", zorder=4,
@@ -81,19 +81,19 @@ def draw(dataset):
     limit, (kappa, order) = convergence.maximum(dataset), conditions(dataset)
     mean, error, late = (values[order].T for values in convergence.steps(dataset))
     names = list(load.policy_names(dataset).values())
-    look = style.lines({name: name for name in names})
+    styles = style.lines({name: name for name in names})
     figure, places = panel.grid(len(by_step_size(dataset)))
     for axis, (size, here) in zip(places[:, 0], by_step_size(dataset).items()):
-        draw_panel(axis, kappa[order], mean[here], error[here], late[here], [names[p] for p in here], look, limit)
+        draw_panel(axis, kappa[order], mean[here], error[here], late[here], [names[p] for p in here], styles, limit)
         axis.set_title(f"step size {size}")
     limits = [axis.get_ylim() for axis in places[:, 0]]
     for axis in places[:, 0]:
         axis.set_ylim(min(low for low, _ in limits), max(limit * 1.6, max(high for _, high in limits)))
     target = load.config(dataset, "target_kl")
     places[0, 0].set_ylabel(f"steps to a divergence of {target}" if target else "steps to the target")
-    entries = panel.lines(look)
+    entries = panel.lines(styles)
     entries.append(Line2D([], [], color=LIMIT, linewidth=1, linestyle=(0, (4, 2)), label="max_steps"))
-    text = [*caption.facts([dataset]), "Lines: mean over completed runs; bars: one standard error; policies stand slightly apart "
+    text = [*caption.facts([dataset]), "Lines: mean over completed runs; bars: one standard error; policies are shifted slightly "
             "sideways. Open markers: some runs did not arrive and count as max_steps. A Markov chain is the Gaussian of its time "
             "average after burn-in."]
     panel.below(figure, entries, text)

@@ -108,13 +108,13 @@ def slopes(made):
     return pd.DataFrame(rows, columns=["panel", "against", "policy", "slope", "se", "points"])
 
 
-def draw_panel(axis, one, look):
+def draw_panel(axis, one, styles):
     for label, (x, y, error) in one.lines.items():
         use = np.isfinite(y) & (y > 0)
-        drawn = look[label] if one.marked else {**look[label], "marker": None}
+        drawn = styles[label] if one.marked else {**styles[label], "marker": None}
         axis.loglog(x[use], y[use], zorder=3, **drawn)
         if error is not None and np.isfinite(error).any():
-            axis.fill_between(x[use], np.maximum(y - error, 1e-3 * y)[use], (y + error)[use], color=look[label]["color"],
+            axis.fill_between(x[use], np.maximum(y - error, 1e-3 * y)[use], (y + error)[use], color=styles[label]["color"],
                               alpha=0.22, linewidth=0)
     for each in (axis.xaxis, axis.yaxis):
         each.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
@@ -133,15 +133,15 @@ def draw(datasets, made):
     """The whole figure; `made` are the panels of all studies."""
     style.use()
     names = {label: name for dataset in datasets for label, name in load.policy_names(dataset).items()}
-    look = style.lines(names)
+    styles = style.lines(names)
     figure, places = panel.grid(len(made))
     for axis, one in zip(places[:, 0], made):
-        draw_panel(axis, one, look)
+        draw_panel(axis, one, styles)
     blocks = list(dict.fromkeys(filter(None, (load.config(dataset, "block") for dataset in datasets))))
     text = ["CPU time of a run: that of a block of runs that advance together" + (f" ({' or '.join(blocks)})" if blocks else "")
             + ", divided by their number. Bands: one standard error over runs; a divergence below "
             f"{LOWEST:g} leaves the axis."]
-    panel.below(figure, panel.lines(look), [*caption.facts(datasets), *text])
+    panel.below(figure, panel.lines(styles), [*caption.facts(datasets), *text])
     return figure
 
 

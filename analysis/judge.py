@@ -12,20 +12,20 @@ import convergence
 import load
 import significance
 
-HOLDS, SO_FAR, PARTLY = "holds", "holds where runs suffice to tell", "holds in part"
-FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "too few runs to tell", "not run", "can't be tested here"
+HOLDS, SO_FAR, PARTLY = "holds", "holds where runs are enough", "holds in part"
+FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "undecided, too few runs", "not run", "can't be tested here"
 VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, NOT_RUN, UNTESTED)
 
 
 class Untestable(load.BadInput):
-    """No study of ours can tell, and the text says why."""
+    """No study of ours can test it, and the text says why."""
 
 
 @dataclasses.dataclass
 class Claim:
     where: str                    # place in the paper
     says: str
-    study: str                    # name of its file in jobs/, and of its results folder; None where no study can tell
+    study: str                    # name of its file in jobs/, and of its results folder; None where no study can test it
     judge: callable               # of its dataset: cells
 
 
@@ -45,7 +45,7 @@ def decided(cells):
 
 def verdict(cells):
     """All cells true, it holds; some true and none false, where runs suffice; some of each, in part; none true, it does not hold
-    where one is false, and is open where none can tell."""
+    where one is false, and is undecided where there are too few runs for all."""
     truths = {cell.truth for cell in decided(cells)}
     if True in truths:
         return PARTLY if False in truths else SO_FAR if None in truths else HOLDS
@@ -328,7 +328,7 @@ def tuned(one, option="eta"):
 
 
 def untested(reason):
-    """In place of a judgement, where no study of ours can tell."""
+    """In place of a judgement, where no study of ours can test the claim."""
     def judge(_):
         raise Untestable(reason)
     return judge

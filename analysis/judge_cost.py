@@ -1,7 +1,7 @@
 """Judging what a paper says of costs, by the means of CPU seconds.
 
 The seconds are this program's, which is faster than the papers' and not by the same factor everywhere. So a paper that reports a ratio
-of two costs is not wrong because one of them is lower here: both are told, and it does not hold only where the method costs more than
+of two costs is not wrong because one of them is lower here: both are reported, and the claim does not hold only where the method costs more than
 the paper says.
 """
 import numpy as np
@@ -25,7 +25,7 @@ def costs(policy, rival, low, high):
     return judge
 
 
-def no_dearer(policy, rival, most, paper):
+def costs_at_most(policy, rival, most, paper):
     """As a multiple of the rival's, CPU seconds of a run are at most `most`; `paper`: seconds of 100 runs of the two in the paper."""
     def judge(dataset):
         return [Cell(bool(ratio <= most) if np.isfinite(ratio) else None,
@@ -36,8 +36,8 @@ def no_dearer(policy, rival, most, paper):
 
 
 def alike(policy, rival, factor):
-    """The two cost the same within a factor. Where the rival, the paper's own method, is so much faster here that they do not, that tells
-    of the programs and not of the paper."""
+    """The two cost the same within a factor. Where the rival, the paper's own method, is so much faster here that they do not, that says
+    something of the programs and not of the paper."""
     def judge(dataset):
         found = list(ratios(dataset, policy, rival))
         sentences = [f"{title}: {policy} costs {load.value(ratio)} times {rival}" for title, ratio, *_ in found]

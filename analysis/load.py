@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 import yaml
 
-# The axis of a study's curves tells its kind.
+# The axis of a study's curves determines its kind.
 AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence"}
 # Variable: dimensions, of every study; and what the reducer writes for each curve, by ending.
 RUNS = {
@@ -119,18 +119,18 @@ def chosen(dataset, curve, others=()):
 
 
 def replicates(dataset):
-    """How many times the priors were learned afresh."""
+    """How many times the priors were learned."""
     return len(np.unique(dataset["replicate"].values)) if "replicate" in dataset.variables else 1
 
 
 def over_replicates(dataset):
-    """Whether tests are over learned priors, which includes the luck of learning; else they are over runs."""
+    """Whether tests are over learned priors, which includes the randomness of learning; else they are over runs."""
     return replicates(dataset) >= LEARNED
 
 
 def moments(dataset, curve):
     """Mean of a curve over completed runs and its standard error, [setting, policy, point] each. The error is that over runs or over
-    the means of learned priors, whichever is larger: runs that share a prior are not independent of its luck, and the spread of
+    the means of learned priors, whichever is larger: runs that share a prior are not independent of it, and the spread of
     few priors may be small by chance."""
     error = dataset[f"{curve}_se"].values
     if f"{curve}_se_replicate" in dataset:

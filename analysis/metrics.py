@@ -5,8 +5,9 @@ import load
 
 # Metrics of whole runs, beside the curves: label of the axis.
 WHOLE = {"seconds": "CPU seconds per run", "seconds_train": "CPU seconds to learn the prior",
-         "fallbacks": "numerical rescues per run"}
-NAMES = {"regret": "cumulative regret", "emd": "earth mover's distance", "distance": "mean distance to theta*", "sliced_wasserstein": "sliced Wasserstein distance",
+         "fallbacks": "numerical fallbacks per run"}
+NAMES = {"regret": "cumulative regret", "emd": "earth mover's distance", "distance": "mean distance to theta*",
+         "sliced_wasserstein": "sliced Wasserstein distance",
          "max_sliced_wasserstein": "max-sliced Wasserstein distance", "sd_ratio": "SD of draws / SD of exact draws",
          "mode_weight_error": "mode weight error (total variation)", "largest_mode": "share of the fullest mode", "mean_error": "error of the mean",
          "covariance_error": "relative error of the covariance", "ess": "effective sample size"}

@@ -18,7 +18,7 @@ from style import plt
 DIVERGED = 3.0      # a policy this many times above the next lower one, and above the median, leaves the axis
 DECADE = 10.0       # values that span more than this have a log axis
 COLUMNS = 4         # panels side by side; more go into further bands
-DODGE = 0.05        # policies stand apart sideways, over this share of the axis, so that equal ones are seen
+DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones are seen
 LABELS = 0.075      # tick labels stand this share of the axis apart, or are left out
 FLOOR = "#BDBDBD"
 
@@ -63,13 +63,13 @@ def ceiling(finals):
     return None
 
 
-def unfinished(labels, look, done, wanted):
+def unfinished(labels, styles, done, wanted):
     """Notes on the policies whose runs are not all in; one for all of them when they are many."""
     short = [(policy, n) for policy, n in zip(labels, done) if n < wanted]
     if len(short) > 3:
         low, high = min(n for _, n in short), max(n for _, n in short)
         return [(f"{len(short)} policies: {low} to {high} of {wanted} runs are in", style.TEXT)]
-    return [(f"{policy}: {n} of {wanted} runs are in" if n else f"{policy}: no run is in", look[policy]["color"])
+    return [(f"{policy}: {n} of {wanted} runs are in" if n else f"{policy}: no run is in", styles[policy]["color"])
             for policy, n in short]
 
 
@@ -158,15 +158,15 @@ def draw_floor(axis, panel):
     axis.fill_between(panel.x, mean - error, mean + error, color=FLOOR, linewidth=2.5, zorder=1)
 
 
-def draw(axis, panel, look):
+def draw(axis, panel, styles):
     """One panel. A policy that diverges leaves the axis, and a note says how far."""
     peaks = highest(panel.means)
     cut = ceiling(peaks) if panel.cut else None
     stays = np.ones(len(peaks), bool) if cut is None else ~(peaks > cut)
     notes = [(f"off axis: {label}, " + " to ".join(f"{value:.3g}" for value in sorted({row.min(), row.max()})),
-              look[label]["color"])
+              styles[label]["color"])
              for label, row, kept in zip(panel.names, panel.means, stays) if not kept for row in [row[np.isfinite(row)]]]
-    notes += unfinished(panel.names, look, panel.done, panel.wanted)
+    notes += unfinished(panel.names, styles, panel.done, panel.wanted)
     points_axis(axis, panel.x)
     shown = [panel.means[stays], panel.means[stays] + np.nan_to_num(panel.errors[stays]),
              np.full((1, len(panel.x)), np.nan if panel.ideal is None else panel.ideal)]
@@ -178,7 +178,7 @@ def draw(axis, panel, look):
     for p, (label, mean, error, kept) in enumerate(zip(panel.names, panel.means, panel.errors, stays)):
         if kept or (mean <= cut).any():
             axis.errorbar(beside(axis, panel.x, p, len(stays)), mean, error if np.isfinite(error).any() else None,
-                          capsize=1.5, elinewidth=0.9, zorder=3, **look[label])
+                          capsize=1.5, elinewidth=0.9, zorder=3, **styles[label])
     shown = np.concatenate(shown)
     shown = shown[np.isfinite(shown)]
     values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
@@ -188,21 +188,21 @@ def draw(axis, panel, look):
     axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
 
 
-def looks(panels):
+def styles_of(panels):
     """style.lines for the policies of all panels together."""
     return style.lines({label: name for panel in panels for label, name in panel.names.items()})
 
 
-def lines(look):
+def lines(styles):
     """Legend entries of policies."""
-    return [Line2D([], [], label=label, **drawn) for label, drawn in look.items()]
+    return [Line2D([], [], label=label, **drawn) for label, drawn in styles.items()]
 
 
-def handles(panels, look):
+def handles(panels, styles):
     """Legend entries of the policies and, where drawn, of the floor."""
-    entries = lines(look)
+    entries = lines(styles)
     if any(panel.floor for panel in panels):
-        entries.append(Patch(color=FLOOR, label="floor"))
+        entries.append(Patch(color=FLOOR, label="Monte-Carlo floor"))
     return entries
 
 
@@ -242,15 +242,15 @@ def grid(count, heights=(1,)):
 def page(panels, datasets, sentences=None):
     """A whole figure of panels, those with the same values on the same axis; `sentences` instead of the facts."""
     style.use()
-    look = looks(panels)
+    styles = styles_of(panels)
     figure, places = grid(len(panels))
     for axis, panel in zip(places[:, 0], panels):
-        draw(axis, panel, look)
+        draw(axis, panel, styles)
     for axis, panel in zip(places[:, 0], panels):
         same = [other for other, its in zip(places[:, 0], panels)
                 if (its.ylabel, other.get_yscale()) == (panel.ylabel, axis.get_yscale())]
         axis.set_ylim(min(other.get_ylim()[0] for other in same), max(other.get_ylim()[1] for other in same))
-    below(figure, handles(panels, look), [*(sentences or caption.facts(datasets)), reading(panels, datasets)])
+    below(figure, handles(panels, styles), [*(sentences or caption.facts(datasets)), reading(panels, datasets)])
     return figure
 
 

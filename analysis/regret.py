@@ -18,7 +18,7 @@ def titles(dataset):
     return [f"{LIKELIHOODS.get(likelihood, likelihood)}, {world or found[0]}"]
 
 
-def draw(axis, dataset, s, look):
+def draw(axis, dataset, s, styles):
     """The regret of all policies in setting s."""
     rounds = dataset["round"].values[:load.last_rounds(dataset)[s] + 1]
     means, errors = (values[s, :, :len(rounds)] for values in load.moments(dataset, "regret"))
@@ -27,11 +27,11 @@ def draw(axis, dataset, s, look):
     notes = []
     for p, (policy, mean, error) in enumerate(zip(load.labels(dataset), means, errors)):
         every = max(1, len(rounds) // 6)
-        axis.plot(rounds, mean, markevery=((p * every) // len(means), every), zorder=3, **look[policy])
-        axis.fill_between(rounds, mean - error, mean + error, color=look[policy]["color"], alpha=0.22, linewidth=0)
+        axis.plot(rounds, mean, markevery=((p * every) // len(means), every), zorder=3, **styles[policy])
+        axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22, linewidth=0)
         if cut is not None and finals[p] > cut:
-            notes.append((f"off axis: {policy}, {load.value(finals[p], error[-1])} at round {rounds[-1]:g}", look[policy]["color"]))
-    notes += panel.unfinished(load.labels(dataset), look, load.counts(dataset)[0][s], load.asked(dataset)[s])
+            notes.append((f"off axis: {policy}, {load.value(finals[p], error[-1])} at round {rounds[-1]:g}", styles[policy]["color"]))
+    notes += panel.unfinished(load.labels(dataset), styles, load.counts(dataset)[0][s], load.asked(dataset)[s])
     axis.set_xlim(0, rounds[-1])
     top = cut if cut is not None else axis.get_ylim()[1]
     # Notes stand above all lines that stay: each takes a share of the axis.

@@ -49,7 +49,7 @@ def progress(dataset):
         return f"All {total} runs are in.", True
     failures = f", {failed.sum()} failed" if failed.any() else ""
     return (f"Unfinished: {there} of {total} runs are in{failures}. Means and tests are over the runs that are in; "
-            "`thompson run --resume` goes on.", False)
+            "`thompson run --resume` continues.", False)
 
 
 def question(dataset):
@@ -137,7 +137,7 @@ def single(dataset, metric, frame, order, where):
             heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
-    columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(load.labels(dataset)[0])}", "p", "CPU s per run", "rescues", "runs"]
+    columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(load.labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
     return grid(columns, rows, f"{metric} of all policies")
 
 
@@ -169,7 +169,7 @@ def curves(dataset, charts, drawn, main):
     floor = any(f"{metric}_floor_mean" in dataset for metric in drawn)
     shown = paragraph(
         f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.errors_over([dataset])}.",
-        "Grey ground: the floor, what a second set of exact draws reaches." if floor else "",
+        "Grey area: the Monte-Carlo floor, the same of a second set of exact draws, which differs from the first by chance alone." if floor else "",
         f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
     for metric in drawn:
         if len(drawn) > 1:
@@ -200,8 +200,8 @@ def quality(dataset, charts, drawn, main):
 
 def cost(dataset, charts, metric):
     seconds, train = metrics.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
-    note = paragraph("CPU seconds of one run, training apart. The line joins the larger dots, the policies that no other beats in both "
-                     "(the Pareto front of all policies, also those that are switched off; the yardstick oracle takes no part). "
+    note = paragraph("CPU seconds of one run, without training. The line joins the larger dots, the policies that no other beats in both "
+                     "(the Pareto front of all policies, also those that are switched off; oracle, which knows theta*, takes no part). "
                      "Bars: one standard error.", class_="faint")
     drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
     rows = []
@@ -226,17 +226,17 @@ def wall(dataset):
 
 def failures(dataset):
     (done, failed, _), asked = load.counts(dataset), load.asked(dataset)
-    rescues = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
+    fallbacks = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
     rows = []
     for s, title in enumerate(load.titles(dataset)):
         for p, label in enumerate(load.labels(dataset)):
-            counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(rescues[s, p].sum()), (rescues[s, p] > 0).sum()
+            counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(fallbacks[s, p].sum()), (fallbacks[s, p] > 0).sum()
             if any(counts):
                 rows.append([f"{text(label)}, {text(title)}", *map(str, counts)])
     if not rows:
-        return paragraph("Every run was completed, and none needed a numerical rescue.")
-    listed = grid(["policy, setting", "failed", "not run", "rescues", "runs with a rescue"], rows, "failures and rescues")
-    note = paragraph("A rescue is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
+        return paragraph("Every run was completed, and none needed a numerical fallback.")
+    listed = grid(["policy, setting", "failed", "not run", "numerical fallbacks", "runs with one"], rows, "failures and numerical fallbacks")
+    note = paragraph("A numerical fallback is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
                      class_="faint")
     return note + (listed if len(rows) <= MOST else folded(f"{len(rows)} policies and settings", listed))
 
@@ -277,7 +277,7 @@ def sections(dataset, folder, charts):
     if rest or "rank" in measured:
         made.append(("quality", "Posterior quality", quality(dataset, charts, rest, main)))
     return [*made, ("cost", "Time and cost", cost(dataset, charts, main)),
-            ("failures", "Failures and rescues", failures(dataset)),
+            ("failures", "Failures and numerical fallbacks", failures(dataset)),
             ("provenance", "Provenance", provenance(dataset)),
             ("reproduce", "Reproduce it", commands(dataset, folder))], main
 

@@ -2,7 +2,7 @@
 """The best setting of each method's options, chosen on one half of the runs and reported on the other.
 
 For a bandit study whose policies are the points of a grid search (jobs/vits_grid.yaml). Policies of the same registered name are
-one method; --by OPTION tells them apart by the value of an option too (--by steps: Langevin with 10 and with 50 steps are two).
+one method; --by OPTION distinguishes them by the value of an option too (--by steps: Langevin with 10 and with 50 steps are two).
 In each setting the grid point of least mean regret at the last round on one half of the runs is chosen, and its regret on the
 other half is what is reported, which nobody tuned for; then the halves change places. Columns:
 
@@ -99,7 +99,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
     parser.add_argument("--by", metavar="OPTION", action="append", default=[],
-                        help="tell methods apart by this option too (may be repeated)")
+                        help="distinguish methods by this option too (may be repeated)")
     parser.add_argument("--tune", metavar="N", type=int, help="choose on so many runs of the half only")
     parser.add_argument("-f", "--format", choices=("text", "csv"), default="text")
     arguments = parser.parse_args()

@@ -2,7 +2,7 @@
 
 Policies that usually share a figure have colours and markers that were chosen for them; every other gets a pair from its name.
 Chosen colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
-Policies that usually share a figure have different colours; the marker tells apart the rest, and print without colour.
+Policies that usually share a figure have different colours; the marker distinguishes the rest, and print without colour.
 """
 import argparse
 import pathlib
@@ -101,8 +101,8 @@ def colour_and_marker(name):
 
 def lines(names):
     """{label: keyword arguments of plot} for the policies of one figure, given as {label: name}; a policy under its own name
-    always looks the same, whatever else is drawn."""
-    look, seen = {}, {name: 1 for label, name in names.items() if label != name}
+    always has the same colour, marker and line, whatever else is drawn."""
+    styles, seen = {}, {name: 1 for label, name in names.items() if label != name}
     for label, name in names.items():
         colour, marker = colour_and_marker(name)
         variant = 0
@@ -110,8 +110,8 @@ def lines(names):
             variant = seen[name]
             seen[name] += 1
         shade, dashes, filled = VARIANTS[variant % len(VARIANTS)]
-        look[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes, **filled}
-    return look
+        styles[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes, **filled}
+    return styles
 
 
 def wrapped(sentence, width):

@@ -275,28 +275,28 @@ class Analysis(StudyTest):
 
     def test_looks_are_distinct(self):
         names = {label: "mixts" if label == "mixts10" else label for label in POLICIES}
-        look = style.lines(names)
-        self.assertEqual(len({(str(k["color"]), str(k["linestyle"])) for k in look.values()}), len(POLICIES))
+        styles = style.lines(names)
+        self.assertEqual(len({(str(k["color"]), str(k["linestyle"])) for k in styles.values()}), len(POLICIES))
         self.assertEqual(len(set(style.POLICIES.values())), len(style.POLICIES))
         # The same name always looks the same, whatever else is drawn.
-        self.assertEqual(style.lines({"diffts": "diffts"})["diffts"], look["diffts"])
-        self.assertEqual(style.lines({"EM": "mixts", "mixts": "mixts"})["mixts"], look["mixts"])
-        self.assertEqual(look["mixts10"]["marker"], look["mixts"]["marker"])
+        self.assertEqual(style.lines({"diffts": "diffts"})["diffts"], styles["diffts"])
+        self.assertEqual(style.lines({"EM": "mixts", "mixts": "mixts"})["mixts"], styles["mixts"])
+        self.assertEqual(styles["mixts10"]["marker"], styles["mixts"]["marker"])
 
     def test_policies_without_an_entry(self):
         """Colour and marker follow from the name, in every process and whatever else is drawn; no colour is one of the chosen."""
         names = [f"sampler{i}" for i in range(200)]
-        look = style.lines({name: name for name in names})
-        self.assertEqual({name: style.lines({name: name})[name] for name in reversed(names)}, look)
-        pairs = {(str(one["color"]), one["marker"]) for one in look.values()}
+        styles = style.lines({name: name for name in names})
+        self.assertEqual({name: style.lines({name: name})[name] for name in reversed(names)}, styles)
+        pairs = {(str(one["color"]), one["marker"]) for one in styles.values()}
         # Of 200 names in 120 pairs, 120 (1 - (1 - 1/120)^200) = 97 are expected, with a standard deviation of 4.
         self.assertGreater(len(pairs), 80)
         chosen = {style.darker(colour, 0) for colour, _ in style.POLICIES.values()}
-        self.assertEqual(chosen & {one["color"] for one in look.values()}, set())
+        self.assertEqual(chosen & {one["color"] for one in styles.values()}, set())
         self.assertEqual(style.colour_and_marker("sampler0"), ("#F91AF9", "d"))  # as in another process
         variant = style.lines({"sampler0": "sampler0", "sampler0 h=1": "sampler0"})
-        self.assertEqual(variant["sampler0"], look["sampler0"])
-        self.assertNotEqual(variant["sampler0 h=1"]["linestyle"], look["sampler0"]["linestyle"])
+        self.assertEqual(variant["sampler0"], styles["sampler0"])
+        self.assertNotEqual(variant["sampler0 h=1"]["linestyle"], styles["sampler0"]["linestyle"])
 
     def test_policy_names(self):
         write_results(self.folder, ["cross"], runs=4, rounds=5)

@@ -158,7 +158,7 @@ class Posterior(StudyTest):
         self.assertEqual((learned.get_linestyle(), exact_chain.get_linestyle()), ("-", "--"))
         self.assertEqual(learned.get_marker(), exact_chain.get_marker())
         caption = figure.texts[-1].get_text().replace("\n", " ")
-        for part in ("23 to 24 of 24 runs are in", "learned afresh 6 times", "149 draws", "over the 6 learned priors", "seed 2024"):
+        for part in ("23 to 24 of 24 runs are in", "priors learned 6 times", "149 draws", "over the 6 learned priors", "seed 2024"):
             self.assertIn(part, caption)
 
     def test_figure_7_as_a_program(self):

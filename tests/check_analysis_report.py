@@ -300,7 +300,7 @@ class Report(StudyTest):
         self.assertEqual([address for address in parser.addresses if not address.startswith(("#", "data:"))], [])
         self.assertIsNone(re.search(r"url\(|@import|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/2000/svg)", page))
         self.assertLess(len(page), 300_000)
-        for words in ("The question", "Settings", "Leaderboard", "Time and cost", "Failures and rescues", "Provenance", "Reproduce it"):
+        for words in ("The question", "Settings", "Leaderboard", "Time and cost", "Failures and numerical fallbacks", "Provenance", "Reproduce it"):
             self.has(page, f">{words}</h2>")
         self.assertFalse("Posterior quality" in page)
         self.has(page, "Unfinished: 383 of 384 runs are in, 1 failed")
