@@ -3,7 +3,7 @@
 
 One column for each setting, with what the study measured. Top: standard deviation of the draws over that of exact draws
 (metric sd_ratio; below 1: too narrow). Middle: total variation between mode weights of draws and of exact draws (metric
-mode_weight). Both against the number of observations, with the floor that exact draws reach. Bottom: for each policy the
+mode_weight). Both against the number of observations, with the Monte-Carlo floor that exact draws reach. Bottom: for each policy the
 histogram of the rank of theta* among the draws at one number of observations (metric rank): even when the draws are exact,
 high at both ends when they are too narrow, high in the middle when too wide, sloped when they are off to one side.
 
@@ -12,15 +12,15 @@ their random numbers, so they are tested one by one, never pooled. Prints the te
 
 Reads DIR/results.nc; writes DIR/calibration.png and .pdf.
 """
-import argparse
 import dataclasses
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-import ablation
+import caption
 import load
+import metrics
 import panel
 import style
 
@@ -76,7 +76,7 @@ def number_of_draws(dataset):
 
 def tests(dataset, at):
     """{(setting index, label): Ranks} at this sample size."""
-    where, draws = ablation.points(dataset, at), number_of_draws(dataset)
+    where, draws = metrics.points(dataset, at), number_of_draws(dataset)
     return {(s, label): ranks(dataset["rank"].values[s, p, :, where[s]], draws[s])
             for s in range(len(where)) for p, label in enumerate(load.policy_names(dataset))}
 
@@ -111,13 +111,13 @@ def draw_ranks(axis, found, label, colour, threshold):
                   fontsize=6.5, color=style.TEXT if bold == "bold" else style.FAINT, fontweight=bold)
 
 
-def draw_all_ranks(figure, place, found, look, threshold):
+def draw_all_ranks(figure, place, found, styles, threshold):
     """The histograms of one setting, {label: Ranks}, where `place` was."""
     rows = -(-len(found) // BESIDE)
     cells = place.get_subplotspec().subgridspec(rows, BESIDE, hspace=1.0, wspace=0.22).subplots(squeeze=False)
     place.remove()
     for index, (cell, (label, histogram)) in enumerate(zip(cells.ravel(), found.items())):
-        draw_ranks(cell, histogram, label, look[label]["color"], threshold)
+        draw_ranks(cell, histogram, label, styles[label]["color"], threshold)
         if index % BESIDE:
             cell.set_yticklabels([])
         if index + BESIDE >= len(found):
@@ -126,16 +126,16 @@ def draw_all_ranks(figure, place, found, look, threshold):
         spare.set_visible(False)
 
 
-def caption(dataset, panels, found, at):
-    sentences = [*panel.facts([dataset])]
+def sentences(dataset, panels, found, at):
+    text = caption.facts([dataset])
     if panels:
-        sentences.append(panel.draws(dataset) + panel.reading(panels, [dataset]))
+        text.append(caption.draws(dataset) + panel.reading(panels, [dataset]))
     if found:
-        sentences.append(
+        text.append(
             f"Histograms: rank of theta* among the draws along a random direction, n = {load.plain(at)}; height over that of "
             f"uniform ranks, cut at {load.plain(TOP)}; grey: 95% of bars of exact draws, filled: outside. p: chi-squared test "
             f"of uniformity, bold below {LEVEL:g} / {len(found)} tests. High ends: draws too narrow; high middle: too wide; slope: off to one side.")
-    return sentences
+    return text
 
 
 def draw(dataset, at=None):
@@ -147,22 +147,22 @@ def draw(dataset, at=None):
     if not have and not found:
         raise load.BadInput("the study measured none of sd_ratio, mode_weight, rank (key metrics)")
     names = load.policy_names(dataset)
-    look = style.lines(names)
+    styles = style.lines(names)
     rows = -(-len(names) // BESIDE)
     figure, places = panel.grid(dataset.sizes["setting"], [*[1] * len(have), *([0.1 + 0.33 * rows] if found else [])])
     panels = []
     for s, (place, title) in enumerate(zip(places, load.titles(dataset))):
         for axis, curve in zip(place, have):
-            one = panel.of_study(dataset, curve, s, title if curve == have[0] else "", ideal=ablation.IDEAL.get(curve),
+            one = panel.of_study(dataset, curve, s, title if curve == have[0] else "", ideal=metrics.IDEAL.get(curve),
                                   log=CURVES[curve])
-            one.ylabel = ablation.NAMES[curve] if s == 0 else ""
-            panel.draw(axis, one, look)
+            one.ylabel = metrics.NAMES[curve] if s == 0 else ""
+            panel.draw(axis, one, styles)
             panels.append(one)
         if found:
             here = {label: found[s, label] for label in names}
-            draw_all_ranks(figure, place[-1], here, look, LEVEL / len(found))
-    entries = panel.handles(panels, look) if panels else []
-    panel.below(figure, entries, caption(dataset, panels, found, at))
+            draw_all_ranks(figure, place[-1], here, styles, LEVEL / len(found))
+    entries = panel.handles(panels, styles) if panels else []
+    panel.below(figure, entries, sentences(dataset, panels, found, at))
     return figure
 
 
@@ -175,13 +175,10 @@ def table(dataset, at=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a posterior study")
+    parser = style.study_options(__doc__, "a posterior study")
     parser.add_argument("--at", metavar="VALUE", type=float, help="sample size of the ranks (default: the middle one)")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folder, "calibration")
+    paths = style.outputs(arguments.output, arguments.folder, "calibration")
     dataset = load.results(arguments.folder, "posterior")
     style.save(draw(dataset, arguments.at), paths)
     if "rank" in load.curves(dataset):

@@ -4,9 +4,8 @@ Policies go by their index in the study. Numbers have four digits; a curve has a
 """
 import numpy as np
 
-import ablation
-import figure_diffts_2
 import load
+import metrics
 import panel
 import style
 
@@ -18,12 +17,6 @@ DASHES = ["", "6 3", "2 2", "8 2 2 2"]
 DARK = 0.35         # colours of a lower luminance are mixed with white on a dark page
 
 
-def words(dataset, metric):
-    """A metric in plain words."""
-    known = ablation.NAMES.get(metric) or dataset[metric].attrs.get("long_name", metric)
-    return known.replace(r"$\theta^*$", "theta*")
-
-
 def along(dataset):
     """The axis of the curves in a few words."""
     axis = load.axis(dataset)
@@ -31,15 +24,8 @@ def along(dataset):
 
 
 def at_end(dataset, metric):
-    """The same at the last point, and where that is."""
-    if not has_curve(dataset, metric):
-        return words(dataset, metric)
-    axis = load.axis(dataset)
-    where = set(dataset[axis].values[load.last_rounds(dataset)])
-    if len(where) > 1:
-        return f"{words(dataset, metric)} at the end"
-    form = {"round": "{} after {} rounds", "sample_size": "{} after {} observations", "step": "{} after {} steps"}[axis]
-    return form.format(words(dataset, metric), load.plain(where.pop()))
+    """A metric in words, and where its last point is."""
+    return metrics.label(dataset, metric) if has_curve(dataset, metric) else metrics.words(dataset, metric)
 
 
 def rounded(values):
@@ -64,22 +50,20 @@ def ranking(dataset, metric):
 
 def at_the_end(dataset, metric):
     """Mean, standard error [setting, policy] and number of runs behind them at the last point of each setting."""
-    each, last = np.arange(dataset.sizes["setting"]), load.last_rounds(dataset)
-    numbers = (*load.moments(dataset, metric), dataset[f"{metric}_n"].values)
-    return tuple(values[each, :, last] for values in numbers)
+    return tuple(load.at_end(dataset, values) for values in (*load.moments(dataset, metric), dataset[f"{metric}_n"].values))
 
 
 def diverged(dataset, metric):
     """Which policies leave the axis in some setting, as in the figures."""
     ends = at_the_end(dataset, metric)[0]
-    cuts = [figure_diffts_2.ceiling(row) for row in ends]
+    cuts = [panel.ceiling(row) for row in ends]
     return np.any([np.zeros(len(row), bool) if cut is None else row > cut for row, cut in zip(ends, cuts)], axis=0)
 
 
 def policies(dataset, metric):
     """Label, method, colours and dashes of each policy, and whether it is switched on at first."""
     names, ranked = load.policy_names(dataset), ranking(dataset, metric)
-    gone, look = diverged(dataset, metric), style.lines(names)
+    gone, styles = diverged(dataset, metric), style.lines(names)
     first = [0, *(p for p in ranked if p != 0 and not gone[p])]
     shown = set(first if len(names) <= FEW else first[:SHOWN])
     places = {p: place for place, p in enumerate(dict.fromkeys([*first, *ranked]))}
@@ -87,7 +71,7 @@ def policies(dataset, metric):
     for p, (label, name) in enumerate(names.items()):
         colour, dash = PALETTE[places[p] % len(PALETTE)], DASHES[places[p] // len(PALETTE) % len(DASHES)]
         if len(names) <= FEW:
-            colour, line = style.matplotlib.colors.to_hex(look[label]["color"]), look[label]["linestyle"]
+            colour, line = style.matplotlib.colors.to_hex(styles[label]["color"]), styles[label]["linestyle"]
             dash = "" if line == "-" else " ".join(f"{1.6 * length:g}" for length in line[1])
         found.append({"label": label, "name": name, "colour": colour, "dark": on_dark(colour), "dash": dash, "on": p in shown})
     return found
@@ -113,10 +97,10 @@ def of_curve(dataset, metric, s, title):
     means, errors = (values[s][:, use] for values in load.moments(dataset, metric))
     floor = load.floor(dataset, metric)
     return {"kind": "curves", "title": title, "x": rounded(x), "logx": bool(axis != "round" and panel.wide(x)),
-            "wide": metric != "regret" and metric not in ablation.IDEAL,
-            "xlabel": along(dataset), "ylabel": words(dataset, metric),
+            "wide": metric != "regret" and metric not in metrics.IDEAL,
+            "xlabel": along(dataset), "ylabel": metrics.words(dataset, metric),
             "mean": [rounded(row) for row in means], "se": [rounded(row) for row in errors],
-            "floor": None if floor is None else rounded(floor[0][s][use]), "ideal": ablation.IDEAL.get(metric)}
+            "floor": None if floor is None else rounded(floor[0][s][use]), "ideal": metrics.IDEAL.get(metric)}
 
 
 def front(costs, values):
@@ -130,12 +114,12 @@ def front(costs, values):
 
 
 def of_cost(dataset, metric, s, title):
-    """The chart of a metric at the last point against CPU seconds of a run, in setting s; the baseline `oracle` takes no part in
+    """The chart of a metric at the last point against CPU seconds of a run, in setting s; `oracle`, which knows theta*, takes no part in
     the front."""
     values, errors, _ = (numbers[s] for numbers in at_the_end(dataset, metric))
-    costs = ablation.over_runs(dataset, "seconds")[0][s]
-    rivals = np.array([name != "oracle" for name in load.policy_names(dataset).values()])
-    return {"kind": "points", "title": title, "xlabel": "CPU seconds per run, training apart", "logx": True,
+    costs = metrics.over_runs(dataset, "seconds")[0][s]
+    rivals = load.rivals(dataset)
+    return {"kind": "points", "title": title, "xlabel": "CPU seconds per run, without training", "logx": True,
             "ylabel": at_end(dataset, metric),
             "wide": True,
             "cost": rounded(costs), "mean": rounded(values), "se": rounded(errors),

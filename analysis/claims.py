@@ -3,7 +3,7 @@
 
 Reads FOLDER/STUDY/results.nc of the studies that jobs/reproduce_all.sh runs, and the figures beside them; claims of studies that are
 not there are "not run", and the page says which. Writes FOLDER/PAPER.html and a summary on stdout. Verdicts: holds, holds where
-runs suffice to tell, holds in part, does not hold, too few runs to tell, not run, can't be tested here. Differences count when they
+runs are enough, holds in part, does not hold, undecided (too few runs), not run, can't be tested here. Differences count when they
 are significant at 5%, in a paired test over learned priors, or over runs where few were learned, with Holm's correction for the tests
 under one verdict.
 """

@@ -1,13 +1,13 @@
-"""What the DiffTS paper claims, and the study that can tell; with the judgement that only it needs."""
+"""What the DiffTS paper claims, and the study that tests it; with the judgements that only this paper needs."""
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import load
-from figure_diffts_2 import complete_rows
 from judge import (Cell, Claim, at_each, both, diverges, exponent, falls, level, lower, near, not_so, rate, rises_along, settles, untested,
                    where)
-from judge_cost import alike, costs, no_dearer
+from judge_cost import alike, costs, costs_at_most
+from prior import complete_rows
 
 TITLE = "Online Posterior Sampling with a Diffusion Prior (Kveton et al.)"
 BASELINES = ("ts", "tuned_ts", "mixts")
@@ -70,7 +70,7 @@ CLAIMS = [
           both(lower("ts", ["linucb"]), lower("ts", ["egreedy"]))),
     Claim("Section 6.2", "DiffTS with T = 100 stages costs about T times as much as TS, 12 s and 0.1 s for 100 runs (judged: no more than "
           "three times that; a program in which it costs less does not make the paper wrong).", "figure2",
-          no_dearer("diffts", "ts", 300, (12, 0.1))),
+          costs_at_most("diffts", "ts", 300, (12, 0.1))),
     Claim("Section 6.2, NeurIPS version", "At noise 2: DiffTS has a lower regret than Thompson sampling with an uninformative, a Gaussian "
           "and a mixture prior on cross, rays and triangles.", "figure2_neurips", lower("diffts", BASELINES)),
     Claim("Section 6.2, NeurIPS version", "At noise 2: DPS diverges as the number of rounds increases; as Algorithm 4 prints it.",

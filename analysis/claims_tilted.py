@@ -1,8 +1,7 @@
-"""What the tilted-transport paper claims, and the study that can tell; with the judgements that only it needs."""
+"""What the tilted-transport paper claims, and the study that tests it; with the judgements that only this paper needs."""
 import numpy as np
 
-import figure_tilted_ising
-import figure_tilted_table
+import inverse
 import load
 import significance
 from judge import Cell, Claim, difference, index, level, mean, numbers, positive, said, untested, where
@@ -14,10 +13,7 @@ SHARP = "log_concavity_sharp"     # holds everywhere; log_concavity, between dra
 
 def concave(dataset, curve="log_concavity"):
     """The share of the runs whose start nu_T* has positive curvature (infinite where it is a point), [setting]; NaN where none is known."""
-    values = dataset[load.chosen(dataset, curve)].values
-    ends = load.last_rounds(dataset)
-    rows = values[np.arange(len(ends)), :, :, ends].reshape(len(ends), -1)
-    return np.array([mean(np.where(np.isnan(row), np.nan, row > 0)) for row in rows])
+    return np.array([mean(np.where(np.isnan(row), np.nan, row > 0)) for row in inverse.curvature(dataset, curve)])
 
 
 def at_floor(policy, metric, room, inside, curve="log_concavity"):
@@ -42,7 +38,7 @@ def at_floor(policy, metric, room, inside, curve="log_concavity"):
 
 
 def bound(dataset):
-    """Wherever the printed bound promises a log-concave start, draws meet positive curvature in every run."""
+    """Wherever the printed bound guarantees a log-concave start, the curvature at the draws is positive in every run."""
     promised = np.flatnonzero(concave(dataset, "log_concavity_bound") == 1)
     kept = concave(dataset)[promised] == 1
     return [Cell(bool(kept.all()) if len(promised) else None,
@@ -52,7 +48,7 @@ def bound(dataset):
 def threshold(below):
     """The start of an Ising model is log-concave in every run below spread 1; or in none above."""
     def judge(dataset):
-        spread, order = figure_tilted_ising.spread(dataset)
+        spread, order = inverse.spread(dataset)
         cells = []
         for l, share in zip(spread, concave(dataset)[order]):
             if l < 1 if below else l > 1:
@@ -66,10 +62,10 @@ def beats(policy, rival):
     """The error of the mode weights of `policy` is below the rival's, in each cell of condition number and SNR, over all its problems
     without a dominant mode."""
     def judge(dataset):
-        over = figure_tilted_table.excess(dataset)
+        over = inverse.excess(dataset)
         more = over[:, index(dataset, rival)] - over[:, index(dataset, policy)]
         cells = []
-        for (condition, snr), settings in figure_tilted_table.cells(dataset).items():
+        for (condition, snr), settings in inverse.cells(dataset).items():
             values = more[settings].ravel()
             found = significance.unequal(values, np.zeros(values.size, int))
             cells.append(positive(found, f"condition number {load.plain(condition)}, SNR {load.plain(snr)}: {rival} minus {policy} "

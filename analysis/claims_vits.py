@@ -1,4 +1,4 @@
-"""What the VITS paper claims, and the study that can tell."""
+"""What the VITS paper claims, and the study that tests it."""
 import numpy as np
 
 from judge import Claim, both, diverges, falls, grows_at_most, level, lower, straight, tuned, untested, where

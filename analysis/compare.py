@@ -2,7 +2,7 @@
 """The same study twice: what changed, and by how many standard errors?
 
 Compares two results files (or their folders) policy by policy, setting by setting, for every metric at the last round or step, or
-at each sample size. With the same seed the runs meet the same worlds, so the difference is taken run by run; else the two means
+at each sample size. With the same seed the runs have the same theta*, arms and noise, so the difference is taken run by run; else the two means
 are independent. What is listed: keys of the configuration that differ, where the files came from when that differs, settings,
 policies and metrics that only one of them has, and every mean that moved, those that moved most first.
 
@@ -18,7 +18,6 @@ import pandas as pd
 from scipy import stats
 
 import load
-import options
 import significance
 import table
 
@@ -29,9 +28,8 @@ ORIGIN = ("source", "hostname", "mpi_ranks", "mpi_library", "compiler", "compile
 
 def keys(dataset, labels):
     """{key: its text} of the resolved study; of the policies with these labels by label and option."""
-    text = dataset.attrs.get("config", "")
-    found = {key: value for key, value in load.scalars(text).items() if not key.startswith("policies")}
-    for label, chosen in options.of_policies(dataset).items():
+    found = load.keys(dataset)
+    for label, chosen in load.options(dataset).items():
         if label in labels:
             found |= {f"policy {label}: {key}": value for key, value in chosen.items()}
     return found
@@ -59,7 +57,7 @@ def independent(x, y):
 
 
 def common(a, b):
-    """How many runs both have in the same worlds, with one seed; None with two, where all runs of either count."""
+    """How many runs both have with the same random numbers, with one seed; None with two, where all runs of either count."""
     return min(a.sizes["run"], b.sizes["run"]) if a.attrs.get("seed") == b.attrs.get("seed") else None
 
 
@@ -87,7 +85,7 @@ def places(a, b, axis):
 def frame(a, b):
     """One row for each metric, setting, policy and point that both have."""
     axis, rows = load.axis(a), []
-    labels = [list(map(str, dataset["policy"].values)) for dataset in (a, b)]
+    labels = [load.labels(dataset) for dataset in (a, b)]
     for metric in load.curves(a):
         if metric not in load.curves(b):
             continue
@@ -115,7 +113,7 @@ def compare(a, b):
     """The report as lines, and whether the two are the same."""
     if load.axis(a) != load.axis(b):
         return [f"A is of a {load.AXES[load.axis(a)]} study and B of a {load.AXES[load.axis(b)]} study"], False
-    labels = set(map(str, a["policy"].values)) & set(map(str, b["policy"].values))
+    labels = set(load.labels(a)) & set(load.labels(b))
     lines = [f"configuration: {key} = {x} in A, {y} in B" for key, x, y in differences(keys(a, labels), keys(b, labels))]
     lines += [f"origin: {key} = {x} in A, {y} in B" for key, x, y in differences(
         *({name: dataset.attrs[name] for name in ORIGIN if name in dataset.attrs} for dataset in (a, b)))]
@@ -133,7 +131,7 @@ def compare(a, b):
     lines += missing
     lines += filter(None, [significance.caution([a, b])])
     if common(a, b) and a.sizes["run"] != b.sizes["run"]:
-        lines.append(f"compared: the first {common(a, b)} runs, which both have in the same worlds")
+        lines.append(f"compared: the first {common(a, b)} runs, which both have with the same random numbers")
     if found["equal"].all() and not missing:
         return [*lines, f"same: all runs of {len(found)} means are equal to the last bit"], True
     verdict = f"{len(changed)} of {len(found)} means moved"

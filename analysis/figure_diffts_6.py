@@ -8,9 +8,8 @@ bars: one standard error, as the caption says.
 
 Reads results.nc of each DIR; writes figure_diffts_6.png and .pdf into the first DIR.
 """
-import argparse
-
 import ablation
+import caption
 import load
 import panel
 import style
@@ -44,7 +43,7 @@ def draw(datasets):
     panels = sorted((one for made in studies for one in made), key=lambda one: one.title[:3])
     if not panels:
         raise load.BadInput(f"no study sweeps {SAMPLES} or {STAGES}; analysis/ablation.py draws other sweeps")
-    sentences = [" ".join([*dict.fromkeys(one.title[:3] for one in made), *panel.facts([dataset])])
+    sentences = [" ".join([*dict.fromkeys(one.title[:3] for one in made), *caption.facts([dataset])])
                  for made, dataset in zip(studies, datasets) if made]
     if any(KEEP in load.swept(dataset) for dataset in datasets):
         sentences.append("keep_signal: the diffusion factor follows from the number of stages, so that the last one keeps as much of the "
@@ -53,12 +52,8 @@ def draw(datasets):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a bandit study")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folders[0], "figure_diffts_6")
+    arguments = style.studies_options(__doc__, "a bandit study").parse_args()
+    paths = style.outputs(arguments.output, arguments.folders[0], "figure_diffts_6")
     style.save(draw([load.results(folder) for folder in arguments.folders]), paths)
 
 

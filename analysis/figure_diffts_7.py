@@ -3,59 +3,50 @@
 
 One column for each setting. Upper panel, where DIR/prior_samples.nc exists: samples of the true prior (blue) and of the
 learned diffusion prior (red). Lower panel: earth mover's distance between the draws of a sampler and exact posterior draws,
-against the number of observations; the grey band is the floor, the distance between two sets of exact draws, which a perfect
+against the number of observations; the grey band is the Monte-Carlo floor, the distance between two sets of exact draws, which a perfect
 sampler reaches. Dashed: the same sampler with other options, such as the exact chain. A sampler that diverges leaves the axis,
 and the panel says how far.
 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_7.png and .pdf.
 """
-import argparse
-import pathlib
-
-from matplotlib.lines import Line2D
-
-import ablation
-import figure_diffts_2
+import caption
 import load
+import metrics
 import panel
+import prior
 import style
 
 
-def draw(dataset, priors, metric="emd"):
+def draw(dataset, priors, curve="emd"):
     """The whole figure; priors may be None."""
     style.use()
-    panels = [panel.of_study(dataset, metric, s, title, log=True) for s, title in enumerate(load.titles(dataset))]
-    look = panel.looks(panels)
+    panels = [panel.of_study(dataset, curve, s, title, log=True) for s, title in enumerate(load.titles(dataset))]
+    styles = panel.styles_of(panels)
     figure, places = panel.grid(len(panels), (1,) if priors is None else (1, 1))
     for place, one, setting in zip(places, panels, dataset["setting"].values):
-        one.ylabel = ablation.NAMES.get(metric, metric) if one is panels[0] else ""
-        panel.draw(place[-1], one, look)
+        one.ylabel = metrics.NAMES.get(curve, curve) if one is panels[0] else ""
+        panel.draw(place[-1], one, styles)
         if priors is not None:
             place[-1].set_title("")
             place[0].set_title(one.title)
-            figure_diffts_2.draw_prior(place[0], priors, setting)
+            prior.draw(place[0], priors, setting)
     if priors is not None:
-        dots = [Line2D([], [], color=colour, marker="o", linestyle="none", label=f"sample of the {name}")
-                for name, colour in figure_diffts_2.SOURCES.values()]
-        figure_diffts_2.legend(figure, dots, 1 + 0.15 / figure.get_figheight(), 2)
-    panel.below(figure, panel.handles(panels, look),
-                [*panel.facts([dataset]), panel.draws(dataset) + panel.reading(panels, [dataset])])
+        prior.legend(figure)
+    panel.below(figure, panel.handles(panels, styles),
+                [*caption.facts([dataset]), caption.draws(dataset) + panel.reading(panels, [dataset])])
     return figure
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a posterior study")
+    parser = style.study_options(__doc__, "a posterior study")
     parser.add_argument("--metric", metavar="NAME", default="emd", help="another distance that the study measured")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    folder = pathlib.Path(arguments.folder)
-    paths = style.outputs(parser, arguments.output, folder, "figure_diffts_7")
-    dataset = load.results(folder, "posterior")
-    metric = load.chosen(dataset, arguments.metric)
+    folder = load.folder_of(arguments.folder)
+    paths = style.outputs(arguments.output, folder, "figure_diffts_7")
+    dataset = load.results(arguments.folder, "posterior")
+    curve = load.chosen(dataset, arguments.metric)
     priors = load.prior_samples(folder) if (folder / "prior_samples.nc").exists() else None
-    style.save(draw(dataset, priors, metric), paths)
+    style.save(draw(dataset, priors, curve), paths)
 
 
 if __name__ == "__main__":

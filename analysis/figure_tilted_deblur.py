@@ -5,7 +5,6 @@ for each pixel, and some of the draws.
 Reads the history that data/make_shapes.py wrote, with truth(dim), and one or more files of draws from `thompson sample`, a row of
 pictures for each; prints root mean squared errors; writes figure_tilted_deblur.png.
 """
-import argparse
 import math
 import pathlib
 
@@ -76,13 +75,11 @@ def draw(truth, observed, samples):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = style.options(__doc__)
     parser.add_argument("history", metavar="HISTORY", type=pathlib.Path, help="what was observed, with the truth")
     parser.add_argument("draws", metavar="DRAWS", type=pathlib.Path, nargs="+", help="posterior draws")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output or ["figure_tilted_deblur.png"], ".", "")
+    paths = arguments.output or [pathlib.Path("figure_tilted_deblur.png")]
     truth, observed = history(arguments.history)
     samples = {}
     print(f"observed: error {error(observed, truth):.3f}")

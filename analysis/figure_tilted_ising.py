@@ -2,8 +2,8 @@
 """Tilted transport on Ising models (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_ising.yaml.
 
 All eigenvalues of Q are 0 or snr^2, so its spread is snr^2. Left: the smallest eigenvalue of the Hessian of -log nu_T*, the start
-of tilted transport, against the spread l: in closed form at its worst point, (1 + l)(1 - l), which changes sign at 1; and what
-draws meet. Right: error of each sampler against the exact posterior, which enumerates all corners; the grey band is the floor,
+of tilted transport, against the spread l: in closed form at its worst point, (1 + l)(1 - l), which changes sign at 1; and at
+the draws. Right: error of each sampler against the exact posterior, which enumerates all corners; the grey band is the Monte-Carlo floor,
 what a second set of exact draws reaches.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_ising.png and .pdf.
@@ -12,30 +12,15 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+import caption
+import inverse
 import load
 import panel
 import style
 
-SNR = "problem.snr"
 SPREAD = "spread l of Q"
 THRESHOLD = "#0B3C8C"
 MET = style.TEXT
-
-
-def spread(dataset):
-    """snr^2 of each setting and their rising order: (spread[settings], order)."""
-    swept = load.swept(dataset)
-    if list(swept) != [SNR] or len(swept[SNR]) < 2:
-        raise load.BadInput(f"this needs a study that sweeps {SNR} alone; this one sweeps {', '.join(swept) or 'nothing'}")
-    if load.config(dataset, "problem.theta") != "ising":
-        raise load.BadInput("this needs a study with problem.theta: ising")
-    arms, dimension, kappa = (float(load.config(dataset, f"problem.{key}") or "nan")
-                              for key in ("arms", "dimension", "condition_number"))
-    if not (arms < dimension and kappa == 1):
-        raise load.BadInput("the spread of Q is snr^2 only with problem.condition_number: 1 and problem.arms below "
-                            "problem.dimension")
-    order = np.argsort(swept[SNR], kind="stable")
-    return swept[SNR].astype(float)[order] ** 2, order
 
 
 def worst(l):
@@ -44,21 +29,18 @@ def worst(l):
 
 
 def met(dataset, order):
-    """The smallest eigenvalue that draws meet: median, least and most over runs, [settings] each."""
-    if "log_concavity" not in dataset:
-        raise load.BadInput("the study has not measured log_concavity")
-    last = load.last_rounds(dataset)
-    values = dataset["log_concavity"].values[np.arange(len(last)), :, :, last].reshape(len(last), -1)[order]
+    """The smallest eigenvalue at the draws: median, least and most over runs, [settings] each."""
+    values = inverse.curvature(dataset)[order]
     return tuple(of(values, axis=1) for of in (np.nanmedian, np.nanmin, np.nanmax))
 
 
 def error_panel(dataset, curve, l, order):
-    every, last, floor = np.arange(len(order)), load.last_rounds(dataset), load.floor(dataset, curve)
-    means, errors = (values[every, :, last][order].T for values in load.moments(dataset, curve))
+    floor = load.floor(dataset, curve)
+    means, errors = (load.at_end(dataset, values)[order].T for values in load.moments(dataset, curve))
     done, _, wanted = load.counts(dataset)
     return panel.Panel("error of the draws", SPREAD, dataset[curve].attrs.get("long_name", curve), l, means, errors,
                        load.policy_names(dataset), done.min(axis=0), wanted,
-                       floor and tuple(values[every, last][order] for values in floor), cut=False)
+                       floor and tuple(load.at_end(dataset, values)[order] for values in floor), cut=False)
 
 
 def draw_hessian(axis, dataset, l, order):
@@ -81,20 +63,20 @@ def draw_hessian(axis, dataset, l, order):
 def draw(dataset, curve):
     """The whole figure."""
     style.use()
-    l, order = spread(dataset)
+    l, order = inverse.spread(dataset)
     errors = error_panel(dataset, curve, l, order)
-    look = panel.looks([errors])
+    styles = panel.styles_of([errors])
     figure, places = panel.grid(2)
     draw_hessian(places[0, 0], dataset, l, order)
-    panel.draw(places[1, 0], errors, look)
+    panel.draw(places[1, 0], errors, styles)
     for axis in places[:, 0]:
         axis.axvline(1, color=style.FAINT, linewidth=0.8, linestyle="--", zorder=1)
     drawn = [Line2D([], [], color=THRESHOLD, label="worst point: (1 + l)(1 - l)"),
              Line2D([], [], color=MET, marker="o", linestyle="none", label="least between draws"),
-             *panel.handles([errors], look)]
+             *panel.handles([errors], styles)]
     panel.below(figure, drawn, [
-        *panel.facts([dataset]),
-        f"{panel.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 promises "
+        *caption.facts([dataset]),
+        f"{caption.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 guarantees "
         "a log-concave start (eigenvalue above 0). Least between draws: median and range over runs. "
         + panel.reading([errors], [dataset])])
     return figure

@@ -2,7 +2,7 @@
 """The map of tilted transport (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_map.yaml.
 
 One panel for each policy. Axes: condition number of A and signal to noise ratio. Colour and number in a cell: how far the error
-of the policy is above the floor, what a second set of exact draws reaches. Lines, the same in all panels: up to where the start
+of the policy is above the Monte-Carlo floor, which a second set of exact draws reaches. Lines, the same in all panels: up to where the start
 nu_T* of tilted transport is log-concave, by the theorem's bound for mixtures as printed; by the same bound with a quarter of the
 diameter's square, which two points reach; and by the Hessian itself, between draws from nu_T*, in half of the runs. Lines run
 between the settings by interpolation.
@@ -12,11 +12,13 @@ Reads DIR/results.nc; writes DIR/figure_tilted_map.png and .pdf.
 import numpy as np
 from matplotlib.lines import Line2D
 
+import caption
+import inverse
 import load
 import panel
 import style
 
-CONDITION, SNR = "problem.condition_number", "problem.snr"
+CONDITION, SNR = inverse.CONDITION, inverse.SNR
 # Variable: what its line means, dashes.
 LINES = {"log_concavity_bound": ("bound of Theorem 2, as printed", ":"),
          "log_concavity_sharp": ("its sharp form (R/2 for R)", "--"),
@@ -48,20 +50,16 @@ def on_grid(dataset, values):
 
 def excess(dataset, curve):
     """Error above the floor at the last sample size, [policy, snr, kappa]."""
-    floor, last = load.floor(dataset, curve), load.last_rounds(dataset)
+    floor = load.floor(dataset, curve)
     if floor is None:
         raise load.BadInput(f"the metric {curve} has no floor; the map shows what is above it")
-    every = np.arange(len(last))
-    above = load.moments(dataset, curve)[0][every, :, last] - floor[0][every, last][:, None]
+    above = load.at_end(dataset, load.moments(dataset, curve)[0]) - load.at_end(dataset, floor[0])[:, None]
     return np.stack([on_grid(dataset, above[:, p]) for p in range(above.shape[1])])
 
 
 def concavity(dataset, name):
     """The median over runs of the smallest eigenvalue, [snr, kappa]; infinite where the start is a point, NaN where no run has one."""
-    if name not in dataset:
-        raise load.BadInput("the study has not measured log_concavity")
-    last = load.last_rounds(dataset)
-    values = dataset[name].values[np.arange(len(last)), :, :, last].reshape(len(last), -1)
+    values = inverse.curvature(dataset, name)
     known = ~np.isnan(values).all(axis=1)
     return on_grid(dataset, [np.nanmedian(row) if good else np.nan for row, good in zip(values, known)])
 
@@ -96,11 +94,11 @@ def draw(dataset, curve):
         mesh = draw_panel(axis, label, kappa, snr, values, borders, top)
     places[0, 0].set_ylabel("signal to noise ratio")
     words = dataset[curve].attrs.get("long_name", curve)
-    figure.colorbar(mesh, ax=list(places[:, 0]), pad=0.02, label="error above the floor")
+    figure.colorbar(mesh, ax=list(places[:, 0]), pad=0.02, label="error above the Monte-Carlo floor")
     drawn = [Line2D([], [], color="#0B3C8C", linewidth=1.8, linestyle=dashes, label=text) for text, dashes in LINES.values()]
     panel.below(figure, drawn, [
-        *panel.facts([dataset]),
-        f"{panel.draws(dataset)}Cells: {words}, mean over completed runs, less the same of a second set of exact draws. Lines: "
+        *caption.facts([dataset]),
+        f"{caption.draws(dataset)}Cells: {words}, mean over completed runs, less the same of a second set of exact draws. Lines: "
         "where the smallest eigenvalue of the Hessian of -log nu_T* is zero; on the side of the lower left corner it is positive, "
         "and the start of tilted transport log-concave. Signal to noise ratio: smallest singular value of A over the standard deviation of the noise."])
     return figure

@@ -9,27 +9,25 @@ a cost proportional to the condition number.
 
 Reads DIR/results.nc; writes DIR/figure_vits_4.png and .pdf.
 """
-import argparse
-
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
+import caption
+import convergence
 import load
-import options
 import panel
 import style
 
 CONDITION = "problem.condition_number"
-STEPS = "steps_to_target"
 LIMIT = "#B00020"
 
 
 def by_step_size(dataset):
     """{step size: indices of its policies}, step sizes rising."""
     sizes = {}
-    for p, chosen in enumerate(options.of_policies(dataset).values()):
+    for p, chosen in enumerate(load.options(dataset).values()):
         sizes.setdefault(chosen.get("step_size", "auto"), []).append(p)
     return dict(sorted(sizes.items(), key=lambda item: (item[0] == "auto", float(item[0].replace("auto", "0")))))
 
@@ -44,54 +42,26 @@ def conditions(dataset):
     return values, np.argsort(values, kind="stable")
 
 
-def steps(dataset, limit):
-    """Of the completed runs: mean number of steps and its standard error, those that did not arrive counted as `limit`, and how
-    many these are: [setting, policy] each."""
-    ok = dataset["status"].values == load.STATUS_OK
-    reached = dataset[STEPS].values[..., -1]
-    counted = np.where(ok, np.where(np.isfinite(reached), reached, limit), np.nan)
-    n = ok.sum(axis=-1)
-    mean = np.nansum(counted, axis=-1) / np.where(n > 0, n, np.nan)
-    square = np.nansum((counted - mean[..., None]) ** 2, axis=-1)
-    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), (
-        ok & ~np.isfinite(reached)).sum(axis=-1)
-
-
-def maximum(dataset):
-    limit = load.config(dataset, "max_steps")
-    return float(limit) if limit else float(dataset["step"].values[-1])
-
-
-def slope(x, y):
-    """Of log y against log x by least squares, and its standard error from the residuals; NaN for fewer than 2 (3) points."""
-    if len(x) < 2:
-        return np.nan, np.nan
-    u, v = np.log(x) - np.log(x).mean(), np.log(y)
-    value = (u * v).sum() / (u ** 2).sum()
-    rest = v - v.mean() - value * u
-    return value, np.sqrt((rest ** 2).sum() / (len(x) - 2) / (u ** 2).sum()) if len(x) > 2 else np.nan
-
-
 def slopes(dataset):
     """One row for each policy: its step size, the slope, and over which condition numbers."""
-    mean, _, late = steps(dataset, maximum(dataset))
+    mean, _, late = convergence.steps(dataset)
     kappa, order = conditions(dataset)
     rows = []
-    for label, chosen, y, missing in zip(dataset["policy"].values, options.of_policies(dataset).values(), mean.T, late.T):
+    for label, chosen, y, missing in zip(load.labels(dataset), load.options(dataset).values(), mean.T, late.T):
         use = order[(missing[order] == 0) & np.isfinite(y[order])]
-        rows.append((str(label), chosen.get("step_size", "auto"), *slope(kappa[use], y[use]), len(use),
+        rows.append((label, chosen.get("step_size", "auto"), *convergence.slope(kappa[use], y[use]), len(use),
                      int(missing.sum())))
     return pd.DataFrame(rows, columns=["policy", "step size", "slope", "se", "points", "runs at max_steps"])
 
 
-def draw_panel(axis, x, mean, error, late, names, look, limit):
+def draw_panel(axis, x, mean, error, late, names, styles, limit):
     """One step size: [policy, condition number] each."""
     axis.set_yscale("log")
     room = 0.06 * (x[-1] - x[0]) or 1
     axis.set_xlim(x[0] - room, x[-1] + room)
     for p, name in enumerate(names):
         where = panel.beside(axis, x, p, len(names))
-        drawn = {**look[name], "markerfacecolor": look[name]["color"]}
+        drawn = {**styles[name], "markerfacecolor": styles[name]["color"]}
         axis.errorbar(where, mean[p], error[p] if np.isfinite(error[p]).any() else None, capsize=1.5, elinewidth=0.9, zorder=3,
                       **drawn)
         axis.plot(where[late[p] > 0], mean[p][late[p] > 0], linestyle="none", zorder=4,
@@ -105,25 +75,25 @@ def draw_panel(axis, x, mean, error, late, names, look, limit):
 
 def draw(dataset):
     """The whole figure."""
-    if STEPS not in load.curves(dataset):
-        raise load.BadInput(f"the study has no {STEPS}")
+    if convergence.STEPS not in load.curves(dataset):
+        raise load.BadInput(f"the study has no {convergence.STEPS}")
     style.use()
-    limit, (kappa, order) = maximum(dataset), conditions(dataset)
-    mean, error, late = (values[order].T for values in steps(dataset, limit))
+    limit, (kappa, order) = convergence.maximum(dataset), conditions(dataset)
+    mean, error, late = (values[order].T for values in convergence.steps(dataset))
     names = list(load.policy_names(dataset).values())
-    look = style.lines({name: name for name in names})
+    styles = style.lines({name: name for name in names})
     figure, places = panel.grid(len(by_step_size(dataset)))
     for axis, (size, here) in zip(places[:, 0], by_step_size(dataset).items()):
-        draw_panel(axis, kappa[order], mean[here], error[here], late[here], [names[p] for p in here], look, limit)
+        draw_panel(axis, kappa[order], mean[here], error[here], late[here], [names[p] for p in here], styles, limit)
         axis.set_title(f"step size {size}")
     limits = [axis.get_ylim() for axis in places[:, 0]]
     for axis in places[:, 0]:
         axis.set_ylim(min(low for low, _ in limits), max(limit * 1.6, max(high for _, high in limits)))
     target = load.config(dataset, "target_kl")
     places[0, 0].set_ylabel(f"steps to a divergence of {target}" if target else "steps to the target")
-    entries = [Line2D([], [], label=name, **drawn) for name, drawn in look.items()]
+    entries = panel.lines(styles)
     entries.append(Line2D([], [], color=LIMIT, linewidth=1, linestyle=(0, (4, 2)), label="max_steps"))
-    text = [*panel.facts([dataset]), "Lines: mean over completed runs; bars: one standard error; policies stand slightly apart "
+    text = [*caption.facts([dataset]), "Lines: mean over completed runs; bars: one standard error; policies are shifted slightly "
             "sideways. Open markers: some runs did not arrive and count as max_steps. A Markov chain is the Gaussian of its time "
             "average after burn-in."]
     panel.below(figure, entries, text)
@@ -131,12 +101,8 @@ def draw(dataset):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a convergence study that sweeps condition_number")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folder, "figure_vits_4")
+    arguments = style.study_options(__doc__, "a convergence study that sweeps condition_number").parse_args()
+    paths = style.outputs(arguments.output, arguments.folder, "figure_vits_4")
     dataset = load.results(arguments.folder, "convergence")
     style.save(draw(dataset), paths)
     print(slopes(dataset).to_string(index=False, float_format="{:.3g}".format))

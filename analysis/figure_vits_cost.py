@@ -12,22 +12,20 @@ too. Prints the slopes of straight lines through log cost against log d and log 
 
 Reads results.nc of each DIR; writes figure_vits_cost.png and .pdf into the first DIR.
 """
-import argparse
 import dataclasses
 import textwrap
 
 import numpy as np
 import pandas as pd
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-import figure_vits_4
+import caption
+import convergence
 import load
+import metrics
 import panel
 import style
 
-BURN_IN = 1000          # steps of a Markov chain before its average (src/study/convergence.c)
-CHAINS = {"lmc"}
 DIMENSION, ROUNDS = "problem.dimension", "problem.rounds"
 MICRO = 1e6
 LOWEST = 1e-4           # divergences below leave the axis
@@ -43,27 +41,10 @@ class Cost:
     marked: bool            # few points, each with a marker; their slope is printed
 
 
-def seconds_of_runs(dataset):
-    """CPU seconds of a run, mean over completed runs, [setting, policy]."""
-    ok = dataset["status"].values == load.STATUS_OK
-    n = ok.sum(axis=-1)
-    return np.where(ok, dataset["seconds"].values, 0).sum(axis=-1) / np.where(n > 0, n, np.nan)
-
-
-def burn_in(dataset):
-    """Steps that a policy makes before its first counted one, [policy]."""
-    return np.array([BURN_IN if name in CHAINS else 0 for name in load.policy_names(dataset).values()])
-
-
-def step_cost(dataset):
-    """CPU seconds of one step, [setting, policy]."""
-    return seconds_of_runs(dataset) / (figure_vits_4.maximum(dataset) + burn_in(dataset))
-
-
 def divergence(dataset):
     """Panels of the divergence against time."""
-    (mean, error), cost, before = load.moments(dataset, "kl"), step_cost(dataset), burn_in(dataset)
-    steps, labels = dataset["step"].values, list(load.policy_names(dataset))
+    (mean, error), cost, before = load.moments(dataset, "kl"), convergence.step_cost(dataset), convergence.burn_in(dataset)
+    steps, labels = dataset["step"].values, load.labels(dataset)
     return [Cost(title, "CPU milliseconds of a run", "divergence from the target (KL)",
                  {label: (1e3 * cost[s, p] * (before[p] + steps), mean[s, p], error[s, p]) for p, label in enumerate(labels)},
                  False) for s, title in enumerate(load.titles(dataset))]
@@ -80,13 +61,13 @@ def of_convergence(dataset):
     made, swept = divergence(dataset), load.swept(dataset)
     if list(swept) == [DIMENSION]:
         made.append(Cost("one step", "dimension", "CPU microseconds", against(dataset, DIMENSION, swept[DIMENSION],
-                                                                           step_cost(dataset)), True))
+                                                                           convergence.step_cost(dataset)), True))
     return made
 
 
 def of_rounds(dataset):
     """Between two numbers of rounds a round costs the difference in time over that in rounds, at the middle between them."""
-    swept, cost = load.swept(dataset), seconds_of_runs(dataset)
+    swept, cost = load.swept(dataset), metrics.over_runs(dataset, "seconds")[0]
     rounds = swept[ROUNDS].astype(float)
     others = [tuple((key, load.plain(values[s])) for key, values in swept.items() if key != ROUNDS) for s in range(len(rounds))]
     made, last = [], {}
@@ -123,17 +104,17 @@ def slopes(made):
     for one in made:
         for label, (x, y, _) in one.lines.items() if one.marked else ():
             use = np.isfinite(y) & (y > 0)
-            rows.append((one.title, one.xlabel, label, *figure_vits_4.slope(x[use], y[use]), int(use.sum())))
+            rows.append((one.title, one.xlabel, label, *convergence.slope(x[use], y[use]), int(use.sum())))
     return pd.DataFrame(rows, columns=["panel", "against", "policy", "slope", "se", "points"])
 
 
-def draw_panel(axis, one, look):
+def draw_panel(axis, one, styles):
     for label, (x, y, error) in one.lines.items():
         use = np.isfinite(y) & (y > 0)
-        drawn = look[label] if one.marked else {**look[label], "marker": None}
+        drawn = styles[label] if one.marked else {**styles[label], "marker": None}
         axis.loglog(x[use], y[use], zorder=3, **drawn)
         if error is not None and np.isfinite(error).any():
-            axis.fill_between(x[use], np.maximum(y - error, 1e-3 * y)[use], (y + error)[use], color=look[label]["color"],
+            axis.fill_between(x[use], np.maximum(y - error, 1e-3 * y)[use], (y + error)[use], color=styles[label]["color"],
                               alpha=0.22, linewidth=0)
     for each in (axis.xaxis, axis.yaxis):
         each.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
@@ -152,26 +133,21 @@ def draw(datasets, made):
     """The whole figure; `made` are the panels of all studies."""
     style.use()
     names = {label: name for dataset in datasets for label, name in load.policy_names(dataset).items()}
-    look = style.lines(names)
+    styles = style.lines(names)
     figure, places = panel.grid(len(made))
     for axis, one in zip(places[:, 0], made):
-        draw_panel(axis, one, look)
-    facts = panel.facts(datasets)
+        draw_panel(axis, one, styles)
     blocks = list(dict.fromkeys(filter(None, (load.config(dataset, "block") for dataset in datasets))))
     text = ["CPU time of a run: that of a block of runs that advance together" + (f" ({' or '.join(blocks)})" if blocks else "")
             + ", divided by their number. Bands: one standard error over runs; a divergence below "
             f"{LOWEST:g} leaves the axis."]
-    panel.below(figure, [Line2D([], [], label=label, **drawn) for label, drawn in look.items()], [*facts, *text])
+    panel.below(figure, panel.lines(styles), [*caption.facts(datasets), *text])
     return figure
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a convergence or bandit study")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folders[0], "figure_vits_cost")
+    arguments = style.studies_options(__doc__, "a convergence or bandit study").parse_args()
+    paths = style.outputs(arguments.output, arguments.folders[0], "figure_vits_cost")
     datasets = [load.results(folder, kind=None) for folder in arguments.folders]
     made = [one for dataset in datasets for one in panels(dataset)]
     style.save(draw(datasets, made), paths)

@@ -5,7 +5,6 @@ Reads the CSV that tests/bench/bench_glm prints (a file, or - for standard input
 draw for each run of a block; the guide has the slope of a cost that is proportional to the observations. Lower panel: IRLS
 passes over the observations a stage.
 """
-import argparse
 import csv
 import pathlib
 import sys
@@ -18,7 +17,7 @@ import style
 from style import plt
 
 COLUMNS = {"likelihood", "observations", "seconds", "passes"}
-LOOKS = {"gaussian": {"color": "#0072B2", "marker": "o", "label": "Gaussian rewards: evidence of fixed size"},
+STYLES = {"gaussian": {"color": "#0072B2", "marker": "o", "label": "Gaussian rewards: evidence of fixed size"},
          "logistic": {"color": "#D55E00", "marker": "D", "label": "logistic rewards: passes over all observations"},
          "logistic_arms": {"color": "#009E73", "marker": "s", "label": "logistic rewards of 50 arms that stay: over their sums"}}
 
@@ -39,8 +38,8 @@ def read(path):
         except (TypeError, ValueError) as error:
             raise load.BadInput(f"{path}: a row is not complete ({error})") from error
         found.setdefault(row["likelihood"], []).append(numbers)
-    if set(found) != set(LOOKS):
-        raise load.BadInput(f"{path} has the likelihoods {', '.join(found)}, expected {', '.join(LOOKS)}")
+    if set(found) != set(STYLES):
+        raise load.BadInput(f"{path} has the likelihoods {', '.join(found)}, expected {', '.join(STYLES)}")
     return {name: np.array(sorted(values)).T for name, values in found.items()}
 
 
@@ -48,16 +47,16 @@ def draw(data):
     """The whole figure."""
     style.use()
     figure, (upper, lower) = plt.subplots(2, 1, sharex=True, figsize=(5.2, 5.4), height_ratios=(3, 1.1))
-    for name, look in LOOKS.items():
+    for name, styles in STYLES.items():
         observations, seconds, _ = data[name]
-        upper.loglog(observations, 1e3 * seconds, **look)
+        upper.loglog(observations, 1e3 * seconds, **styles)
     observations, seconds, passes = data["logistic"]
     upper.loglog(observations, 1e3 * seconds[-1] * observations / observations[-1], color=style.FAINT, linewidth=1,
                  linestyle=(0, (4, 2)), label="slope 1", zorder=0)
     upper.set_ylim(0.5 * 1e3 * data["gaussian"][1].min(), 2e3 * seconds.max())
     upper.set_ylabel("CPU ms of a block of 64 draws")
     upper.legend(loc="upper left")
-    lower.semilogx(observations, passes, color=LOOKS["logistic"]["color"], marker=LOOKS["logistic"]["marker"])
+    lower.semilogx(observations, passes, color=STYLES["logistic"]["color"], marker=STYLES["logistic"]["marker"])
     lower.set_ylim(0.9, max(2, 1.1 * passes.max()))
     lower.set_ylabel("IRLS passes\na stage")
     lower.set_xlabel("observations of each run")
@@ -72,15 +71,10 @@ def draw(data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = style.options(__doc__)
     parser.add_argument("table", metavar="FILE", help="what bench_glm printed; - for standard input")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    paths = [pathlib.Path(path) for path in arguments.output or ["glm_cost.png"]]
-    for path in paths:
-        if path.suffix not in style.ENDINGS:
-            parser.error(f"{path}: the file name must end with one of {' '.join(style.ENDINGS)}")
+    paths = arguments.output or [pathlib.Path("glm_cost.png")]
     style.save(draw(read(arguments.table)), paths)
 
 

@@ -8,24 +8,24 @@ import dataclasses
 
 import numpy as np
 
-import figure_vits_4
+import convergence
 import load
 import significance
 
-HOLDS, SO_FAR, PARTLY = "holds", "holds where runs suffice to tell", "holds in part"
-FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "too few runs to tell", "not run", "can't be tested here"
+HOLDS, SO_FAR, PARTLY = "holds", "holds where runs are enough", "holds in part"
+FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "undecided, too few runs", "not run", "can't be tested here"
 VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, NOT_RUN, UNTESTED)
 
 
 class Untestable(load.BadInput):
-    """No study of ours can tell, and the text says why."""
+    """No study of ours can test it, and the text says why."""
 
 
 @dataclasses.dataclass
 class Claim:
     where: str                    # place in the paper
     says: str
-    study: str                    # name of its file in jobs/, and of its results folder; None where no study can tell
+    study: str                    # name of its file in jobs/, and of its results folder; None where no study can test it
     judge: callable               # of its dataset: cells
 
 
@@ -45,7 +45,7 @@ def decided(cells):
 
 def verdict(cells):
     """All cells true, it holds; some true and none false, where runs suffice; some of each, in part; none true, it does not hold
-    where one is false, and is open where none can tell."""
+    where one is false, and is undecided where there are too few runs for all."""
     truths = {cell.truth for cell in decided(cells)}
     if True in truths:
         return PARTLY if False in truths else SO_FAR if None in truths else HOLDS
@@ -55,10 +55,10 @@ def verdict(cells):
 # ---- numbers of a study
 
 def index(dataset, policy):
-    labels = [str(label) for label in dataset["policy"].values]
-    if policy not in labels:
-        raise load.BadInput(f"the study has no policy {policy}; it has {', '.join(labels)}")
-    return labels.index(policy)
+    known = load.labels(dataset)
+    if policy not in known:
+        raise load.BadInput(f"the study has no policy {policy}; it has {', '.join(known)}")
+    return known.index(policy)
 
 
 def numbers(dataset, policy, metric=None, at=-1):
@@ -67,10 +67,9 @@ def numbers(dataset, policy, metric=None, at=-1):
     metric = load.chosen(dataset, metric, ("seconds",))
     values = dataset[metric].values[:, index(dataset, policy)]
     if metric != "seconds":
-        ends = load.last_rounds(dataset) if at == -1 else np.full(len(values), at)
-        values = values[np.arange(len(values)), :, ends]
-    if metric == figure_vits_4.STEPS:
-        values = np.where(np.isfinite(values), values, figure_vits_4.maximum(dataset))
+        values = load.at_end(dataset, values) if at == -1 else values[..., at]
+    if metric == convergence.STEPS:
+        values = np.where(np.isfinite(values), values, convergence.maximum(dataset))
     ok = dataset["status"].values[:, index(dataset, policy)] == load.STATUS_OK
     return np.where(ok, values, np.nan)
 
@@ -301,9 +300,8 @@ def at_each(one):
 def chosen_points(dataset, groups):
     """Which policy stands for each method in each run, [setting, method, run]: of its policies, `groups` [method] lists of indices, the one
     that has the least mean regret over the other half of the runs."""
-    ends, runs = load.last_rounds(dataset), dataset.sizes["run"]
-    final = dataset["regret"].values[np.arange(len(ends)), :, :, ends]   # [setting, policy, run]
-    points = np.zeros((len(ends), len(groups), runs), int)
+    runs, final = dataset.sizes["run"], load.at_end(dataset, dataset["regret"].values)   # [setting, policy, run]
+    points = np.zeros((len(final), len(groups), runs), int)
     halves = np.array_split(np.arange(runs), 2)
     for mine, others in (halves, halves[::-1]):
         for m, members in enumerate(groups):
@@ -317,7 +315,7 @@ def tuned(one, option="eta"):
     runs a method has the value that is best for it in the other half."""
     def judge(dataset):
         methods = {}
-        for p, label in enumerate(map(str, dataset["policy"].values)):
+        for p, label in enumerate(load.labels(dataset)):
             methods.setdefault(label.partition(f" {option}=")[0], []).append(p)
         points = chosen_points(dataset, list(methods.values()))
         best = dataset.isel(policy=[members[0] for members in methods.values()]).assign_coords(policy=list(methods))
@@ -330,7 +328,7 @@ def tuned(one, option="eta"):
 
 
 def untested(reason):
-    """In place of a judgement, where no study of ours can tell."""
+    """In place of a judgement, where no study of ours can test the claim."""
     def judge(_):
         raise Untestable(reason)
     return judge

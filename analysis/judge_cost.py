@@ -1,13 +1,12 @@
 """Judging what a paper says of costs, by the means of CPU seconds.
 
 The seconds are this program's, which is faster than the papers' and not by the same factor everywhere. So a paper that reports a ratio
-of two costs is not wrong because one of them is lower here: both are told, and it does not hold only where the method costs more than
+of two costs is not wrong because one of them is lower here: both are reported, and the claim does not hold only where the method costs more than
 the paper says.
 """
 import numpy as np
 
-import figure_vits_4
-import figure_vits_cost
+import convergence
 import load
 from judge import Cell, Untestable, index, mean, numbers
 
@@ -26,7 +25,7 @@ def costs(policy, rival, low, high):
     return judge
 
 
-def no_dearer(policy, rival, most, paper):
+def costs_at_most(policy, rival, most, paper):
     """As a multiple of the rival's, CPU seconds of a run are at most `most`; `paper`: seconds of 100 runs of the two in the paper."""
     def judge(dataset):
         return [Cell(bool(ratio <= most) if np.isfinite(ratio) else None,
@@ -37,8 +36,8 @@ def no_dearer(policy, rival, most, paper):
 
 
 def alike(policy, rival, factor):
-    """The two cost the same within a factor. Where the rival, the paper's own method, is so much faster here that they do not, that tells
-    of the programs and not of the paper."""
+    """The two cost the same within a factor. Where the rival, the paper's own method, is so much faster here that they do not, that says
+    something of the programs and not of the paper."""
     def judge(dataset):
         found = list(ratios(dataset, policy, rival))
         sentences = [f"{title}: {policy} costs {load.value(ratio)} times {rival}" for title, ratio, *_ in found]
@@ -52,11 +51,11 @@ def sooner(policy, rivals):
     """CPU seconds to the target divergence are fewer than each rival's, in each setting; a run that does not arrive counts with all
     its steps."""
     def judge(dataset):
-        one, waiting = figure_vits_cost.step_cost(dataset), figure_vits_cost.burn_in(dataset)
+        one, waiting = convergence.step_cost(dataset), convergence.burn_in(dataset)
 
         def seconds(name, s):
             column = index(dataset, name)
-            return (mean(numbers(dataset, name, figure_vits_4.STEPS)[s]) + waiting[column]) * one[s, column]
+            return (mean(numbers(dataset, name, convergence.STEPS)[s]) + waiting[column]) * one[s, column]
 
         cells = []
         for s, title in enumerate(load.titles(dataset)):

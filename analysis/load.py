@@ -6,14 +6,15 @@
     ds = results("results/figure7", "posterior")     # kind=None: a study of any kind
     ds.emd_mean.sel(policy="diffts")                 # (setting, sample_size)
 """
+import functools
 import pathlib
-import re
 import sys
 
 import numpy as np
 import xarray as xr
+import yaml
 
-# The axis of a study's curves tells its kind.
+# The axis of a study's curves determines its kind.
 AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence"}
 # Variable: dimensions, of every study; and what the reducer writes for each curve, by ending.
 RUNS = {
@@ -118,18 +119,18 @@ def chosen(dataset, curve, others=()):
 
 
 def replicates(dataset):
-    """How many times the priors were learned afresh."""
+    """How many times the priors were learned."""
     return len(np.unique(dataset["replicate"].values)) if "replicate" in dataset.variables else 1
 
 
 def over_replicates(dataset):
-    """Whether tests are over learned priors, which includes the luck of learning; else they are over runs."""
+    """Whether tests are over learned priors, which includes the randomness of learning; else they are over runs."""
     return replicates(dataset) >= LEARNED
 
 
 def moments(dataset, curve):
     """Mean of a curve over completed runs and its standard error, [setting, policy, point] each. The error is that over runs or over
-    the means of learned priors, whichever is larger: runs that share a prior are not independent of its luck, and the spread of
+    the means of learned priors, whichever is larger: runs that share a prior are not independent of it, and the spread of
     few priors may be small by chance."""
     error = dataset[f"{curve}_se"].values
     if f"{curve}_se_replicate" in dataset:
@@ -145,6 +146,29 @@ def floor(dataset, curve):
         return None
     most = counts(dataset)[0].argmax(axis=1)
     return tuple(dataset[f"{curve}{FLOOR}{ending}"].values[np.arange(len(most)), most] for ending in ("_mean", "_se"))
+
+
+def at(values, where):
+    """values [setting, ..., point] at one point of each setting, `where` [setting]: [setting, ...]."""
+    return values[np.arange(len(where)), ..., where]
+
+
+def at_end(dataset, values):
+    """The same at the last point of each setting."""
+    return at(values, last_rounds(dataset))
+
+
+def of_completed(dataset, name):
+    """A variable [setting, policy, run], NaN where a run is not completed."""
+    return np.where(dataset["status"].values == STATUS_OK, dataset[name].values, np.nan)
+
+
+def mean_and_error(values):
+    """Mean over the last dimension, its standard error, and of how many, leaving out what is not finite; NaN where too little is left."""
+    n = np.isfinite(values).sum(axis=-1)
+    mean = np.nansum(values, axis=-1) / np.where(n > 0, n, np.nan)
+    square = np.nansum((values - mean[..., None]) ** 2, axis=-1)
+    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), n
 
 
 def swept(dataset):
@@ -183,38 +207,76 @@ def run_words(dataset):
     return f"{span(most)} runs" if (done == most[:, None]).all() else f"{span(done)} of {span(most)} runs are in"
 
 
+@functools.lru_cache
+def parsed(text):
+    """YAML with every scalar as the text that it is."""
+    return yaml.load(text, yaml.BaseLoader)
+
+
+def study(dataset):
+    """The resolved study that the program wrote into the results (attribute config), nested; empty where the file has none."""
+    try:
+        found = parsed(dataset.attrs.get("config", ""))
+    except yaml.YAMLError as error:
+        raise BadInput(f"{dataset.encoding.get('source', 'the results')}: attribute config is not YAML "
+                       f"({' '.join(str(error).split())})") from error
+    return found if isinstance(found, dict) else {}
+
+
+def keys(dataset):
+    """{dotted key: its value as text} of the resolved study, without its policies."""
+    def flat(tree, prefix):
+        for key, value in tree.items():
+            if isinstance(value, dict):
+                yield from flat(value, f"{prefix}{key}.")
+            elif value != "":
+                yield f"{prefix}{key}", listed(value)
+    return dict(flat({key: value for key, value in study(dataset).items() if key != "policies"}, ""))
+
+
+def listed(value):
+    """A scalar or a list of the resolved study as text."""
+    return f"[{', '.join(map(listed, value))}]" if isinstance(value, list) else value
+
+
 def config(dataset, key):
     """The value of a scalar key ("problem.noise") in the study, as text: all its values when it was swept; None when the
     file does not say."""
     variable = key.replace(".", "_")
     if variable in dataset.variables:
         return ", ".join(dict.fromkeys(plain(value) for value in dataset[variable].values))
-    return scalars(dataset.attrs.get("config", "")).get(key)
+    return keys(dataset).get(key)
 
 
-def scalars(text):
-    """{dotted key: value} of the scalar lines of a resolved study, which is YAML in block style."""
-    found, stack = {}, []
-    for line in text.splitlines():
-        content = line.split(" #")[0].rstrip()
-        key, colon, value = content.strip().partition(":")
-        if not colon or key.startswith(("-", "#", "{", "[")):
-            continue
-        indent = len(line) - len(line.lstrip())
-        while stack and stack[-1][0] >= indent:
-            stack.pop()
-        stack.append((indent, key.strip()))
-        if value.strip():
-            found[".".join(name for _, name in stack)] = value.strip().strip("\"'")
-    return found
+def labels(dataset):
+    """The labels of the policies, in their order."""
+    return [str(label) for label in dataset["policy"].values]
+
+
+def recorded(dataset):
+    """{label: {option: its text}} of the policies that the study explains, with `name` among the options."""
+    return {one.get("label", one["name"]): {key: listed(value) for key, value in one.items()}
+            for one in study(dataset).get("policies") or []}
+
+
+def options(dataset):
+    """The same of all policies, in their order; refuses a study that does not explain one of them."""
+    found = recorded(dataset)
+    missing = [label for label in labels(dataset) if label not in found]
+    if missing:
+        raise BadInput(f"the results do not say what the options of policy {missing[0]} were (attribute config)")
+    return {label: found[label] for label in labels(dataset)}
 
 
 def policy_names(dataset):
     """{label: registered name} of the policies, in their order; a label that the study does not explain names itself."""
-    listed = re.findall(r"""^ +- \{name: (\w+), label: ("(?:\\.|[^"\\])*"|[^,}]*)""", dataset.attrs.get("config", ""),
-                        re.MULTILINE)
-    names = {re.sub(r"\\(.)", r"\1", label.strip('"')): name for name, label in listed}
-    return {label: names.get(label, label) for label in map(str, dataset["policy"].values)}
+    found = recorded(dataset)
+    return {label: found[label]["name"] if label in found else label for label in labels(dataset)}
+
+
+def rivals(dataset):
+    """Which policies compete, [policy]: all but the oracle, which knows theta*."""
+    return np.array([name != "oracle" for name in policy_names(dataset).values()])
 
 
 def last_rounds(dataset):

@@ -1,7 +1,6 @@
 """One panel of all posterior and ablation figures: a line for each policy, with error bars, against a number; the floor that
-exact draws reach as a grey band; and the page around such panels. The caption and the notes are those of figure_diffts_2.
+exact draws reach as a grey band; and the page around such panels. Notes, legends and the layout are those of all figures.
 """
-import argparse
 import dataclasses
 import math
 import textwrap
@@ -11,15 +10,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 
-import figure_diffts_2
+import caption
 import load
-import significance
 import style
 from style import plt
 
+DIVERGED = 3.0      # a policy this many times above the next lower one, and above the median, leaves the axis
 DECADE = 10.0       # values that span more than this have a log axis
 COLUMNS = 4         # panels side by side; more go into further bands
-DODGE = 0.05        # policies stand apart sideways, over this share of the axis, so that equal ones are seen
+DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones are seen
 LABELS = 0.075      # tick labels stand this share of the axis apart, or are left out
 FLOOR = "#BDBDBD"
 
@@ -52,6 +51,39 @@ def of_study(dataset, curve, s, title, **more):
     axis = load.axis(dataset)
     return Panel(title, dataset[axis].attrs.get("long_name", axis), curve, dataset[axis].values[:last], means, errors,
                  load.policy_names(dataset), done[s], wanted, floor and tuple(values[s, :last] for values in floor), **more)
+
+
+def ceiling(finals):
+    """Where to cut the axis, from the final value of each policy: above the last one before a jump by DIVERGED. At least half of the
+    policies stay. None when nobody leaves."""
+    ranked = np.sort(finals[np.isfinite(finals)])
+    for low in range((len(ranked) - 1) // 2, len(ranked) - 1):
+        if low > 0 and ranked[low + 1] > DIVERGED * ranked[low] > 0:
+            return 1.3 * ranked[low]
+    return None
+
+
+def unfinished(labels, styles, done, wanted):
+    """Notes on the policies whose runs are not all in; one for all of them when they are many."""
+    short = [(policy, n) for policy, n in zip(labels, done) if n < wanted]
+    if len(short) > 3:
+        low, high = min(n for _, n in short), max(n for _, n in short)
+        return [(f"{len(short)} policies: {low} to {high} of {wanted} runs are in", style.TEXT)]
+    return [(f"{policy}: {n} of {wanted} runs are in" if n else f"{policy}: no run is in", styles[policy]["color"])
+            for policy, n in short]
+
+
+def write_notes(axis, notes):
+    """Remarks [(text, colour)] in the upper left corner of a panel, one below the other."""
+    for line, (text, colour) in enumerate(notes):
+        axis.annotate(text, (0.02, 0.99), (0, -11 * line), xycoords="axes fraction", textcoords="offset points", va="top",
+                      color=style.darker(colour, 0.2), fontsize=7.5, zorder=4,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+
+
+def legend(figure, entries, y, columns):
+    figure.legend(handles=entries, loc="upper center", bbox_to_anchor=(0.5, y), ncol=columns, handlelength=2.6,
+                  columnspacing=1.6)
 
 
 def wide(values):
@@ -126,15 +158,15 @@ def draw_floor(axis, panel):
     axis.fill_between(panel.x, mean - error, mean + error, color=FLOOR, linewidth=2.5, zorder=1)
 
 
-def draw(axis, panel, look):
+def draw(axis, panel, styles):
     """One panel. A policy that diverges leaves the axis, and a note says how far."""
     peaks = highest(panel.means)
-    cut = figure_diffts_2.ceiling(peaks) if panel.cut else None
+    cut = ceiling(peaks) if panel.cut else None
     stays = np.ones(len(peaks), bool) if cut is None else ~(peaks > cut)
     notes = [(f"off axis: {label}, " + " to ".join(f"{value:.3g}" for value in sorted({row.min(), row.max()})),
-              look[label]["color"])
+              styles[label]["color"])
              for label, row, kept in zip(panel.names, panel.means, stays) if not kept for row in [row[np.isfinite(row)]]]
-    notes += figure_diffts_2.unfinished({label: look[label] for label in panel.names}, panel.done, panel.wanted)
+    notes += unfinished(panel.names, styles, panel.done, panel.wanted)
     points_axis(axis, panel.x)
     shown = [panel.means[stays], panel.means[stays] + np.nan_to_num(panel.errors[stays]),
              np.full((1, len(panel.x)), np.nan if panel.ideal is None else panel.ideal)]
@@ -146,48 +178,37 @@ def draw(axis, panel, look):
     for p, (label, mean, error, kept) in enumerate(zip(panel.names, panel.means, panel.errors, stays)):
         if kept or (mean <= cut).any():
             axis.errorbar(beside(axis, panel.x, p, len(stays)), mean, error if np.isfinite(error).any() else None,
-                          capsize=1.5, elinewidth=0.9, zorder=3, **look[label])
+                          capsize=1.5, elinewidth=0.9, zorder=3, **styles[label])
     shown = np.concatenate(shown)
     shown = shown[np.isfinite(shown)]
     values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
-    for line, (text, colour) in enumerate(notes):
-        figure_diffts_2.note(axis, text, colour, line)
+    write_notes(axis, notes)
     spread_out(axis, panel.x, panel.ticks)
     axis.set_title(textwrap.fill(panel.title, 40))
     axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
 
 
-def looks(panels):
+def styles_of(panels):
     """style.lines for the policies of all panels together."""
     return style.lines({label: name for panel in panels for label, name in panel.names.items()})
 
 
-def handles(panels, look):
+def lines(styles):
+    """Legend entries of policies."""
+    return [Line2D([], [], label=label, **drawn) for label, drawn in styles.items()]
+
+
+def handles(panels, styles):
     """Legend entries of the policies and, where drawn, of the floor."""
-    entries = [Line2D([], [], label=label, **drawn) for label, drawn in look.items()]
+    entries = lines(styles)
     if any(panel.floor for panel in panels):
-        entries.append(Patch(color=FLOOR, label="floor"))
+        entries.append(Patch(color=FLOOR, label="Monte-Carlo floor"))
     return entries
-
-
-def facts(datasets):
-    """figure_diffts_2.facts of each study; the same sentence once."""
-    return list(dict.fromkeys(map(figure_diffts_2.facts, datasets)))
 
 
 def reading(panels, datasets):
     """How to read the lines: what the error bars and the floor are."""
-    text = (f"Lines: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies stand slightly apart "
-            "sideways.")
-    if any(panel.floor for panel in panels):
-        text += " Floor: what a second set of exact draws reaches, with one standard error over runs."
-    return text
-
-
-def draws(dataset):
-    """How many draws were compared, where the file says."""
-    number = load.config(dataset, "draws")
-    return f"{number} draws for each history. " if number else ""
+    return caption.points(datasets, any(panel.floor for panel in panels))
 
 
 def below(figure, entries, sentences):
@@ -196,7 +217,7 @@ def below(figure, entries, sentences):
     longest = max((len(entry.get_label()) for entry in entries), default=0)
     rows = math.ceil(len(entries) / max(1, int(width / (0.55 + 0.075 * longest))))
     if entries:
-        figure_diffts_2.legend(figure, entries, 0.02 / height, math.ceil(len(entries) / rows))
+        legend(figure, entries, 0.02 / height, math.ceil(len(entries) / rows))
     text = "\n".join(style.wrapped(sentence, width) for sentence in sentences)
     figure.text(0.5, -(0.12 + 0.2 * rows) / height, text, ha="center", va="top", fontsize=8.5, color=style.FAINT)
 
@@ -221,26 +242,23 @@ def grid(count, heights=(1,)):
 def page(panels, datasets, sentences=None):
     """A whole figure of panels, those with the same values on the same axis; `sentences` instead of the facts."""
     style.use()
-    look = looks(panels)
+    styles = styles_of(panels)
     figure, places = grid(len(panels))
     for axis, panel in zip(places[:, 0], panels):
-        draw(axis, panel, look)
+        draw(axis, panel, styles)
     for axis, panel in zip(places[:, 0], panels):
         same = [other for other, its in zip(places[:, 0], panels)
                 if (its.ylabel, other.get_yscale()) == (panel.ylabel, axis.get_yscale())]
         axis.set_ylim(min(other.get_ylim()[0] for other in same), max(other.get_ylim()[1] for other in same))
-    below(figure, handles(panels, look), [*(sentences or facts(datasets)), reading(panels, datasets)])
+    below(figure, handles(panels, styles), [*(sentences or caption.facts(datasets)), reading(panels, datasets)])
     return figure
 
 
 def main(description, name, what, draw):
     """A script that draws one posterior study by one of its metrics: figure DIR/NAME.png and .pdf; `what` says which study."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help=f"results folder of a posterior study{what}")
+    parser = style.study_options(description, f"a posterior study{what}")
     parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folder, name)
+    paths = style.outputs(arguments.output, arguments.folder, name)
     dataset = load.results(arguments.folder, "posterior")
     style.save(draw(dataset, load.chosen(dataset, arguments.metric)), paths)

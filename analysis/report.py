@@ -14,12 +14,11 @@ import shlex
 
 import numpy as np
 
-import ablation
 import calibration
+import caption
 import chart
 import load
-import options
-import panel
+import metrics
 import significance
 import table
 from page import Charts, capital, document, folded, grid, paragraph, prose, tag, text
@@ -30,10 +29,6 @@ KINDS = {"bandit": "cumulative regret by round", "posterior": "how near the draw
          "convergence": "how fast each method approaches a known target"}
 MOST = 20           # failures that are listed at once
 NAMED = 12          # policies that a sentence names
-
-
-def labels(dataset):
-    return [str(label) for label in dataset["policy"].values]
 
 
 def plural(count, one, many):
@@ -54,7 +49,7 @@ def progress(dataset):
         return f"All {total} runs are in.", True
     failures = f", {failed.sum()} failed" if failed.any() else ""
     return (f"Unfinished: {there} of {total} runs are in{failures}. Means and tests are over the runs that are in; "
-            "`thompson run --resume` goes on.", False)
+            "`thompson run --resume` continues.", False)
 
 
 def question(dataset):
@@ -63,7 +58,7 @@ def question(dataset):
     sentence = (f"A {kind} study: {KINDS[kind]}, {plural(dataset.sizes['policy'], 'policy', 'policies')}, "
                 f"{plural(dataset.sizes['setting'], 'setting', 'settings')}{f' ({swept})' if swept else ''}.")
     state, whole = progress(dataset)
-    return paragraph(sentence, *panel.facts([dataset])) + paragraph(state, **({} if whole else {"class_": "warn", "role": "status"}))
+    return paragraph(sentence, *caption.facts([dataset])) + paragraph(state, **({} if whole else {"class_": "warn", "role": "status"}))
 
 
 def settings(dataset):
@@ -76,7 +71,7 @@ def settings(dataset):
     shown = grid(["setting", *map(text, keys), "runs in, by policy", "of", "failed"], rows, "settings")
     if len(rows) > chart.FEW:
         shown = folded(f"{len(rows)} settings", shown)
-    shared = [[tag("code", text(key)), prose(word)] for key, word in load.scalars(dataset.attrs.get("config", "")).items()
+    shared = [[tag("code", text(key)), prose(word)] for key, word in load.keys(dataset).items()
               if key not in keys and not key.startswith("sweep") and word != "null"]
     shared = grid(["key", "value"], shared, "keys that all settings share", class_="plain")
     return shown + folded("Keys that all settings share", shared) + policies(dataset)
@@ -84,7 +79,7 @@ def settings(dataset):
 
 def policies(dataset):
     try:
-        found = options.of_policies(dataset)
+        found = load.options(dataset)
     except load.BadInput:
         return ""
     rows = []
@@ -109,7 +104,7 @@ def difference(row):
 
 
 def heading(dataset, p):
-    return text(labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
+    return text(load.labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
 
 
 def board(dataset, metric, frame, order, where):
@@ -120,7 +115,7 @@ def board(dataset, metric, frame, order, where):
     for p in order:
         cells = []
         for s, title in enumerate(titles):
-            row = found.get((title, labels(dataset)[p], int(dataset[axis].values[where[s]])))
+            row = found.get((title, load.labels(dataset)[p], int(dataset[axis].values[where[s]])))
             if row is None:  # settings may differ in their last point
                 cells.append("–")
                 continue
@@ -142,7 +137,7 @@ def single(dataset, metric, frame, order, where):
             heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
-    columns = ["policy", text(chart.words(dataset, metric)), f"minus {text(labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
+    columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(load.labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
     return grid(columns, rows, f"{metric} of all policies")
 
 
@@ -152,7 +147,7 @@ def leaderboard(dataset, metric):
     few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
     listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
     note = paragraph(
-        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {labels(dataset)[0]} ± standard "
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {load.labels(dataset)[0]} ± standard "
         f"error. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
         "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")
@@ -167,18 +162,18 @@ def leaderboard(dataset, metric):
 
 # ---- charts
 
-def curves(dataset, charts, metrics, main):
-    """Charts of `metrics`; `main` is that of the leaderboard."""
+def curves(dataset, charts, drawn, main):
+    """Charts of the metrics `drawn`; `main` is that of the leaderboard."""
     gone = [one["label"] for one, far in zip(chart.policies(dataset, main), chart.diverged(dataset, main)) if far and not one["on"]]
     names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
-    floor = any(f"{metric}_floor_mean" in dataset for metric in metrics)
+    floor = any(f"{metric}_floor_mean" in dataset for metric in drawn)
     shown = paragraph(
         f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.errors_over([dataset])}.",
-        "Grey ground: the floor, what a second set of exact draws reaches." if floor else "",
+        "Grey area: the Monte-Carlo floor, the same of a second set of exact draws, which differs from the first by chance alone." if floor else "",
         f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
-    for metric in metrics:
-        if len(metrics) > 1:
-            shown += tag("h3", text(capital(chart.words(dataset, metric))))
+    for metric in drawn:
+        if len(drawn) > 1:
+            shown += tag("h3", text(capital(metrics.words(dataset, metric))))
         shown += charts.of_settings(dataset, lambda s, title, metric=metric: chart.of_curve(dataset, metric, s, title))
     return shown
 
@@ -190,7 +185,7 @@ def ranks(dataset):
     cells = {(row.setting, row.policy): "too few runs" if np.isnan(row.p) else html.escape(table.probability(row.p)) + star(adjusted)
              for row, adjusted in zip(found.itertuples(), significance.holm(found.p))}
     titles = load.titles(dataset)
-    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(labels(dataset))]
+    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(load.labels(dataset))]
     note = paragraph(
         f"Simulation-based calibration at n = {load.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
         f"is uniform, as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
@@ -198,19 +193,19 @@ def ranks(dataset):
     return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, titles)], rows, "uniform ranks")
 
 
-def quality(dataset, charts, metrics, main):
-    shown = curves(dataset, charts, metrics, main) if metrics else ""
+def quality(dataset, charts, drawn, main):
+    shown = curves(dataset, charts, drawn, main) if drawn else ""
     return shown + (ranks(dataset) if "rank" in load.curves(dataset) else "")
 
 
 def cost(dataset, charts, metric):
-    seconds, train = ablation.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
-    note = paragraph("CPU seconds of one run, training apart. The line joins the larger dots, the policies that no other beats in both "
-                     "(the Pareto front of all policies, also those that are switched off; the baseline oracle takes no part). "
+    seconds, train = metrics.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
+    note = paragraph("CPU seconds of one run, without training. The line joins the larger dots, the policies that no other beats in both "
+                     "(the Pareto front of all policies, also those that are switched off; oracle, which knows theta*, takes no part). "
                      "Bars: one standard error.", class_="faint")
     drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
     rows = []
-    for p, label in enumerate(labels(dataset)):
+    for p, label in enumerate(load.labels(dataset)):
         learned = [tag("small", f"{once:.3g} training") if np.isfinite(once) else "" for once in train[:, p]]
         rows.append(({"data_row": p}, [text(label), *(f"{one:.3g}{more}" if np.isfinite(one) else "–"
                                                       for one, more in zip(seconds[:, p], learned))]))
@@ -234,14 +229,14 @@ def failures(dataset):
     fallbacks = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
     rows = []
     for s, title in enumerate(load.titles(dataset)):
-        for p, label in enumerate(labels(dataset)):
+        for p, label in enumerate(load.labels(dataset)):
             counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(fallbacks[s, p].sum()), (fallbacks[s, p] > 0).sum()
             if any(counts):
                 rows.append([f"{text(label)}, {text(title)}", *map(str, counts)])
     if not rows:
         return paragraph("Every run was completed, and none needed a numerical fallback.")
-    listed = grid(["policy, setting", "failed", "not run", "fallbacks", "runs with a fallback"], rows, "failures and fallbacks")
-    note = paragraph("A fallback is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
+    listed = grid(["policy, setting", "failed", "not run", "numerical fallbacks", "runs with one"], rows, "failures and numerical fallbacks")
+    note = paragraph("A numerical fallback is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
                      class_="faint")
     return note + (listed if len(rows) <= MOST else folded(f"{len(rows)} policies and settings", listed))
 
@@ -282,7 +277,7 @@ def sections(dataset, folder, charts):
     if rest or "rank" in measured:
         made.append(("quality", "Posterior quality", quality(dataset, charts, rest, main)))
     return [*made, ("cost", "Time and cost", cost(dataset, charts, main)),
-            ("failures", "Failures and fallbacks", failures(dataset)),
+            ("failures", "Failures and numerical fallbacks", failures(dataset)),
             ("provenance", "Provenance", provenance(dataset)),
             ("reproduce", "Reproduce it", commands(dataset, folder))], main
 

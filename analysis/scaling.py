@@ -13,8 +13,6 @@ resumed. `busy` is the share of these that runs took; the rest is learning, writ
 
 Reads results.nc of each DIR; writes scaling.png and .pdf into the first DIR.
 """
-import argparse
-
 import numpy as np
 import pandas as pd
 
@@ -43,7 +41,7 @@ def one(folder):
     if spent > SLACK * wall * ranks:
         raise load.BadInput(f"{folder}: {spent:.3g} CPU seconds do not fit into {wall:.3g} s on {ranks} ranks; the study was resumed, "
                             "and the time of its first job is not in the results")
-    keys = {key: value for key, value in load.scalars(dataset.attrs.get("config", "")).items() if key not in FREE}
+    keys = {key: value for key, value in load.keys(dataset).items() if key not in FREE}
     return {"folder": str(folder), "ranks": ranks, "runs": int(done.sum()), "wall": wall, "busy": spent / (wall * ranks)}, keys
 
 
@@ -98,12 +96,8 @@ def draw(table):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a finished study")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folders[0], "scaling")
+    arguments = style.studies_options(__doc__, "a finished study").parse_args()
+    paths = style.outputs(arguments.output, arguments.folders[0], "scaling")
     table = frame(arguments.folders)
     print(table.to_string(index=False, float_format="{:.3g}".format))
     style.save(draw(table), paths)

@@ -2,7 +2,7 @@
 """The best setting of each method's options, chosen on one half of the runs and reported on the other.
 
 For a bandit study whose policies are the points of a grid search (jobs/vits_grid.yaml). Policies of the same registered name are
-one method; --by OPTION tells them apart by the value of an option too (--by steps: Langevin with 10 and with 50 steps are two).
+one method; --by OPTION distinguishes them by the value of an option too (--by steps: Langevin with 10 and with 50 steps are two).
 In each setting the grid point of least mean regret at the last round on one half of the runs is chosen, and its regret on the
 other half is what is reported, which nobody tuned for; then the halves change places. Columns:
 
@@ -24,13 +24,12 @@ import numpy as np
 import pandas as pd
 
 import load
-import options
 
 
 def methods(dataset, by=()):
     """{method: indices of its policies}, in their order."""
     found = {}
-    for p, chosen in enumerate(options.of_policies(dataset).values()):
+    for p, chosen in enumerate(load.options(dataset).values()):
         parts = [f"{option}={chosen[option]}" for option in by if option in chosen]
         found.setdefault(" ".join([chosen["name"], *parts]), []).append(p)
     return found
@@ -43,11 +42,6 @@ def finals(dataset, s):
     failed = (status == load.STATUS_FAILED).any(axis=1)
     complete = (status[~failed] == load.STATUS_OK).all(axis=0)
     return dataset["regret"].values[s, :, :, load.last_rounds(dataset)[s]][:, complete], failed
-
-
-def mean_and_error(values):
-    """Of a sample."""
-    return values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
 
 
 def choose(regret, failed, groups, tuning, reporting):
@@ -63,11 +57,11 @@ def choose(regret, failed, groups, tuning, reporting):
         others = regret[usable][:, reporting].mean(axis=1)
         mine = regret[chosen, reporting]
         row["policy"] = chosen
-        row["tuned"], row["tuned_se"] = mean_and_error(regret[chosen, tuning])
-        row["reported"], row["reported_se"] = mean_and_error(mine)
+        row["tuned"], row["tuned_se"] = load.mean_and_error(regret[chosen, tuning])[:2]
+        row["reported"], row["reported_se"] = load.mean_and_error(mine)[:2]
         row["best"], row["median"], row["worst"] = others.min(), np.median(others), others.max()
         if first is not None:
-            row["difference"], row["difference_se"] = mean_and_error(mine - first)
+            row["difference"], row["difference_se"] = load.mean_and_error(mine - first)[:2]
         first = mine if first is None else first
     return rows
 
@@ -78,7 +72,7 @@ COLUMNS = ["setting", "half", "method", "chosen", "tuned", "tuned_se", "reported
 
 def frame(dataset, by=(), tune=None):
     """One row for each setting, half and method, numbers unrounded."""
-    groups, labels, rows = methods(dataset, by), list(load.policy_names(dataset)), []
+    groups, labels, rows = methods(dataset, by), load.labels(dataset), []
     for s, title in enumerate(load.titles(dataset)):
         regret, failed = finals(dataset, s)
         runs = np.arange(regret.shape[1])
@@ -105,7 +99,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
     parser.add_argument("--by", metavar="OPTION", action="append", default=[],
-                        help="tell methods apart by this option too (may be repeated)")
+                        help="distinguish methods by this option too (may be repeated)")
     parser.add_argument("--tune", metavar="N", type=int, help="choose on so many runs of the half only")
     parser.add_argument("-f", "--format", choices=("text", "csv"), default="text")
     arguments = parser.parse_args()

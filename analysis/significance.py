@@ -1,6 +1,6 @@
 """Paired tests between policies of one study, or between two studies, and Holm's correction for many of them.
 
-Policies meet the same theta*, arms and noise run by run, so it is their difference in each run that is tested, by a t-test,
+Policies have the same theta*, arms and noise run by run, so it is their difference in each run that is tested, by a t-test,
 two-sided. Runs that share a learned prior are not independent of it: where priors were learned load.LEARNED times or more, the test
 is over the means of these replicates; with fewer it is over runs, and then says nothing about other learned priors.
 """

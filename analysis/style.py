@@ -1,11 +1,13 @@
-"""One look for all figures: a fixed colour and marker for each policy name, fonts and sizes.
+"""One style for all figures: colour and marker of each policy, fonts and sizes; and the command line of a script that draws.
 
-Colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
-Policies that usually share a figure have different colours; the marker tells apart the rest, and print without colour.
+Policies that usually share a figure have colours and markers that were chosen for them; every other gets a pair from its name.
+Chosen colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
+Policies that usually share a figure have different colours; the marker distinguishes the rest, and print without colour.
 """
-import itertools
+import argparse
 import pathlib
 import textwrap
+import zlib
 
 import matplotlib
 
@@ -21,7 +23,7 @@ ENDINGS = (".png", ".pdf", ".svg")
 TEXT = "#222222"
 FAINT = "#666666"
 
-# Policy name: colour, marker.
+# Policy name: colour, marker. A policy needs no entry here; one that often shares a figure with others may get it.
 POLICIES = {
     "ts": ("#0072B2", "o"),
     "tuned_ts": ("#56B4E9", "s"),
@@ -56,8 +58,9 @@ POLICIES = {
 OPEN = {"markerfacecolor": "white"}
 VARIANTS = [(0.0, "-", {}), (0.35, (0, (4, 1.5)), OPEN), (0.55, (0, (1, 1)), {"fillstyle": "bottom", "markerfacecoloralt": "white"}),
             (0.2, (0, (5, 1, 1, 1)), {"fillstyle": "left", "markerfacecoloralt": "white"})]
-# Policies that this list does not know.
-STRANGERS = ["#332288", "#882255", "#117733", "#999933", "#44AA99"]
+# Of all other policies: each colour the farthest in OKLab from those of POLICIES and from those before it, and dark enough on white.
+COLOURS = ["#F91AF9", "#651AF9", "#AF1AF9", "#05BD05", "#BD0505", "#781DA5", "#0606E5", "#F91A8A"]
+MARKERS = "os^Dv<>PXph8Hd*"
 
 
 def use():
@@ -89,23 +92,27 @@ def darker(colour, share):
     return tuple((1 - share) * channel for channel in matplotlib.colors.to_rgb(colour))
 
 
+def colour_and_marker(name):
+    """Of a policy: those of POLICIES, or a pair that follows from the name alone and is none of them."""
+    if name in POLICIES:
+        return POLICIES[name]
+    number = zlib.crc32(name.encode())
+    return COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+
+
 def lines(names):
     """{label: keyword arguments of plot} for the policies of one figure, given as {label: name}; a policy under its own name
-    always looks the same, whatever else is drawn."""
-    look, seen = {}, {name: 1 for label, name in names.items() if label != name}
-    strangers = itertools.cycle(STRANGERS)
+    always has the same colour, marker and line, whatever else is drawn."""
+    styles, seen = {}, {name: 1 for label, name in names.items() if label != name}
     for label, name in names.items():
-        if name not in POLICIES:
-            look[label] = {"color": next(strangers), "marker": "+", "linestyle": "-"}
-            continue
-        colour, marker = POLICIES[name]
+        colour, marker = colour_and_marker(name)
         variant = 0
         if label != name:
             variant = seen[name]
             seen[name] += 1
         shade, dashes, filled = VARIANTS[variant % len(VARIANTS)]
-        look[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes, **filled}
-    return look
+        styles[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes, **filled}
+    return styles
 
 
 def wrapped(sentence, width):
@@ -116,13 +123,39 @@ def wrapped(sentence, width):
     return textwrap.fill(sentence, next(even, most))
 
 
-def outputs(parser, given, folder, name):
+def figure_file(name):
+    """A file that is given with -o."""
+    path = pathlib.Path(name)
+    if path.suffix not in ENDINGS:
+        raise argparse.ArgumentTypeError(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")
+    return path
+
+
+def options(description):
+    """The command line of a script that draws: option -o."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", metavar="FILE", action="append", type=figure_file,
+                        help="write there instead, the format by the ending (may be repeated)")
+    return parser
+
+
+def study_options(description, study):
+    """The same with the results folder of a study; `study` says of which."""
+    parser = options(description)
+    parser.add_argument("folder", metavar="DIR", help=f"results folder of {study}")
+    return parser
+
+
+def studies_options(description, study):
+    """The same with one or more of them."""
+    parser = options(description)
+    parser.add_argument("folders", metavar="DIR", nargs="+", help=f"results folder of {study}")
+    return parser
+
+
+def outputs(given, folder, name):
     """The files to write: those given with -o, or name.png and name.pdf in the results folder."""
-    paths = [pathlib.Path(path) for path in given or [load.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]]
-    for path in paths:
-        if path.suffix not in ENDINGS:
-            parser.error(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")
-    return paths
+    return given or [load.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]
 
 
 def save(figure, paths):

@@ -2,12 +2,13 @@
 """The results of a study as a table: Markdown, CSV or LaTeX.
 
 One row for each setting and policy, of a posterior study also for each sample size. The metric (regret, emd, ...) at the last
-round or at the sample size, the floor that exact draws reach, the paired difference to the first policy, CPU seconds for one run without training, CPU seconds of training, numerical fallbacks over all runs, and how many runs are in.
-p: that the paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (significance.py says
-what the sample is). Standard errors (SE) are over runs
-or, where priors were learned several times, over the means of these replicates, whichever is larger; CSV has both. Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to every
-other policy is significant at 5%, with Holm's correction for all these comparisons; the baseline `oracle` takes no part. CSV has
-the same as a column `best`.
+round or at the sample size, the Monte-Carlo floor that exact draws reach, the paired difference to the first policy, CPU seconds
+for one run without training, CPU seconds of training, numerical fallbacks over all runs, and how many runs are in. p: that the
+paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (significance.py says what the sample
+is). Standard errors (SE) are over runs or, where priors were learned several times, over the means of these replicates, whichever
+is larger; CSV has both. Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to
+every other policy is significant at 5%, with Holm's correction for all these comparisons; `oracle`, which knows theta*, takes no
+part. CSV has the same as a column `best`.
 """
 import argparse
 import csv
@@ -45,9 +46,9 @@ def winners(scores, rivals, replicate):
 
 def tests(dataset, metric, places):
     """For the (setting, point) of `places`: Holm's p-values of the differences to the first policy [place, policy], and the policy
-    that is best beyond doubt, or None, [place]."""
+    that is significantly the best, or None, [place]."""
     replicate, axis = significance.of_runs(dataset), load.axis(dataset)
-    rivals = np.array([name != "oracle" for name in load.policy_names(dataset).values()])
+    rivals = load.rivals(dataset)
     first, found = [], []
     for s, point in places:
         values = dataset[metric].isel({"setting": s, axis: point}).values
@@ -75,10 +76,10 @@ def frame(dataset, metric=None):
     adjusted, certain = tests(dataset, metric, places)
     titles, rows = load.titles(dataset), []
     for (s, point), p_values, best in zip(places, adjusted, certain):
-        for p, policy in enumerate(dataset["policy"].values):
+        for p, policy in enumerate(load.labels(dataset)):
             ok = dataset["status"].values[s, p] == load.STATUS_OK
             seconds, fallbacks = (dataset[name].values[s, p][ok] for name in ("seconds", "fallbacks"))
-            rows.append({"setting": titles[s], "policy": str(policy), axis: int(dataset[axis].values[point]),
+            rows.append({"setting": titles[s], "policy": policy, axis: int(dataset[axis].values[point]),
                          **{part: float(numbers[s, p, point]) for part, numbers in values.items()},
                          "p": p_values[p], "best": p == best,
                          "seconds": seconds.mean() if ok.any() else np.nan,
@@ -91,13 +92,13 @@ def frame(dataset, metric=None):
 
 
 def caption(dataset, metric):
-    """What the table shows and what its tests are, for whoever reads only this."""
+    """What the table shows and what its tests are, for a reader of the table alone."""
     long_name = dataset[metric].attrs.get("long_name", metric)
-    first = str(dataset["policy"].values[0])
+    first = load.labels(dataset)[0]
     failed = load.counts(dataset)[1]
     runs = load.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
-    return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error (SE) {significance.errors_over([dataset])}; {runs}. p: two-sided paired t-test of "
-            f"the difference to {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
+    return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error (SE) {significance.errors_over([dataset])}; {runs}. "
+            f"p: two-sided paired t-test of the difference to {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
             f"its group, significantly so against every other policy (same test at {significance.LEVEL:.0%}, Holm's correction for "
             f"all such comparisons of the table). {significance.caution([dataset])}").rstrip()
 
@@ -127,7 +128,8 @@ def cells(row, table):
     return [row.setting, row.policy, *([str(getattr(row, axis))] if axis == "sample_size" else []),
             number(getattr(row, metric), form), number(np.fmax(row.se, row.se_replicate), form),
             *([number(row.floor, form)] if "floor" in table else []),
-            "" if first else number(row.difference, signed), "" if first else number(np.fmax(row.difference_se, row.difference_se_replicate), form), probability(row.p),
+            "" if first else number(row.difference, signed),
+            "" if first else number(np.fmax(row.difference_se, row.difference_se_replicate), form), probability(row.p),
             number(row.seconds, "{:.2g}"), number(row.seconds_train, "{:.3g}"), str(row.fallbacks), runs]
 
 

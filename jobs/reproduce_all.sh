@@ -14,8 +14,8 @@ figure3_linear          | figure_diffts_3.py                   | data/movielens.
 figure3_logistic        | figure_diffts_3.py                   | data/movielens.nc | runs=128 prior.replicates=2
 figure4                 | figure_diffts_2.py                   |                   | runs=128 prior.replicates=2
 figure4_neurips         | figure_diffts_2.py                   |                   | runs=128 prior.replicates=2
-figure5_linear          | figure_diffts_5.py                   | data/mnist.nc     | runs=128 prior.replicates=2
-figure5_logistic        | figure_diffts_5.py                   | data/mnist.nc     | runs=128 prior.replicates=2
+figure5_linear          | figure_diffts_3.py                   | data/mnist.nc     | runs=128 prior.replicates=2
+figure5_logistic        | figure_diffts_3.py                   | data/mnist.nc     | runs=128 prior.replicates=2
 ablation_training       | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.train_samples=[100,3000,10000]
 ablation_stages         | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.stages=[1,10,100,300]
 ablation_stages_neurips | figure_diffts_6.py                   |                   | runs=64 prior.replicates=2 prior.stages=[1,25]
@@ -23,17 +23,17 @@ noise_levels            | ablation.py                          |                
 network_cost            | table.py                             |                   | runs=64
 figure7                 | figure_diffts_7.py                   |                   | runs=16 prior.replicates=2 draws=200 problem.sample_sizes=[1,50,1000]
 consistency             | figure_diffts_7.py --metric distance |                   | runs=16 prior.replicates=2
-vits_figure1            | figure_vits_1.py                     |                   | runs=32
-vits_diverse            | figure_vits_1.py                     |                   | runs=32
+vits_figure1            | figure_vits.py                       |                   | runs=32
+vits_diverse            | figure_vits.py                       |                   | runs=32
 vits_eta                | selection.py --by steps              |                   | runs=16 problem.rounds=500
-vits_figure2            | figure_vits_2.py                     |                   | runs=10
-vits_figure3            | figure_vits_3.py                     | data/movielens.nc | runs=32
-vits_figure3_eta        | figure_vits_3.py                     | data/movielens.nc | runs=32
+vits_figure2            | figure_vits.py                       |                   | runs=10
+vits_figure3            | figure_vits.py                       | data/movielens.nc | runs=32
+vits_figure3_eta        | figure_vits.py                       | data/movielens.nc | runs=32
 vits_figure4            | figure_vits_4.py                     |                   | runs=32
-vits_figure5            | figure_vits_5.py                     |                   | runs=64
-vits_figure5_eta        | figure_vits_5.py                     |                   | runs=64
-vits_figure6            | figure_vits_6.py                     |                   | runs=32 problem.rounds=1000
-vits_figure6_eta        | figure_vits_6.py                     |                   | runs=32 problem.rounds=500
+vits_figure5            | figure_vits.py                       |                   | runs=64
+vits_figure5_eta        | figure_vits.py                       |                   | runs=64
+vits_figure6            | figure_vits.py                       |                   | runs=32 problem.rounds=1000
+vits_figure6_eta        | figure_vits.py                       |                   | runs=32 problem.rounds=500
 vits_cost               | figure_vits_cost.py                  |                   | runs=32
 tilted_map              | figure_tilted_map.py                 |                   | runs=16
 tilted_inverse          | figure_tilted_table.py               |                   | runs=4

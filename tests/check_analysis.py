@@ -2,14 +2,10 @@
 """Tests of analysis/: every script on results files made here with netCDF4, in the form that the program writes them.
 
 The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
-With THOMPSON_PROGRAM set, also: every policy that the program lists has a look of its own in style.py.
 """
 import csv
 import importlib
 import io
-import json
-import os
-import subprocess
 import sys
 import unittest
 import unittest.mock
@@ -22,10 +18,13 @@ sys.dont_write_bytecode = True
 from study_fixture import (  # noqa: E402  (also finds analysis/)
     POLICIES, PRIORS, SCRIPTS, StudyTest, call, main, run, write_priors, write_results)
 
+import caption  # noqa: E402
 import figure_diffts_2  # noqa: E402
 import figure_diffts_3  # noqa: E402
 import glm_cost  # noqa: E402
 import load  # noqa: E402
+import panel  # noqa: E402
+import prior  # noqa: E402
 import style  # noqa: E402
 import table  # noqa: E402
 
@@ -124,7 +123,8 @@ class Analysis(StudyTest):
 
     def test_caption(self):
         write_results(self.folder, PRIORS, failed=[(2, 3, 0)])
-        text = figure_diffts_2.caption(load.results(self.folder))
+        dataset = load.results(self.folder)
+        text = " ".join([*caption.facts([dataset]), caption.curves([dataset])])
         for part in ("63 to 64 of 64 runs are in", "1 failed", "2 times", "seed 2024", "reward noise 1", "one standard error"):
             self.assertIn(part, text)
 
@@ -156,7 +156,7 @@ class Analysis(StudyTest):
     def test_principal_components(self):
         rng = np.random.default_rng(3)
         scale = np.array([1.0, 5.0, 0.1, 2.0])
-        drawn, names = figure_diffts_2.plane({"true": rng.standard_normal((20000, 4)) * scale})
+        drawn, names = prior.plane({"true": rng.standard_normal((20000, 4)) * scale})
         spread = drawn["true"].std(axis=0)
         # 20 000 samples: relative error of a standard deviation is 1 / sqrt(40 000) = .005; 4 of these.
         np.testing.assert_allclose(spread, [5, 2], rtol=0.02)
@@ -178,7 +178,7 @@ class Analysis(StudyTest):
             figure = figure_diffts_3.draw(studies)
         self.addCleanup(style.plt.close, figure)
         components, mapped, *regrets = figure.axes
-        self.assertEqual([axis.get_title() for axis in regrets], ["movielens, linear bandit", "movielens, logistic bandit"])
+        self.assertEqual([axis.get_title() for axis in regrets], ["linear bandit, movielens", "logistic bandit, movielens"])
         self.assertIn("principal component of 5", components.get_xlabel())
         self.assertEqual(mapped.get_xlabel(), "MAP 1")
         dots, drawn = 2 * studies[0][1]["theta"].values.reshape(-1, 5)[:, :2], np.asarray(mapped.collections[0].get_offsets())
@@ -212,10 +212,10 @@ class Analysis(StudyTest):
         np.testing.assert_array_equal(cluster[distance.argmin(axis=1)], cluster)
 
     def test_axis_is_cut_only_for_the_one_that_diverges(self):
-        self.assertIsNone(figure_diffts_2.ceiling(np.array([19, 19, 16, 14, 13, 24, 40.0])))
-        self.assertLess(figure_diffts_2.ceiling(np.array([19, 19, 16, 14, 13, 200, 24, 40.0])), 60)
-        self.assertIsNone(figure_diffts_2.ceiling(np.array([19, np.nan])))
-        self.assertIsNone(figure_diffts_2.ceiling(np.array([1.0, 9.0])))
+        self.assertIsNone(panel.ceiling(np.array([19, 19, 16, 14, 13, 24, 40.0])))
+        self.assertLess(panel.ceiling(np.array([19, 19, 16, 14, 13, 200, 24, 40.0])), 60)
+        self.assertIsNone(panel.ceiling(np.array([19, np.nan])))
+        self.assertIsNone(panel.ceiling(np.array([1.0, 9.0])))
 
     def test_bad_input(self):
         self.refused(figure_diffts_2, "does not exist")
@@ -262,18 +262,41 @@ class Analysis(StudyTest):
         self.refused(table, "cannot be read as NetCDF")
 
     def test_config(self):
-        self.assertEqual(load.scalars("a: 1\nproblem:\n  noise: 0.5\n  deep:\n    x: 'y'\nprior:\n  stages: 3\n- b: 2\n"),
-                         {"a": "1", "problem.noise": "0.5", "problem.deep.x": "y", "prior.stages": "3"})
+        write_results(self.folder, ["cross"], runs=4, rounds=5)
+        dataset = load.results(self.folder)
+        dataset.attrs["config"] = ("a: 1e-3 # a comment\ntitle: \"x: y # z\"\nproblem:\n  noise: 0.50\n  deep:\n    x: 'y'\n    f: null\n"
+                                   "prior:\npolicies:\n  - {name: ts}\nsweep:\n  b.c: [1, true]\n")
+        self.assertEqual(load.keys(dataset), {"a": "1e-3", "title": "x: y # z", "problem.noise": "0.50", "problem.deep.x": "y",
+                                              "problem.deep.f": "null", "sweep.b.c": "[1, true]"})
+        self.assertEqual(load.config(dataset, "problem.theta"), "cross")  # a swept key
+        dataset.attrs["config"] = "a: [1"
+        with self.assertRaisesRegex(load.BadInput, "results.nc: attribute config is not YAML"):
+            load.config(dataset, "a")
 
     def test_looks_are_distinct(self):
         names = {label: "mixts" if label == "mixts10" else label for label in POLICIES}
-        look = style.lines(names)
-        self.assertEqual(len({(str(k["color"]), str(k["linestyle"])) for k in look.values()}), len(POLICIES))
+        styles = style.lines(names)
+        self.assertEqual(len({(str(k["color"]), str(k["linestyle"])) for k in styles.values()}), len(POLICIES))
         self.assertEqual(len(set(style.POLICIES.values())), len(style.POLICIES))
         # The same name always looks the same, whatever else is drawn.
-        self.assertEqual(style.lines({"diffts": "diffts"})["diffts"], look["diffts"])
-        self.assertEqual(style.lines({"EM": "mixts", "mixts": "mixts"})["mixts"], look["mixts"])
-        self.assertEqual(look["mixts10"]["marker"], look["mixts"]["marker"])
+        self.assertEqual(style.lines({"diffts": "diffts"})["diffts"], styles["diffts"])
+        self.assertEqual(style.lines({"EM": "mixts", "mixts": "mixts"})["mixts"], styles["mixts"])
+        self.assertEqual(styles["mixts10"]["marker"], styles["mixts"]["marker"])
+
+    def test_policies_without_an_entry(self):
+        """Colour and marker follow from the name, in every process and whatever else is drawn; no colour is one of the chosen."""
+        names = [f"sampler{i}" for i in range(200)]
+        styles = style.lines({name: name for name in names})
+        self.assertEqual({name: style.lines({name: name})[name] for name in reversed(names)}, styles)
+        pairs = {(str(one["color"]), one["marker"]) for one in styles.values()}
+        # Of 200 names in 120 pairs, 120 (1 - (1 - 1/120)^200) = 97 are expected, with a standard deviation of 4.
+        self.assertGreater(len(pairs), 80)
+        chosen = {style.darker(colour, 0) for colour, _ in style.POLICIES.values()}
+        self.assertEqual(chosen & {one["color"] for one in styles.values()}, set())
+        self.assertEqual(style.colour_and_marker("sampler0"), ("#F91AF9", "d"))  # as in another process
+        variant = style.lines({"sampler0": "sampler0", "sampler0 h=1": "sampler0"})
+        self.assertEqual(variant["sampler0"], styles["sampler0"])
+        self.assertNotEqual(variant["sampler0 h=1"]["linestyle"], styles["sampler0"]["linestyle"])
 
     def test_policy_names(self):
         write_results(self.folder, ["cross"], runs=4, rounds=5)
@@ -293,12 +316,6 @@ class Analysis(StudyTest):
         figure = figure_diffts_2.draw(dataset, load.prior_samples(self.folder))
         self.addCleanup(style.plt.close, figure)
         self.assertEqual([axis.get_xlim()[1] for axis in figure.axes[2:]], [20, 12])
-
-    @unittest.skipUnless("THOMPSON_PROGRAM" in os.environ, "no program")
-    def test_every_policy_has_a_look(self):
-        listed = subprocess.run([os.environ["THOMPSON_PROGRAM"], "list", "policies", "--json"], capture_output=True, text=True,
-                                timeout=100, check=True)
-        self.assertEqual([], [row["name"] for row in json.loads(listed.stdout) if row["name"] not in style.POLICIES])
 
 
 if __name__ == "__main__":

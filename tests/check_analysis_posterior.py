@@ -23,7 +23,9 @@ import figure_diffts_2  # noqa: E402
 import figure_diffts_6  # noqa: E402
 import figure_diffts_7  # noqa: E402
 import figure_tilted_table  # noqa: E402
+import inverse  # noqa: E402
 import load  # noqa: E402
+import metrics  # noqa: E402
 import panel  # noqa: E402
 import significance  # noqa: E402
 import table  # noqa: E402
@@ -156,7 +158,7 @@ class Posterior(StudyTest):
         self.assertEqual((learned.get_linestyle(), exact_chain.get_linestyle()), ("-", "--"))
         self.assertEqual(learned.get_marker(), exact_chain.get_marker())
         caption = figure.texts[-1].get_text().replace("\n", " ")
-        for part in ("23 to 24 of 24 runs are in", "learned afresh 6 times", "149 draws", "over the 6 learned priors", "seed 2024"):
+        for part in ("23 to 24 of 24 runs are in", "priors learned 6 times", "149 draws", "over the 6 learned priors", "seed 2024"):
             self.assertIn(part, caption)
 
     def test_figure_7_as_a_program(self):
@@ -183,7 +185,7 @@ class Posterior(StudyTest):
         for at, k in ((None, 1), (5, 0)):
             panels = ablation.panels(dataset, "sd_ratio", at=at)
             self.assertEqual([one.title for one in panels], ["noise = 1", "noise = 0.5"])
-            self.assertEqual(panels[0].ylabel, f"SD of draws / SD of exact draws, n = {[5, 40][k]}")
+            self.assertEqual(panels[0].ylabel, f"SD of draws / SD of exact draws after {[5, 40][k]} observations")
             for half, one in enumerate(panels):
                 order = 3 * half + np.array([1, 2, 0])
                 self.assertEqual(list(one.x), [1, 10, 100])
@@ -221,13 +223,13 @@ class Posterior(StudyTest):
         write_study(self.folder, "round", [1, 2, 3], {"regret": values}, [{"prior.stages": 3.0}], SAMPLERS, 6, [(0, 1, 11)],
                     seconds=seconds)
         dataset = load.results(self.folder)
-        mean, error, floor = ablation.measured(dataset, "seconds", None)
+        mean, error, floor = metrics.measured(dataset, "seconds", None)
         self.assertIsNone(floor)
         for p in range(5):
             own = seconds[0, p, :11 if p == 1 else 12]
             groups = [own[r:r + 2].mean() for r in range(0, 12, 2)]
             self.assert_close([mean[0, p], error[0, p]], [own.mean(), np.std(groups, ddof=1) / np.sqrt(6)])
-        self.assert_close(ablation.measured(dataset, "seconds_train", None)[0], np.full((1, 5), 1.0))  # 6 s for 6 priors
+        self.assert_close(metrics.measured(dataset, "seconds_train", None)[0], np.full((1, 5), 1.0))  # 6 s for 6 priors
 
     def regret_study(self, name, settings, policies):
         folder = self.folder / name
@@ -267,7 +269,7 @@ class Posterior(StudyTest):
         write_study(self.folder, "sample_size", [80], {"mode_weight_error": error, "mode_weight_error_floor": floor,
                                                        "largest_mode": largest}, settings, SAMPLERS, not_run=[(3, 4, 5)])
         dataset = load.results(self.folder, "posterior")
-        values = figure_tilted_table.excess(dataset)
+        values = inverse.excess(dataset)
         lines = figure_tilted_table.printed(dataset, values)
         self.assertEqual(lines[0], "| condition number, SNR | 10, 0.1 | 2, 0.1 |")
         self.assertEqual(lines[2], "| histories | 11 of 12 | 11 of 12 |")

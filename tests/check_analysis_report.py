@@ -300,7 +300,7 @@ class Report(StudyTest):
         self.assertEqual([address for address in parser.addresses if not address.startswith(("#", "data:"))], [])
         self.assertIsNone(re.search(r"url\(|@import|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/2000/svg)", page))
         self.assertLess(len(page), 300_000)
-        for words in ("The question", "Settings", "Leaderboard", "Time and cost", "Failures and fallbacks", "Provenance", "Reproduce it"):
+        for words in ("The question", "Settings", "Leaderboard", "Time and cost", "Failures and numerical fallbacks", "Provenance", "Reproduce it"):
             self.has(page, f">{words}</h2>")
         self.assertFalse("Posterior quality" in page)
         self.has(page, "Unfinished: 383 of 384 runs are in, 1 failed")
@@ -390,6 +390,7 @@ class Report(StudyTest):
         write_results(self.folder, ["a"], {name: (10, 1) for name in chart.style.POLICIES}, runs=4, rounds=5)
         ground = re.search(r"dark\).*?--paper: (#\w+)", (ANALYSIS / "report.css").read_text(), re.DOTALL)[1]
         for policy in [*chart.policies(load.results(self.folder), "regret"),
+                       *({"colour": colour, "dark": chart.on_dark(colour)} for colour in chart.style.COLOURS),
                        *({"colour": colour, "dark": chart.on_dark(colour)} for colour, _ in chart.style.POLICIES.values() if colour != "#BBBBBB")]:
             self.assertGreater(contrast(policy["colour"], "#ffffff"), 2)
             self.assertGreater(contrast(policy["dark"], ground), 2)

@@ -25,7 +25,7 @@ from study_fixture import (  # noqa: E402  (also finds analysis/)
 import claims_diffts  # noqa: E402
 
 NOT_OF_STUDIES = {"glm_cost", "figure_tilted_deblur"}  # of a table of measurements, of draws
-FOR_ANY_STUDY = {"table", "report", "claims", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits_1",
+FOR_ANY_STUDY = {"table", "report", "claims", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits",
                  "figure_vits_4"}
 
 
@@ -136,7 +136,7 @@ class Scripts(unittest.TestCase):
         """Pages and figures replace those that were made here, and nothing else; no link is followed."""
         bandit(self.folder)
         target = self.folder / "target"
-        for script, name in (("report", "page.html"), *(("figure_vits_1", f"figure.{ending}") for ending in ("png", "pdf", "svg")), ("table", "table.md")):
+        for script, name in (("report", "page.html"), *(("figure_vits", f"figure.{ending}") for ending in ("png", "pdf", "svg")), ("table", "table.md")):
             path = self.folder / name
             words = [self.folder, "-o", path]
             for _ in range(2):

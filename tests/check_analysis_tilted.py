@@ -15,6 +15,7 @@ from study_fixture import StudyTest, call, main, write_study  # noqa: E402  (als
 
 import figure_tilted_ising  # noqa: E402
 import figure_tilted_map  # noqa: E402
+import inverse  # noqa: E402
 import load  # noqa: E402
 import style  # noqa: E402
 
@@ -107,7 +108,7 @@ class Tilted(StudyTest):
         curves = self.ising(settings=(2.0, 0.5, 1.0))
         order = [1, 2, 0]
         dataset = load.results(self.folder, "posterior")
-        l, found = figure_tilted_ising.spread(dataset)
+        l, found = inverse.spread(dataset)
         np.testing.assert_array_equal(l, [0.25, 1, 4])
         self.assertEqual(found.tolist(), order)
         values = curves["log_concavity"].reshape(3, -1)[order]

@@ -4,7 +4,6 @@
 The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 """
 import csv
-import importlib
 import io
 import pathlib
 import re
@@ -18,11 +17,11 @@ sys.dont_write_bytecode = True
 
 from study_fixture import GRID, LIMIT, ROOT, StudyTest, bandit, call, convergence, main  # noqa: E402  (also finds analysis/)
 
-import figure_vits_1  # noqa: E402
+import convergence as speed  # noqa: E402
+import figure_vits  # noqa: E402
 import figure_vits_4  # noqa: E402
 import figure_vits_cost  # noqa: E402
 import load  # noqa: E402
-import options  # noqa: E402
 import selection  # noqa: E402
 
 
@@ -37,7 +36,7 @@ class Vits(StudyTest):
 
     def test_options(self):
         bandit(self.folder)
-        found = options.of_policies(load.results(self.folder))
+        found = load.options(load.results(self.folder))
         self.assertEqual(list(found), list(GRID))
         self.assertEqual(found["lmc h=0.1 long"], {"name": "lmc", "label": "lmc h=0.1 long", "prior": "default", "steps": "50",
                                                    "step_size": "0.1"})
@@ -46,7 +45,7 @@ class Vits(StudyTest):
         bandit(self.folder, policies={'a, "b" {c}': ("lmc", {"hidden": "[10, 20]", "file": '"x, y: z"'})}, settings=[{}])
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.config = file.config.replace('label: "a, "b" {c}"', 'label: "a, \\"b\\" {c}"')
-        found = options.of_policies(load.results(self.folder))['a, "b" {c}']
+        found = load.options(load.results(self.folder))['a, "b" {c}']
         self.assertEqual((found["hidden"], found["file"]), ("[10, 20]", "x, y: z"))
 
     def test_options_not_recorded(self):
@@ -59,7 +58,7 @@ class Vits(StudyTest):
 
     def test_regret_curves(self):
         regret = bandit(self.folder)
-        figure = self.figure(figure_vits_1.draw([load.results(self.folder)]))
+        figure = self.figure(figure_vits.draw([load.results(self.folder)]))
         axes = [axis for axis in figure.axes if axis.get_visible()]
         self.assertEqual([axis.get_title() for axis in axes], ["zeta = 0.1", "zeta = 1"])
         for s, axis in enumerate(axes):
@@ -77,35 +76,33 @@ class Vits(StudyTest):
             folder.mkdir()
             bandit(folder, [{}], names, family="twin", likelihood=likelihood)
             folders.append(load.results(folder))
-        figure = self.figure(figure_vits_1.draw(folders))
+        figure = self.figure(figure_vits.draw(folders))
         self.assertEqual([axis.get_title() for axis in figure.axes], ["linear bandit, twin arm", "logistic bandit, twin arm"])
 
     def test_without(self):
         regret = bandit(self.folder)
-        figure = self.figure(figure_vits_1.draw([figure_vits_1.without(load.results(self.folder), ["vits2 h=0.01"])]))
+        figure = self.figure(figure_vits.draw([figure_vits.without(load.results(self.folder), ["vits2 h=0.01"])]))
         self.assert_close(figure.axes[0].lines[0].get_ydata(), regret[0, 1].mean(axis=0))
         self.assertEqual(len(figure.axes[0].lines), 5)
-        self.refused(figure_vits_1, "no study has a policy vits3; there are lmc h=0.01, lmc h=0.01 long", "--without", "vits3")
-        self.refused(figure_vits_1, "leaves no policy", *(part for label in GRID for part in ("--without", label)))
+        self.refused(figure_vits, "no study has a policy vits3; there are lmc h=0.01, lmc h=0.01 long", "--without", "vits3")
+        self.refused(figure_vits, "leaves no policy", *(part for label in GRID for part in ("--without", label)))
 
     def test_pool_noise_is_explained(self):
         bandit(self.folder)
-        self.assertIn("signal to noise ratio", " ".join(figure_vits_1.sentences([load.results(self.folder)])))
+        self.assertIn("signal to noise ratio", " ".join(figure_vits.sentences([load.results(self.folder)])))
         bandit(self.folder, family="twin")
-        self.assertNotIn("signal to noise ratio", " ".join(figure_vits_1.sentences([load.results(self.folder)])))
+        self.assertNotIn("signal to noise ratio", " ".join(figure_vits.sentences([load.results(self.folder)])))
 
-    def test_entry_points(self):
+    def test_files_of_regret(self):
         bandit(self.folder)
-        for number in (1, 2, 3, 5, 6):
-            module = importlib.import_module(f"figure_vits_{number}")
-            out = self.printed(module, self.folder)
-            self.assertEqual(out.split(), [f"{self.folder}/figure_vits_{number}.{ending}" for ending in ("png", "pdf")])
-            for path in out.split():
-                self.assertGreater(pathlib.Path(path).stat().st_size, 5000)
+        out = self.printed(figure_vits, self.folder)
+        self.assertEqual(out.split(), [f"{self.folder}/figure_vits.{ending}" for ending in ("png", "pdf")])
+        for path in out.split():
+            self.assertGreater(pathlib.Path(path).stat().st_size, 5000)
 
     def test_wrong_kind(self):
         convergence(self.folder)
-        self.refused(figure_vits_1, "is of a convergence study")
+        self.refused(figure_vits, "is of a convergence study")
         self.refused(selection, "is of a convergence study")
         bandit(self.folder)
         self.refused(figure_vits_4, "is of a bandit study")
@@ -116,7 +113,7 @@ class Vits(StudyTest):
     def test_steps(self):
         reached, _ = convergence(self.folder)
         dataset = load.results(self.folder, "convergence")
-        mean, error, late = figure_vits_4.steps(dataset, figure_vits_4.maximum(dataset))
+        mean, error, late = speed.steps(dataset)
         counted = np.where(np.isfinite(reached), reached, LIMIT)
         self.assert_close(mean, counted.mean(axis=2))
         self.assert_close(error, counted.std(axis=2, ddof=1) / np.sqrt(12))
@@ -137,13 +134,13 @@ class Vits(StudyTest):
     def test_slope(self):
         """A power law has its exponent, whatever its factor; else it is the least squares of numpy."""
         x = np.array([1.0, 3.0, 7.0, 20.0])
-        self.assertAlmostEqual(figure_vits_4.slope(x, 5 * x ** 1.3)[0], 1.3, places=12)
+        self.assertAlmostEqual(speed.slope(x, 5 * x ** 1.3)[0], 1.3, places=12)
         y = np.array([2.0, 9.0, 11.0, 70.0])
         fitted, covariance = np.polyfit(np.log(x), np.log(y), 1, cov=True)
-        value, error = figure_vits_4.slope(x, y)
+        value, error = speed.slope(x, y)
         self.assertAlmostEqual(value, fitted[0], places=12)
         self.assertAlmostEqual(error, np.sqrt(covariance[0, 0]), places=12)
-        self.assertTrue(np.isnan(figure_vits_4.slope(x[:1], y[:1])).all())
+        self.assertTrue(np.isnan(speed.slope(x[:1], y[:1])).all())
 
     def test_slopes_leave_out_what_did_not_arrive(self):
         reached, _ = convergence(self.folder)

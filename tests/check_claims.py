@@ -200,12 +200,12 @@ class Claims(StudyTest):
             judge.straight("a", "prior.stages", "regret", 0.1)(dataset.isel(setting=[0, 1]))
 
     def test_cheaper_than_the_paper_is_not_wrong(self):
-        """A method that costs less here than the paper says does not make it wrong, and both are told; one that costs more does."""
+        """A method that costs less here than the paper says does not make it wrong, and both are reported; one that costs more does."""
         dataset = self.bandit({"seconds": {"a": 0.3, "b": 0.01, "c": 10}})
-        cells = judge_cost.no_dearer("a", "b", 300, (12, 0.1))(dataset)
+        cells = judge_cost.costs_at_most("a", "b", 300, (12, 0.1))(dataset)
         self.assertEqual(judge.verdict(cells), judge.HOLDS)
         self.assertEqual(cells[0].sentence, "x: a costs 30.00 times b here (30 s and 1 s for 100 runs), 120 times in the paper (12 s and 0.1 s)")
-        self.assertEqual(self.verdict(judge_cost.no_dearer("c", "b", 300, (12, 0.1)), dataset), judge.FAILS)
+        self.assertEqual(self.verdict(judge_cost.costs_at_most("c", "b", 300, (12, 0.1)), dataset), judge.FAILS)
         self.assertEqual(self.verdict(judge_cost.alike("a", "a", 3), dataset), judge.HOLDS)
         self.assertEqual(self.verdict(judge_cost.alike("b", "a", 3), dataset), judge.FAILS)
         with self.assertRaisesRegex(judge.Untestable, "x: c costs 33.33 times a"):

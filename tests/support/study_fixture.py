@@ -4,6 +4,7 @@ Importing this finds analysis/. Numbers that a test expects are computed by the 
 """
 import contextlib
 import io
+import json
 import pathlib
 import subprocess
 import sys
@@ -143,7 +144,7 @@ def write_study(folder, axis, points, curves, settings, policies, replicates=1, 
         put("seconds_train", "f8", full[:2], np.full((count, width), train))
         put("fallbacks", "i8", full, np.where(status == 1, fallbacks, 0))
         put("status", "i1", full, status)
-        listed = "".join(f"  - {{name: {name}, label: {label}}}\n" for label, (name, _) in policies.items())
+        listed = "".join(f"  - {{name: {name}, label: {json.dumps(label)}}}\n" for label, (name, _) in policies.items())
         file.setncatts({"Conventions": "CF-1.10", "seed": np.int64(2024),
                         "config": config or f"study: x\ndraws: {DRAWS}\nproblem:\n  noise: 1\npolicies:\n{listed}", **attributes})
 
@@ -164,7 +165,7 @@ def write_results(folder, settings, policies=POLICIES, runs=64, rounds=200, fail
     for s, last in enumerate(rounds_of or []):
         regret[s, ..., last:] = np.nan
     each = np.arange(len(policies))[:, None]
-    listed = [f"  - {{name: {'mixts' if name == 'mixts10' else name}, label: {name}, prior: default}}" for name in policies]
+    listed = [f"  - {{name: {json.dumps('mixts' if name == 'mixts10' else name)}, label: {json.dumps(name)}, prior: default}}" for name in policies]
     write_study(folder, "round", k, {"regret": regret}, [{"problem.theta": setting} for setting in settings],
                 {name: (name, {}) for name in policies}, replicates, not_run, failed, 0.001 * (1 + each), 3.5, each % 2,
                 BANDIT.format(runs=runs, policies="\n".join(listed)), title="figure2")

@@ -3,57 +3,41 @@
 
 One panel for each setting of each study: mean over completed runs against the round, with a band of one standard error. A
 policy far above the others leaves the axis, and the panel says where it ends. Draws any bandit study, also one without
-samples of a prior; figure_vits_2.py, _3, _5 and _6 are the same under their own names, for the folders of
+samples of a prior. Those of the paper:
 
   1  jobs/vits_figure1.yaml  linear bandits, arms from a pool       5  jobs/vits_figure5.yaml  linear bandit, twin arm
   2  jobs/vits_figure2.yaml  quadratic bandits, arms from a pool    6  jobs/vits_figure6.yaml  logistic bandit, twin arm
   3  jobs/vits_figure3.yaml  MovieLens, a posterior for each arm
 
---without leaves out a policy that takes the whole axis. Reads results.nc of each DIR; writes figure_vits_1.png and .pdf into
+--without leaves out a policy that takes the whole axis. Reads results.nc of each DIR; writes figure_vits.png and .pdf into
 the first DIR.
 """
-import argparse
 import textwrap
 
-from matplotlib.lines import Line2D
-
-import figure_diffts_2
-import figure_diffts_3
+import caption
 import load
 import panel
-import significance
+import regret
 import style
-
-WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
-
-
-def titles(dataset):
-    """A title for each setting; a study without a sweep is named by what it simulates."""
-    family = load.config(dataset, "problem.family")
-    if [str(label) for label in dataset["setting"].values] != ["default"] or family == "synthetic":
-        return load.titles(dataset)
-    likelihood = load.config(dataset, "likelihood")
-    kind = figure_diffts_3.LIKELIHOODS.get(likelihood, likelihood)
-    return [f"{kind}, {WORLDS.get(family) or load.titles(dataset)[0]}"]
 
 
 def sentences(datasets):
     """What one must know to judge the lines."""
-    found = panel.facts(datasets)
+    found = caption.facts(datasets)
     if any(load.config(dataset, "problem.family") == "pool" for dataset in datasets):
         found.append("Reward noise of a pool: in units of the deviation at which the signal to noise ratio is 1.")
-    return [*found, f"Lines: mean over completed runs; bands: one standard error {significance.errors_over(datasets)}."]
+    return [*found, caption.curves(datasets)]
 
 
 def finals(dataset):
     """{label: its regret at the last round}, in words, of a study with one setting."""
-    means, errors = (values[0, :, load.last_rounds(dataset)[0]] for values in load.moments(dataset, "regret"))
+    means, errors = (load.at_end(dataset, values)[0] for values in load.moments(dataset, "regret"))
     return {label: load.value(*row) for label, *row in zip(load.policy_names(dataset), means, errors)}
 
 
 def without(dataset, labels):
     """The results of all policies but these."""
-    known = list(load.policy_names(dataset))
+    known = load.labels(dataset)
     kept = [p for p, label in enumerate(known) if label not in labels]
     if not kept:
         raise load.BadInput("--without leaves no policy")
@@ -63,31 +47,28 @@ def without(dataset, labels):
 def draw(datasets):
     """The whole figure, of the results of one or more studies."""
     style.use()
-    look = style.lines({label: name for dataset in datasets for label, name in load.policy_names(dataset).items()})
-    settings = [(dataset, s, title) for dataset in datasets for s, title in enumerate(titles(dataset))]
+    styles = style.lines({label: name for dataset in datasets for label, name in load.policy_names(dataset).items()})
+    settings = [(dataset, s, title) for dataset in datasets for s, title in enumerate(regret.titles(dataset))]
     figure, places = panel.grid(len(settings))
     for axis, (dataset, s, title) in zip(places[:, 0], settings):
-        figure_diffts_2.draw_regret(axis, dataset, s, {label: look[label] for label in load.policy_names(dataset)})
+        regret.draw(axis, dataset, s, styles)
         axis.set_title(textwrap.fill(title, 40))
     places[0, 0].set_ylabel("cumulative regret")
     ends = finals(datasets[0]) if len(settings) == 1 else {}  # lines of one panel often lie on each other
-    handles = [Line2D([], [], label=f"{label}: {ends[label]}" if ends else label, **drawn) for label, drawn in look.items()]
+    handles = panel.lines({f"{label}: {ends[label]}" if ends else label: drawn for label, drawn in styles.items()})
     beside = ["Beside a name: regret at the last round, with its standard error."] if ends else []
     panel.below(figure, handles, [*sentences(datasets), *beside])
     return figure
 
 
-def main(description=__doc__, name="figure_vits_1"):
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a bandit study")
+def main():
+    parser = style.studies_options(__doc__, "a bandit study")
     parser.add_argument("--without", metavar="LABEL", action="append", default=[],
                         help="leave this policy out (may be repeated)")
-    parser.add_argument("-o", "--output", metavar="FILE", action="append",
-                        help="write there instead, the format by the ending (may be repeated)")
     arguments = parser.parse_args()
-    paths = style.outputs(parser, arguments.output, arguments.folders[0], name)
+    paths = style.outputs(arguments.output, arguments.folders[0], "figure_vits")
     datasets = [load.results(folder) for folder in arguments.folders]
-    known = {label for dataset in datasets for label in load.policy_names(dataset)}
+    known = {label for dataset in datasets for label in load.labels(dataset)}
     for label in arguments.without:
         if label not in known:
             raise load.BadInput(f"no study has a policy {label}; there are {', '.join(sorted(known))}")

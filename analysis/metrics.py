@@ -1,0 +1,65 @@
+"""A metric in words, and its number in each setting: a curve at one point, or what is counted once a run."""
+import numpy as np
+
+import load
+
+# Metrics of whole runs, beside the curves: label of the axis.
+WHOLE = {"seconds": "CPU seconds per run", "seconds_train": "CPU seconds to learn the prior",
+         "fallbacks": "numerical fallbacks per run"}
+NAMES = {"regret": "cumulative regret", "emd": "earth mover's distance", "distance": "mean distance to theta*",
+         "sliced_wasserstein": "sliced Wasserstein distance",
+         "max_sliced_wasserstein": "max-sliced Wasserstein distance", "sd_ratio": "SD of draws / SD of exact draws",
+         "mode_weight_error": "mode weight error (total variation)", "largest_mode": "share of the fullest mode", "mean_error": "error of the mean",
+         "covariance_error": "relative error of the covariance", "ess": "effective sample size"}
+IDEAL = {"sd_ratio": 1.0}
+
+
+def points(dataset, at):
+    """Index of the point to take in each setting: that of value `at` of the axis, or the last."""
+    if at is None:
+        return load.last_rounds(dataset)
+    axis = load.axis(dataset)
+    found = np.flatnonzero(dataset[axis].values == at)
+    if len(found) == 0:
+        values = [load.plain(value) for value in dataset[axis].values]
+        listed = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
+        raise load.BadInput(f"the study has no {axis} {load.plain(at)}; it has {listed}")
+    return np.full(dataset.sizes["setting"], found[0])
+
+
+def over_runs(dataset, metric):
+    """Mean and standard error, [setting, policy], of a number for each completed run; runs of a block share their seconds, so
+    the error is over replicates, or unknown where these are few."""
+    values = load.of_completed(dataset, metric)
+    groups = dataset["replicate"].values if "replicate" in dataset.variables else np.zeros(values.shape[-1], int)
+    shares = np.stack([load.mean_and_error(values[..., groups == group])[0] for group in np.unique(groups)], axis=-1)
+    spread = load.mean_and_error(shares)[1]
+    return load.mean_and_error(values)[0], spread if load.over_replicates(dataset) else np.full(spread.shape, np.nan)
+
+
+def measured(dataset, metric, at):
+    """Mean, standard error [setting, policy] and floor (mean, error; [setting] each, or None) of a metric."""
+    if metric == "seconds_train":
+        once = dataset[metric].values / load.replicates(dataset)
+        return once, np.full(once.shape, np.nan), None
+    if metric in WHOLE:
+        return *over_runs(dataset, metric), None
+    where, floor = points(dataset, at), load.floor(dataset, metric)
+    means, errors = (load.at(values, where) for values in load.moments(dataset, metric))
+    return means, errors, floor and tuple(load.at(values, where) for values in floor)
+
+
+def words(dataset, metric):
+    """A metric in plain words."""
+    return NAMES.get(metric) or dataset[metric].attrs.get("long_name", metric)
+
+
+def label(dataset, metric, at=None):
+    """The axis of the values: what, and at which point."""
+    if metric in WHOLE:
+        return WHOLE[metric]
+    where = dataset[load.axis(dataset)].values[points(dataset, at)]
+    if len(set(where)) > 1:
+        return f"{words(dataset, metric)} at the end"
+    unit = {"round": "rounds", "sample_size": "observations", "step": "steps"}[load.axis(dataset)]
+    return f"{words(dataset, metric)} after {load.plain(where[0])} {unit}"

@@ -1,0 +1,64 @@
+"""Samples of the true prior and of the learned diffusion prior, in one panel; in more than two dimensions their first two principal
+components."""
+import numpy as np
+from matplotlib.lines import Line2D
+
+import panel
+import style
+
+SOURCES = {"true": ("true prior", style.TRUE_PRIOR), "diffusion": ("learned diffusion prior", style.LEARNED_PRIOR)}
+
+
+def complete_rows(theta):
+    """theta [n, d] without absent dimensions and absent samples, which are NaN."""
+    theta = theta[:, ~np.isnan(theta).all(axis=0)]
+    return theta[~np.isnan(theta).any(axis=1)] if theta.size else theta[:0]
+
+
+def plane(samples):
+    """Two coordinates to draw for each source, and the axis labels: {source: [n, 2]}, (x, y).
+
+    In more than two dimensions: the first two principal components of the first source that has samples (the true prior)."""
+    reference = next(iter(samples.values()))
+    d = reference.shape[1]
+    if d <= 2:
+        return samples, (r"$\theta_1$", r"$\theta_2$")
+    centre = reference.mean(axis=0)
+    _, singular, axes = np.linalg.svd(reference - centre, full_matrices=False)
+    share = 100 * singular[:2] ** 2 / (singular ** 2).sum()
+    names = tuple(f"{nth} principal component of {d} ({part:.0f}%)" for nth, part in zip(("1st", "2nd"), share))
+    return {source: (theta - centre) @ axes[:2].T for source, theta in samples.items()}, names
+
+
+def draw(axis, priors, setting, projection=plane):
+    """Samples of both priors, in random order so that neither hides the other."""
+    axis.set_box_aspect(1)
+    theta = {}
+    if setting in priors["setting"].values:
+        here = priors["theta"].sel(setting=setting)
+        theta = {source: complete_rows(here.sel(source=source).values)
+                 for source in SOURCES if source in priors["source"].values}
+        theta = {source: rows for source, rows in theta.items() if len(rows)}
+    panel.write_notes(axis, [(f"no samples of the {name}", colour) for source, (name, colour) in SOURCES.items() if source not in theta])
+    if not theta:
+        axis.set(xticks=[], yticks=[])
+        return
+    drawn, names = projection(theta)
+    if next(iter(drawn.values())).shape[1] == 1:
+        for source, rows in drawn.items():
+            axis.hist(rows[:, 0], bins=40, density=True, histtype="step", color=SOURCES[source][1])
+        names = (names[0], "density")
+    else:
+        points = np.concatenate(list(drawn.values()))
+        colours = np.repeat([SOURCES[source][1] for source in drawn], [len(rows) for rows in drawn.values()])
+        order = np.random.default_rng(0).permutation(len(points))
+        axis.scatter(*points[order].T, c=colours[order], s=5, alpha=0.55, linewidths=0, rasterized=True)
+        axis.set_aspect("equal", adjustable="datalim")
+    axis.set_xlabel(names[0], labelpad=1)
+    axis.set_ylabel(names[1], labelpad=1)
+
+
+def legend(figure):
+    """The two priors, above all panels."""
+    dots = [Line2D([], [], color=colour, marker="o", linestyle="none", label=f"sample of the {name}") for name, colour in SOURCES.values()]
+    panel.legend(figure, dots, 1 + 0.15 / figure.get_figheight(), len(SOURCES))

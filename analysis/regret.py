@@ -1,0 +1,40 @@
+"""Cumulative regret against the round, in one panel: mean over completed runs with a band of one standard error. A policy that
+diverges leaves the axis, and the panel says where it ends."""
+import numpy as np
+
+import load
+import panel
+
+LIKELIHOODS = {"gaussian": "linear bandit", "logistic": "logistic bandit", "poisson": "Poisson bandit"}
+WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
+
+
+def titles(dataset):
+    """A title for each setting; a study of one setting is named by its likelihood too, and without a sweep by what it simulates."""
+    likelihood, found = load.config(dataset, "likelihood"), load.titles(dataset)
+    if len(found) > 1 or likelihood is None:
+        return found
+    world = None if load.swept(dataset) else WORLDS.get(load.config(dataset, "problem.family"))
+    return [f"{LIKELIHOODS.get(likelihood, likelihood)}, {world or found[0]}"]
+
+
+def draw(axis, dataset, s, styles):
+    """The regret of all policies in setting s."""
+    rounds = dataset["round"].values[:load.last_rounds(dataset)[s] + 1]
+    means, errors = (values[s, :, :len(rounds)] for values in load.moments(dataset, "regret"))
+    finals = means[:, -1]
+    cut = panel.ceiling(finals)
+    notes = []
+    for p, (policy, mean, error) in enumerate(zip(load.labels(dataset), means, errors)):
+        every = max(1, len(rounds) // 6)
+        axis.plot(rounds, mean, markevery=((p * every) // len(means), every), zorder=3, **styles[policy])
+        axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22, linewidth=0)
+        if cut is not None and finals[p] > cut:
+            notes.append((f"off axis: {policy}, {load.value(finals[p], error[-1])} at round {rounds[-1]:g}", styles[policy]["color"]))
+    notes += panel.unfinished(load.labels(dataset), styles, load.counts(dataset)[0][s], load.asked(dataset)[s])
+    axis.set_xlim(0, rounds[-1])
+    top = cut if cut is not None else axis.get_ylim()[1]
+    # Notes stand above all lines that stay: each takes a share of the axis.
+    axis.set_ylim(0, top / max(0.3, 1 - 0.07 * len(notes)) if np.isfinite(top) and top > 0 else 1)
+    panel.write_notes(axis, notes)
+    axis.set_xlabel("round")
