@@ -132,21 +132,50 @@ Status belief_prior(const Belief *belief, const Problem *problem, const char *di
                                 : status;
 }
 
+/* A prior that can do what the belief's can; one that is still to be fitted does nothing. */
+typedef struct {
+  Prior prior;
+  Mixture mixture;
+  Chain chain;
+} Outline;
+
+static bool is_learned(const PriorOps *family) { return strcmp(family->name, "diffusion") == 0; }
+
+static Status outline_create(const Belief *belief, const Problem *problem, Outline *out) {
+  *out = (Outline){0};
+  if (belief->kind != BELIEF_FITTED) return belief_prior(belief, problem, "", &out->prior);
+  const bool several = strcmp(belief->family->name, "mixture") == 0;
+  out->mixture = (Mixture){.d = problem->d, .components = several ? belief->fit.components : 1};
+  out->chain = (Chain){.d = problem->d, .schedule.stages = belief->fit.stages};
+  out->prior = (Prior){.ops = belief->family,
+                       .d = problem->d,
+                       .mixture = is_learned(belief->family) ? NULL : &out->mixture,
+                       .chain = &out->chain};
+  return STATUS_OK;
+}
+
+static void outline_destroy(const Belief *belief, Outline *outline) {
+  if (belief->kind != BELIEF_FITTED) prior_destroy(&outline->prior);
+}
+
+Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work) {
+  Outline outline;
+  TRY(outline_create(belief, problem, &outline));
+  const Prior *prior = &outline.prior;
+  work->components = prior->mixture ? prior->mixture->components : 0;
+  work->stages = prior->chain ? prior->chain->schedule.stages : 0;
+  work->stage_parameters =
+      is_learned(prior->ops) ? (double)prior->ops->part_size(&belief->fit, problem->d) : 0;
+  outline_destroy(belief, &outline);
+  return STATUS_OK;
+}
+
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
   if (belief->kind == BELIEF_NONE) return STATUS_OK;
   char sentence[512];
-  Prior prior;
-  Mixture mixture = {.d = problem->d, .components = 1};
-  Chain chain = {.d = problem->d};
-  if (belief->kind == BELIEF_FITTED) {
-    bool closed_form = strcmp(belief->family->name, "diffusion") != 0;
-    if (strcmp(belief->family->name, "mixture") == 0) mixture.components = belief->fit.components;
-    prior = (Prior){
-        .ops = belief->family, .d = problem->d, .mixture = closed_form ? &mixture : NULL, .chain = &chain};
-  } else {
-    TRY(belief_prior(belief, problem, "", &prior));
-  }
-  bool misfit = sampler_misfit(sampler, &prior, &belief->likelihood, sizeof sentence, sentence);
-  if (belief->kind != BELIEF_FITTED) prior_destroy(&prior);
+  Outline outline;
+  TRY(outline_create(belief, problem, &outline));
+  bool misfit = sampler_misfit(sampler, &outline.prior, &belief->likelihood, sizeof sentence, sentence);
+  outline_destroy(belief, &outline);
   return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;
 }

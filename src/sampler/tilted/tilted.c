@@ -23,6 +23,7 @@
 #include "core/memory.h"
 #include "model/evidence.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_cloud.h"
@@ -318,6 +319,22 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
 }
 
+/* Lanes that start at the same stage go together. In the first rounds the stages of the runs of a block are
+ * many, and few lanes are at each; then t_0 is the first stage for all, and there is no reverse process. */
+static double tilted_cost(const SamplerWork *work) {
+  const Config *options = work->options;
+  const double lanes = cost_drawn_lanes(work), early = fmin(1, 50 / work->rounds),
+               scattered = 1 + 4 * early / work->draws;
+  const double step = scattered * langevin_cost(work->d, lanes, cost_noise(work, lanes)),
+               reverse = early * work->stages / 2 * cost_moments(work, lanes);
+  const double rest = work->drawn * work->draws * reverse;
+  switch (baseline_of(options)) {
+  case BASELINE_EXACT: return sampler_exact.cost(work) + rest;
+  case BASELINE_SMC: return tilt_cloud_cost(work) + rest;
+  default: return work->drawn * work->draws * (double)config_int(options, "steps") * step + rest;
+  }
+}
+
 static const ConfigKey KEYS[] = {
     {.name = "baseline",
      .type = KEY_WORD,
@@ -360,4 +377,5 @@ const SamplerOps sampler_tilted = {
     .diagonal = &diagonal_tilted,
     .destroy = tilted_destroy,
     .sample = tilted_sample,
+    .cost = tilted_cost,
 };
