@@ -13,6 +13,7 @@
 #include "core/memory.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
+#include "sampler/cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,9 +89,8 @@ static void choose(Policy *self, const World *world, const History *history, int
 
 /* A triangular solve for each arm. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
-  const double d = work->sampler.d;
   (void)method;
-  return ridge_cost(work) + work->arms * (30 + 15 * d + d * d);
+  return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);
 }
 
 static const ConfigKey keys[] = {{.name = "width",

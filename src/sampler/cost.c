@@ -18,6 +18,8 @@ double cost_gaussian(const SamplerWork *work) {
   return 150 + row * d + 1.5 * d * d * d;
 }
 
+double cost_solve(double d) { return 30 + (d > LINALG_BATCH_DIMENSION ? 400 : 15) * d + d * d; }
+
 double cost_rows(const SamplerWork *work, double lanes, bool hessian) {
   const double d = work->d;
   if (work->conjugate) return 0;
@@ -43,20 +45,21 @@ double cost_noise(const SamplerWork *work, double lanes) {
   return 200 + (work->components > 1 ? 25 * work->components : 3) * square;
 }
 
-/* The covariance has its eigenvectors taken, which of a single Gaussian are known. */
+/* The covariance has its eigenvectors taken, which of a single Gaussian and of a cube's corners are known. */
 double cost_moments(const SamplerWork *work, double lanes) {
   const double d = work->d, network = work->stage_parameters * padding(lanes, NETWORK_LANES),
                jacobian = network > 0 ? 0.06 * network * (d + 1) : cost_noise(work, lanes);
-  const bool known = work->components == 1;
+  const bool known = work->stage_parameters == 0 && work->components <= 1;
   const double square = known ? 20 : 60, cube = known ? 2.5 : 22;
   return jacobian + cost_share(lanes) * (100 + square * d * d + cube * d * d * d);
 }
 
-/* The exponents grow with the logarithm of the evidence; a reward that is not Gaussian tells less. */
+/* The exponents grow with the logarithm of the evidence; a reward that is not Gaussian tells less. A density
+ * that is not of a mixture is looked up. */
 double cost_tempering(const SamplerWork *work, double particles, double steps) {
   const double informative = work->conjugate ? work->rounds : work->rounds / 8;
   const double d = work->d, exponents = sqrt(d / 2) * (1 + log2(1 + informative));
-  const double density = work->components > 0 ? cost_density(work) : 1000;
+  const double looked_up = 1000, density = work->components > 0 ? cost_density(work) : looked_up;
   const double step = 100 + 60 * d + 2.5 * d * d + density + cost_rows(work, particles, false);
   return particles * steps * exponents * step;
 }

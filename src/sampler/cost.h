@@ -15,6 +15,8 @@ double cost_drawn_lanes(const SamplerWork *work);
 double cost_share(double lanes);
 /* A draw from a Gaussian that is known by its precision: a Cholesky factor, two solves, d normals. */
 double cost_gaussian(const SamplerWork *work);
+/* A solve with a triangular matrix. */
+double cost_solve(double d);
 /* Of a likelihood that is not conjugate: one pass over the rows, for the gradient and, if asked for, the
  * Hessian; and the mode of a posterior with a Gaussian prior by IRLS. A conjugate one has no rows, and its
  * mode is at hand: 0. */

@@ -72,9 +72,9 @@ typedef struct {
    * rescues are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
-  /* REQUIRED. Floating-point operations of one round of one run: what `observe` does, and M draws in the
-   * share of rounds that has them. Those that one core does in the time at 2e10 a second, which `thompson
-   * plan` assumes (sampler/cost.h): within a factor of 3. */
+  /* REQUIRED. What one round of one run costs: `observe`, and M draws in the share of rounds that has them.
+   * In floating-point operations, of which one core is taken to do 2e10 a second (app/estimate.c), and put
+   * together from the parts in sampler/cost.h. Within a factor of 3. */
   double (*cost)(const SamplerWork *work);
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
    * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */

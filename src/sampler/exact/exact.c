@@ -150,7 +150,7 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
 static double exact_cost(const SamplerWork *work) {
   const double corners = exp2(work->d), proposals = PROPOSALS * work->draws;
   if (work->components > 0 && work->conjugate) return sampler_mixts.cost(work);
-  if (work->d > 2) return work->drawn * (20 * corners + 100 * work->draws);
+  if (work->d > 2) return work->drawn * (200 * corners + 100 * work->draws);
   if (work->components == 0) return work->drawn * (6e6 + 1000 * proposals);
   return work->drawn *
          (9e5 + 2e4 * work->rows + proposals * (cost_density(work) + cost_rows(work, 16, false)));
