@@ -33,7 +33,8 @@ class Plan(program.ProgramTest):
         expected = (plan["core_hours"] - plan["training_core_hours"]) * 3600
         self.assertLess(abs(np.log(expected / seconds.sum())), np.log(3), f"{expected} s planned, {seconds.sum()} s taken")
         by_policy = np.array([plan["seconds_per_run"][label] for label in ("ts", "diffts", "dps", "linucb")])
-        self.assertEqual(np.argmax(by_policy), np.argmax(seconds[0].mean(1)))
+        taken = seconds[0].mean(1)
+        self.assertGreater(taken[np.argmax(by_policy)], taken.max() / 1.5, "diffts and dps differ by a tenth, which a busy machine turns round")
 
     def ratios(self, names, runs, *settings):
         """CPU seconds that runs took over those that were planned, by sampler. The median over blocks: the first one finds cold caches."""
