@@ -14,6 +14,7 @@ SAMPLER = r"""
 /* The posterior mean under a Gaussian prior: greedy. Written by a test that follows CONTRIBUTING.md. */
 #include "core/linalg.h"
 #include "core/memory.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <stdlib.h>
@@ -43,6 +44,8 @@ static void sample(Sampler *self, const History *history, RngLanes rng, int draw
     for (int n = 0; n < runs * draws; n++) theta[i * runs * draws + n] = mean[i * runs + n / draws];
 }
 
+static double cost(const SamplerWork *work) { return work->drawn * work->draws * cost_gaussian(work); }
+
 const SamplerOps sampler_greedy_mean = {.name = "greedy_mean",
                                         .summary = "the posterior mean of a Gaussian prior",
                                         .reference = "a test of CONTRIBUTING.md",
@@ -50,7 +53,8 @@ const SamplerOps sampler_greedy_mean = {.name = "greedy_mean",
                                         .needs = NEEDS_GAUSSIAN | NEEDS_CONJUGATE,
                                         .create = create,
                                         .destroy = destroy,
-                                        .sample = sample};
+                                        .sample = sample,
+                                        .cost = cost};
 """
 
 

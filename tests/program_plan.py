@@ -1,7 +1,8 @@
-"""`thompson plan`: its calibration against what a run really takes, and a batch script that runs."""
+"""`thompson plan`: its estimates and its calibration against what a run really takes, and a batch script that runs."""
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 
@@ -32,7 +33,49 @@ class Plan(program.ProgramTest):
         expected = (plan["core_hours"] - plan["training_core_hours"]) * 3600
         self.assertLess(abs(np.log(expected / seconds.sum())), np.log(3), f"{expected} s planned, {seconds.sum()} s taken")
         by_policy = np.array([plan["seconds_per_run"][label] for label in ("ts", "diffts", "dps", "linucb")])
-        self.assertEqual(np.argmax(by_policy), np.argmax(seconds[0].mean(1)))
+        taken = seconds[0].mean(1)
+        self.assertGreater(taken[np.argmax(by_policy)], taken.max() / 1.5, "diffts and dps differ by a tenth, which a busy machine turns round")
+
+    def ratios(self, names, runs, *settings):
+        """CPU seconds that runs took over those that were planned, by sampler. The median over blocks: the first one finds cold caches."""
+        file = self.write("costs.yaml", f"""
+            name: costs
+            runs: {runs}
+            block: 16
+            policies: [{", ".join(names)}]
+            problem: {{theta: gaussian, arms: 30}}
+            prior: {{stages: 50, hidden: [20, 20], train_samples: 1000, training_steps: 50, mixture_starts: 1}}
+            """)
+        sets = [part for key in settings for part in ("--set", key)]
+        plan = json.loads(self.succeed("plan", file, "--json", *sets).stdout)["seconds_per_run"]
+        out = self.path("costs")
+        self.succeed("run", file, "-o", out, *sets)
+        with netCDF4.Dataset(os.path.join(out, "results.nc")) as data:
+            seconds = np.median(np.asarray(data["seconds"][0]), axis=-1)
+        shutil.rmtree(out)
+        return {name: taken / plan[name] for name, taken in zip(names, seconds)}
+
+    def test_costs_of_samplers(self):
+        """What the op `cost` of every sampler says against what its runs take, in settings that differ in dimension and likelihood.
+
+        A factor that all have in common is the machine's, whose core is not that of the constants and may be shared, so the ratios are divided by
+        their median. What is left must be within a factor of 3, which is what sampler.h promises.
+        """
+        samplers = json.loads(self.succeed("list", "samplers", "--json").stdout)
+        names = [sampler["name"] for sampler in samplers]
+        free = [sampler["name"] for sampler in samplers if "conjugate likelihood" not in sampler["needs"]]
+        gaussian, logistic = "likelihood=gaussian", "likelihood=logistic"
+        clouds = {"smc_tempered", "twisted", "smc", "vts"}  # too slow for as many runs as the others need to be timed well
+        ratios = {}
+        for which, settings in ((names, [gaussian, "problem.dimension=2", "problem.rounds=50"]), (names, [gaussian, "problem.dimension=6", "problem.rounds=30"]),
+                                (free, [logistic, "problem.dimension=2", "problem.rounds=30"])):
+            for few in (False, True):
+                chosen = [name for name in which if (name in clouds) == few]
+                found = self.ratios(chosen, 32 if few else 128, *settings)
+                ratios |= {f"{name} {' '.join(settings)}": ratio for name, ratio in found.items()}
+        median = np.median(list(ratios.values()))
+        wrong = {key: round(ratio / median, 2) for key, ratio in ratios.items() if not 1 / 3 < ratio / median < 3}
+        self.assertEqual(wrong, {}, f"CPU seconds over those planned, relative to the median of {median:.2f}")
 
     def test_adaptive_runs(self):
         plan = self.plan("--set", "runs={min: 16, max: 160, target_se: 1}")

@@ -24,15 +24,28 @@ static void choose_any(Policy *self, const World *world, const History *history,
   }
 }
 
+static double cost_best(const PolicyMethod *method, const PolicyWork *work) {
+  (void)method, (void)work;
+  return 10;
+}
+
+/* A stream of its own for each run. */
+static double cost_any(const PolicyMethod *method, const PolicyWork *work) {
+  (void)method, (void)work;
+  return 200;
+}
+
 const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "takes the best arm; zero regret by construction",
                                  .reference = "baseline",
                                  .create = create,
                                  .destroy = destroy,
-                                 .choose = choose_best};
+                                 .choose = choose_best,
+                                 .cost = cost_best};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "takes an arm uniformly at random",
                                  .reference = "baseline",
                                  .create = create,
                                  .destroy = destroy,
-                                 .choose = choose_any};
+                                 .choose = choose_any,
+                                 .cost = cost_any};

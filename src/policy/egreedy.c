@@ -34,6 +34,12 @@ static void choose(Policy *self, const World *world, const History *history, int
   }
 }
 
+/* With a stream of its own for each run, and the scores of all arms. */
+static double cost(const PolicyMethod *method, const PolicyWork *work) {
+  (void)method;
+  return ridge_cost(work) + 1500 + 2 * work->sampler.d * work->arms;
+}
+
 static const ConfigKey keys[] = {{.name = "epsilon",
                                   .type = KEY_REAL,
                                   .minimum = 0,
@@ -50,4 +56,5 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .keys = keys,
                                   .create = create,
                                   .destroy = destroy,
-                                  .choose = choose};
+                                  .choose = choose,
+                                  .cost = cost};

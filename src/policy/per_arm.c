@@ -107,4 +107,16 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->moving, b, &state->sampler, latest[b]);
 }
 
-const PolicyOps policy_per_arm = {.create = create, .destroy = destroy, .choose = choose, .observe = observe};
+/* K draws, and one observation of the arms that were taken, unless all of them move. */
+static double cost(const PolicyMethod *method, const PolicyWork *work) {
+  const double arms = work->arms;
+  SamplerWork drawn = work->sampler;
+  drawn.runs *= arms, drawn.rows /= arms, drawn.rounds /= arms;
+  SamplerWork observed = drawn;
+  observed.drawn = 0;
+  const double observe = method->sampler->cost(&observed), draw = method->sampler->cost(&drawn) - observe;
+  return (method->sampler->restless ? arms : 1) * observe + arms * (draw + 2 * drawn.d);
+}
+
+const PolicyOps policy_per_arm = {
+    .create = create, .destroy = destroy, .choose = choose, .cost = cost, .observe = observe};

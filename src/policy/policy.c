@@ -186,11 +186,33 @@ Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, 
   return likelihood;
 }
 
+static bool rows_are_arms(const PolicyMethod *method, const Problem *problem) {
+  return !problem->resample_arms && !(method->sampler && method->sampler->by_observation);
+}
+
 Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
                       const Likelihood *likelihood, int runs, History *out) {
-  const bool by_observation = method->sampler && method->sampler->by_observation;
   if (is_per_arm(method, options))
     return history_create_per_arm(problem->d, runs, problem->arms, likelihood, out);
-  if (by_observation || problem->resample_arms) return history_create(problem->d, runs, likelihood, out);
-  return history_create_by_arm(problem->d, runs, problem->arms, likelihood, out);
+  return rows_are_arms(method, problem)
+             ? history_create_by_arm(problem->d, runs, problem->arms, likelihood, out)
+             : history_create(problem->d, runs, likelihood, out);
+}
+
+PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem) {
+  const Likelihood likelihood = policy_likelihood(method, options, problem);
+  const bool network = likelihood_has_network(&likelihood);
+  return (PolicyWork){.sampler = {.d = problem->d,
+                                  .conjugate = likelihood_is_conjugate(&likelihood),
+                                  .draws = 1,
+                                  .drawn = 1,
+                                  .weights = network ? likelihood_parameters(&likelihood, problem->d) : 0,
+                                  .options = options},
+                      .arms = problem->arms,
+                      .resampled = problem->resample_arms,
+                      .rows_are_arms = rows_are_arms(method, problem)};
+}
+
+double policy_cost(const PolicyMethod *method, const PolicyWork *work) {
+  return ops_of(method, work->sampler.options)->cost(method, work);
 }

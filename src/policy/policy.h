@@ -8,6 +8,7 @@
 #include "sampler/sampler.h"
 
 typedef struct Policy Policy;
+typedef struct PolicyMethod PolicyMethod;
 
 /* What a policy is made for: one block of runs. */
 typedef struct {
@@ -19,6 +20,15 @@ typedef struct {
   uint32_t first_run;
   int runs; /* B */
 } PolicySetup;
+
+/* What the cost of a policy depends on: the same for its sampler; of a policy without, draws and prior say
+ * nothing. */
+typedef struct {
+  SamplerWork sampler;
+  double arms; /* K */
+  bool resampled; /* the arms, in each round */
+  bool rows_are_arms; /* of a likelihood that is not conjugate (policy_history) */
+} PolicyWork;
 
 typedef struct {
   const char *name, *summary, *reference;
@@ -32,16 +42,18 @@ typedef struct {
   /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
    * fallbacks are added to fallbacks[B]. */
   void (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
+  /* REQUIRED. Floating-point operations of one round of one run, as those of a sampler (sampler.h). */
+  double (*cost)(const PolicyMethod *method, const PolicyWork *work);
   /* OPTIONAL. The last observation of `history` is new. */
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
 } PolicyOps;
 
 /* A registered policy: one of `sampler` and `ops` is set. */
-typedef struct {
+struct PolicyMethod {
   const char *name, *summary, *reference, *default_prior; /* default_prior NULL: needs none */
   const SamplerOps *sampler;
   const PolicyOps *ops;
-} PolicyMethod;
+};
 
 struct Policy {
   PolicyMethod method;
@@ -67,6 +79,11 @@ Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, 
  * rows where they stay what they are and the policy can do with that; or with `posterior: per_arm` of B K. */
 Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
                       const Likelihood *likelihood, int runs, History *out);
+/* What follows from policy, options and problem, for a draw in every round; runs, history and prior are for
+ * the caller. The options must outlive it. */
+PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
+/* Floating-point operations of one round of one run. */
+double policy_cost(const PolicyMethod *method, const PolicyWork *work);
 /* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
  * likelihood. The caller ends with policy_destroy. */
 Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);

@@ -2,6 +2,7 @@
 
 #include "core/linalg.h"
 #include "core/memory.h"
+#include "sampler/cost.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,4 +51,9 @@ void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   add_identity(d, runs, ridge->cholesky);
   linalg_cholesky_lanes(d, runs, ridge->cholesky, NULL);
   linalg_solve_lanes(d, runs, ridge->cholesky, ridge->theta);
+}
+
+double ridge_cost(const PolicyWork *work) {
+  return cost_share(work->sampler.runs) * cost_gaussian(&work->sampler) +
+         cost_mode(&work->sampler, work->sampler.runs);
 }

@@ -18,6 +18,8 @@ typedef struct {
 } Ridge;
 
 Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out);
+/* Of one run (sampler/cost.h). */
+double ridge_cost(const PolicyWork *work);
 void ridge_destroy(Ridge *ridge);
 /* Numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);

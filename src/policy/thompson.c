@@ -60,5 +60,11 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   sampler_observe(&state->sampler, history, fallbacks);
 }
 
+/* The sampler's, and the scores of all arms; of a network in float32, as in potential.c. */
+static double cost(const PolicyMethod *method, const PolicyWork *work) {
+  const double p = work->sampler.weights, score = p > 0 ? 0.3 * p : 2 * work->sampler.d;
+  return method->sampler->cost(&work->sampler) + work->arms * score;
+}
+
 const PolicyOps policy_thompson = {
-    .create = create, .destroy = destroy, .choose = choose, .observe = observe};
+    .create = create, .destroy = destroy, .choose = choose, .cost = cost, .observe = observe};

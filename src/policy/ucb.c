@@ -13,6 +13,7 @@
 #include "core/memory.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
+#include "sampler/cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -86,6 +87,12 @@ static void choose(Policy *self, const World *world, const History *history, int
   }
 }
 
+/* A triangular solve for each arm. */
+static double cost(const PolicyMethod *method, const PolicyWork *work) {
+  (void)method;
+  return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);
+}
+
 static const ConfigKey keys[] = {{.name = "width",
                                   .type = KEY_REAL,
                                   .minimum = 0,
@@ -102,7 +109,8 @@ const PolicyOps policy_linucb = {.name = "linucb",
                                  .keys = keys,
                                  .create = create,
                                  .destroy = destroy,
-                                 .choose = choose};
+                                 .choose = choose,
+                                 .cost = cost};
 
 const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .summary = "upper confidence bounds of the regularised estimate by IRLS",
@@ -111,4 +119,5 @@ const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .keys = keys,
                                   .create = create,
                                   .destroy = destroy,
-                                  .choose = choose};
+                                  .choose = choose,
+                                  .cost = cost};

@@ -36,6 +36,21 @@ typedef struct {
       *options; /* values of sampler_keys; NULL: every default, for a method without keys of its own */
 } SamplerSetup;
 
+/* What the cost of a sampler depends on, all known before anything is fitted. Real numbers, as they go into
+ * products. */
+typedef struct {
+  double d; /* entries of phi */
+  bool conjugate; /* the likelihood is */
+  double rounds, rows; /* of a history at its end; what a pass goes over, the mean over rounds */
+  double runs, draws; /* B, M */
+  double drawn; /* share of the rounds in which `sample` is called; 1 in a bandit */
+  double components; /* of the prior; 0: it is not a mixture */
+  /* T; weights of the network of a stage, or of a denoiser; 0: chain or denoiser is exact. */
+  double stages, stage_parameters;
+  double weights; /* of the network that is the mean reward; 0: it is phi' theta */
+  const Config *options; /* of the policy */
+} SamplerWork;
+
 typedef struct {
   const char *name, *summary, *reference;
   const char *default_prior; /* standard | gaussian | mixture | diffusion | denoiser | exact */
@@ -59,6 +74,10 @@ typedef struct {
    * fallbacks are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
+  /* REQUIRED. What one round of one run costs: `observe`, and M draws in the share of rounds that has them.
+   * In floating-point operations, of which one core is taken to do 2e10 a second (app/estimate.c), and put
+   * together from the parts in sampler/cost.h. Within a factor of 3. */
+  double (*cost)(const SamplerWork *work);
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
    * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);

@@ -136,25 +136,52 @@ Status belief_prior(const Belief *belief, const Problem *problem, const char *di
                                 : status;
 }
 
+/* A prior that can do what the belief's can; one that is still to be fitted does nothing. */
+typedef struct {
+  Prior prior;
+  Mixture mixture;
+  Chain chain;
+  Denoiser denoiser;
+} Outline;
+
+static Status outline_create(const Belief *belief, const Problem *problem, Outline *out) {
+  *out = (Outline){0};
+  if (belief->kind != BELIEF_FITTED) return belief_prior(belief, problem, "", &out->prior);
+  const bool several = strcmp(belief->family->name, "mixture") == 0;
+  const unsigned able = belief->family->able;
+  out->mixture = (Mixture){.d = problem->d, .components = several ? belief->fit.components : 1};
+  out->chain = (Chain){.d = problem->d, .schedule.stages = belief->fit.stages};
+  out->denoiser = (Denoiser){.d = problem->d};
+  out->prior = (Prior){.ops = belief->family,
+                       .d = problem->d,
+                       .mixture = able & PRIOR_MIXTURE ? &out->mixture : NULL,
+                       .chain = able & PRIOR_CHAIN ? &out->chain : NULL,
+                       .denoiser = able & PRIOR_DENOISER ? &out->denoiser : NULL};
+  return STATUS_OK;
+}
+
+static void outline_destroy(const Belief *belief, Outline *outline) {
+  if (belief->kind != BELIEF_FITTED) prior_destroy(&outline->prior);
+}
+
+Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work) {
+  Outline outline;
+  TRY(outline_create(belief, problem, &outline));
+  const Prior *prior = &outline.prior;
+  work->components = prior->mixture ? prior->mixture->components : 0;
+  work->stages = prior->chain ? prior->chain->schedule.stages : 0;
+  const bool learned = belief->kind == BELIEF_FITTED && !prior->mixture;
+  work->stage_parameters = learned ? (double)prior->ops->part_size(&belief->fit, problem->d) : 0;
+  outline_destroy(belief, &outline);
+  return STATUS_OK;
+}
+
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
   if (belief->kind == BELIEF_NONE) return STATUS_OK;
   char sentence[512];
-  Prior prior;
-  Mixture mixture = {.d = problem->d, .components = 1};
-  Chain chain = {.d = problem->d};
-  Denoiser denoiser = {.d = problem->d};
-  if (belief->kind == BELIEF_FITTED) {
-    const unsigned able = belief->family->able;
-    if (strcmp(belief->family->name, "mixture") == 0) mixture.components = belief->fit.components;
-    prior = (Prior){.ops = belief->family,
-                    .d = problem->d,
-                    .mixture = able & PRIOR_MIXTURE ? &mixture : NULL,
-                    .chain = able & PRIOR_CHAIN ? &chain : NULL,
-                    .denoiser = able & PRIOR_DENOISER ? &denoiser : NULL};
-  } else {
-    TRY(belief_prior(belief, problem, "", &prior));
-  }
-  bool misfit = sampler_misfit(sampler, &prior, &belief->likelihood, sizeof sentence, sentence);
-  if (belief->kind != BELIEF_FITTED) prior_destroy(&prior);
+  Outline outline;
+  TRY(outline_create(belief, problem, &outline));
+  bool misfit = sampler_misfit(sampler, &outline.prior, &belief->likelihood, sizeof sentence, sentence);
+  outline_destroy(belief, &outline);
   return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;
 }

@@ -45,6 +45,10 @@ bool belief_is_file_name(const char *name);
 /* The prior itself; fitted ones are read from belief_path. The caller ends with prior_destroy. */
 Status belief_prior(const Belief *belief, const Problem *problem, const char *directory, Prior *out);
 
+/* Enter into `work` what a sampler's cost depends on of the prior. Prior files are opened; a learned prior of
+ * a file is taken to have networks as wide as the study's. */
+Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work);
+
 /* Whether the sampler cannot run with this belief: writes a sentence and returns STATUS_INPUT. Looks only at
  * what the prior can do, so nothing is fitted: its family says what it will be able to. Prior files are
  * opened. */

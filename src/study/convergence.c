@@ -267,12 +267,20 @@ static double axis_value(const Config *setting, int point) {
   return (double)k;
 }
 
-/* A step is a few products of d x d matrices. */
+/* A step, and its divergence from the target. */
 static double cost(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  const double d =
-      config_is(setting, "problem.dimension", "auto") ? 5 : (double)config_int(setting, "problem.dimension");
-  return task->runs * (double)config_int(setting, "max_steps") * (80 * d * d * d + 800 * d);
+  const ConfigPolicy *policy = &study->file->policies[task->policy];
+  const SamplerOps *sampler = sampler_find(policy->name);
+  SamplerWork work = study_work(study, task).sampler;
+  const double d = work.d, divergence = 200 + 100 * d + 4 * d * d * d;
+  work.rounds = (double)config_int(study->file->settings[task->setting], "max_steps");
+  work.drawn = sampler->chain;
+  Config *options;
+  if (convergence_options(policy->options, &options) != STATUS_OK) return 0; /* out of memory */
+  work.options = options;
+  const double step = sampler->cost(&work);
+  config_free(options);
+  return task->runs * work.rounds * (step + divergence);
 }
 
 static const StudyCurve curves[] = {

@@ -361,14 +361,20 @@ static Status check_policy(const PolicyMethod *method, const Config *options) {
   return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
 }
 
-/* Draws, as in the bandit study, and two transport problems for each run, of about a twentieth of the cube of
+/* A draw of M at each size, and two transport problems for each run, of about a twentieth of the cube of
  * their points in operations. */
 static double cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   if (problem_is_large(setting)) return posterior_cost_large(study, task);
+  const SamplerOps *sampler = sampler_find(study->file->policies[task->policy].name);
   double m = posterior_draws(setting), r = posterior_reference_draws(setting), sizes = points(setting);
   double matching = study_measures(study, "emd") ? (pow(m + r, 3) + pow(2 * r, 3)) / 20 : 0;
-  return task->runs * sizes * (m * study_draw_cost(study, task) + matching);
+  const PolicyWork all = study_work(study, task);
+  SamplerWork work = all.sampler;
+  work.rounds = last_size(setting), work.rows = 0;
+  work.draws = m, work.drawn = sizes / work.rounds;
+  for (int i = 0; i < (int)sizes; i++) work.rows += (double)posterior_size(setting, i) / sizes;
+  return task->runs * (work.rounds * (sampler->cost(&work) + study_world_cost(&all)) + sizes * matching);
 }
 
 #define FLOOR_OF(curve, text, word)                                                                          \

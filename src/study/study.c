@@ -64,8 +64,33 @@ static Status find_target(Study *study) {
                     of, allowed);
 }
 
-/* A policy must fit the prior and the likelihood in every setting, before anything is run or fitted. */
-static Status check_policies(const Study *study, const Config *setting) {
+/* A policy that samples must fit its prior, of which its cost is told. */
+static Status check_belief(const Study *study, const Config *setting, const ConfigPolicy *policy,
+                           const Problem *problem, const SamplerOps *sampler, SamplerWork *work) {
+  Belief belief;
+  TRY(belief_create(setting, policy, problem, 0, &belief));
+  if (belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
+    return status_set(STATUS_INPUT,
+                      "model: network has other parameters than theta*, with which study %s compares",
+                      study->ops->name);
+  TRY(belief_check(&belief, sampler, problem));
+  return belief_work(&belief, problem, work);
+}
+
+static Status check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
+                           const Problem *problem, PolicyWork *work) {
+  PolicyMethod method;
+  ASSERT(policy_find(policy->name, &method));
+  TRY(policy_check(&method, policy->options, problem));
+  if (study->ops->check_policy) TRY(study->ops->check_policy(&method, policy->options));
+  *work = policy_work(&method, policy->options, problem);
+  return method.sampler ? check_belief(study, setting, policy, problem, method.sampler, &work->sampler)
+                        : STATUS_OK;
+}
+
+/* A policy must fit the prior and the likelihood in every setting, before anything is run or fitted:
+ * work[policies]. */
+static Status check_policies(const Study *study, const Config *setting, PolicyWork *work) {
   Problem problem;
   TRY(problem_create(setting, &problem));
   if (problem.large) {
@@ -77,20 +102,7 @@ static Status check_policies(const Study *study, const Config *setting) {
   if (study->ops->check_setting) status = study->ops->check_setting(study, setting, &problem);
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    PolicyMethod method;
-    Belief belief;
-    ASSERT(policy_find(policy->name, &method));
-    status = policy_check(&method, policy->options, &problem);
-    if (status == STATUS_OK && study->ops->check_policy)
-      status = study->ops->check_policy(&method, policy->options);
-    if (status == STATUS_OK && method.sampler) {
-      status = belief_create(setting, policy, &problem, 0, &belief);
-      if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
-        status = status_set(STATUS_INPUT,
-                            "model: network has other parameters than theta*, with which study %s compares",
-                            study->ops->name);
-      if (status == STATUS_OK) status = belief_check(&belief, method.sampler, &problem);
-    }
+    status = check_policy(study, setting, policy, &problem, &work[p]);
     if (status != STATUS_OK) status_prefix(status, "policy '%s': ", policy->label);
   }
   problem_destroy(&problem);
@@ -167,13 +179,14 @@ Status study_create(StudyFile *file, Study *out) {
   TRY(check_names(file));
   TRY(runs_create(first, &out->runs));
   TRY(find_target(out));
+  NEW(out->work, file->setting_count * file->policy_count);
   for (int s = 0; s < file->setting_count; s++) {
     if (out->runs.adaptive && problem_is_large(file->settings[s]))
       return status_set(STATUS_INPUT,
                         "key 'runs': settings with shared matrices "
                         "(%s) take a fixed number, not runs.target_se",
                         file->setting_labels[s]);
-    Status status = check_policies(out, file->settings[s]);
+    Status status = check_policies(out, file->settings[s], out->work + s * file->policy_count);
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
@@ -187,6 +200,7 @@ void study_destroy(Study *study) {
   config_study_free(study->file);
   free(study->blocks);
   free(study->curves);
+  free(study->work);
   *study = (Study){0};
 }
 
@@ -268,38 +282,19 @@ Status study_run_task(const Study *study, const Task *task, const char *director
   return conclude(study, status, result);
 }
 
+PolicyWork study_work(const Study *study, const Task *task) {
+  PolicyWork work = study->work[task->setting * study->file->policy_count + task->policy];
+  work.sampler.runs = task->runs;
+  return work;
+}
+
+/* The calls of a round are shared by the runs of a block. */
+double study_world_cost(const PolicyWork *work) {
+  const double d = work->sampler.d;
+  return 100 + 40 * d + 15000 / work->sampler.runs + (work->resampled ? 70 * d * work->arms : 0);
+}
+
 double study_dimension(const Config *setting) {
   return config_is(setting, "problem.dimension", "auto") ? 2
                                                          : (double)config_int(setting, "problem.dimension");
-}
-
-/* Of a network with p weights, the mean over rounds: a gradient is 6 p for each row; Gaussian approximations
- * take some products of p x p matrices for each step. */
-static double network_cost(const ConfigPolicy *policy, const PolicyMethod *method, double d, double rounds) {
-  const int64_t *hidden;
-  const int layers = config_ints(policy->options, "hidden", &hidden);
-  double p = (double)hidden[layers - 1] + 1, rows = rounds / 2, in = d;
-  for (int l = 0; l < layers; in = (double)hidden[l++]) p += ((in + 1) * (double)hidden[l]);
-  if (!config_is(policy->options, "minibatch", "all"))
-    rows = (double)config_int(policy->options, "minibatch");
-  const double matrices = method->sampler->gaussian ? 10 * p * p * p + 2 * p * p * rows : 0;
-  return (double)config_int(policy->options, "steps") * (6 * p * rows + matrices);
-}
-
-double study_draw_cost(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  const ConfigPolicy *policy = &study->file->policies[task->policy];
-  double d = study_dimension(setting), cost = 50 * d * d * d;
-  PolicyMethod method;
-  ASSERT(policy_find(policy->name, &method));
-  if (method.sampler && config_is(policy->options, "model", "network"))
-    return network_cost(policy, &method, d, (double)config_int(setting, "problem.rounds"));
-  if (!method.sampler || !(method.sampler->needs & (NEEDS_CHAIN | NEEDS_DENOISER))) return cost;
-  const int64_t *hidden;
-  int layers = config_ints(setting, "prior.hidden", &hidden);
-  const bool walks = method.sampler->needs & NEEDS_DENOISER;
-  double width = layers ? (double)hidden[0] : walks ? 32 * d : 10 * d;
-  double evaluation = 2 * (2 * d * width + width * width) + 200 * d;
-  if (walks) return cost + (double)(config_int(policy->options, "steps") + 1) * (d + 1) * evaluation;
-  return cost + (double)config_int(setting, "prior.stages") * evaluation;
 }

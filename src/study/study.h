@@ -92,6 +92,7 @@ struct Study {
    * what `status` shows. */
   int target_curve;
   bool target_paired;
+  PolicyWork *work; /* [settings, policies] */
   const StudyCurve **curves; /* [curve_count], those that the study measures */
   int curve_count;
   int points; /* the largest number of points of any setting */
@@ -116,9 +117,12 @@ void study_target(const Study *study, size_t size, char *out);
 
 /* Whether `metrics` of the study has that word. */
 bool study_measures(const Study *study, const char *metric);
-/* Floating-point operations of one posterior draw, roughly: two for each weight of each stage's network where
- * the sampler needs a chain. The dimension is 2 where only the problem's file knows it. */
-double study_draw_cost(const Study *study, const Task *task);
+/* What the cost of a policy in a setting depends on, for a task's runs; history and draws are for the kind of
+ * study to enter. Not of a large setting. */
+PolicyWork study_work(const Study *study, const Task *task);
+/* Of the world's part of a round of one run: a reward and its regret, and new arms where they are drawn. */
+double study_world_cost(const PolicyWork *work);
+/* Of a large setting; 2 where only the problem's file knows it. */
 double study_dimension(const Config *setting);
 
 Status task_result_create(const Study *study, const Task *task, TaskResult *out);

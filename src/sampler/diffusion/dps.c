@@ -16,6 +16,7 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <float.h>
@@ -165,6 +166,14 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
+/* A stage is the noise predictor, a product with its Jacobian, and the gradient of the likelihood. */
+static double dps_cost(const SamplerWork *work) {
+  const double lanes = cost_drawn_lanes(work), d = work->d;
+  const double stage = 2.2 * cost_noise(work, lanes) + cost_share(lanes) * (200 + 30 * d + 12 * d * d) +
+                       cost_rows(work, lanes, false);
+  return work->drawn * work->draws * work->stages * stage;
+}
+
 static const ConfigKey KEYS[] = {{.name = "gradient",
                                   .type = KEY_WORD,
                                   .fallback = "through_network",
@@ -189,4 +198,5 @@ const SamplerOps sampler_dps = {
     .create = dps_create,
     .destroy = dps_destroy,
     .sample = dps_sample,
+    .cost = dps_cost,
 };

@@ -6,6 +6,7 @@
  * sample in it, beta_tilde_t I + w0^2 C_t where chain_sample has Sigma_t: another law than that of
  * chain_sample, and for a Gaussian prior the right one. A draw uses d normals of its stream for s_T, then d
  * for each stage. */
+#include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 
 #include "core/memory.h"
@@ -54,6 +55,10 @@ static Status joint_create(Sampler *sampler, const SamplerSetup *setup) {
                             &self->chain);
 }
 
+static double joint_cost(const SamplerWork *work) {
+  return work->drawn * work->draws * joint_chain_cost(work, cost_drawn_lanes(work));
+}
+
 static const ConfigKey KEYS[] = {JOINT_COVARIANCE_KEY, {.name = NULL}};
 
 const SamplerOps sampler_joint = {
@@ -68,4 +73,5 @@ const SamplerOps sampler_joint = {
     .create = joint_create,
     .destroy = joint_destroy,
     .sample = joint_sample,
+    .cost = joint_cost,
 };

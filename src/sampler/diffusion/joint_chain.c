@@ -5,6 +5,7 @@
 #include "core/simd.h"
 #include "core/vector_algebra.h"
 #include "model/likelihood.h"
+#include "sampler/cost.h"
 
 #include <limits.h>
 #include <math.h>
@@ -344,4 +345,10 @@ static void draw(JointChain *self, Transition transition, const double *z, doubl
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
   draw(self, transition_of(&self->chain->schedule, t), z, log_ratio);
   count_jitters(self, fallbacks);
+}
+
+/* With a likelihood that is not conjugate every stage has a mode, a few steps of IRLS from that of the stage
+ * before. */
+double joint_chain_cost(const SamplerWork *work, double lanes) {
+  return work->stages * (cost_moments(work, lanes) + 0.6 * cost_mode(work, lanes));
 }

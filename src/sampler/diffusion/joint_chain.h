@@ -67,6 +67,9 @@ typedef struct {
 Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacity, JointChain *out);
 void joint_chain_destroy(JointChain *self);
 
+/* Of all stages of a lane (sampler.h, `cost`). */
+double joint_chain_cost(const SamplerWork *work, double lanes);
+
 /* Start again with the lanes of `view`, which outlives the steps. */
 void joint_chain_begin(JointChain *self, const HistoryView *view);
 

@@ -20,6 +20,7 @@
 #include "core/simd.h"
 #include "core/vector_algebra.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/diffusion/laplace_glm.h"
 #include "sampler/diffusion/laplace_tilt.h"
 #include "sampler/methods.h"
@@ -227,6 +228,16 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
                                                     : laplace_glm_create(sampler->d, CHUNK_LANES, &self->glm);
 }
 
+/* With a likelihood that is not conjugate the mode of every stage takes about one step of IRLS, and the
+ * eigenvectors of its evidence. */
+static double laplace_dps_cost(const SamplerWork *work) {
+  const double lanes = cost_drawn_lanes(work), d = work->d;
+  const double mode = work->conjugate ? 0 : 0.25 * cost_mode(work, lanes) + 8 * d * d * d;
+  const double stage =
+      cost_noise(work, lanes) + cost_share(lanes) * (30 + 12 * d * d + 1.2 * d * d * d) + mode;
+  return work->drawn * work->draws * work->stages * stage;
+}
+
 static const ConfigKey KEYS[] = {{.name = "last_stage",
                                   .type = KEY_WORD,
                                   .fallback = "prior",
@@ -255,4 +266,5 @@ const SamplerOps sampler_diffts = {
     .create = laplace_dps_create,
     .destroy = laplace_dps_destroy,
     .sample = laplace_dps_sample,
+    .cost = laplace_dps_cost,
 };

@@ -23,6 +23,7 @@
 #include "core/memory.h"
 #include "core/particles.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 #include "sampler/methods.h"
 
@@ -166,6 +167,12 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   return joint_chain_create(setup, config_is(setup->options, "covariance", "loss"), lanes, &self->chain);
 }
 
+static double twisted_cost(const SamplerWork *work) {
+  const double particles = (double)config_int(work->options, "particles");
+  return 1.15 * work->drawn * work->draws * particles *
+         joint_chain_cost(work, particles * cost_drawn_lanes(work));
+}
+
 static const ConfigKey KEYS[] = {JOINT_COVARIANCE_KEY,
                                  {.name = "particles",
                                   .type = KEY_INT,
@@ -186,4 +193,5 @@ const SamplerOps sampler_twisted = {
     .create = twisted_create,
     .destroy = twisted_destroy,
     .sample = twisted_sample,
+    .cost = twisted_cost,
 };

@@ -10,6 +10,7 @@
  * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
  * its stream for each proposal, PROPOSALS at a time. */
 #include "core/memory.h"
+#include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/exact/hypercube.h"
 #include "sampler/methods.h"
@@ -145,6 +146,17 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
   }
 }
 
+/* An envelope is looked up at as many points whatever the evidence; where the density is not that of a
+ * mixture they are expensive. */
+static double exact_cost(const SamplerWork *work) {
+  const double corners = exp2(work->d), proposals = PROPOSALS * work->draws;
+  if (work->components > 0 && work->conjugate) return sampler_mixts.cost(work);
+  if (work->d > 2) return work->drawn * (200 * corners + 100 * work->draws);
+  if (work->components == 0) return work->drawn * (6e6 + 1000 * proposals);
+  return work->drawn *
+         (9e5 + 2e4 * work->rows + proposals * (cost_density(work) + cost_rows(work, 16, false)));
+}
+
 const SamplerOps sampler_exact = {
     .name = "exact",
     .summary = "the exact posterior: mixtures and Ising models with "
@@ -158,4 +170,5 @@ const SamplerOps sampler_exact = {
     .diagonal = &diagonal_exact,
     .destroy = exact_destroy,
     .sample = exact_sample,
+    .cost = exact_cost,
 };

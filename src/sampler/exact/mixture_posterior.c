@@ -17,6 +17,7 @@
 #include "core/memory.h"
 #include "model/irls.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -260,6 +261,14 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   }
 }
 
+/* With a closed form the draws of a run share the factors. */
+static double posterior_cost(const SamplerWork *work) {
+  const double lanes = cost_drawn_lanes(work), posteriors = work->conjugate ? 1 : work->draws;
+  const double update = work->components * (cost_gaussian(work) + cost_mode(work, lanes));
+  return work->drawn * cost_share(lanes) *
+         (posteriors * update + (work->draws - 1) * (100 + 8 * work->d * work->d));
+}
+
 const SamplerOps sampler_ts = {
     .name = "ts",
     .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
@@ -270,6 +279,7 @@ const SamplerOps sampler_ts = {
     .create = posterior_create,
     .destroy = posterior_destroy,
     .sample = posterior_sample,
+    .cost = posterior_cost,
 };
 
 const SamplerOps sampler_tuned_ts = {
@@ -282,6 +292,7 @@ const SamplerOps sampler_tuned_ts = {
     .create = posterior_create,
     .destroy = posterior_destroy,
     .sample = posterior_sample,
+    .cost = posterior_cost,
 };
 
 const SamplerOps sampler_mixts = {
@@ -294,4 +305,5 @@ const SamplerOps sampler_mixts = {
     .create = posterior_create,
     .destroy = posterior_destroy,
     .sample = posterior_sample,
+    .cost = posterior_cost,
 };

@@ -10,6 +10,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"
 
@@ -114,6 +115,13 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
   }
 }
 
+/* Rewards of any other likelihood are taken in one by one. */
+static double lints_cost(const SamplerWork *work) {
+  const double d = work->d,
+               row = work->conjugate ? 0 : cost_share(work->runs) * (1200 + 300 * d + 30 * d * d);
+  return row + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)) * cost_gaussian(work);
+}
+
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
 
 const SamplerOps sampler_lints = {
@@ -130,4 +138,5 @@ const SamplerOps sampler_lints = {
     .create = lints_create,
     .destroy = lints_destroy,
     .sample = lints_sample,
+    .cost = lints_cost,
 };

@@ -21,6 +21,7 @@
 #include "core/simd.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/feel_good.h"
 #include "sampler/gradient/step_size.h"
 #include "sampler/methods.h"
@@ -173,6 +174,18 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
+/* A step of each of M chains, and with `optimism` a reward promised. The moves of a network's weights are its
+ * normals. */
+static double lmc_cost(const SamplerWork *work) {
+  const double d = work->d, lanes = cost_drawn_lanes(work);
+  const bool optimism = config_has(work->options, "optimism");
+  const double move = work->weights > 0
+                          ? 150 * work->weights
+                          : cost_share(lanes) * (250 + 20 * d + 9 * d * d + (optimism ? 60 + 6 * d : 0));
+  const double step = move + potential_cost(work, lanes, !work->conjugate && work->weights == 0);
+  return work->draws * ((double)config_int(work->options, "steps") * step + work->drawn * 10 * d);
+}
+
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, POTENTIAL_NETWORK_KEY, {.name = NULL}};
 
 static const ConfigKey FEEL_GOOD_KEYS[] = {
@@ -188,7 +201,7 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
 
 #define LMC_OPS                                                                                              \
   .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .destroy = lmc_destroy,           \
-  .sample = lmc_sample, .observe = lmc_observe, .restless = true,                                            \
+  .sample = lmc_sample, .cost = lmc_cost, .observe = lmc_observe, .restless = true,                          \
   .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {

@@ -4,6 +4,7 @@
 #include "core/matrix_lanes.h"
 #include "core/memory.h"
 #include "core/simd.h"
+#include "sampler/cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -280,4 +281,23 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
   else
     matrix_lanes_coarse_bound(d, lanes, hessian, bound);
   for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
+}
+
+/* Of a network's float32 passes, with the Hessian of Gauss and Newton. */
+static double network_rows_cost(const SamplerWork *work, bool hessian) {
+  const double p = work->weights, lanes = NETWORK_LANES;
+  double rows = work->rows;
+  if (!config_is(work->options, "minibatch", "all")) rows = (double)config_int(work->options, "minibatch");
+  return p * ceil(rows / lanes) * lanes * (hessian ? 0.3 * p : 1);
+}
+
+/* The Hessian of a learned prior takes a product for each coordinate. */
+double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
+  const double d = work->d;
+  if (work->weights > 0) return network_rows_cost(work, hessian);
+  const double rows = cost_rows(work, lanes, hessian), score = cost_share(lanes) * cost_score(work, lanes);
+  if (work->components == 1) return rows;
+  if (!hessian) return rows + score;
+  return rows + (work->components > 1 ? cost_share(lanes) * work->components * (250 * d + 14 * d * d * d)
+                                      : score * (1 + d));
 }

@@ -83,6 +83,10 @@ typedef struct {
   double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
 } Potential;
 
+/* What potential_derivatives costs a lane, beside what is quadratic (sampler.h, `cost`): the score of a prior
+ * that is not Gaussian, passes over rows; of a network everything. */
+double potential_cost(const SamplerWork *work, double lanes, bool hessian);
+
 /* For up to `capacity` lanes at once. Ends with potential_destroy, also after a failure. */
 Status potential_create(const SamplerSetup *setup, int capacity, Potential *out);
 void potential_destroy(Potential *potential);

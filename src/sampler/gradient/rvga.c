@@ -21,6 +21,7 @@
 #include "core/quadrature.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"
 
@@ -310,6 +311,14 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 
+/* Of rewards that are not Gaussian two equations are solved by bisection and Newton, over NODES nodes. */
+static double rvga_cost(const SamplerWork *work) {
+  const double implicit = work->conjugate ? 0 : 190000;
+  return implicit +
+         1.25 * cost_gaussian(work) *
+             (cost_share(work->runs) + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)));
+}
+
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
 
 const SamplerOps sampler_rvga = {
@@ -322,6 +331,7 @@ const SamplerOps sampler_rvga = {
     .create = rvga_create,
     .destroy = rvga_destroy,
     .sample = rvga_sample,
+    .cost = rvga_cost,
     .observe = rvga_observe,
     .carry = rvga_carry,
     .gaussian = rvga_gaussian,

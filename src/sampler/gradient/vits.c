@@ -22,6 +22,7 @@
 #include "core/memory.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/vits_mixture.h"
 #include "sampler/methods.h"
 
@@ -237,6 +238,40 @@ static Status vits2_hf_create(Sampler *sampler, const SamplerSetup *setup) {
   return create(sampler, setup, VITS_HESSIAN_FREE);
 }
 
+/* An update of one Gaussian beside the derivatives of the potential: products of d x d matrices, with an
+ * inverse for VITS-I; of a network's weights one at a time. */
+static double update_cost(const SamplerWork *work, VitsKind kind) {
+  const double d = work->d, p = work->weights;
+  if (p > 0) return kind == VITS_ONE ? 2000 * p * p + 4.5 * p * p * p : 1000 * p * p + 6 * p * p * p;
+  return kind == VITS_ONE ? 500 + 100 * d + 13 * d * d * d : 200 + 100 * d + 4 * d * d * d;
+}
+
+/* A gradient of the Hessian-free version, and its part of the Hessian. */
+static double sample_cost(const SamplerWork *work) {
+  const double d = work->d, p = work->weights;
+  return p > 0 ? 80 * p * p : 150 + 60 * d + 20 * d * d;
+}
+
+/* `steps` updates of J Gaussians; the weights of several are iterated over the draws of all pairs. */
+static double vits_cost(const SamplerWork *work, VitsKind kind) {
+  const double components = (double)config_int(work->options, "components"), lanes = work->runs * components;
+  const double theta = work->weights > 0 ? work->weights : work->d;
+  double share = work->weights > 0 ? 1 : cost_share(lanes), step = share * update_cost(work, kind);
+  if (kind == VITS_HESSIAN_FREE)
+    step += (double)config_int(work->options, "samples") *
+            (share * sample_cost(work) + potential_cost(work, lanes, false));
+  else
+    step += potential_cost(work, lanes, true);
+  const double weights = components > 1 ? 40000 * components : 0,
+               draw = share * (150 + 30 * theta + 4 * theta * theta);
+  return components * ((double)config_int(work->options, "steps") * step + weights) +
+         work->drawn * work->draws * draw;
+}
+
+static double vits1_cost(const SamplerWork *work) { return vits_cost(work, VITS_ONE); }
+static double vits2_cost(const SamplerWork *work) { return vits_cost(work, VITS_TWO); }
+static double vits2_hf_cost(const SamplerWork *work) { return vits_cost(work, VITS_HESSIAN_FREE); }
+
 #define COMPONENTS_KEY                                                                                       \
   {                                                                                                          \
     .name = "components", .type = KEY_INT, .minimum = 1, .maximum = VITS_COMPONENTS, .fallback = "1",        \
@@ -269,6 +304,7 @@ const SamplerOps sampler_vits1 = {
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 2",
     .keys = KEYS,
     .create = vits1_create,
+    .cost = vits1_cost,
     VITS_OPS,
 };
 
@@ -278,6 +314,7 @@ const SamplerOps sampler_vits2 = {
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3",
     .keys = KEYS,
     .create = vits2_create,
+    .cost = vits2_cost,
     VITS_OPS,
 };
 
@@ -287,5 +324,6 @@ const SamplerOps sampler_vits2_hf = {
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3, equation 13",
     .keys = HESSIAN_FREE_KEYS,
     .create = vits2_hf_create,
+    .cost = vits2_hf_cost,
     VITS_OPS,
 };

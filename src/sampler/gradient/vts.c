@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/vts_bound.h"
 #include "sampler/methods.h"
 
@@ -165,6 +166,18 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
+/* Steps end early where the bound no longer rises, which is rare. A row costs its expectations; pairs of
+ * components, and components of a mixture prior, bounds of their own. */
+static double vts_cost(const SamplerWork *work) {
+  const double d = work->d, components = (double)config_int(work->options, "components"),
+               steps = (double)config_int(work->options, "steps"),
+               prior = work->components > 1 ? work->components : 0;
+  const double own = 1500 + 20 * d * d + prior * (2500 + 70 * d * d) +
+                     (work->conjugate ? 0 : 5500 * work->rows),
+               pair = 10000 + 3000 * d + 80 * d * d;
+  return steps * components * (own + (components - 1) * pair) + work->drawn * work->draws * (200 + 30 * d);
+}
+
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS,
                                  {.name = "components",
                                   .type = KEY_INT,
@@ -194,6 +207,7 @@ const SamplerOps sampler_vts = {
     .create = vts_create,
     .destroy = vts_destroy,
     .sample = vts_sample,
+    .cost = vts_cost,
     .observe = vts_observe,
     .carry = vts_carry,
 };

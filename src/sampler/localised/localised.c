@@ -8,6 +8,7 @@
 #include "model/evidence.h"
 #include "model/localisation.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/localised/linearised.h"
 #include "sampler/methods.h"
 
@@ -102,6 +103,20 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
                                                     : linearised_create(sampler->d, &self->linearised);
 }
 
+/* A step evaluates the denoiser and its Jacobian; rewards that are not Gaussian take some more for the point
+ * at which they are expanded, with a pass over the rows each. */
+static double localised_cost(const SamplerWork *work) {
+  enum { PASSES = 4 };
+  const double lanes = cost_drawn_lanes(work), d = work->d,
+               steps = (double)config_int(work->options, "steps");
+  const double algebra = 150 + 20 * d * d + 4 * d * d * d;
+  const double denoiser = work->stage_parameters > 0 ? 0.45 * (d + 1) * work->stage_parameters
+                                                     : work->components * (60 + 10 * d * d + 3 * d * d * d);
+  const double once = cost_share(lanes) * (denoiser + algebra);
+  const double expansion = work->conjugate ? 0 : PASSES * (once + cost_rows(work, lanes, true));
+  return work->drawn * work->draws * (steps + 1) * (once + expansion);
+}
+
 static const ConfigKey KEYS[] = {
     {.name = "steps",
      .type = KEY_INT,
@@ -139,4 +154,5 @@ const SamplerOps sampler_localised = {
     .create = localised_create,
     .destroy = localised_destroy,
     .sample = localised_sample,
+    .cost = localised_cost,
 };

@@ -12,6 +12,7 @@
  * particle is kept, which counts as a fallback; so does a cloud of which one particle is left. */
 #include "core/memory.h"
 #include "core/particles.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -168,6 +169,13 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
+/* Perturb, weigh and resample each particle once. */
+static double smc_cost(const SamplerWork *work) {
+  const double d = work->d;
+  return (double)config_int(work->options, "particles") * (150 + 70 * d + 9 * d * d) +
+         work->drawn * work->draws * 10 * d;
+}
+
 static const ConfigKey KEYS[] = {{.name = "particles",
                                   .type = KEY_INT,
                                   .minimum = 2,
@@ -194,5 +202,6 @@ const SamplerOps sampler_smc = {
     .create = smc_create,
     .destroy = smc_destroy,
     .sample = smc_sample,
+    .cost = smc_cost,
     .observe = smc_observe,
 };

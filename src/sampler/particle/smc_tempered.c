@@ -14,6 +14,7 @@
 #include "core/particles.h"
 #include "core/simd.h"
 #include "core/special.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <float.h>
@@ -268,6 +269,12 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
+static double tempered_cost(const SamplerWork *work) {
+  const double particles = (double)config_int(work->options, "particles"),
+               steps = (double)config_int(work->options, "steps");
+  return work->drawn * (cost_tempering(work, particles, steps) + work->draws * 10 * work->d);
+}
+
 static const ConfigKey KEYS[] = {{.name = "particles",
                                   .type = KEY_INT,
                                   .minimum = 2,
@@ -293,4 +300,5 @@ const SamplerOps sampler_smc_tempered = {
     .create = tempered_create,
     .destroy = tempered_destroy,
     .sample = tempered_sample,
+    .cost = tempered_cost,
 };

@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "core/simd.h"
+#include "sampler/cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -239,4 +240,8 @@ void langevin_run(Langevin *self, LangevinStreams *streams, int steps, double st
   langevin_draw(rng_lanes_normal, streams, self->d, self->part, self->u);
   evaluate(self, self->u, self->gradient, self->log_target);
   for (int k = 0; k < steps; k++) langevin_move(self, streams, 2 * k < steps ? pow(k + 1, -0.6) : 0);
+}
+
+double langevin_cost(double d, double lanes, double prior) {
+  return cost_share(lanes) * (200 + 60 * d + 20 * d * d + prior);
 }

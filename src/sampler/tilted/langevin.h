@@ -58,6 +58,9 @@ typedef struct {
     .help = "of ula, in the variances of the preconditioner; mala begins with it and adapts"                 \
   }
 
+/* A step of one lane, with a prior that costs so much (sampler.h, `cost`). */
+double langevin_cost(double d, double lanes, double prior);
+
 Status langevin_create(int d, int capacity, Langevin *out);
 /* For targets that are given in the eigenbasis: no array has d^2 elements. */
 Status langevin_create_diagonal(int d, int capacity, Langevin *out);

@@ -6,6 +6,7 @@
  * With a Gaussian prior the chain is one of x, theta = A x with A A' the covariance of the prior, which is
  * then N(A^-1 m, I): the Gaussian that it starts from is the posterior itself, however the prior is
  * conditioned. */
+#include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
 
 #include "core/linalg.h"
@@ -120,6 +121,12 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   return langevin_create(sampler->d, CHUNK_LANES, &self->langevin);
 }
 
+static double mala_cost(const SamplerWork *work) {
+  const double lanes = cost_drawn_lanes(work), prior = cost_density(work) + cost_score(work, lanes);
+  return work->drawn * work->draws * (double)config_int(work->options, "steps") *
+         langevin_cost(work->d, lanes, prior);
+}
+
 static const ConfigKey KEYS[] = {LANGEVIN_STEPS_KEY, LANGEVIN_STEP_SIZE_KEY, {.name = NULL}};
 
 const SamplerOps sampler_mala = {
@@ -133,4 +140,5 @@ const SamplerOps sampler_mala = {
     .diagonal = &diagonal_mala,
     .destroy = mala_destroy,
     .sample = mala_sample,
+    .cost = mala_cost,
 };

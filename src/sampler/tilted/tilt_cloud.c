@@ -1,6 +1,7 @@
 #include "sampler/tilted/tilt_cloud.h"
 
 #include "core/memory.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -75,6 +76,11 @@ static Status tilt_cloud_fill(TiltCloud *self, const SamplerSetup *setup, int pa
   TRY(config_options("tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &self->options));
   inner.prior = &self->prior, inner.runs = 1, inner.options = self->options;
   return sampler_create(&sampler_smc_tempered, &inner, &self->sampler);
+}
+
+/* With as many Metropolis steps as smc_tempered has by default. */
+double tilt_cloud_cost(const SamplerWork *work) {
+  return work->drawn * cost_tempering(work, (double)config_int(work->options, "particles"), 5);
 }
 
 Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **out) {

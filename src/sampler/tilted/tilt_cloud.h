@@ -10,6 +10,8 @@ typedef struct TiltCloud TiltCloud;
 
 /* Refuses, with a sentence, chains without a density. */
 Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **out);
+/* Of the clouds of `tilted` (sampler.h, `cost`). */
+double tilt_cloud_cost(const SamplerWork *work);
 void tilt_cloud_destroy(TiltCloud *cloud); /* NULL is allowed */
 
 /* M draws for one run at stage t, into s[d, stride]: basis[d, d], q[d] and b[d] of the tilt there. `rng` has

@@ -23,6 +23,7 @@
 #include "core/memory.h"
 #include "model/evidence.h"
 #include "sampler/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_cloud.h"
@@ -294,6 +295,11 @@ static Baseline baseline_of(const Config *options) {
   return config_is(options, "baseline", "exact") ? BASELINE_EXACT : BASELINE_MALA;
 }
 
+static bool is_exponential(const Config *options, double d) {
+  return config_is(options, "reverse", "auto") ? d > LINALG_BATCH_DIMENSION
+                                               : config_is(options, "reverse", "exponential");
+}
+
 static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   const Config *options = setup->options;
   Tilted *self;
@@ -305,10 +311,7 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   self->step_size = config_real(options, "step_size");
   self->margin = config_real(options, "margin");
   TRY(tilted_allocate(self, sampler->d));
-  const bool exponential = config_is(options, "reverse", "auto")
-                               ? sampler->d > LINALG_BATCH_DIMENSION
-                               : config_is(options, "reverse", "exponential");
-  TRY(tilt_reverse_create(setup, exponential, &self->reverse));
+  TRY(tilt_reverse_create(setup, is_exponential(options, sampler->d), &self->reverse));
   set_moments(self);
   if (self->baseline == BASELINE_SMC)
     return tilt_cloud_create(setup, (int)config_int(options, "particles"), &self->cloud);
@@ -317,6 +320,22 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   exact.options = NULL;
   Status status = sampler_create(&sampler_exact, &exact, &self->exact);
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
+}
+
+/* Lanes that start at the same stage go together. In the first rounds the stages of the runs of a block are
+ * many, and few lanes are at each; then t_0 is the first stage for all, and there is no reverse process. */
+static double tilted_cost(const SamplerWork *work) {
+  const Config *options = work->options;
+  const double lanes = cost_drawn_lanes(work), early = fmin(1, 50 / work->rounds),
+               scattered = 1 + 3 * early / work->draws;
+  const double step = scattered * langevin_cost(work->d, lanes, cost_noise(work, lanes)),
+               stage = is_exponential(options, work->d) ? cost_noise(work, lanes) : cost_moments(work, lanes);
+  const double rest = work->drawn * work->draws * early * work->stages / 3 * stage;
+  switch (baseline_of(options)) {
+  case BASELINE_EXACT: return sampler_exact.cost(work) + rest;
+  case BASELINE_SMC: return tilt_cloud_cost(work) + rest;
+  default: return work->drawn * work->draws * (double)config_int(options, "steps") * step + rest;
+  }
 }
 
 static const ConfigKey KEYS[] = {
@@ -361,4 +380,5 @@ const SamplerOps sampler_tilted = {
     .diagonal = &diagonal_tilted,
     .destroy = tilted_destroy,
     .sample = tilted_sample,
+    .cost = tilted_cost,
 };

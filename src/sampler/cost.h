@@ -1,0 +1,36 @@
+/* What the parts that samplers are made of cost: for the op `cost` of sampler.h, of one lane, in its
+ * floating-point operations (2e10 a second).
+ *
+ * The constants are fitted to `thompson bench`, and to small studies, of 2 to 20 dimensions on one core of an
+ * AMD EPYC (Zen 4) with AVX-512. They are times, not counts: a network's products run at several times the
+ * nominal speed, a logarithm far below it. */
+#ifndef SAMPLER_COST_H
+#define SAMPLER_COST_H
+
+#include "sampler/sampler.h"
+
+/* B M: the draws of a call. */
+double cost_drawn_lanes(const SamplerWork *work);
+/* How much more a lane costs in a call of so few, 1 for 64. */
+double cost_share(double lanes);
+/* A draw from a Gaussian that is known by its precision: a Cholesky factor, two solves, d normals. */
+double cost_gaussian(const SamplerWork *work);
+/* A solve with a triangular matrix. */
+double cost_solve(double d);
+/* Of a likelihood that is not conjugate: one pass over the rows, for the gradient and, if asked for, the
+ * Hessian; and the mode of a posterior with a Gaussian prior by IRLS. A conjugate one has no rows, and its
+ * mode is at hand: 0. */
+double cost_rows(const SamplerWork *work, double lanes, bool hessian);
+double cost_mode(const SamplerWork *work, double lanes);
+/* Of a mixture prior the log density and its score; of a learned prior the score. */
+double cost_density(const SamplerWork *work);
+double cost_score(const SamplerWork *work, double lanes);
+/* The noise predictor of a stage of the chain, or one product with its Jacobian. */
+double cost_noise(const SamplerWork *work, double lanes);
+/* A stage of the chain by the mean and the covariance of the clean sample, from the whole Jacobian. */
+double cost_moments(const SamplerWork *work, double lanes);
+/* A cloud of particles of one run, led from the prior to the posterior by tempering, with so many Metropolis
+ * steps at each exponent. */
+double cost_tempering(const SamplerWork *work, double particles, double steps);
+
+#endif
