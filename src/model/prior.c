@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const PriorOps *const families[] = {&prior_gaussian, &prior_mixture, &prior_diffusion};
+static const PriorOps *const families[] = {
+#define PRIOR_ENTRY(name) &prior_##name,
+    PRIOR_LIST(PRIOR_ENTRY)
+#undef PRIOR_ENTRY
+};
 
 const PriorOps *prior_family(int index) {
   return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;

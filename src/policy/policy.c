@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const PolicyOps *const registry[] = {&policy_linucb, &policy_glm_ucb, &policy_egreedy,
-                                            &policy_random, &policy_oracle,  NULL};
+static const PolicyOps *const registry[] = {
+#define POLICY_ENTRY(name) &policy_##name,
+    POLICY_LIST(POLICY_ENTRY)
+#undef POLICY_ENTRY
+        NULL};
 
 bool policy_method(int index, PolicyMethod *out) {
   int samplers = 0;

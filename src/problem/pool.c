@@ -4,6 +4,7 @@
 #include "problem/pool.h"
 
 #include "core/memory.h"
+#include "problem/problems.h"
 #include "problem/theta.h"
 #include "problem/theta_prior.h"
 

@@ -1,12 +1,11 @@
-/* The posterior study. A run is a history: theta* from the prior, arms chosen uniformly at random (or one
- * after the other, where the problem says so), their rewards. At each of the sample sizes M draws of the
- * sampler are compared with R draws from the exact posterior, and so are R others of those: the floor, which
- * a perfect sampler reaches.
+/* The posterior study: how far every sampler's draws are from the exact posterior, with no bandit at all
+ * (DiffTS paper, Appendix C.4 and Figure 7). A run is a history: theta* from the prior, arms chosen uniformly
+ * at random (or one after the other, where the problem says so), their rewards. At each of the sample sizes M
+ * draws of the sampler are compared with R draws from the exact posterior, and so are R others of those: the
+ * floor, which a perfect sampler reaches.
  *
  * Every policy meets the same theta*, arms, rewards and exact draws. A block of B runs draws at once; metrics
  * are taken run by run. */
-#include "study/posterior.h"
-
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "core/memory.h"
@@ -17,6 +16,7 @@
 #include "sampler/tilted/tilt_end.h"
 #include "study/keys.h"
 #include "study/posterior_internal.h"
+#include "study/studies.h"
 
 #include <math.h>
 #include <stdlib.h>

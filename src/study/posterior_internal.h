@@ -3,7 +3,7 @@
 #ifndef STUDY_POSTERIOR_INTERNAL_H
 #define STUDY_POSTERIOR_INTERNAL_H
 
-#include "study/posterior.h"
+#include "study/study.h"
 
 /* What is measured, in the order of study_posterior.curves. */
 enum {

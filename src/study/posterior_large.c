@@ -11,6 +11,7 @@
 #include "core/memory.h"
 #include "metric/draws.h"
 #include "study/keys.h"
+#include "study/studies.h"
 
 #include <math.h>
 #include <stdlib.h>

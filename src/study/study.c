@@ -2,16 +2,18 @@
 
 #include "core/memory.h"
 #include "policy/policy.h"
-#include "study/bandit.h"
-#include "study/convergence.h"
-#include "study/posterior.h"
+#include "study/studies.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const StudyOps *const registry[] = {&study_bandit, &study_posterior, &study_convergence, NULL};
+static const StudyOps *const registry[] = {
+#define STUDY_ENTRY(name) &study_##name,
+    STUDY_LIST(STUDY_ENTRY)
+#undef STUDY_ENTRY
+        NULL};
 
 const StudyOps *study_kind(int index) { return registry[index]; }
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
