@@ -4,6 +4,7 @@
 #include "core/memory.h"
 #include "model/families.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,21 @@ const PriorOps *prior_find(const char *name) {
 const char *prior_name(int index) {
   const PriorOps *family = prior_family(index);
   return family ? family->name : NULL;
+}
+
+const char *prior_closed_name(int index) {
+  const PriorOps *family;
+  for (int i = 0; (family = prior_family(i)); i++)
+    if (family->components && index-- == 0) return family->name;
+  return NULL;
+}
+
+/* The names of all families. */
+static const char *family_names(size_t size, char *text) {
+  size_t used = 0;
+  for (int i = 0; prior_name(i) && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " | " : "", prior_name(i));
+  return text;
 }
 
 Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *samples, Prior *out) {
@@ -74,14 +90,13 @@ Status prior_save(const Prior *prior, const char *path) {
 }
 
 static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
-  char *name;
+  char *name, allowed[256] = "";
   TRY(store_get_text_attribute(file, NULL, "prior", &name));
   const PriorOps *family = prior_find(name);
   Status status = STATUS_OK;
   if (!family)
-    status = status_set(
-        STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: gaussian, mixture or diffusion",
-        store_path(file), name);
+    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: %s",
+                        store_path(file), name, family_names(sizeof allowed, allowed));
   free(name);
   TRY(status);
   out->ops = family;

@@ -54,6 +54,10 @@ typedef struct {
   /* REQUIRED of a family. Print everything of `fit` that the fitted prior depends on: fits that print the
    * same are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
+  /* What a fitted prior will offer, so that samplers can refuse it before the fit. OPTIONAL, of mixtures of
+   * Gaussians in closed form: of how many. */
+  int (*components)(const PriorFit *fit);
+  bool has_chain; /* a fitted prior has a reverse chain */
 
   /* OPTIONAL. out[N]; out[d, N]. */
   void (*log_density)(const Prior *prior, int lanes, const double *theta, double *out);
@@ -78,6 +82,7 @@ struct Prior {
 const PriorOps *prior_family(int index);
 const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
+const char *prior_closed_name(int index); /* of the families in closed form */
 
 /* Fit all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with the
  * same result). The caller destroys. */

@@ -457,6 +457,7 @@ const PriorOps prior_diffusion = {
     .fit_part = diffusion_fit_part,
     .assemble = diffusion_assemble,
     .describe_fit = diffusion_describe_fit,
+    .has_chain = true,
     .score = diffusion_score,
     .hessian_product = diffusion_hessian_product,
 };

@@ -251,6 +251,12 @@ static Status fit_components(const PriorFit *fit, const Samples *samples, int co
   return status;
 }
 
+static int gaussian_components(const PriorFit *fit) {
+  (void)fit;
+  return 1;
+}
+static int mixture_components(const PriorFit *fit) { return fit->components; }
+
 static Status gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   (void)part;
   return fit_components(fit, samples, 1, out);
@@ -349,7 +355,7 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
 
 #define CLOSED_OPS                                                                                           \
   .sample = closed_sample, .save = closed_save, .load = closed_load, .destroy = closed_destroy,              \
-  .parts = closed_parts, .log_density = closed_log_density, .score = closed_score,                           \
+  .parts = closed_parts, .has_chain = true, .log_density = closed_log_density, .score = closed_score,        \
   .hessian_product = closed_hessian_product
 
 const PriorOps prior_gaussian = {.name = "gaussian",
@@ -359,6 +365,7 @@ const PriorOps prior_gaussian = {.name = "gaussian",
                                  .fit_part = gaussian_fit_part,
                                  .assemble = gaussian_assemble,
                                  .describe_fit = gaussian_describe_fit,
+                                 .components = gaussian_components,
                                  CLOSED_OPS};
 
 const PriorOps prior_mixture = {.name = "mixture",
@@ -369,4 +376,5 @@ const PriorOps prior_mixture = {.name = "mixture",
                                 .fit_part = mixture_fit_part,
                                 .assemble = mixture_assemble,
                                 .describe_fit = mixture_describe_fit,
+                                .components = mixture_components,
                                 CLOSED_OPS};

@@ -42,9 +42,9 @@ static const ConfigKey sampling_keys[] = {
     {.name = "prior",
      .type = KEY_TEXT,
      .fallback = "default",
-     .help = "standard | gaussian | mixture | diffusion | ising | exact | a prior file; default: what the "
-             "method is "
-             "made for"},
+     .help =
+         "standard | ising | exact | a family of `thompson list priors` | a prior file; default: what the "
+         "method is made for"},
     {.name = "components",
      .type = KEY_INT,
      .minimum = 1,

@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-  const char *word;
-  BeliefKind kind;
-} words[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING},    {"exact", BELIEF_EXACT},
-             {"gaussian", BELIEF_FITTED},   {"mixture", BELIEF_FITTED}, {"diffusion", BELIEF_FITTED}};
+/* What a word stands for: the families of priors are fitted, and any other word is the name of a file. */
+static BeliefKind kind_of(const char *word) {
+  static const struct {
+    const char *word;
+    BeliefKind kind;
+  } known[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING}, {"exact", BELIEF_EXACT}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(word, known[i].word) == 0) return known[i].kind;
+  return prior_find(word) ? BELIEF_FITTED : BELIEF_FILE;
+}
 
 /* A sampler's own key `components` is about its approximation. */
 static bool has_own_components(const SamplerOps *sampler) {
@@ -22,13 +27,12 @@ static bool has_own_components(const SamplerOps *sampler) {
 }
 
 /* The policy's own word, or what it is made for; prior.family replaces the learned kinds for all policies
- * that left the choice open. */
+ * that left the choice open, but for those that are a Gaussian by definition. */
 static const char *chosen_word(const Config *setting, const ConfigPolicy *policy,
                                const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") != 0) return word;
-  bool learned =
-      strcmp(method->default_prior, "mixture") == 0 || strcmp(method->default_prior, "diffusion") == 0;
+  bool learned = prior_find(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
   if (!learned || config_is(setting, "prior.family", "samples")) return method->default_prior;
   return config_is(setting, "prior.family", "file") ? config_text(setting, "prior.file")
                                                     : config_text(setting, "prior.family");
@@ -73,9 +77,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   }
   if (!word)
     return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
-  out->kind = BELIEF_FILE;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(word, words[i].word) == 0) out->kind = words[i].kind;
+  out->kind = kind_of(word);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
     Status status = problem_check_exact_prior(problem);
@@ -139,10 +141,12 @@ Status belief_check(const Belief *belief, const SamplerOps *sampler, const Probl
   Mixture mixture = {.d = problem->d, .components = 1};
   Chain chain = {.d = problem->d};
   if (belief->kind == BELIEF_FITTED) {
-    bool closed_form = strcmp(belief->family->name, "diffusion") != 0;
-    if (strcmp(belief->family->name, "mixture") == 0) mixture.components = belief->fit.components;
-    prior = (Prior){
-        .ops = belief->family, .d = problem->d, .mixture = closed_form ? &mixture : NULL, .chain = &chain};
+    const PriorOps *family = belief->family;
+    if (family->components) mixture.components = family->components(&belief->fit);
+    prior = (Prior){.ops = family,
+                    .d = problem->d,
+                    .mixture = family->components ? &mixture : NULL,
+                    .chain = family->has_chain ? &chain : NULL};
   } else {
     TRY(belief_prior(belief, problem, "", &prior));
   }

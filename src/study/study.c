@@ -43,6 +43,23 @@ const char *study_target_name(int index) {
   return index < count ? names[index] : NULL;
 }
 
+/* The word of a curve, where no curve before it has the same. */
+static const char *new_word(const StudyCurve *curves, int place) {
+  const char *word = curves[place].metric;
+  for (int i = 0; word && i < place; i++)
+    if (curves[i].metric && strcmp(curves[i].metric, word) == 0) word = NULL;
+  return word;
+}
+
+const char *study_metric_name(int index) {
+  for (int k = 0; registry[k]; k++)
+    for (int c = 0; registry[k]->curves[c].name; c++) {
+      const char *word = new_word(registry[k]->curves, c);
+      if (word && index-- == 0) return word;
+    }
+  return NULL;
+}
+
 void study_target(const Study *study, size_t size, char *out) {
   target_text(study->curves[study->target_curve], study->target_paired, size, out);
 }

@@ -113,6 +113,8 @@ const char *study_target_name(int index);
 /* "regret_diff": what the target is of. */
 void study_target(const Study *study, size_t size, char *out);
 
+/* Words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL ends. */
+const char *study_metric_name(int index);
 /* Whether `metrics` of the study has that word. */
 bool study_measures(const Study *study, const char *metric);
 /* Floating-point operations of one posterior draw, roughly: two for each weight of each stage's network where
