@@ -261,6 +261,11 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
     mixture_sample(&source->mixture, &lanes, theta);
     return;
   }
+  if (source->ops->prior) {
+    RngLanes lanes = {.key = key, .run = first_run, .draws = (uint32_t)each, .lanes = (uint32_t)total};
+    source->prior.ops->sample(&source->prior, &lanes, theta);
+    return;
+  }
   for (int n = 0; n < total; n++) {
     const uint32_t run = first_run + (uint32_t)(n / each);
     if (source->ops->sample)
