@@ -24,14 +24,12 @@ ROOMS = {
     "sampler/tilted": {"tilt_end.h"},  # the study of log-concavity measures where tilted transport starts
     "sampler/particle": set(),
     # `prepare` turns data of others into embedding files by these, and `parallel` shares the factorisation out among ranks.
-    "problem/embedding": {"classifier.h", "embedding.h", "embedding_file.h", "factorisation.h", "idx.h", "linear_fit.h", "ratings.h"},
+    "problem/embedding": {"classifier.h", "embedding_file.h", "factorisation.h", "idx.h", "linear_fit.h", "ratings.h"},
 }
 # Arrows between rooms of one layer: (from, header), with the reason.
 BETWEEN = {
     # The reverse process of tilted transport has the Gaussian moments of the denoised sample, as joint moments do.
     ("sampler/tilted", "sampler/diffusion/denoised_moments.h"),
-    # The registry of worlds lists this one by its descriptor.
-    ("problem", "problem/embedding/embedding.h"),
 }
 
 # A random stream has a purpose of its own (core/rng.h), never a reserved place in another one.

@@ -5,7 +5,7 @@
 #include "core/linalg.h"
 #include "emd_golden.h"
 #include "metric/draws.h"
-#include "metric/wasserstein.h"
+#include "metric/metrics.h"
 
 enum { DIRECTIONS = 40 };
 
@@ -153,6 +153,55 @@ static void test_moments(void) {
   CU_ASSERT(isnan(metric_covariance_error(D, full, none)));
 }
 
+/* The clouds of check_metric: order 0 as drawn, 1 with the points of x and y the other way round. */
+static Cloud cloud(int d, int n, uint32_t run, bool reversed, double *theta, double *moments) {
+  double points[200];
+  Rng rng = stream(run);
+  rng_normal(&rng, d * n, points);
+  for (int k = 0; k < d * n; k++) theta[k] = points[reversed ? k / n * n + n - 1 - k % n : k];
+  linalg_moments(d, n, theta, moments, moments + d);
+  return (Cloud){.n = n, .theta = theta, .mean = moments, .covariance = moments + d};
+}
+
+/* Every metric of the list: finite, the same when it is taken again, and, but for rounding, the same for the
+ * points in another order (the search of the largest slice may end elsewhere by it: 1e-6). */
+static void test_every_metric(void) {
+  enum { D = 3, N = 40, M = 30 };
+#define NAMED(name, word, text) {#name, word, measure_##name},
+  static const struct {
+    const char *name, *word;
+    Measure *measure;
+  } metrics[] = {METRIC_LIST(NAMED, NAMED)};
+  Mixture modes;
+  CHECK_OK(mixture_create(D, 2, &modes));
+  for (int c = 0; c < 2; c++) {
+    modes.weight[c] = 0.5, modes.mean[c * D] = 2 * c - 1;
+    for (int i = 0; i < D; i++) modes.covariance[(c * D + i) * D + i] = 1;
+  }
+  CHECK_OK(mixture_prepare(&modes));
+  double theta[2][D * N], moments[2][D + D * D], work[2 * N + 4];
+  const double truth[D] = {0.1, -0.2, 0.3};
+  Comparison comparison = {.d = D, .truth = truth, .modes = &modes, .directions = stream(60), .work = work};
+  CHECK_OK(emd_create(N, &comparison.emd));
+  CHECK_OK(wasserstein_create(D, N, &comparison.wasserstein));
+  for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
+    double value[3];
+    CU_ASSERT(metrics[k].word[0] != 0);
+    for (int order = 0; order < 3; order++) {
+      const Cloud x = cloud(D, N, 61, order == 2, theta[0], moments[0]),
+                  y = cloud(D, M, 62, order == 2, theta[1], moments[1]);
+      comparison.x = &x, comparison.y = &y;
+      CHECK_OK(metrics[k].measure(&comparison, &value[order]));
+      CU_ASSERT(isfinite(value[order]));
+    }
+    CU_ASSERT_EQUAL(value[0], value[1]);
+    CHECK_NEAR(value[2], value[0], 1e-6 * fmax(1, fabs(value[0])));
+  }
+  emd_destroy(comparison.emd);
+  wasserstein_destroy(comparison.wasserstein);
+  mixture_destroy(&modes);
+}
+
 static Mixture two_modes(double weight, double mean, double variance) {
   Mixture modes;
   CHECK_OK(mixture_create(1, 2, &modes));
@@ -211,7 +260,8 @@ static void test_distance(void) {
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {{"one dimension", test_one_dimension},
+  CU_TestInfo tests[] = {{"every metric of the list", test_every_metric},
+                         {"one dimension", test_one_dimension},
                          {"sliced", test_sliced},
                          {"largest slice by scan", test_max_sliced_scan},
                          {"shift", test_shift},

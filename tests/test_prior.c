@@ -185,6 +185,9 @@ static void test_conformance(void) {
       Prior prior;
       CHECK_OK(prior_fit(family, &fit, &samples, &prior));
       CU_ASSERT_EQUAL(prior.d, samples.d);
+      CU_ASSERT_EQUAL(prior.chain != NULL, (family->able & PRIOR_CHAIN) != 0);
+      CU_ASSERT_EQUAL(prior.mixture != NULL, family->components != NULL);
+      if (prior.mixture) CU_ASSERT_EQUAL(prior.mixture->components, family->components(&fit));
       check_moments(&prior, &samples);
       check_score(&prior);
       check_noise_vjp(&prior);

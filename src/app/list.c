@@ -68,14 +68,11 @@ enum { FAMILIES = sizeof families / sizeof *families };
 static const struct {
   unsigned bit;
   const char *word;
-} needs_words[] = {{NEEDS_MIXTURE, "mixture"},
-                   {NEEDS_GAUSSIAN, "gaussian"},
-                   {NEEDS_CHAIN, "chain"},
-                   {NEEDS_CONJUGATE, "conjugate likelihood"},
-                   {NEEDS_DENSITY, "prior with a density"},
-                   {NEEDS_SCORE, "prior with a score"},
-                   {NEEDS_DENOISER, "denoiser for any precision"},
-                   {NEEDS_TRACTABLE, "exact posterior"}};
+} needs_words[] = {
+#define NEEDS_WORD(name, place, text) {NEEDS_##name, text},
+    NEEDS_LIST(NEEDS_WORD)
+#undef NEEDS_WORD
+};
 
 static json_t *json_of_entry(const Entry *entry) {
   json_t *object = json_pack("{s:s, s:s, s:s}", "name", entry->name, "summary", entry->summary, "reference",

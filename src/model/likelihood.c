@@ -3,6 +3,7 @@
 
 #include "core/simd.h"
 #include "core/special.h"
+#include "model/families.h"
 
 #include <float.h>
 #include <math.h>
@@ -40,18 +41,18 @@ static double gaussian_sample(const Likelihood *likelihood, double u, double uni
   return u + likelihood->noise * normal;
 }
 
-static const LikelihoodOps gaussian = {.name = "gaussian",
-                                       .summary = "reward phi' theta plus Gaussian noise",
-                                       .reference = "DiffTS, equation 1",
-                                       .quadratic = true,
-                                       .self_concordance = 0,
-                                       .rewards = "any number",
-                                       .admits = gaussian_admits,
-                                       .mean = gaussian_mean,
-                                       .log_likelihood = gaussian_log_likelihood,
-                                       .derivatives = gaussian_derivatives,
-                                       .deviance = gaussian_deviance,
-                                       .sample = gaussian_sample};
+const LikelihoodOps likelihood_gaussian = {.name = "gaussian",
+                                           .summary = "reward phi' theta plus Gaussian noise",
+                                           .reference = "DiffTS, equation 1",
+                                           .quadratic = true,
+                                           .self_concordance = 0,
+                                           .rewards = "any number",
+                                           .admits = gaussian_admits,
+                                           .mean = gaussian_mean,
+                                           .log_likelihood = gaussian_log_likelihood,
+                                           .derivatives = gaussian_derivatives,
+                                           .deviance = gaussian_deviance,
+                                           .sample = gaussian_sample};
 
 /* ---- Logistic: P(y = 1) = 1 / (1 + e^-u). With e = e^-|u| <= 1 nothing below can overflow or cancel. */
 
@@ -104,18 +105,18 @@ static double logistic_sample(const Likelihood *likelihood, double u, double uni
   return uniform < logistic_mean(likelihood, u) ? 1 : 0;
 }
 
-static const LikelihoodOps logistic = {.name = "logistic",
-                                       .summary =
-                                           "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
-                                       .reference = "DiffTS, Section 2.2",
-                                       .self_concordance = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
-                                       .rewards = "0 or 1",
-                                       .admits = logistic_admits,
-                                       .mean = logistic_mean,
-                                       .log_likelihood = logistic_log_likelihood,
-                                       .derivatives = logistic_derivatives,
-                                       .deviance = logistic_deviance,
-                                       .sample = logistic_sample};
+const LikelihoodOps likelihood_logistic = {.name = "logistic",
+                                           .summary =
+                                               "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
+                                           .reference = "DiffTS, Section 2.2",
+                                           .self_concordance = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
+                                           .rewards = "0 or 1",
+                                           .admits = logistic_admits,
+                                           .mean = logistic_mean,
+                                           .log_likelihood = logistic_log_likelihood,
+                                           .derivatives = logistic_derivatives,
+                                           .deviance = logistic_deviance,
+                                           .sample = logistic_sample};
 
 /* ---- Poisson: a count of rate e^u. Beyond RATE_LIMIT the rate stays what it is there, 6e34, which a float
  * can hold, so that sums of products of rates are finite. */
@@ -167,19 +168,23 @@ static double poisson_sample(const Likelihood *likelihood, double u, double unif
   return y;
 }
 
-static const LikelihoodOps poisson = {.name = "poisson",
-                                      .summary = "reward a count of mean exp(phi' theta)",
-                                      .reference = "McCullagh and Nelder 1989, Section 6.2",
-                                      .self_concordance = 1, /* e^u is its own derivative */
-                                      .rewards = "a count 0, 1, 2, ...",
-                                      .admits = poisson_admits,
-                                      .mean = poisson_mean,
-                                      .log_likelihood = poisson_log_likelihood,
-                                      .derivatives = poisson_derivatives,
-                                      .deviance = poisson_deviance,
-                                      .sample = poisson_sample};
+const LikelihoodOps likelihood_poisson = {.name = "poisson",
+                                          .summary = "reward a count of mean exp(phi' theta)",
+                                          .reference = "McCullagh and Nelder 1989, Section 6.2",
+                                          .self_concordance = 1, /* e^u is its own derivative */
+                                          .rewards = "a count 0, 1, 2, ...",
+                                          .admits = poisson_admits,
+                                          .mean = poisson_mean,
+                                          .log_likelihood = poisson_log_likelihood,
+                                          .derivatives = poisson_derivatives,
+                                          .deviance = poisson_deviance,
+                                          .sample = poisson_sample};
 
-static const LikelihoodOps *const families[] = {&gaussian, &logistic, &poisson};
+static const LikelihoodOps *const families[] = {
+#define LIKELIHOOD_ENTRY(name) &likelihood_##name,
+    LIKELIHOOD_LIST(LIKELIHOOD_ENTRY)
+#undef LIKELIHOOD_ENTRY
+};
 
 const LikelihoodOps *likelihood_family(int index) {
   return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;

@@ -4,11 +4,15 @@
 #include "core/memory.h"
 #include "model/families.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const PriorOps *const families[] = {&prior_gaussian, &prior_mixture, &prior_diffusion,
-                                           &prior_denoiser};
+static const PriorOps *const families[] = {
+#define PRIOR_ENTRY(name) &prior_##name,
+    PRIOR_LIST(PRIOR_ENTRY)
+#undef PRIOR_ENTRY
+};
 
 const PriorOps *prior_family(int index) {
   return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;
@@ -28,6 +32,21 @@ const char *prior_name(int index) {
 
 void prior_settle(const PriorOps *family, PriorFit *fit, int d) {
   if (family->settle) family->settle(fit, d);
+}
+
+const char *prior_closed_name(int index) {
+  const PriorOps *family;
+  for (int i = 0; (family = prior_family(i)); i++)
+    if (family->components && index-- == 0) return family->name;
+  return NULL;
+}
+
+/* The names of all families. */
+static const char *family_names(size_t size, char *text) {
+  size_t used = 0;
+  for (int i = 0; prior_name(i) && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " | " : "", prior_name(i));
+  return text;
 }
 
 Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *samples, Prior *out) {
@@ -75,15 +94,13 @@ Status prior_save(const Prior *prior, const char *path) {
 }
 
 static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
-  char *name;
+  char *name, allowed[256] = "";
   TRY(store_get_text_attribute(file, NULL, "prior", &name));
   const PriorOps *family = prior_find(name);
   Status status = STATUS_OK;
   if (!family)
-    status = status_set(
-        STATUS_INPUT,
-        "%s: the attribute 'prior' is '%s'; it names a family: gaussian, mixture, diffusion or denoiser",
-        store_path(file), name);
+    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: %s",
+                        store_path(file), name, family_names(sizeof allowed, allowed));
   free(name);
   TRY(status);
   out->ops = family;

@@ -63,6 +63,9 @@ typedef struct {
   /* REQUIRED of a family. Print everything of `fit` that the fitted prior depends on: fits that print the
    * same are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
+  /* OPTIONAL, so that samplers can refuse a prior before the fit: of how many Gaussians it is a mixture in
+   * closed form. */
+  int (*components)(const PriorFit *fit);
 
   /* OPTIONAL, of families that learn networks. Choose what `fit` leaves to the family, for d dimensions. */
   void (*settle)(PriorFit *fit, int d);
@@ -96,6 +99,7 @@ void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 const PriorOps *prior_family(int index);
 const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
+const char *prior_closed_name(int index); /* of the families in closed form */
 
 /* Fit all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with the
  * same result). The caller destroys. */

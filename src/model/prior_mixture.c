@@ -256,6 +256,12 @@ static Status fit_components(const PriorFit *fit, const Samples *samples, int co
   return status;
 }
 
+static int gaussian_components(const PriorFit *fit) {
+  (void)fit;
+  return 1;
+}
+static int mixture_components(const PriorFit *fit) { return fit->components; }
+
 static Status gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   (void)part;
   return fit_components(fit, samples, 1, out);
@@ -333,6 +339,7 @@ const PriorOps prior_gaussian = {.name = "gaussian",
                                  .fit_part = gaussian_fit_part,
                                  .assemble = gaussian_assemble,
                                  .describe_fit = gaussian_describe_fit,
+                                 .components = gaussian_components,
                                  CLOSED_OPS};
 
 const PriorOps prior_mixture = {.name = "mixture",
@@ -343,4 +350,5 @@ const PriorOps prior_mixture = {.name = "mixture",
                                 .fit_part = mixture_fit_part,
                                 .assemble = mixture_assemble,
                                 .describe_fit = mixture_describe_fit,
+                                .components = mixture_components,
                                 CLOSED_OPS};

@@ -1,4 +1,6 @@
-/* Internal to src/policy: the members of the registry in policy.c. */
+/* Internal to src/policy: the registry's list, one line for each policy that does not sample, and what runs
+ * those that do. `name` is the name in study files; policy_NAME is the descriptor, defined in the file that
+ * the comment names. */
 #ifndef POLICY_POLICIES_H
 #define POLICY_POLICIES_H
 
@@ -9,7 +11,15 @@ extern const PolicyOps policy_thompson;
 /* The same with a posterior for each arm (per_arm.c). */
 extern const PolicyOps policy_per_arm;
 
-/* The policies that do not sample. */
-extern const PolicyOps policy_linucb, policy_glm_ucb, policy_egreedy, policy_random, policy_oracle;
+#define POLICY_LIST(ENTRY)                                                                                   \
+  ENTRY(linucb) /* ucb.c */                                                                                  \
+  ENTRY(glm_ucb) /* ucb.c */                                                                                 \
+  ENTRY(egreedy) /* egreedy.c */                                                                             \
+  ENTRY(random) /* baselines.c */                                                                            \
+  ENTRY(oracle) /* baselines.c */
+
+#define POLICY_DECLARE(name) extern const PolicyOps policy_##name;
+POLICY_LIST(POLICY_DECLARE)
+#undef POLICY_DECLARE
 
 #endif

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const PolicyOps *const registry[] = {&policy_linucb, &policy_glm_ucb, &policy_egreedy,
-                                            &policy_random, &policy_oracle,  NULL};
+static const PolicyOps *const registry[] = {
+#define POLICY_ENTRY(name) &policy_##name,
+    POLICY_LIST(POLICY_ENTRY)
+#undef POLICY_ENTRY
+        NULL};
 
 bool policy_method(int index, PolicyMethod *out) {
   int samplers = 0;
@@ -39,8 +42,9 @@ static const ConfigKey sampling_keys[] = {
     {.name = "prior",
      .type = KEY_TEXT,
      .fallback = "default",
-     .help = "standard | gaussian | mixture | diffusion | denoiser | ising | exact | a prior file; default: "
-             "what the method is made for"},
+     .help =
+         "standard | ising | exact | a family of `thompson list priors` | a prior file; default: what the "
+         "method is made for"},
     {.name = "components",
      .type = KEY_INT,
      .minimum = 1,

@@ -8,6 +8,7 @@
 
 #include "core/linalg.h"
 #include "core/memory.h"
+#include "problem/problems.h"
 #include "problem/rotation.h"
 #include "problem/theta_prior.h"
 

@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "core/tiling.h"
+#include "problem/problems.h"
 #include "problem/theta.h"
 #include "problem/theta_prior.h"
 

@@ -2,19 +2,17 @@
 
 #include "core/memory.h"
 #include "core/simd.h"
-#include "problem/embedding/embedding.h"
 #include "problem/greedy_kernel.h"
-#include "problem/inverse.h"
-#include "problem/pool.h"
-#include "problem/synthetic.h"
-#include "problem/target.h"
-#include "problem/twin.h"
+#include "problem/problems.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const ProblemOps *const registry[] = {&problem_synthetic, &problem_embedding, &problem_pool,
-                                             &problem_twin,      &problem_inverse,   NULL};
+static const ProblemOps *const registry[] = {
+#define PROBLEM_ENTRY(name) &problem_##name,
+    PROBLEM_LIST(PROBLEM_ENTRY)
+#undef PROBLEM_ENTRY
+        NULL};
 
 const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }

@@ -1,6 +1,7 @@
 #include "problem/synthetic.h"
 
 #include "core/memory.h"
+#include "problem/problems.h"
 #include "problem/rotation.h"
 #include "problem/theta_prior.h"
 

@@ -2,9 +2,8 @@
  * sqrt(a_i) q_i, so that each of them taken once without noise gives the evidence A = sum phi phi' and A mu*.
  * The precisions a_i fall geometrically from 1 to 1 / kappa; the directions q_i are the rows of a random
  * rotation, drawn for each run, and mu* is drawn from N(0, A^-1). */
-#include "problem/target.h"
-
 #include "core/memory.h"
+#include "problem/problems.h"
 #include "problem/rotation.h"
 #include "problem/theta.h"
 

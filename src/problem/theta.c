@@ -1,7 +1,7 @@
 #include "problem/theta.h"
 
 #include "core/memory.h"
-#include "problem/theta_planar.h"
+#include "problem/distributions.h"
 
 #include <limits.h>
 #include <math.h>
@@ -39,15 +39,16 @@ static Status mixture_from_file(int d, const char *file, Mixture *out) {
   return status;
 }
 
-static const ThetaOps theta_mixture = {.name = "mixture",
-                                       .summary = "a mixture of Gaussians from a prior file (problem.file)",
-                                       .reference = "DiffTS, Section 6.2",
-                                       .mixture = mixture_from_file};
-static const ThetaOps theta_gaussian = {.name = "gaussian",
-                                        .summary = "standard Gaussian in any dimension",
-                                        .reference = "DiffTS, Section 2.1",
-                                        .mixture = standard_gaussian,
-                                        .isotropic = standard_isotropic};
+const ThetaOps theta_mixture = {.name = "mixture",
+                                .summary = "a mixture of Gaussians from a prior file (problem.file)",
+                                .reference = "DiffTS, Section 6.2",
+                                .needs_file = true,
+                                .mixture = mixture_from_file};
+const ThetaOps theta_gaussian = {.name = "gaussian",
+                                 .summary = "standard Gaussian in any dimension",
+                                 .reference = "DiffTS, Section 2.1",
+                                 .mixture = standard_gaussian,
+                                 .isotropic = standard_isotropic};
 /* Six Gaussians of variance .1 with means on a sphere of radius 2, in random directions that are the same for
  * every study. */
 enum { SPHERE_COMPONENTS = 6 };
@@ -83,36 +84,26 @@ static Status sphere_isotropic(int d, Isotropic *out) {
   return STATUS_OK;
 }
 
-static const ThetaOps theta_gm_sphere = {.name = "gm_sphere",
-                                         .summary = "six narrow Gaussians on a sphere, in any dimension",
-                                         .reference = "Bruna and Han (2024), Tilted transport",
-                                         .mixture = sphere,
-                                         .isotropic = sphere_isotropic};
-static const ThetaOps theta_ising = {.name = "ising",
-                                     .summary = "uniform on the corners of the hypercube, in any dimension",
-                                     .reference = "Bruna and Han (2024), Tilted transport",
-                                     .prior = prior_ising};
-static const ThetaOps theta_file = {.name = "file",
-                                    .summary = "drawn from the user's own samples (problem.file)",
-                                    .reference = "DiffTS, Section 6.3",
-                                    .set = dataset_read_samples};
+const ThetaOps theta_gm_sphere = {.name = "gm_sphere",
+                                  .summary = "six narrow Gaussians on a sphere, in any dimension",
+                                  .reference = "Bruna and Han (2024), Tilted transport",
+                                  .mixture = sphere,
+                                  .isotropic = sphere_isotropic};
+const ThetaOps theta_ising = {.name = "ising",
+                              .summary = "uniform on the corners of the hypercube, in any dimension",
+                              .reference = "Bruna and Han (2024), Tilted transport",
+                              .prior = prior_ising};
+const ThetaOps theta_file = {.name = "file",
+                             .summary = "drawn from the user's own samples (problem.file)",
+                             .reference = "DiffTS, Section 6.3",
+                             .needs_file = true,
+                             .set = dataset_read_samples};
 
-static const ThetaOps *const registry[] = {&theta_cross,
-                                           &theta_rays,
-                                           &theta_triangles,
-                                           &theta_swirl,
-                                           &theta_h,
-                                           &theta_corners,
-                                           &theta_gm_cross,
-                                           &theta_gm_rays,
-                                           &theta_gm_triangles,
-                                           &theta_gm_four,
-                                           &theta_mixture,
-                                           &theta_gaussian,
-                                           &theta_gm_sphere,
-                                           &theta_ising,
-                                           &theta_file,
-                                           NULL};
+static const ThetaOps *const registry[] = {
+#define THETA_ENTRY(name) &theta_##name,
+    THETA_LIST(THETA_ENTRY)
+#undef THETA_ENTRY
+        NULL};
 
 const ThetaOps *theta_distribution(int index) { return registry[index]; }
 
@@ -123,8 +114,6 @@ const ThetaOps *theta_find(const char *name) {
     if (strcmp(registry[i]->name, name) == 0) return registry[i];
   return NULL;
 }
-
-static bool needs_file(const ThetaOps *ops) { return ops == &theta_mixture || ops->set; }
 
 /* `dimension` 0: any. `source` names where theta comes from. */
 static Status check_dimension(int dimension, int d, const char *source) {
@@ -148,7 +137,7 @@ Status theta_create_set(Samples *set, const char *source, int dimension, double 
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
                     ThetaSource *out) {
   *out = (ThetaSource){.ops = ops, .seed = seed};
-  if (needs_file(ops) && !file)
+  if (ops->needs_file && !file)
     return status_set(STATUS_INPUT, "problem.theta = %s needs problem.file, which is not given", ops->name);
   if (ops->set) {
     Samples set;
@@ -270,6 +259,11 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
   if (source->has_mixture) {
     RngLanes lanes = {.key = key, .run = first_run, .draws = (uint32_t)each, .lanes = (uint32_t)total};
     mixture_sample(&source->mixture, &lanes, theta);
+    return;
+  }
+  if (source->ops->prior) {
+    RngLanes lanes = {.key = key, .run = first_run, .draws = (uint32_t)each, .lanes = (uint32_t)total};
+    source->prior.ops->sample(&source->prior, &lanes, theta);
     return;
   }
   for (int n = 0; n < total; n++) {

@@ -17,8 +17,9 @@ typedef struct ThetaSource ThetaSource;
 typedef struct {
   const char *name, *summary, *reference;
   int dimension; /* 0: any */
-  /* OPTIONAL. One sample theta[d] from its own stream. Absent: the distribution is `mixture`, `prior`,
-   * or a finite set. */
+  bool needs_file; /* problem.file must be given */
+  /* A distribution is one of `sample`, `mixture`, `prior` and `set`. */
+  /* OPTIONAL, in the plane (dimension 2). One sample theta[2] from its own stream. */
   void (*sample)(Rng *rng, double *theta);
   /* OPTIONAL. Its log density at theta[2], with all constants; -infinity outside of the support. */
   double (*log_density)(const double *theta);

@@ -2,7 +2,7 @@
  * studies in which the exact posterior is in closed form (Figure 7), cross, rays and triangles with each
  * piece replaced by the Gaussian of its weight, mean and covariance. Beyond the papers, four modes far
  * apart. */
-#include "problem/theta_planar.h"
+#include "problem/distributions.h"
 
 #include <math.h>
 #include <string.h>

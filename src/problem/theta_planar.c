@@ -1,6 +1,6 @@
 /* The priors of Figures 2 and 4 of the DiffTS paper that are no mixtures. Except for swirl they are uniform
  * on a part of [-3, 3]^2. */
-#include "problem/theta_planar.h"
+#include "problem/distributions.h"
 
 #include <math.h>
 

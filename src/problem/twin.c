@@ -1,8 +1,7 @@
 /* A bandit that is hard to explore (VITS paper, Appendix G): the best arm is theta* itself, the second is
  * nearly as good, all others are random. All K of them are unit vectors and stay for the whole run. */
-#include "problem/twin.h"
-
 #include "core/memory.h"
+#include "problem/problems.h"
 #include "problem/theta.h"
 
 #include <math.h>

@@ -14,17 +14,20 @@
 
 typedef struct Sampler Sampler;
 
-/* What a sampler needs of its prior and likelihood. */
-enum {
-  NEEDS_MIXTURE = 1 << 0, /* a mixture of Gaussians in closed form */
-  NEEDS_GAUSSIAN = 1 << 1, /* a mixture of exactly one */
-  NEEDS_CHAIN = 1 << 2, /* a reverse chain */
-  NEEDS_CONJUGATE = 1 << 3, /* a likelihood quadratic in phi' theta */
-  NEEDS_DENSITY = 1 << 4, /* a log density */
-  NEEDS_TRACTABLE = 1 << 5, /* a posterior that can be drawn from exactly; the op `fits` says which */
-  NEEDS_SCORE = 1 << 6, /* the gradient of the log density, exact or learned, and its Hessian */
-  NEEDS_DENOISER = 1 << 7 /* a denoiser for any precision */
-};
+/* What a sampler needs of its prior and likelihood: bits, and the words of `thompson list`. */
+#define NEEDS_LIST(ENTRY)                                                                                    \
+  ENTRY(MIXTURE, 0, "mixture") /* of Gaussians in closed form */                                             \
+  ENTRY(GAUSSIAN, 1, "gaussian") /* a mixture of exactly one */                                              \
+  ENTRY(CHAIN, 2, "chain") /* a reverse chain */                                                             \
+  ENTRY(CONJUGATE, 3, "conjugate likelihood") /* quadratic in phi' theta */                                  \
+  ENTRY(DENSITY, 4, "prior with a density") /* a log density */                                              \
+  ENTRY(SCORE, 5, "prior with a score") /* gradient of the log density, exact or learned, and its Hessian */ \
+  ENTRY(TRACTABLE, 6, "exact posterior") /* that can be drawn from; the op `fits` says which */              \
+  ENTRY(DENOISER, 7, "denoiser for any precision")
+
+#define NEEDS_ENUM(name, place, word) NEEDS_##name = 1 << place,
+enum { NEEDS_LIST(NEEDS_ENUM) };
+#undef NEEDS_ENUM
 
 typedef struct {
   const Prior *prior; /* not owned; outlives the sampler */
@@ -53,7 +56,7 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary, *reference;
-  const char *default_prior; /* standard | gaussian | mixture | diffusion | denoiser | exact */
+  const char *default_prior; /* standard | exact | a family of model/families.h */
   unsigned needs;
   bool networks; /* theta can be the weights of a network (likelihood.h), with Gaussian rewards */
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the

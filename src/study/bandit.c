@@ -1,8 +1,9 @@
-#include "study/bandit.h"
-
+/* The bandit study: full simulations of a contextual bandit, cumulative regret by round (DiffTS paper,
+ * Section 6). */
 #include "core/clock.h"
 #include "core/memory.h"
 #include "policy/policy.h"
+#include "study/studies.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-  const char *word;
-  BeliefKind kind;
-} words[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING},    {"exact", BELIEF_EXACT},
-             {"gaussian", BELIEF_FITTED},   {"mixture", BELIEF_FITTED}, {"diffusion", BELIEF_FITTED},
-             {"denoiser", BELIEF_FITTED}};
+/* What a word stands for: the families of priors are fitted, and any other word is the name of a file. */
+static BeliefKind kind_of(const char *word) {
+  static const struct {
+    const char *word;
+    BeliefKind kind;
+  } known[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING}, {"exact", BELIEF_EXACT}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(word, known[i].word) == 0) return known[i].kind;
+  return prior_find(word) ? BELIEF_FITTED : BELIEF_FILE;
+}
 
 /* A sampler's own key `components` is about its approximation. */
 static bool has_own_components(const SamplerOps *sampler) {
@@ -23,15 +27,12 @@ static bool has_own_components(const SamplerOps *sampler) {
 }
 
 /* The policy's own word, or what it is made for; prior.family replaces the learned kinds for all policies
- * that left the choice open. */
+ * that left the choice open, but for those that are a Gaussian by definition. */
 static const char *chosen_word(const Config *setting, const ConfigPolicy *policy,
                                const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") != 0) return word;
-  static const char *const kinds[] = {"mixture", "diffusion", "denoiser"};
-  bool learned = false;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    learned |= strcmp(method->default_prior, kinds[i]) == 0;
+  bool learned = prior_find(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
   if (!learned || config_is(setting, "prior.family", "samples")) return method->default_prior;
   return config_is(setting, "prior.family", "file") ? config_text(setting, "prior.file")
                                                     : config_text(setting, "prior.family");
@@ -76,9 +77,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   }
   if (!word)
     return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
-  out->kind = BELIEF_FILE;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(word, words[i].word) == 0) out->kind = words[i].kind;
+  out->kind = kind_of(word);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
     Status status = problem_check_exact_prior(problem);
@@ -147,9 +146,10 @@ typedef struct {
 static Status outline_create(const Belief *belief, const Problem *problem, Outline *out) {
   *out = (Outline){0};
   if (belief->kind != BELIEF_FITTED) return belief_prior(belief, problem, "", &out->prior);
-  const bool several = strcmp(belief->family->name, "mixture") == 0;
   const unsigned able = belief->family->able;
-  out->mixture = (Mixture){.d = problem->d, .components = several ? belief->fit.components : 1};
+  out->mixture =
+      (Mixture){.d = problem->d,
+                .components = belief->family->components ? belief->family->components(&belief->fit) : 1};
   out->chain = (Chain){.d = problem->d, .schedule.stages = belief->fit.stages};
   out->denoiser = (Denoiser){.d = problem->d};
   out->prior = (Prior){.ops = belief->family,

@@ -1,18 +1,18 @@
-/* The convergence study. A run is a target N(mu*, A^-1) (problem/target.h), met by a method that starts at
+/* The convergence study: how many steps an iterative method takes to reach a Gaussian target (VITS paper,
+ * Appendices F and I). A run is a target N(mu*, A^-1) (problem/target.c), met by a method that starts at
  * N(0, I) and makes one step at a time. After each step its Gaussian is compared with the target: that of a
  * variational method, or the time average of a Markov chain.
  *
  * The target is the posterior under the prior N(0, I) with evidence A - I and A mu*. Step k meets it as k
  * observations of weight 1 / k: the stream of random numbers is that of round k, and the step size h / (eta
  * t) stays h. */
-#include "study/convergence.h"
-
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/simd.h"
 #include "metric/gaussian_kl.h"
 #include "study/convergence_check.h"
 #include "study/keys.h"
+#include "study/studies.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 #include "study/keys.h"
 
 #include "model/likelihood.h"
+#include "model/prior.h"
 #include "policy/policy.h"
 #include "problem/inverse.h"
 #include "problem/pool.h"
@@ -101,9 +102,9 @@ const ConfigKey study_keys[] = {
     {.name = "metrics",
      .type = KEY_WORDS,
      .fallback = "[emd]",
-     .words = "emd sliced_wasserstein sd_ratio mode_weight moments distance rank log_concavity",
-     .help = "posterior study: what is measured against the exact "
-             "posterior; log_concavity: of the start of tilted transport"},
+     .word = study_metric_name,
+     .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
+             "tilted transport"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from "
@@ -118,7 +119,7 @@ const ConfigKey study_keys[] = {
     {WORD("prior.family", "samples",
           "what informed policies believe: a prior fitted to samples of problem.theta (each policy's own "
           "kind), or that kind for all; ising: uniform on the corners of {-1, 1}^d"),
-     .words = "samples gaussian mixture ising file"},
+     .words = "samples ising file", .word = prior_closed_name},
     {TEXT("prior.file", "null", "prior file, with prior.family = file; used as it is")},
     {INT("prior.train_samples", 1, HUGE_INT, "10000",
          "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),

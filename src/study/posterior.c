@@ -1,35 +1,25 @@
-/* The posterior study. A run is a history: theta* from the prior, arms chosen uniformly at random (or one
- * after the other, where the problem says so), their rewards. At each of the sample sizes M draws of the
- * sampler are compared with R draws from the exact posterior, and so are R others of those: the floor, which
- * a perfect sampler reaches.
+/* The posterior study: how far every sampler's draws are from the exact posterior, with no bandit at all
+ * (DiffTS paper, Appendix C.4 and Figure 7). A run is a history: theta* from the prior, arms chosen uniformly
+ * at random (or one after the other, where the problem says so), their rewards. At each of the sample sizes M
+ * draws of the sampler are compared with R draws from the exact posterior, and so are R others of those: the
+ * floor, which a perfect sampler reaches.
  *
  * Every policy meets the same theta*, arms, rewards and exact draws. A block of B runs draws at once; metrics
  * are taken run by run. */
-#include "study/posterior.h"
-
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "core/memory.h"
-#include "metric/draws.h"
-#include "metric/emd.h"
-#include "metric/wasserstein.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
 #include "study/keys.h"
 #include "study/posterior_internal.h"
+#include "study/studies.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROJECTIONS = 64 /* of sliced distances */, SEGMENTS = 64 /* between draws, of log_concavity */ };
-
-/* Points and their moments. */
-typedef struct {
-  int n;
-  double *theta; /* [d, n] */
-  double *mean, *covariance; /* [d], [d, d] */
-} Cloud;
+enum { SEGMENTS = 64 /* between draws, of log_concavity */ };
 
 typedef struct {
   const Study *study;
@@ -50,7 +40,7 @@ typedef struct {
   Wasserstein *wasserstein;
   TiltEnd end;
   double *evidence; /* [d, d + 1] of one run */
-  double *work; /* a theta*, or what metric_mode_weight_error needs */
+  double *work; /* a theta*, and what a Comparison has to work with */
 } Block;
 
 static Status cloud_create(int d, int n, Cloud *out) {
@@ -83,7 +73,8 @@ static Status allocate(Block *block) {
   TRY(cloud_create(block->problem.d, block->reference_draws, &block->z));
   const int most = block->draws > block->reference_draws ? block->draws : block->reference_draws;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
-  NEW(block->work, d + 2 * (size_t)most + 2 * (size_t)modes);
+  const size_t points = 2 * (size_t)most + 2 * (size_t)modes;
+  NEW(block->work, d + (points > d ? points : d));
   TRY(wasserstein_create(block->problem.d, most, &block->wasserstein));
   if (study_measures(block->study, "log_concavity")) {
     NEW(block->evidence, d * (d + 1));
@@ -215,8 +206,8 @@ static Status measure_concavity(Block *block, int which, int b, Rng rng, double 
   const double alpha = tilt_end_alpha(&block->end);
   *out = NAN;
   if (!(alpha > 0 && alpha < 1)) return STATUS_OK;
-  if (which != CONCAVITY) {
-    const double share = which == CONCAVITY_SHARP ? 0.25 : 1;
+  if (which != CURVE_log_concavity) {
+    const double share = which == CURVE_log_concavity_sharp ? 0.25 : 1;
     if (mixture) *out = tilt_end_bound(&block->end, tilt_end_susceptibility(&block->end, mixture, share));
     return STATUS_OK;
   }
@@ -228,48 +219,28 @@ static Status measure_concavity(Block *block, int which, int b, Rng rng, double 
   return status;
 }
 
+#define MEASURE(name, word, text) [CURVE_##name] = measure_##name,
+#define MEASURE_AND_FLOOR(name, word, text) MEASURE(name, word, text)[CURVE_##name##_floor] = measure_##name,
+/* What measures each curve; NULL: the study itself. */
+static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE)};
+
 /* One number for run b at this sample size. A floor compares the second set of exact draws with the first. */
 static Status measure(Block *block, int which, int b, uint32_t round, double *out) {
   const int d = block->problem.d;
-  const Cloud *x = study_posterior.curves[which].unpaired ? &block->z : &block->x, *y = &block->y;
-  Rng directions = {.key = rng_key(block->study->seed, RNG_DIRECTION),
-                    .run = block->task->first_run + (uint32_t)b,
-                    .round = round};
-  switch (which) {
-  case EMD:
-  case EMD_FLOOR: return emd_distance(block->emd, d, x->n, x->theta, y->n, y->theta, out);
-  case SLICED:
-  case SLICED_FLOOR:
-    *out = wasserstein_sliced(block->wasserstein, d, x->n, x->theta, y->n, y->theta, PROJECTIONS, directions);
-    break;
-  case MAX_SLICED:
-  case MAX_SLICED_FLOOR:
-    *out = wasserstein_max_sliced(block->wasserstein, d, x->n, x->theta, y->n, y->theta, PROJECTIONS,
-                                  directions);
-    break;
-  case SD_RATIO:
-  case SD_RATIO_FLOOR: *out = metric_sd_ratio(d, x->covariance, y->covariance); break;
-  case MODE_WEIGHT:
-  case MODE_WEIGHT_FLOOR:
-    *out = metric_mode_weight_error(block->truth.mixture, x->n, x->theta, y->n, y->theta, block->work);
-    break;
-  case LARGEST_MODE: *out = metric_largest_mode(block->truth.mixture, y->n, y->theta, block->work); break;
-  case MEAN:
-  case MEAN_FLOOR: *out = metric_mean_error(d, x->mean, y->mean); break;
-  case COVARIANCE:
-  case COVARIANCE_FLOOR: *out = metric_covariance_error(d, x->covariance, y->covariance); break;
-  case DISTANCE:
-  case DISTANCE_FLOOR: *out = metric_distance(d, x->n, x->theta, truth_of(block, b, block->work)); break;
-  case RANK: /* along a random direction, any of which has uniform ranks when the draws are exact */
-    rng_normal(&directions, d, block->phi);
-    *out = metric_rank(d, x->n, x->theta, truth_of(block, b, block->work), block->phi);
-    break;
-  case CONCAVITY:
-  case CONCAVITY_BOUND:
-  case CONCAVITY_SHARP: return measure_concavity(block, which, b, directions, out);
-  case ESS: *out = block->sampler.ess[b]; break;
-  default: ASSERT(false);
-  }
+  const Comparison comparison = {.d = d,
+                                 .x = study_posterior.curves[which].unpaired ? &block->z : &block->x,
+                                 .y = &block->y,
+                                 .truth = truth_of(block, b, block->work),
+                                 .modes = block->truth.mixture,
+                                 .directions = {.key = rng_key(block->study->seed, RNG_DIRECTION),
+                                                .run = block->task->first_run + (uint32_t)b,
+                                                .round = round},
+                                 .work = block->work + d,
+                                 .emd = block->emd,
+                                 .wasserstein = block->wasserstein};
+  if (measures[which]) return measures[which](&comparison, out);
+  if (which != CURVE_ess) return measure_concavity(block, which, b, comparison.directions, out);
+  *out = block->sampler.ess[b];
   return STATUS_OK;
 }
 
@@ -377,26 +348,12 @@ static double cost(const Study *study, const Task *task) {
   return task->runs * (work.rounds * (sampler->cost(&work) + study_world_cost(&all)) + sizes * matching);
 }
 
-#define FLOOR_OF(curve, text, word)                                                                          \
-  {curve, text, "1", word, false}, {                                                                         \
-    curve "_floor", text ", of a second set of exact draws", "1", word, true                                 \
-  }
+#define CURVE(name, word, text) {#name, text, "1", word, false},
+#define CURVE_AND_FLOOR(name, word, text)                                                                    \
+  CURVE(name, word, text){#name "_floor", text ", of a second set of exact draws", "1", word, true},
 
 static const StudyCurve curves[] = {
-    FLOOR_OF("emd", "earth mover's distance to exact posterior draws", "emd"),
-    FLOOR_OF("sliced_wasserstein", "sliced Wasserstein distance to exact posterior draws",
-             "sliced_wasserstein"),
-    FLOOR_OF("max_sliced_wasserstein", "max-sliced Wasserstein distance to exact posterior draws",
-             "sliced_wasserstein"),
-    FLOOR_OF("sd_ratio", "standard deviation of the draws over that of exact posterior draws", "sd_ratio"),
-    FLOOR_OF("mode_weight_error", "total variation between the mode weights of the draws and of exact ones",
-             "mode_weight"),
-    {"largest_mode", "share of the exact draws that is in the fullest mode", "1", "mode_weight", false},
-    FLOOR_OF("mean_error", "distance between the means of the draws and of exact ones", "moments"),
-    FLOOR_OF("covariance_error",
-             "relative Frobenius distance between the covariances of the draws and of exact ones", "moments"),
-    FLOOR_OF("distance", "mean distance of the draws to theta*", "distance"),
-    {"rank", "rank of theta* among the draws, in a random direction", "1", "rank", false},
+    METRIC_LIST(CURVE_AND_FLOOR, CURVE) /* then the study's own */
     {"log_concavity", "smallest eigenvalue of the Hessian of -log nu_T* between draws from it", "1",
      "log_concavity", true},
     {"log_concavity_bound", "its bound by Theorem 2 for a mixture of this diameter, as printed", "1",

@@ -3,33 +3,21 @@
 #ifndef STUDY_POSTERIOR_INTERNAL_H
 #define STUDY_POSTERIOR_INTERNAL_H
 
-#include "study/posterior.h"
+#include "metric/metrics.h"
+#include "study/study.h"
 
+#define POSTERIOR_CURVE(name, word, text) CURVE_##name,
+#define POSTERIOR_CURVE_AND_FLOOR(name, word, text) CURVE_##name, CURVE_##name##_floor,
 /* What is measured, in the order of study_posterior.curves. */
 enum {
-  EMD,
-  EMD_FLOOR,
-  SLICED,
-  SLICED_FLOOR,
-  MAX_SLICED,
-  MAX_SLICED_FLOOR,
-  SD_RATIO,
-  SD_RATIO_FLOOR,
-  MODE_WEIGHT,
-  MODE_WEIGHT_FLOOR,
-  LARGEST_MODE,
-  MEAN,
-  MEAN_FLOOR,
-  COVARIANCE,
-  COVARIANCE_FLOOR,
-  DISTANCE,
-  DISTANCE_FLOOR,
-  RANK,
-  CONCAVITY,
-  CONCAVITY_BOUND,
-  CONCAVITY_SHARP,
-  ESS
+  METRIC_LIST(POSTERIOR_CURVE_AND_FLOOR, POSTERIOR_CURVE) CURVE_log_concavity,
+  CURVE_log_concavity_bound,
+  CURVE_log_concavity_sharp,
+  CURVE_ess,
+  CURVES
 };
+#undef POSTERIOR_CURVE
+#undef POSTERIOR_CURVE_AND_FLOOR
 
 /* M and R. */
 int posterior_draws(const Config *setting);

@@ -11,8 +11,10 @@
 #include "core/memory.h"
 #include "metric/draws.h"
 #include "study/keys.h"
+#include "study/studies.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,15 +39,19 @@ static Status check_policy(const Config *setting, const ConfigPolicy *policy, co
 }
 
 static Status check_keys(const Study *study, const Config *setting, const Problem *problem) {
-  static const char *const missing[] = {"emd", "sliced_wasserstein", "log_concavity", NULL};
+  static const char there[] = " sd_ratio mode_weight moments distance rank ";
   if (study->ops->points(setting) != 1 || posterior_size(setting, 0) != problem->arms)
     return status_set(STATUS_INPUT, "key 'problem.sample_sizes': large settings take the whole of y; 'arms'");
-  for (int i = 0; missing[i]; i++)
-    if (study_measures(study, missing[i]))
+  const char *word;
+  for (int i = 0; (word = study_metric_name(i)); i++) {
+    char whole[64];
+    snprintf(whole, sizeof whole, " %s ", word);
+    if (study_measures(study, word) && !strstr(there, whole))
       return status_set(STATUS_INPUT,
                         "key 'metrics': %s is not there in large settings; they have sd_ratio, mode_weight, "
                         "moments, distance and rank",
-                        missing[i]);
+                        word);
+  }
   if (!likelihood_is_conjugate(&problem->likelihood))
     return status_set(STATUS_INPUT, "likelihood: %s, but large settings need gaussian",
                       problem->likelihood.ops->name);
@@ -340,16 +346,17 @@ static Status measure(const Large *self, int b, TaskResult *result) {
   for (int floor = 0; floor < 2; floor++) {
     const int n = floor ? r : self->draws;
     const double *x = floor ? self->floor : self->theta, *y = self->reference;
-    double values[ESS + 1];
+    double values[CURVES];
     MomentErrors moments = {0};
     if (study_measures(study, "moments") || study_measures(study, "sd_ratio"))
       TRY(find_moments(d, n, x, r, y, &moments));
-    TRY(compare_modes(modes, n, x, r, y, &values[MODE_WEIGHT + floor], &values[LARGEST_MODE]));
-    values[SD_RATIO + floor] = moments.sd_ratio;
-    values[MEAN + floor] = moments.mean_error;
-    values[COVARIANCE + floor] = moments.covariance_error;
-    values[DISTANCE + floor] = metric_distance(d, n, x, self->truth);
-    if (!floor) values[RANK] = rank_of_truth(self, n, x), values[ESS] = NAN;
+    TRY(compare_modes(modes, n, x, r, y, &values[CURVE_mode_weight_error + floor],
+                      &values[CURVE_largest_mode]));
+    values[CURVE_sd_ratio + floor] = moments.sd_ratio;
+    values[CURVE_mean_error + floor] = moments.mean_error;
+    values[CURVE_covariance_error + floor] = moments.covariance_error;
+    values[CURVE_distance + floor] = metric_distance(d, n, x, self->truth);
+    if (!floor) values[CURVE_rank] = rank_of_truth(self, n, x), values[CURVE_ess] = NAN;
     for (int c = 0; c < study->curve_count; c++)
       if (study->curves[c]->unpaired == floor)
         result->curves[(c * result->runs + b) * result->points] =

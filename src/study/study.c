@@ -2,16 +2,18 @@
 
 #include "core/memory.h"
 #include "policy/policy.h"
-#include "study/bandit.h"
-#include "study/convergence.h"
-#include "study/posterior.h"
+#include "study/studies.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const StudyOps *const registry[] = {&study_bandit, &study_posterior, &study_convergence, NULL};
+static const StudyOps *const registry[] = {
+#define STUDY_ENTRY(name) &study_##name,
+    STUDY_LIST(STUDY_ENTRY)
+#undef STUDY_ENTRY
+        NULL};
 
 const StudyOps *study_kind(int index) { return registry[index]; }
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
@@ -39,6 +41,23 @@ const char *study_target_name(int index) {
       }
   listed = true;
   return index < count ? names[index] : NULL;
+}
+
+/* The word of a curve, where no curve before it has the same. */
+static const char *new_word(const StudyCurve *curves, int place) {
+  const char *word = curves[place].metric;
+  for (int i = 0; word && i < place; i++)
+    if (curves[i].metric && strcmp(curves[i].metric, word) == 0) word = NULL;
+  return word;
+}
+
+const char *study_metric_name(int index) {
+  for (int k = 0; registry[k]; k++)
+    for (int c = 0; registry[k]->curves[c].name; c++) {
+      const char *word = new_word(registry[k]->curves, c);
+      if (word && index-- == 0) return word;
+    }
+  return NULL;
 }
 
 void study_target(const Study *study, size_t size, char *out) {

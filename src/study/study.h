@@ -115,6 +115,8 @@ const char *study_target_name(int index);
 /* "regret_diff": what the target is of. */
 void study_target(const Study *study, size_t size, char *out);
 
+/* Words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL ends. */
+const char *study_metric_name(int index);
 /* Whether `metrics` of the study has that word. */
 bool study_measures(const Study *study, const char *metric);
 /* What the cost of a policy in a setting depends on, for a task's runs; history and draws are for the kind of

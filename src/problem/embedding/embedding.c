@@ -1,7 +1,8 @@
-#include "problem/embedding/embedding.h"
-
+/* Bandits on real data: theta* and arms are rows of an embedding file (DiffTS paper, Sections 6.3 and C.2).
+ */
 #include "core/memory.h"
 #include "problem/embedding/embedding_file.h"
+#include "problem/problems.h"
 #include "problem/theta.h"
 
 #include <math.h>

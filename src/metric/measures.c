@@ -1,0 +1,60 @@
+/* The metrics of the posterior study, as the list has them: what each takes of a comparison. */
+#include "metric/draws.h"
+#include "metric/metrics.h"
+
+enum { PROJECTIONS = 64 /* of sliced distances */ };
+
+Status measure_emd(const Comparison *self, double *out) {
+  return emd_distance(self->emd, self->d, self->x->n, self->x->theta, self->y->n, self->y->theta, out);
+}
+
+Status measure_sliced_wasserstein(const Comparison *self, double *out) {
+  *out = wasserstein_sliced(self->wasserstein, self->d, self->x->n, self->x->theta, self->y->n,
+                            self->y->theta, PROJECTIONS, self->directions);
+  return STATUS_OK;
+}
+
+Status measure_max_sliced_wasserstein(const Comparison *self, double *out) {
+  *out = wasserstein_max_sliced(self->wasserstein, self->d, self->x->n, self->x->theta, self->y->n,
+                                self->y->theta, PROJECTIONS, self->directions);
+  return STATUS_OK;
+}
+
+Status measure_sd_ratio(const Comparison *self, double *out) {
+  *out = metric_sd_ratio(self->d, self->x->covariance, self->y->covariance);
+  return STATUS_OK;
+}
+
+Status measure_mode_weight_error(const Comparison *self, double *out) {
+  *out = metric_mode_weight_error(self->modes, self->x->n, self->x->theta, self->y->n, self->y->theta,
+                                  self->work);
+  return STATUS_OK;
+}
+
+Status measure_largest_mode(const Comparison *self, double *out) {
+  *out = metric_largest_mode(self->modes, self->y->n, self->y->theta, self->work);
+  return STATUS_OK;
+}
+
+Status measure_mean_error(const Comparison *self, double *out) {
+  *out = metric_mean_error(self->d, self->x->mean, self->y->mean);
+  return STATUS_OK;
+}
+
+Status measure_covariance_error(const Comparison *self, double *out) {
+  *out = metric_covariance_error(self->d, self->x->covariance, self->y->covariance);
+  return STATUS_OK;
+}
+
+Status measure_distance(const Comparison *self, double *out) {
+  *out = metric_distance(self->d, self->x->n, self->x->theta, self->truth);
+  return STATUS_OK;
+}
+
+/* Along a random direction, any of which has uniform ranks when the draws are exact. */
+Status measure_rank(const Comparison *self, double *out) {
+  Rng rng = self->directions;
+  rng_normal(&rng, self->d, self->work);
+  *out = metric_rank(self->d, self->x->n, self->x->theta, self->truth, self->work);
+  return STATUS_OK;
+}

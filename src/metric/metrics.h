@@ -1,0 +1,55 @@
+/* The registry's list: one line for each metric of posterior draws. `name` is the curve in results, `word`
+ * what asks for it in the key `metrics` (several may share one); measure_NAME is defined in measures.c, or
+ * in a file of its own. BESIDE: also taken of a second set of exact draws, as the curve NAME_floor, which a
+ * perfect sampler reaches; ALONE: not. */
+#ifndef METRIC_METRICS_H
+#define METRIC_METRICS_H
+
+#include "core/rng.h"
+#include "metric/emd.h"
+#include "metric/wasserstein.h"
+#include "model/mixture.h"
+
+#define METRIC_LIST(BESIDE, ALONE)                                                                           \
+  BESIDE(emd, "emd", "earth mover's distance to exact posterior draws")                                      \
+  BESIDE(sliced_wasserstein, "sliced_wasserstein", "sliced Wasserstein distance to exact posterior draws")   \
+  BESIDE(max_sliced_wasserstein, "sliced_wasserstein",                                                       \
+         "max-sliced Wasserstein distance to exact posterior draws")                                         \
+  BESIDE(sd_ratio, "sd_ratio", "standard deviation of the draws over that of exact posterior draws")         \
+  BESIDE(mode_weight_error, "mode_weight",                                                                   \
+         "total variation between the mode weights of the draws and of exact ones")                          \
+  ALONE(largest_mode, "mode_weight", "share of the exact draws that is in the fullest mode")                 \
+  BESIDE(mean_error, "moments", "distance between the means of the draws and of exact ones")                 \
+  BESIDE(covariance_error, "moments",                                                                        \
+         "relative Frobenius distance between the covariances of the draws and of exact ones")               \
+  BESIDE(distance, "distance", "mean distance of the draws to theta*")                                       \
+  ALONE(rank, "rank", "rank of theta* among the draws, in a random direction")
+
+/* Points and their moments (linalg_moments). */
+typedef struct {
+  int n;
+  double *theta; /* [d, n] */
+  double *mean, *covariance; /* [d], [d, d] */
+} Cloud;
+
+/* Draws of one run beside those of the exact posterior, and what measuring them may take. Nothing is owned.
+ */
+typedef struct {
+  int d;
+  const Cloud *x, *y; /* the draws; exact draws */
+  const double *truth; /* theta*[d] */
+  const Mixture *modes; /* that theta* is from; NULL: it is from no mixture of Gaussians */
+  Rng directions; /* the stream of random directions */
+  double *work; /* [max(d, 2 max(n, m) + 2 C)], scratch: n and m points, C modes */
+  Emd *emd; /* NULL when the word emd is not asked for */
+  Wasserstein *wasserstein;
+} Comparison;
+
+/* *out = the metric. STATUS_INPUT when a point is not finite, where the metric finds out. */
+typedef Status Measure(const Comparison *self, double *out);
+
+#define METRIC_DECLARE(name, word, text) Measure measure_##name;
+METRIC_LIST(METRIC_DECLARE, METRIC_DECLARE)
+#undef METRIC_DECLARE
+
+#endif

@@ -1,0 +1,22 @@
+/* The registry's list: one line for each problem. `name` is the value of problem.family; problem_NAME is the
+ * descriptor, defined in the file that the comment names. */
+#ifndef PROBLEM_PROBLEMS_H
+#define PROBLEM_PROBLEMS_H
+
+#include "problem/problem.h"
+
+#define PROBLEM_LIST(ENTRY)                                                                                  \
+  ENTRY(synthetic) /* synthetic.c */                                                                         \
+  ENTRY(embedding) /* embedding/embedding.c */                                                               \
+  ENTRY(pool) /* pool.c */                                                                                   \
+  ENTRY(twin) /* twin.c */                                                                                   \
+  ENTRY(inverse) /* inverse.c */
+
+#define PROBLEM_DECLARE(name) extern const ProblemOps problem_##name;
+PROBLEM_LIST(PROBLEM_DECLARE)
+#undef PROBLEM_DECLARE
+
+/* The world of the convergence study (target.c), which has no problem.family. */
+extern const ProblemOps problem_target;
+
+#endif
