@@ -2,9 +2,9 @@
 #include "plane_fixture.h"
 
 #include "core/linalg.h"
-#include "model/localisation.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
+#include "model/localisation.h"
 
 enum { MOST = 5 * 5 * DENOISER_LANES };
 
@@ -125,7 +125,8 @@ static History sphere_history(const Mixture *mixture, int n, const Likelihood *l
       for (int i = 0; i < d; i++)
         sum += (phi[i * HISTORIES + run] /= sqrt(length)) * theta[i * HISTORIES + run];
       rng_uniform(&rng, 1, &uniform);
-      y[run] = likelihood_is_conjugate(likelihood) ? sum + likelihood->noise * y[run] : uniform < 1 / (1 + exp(-sum));
+      y[run] = likelihood_is_conjugate(likelihood) ? sum + likelihood->noise * y[run]
+                                                   : uniform < 1 / (1 + exp(-sum));
     }
     history_record(&history, NULL, phi, y);
   }
