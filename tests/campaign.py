@@ -38,8 +38,9 @@ sweep:
 """
 TASKS = 60
 HANG = 300 if os.environ.get("THOMPSON_SANITIZED") == "1" else 30  # seconds that a job may take to end after a fault
-# What may come out, besides 0 when the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say.
-CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15}, "usr1": {75}, "disk": {4}, "tail": {-9, 137},
+# What may come out, besides 0 when the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say, and by
+# SIGUSR1 (-10) where that comes when its ranks have ended and it hands on no signals any more.
+CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15}, "usr1": {75, -10}, "disk": {4}, "tail": {-9, 137},
          "foreign": {-9, 137}}
 TAIL = 4096  # bytes that are zeroed at most
 # Files and links that are none of the program's, though some are close; a link points to a file or to a folder of others.
