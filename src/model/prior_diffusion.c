@@ -227,9 +227,9 @@ done:
 }
 
 /* Is everything that was fitted or read a number? */
-static Status check_numbers(const Diffusion *self, const char *name) {
+static Status check_vectors(const Diffusion *self, const char *name) {
   const Chain *chain = &self->chain;
-  const size_t stages = (size_t)chain->schedule.stages, count = network_parameters(&self->shape);
+  const size_t stages = (size_t)chain->schedule.stages;
   for (size_t t = 1; t <= stages; t++)
     if (!isfinite(self->loss[t]))
       return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g", name, t, self->loss[t]);
@@ -237,6 +237,12 @@ static Status check_numbers(const Diffusion *self, const char *name) {
     if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
       return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %d", name, chain->shift[i],
                         chain->scale[i], i);
+  return STATUS_OK;
+}
+
+/* The reader of networks has this check for files (network_store.c). */
+static Status check_parameters(const Diffusion *self, const char *name) {
+  const size_t count = network_parameters(&self->shape), stages = (size_t)self->chain.schedule.stages;
   for (size_t k = 0; k < stages * count; k++)
     if (!isfinite(self->parameters[k]))
       return status_set(STATUS_INPUT, "%s: the network of stage %zu holds a value that is not finite", name,
@@ -258,7 +264,8 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
   self->samples = samples->n;
   digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
-  return check_numbers(self, "the fitted prior");
+  TRY(check_vectors(self, "the fitted prior"));
+  return check_parameters(self, "the fitted prior");
 }
 
 static void diffusion_settle(PriorFit *fit, int d) {
@@ -369,7 +376,7 @@ static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chai
   TRY(load_vectors(self, file));
   TRY(load_provenance(self, file));
   TRY(network_load(&self->shape, (size_t)self->chain.schedule.stages, file, self->parameters));
-  return check_numbers(self, store_path(file));
+  return check_vectors(self, store_path(file));
 }
 
 const PriorOps prior_diffusion = {
