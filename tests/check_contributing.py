@@ -12,21 +12,17 @@ SOURCE = os.environ.get("THOMPSON_SOURCE", os.getcwd())
 # The posterior of a Gaussian prior by its mean: Thompson sampling without sampling.
 SAMPLER = r"""
 /* The posterior mean under a Gaussian prior: greedy. Written by a test that follows CONTRIBUTING.md. */
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
-#include <stdlib.h>
-
 static Status create(Sampler *self, const SamplerSetup *setup) {
   double *scratch;
-  NEW(scratch, (self->d + 1) * self->d * setup->runs);
+  ALLOCATE(self->memory, scratch, (self->d + 1) * self->d * setup->runs);
   self->state = scratch;
   return STATUS_OK;
 }
-
-static void destroy(Sampler *self) { free(self->state); }
 
 static void sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta, int64_t *fallbacks) {
   (void)rng, (void)fallbacks;
@@ -52,7 +48,6 @@ const SamplerOps sampler_greedy_mean = {.name = "greedy_mean",
                                         .default_prior = "standard",
                                         .needs = NEEDS_GAUSSIAN | NEEDS_CONJUGATE,
                                         .create = create,
-                                        .destroy = destroy,
                                         .sample = sample,
                                         .cost = cost};
 """

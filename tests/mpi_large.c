@@ -1,6 +1,5 @@
 /* Large settings on any number of ranks: the matrix is that of the ordinary inverse problem, its eigenvalues
  * those that were asked for, and a block gives the same numbers with ScaLAPACK as with LAPACK. */
-#include "core/memory.h"
 #include "mpi_harness.h"
 #include "parallel/grid.h"
 #include "study/keys.h"

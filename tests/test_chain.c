@@ -1,12 +1,14 @@
 /* Noise schedule and reverse chain against closed forms: products of Gaussians, and the exact chain of N(0,
  * I). */
+#include "core/arena.h"
 #include "harness.h"
 
 #include "model/chain.h"
 
 static void test_schedule(void) {
+  SCRATCH_ARENA(memory);
   Schedule schedule;
-  CHECK_OK(schedule_create(100, 0.97, false, &schedule));
+  CHECK_OK(schedule_create(&memory, 100, 0.97, false, &schedule));
   CHECK_NEAR(schedule.alpha_bar[100], pow(0.97, 100), 1e-15);
   CU_ASSERT_EQUAL(schedule.alpha_bar[0], 1);
   CU_ASSERT_EQUAL(schedule.beta_tilde[1], 0);
@@ -18,29 +20,27 @@ static void test_schedule(void) {
   CU_ASSERT_EQUAL(schedule_variance(&schedule, 1, LAST_STAGE_LITERAL), 0);
   CU_ASSERT_EQUAL(schedule_variance(&schedule, 1, LAST_STAGE_REPAIRED), schedule.beta_tilde[2]);
   CU_ASSERT_EQUAL(schedule_variance(&schedule, 50, LAST_STAGE_REPAIRED), schedule.beta_tilde[50]);
-  schedule_destroy(&schedule);
-  CHECK_OK(schedule_create(1, 0.97, false, &schedule));
+  CHECK_OK(schedule_create(&memory, 1, 0.97, false, &schedule));
   CHECK_NEAR(schedule_variance(&schedule, 1, LAST_STAGE_REPAIRED), 0.03, 1e-15);
-  schedule_destroy(&schedule);
-  CHECK_FAILS(schedule_create(3, 1.5, false, &schedule), STATUS_INPUT, "between 0 and 1");
-  schedule_destroy(&schedule);
-  CHECK_FAILS(schedule_create(0, 0.97, false, &schedule), STATUS_INPUT, "at least 1 stage");
+  CHECK_FAILS(schedule_create(&memory, 3, 1.5, false, &schedule), STATUS_INPUT, "between 0 and 1");
+  CHECK_FAILS(schedule_create(&memory, 0, 0.97, false, &schedule), STATUS_INPUT, "at least 1 stage");
 }
 
 static void test_keep_signal(void) {
+  SCRATCH_ARENA(memory);
   for (int i = 0, stages[] = {1, 5, 10, 25, 300}; i < 5; i++) {
     Schedule schedule;
-    CHECK_OK(schedule_create(stages[i], 0.97, true, &schedule));
+    CHECK_OK(schedule_create(&memory, stages[i], 0.97, true, &schedule));
     CHECK_NEAR(schedule.alpha_bar[stages[i]], pow(0.97, 100), 1e-13);
-    schedule_destroy(&schedule);
   }
 }
 
 /* The mean of q(s_{t-1} | s_t, s_0) at the s_0 that the noise implies (Ho et al. 2020, equation 7) is mu_t.
  */
 static void test_mean_factors(void) {
+  SCRATCH_ARENA(memory);
   Schedule c;
-  CHECK_OK(schedule_create(100, 0.97, false, &c));
+  CHECK_OK(schedule_create(&memory, 100, 0.97, false, &c));
   for (int t = 1; t <= 100; t++) {
     double s = 1.3, eps = -0.4, of_state, of_noise;
     double s0 = (s - sqrt(1 - c.alpha_bar[t]) * eps) / sqrt(c.alpha_bar[t]);
@@ -49,7 +49,6 @@ static void test_mean_factors(void) {
     schedule_mean_factors(&c, t, &of_state, &of_noise);
     CHECK_NEAR(of_state * s + of_noise * eps, mean, 1e-13);
   }
-  schedule_destroy(&c);
 }
 
 /* The exact noise for data N(0, I): E[eps | s] = sqrt(1 - alpha_bar) s. */
@@ -64,9 +63,9 @@ static void runaway_noise(const Chain *chain, int t, int lanes, const double *s,
 
 enum { CHAIN_D = 3, CHAIN_LANES = 100 };
 
-static Chain gaussian_chain(int stages, LastStage last_stage) {
+static Chain gaussian_chain(Arena *memory, int stages, LastStage last_stage) {
   Chain chain;
-  CHECK_OK(chain_create(&chain, CHAIN_D, stages, 0.9, false, last_stage));
+  CHECK_OK(chain_create(memory, &chain, CHAIN_D, stages, 0.9, false, last_stage));
   chain.noise = gaussian_noise;
   chain.shift[1] = -4, chain.scale[1] = 0.5;
   return chain;
@@ -74,8 +73,9 @@ static Chain gaussian_chain(int stages, LastStage last_stage) {
 
 /* Each lane by itself, with its own stream. d is odd, so the number of calls is part of the contract. */
 static void test_chain_stream(void) {
+  SCRATCH_ARENA(memory);
   for (int last = LAST_STAGE_REPAIRED; last <= LAST_STAGE_LITERAL; last++) {
-    Chain chain = gaussian_chain(20, (LastStage)last);
+    Chain chain = gaussian_chain(&memory, 20, (LastStage)last);
     double theta[CHAIN_D * CHAIN_LANES], scratch[2 * CHAIN_D * CHAIN_LANES];
     RngLanes lanes = {.key = rng_key(3, RNG_TEST),
                       .run = 5,
@@ -100,18 +100,17 @@ static void test_chain_stream(void) {
       CHECK_NEAR(theta[CHAIN_LANES + n], -4 + 0.5 * s[1], 1e-12);
       CU_ASSERT_EQUAL(rng.position, lanes.position);
     }
-    chain_destroy(&chain);
   }
 }
 
 static void test_chain_guard(void) {
-  Chain chain = gaussian_chain(30, LAST_STAGE_REPAIRED);
+  SCRATCH_ARENA(memory);
+  Chain chain = gaussian_chain(&memory, 30, LAST_STAGE_REPAIRED);
   double theta[CHAIN_D * CHAIN_LANES], scratch[2 * CHAIN_D * CHAIN_LANES];
   RngLanes lanes = {.key = rng_key(3, RNG_TEST), .draws = 1, .lanes = CHAIN_LANES};
   chain.noise = runaway_noise;
   chain_sample(&chain, &lanes, theta, scratch);
   for (int n = 0; n < CHAIN_LANES; n++) CHECK_NEAR(fabs(theta[n]), CHAIN_GUARD, 0);
-  chain_destroy(&chain);
 }
 
 int main(void) {

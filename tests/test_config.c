@@ -1,5 +1,6 @@
 /* Study files that are right: values and layers, sweeps, policies, the resolved text and its round trip. */
 #include "config_toy.h"
+#include "core/arena.h"
 #include "core/status.h"
 #include "harness.h"
 
@@ -272,27 +273,27 @@ static void differences_name_the_key(void) {
 }
 
 static void options_stand_alone(void) {
+  SCRATCH_ARENA(memory);
   const char *good[] = {"steps=5", "rule=lambda_max", "steps=7"}, *bad[] = {"stepz=5"},
              *list[] = {"steps=[1,2]"};
   Config *config;
-  CHECK_OK(config_options("--option", toy_vits_keys, 3, good, &config));
+  CHECK_OK(config_options(&memory, "--option", toy_vits_keys, 3, good, &config));
   CU_ASSERT_EQUAL(config_int(config, "steps"), 7);
   CU_ASSERT_EQUAL(config_real(config, "step_size"), 0.01);
   CU_ASSERT_TRUE(config_is(config, "rule", "lambda_max"));
   Config *changed;
   const char *one[] = {"steps=3"};
-  CHECK_OK(config_override(config, "test", 1, one, &changed));
+  CHECK_OK(config_override(&memory, config, "test", 1, one, &changed));
   CU_ASSERT_EQUAL(config_int(changed, "steps"), 3);
   CU_ASSERT_EQUAL(config_real(changed, "step_size"), 0.01);
   CU_ASSERT_TRUE(config_is(changed, "rule", "lambda_max")); /* that of the base, not the default */
   CU_ASSERT_EQUAL(config_int(config, "steps"), 7);
-  config_free(changed);
-  CHECK_FAILS(config_override(config, "test", 1, bad, &changed), STATUS_INPUT, "test stepz=5: key 'stepz'");
-  config_free(config);
-  CHECK_FAILS(config_options("--option", toy_vits_keys, 1, bad, &config), STATUS_INPUT,
+  CHECK_FAILS(config_override(&memory, config, "test", 1, bad, &changed), STATUS_INPUT,
+              "test stepz=5: key 'stepz'");
+  CHECK_FAILS(config_options(&memory, "--option", toy_vits_keys, 1, bad, &config), STATUS_INPUT,
               "--option stepz=5: key 'stepz': unknown key; allowed here: steps | step_size | rule; did you "
               "mean 'steps'?");
-  CHECK_FAILS(config_options("--option", toy_vits_keys, 1, list, &config), STATUS_INPUT,
+  CHECK_FAILS(config_options(&memory, "--option", toy_vits_keys, 1, list, &config), STATUS_INPUT,
               "a list where one value belongs");
 }
 
@@ -354,11 +355,12 @@ static void long_files_are_refused(void) {
 }
 
 static void a_wrong_table_is_our_bug(void) {
+  SCRATCH_ARENA(memory);
   static const ConfigKey keys[] = {
       {.name = "a", .type = KEY_INT, .minimum = 1, .maximum = 2, .fallback = "3", .help = ""},
       {.name = NULL}};
   Config *config;
-  CHECK_FAILS(config_options("x", keys, 0, NULL, &config), STATUS_INTERNAL,
+  CHECK_FAILS(config_options(&memory, "x", keys, 0, NULL, &config), STATUS_INTERNAL,
               "a bug in a table of keys: built-in default: key 'a'");
 }
 

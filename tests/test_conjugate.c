@@ -1,5 +1,6 @@
 /* ts, tuned_ts and mixts: single draws against the posterior by another formula, their law against
  * brute-force quadrature. */
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 static void cholesky_lower(int d, const double *a, double *l) {
@@ -37,15 +38,16 @@ static bool expected_draw(int d, int components, const FixturePosterior *posteri
 
 /* Every single draw, to rounding: weights, means and covariances of all components at once. */
 static void test_draws_follow_the_closed_form(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 300 };
   const Likelihood likelihood = fixture_likelihood(0.6);
   for (int d = 1; d <= 5; d += 2)
     for (int components = 1; components <= 3; components++)
       for (int n = 0; n <= 8; n += 4) {
-        Mixture mixture = fixture_mixture(d, components, 1);
+        Mixture mixture = fixture_mixture(&memory, d, components, 1);
         PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
-        Prior prior = fixture_exact_prior(&mixture, &fit);
-        History history = fixture_history(d, 1, 4, n, &likelihood);
+        Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+        History history = fixture_history(&memory, d, 1, 4, n, &likelihood);
         FixtureData data = fixture_data(d, n, likelihood.noise, 4);
         FixturePosterior posterior = fixture_posterior(&mixture, &data);
         double *theta = fixture_draw(sampler_find("mixts"), &prior, &history, 4, DRAWS, 0, NULL, NULL);
@@ -56,9 +58,6 @@ static void test_draws_follow_the_closed_form(void) {
           for (int i = 0; i < d; i++) CHECK_NEAR(theta[i * DRAWS + (int)m], expected[i], 1e-10);
         }
         free(theta);
-        history_destroy(&history);
-        prior_destroy(&prior);
-        mixture_destroy(&mixture);
       }
 }
 
@@ -108,14 +107,15 @@ static void quadrature(const Mixture *mixture, const FixtureData *data, double s
 }
 
 static void test_mixture_posterior_against_quadrature(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 40000 };
   const Likelihood likelihood = fixture_likelihood(1.5);
   const double split = 0.2; /* a cell boundary of the grid */
   for (int d = 1; d <= 2; d++) {
-    Mixture mixture = fixture_mixture(d, 3, 1.2);
+    Mixture mixture = fixture_mixture(&memory, d, 3, 1.2);
     PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
-    History history = fixture_history(d, 2, 0, 2, &likelihood);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+    History history = fixture_history(&memory, d, 2, 0, 2, &likelihood);
     double *theta = fixture_draw(sampler_find("mixts"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
     for (int run = 0; run < 2; run++) {
       FixtureData data = fixture_data(d, 2, likelihood.noise, (uint32_t)run);
@@ -131,19 +131,17 @@ static void test_mixture_posterior_against_quadrature(void) {
       for (int i = 0; i < d * d; i++) CHECK_NEAR(exact.total_covariance[i], covariance[i], 1e-6);
     }
     free(theta);
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
 static void test_ts_is_mixts_with_one_component(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 50 };
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(3, &fit, &prior));
-  History history = fixture_history(3, 2, 0, 4, &likelihood);
+  CHECK_OK(prior_standard(&memory, 3, &fit, &prior));
+  History history = fixture_history(&memory, 3, 2, 0, 4, &likelihood);
   double *ts = fixture_draw(sampler_find("ts"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
   double *tuned = fixture_draw(sampler_find("tuned_ts"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
   double *mixts = fixture_draw(sampler_find("mixts"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
@@ -152,8 +150,6 @@ static void test_ts_is_mixts_with_one_component(void) {
   free(ts);
   free(tuned);
   free(mixts);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 static void test_presets(void) {

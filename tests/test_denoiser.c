@@ -1,4 +1,5 @@
 /* The learned denoiser: its cases, its network, its training and its files. */
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 #include "core/linalg.h"
@@ -35,8 +36,9 @@ static PriorFit short_fit(int steps) {
 /* The moments of many cases of z ~ N(0, I): M is orthogonally invariant with eigenvalues in range, and u has
  * mean 0, variance 1 and no correlation with m, by the choice of S. Within 5 standard errors. */
 static void test_cases(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, TILES = 300, N = TILES * LANES };
-  Mixture mixture = fixture_mixture(D, 1, 0);
+  Mixture mixture = fixture_mixture(&memory, D, 1, 0);
   Samples samples = draw_samples(&mixture, 20000);
   TrainingSamples training;
   DenoiserCases cases;
@@ -46,8 +48,8 @@ static void test_cases(void) {
   for (int i = 0; i < D * samples.n; i++) samples.theta[i] = 0;
   RngLanes normals = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = 20000, .round = 8002};
   rng_lanes_normal(&normals, D, samples.theta);
-  CHECK_OK(training_samples_create(&fit, true, &samples, &training));
-  CHECK_OK(denoiser_cases_create(D, &cases));
+  CHECK_OK(training_samples_create(&memory, &fit, true, &samples, &training));
+  CHECK_OK(denoiser_cases_create(&memory, D, &cases));
   for (int tile = 0; tile < TILES; tile++) {
     denoiser_cases_draw(&cases, &training, false, &rng);
     for (int n = 0; n < LANES; n++) {
@@ -72,10 +74,7 @@ static void test_cases(void) {
   CHECK_NEAR(product / (D * N), 0, 5 * sqrt(product_squares) / (D * N));
   CHECK_NEAR(first / N, 1.0 / D, 5 * 0.3 / sqrt(N)); /* standard deviation of a squared coordinate: 0.298 */
   CHECK_NEAR(equal / N, 0.35 + 0.30 / 3, 5 * 0.5 / sqrt(N)); /* multiples of I, and a floor above both */
-  denoiser_cases_destroy(&cases);
-  training_samples_destroy(&training);
   free(samples.theta);
-  mixture_destroy(&mixture);
 }
 
 /* Random M = U diag(q) U' and b for LANES lanes. */
@@ -201,15 +200,16 @@ static void check_mixture(const DenoiserNetwork *network, const double *basis, c
 }
 
 static void test_network(void) {
+  SCRATCH_ARENA(memory);
   for (int d = 1; d <= MOST; d++) {
     static double basis[MOST * MOST * LANES], eigenvalue[MOST * LANES], vector[MOST * LANES],
         mean[MOST * LANES], covariance[MOST * MOST * LANES];
     float parameters[2000];
     double weights[2000];
     int rescues[LANES] = {0};
-    Mixture mixture = fixture_mixture(d, 3, 1.5);
+    Mixture mixture = fixture_mixture(&memory, d, 3, 1.5);
     Denoiser start;
-    CHECK_OK(denoiser_mixture_create(&mixture, false, &start));
+    CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &start));
     DenoiserNetwork network = {.d = d,
                                .shape = denoiser_network_shape(d, 2, (int[]){24, 20}),
                                .start = &start,
@@ -228,22 +228,21 @@ static void test_network(void) {
     check_formula(&network, weights, basis, eigenvalue, vector, mean, covariance);
     check_mixture(&network, basis, eigenvalue, vector, mean, workspace);
     free(workspace);
-    denoiser_mixture_destroy(&start);
-    mixture_destroy(&mixture);
   }
 }
 
 /* Beyond the eigenvalues of training the inputs log(S) / 2 stay at the edge and the lane is counted; the rest
  * of the formula goes on: D tends to M^-1 b. Fewer lanes than LANES give the same bits. */
 static void test_beyond(void) {
+  SCRATCH_ARENA(memory);
   static double basis[3] = {1, 1, 1}, eigenvalue[3] = {1000, 2e9, 0}, vector[3] = {1000, 2e9, 0}, mean[3],
                 covariance[3];
   float parameters[400];
   double weights[400];
   int rescues[3] = {0};
-  Mixture mixture = fixture_mixture(1, 2, 1);
+  Mixture mixture = fixture_mixture(&memory, 1, 2, 1);
   Denoiser start;
-  CHECK_OK(denoiser_mixture_create(&mixture, false, &start));
+  CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &start));
   DenoiserNetwork network = {
       .d = 1, .shape = denoiser_network_shape(1, 1, (int[]){8}), .start = &start, .most_precision = 2000};
   const int count = (int)network_parameters(&network.shape);
@@ -262,16 +261,15 @@ static void test_beyond(void) {
                            workspace);
   CU_ASSERT(first_mean == mean[0]);
   free(workspace);
-  denoiser_mixture_destroy(&start);
-  mixture_destroy(&mixture);
 }
 
 /* What is learned from samples of a mixture is near its closed form: over new cases the mean squared error of
  * S^-1/2 D is 0.0009 (measured), where that of the linear estimate is 0.09. The self-check knows the same
  * without the closed form: variance and slope are right within 4% and 10%. */
 static void test_learned_mixture(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 10000, TILES = 200 };
-  Mixture cross = fixture_cross();
+  Mixture cross = fixture_cross(&memory);
   Samples samples = draw_samples(&cross, N);
   PriorFit fit = short_fit(3000);
   fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512;
@@ -280,10 +278,10 @@ static void test_learned_mixture(void) {
   Prior prior;
   DenoiserCases cases;
   DenoiserCheck check;
-  CHECK_OK(prior_fit(&prior_denoiser, &fit, &samples, &prior));
-  CHECK_OK(denoiser_mixture_create(&cross, true, &exact));
-  CHECK_OK(training_samples_create(&fit, true, &samples, &training));
-  CHECK_OK(denoiser_cases_create(2, &cases));
+  CHECK_OK(prior_fit(&memory, &prior_denoiser, &fit, &samples, &prior));
+  CHECK_OK(denoiser_mixture_create(&memory, &cross, true, &exact));
+  CHECK_OK(training_samples_create(&memory, &fit, true, &samples, &training));
+  CHECK_OK(denoiser_cases_create(&memory, 2, &cases));
   double *workspace = fixture_new(exact.workspace + prior.denoiser->workspace, sizeof *workspace);
   double excess = 0, signal = 0, vector[2 * LANES], right[2 * LANES], learned[2 * LANES],
          covariance[4 * LANES], difference[2 * LANES];
@@ -317,11 +315,6 @@ static void test_learned_mixture(void) {
   CHECK_NEAR(agreement / sum, 1, 0.1);
   free(workspace);
   free(samples.theta);
-  denoiser_cases_destroy(&cases);
-  training_samples_destroy(&training);
-  denoiser_mixture_destroy(&exact);
-  prior_destroy(&prior);
-  mixture_destroy(&cross);
 }
 
 /* The mean squared error of the self-check. */
@@ -336,6 +329,7 @@ static double error_of(const PriorFit *fit, const TrainingSamples *samples, cons
 /* Of a prior that is no mixture, points on a thin spiral, the network learns what ten Gaussians miss: 0.913
  * against 0.923 (measured), on cases that neither has met. */
 static void test_corrects_mixture(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 10000 };
   Samples samples = {.d = 2, .n = N, .theta = fixture_new(2 * N, sizeof(double))};
   Rng rng = fixture_rng(0, 8007);
@@ -349,52 +343,46 @@ static void test_corrects_mixture(void) {
     samples.theta[N + n] = 3 * u * cos(16 * u) + 0.05 * wide[1];
   }
   TrainingSamples training;
-  CHECK_OK(training_samples_create(&fit, true, &samples, &training));
+  CHECK_OK(training_samples_create(&memory, &fit, true, &samples, &training));
   double *z = fixture_new(2 * N, sizeof *z);
   for (int n = 0; n < training.training; n++)
     for (int i = 0; i < 2; i++) z[i * training.training + n] = (double)training.z[2 * n + i];
   Mixture mixture;
   Denoiser closed;
   Prior prior;
-  CHECK_OK(mixture_fit(2, training.training, z, 10, 3, rng_key(1, RNG_TEST), 0, &mixture, NULL));
-  CHECK_OK(denoiser_mixture_create(&mixture, false, &closed));
-  CHECK_OK(prior_fit(&prior_denoiser, &fit, &samples, &prior));
+  CHECK_OK(mixture_fit(&memory, 2, training.training, z, 10, 3, rng_key(1, RNG_TEST), 0, &mixture, NULL));
+  CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &closed));
+  CHECK_OK(prior_fit(&memory, &prior_denoiser, &fit, &samples, &prior));
   const double gaussians = error_of(&fit, &training, &closed),
                learned = error_of(&fit, &training, prior.denoiser);
   CU_ASSERT(learned < gaussians - 0.005);
   free(z);
   free(samples.theta);
-  training_samples_destroy(&training);
-  denoiser_mixture_destroy(&closed);
-  mixture_destroy(&mixture);
-  prior_destroy(&prior);
 }
 
 /* Without observations the sampler gives the samples of the prior, to the bit. */
 static void test_no_history(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 100 };
   const Likelihood gaussian = fixture_likelihood(1),
                    logistic = {.ops = likelihood_find("logistic"), .noise = 1};
-  Mixture mixture = fixture_mixture(2, 2, 1);
+  Mixture mixture = fixture_mixture(&memory, 2, 2, 1);
   Samples samples = draw_samples(&mixture, 500);
   PriorFit fit = short_fit(50);
   Prior prior;
-  CHECK_OK(prior_fit(&prior_denoiser, &fit, &samples, &prior));
+  CHECK_OK(prior_fit(&memory, &prior_denoiser, &fit, &samples, &prior));
   double *theta = fixture_new(2 * DRAWS, sizeof *theta);
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = DRAWS};
   prior.ops->sample(&prior, &rng, theta);
   const Likelihood *both[] = {&gaussian, &logistic};
   for (int i = 0; i < 2; i++) {
-    History history = fixture_history(2, 1, 0, 0, both[i]);
+    History history = fixture_history(&memory, 2, 1, 0, 0, both[i]);
     double *draws = fixture_draw(sampler_find("localised"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
     CU_ASSERT(memcmp(theta, draws, 2 * DRAWS * sizeof *theta) == 0);
     free(draws);
-    history_destroy(&history);
   }
   free(theta);
   free(samples.theta);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* What `auto` leaves to the family. */
@@ -411,6 +399,7 @@ static void test_settle(void) {
 
 /* A file by another hand: every fault is a sentence. */
 static void test_bad_files(void) {
+  SCRATCH_ARENA(memory);
   const char *path = "test_denoiser_bad.nc";
   static const struct {
     double scale, most;
@@ -428,7 +417,7 @@ static void test_bad_files(void) {
     StoreFile *file;
     Prior prior;
     int member, dim, bin, in, id;
-    Mixture mixture = fixture_mixture(1, 2, 1);
+    Mixture mixture = fixture_mixture(&memory, 1, 2, 1);
     double zeros[DENOISER_BINS] = {0};
     float weights[3] = {cases[i].weight, 0.5f, 0.5f};
     CHECK_OK(store_create(path, STORE_NETCDF4, &file));
@@ -454,11 +443,9 @@ static void test_bad_files(void) {
     CHECK_OK(store_put(file, id, weights + 1));
     CHECK_OK(store_commit(file));
     if (cases[i].sentence)
-      CHECK_FAILS(prior_load(path, NULL, &prior), STATUS_INPUT, cases[i].sentence);
+      CHECK_FAILS(prior_load(&memory, path, NULL, &prior), STATUS_INPUT, cases[i].sentence);
     else
-      CHECK_OK(prior_load(path, NULL, &prior));
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
+      CHECK_OK(prior_load(&memory, path, NULL, &prior));
   }
   unlink(path);
 }

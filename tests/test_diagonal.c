@@ -1,5 +1,6 @@
 /* Large d in small: mixtures of isotropic Gaussians against mixtures with matrices; draws in the eigenbasis
  * against those of the ordinary samplers, one by one, when the evidence is diagonal already. */
+#include "core/arena.h"
 #include "model/isotropic.h"
 #include "sampler/diagonal.h"
 #include "sampler/methods.h"
@@ -10,9 +11,9 @@ enum { D = 3, COMPONENTS = 3, POINTS = 40, DRAWS = 150, MANY = 20000 };
 static const double WEIGHT[] = {0.5, 0.2, 0.3}, VARIANCE[] = {0.1, 0.4, 0.9};
 static const double MEAN[] = {1, -1, 0.5, -2, 0.3, 1, 0.2, 2, -1};
 
-static Isotropic make_isotropic(void) {
+static Isotropic make_isotropic(Arena *memory) {
   Isotropic out;
-  CHECK_OK(isotropic_create(D, COMPONENTS, &out));
+  CHECK_OK(isotropic_create(memory, D, COMPONENTS, &out));
   memcpy(out.weight, WEIGHT, sizeof WEIGHT);
   memcpy(out.variance, VARIANCE, sizeof VARIANCE);
   memcpy(out.mean, MEAN, sizeof MEAN);
@@ -20,9 +21,9 @@ static Isotropic make_isotropic(void) {
 }
 
 /* The law of sqrt(signal) theta + sqrt(1 - signal) noise, with matrices. */
-static Mixture make_mixture(double signal) {
+static Mixture make_mixture(Arena *memory, double signal) {
   Mixture out;
-  CHECK_OK(mixture_create(D, COMPONENTS, &out));
+  CHECK_OK(mixture_create(memory, D, COMPONENTS, &out));
   for (int c = 0; c < COMPONENTS; c++) {
     out.weight[c] = WEIGHT[c];
     for (int i = 0; i < D; i++) {
@@ -35,13 +36,14 @@ static Mixture make_mixture(double signal) {
 }
 
 static void test_densities(void) {
-  Isotropic isotropic = make_isotropic();
+  SCRATCH_ARENA(memory);
+  Isotropic isotropic = make_isotropic(&memory);
   double x[D * POINTS], density[POINTS], expected[POINTS], score[D * POINTS], expected_score[D * POINTS];
   Rng rng = fixture_rng(1, 1);
   rng_normal(&rng, D * POINTS, x);
   for (int n = 0; n < D * POINTS; n++) x[n] *= 1 + 10 * (n % POINTS == 7); /* one far away */
   for (double signal = 1; signal > 0.1; signal -= 0.4) {
-    Mixture mixture = make_mixture(signal);
+    Mixture mixture = make_mixture(&memory, signal);
     isotropic_density(&isotropic, signal, POINTS, x, density, score);
     mixture_log_density(&mixture, POINTS, x, expected);
     mixture_score(&mixture, POINTS, x, expected_score);
@@ -49,7 +51,6 @@ static void test_densities(void) {
       CHECK_NEAR(density[n] - D * 0.5 * log(2 * M_PI), expected[n], 1e-12 * (1 + fabs(expected[n])));
     for (int n = 0; n < D * POINTS; n++)
       CHECK_NEAR(score[n], expected_score[n], 1e-11 * (1 + fabs(expected_score[n])));
-    mixture_destroy(&mixture);
   }
   int component[POINTS];
   isotropic_nearest(&isotropic, POINTS, x, component);
@@ -64,12 +65,12 @@ static void test_densities(void) {
     }
     CU_ASSERT_EQUAL(component[n], nearest);
   }
-  isotropic_destroy(&isotropic);
 }
 
 static void test_samples_and_moments(void) {
-  Isotropic isotropic = make_isotropic();
-  Mixture mixture = make_mixture(1);
+  SCRATCH_ARENA(memory);
+  Isotropic isotropic = make_isotropic(&memory);
+  Mixture mixture = make_mixture(&memory, 1);
   double x[D * POINTS], y[D * POINTS], mean[D], variance[D], expected[D], covariance[D * D];
   RngLanes rng = {.key = rng_key(3, RNG_TEST), .draws = 5, .lanes = POINTS}, again = rng;
   isotropic_sample(&isotropic, &rng, x);
@@ -81,8 +82,6 @@ static void test_samples_and_moments(void) {
     CHECK_NEAR(mean[i], expected[i], 1e-14);
     CHECK_NEAR(variance[i], covariance[i * D + i], 1e-14);
   }
-  isotropic_destroy(&isotropic);
-  mixture_destroy(&mixture);
 }
 
 /* Observations along the axes: the evidence is diag(q), also where q is 0. */
@@ -96,28 +95,27 @@ static FixtureData axes(void) {
 
 /* theta[D, draws], from the streams of fixture_draw. */
 static double *draw_diagonal(const SamplerOps *method, int draws, int set_count, const char *const *sets) {
-  Isotropic prior = make_isotropic();
+  SCRATCH_ARENA(memory);
+  Isotropic prior = make_isotropic(&memory);
   Chain chain;
   Config *options = NULL;
   double b[D], *theta = fixture_new((size_t)(D * draws), sizeof *theta);
   int64_t fallbacks = 0;
   for (int i = 0; i < D; i++) b[i] = sqrt(Q[i]) * Y[i];
-  CHECK_OK(isotropic_chain(&prior, 100, 0.97, false, &chain));
-  CHECK_OK(config_options("test", sampler_keys(method), set_count, sets, &options));
+  CHECK_OK(isotropic_chain(&memory, &prior, 100, 0.97, false, &chain));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(method), set_count, sets, &options));
   const Diagonal posterior = {.q = Q, .b = b, .prior = &prior, .chain = &chain, .options = options};
   const RngLanes rng = {
       .key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = (uint32_t)draws, .lanes = (uint32_t)draws};
   CHECK_OK(method->diagonal->draw(&posterior, rng, theta, &fallbacks));
   CU_ASSERT_EQUAL(fallbacks, 0);
-  config_free(options);
-  chain_destroy(&chain);
-  isotropic_destroy(&prior);
   return theta;
 }
 
 /* The same numbers lead to the same draws: two paths through the same formulas. Few steps, as those let
  * rounding grow. */
 static void test_same_draws_as_ordinary_samplers(void) {
+  SCRATCH_ARENA(memory);
   static const char *const mala[] = {"steps=20"}, *const tilted[] = {"steps=20", "reverse=exponential"},
                            *const ula[] = {"steps=20", "reverse=exponential", "baseline=ula"};
   const struct {
@@ -127,12 +125,12 @@ static void test_same_draws_as_ordinary_samplers(void) {
   } cases[] = {{&sampler_mala, 1, mala}, {&sampler_tilted, 2, tilted}, {&sampler_tilted, 3, ula}};
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
   fit.standardise = false;
-  Mixture mixture = make_mixture(1);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = make_mixture(&memory, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   const Likelihood likelihood = fixture_likelihood(1);
   const FixtureData data = axes();
   History history;
-  CHECK_OK(history_create(D, 1, &likelihood, &history));
+  CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
   CHECK_OK(history_reserve(&history, D));
   for (int l = 0; l < D; l++) history_record(&history, NULL, data.phi[l], &data.y[l]);
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -143,14 +141,12 @@ static void test_same_draws_as_ordinary_samplers(void) {
     free(ordinary);
     free(diagonal);
   }
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* Exact draws: mean and covariance within 5 standard errors of the closed form. */
 static void test_exact(void) {
-  Mixture mixture = make_mixture(1);
+  SCRATCH_ARENA(memory);
+  Mixture mixture = make_mixture(&memory, 1);
   const FixtureData data = axes();
   const FixturePosterior posterior = fixture_posterior(&mixture, &data);
   double *x = draw_diagonal(&sampler_exact, MANY, 0, NULL);
@@ -166,18 +162,16 @@ static void test_exact(void) {
       CHECK_NEAR(first, posterior.total_mean[i], 5 * sqrt(posterior.total_covariance[i * D + i] / MANY));
     }
   free(x);
-  mixture_destroy(&mixture);
 }
 
 static void test_refusals(void) {
+  SCRATCH_ARENA(memory);
   static const char *const smc[] = {"baseline=smc"}, *const moments[] = {"reverse=moments"};
   Config *options = NULL;
-  CHECK_OK(config_options("test", sampler_keys(&sampler_tilted), 1, smc, &options));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_tilted), 1, smc, &options));
   CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings have mala and ula");
-  config_free(options);
-  CHECK_OK(config_options("test", sampler_keys(&sampler_tilted), 1, moments, &options));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_tilted), 1, moments, &options));
   CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings have exponential");
-  config_free(options);
 }
 
 int main(void) {

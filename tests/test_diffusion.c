@@ -3,6 +3,7 @@
  * tolerances say what another seed would give. */
 #include "harness.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "model/chain.h"
 #include "model/families.h"
@@ -112,11 +113,12 @@ static void standard_noise_1d(double bar, const double *s, double *eps) { eps[0]
  * What training adds is below 0.006; the reported loss has a standard error of sqrt(2 / 2048) = 3% of itself,
  * and three of those are allowed. */
 static void test_gaussian_loss(void) {
+  SCRATCH_ARENA(memory);
   Samples samples = draw_samples(1, N, false), fresh = draw_samples(1, 4 * N, false);
   for (int j = 0; j < N; j++) samples.theta[j] = 3 + 0.1 * samples.theta[j];
   for (int j = 0; j < 4 * N; j++) fresh.theta[j] = 3 + 0.1 * fresh.theta[j];
   TrainingSetup setup;
-  CHECK_OK(training_create(&standard_fit, &samples, &setup));
+  CHECK_OK(training_create(&memory, &standard_fit, &samples, &setup));
   CHECK_NEAR(setup.samples.shift[0], 3, 0.005);
   CHECK_NEAR(setup.samples.scale[0], 0.1, 0.005);
   for (int i = 0, stages[] = {1, 10, 40, 100}; i < 4; i++) {
@@ -127,7 +129,6 @@ static void test_gaussian_loss(void) {
     CHECK_NEAR(errors.excess, 0, 0.006);
     CHECK_NEAR(loss, bar, 0.1 * bar + 0.006);
   }
-  training_destroy(&setup);
   free(samples.theta), free(fresh.theta);
 }
 
@@ -136,9 +137,10 @@ static void test_gaussian_loss(void) {
  * those. What training leaves above the exact predictor, which a held-out set cannot blur, is 2% of the loss.
  */
 static void test_cross_loss(void) {
+  SCRATCH_ARENA(memory);
   Samples samples = draw_samples(2, N, true), fresh = draw_samples(2, 8 * N, true);
   TrainingSetup setup;
-  CHECK_OK(training_create(&standard_fit, &samples, &setup));
+  CHECK_OK(training_create(&memory, &standard_fit, &samples, &setup));
   float parameters[600];
   for (int i = 0, stages[] = {1, 10, 35, 100}; i < 4; i++) {
     double loss;
@@ -149,12 +151,12 @@ static void test_cross_loss(void) {
     CHECK_NEAR(loss, errors.loss, 0.07 * errors.loss);
     CHECK_NEAR(errors.excess, 0, 0.02 * errors.bayes + 0.002);
   }
-  training_destroy(&setup);
   free(samples.theta), free(fresh.theta);
 }
 
 /* A constant coordinate has scale 1; few samples train to something finite. */
 static void test_few_samples(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
   fit.steps = 30;
   for (int i = 0, counts[] = {1, 2, 3, 9, 11, 100}; i < 6; i++) {
@@ -163,36 +165,33 @@ static void test_few_samples(void) {
     TrainingSetup setup;
     float parameters[600];
     double loss;
-    CHECK_OK(training_create(&fit, &samples, &setup));
+    CHECK_OK(training_create(&memory, &fit, &samples, &setup));
     CU_ASSERT_EQUAL(setup.samples.scale[0], 1);
     CU_ASSERT_EQUAL(setup.samples.shift[0], 5);
     training_stage(&setup, 3, parameters, &loss);
     CU_ASSERT(isfinite(loss) && loss > 0 && loss < 10);
-    training_destroy(&setup);
     free(samples.theta);
   }
   Samples none = {2, 0, NULL};
   TrainingSetup setup;
-  CHECK_FAILS(training_create(&fit, &none, &setup), STATUS_INPUT, "no samples");
-  training_destroy(&setup);
+  CHECK_FAILS(training_create(&memory, &fit, &none, &setup), STATUS_INPUT, "no samples");
 }
 
 /* Patience of one check at a learning rate that only does harm: the start is kept, and its loss reported. */
 static void test_best_is_kept(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
   Samples samples = draw_samples(1, 500, false);
   float untrained[600], trained[600];
   double start, end;
   TrainingSetup setup;
   fit.patience = 1, fit.learning_rate = 1e-30;
-  CHECK_OK(training_create(&fit, &samples, &setup));
+  CHECK_OK(training_create(&memory, &fit, &samples, &setup));
   training_stage(&setup, 5, untrained, &start);
-  training_destroy(&setup);
   fit.learning_rate = 3;
-  CHECK_OK(training_create(&fit, &samples, &setup));
+  CHECK_OK(training_create(&memory, &fit, &samples, &setup));
   training_stage(&setup, 5, trained, &end);
   CU_ASSERT(end <= start);
-  training_destroy(&setup);
   free(samples.theta);
 }
 
@@ -225,8 +224,8 @@ static void test_parts_repeat(void) {
   free(all), free(again), free(samples.theta);
 }
 
-static Prior assembled(const PriorFit *fit, const Samples *samples, const double *parts) {
-  Prior prior = {.ops = &prior_diffusion, .d = samples->d};
+static Prior assembled(Arena *memory, const PriorFit *fit, const Samples *samples, const double *parts) {
+  Prior prior = {.memory = memory, .ops = &prior_diffusion, .d = samples->d};
   CHECK_OK(prior_diffusion.assemble(&prior, fit, samples, parts));
   return prior;
 }
@@ -234,11 +233,12 @@ static Prior assembled(const PriorFit *fit, const Samples *samples, const double
 /* The chain's noise and its vector-Jacobian product are the plain network's of that stage, for any number of
  * lanes. */
 static void test_noise(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
   fit.steps = 50, fit.stages = 4, fit.hidden_count = 3, fit.hidden[2] = 7;
   Samples samples = draw_samples(2, 300, true);
   double *parts = fit_parts(&fit, &samples);
-  Prior prior = assembled(&fit, &samples, parts);
+  Prior prior = assembled(&memory, &fit, &samples, parts);
   NetworkShape shape = network_shape(2, 3, fit.hidden);
   for (int i = 0, counts[] = {1, 63, 64, 65, 200}; i < 5; i++) {
     int lanes = counts[i], t = 1 + i % 4;
@@ -257,7 +257,6 @@ static void test_noise(void) {
       for (int k = 0; k < 2; k++) CHECK_NEAR(out[k * lanes + n], expected[k], 1e-5);
     }
   }
-  prior_diffusion.destroy(&prior);
   free(parts), free(samples.theta);
 }
 
@@ -297,9 +296,10 @@ static void cross_chain_noise(const Chain *chain, int t, int lanes, const double
  * sum_k 1/2 (1/2 + asin(c_k) / pi) = .549 for the cross), tolerances are two to four of them, and leave the
  * learning the rest. */
 static void check_moments(const Chain *learned, const double *theta, double *exact_theta, double *scratch) {
+  SCRATCH_ARENA(memory);
   Chain exact;
   RngLanes rng = draw_lanes();
-  CHECK_OK(chain_create(&exact, 2, 100, 0.97, false, LAST_STAGE_REPAIRED));
+  CHECK_OK(chain_create(&memory, &exact, 2, 100, 0.97, false, LAST_STAGE_REPAIRED));
   exact.noise = cross_chain_noise;
   for (int i = 0; i < 2; i++) exact.shift[i] = learned->shift[i], exact.scale[i] = learned->scale[i];
   chain_sample(&exact, &rng, exact_theta, scratch);
@@ -309,14 +309,14 @@ static void check_moments(const Chain *learned, const double *theta, double *exa
   for (int i = 0; i < 2; i++) CHECK_NEAR(found.mean[i], 0, 0.05);
   for (int i = 0; i < 3; i++) CHECK_NEAR(found.second[i], expected.second[i], 0.06);
   CHECK_NEAR(found.agree, agree, 0.025);
-  chain_destroy(&exact);
 }
 
 /* Written, read and drawn from again: the same bits. Then what a damaged file says. */
 static void check_file(const Prior *prior, const double *theta) {
   const char *path = "test_diffusion.nc";
   StoreFile *file;
-  Prior copy = {.ops = &prior_diffusion};
+  SCRATCH_ARENA(memory);
+  Prior copy = {.memory = &memory, .ops = &prior_diffusion};
   CHECK_OK(store_create(path, STORE_NETCDF4, &file));
   CHECK_OK(prior_diffusion.save(prior, file));
   CHECK_OK(store_commit(file));
@@ -329,17 +329,17 @@ static void check_file(const Prior *prior, const double *theta) {
   CU_ASSERT(!memcmp(theta, again, 2 * DRAWS * sizeof *again));
   CU_ASSERT_EQUAL(copy.d, 2);
   CU_ASSERT(!memcmp(prior->chain->loss, copy.chain->loss, 101 * sizeof *copy.chain->loss));
-  prior_diffusion.destroy(&copy);
   free(again);
   unlink(path);
 }
 
 static void test_prior(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
   Samples samples = draw_samples(2, N, true);
   double *parts = fit_parts(&fit, &samples), *theta = doubles(2 * DRAWS), *whole = doubles(2 * DRAWS),
          *scratch = doubles(4 * DRAWS);
-  Prior prior = assembled(&fit, &samples, parts);
+  Prior prior = assembled(&memory, &fit, &samples, parts);
   RngLanes rng = draw_lanes(), rng_whole = draw_lanes();
   prior_diffusion.sample(&prior, &rng, theta);
   chain_sample(prior.chain, &rng_whole, whole, scratch);
@@ -348,7 +348,6 @@ static void test_prior(void) {
   check_moments(prior.chain, theta, whole, scratch);
   for (int t = 2; t <= 100; t++) CU_ASSERT(prior.chain->loss[t] < prior.chain->loss[t - 1] * 1.2);
   check_file(&prior, theta);
-  prior_diffusion.destroy(&prior);
   free(parts), free(theta), free(whole), free(scratch), free(samples.theta);
 }
 
@@ -369,7 +368,8 @@ static void test_bad_files(void) {
     int stage, dim, out, id;
     double zero = 0;
     float weights[3] = {cases[i].weight, 0.5f, 0.5f};
-    Prior prior = {.ops = &prior_diffusion};
+    SCRATCH_ARENA(memory);
+    Prior prior = {.memory = &memory, .ops = &prior_diffusion};
     CHECK_OK(store_create(path, STORE_NETCDF4, &file));
     CHECK_OK(store_dimension(file, "stage", 1, &stage));
     CHECK_OK(store_dimension(file, "dim", 1, &dim));
@@ -398,7 +398,6 @@ static void test_bad_files(void) {
     CHECK_OK(store_open(path, &file));
     CHECK_FAILS(prior_diffusion.load(&prior, file, NULL), STATUS_INPUT, cases[i].sentence);
     store_abandon(file);
-    prior_diffusion.destroy(&prior);
   }
   unlink(path);
 }

@@ -1,5 +1,6 @@
 /* DPS: its gradient against finite differences, whole draws against Algorithm 4 written out from the
  * observations, and what happens where it diverges. */
+#include "core/arena.h"
 #include "sampler/diffusion/dps.h"
 
 #include "sampler_fixture.h"
@@ -50,15 +51,16 @@ static void gradient_by_differences(const Chain *chain, int t, const FixtureData
 }
 
 static void test_gradient(void) {
+  SCRATCH_ARENA(memory);
   enum { STAGES = 20, OBSERVATIONS = 5 };
   const Likelihood likelihood = fixture_likelihood(0.5);
   for (int d = 1; d <= 3; d++) {
     PriorFit fit = fixture_fit(STAGES, 0.9, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(d, 3, 1.5);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, d, 3, 1.5);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     const Chain *chain = prior.chain;
     FixtureData data = fixture_data(d, OBSERVATIONS, likelihood.noise, 0);
-    History history = fixture_history(d, 1, 0, OBSERVATIONS, &likelihood);
+    History history = fixture_history(&memory, d, 1, 0, OBSERVATIONS, &likelihood);
     double lambda[9], b[3], constant = 0;
     history_evidence(&(HistoryView){&history, 1, 0, 1, chain->shift, chain->scale}, lambda, b);
     for (int l = 0; l < OBSERVATIONS; l++) {
@@ -88,9 +90,6 @@ static void test_gradient(void) {
       score_at(chain, &data, clean, expected);
       for (int i = 0; i < d; i++) CHECK_NEAR(gradient[i], expected[i], 1e-10 * (1 + sum));
     }
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
@@ -120,6 +119,7 @@ static void algorithm_4(const Chain *chain, const FixtureData *data, bool throug
 
 /* Four stages, so that the error of the finite differences is not blown up: 1e-5. */
 static void check_draws_follow_algorithm_4(double noise) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 5, OBSERVATIONS = 4, D = 2 };
   const Likelihood likelihood = fixture_likelihood(noise);
   const char *const sets[][2] = {{"gradient=through_network", "step_size=1"},
@@ -127,9 +127,9 @@ static void check_draws_follow_algorithm_4(double noise) {
                                  {"gradient=at_estimate", "step_size=1"},
                                  {"gradient=at_estimate", "step_size=0.1"}};
   PriorFit fit = fixture_fit(4, 0.6, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 2, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
-  History history = fixture_history(D, 1, 0, OBSERVATIONS, &likelihood);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  History history = fixture_history(&memory, D, 1, 0, OBSERVATIONS, &likelihood);
   FixtureData data = fixture_data(D, OBSERVATIONS, likelihood.noise, 0);
   for (int k = 0; k < 4; k++) {
     int64_t fallbacks;
@@ -143,9 +143,6 @@ static void check_draws_follow_algorithm_4(double noise) {
     }
     free(theta);
   }
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 static void test_draws_follow_algorithm_4(void) {
@@ -156,32 +153,31 @@ static void test_draws_follow_algorithm_4(void) {
 /* Without observations, and with step 0, it is chain_sample with the literal last stage, up to the rounding
  * of another order of the same sum. */
 static void test_no_evidence_is_the_chain(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 70, D = 2 };
   const Likelihood likelihood = fixture_likelihood(1);
   const char *zero_step = "step_size=0";
   PriorFit fit = fixture_fit(30, 0.9, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 2, 2);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 2);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   Chain chain = *prior.chain;
   double expected[D * DRAWS], scratch[2 * D * DRAWS];
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = DRAWS};
   chain.last_stage = LAST_STAGE_LITERAL;
   chain_sample(&chain, &rng, expected, scratch);
   for (int n = 0; n <= 3; n += 3) {
-    History history = fixture_history(D, 1, 0, n, &likelihood);
+    History history = fixture_history(&memory, D, 1, 0, n, &likelihood);
     double *theta = fixture_draw(dps(), &prior, &history, 0, DRAWS, n == 0 ? 0 : 1, &zero_step, NULL);
     for (int i = 0; i < D * DRAWS; i++) CHECK_NEAR(theta[i], expected[i], 1e-10);
     free(theta);
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* The step does not shrink with the evidence: with 1 000 observations of features of size 10 it is 2 sqrt(1
  * 000) 10 = 630 in the last stages, wherever the state is. The chain runs away (Section 6.2 of the paper),
  * states are held at the guard and counted, no draw is NaN. A step 1 000 times smaller behaves. */
 static void test_divergence_is_guarded(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 20, D = 2 };
   const Likelihood likelihood = fixture_likelihood(1);
   const char *small = "step_size=0.001";
@@ -189,8 +185,8 @@ static void test_divergence_is_guarded(void) {
   Prior prior;
   History history;
   int64_t fallbacks;
-  CHECK_OK(prior_standard(D, &fit, &prior));
-  CHECK_OK(history_create(D, 1, &likelihood, &history));
+  CHECK_OK(prior_standard(&memory, D, &fit, &prior));
+  CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
   Rng rng = fixture_rng(3, 3);
   for (int l = 0; l < 1000; l++) {
     double phi[D], y;
@@ -206,13 +202,12 @@ static void test_divergence_is_guarded(void) {
   theta = fixture_draw(dps(), &prior, &history, 0, DRAWS, 1, &small, &fallbacks);
   CU_ASSERT_EQUAL(fallbacks, 0);
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* A reward of exactly 0, where the residual at theta = 0 vanishes but not the one at S_0_hat: guided all the
  * same. */
 static void test_zero_reward(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 5 };
   const Likelihood likelihood = fixture_likelihood(1);
   const FixtureData data = {.d = 1, .n = 1, .noise = 1, .phi = {{1}}, .y = {0}};
@@ -221,8 +216,8 @@ static void test_zero_reward(void) {
   Prior prior;
   History history;
   const double phi = 1, y = 0;
-  CHECK_OK(prior_standard(1, &fit, &prior));
-  CHECK_OK(history_create(1, 1, &likelihood, &history));
+  CHECK_OK(prior_standard(&memory, 1, &fit, &prior));
+  CHECK_OK(history_create(&memory, 1, 1, &likelihood, &history));
   history_record(&history, NULL, &phi, &y);
   double *theta = fixture_draw(dps(), &prior, &history, 0, DRAWS, 1, &at_estimate, NULL);
   for (uint32_t m = 0; m < DRAWS; m++) {
@@ -232,8 +227,6 @@ static void test_zero_reward(void) {
     CHECK_NEAR(theta[m], expected, 1e-10);
   }
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 /* The exact sampler: by rejection against closed forms, quadrature and importance sampling; calibration over
  * worlds drawn from the prior. */
+#include "core/arena.h"
 #include "plane_fixture.h"
 
 #include "problem/theta_prior.h"
@@ -13,9 +14,7 @@ static void bare_sample(const Prior *prior, RngLanes *rng, double *theta) {
 static void bare_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
   mixture_log_density(prior->state, lanes, theta, out);
 }
-static void bare_destroy(Prior *prior) { (void)prior; }
-static const PriorOps BARE_OPS = {
-    .name = "bare", .sample = bare_sample, .destroy = bare_destroy, .log_density = bare_log_density};
+static const PriorOps BARE_OPS = {.name = "bare", .sample = bare_sample, .log_density = bare_log_density};
 
 /* The mixture without saying that it is one: the exact sampler must go by the density. */
 static Prior bare_prior(Mixture *mixture) { return (Prior){.ops = &BARE_OPS, .d = 2, .state = mixture}; }
@@ -30,12 +29,12 @@ static ThetaSource source_of(const char *name) {
 
 /* `runs` runs with theta* of the source (streams of `first_run` on) and n observations of arms uniform in the
  * disc; theta_star[2, runs] may be NULL. The likelihood must outlive the history. */
-static History world(const ThetaSource *source, const Likelihood *likelihood, uint32_t first_run, int runs,
-                     int n, double *theta_star) {
+static History world(Arena *memory, const ThetaSource *source, const Likelihood *likelihood,
+                     uint32_t first_run, int runs, int n, double *theta_star) {
   double *theta = fixture_new(2 * (size_t)runs, sizeof *theta),
          *phi = fixture_new(2 * (size_t)runs, sizeof *phi), *y = fixture_new((size_t)runs, sizeof *y);
   History history;
-  CHECK_OK(history_create(2, runs, likelihood, &history));
+  CHECK_OK(history_create(memory, 2, runs, likelihood, &history));
   CHECK_OK(history_reserve(&history, n));
   theta_draw(source, 0, first_run, runs, theta);
   for (int l = 0; l < n; l++) {
@@ -98,6 +97,7 @@ static void check_weights(const PlanePosterior *exact, int components, int strid
 
 /* 10 000 draws: a mean is good to .05 of a standard deviation, a variance to 7%. */
 static void test_closed_form(void) {
+  SCRATCH_ARENA(memory);
   static const char *const priors[] = {"gm_cross", "gm_rays", "gm_triangles"};
   static const struct {
     int n;
@@ -109,7 +109,7 @@ static void test_closed_form(void) {
       ThetaSource source = source_of(priors[p]);
       Prior prior = bare_prior(&source.mixture);
       const Likelihood likelihood = fixture_likelihood(data[k].noise);
-      History history = world(&source, &likelihood, 40, RUNS, data[k].n, NULL);
+      History history = world(&memory, &source, &likelihood, 40, RUNS, data[k].n, NULL);
       int64_t fallbacks[RUNS];
       double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 40, DRAWS, 0, NULL, fallbacks);
       for (int b = 0; b < RUNS; b++) {
@@ -121,25 +121,23 @@ static void test_closed_form(void) {
         check_weights(&exact, source.mixture.components, RUNS * DRAWS, DRAWS, theta + b * DRAWS);
       }
       free(theta);
-      history_destroy(&history);
       theta_destroy(&source);
     }
 }
 
 /* With a prior that says it is a mixture, and Gaussian rewards, the draws are those of mixts. */
 static void test_delegation(void) {
+  SCRATCH_ARENA(memory);
   ThetaSource source = source_of("gm_rays");
   PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(theta_prior(&source, &fit, &prior));
+  CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
   const Likelihood likelihood = fixture_likelihood(1);
-  History history = world(&source, &likelihood, 0, 3, 5, NULL);
+  History history = world(&memory, &source, &likelihood, 0, 3, 5, NULL);
   double *one = fixture_draw(sampler_find("exact"), &prior, &history, 0, 4, 0, NULL, NULL);
   double *two = fixture_draw(sampler_find("mixts"), &prior, &history, 0, 4, 0, NULL, NULL);
   CU_ASSERT(memcmp(one, two, 24 * sizeof *one) == 0);
   free(one), free(two);
-  history_destroy(&history);
-  prior_destroy(&prior);
   theta_destroy(&source);
 }
 
@@ -173,6 +171,7 @@ static void quadrature(const Prior *prior, const History *history, int b, double
 }
 
 static void test_quadrature(void) {
+  SCRATCH_ARENA(memory);
   static const char *const priors[] = {"cross", "gm_rays", "swirl", "H"};
   static const char *const likelihoods[] = {"logistic", "poisson"};
   enum { DRAWS = 20000 };
@@ -181,18 +180,16 @@ static void test_quadrature(void) {
       ThetaSource source = source_of(priors[p]);
       PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
       const Likelihood likelihood = {.ops = likelihood_find(likelihoods[k]), .noise = 1};
-      History history = world(&source, &likelihood, 7, 1, 12, NULL);
+      History history = world(&memory, &source, &likelihood, 7, 1, 12, NULL);
       Prior prior;
       int64_t fallbacks;
       double mean[2], covariance[4];
-      CHECK_OK(theta_prior(&source, &fit, &prior));
+      CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
       double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 7, DRAWS, 0, NULL, &fallbacks);
       CU_ASSERT_EQUAL(fallbacks, 0);
       quadrature(&prior, &history, 0, mean, covariance);
       fixture_check_moments(2, 1, DRAWS, 0, theta, mean, covariance, 5);
       free(theta);
-      history_destroy(&history);
-      prior_destroy(&prior);
       theta_destroy(&source);
     }
 }
@@ -200,6 +197,7 @@ static void test_quadrature(void) {
 /* ---- against importance sampling: the prior's own samples, weighted by the likelihood. Means, within 5
  * standard errors of both together. */
 static void test_importance_sampling(void) {
+  SCRATCH_ARENA(memory);
   static const char *const priors[] = {"rays", "triangles", "swirl", "H", "corners"};
   enum { SAMPLES = 100000, DRAWS = 20000, MOMENTS = 5 };
   double *point = fixture_new(2 * SAMPLES, sizeof *point);
@@ -208,8 +206,8 @@ static void test_importance_sampling(void) {
       ThetaSource source = source_of(priors[p]);
       Prior prior;
       const Likelihood likelihood = fixture_likelihood(0.5);
-      History history = world(&source, &likelihood, 3, 1, n, NULL);
-      CHECK_OK(theta_prior(&source, NULL, &prior));
+      History history = world(&memory, &source, &likelihood, 3, 1, n, NULL);
+      CHECK_OK(theta_prior(&memory, &source, NULL, &prior));
       double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 3, DRAWS, 0, NULL, NULL);
       RngLanes rng = {
           .key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 6000, .draws = SAMPLES, .lanes = SAMPLES};
@@ -231,8 +229,6 @@ static void test_importance_sampling(void) {
         CHECK_NEAR(found[k], mean, 5 * sqrt(variance / effective + variance / DRAWS));
       }
       free(theta);
-      history_destroy(&history);
-      prior_destroy(&prior);
       theta_destroy(&source);
     }
   free(point);
@@ -242,6 +238,7 @@ static void test_importance_sampling(void) {
  * draws along any direction is uniform (Talts et al. 2018). Chi-squared with 15 degrees of freedom, level
  * 1e-4. */
 static void test_calibration(void) {
+  SCRATCH_ARENA(memory);
   static const struct {
     const char *prior, *likelihood;
     int n;
@@ -255,9 +252,9 @@ static void test_calibration(void) {
     ThetaSource source = source_of(worlds[w].prior);
     PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
     const Likelihood likelihood = {.ops = likelihood_find(worlds[w].likelihood), .noise = worlds[w].noise};
-    History history = world(&source, &likelihood, 100, RUNS, worlds[w].n, star);
+    History history = world(&memory, &source, &likelihood, 100, RUNS, worlds[w].n, star);
     Prior prior;
-    CHECK_OK(theta_prior(&source, &fit, &prior));
+    CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
     double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 100, DRAWS, 0, NULL, NULL);
     for (int k = 0; k < DIRECTIONS; k++) {
       const double along = k == 0 ? 0.8 : -0.6, across = k == 0 ? 0.6 : 0.8, expected = RUNS / (DRAWS + 1.0);
@@ -274,8 +271,6 @@ static void test_calibration(void) {
       CU_ASSERT(chi < 44.3);
     }
     free(theta);
-    history_destroy(&history);
-    prior_destroy(&prior);
     theta_destroy(&source);
   }
   free(star);
@@ -285,6 +280,7 @@ static void test_calibration(void) {
 
 /* Proposals for each draw, and cells, stay few however narrow the posterior: at most 4, and 1500. */
 static void test_envelope(void) {
+  SCRATCH_ARENA(memory);
   static const struct {
     const char *prior, *likelihood;
     int n;
@@ -298,11 +294,11 @@ static void test_envelope(void) {
     ThetaSource source = source_of(worlds[w].prior);
     PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
     const Likelihood likelihood = {.ops = likelihood_find(worlds[w].likelihood), .noise = worlds[w].noise};
-    History history = world(&source, &likelihood, 9, 1, worlds[w].n, NULL);
+    History history = world(&memory, &source, &likelihood, 9, 1, worlds[w].n, NULL);
     Prior prior;
     Envelope envelope;
-    CHECK_OK(theta_prior(&source, &fit, &prior));
-    CHECK_OK(envelope_create(&prior, &envelope));
+    CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
+    CHECK_OK(envelope_create(&memory, &prior, &envelope));
     EnvelopeData data = envelope_data(&history, 0);
     CU_ASSERT_TRUE(envelope_build(&envelope, &data));
     Rng rng = fixture_rng(0, 7000);
@@ -320,9 +316,6 @@ static void test_envelope(void) {
     CU_ASSERT(envelope.count < 1500);
     /* It is a bound, but for the tip of the swirl and kinks below a cell. */
     CU_ASSERT(above < 0.002 * PROPOSALS);
-    envelope_destroy(&envelope);
-    history_destroy(&history);
-    prior_destroy(&prior);
     theta_destroy(&source);
   }
 }
@@ -330,15 +323,16 @@ static void test_envelope(void) {
 /* Data far outside of the prior. A Gaussian prior is cut at the edge of its box, which is counted; a uniform
  * one gives the nearest corner of its support. */
 static void test_disagreement(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 10 };
   const Likelihood likelihood = fixture_likelihood(0.1);
   double phi[2] = {1, 0}, y = 100;
   for (int uniform = 0; uniform < 2; uniform++) {
     ThetaSource source = source_of(uniform ? "rays" : "gaussian");
     Prior exact, bare = bare_prior(&source.mixture);
-    History history = world(&source, &likelihood, 0, 1, 0, NULL);
+    History history = world(&memory, &source, &likelihood, 0, 1, 0, NULL);
     int64_t fallbacks;
-    if (uniform) CHECK_OK(theta_prior(&source, NULL, &exact));
+    if (uniform) CHECK_OK(theta_prior(&memory, &source, NULL, &exact));
     history_record(&history, NULL, phi, &y);
     double *theta = fixture_draw(sampler_find("exact"), uniform ? &exact : &bare, &history, 0, DRAWS, 0, NULL,
                                  &fallbacks);
@@ -346,8 +340,6 @@ static void test_disagreement(void) {
     /* Mean 100, sd .1: the density falls by e^-970 for each .1 to the left of the tip at 3. */
     for (int m = 0; m < DRAWS && uniform; m++) CHECK_NEAR(theta[m], 3, 0.03);
     free(theta);
-    history_destroy(&history);
-    if (uniform) prior_destroy(&exact);
     theta_destroy(&source);
   }
 }

@@ -1,20 +1,22 @@
 /* The closed-form priors and their exact reverse chains, against SciPy's densities, differences of the noised
  * density, and the linear recursion that the chain of a Gaussian is. */
+#include "core/arena.h"
 #include "mixture_golden.h"
 
 static const int DIMENSIONS[] = {1, 2, 5};
 enum { DIMENSION_COUNT = 3 };
 
 static void test_golden_density(void) {
+  SCRATCH_ARENA(memory);
   StoreFile *file = golden_open();
   for (int c = 0; c < DIMENSION_COUNT; c++) {
     int d = DIMENSIONS[c];
     PriorFit fit = golden_fit();
-    Mixture mixture = golden_mixture(file, d);
+    Mixture mixture = golden_mixture(&memory, file, d);
     double points[GOLDEN_MOST * GOLDEN_POINTS], density[GOLDEN_POINTS], expected[GOLDEN_POINTS];
     double score[GOLDEN_MOST * GOLDEN_POINTS], expected_score[GOLDEN_MOST * GOLDEN_POINTS];
     Prior prior;
-    CHECK_OK(prior_from_mixture(&mixture, &fit, &prior));
+    CHECK_OK(prior_from_mixture(&memory, &mixture, &fit, &prior));
     golden_read(file, "points", d, points);
     golden_read(file, "density", d, expected);
     golden_read(file, "score", d, expected_score);
@@ -24,19 +26,17 @@ static void test_golden_density(void) {
       CHECK_NEAR(density[n], expected[n], 1e-10 * (1 + fabs(expected[n])));
     for (int n = 0; n < d * GOLDEN_POINTS; n++)
       CHECK_NEAR(score[n], expected_score[n], 1e-9 * (1 + fabs(expected_score[n])));
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
   store_abandon(file);
 }
 
 /* The mixture of stage t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 - abar)
  * noise. */
-static Mixture noised(const Mixture *mixture, const Chain *chain, int t) {
+static Mixture noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t) {
   int d = mixture->d;
   double signal = chain->schedule.alpha_bar[t];
   Mixture out;
-  CHECK_OK(mixture_create(d, mixture->components, &out));
+  CHECK_OK(mixture_create(memory, d, mixture->components, &out));
   for (int c = 0; c < mixture->components; c++) {
     out.weight[c] = mixture->weight[c];
     for (int i = 0; i < d; i++) {
@@ -54,6 +54,7 @@ static Mixture noised(const Mixture *mixture, const Chain *chain, int t) {
 /* eps = -sqrt(1 - abar) grad log q(s_t), by differences of the density of the noised mixture; stages in any
  * order; far points (100 standard deviations) too. */
 static void test_exact_noise(void) {
+  SCRATCH_ARENA(memory);
   enum { POINTS = 40 };
   StoreFile *file = golden_open();
   for (int c = 0; c < DIMENSION_COUNT; c++) {
@@ -61,9 +62,9 @@ static void test_exact_noise(void) {
       int d = DIMENSIONS[c], stages[] = {50, 1, 7, 50, 100};
       PriorFit fit = golden_fit();
       fit.stages = 100, fit.alpha = 0.97, fit.standardise = standardise;
-      Mixture mixture = golden_mixture(file, d);
+      Mixture mixture = golden_mixture(&memory, file, d);
       Prior prior;
-      CHECK_OK(prior_from_mixture(&mixture, &fit, &prior));
+      CHECK_OK(prior_from_mixture(&memory, &mixture, &fit, &prior));
       CU_ASSERT_PTR_NULL(prior.chain->loss);
       double mean[GOLDEN_MOST], covariance[25];
       golden_read(file, "total_mean", d, mean);
@@ -73,7 +74,7 @@ static void test_exact_noise(void) {
         CHECK_NEAR(prior.chain->scale[i], standardise ? sqrt(covariance[i * d + i]) : 1, 1e-12);
       }
       for (int k = 0; k < 5; k++) {
-        Mixture reference = noised(&mixture, prior.chain, stages[k]);
+        Mixture reference = noised(&memory, &mixture, prior.chain, stages[k]);
         double s[GOLDEN_MOST * POINTS], eps[GOLDEN_MOST * POINTS], up[POINTS], down[POINTS], step = 1e-5;
         RngLanes rng = golden_lanes(POINTS, 20);
         rng_lanes_normal(&rng, d, s);
@@ -92,10 +93,7 @@ static void test_exact_noise(void) {
             CHECK_NEAR(eps[i * POINTS + n], factor * (up[n] - down[n]) / (2 * step), 1e-6 + 2 * rounding);
           }
         }
-        mixture_destroy(&reference);
       }
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
   }
   store_abandon(file);
@@ -105,17 +103,18 @@ static void test_exact_noise(void) {
  * square of the step, and of the rounding of eps over the step. Far points too, where a wrong order of sums
  * would cancel; components with independent coordinates too, which have zeros to skip. */
 static void test_exact_jacobian(void) {
+  SCRATCH_ARENA(memory);
   enum { POINTS = 70, MOST = GOLDEN_MOST };
   StoreFile *file = golden_open();
   for (int c = 0; c < 2 * DIMENSION_COUNT; c++) {
     const int d = DIMENSIONS[c / 2], stages[] = {1, 40, 100}, independent = c % 2;
     PriorFit fit = golden_fit();
     fit.stages = 100, fit.alpha = 0.97;
-    Mixture mixture = golden_mixture(file, d);
+    Mixture mixture = golden_mixture(&memory, file, d);
     for (int k = 0; independent && k < mixture.components * d * d; k++)
       if (k % (d * d) % (d + 1) != 0) mixture.covariance[k] = 0;
     Prior prior;
-    CHECK_OK(prior_from_mixture(&mixture, &fit, &prior));
+    CHECK_OK(prior_from_mixture(&memory, &mixture, &fit, &prior));
     for (int k = 0; k < 3; k++) {
       double s[MOST * POINTS], eps[MOST * POINTS], same[MOST * POINTS], up[MOST * POINTS],
           down[MOST * POINTS];
@@ -143,8 +142,6 @@ static void test_exact_jacobian(void) {
           }
       }
     }
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
   store_abandon(file);
 }
@@ -153,16 +150,17 @@ static void test_exact_jacobian(void) {
  * follows v_{t-1} = g_t^2 v_t + Sigma_t with g_t = (1 - beta_t / (abar_t l + 1 - abar_t)) / sqrt(alpha_t). 5
  * standard errors. */
 static void test_gaussian_chain(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 2, N = 40000 };
   PriorFit fit = golden_fit();
   fit.standardise = false;
   Mixture mixture;
-  CHECK_OK(mixture_create(D, 1, &mixture));
+  CHECK_OK(mixture_create(&memory, D, 1, &mixture));
   mixture.weight[0] = 1, mixture.covariance[0] = 0.3, mixture.covariance[3] = 1.7;
   for (int literal = 0; literal < 2; literal++) {
     fit.last_stage = literal ? LAST_STAGE_LITERAL : LAST_STAGE_REPAIRED;
     Prior prior;
-    CHECK_OK(prior_from_mixture(&mixture, &fit, &prior));
+    CHECK_OK(prior_from_mixture(&memory, &mixture, &fit, &prior));
     const Schedule *schedule = &prior.chain->schedule;
     double *theta = golden_array(D * N), *scratch = golden_array(2 * D * N), mean[D] = {0},
            covariance[D * D] = {0};
@@ -181,9 +179,7 @@ static void test_gaussian_chain(void) {
     chain_sample(prior.chain, &rng, theta, scratch);
     CU_ASSERT(golden_moment_error(D, N, theta, mean, covariance) < 5);
     free(theta), free(scratch);
-    prior_destroy(&prior);
   }
-  mixture_destroy(&mixture);
 }
 
 /* The exact chain gives back the mixture's moments as its step shrinks. The chain is narrower than the
@@ -191,6 +187,7 @@ static void test_gaussian_chain(void) {
  * stages, .06 with 400, .03 with 1600 (measured; the statistical error is .01 of a standard deviation, .02 of
  * a variance). */
 static void test_mixture_chain(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 20000 };
   const int stages[] = {100, 400};
   const double tolerance[] = {0.15, 0.09};
@@ -199,9 +196,9 @@ static void test_mixture_chain(void) {
     int d = DIMENSIONS[c / 2], fine = c % 2;
     PriorFit fit = golden_fit();
     fit.stages = stages[fine], fit.alpha = pow(0.92, 100.0 / stages[fine]);
-    Mixture mixture = golden_mixture(file, d);
+    Mixture mixture = golden_mixture(&memory, file, d);
     Prior prior;
-    CHECK_OK(prior_from_mixture(&mixture, &fit, &prior));
+    CHECK_OK(prior_from_mixture(&memory, &mixture, &fit, &prior));
     double *theta = golden_array((size_t)d * N), *scratch = golden_array(2 * (size_t)d * N);
     double mean[GOLDEN_MOST], covariance[25], reached_mean[GOLDEN_MOST], reached[25];
     RngLanes rng = golden_lanes(N, 22);
@@ -216,8 +213,6 @@ static void test_mixture_chain(void) {
                    tolerance[fine] * sqrt(covariance[i * d + i] * covariance[j * d + j]));
     }
     free(theta), free(scratch);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
   store_abandon(file);
 }

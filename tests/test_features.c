@@ -1,4 +1,5 @@
 /* Features of any size that a double has: every sampler ends, and soon, with finite draws. */
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 #include <fenv.h>
@@ -8,6 +9,7 @@ enum { D = 2, DRAWS = 20 };
 
 /* Seconds of this process that `method` takes. */
 static double seconds(const SamplerOps *method, const Prior *prior, const History *history) {
+  SCRATCH_ARENA(memory);
   const clock_t start = clock();
   double *theta = fixture_draw(method, prior, history, 0, DRAWS, 0, NULL, NULL);
   for (int i = 0; i < D * DRAWS; i++) CU_ASSERT(isfinite(theta[i]));
@@ -19,6 +21,7 @@ static double seconds(const SamplerOps *method, const Prior *prior, const Histor
  * tested, so they are not trapped. The limit is eight times what the slowest takes, .12 s of twisted; with
  * sanitizers, which are some 40 times slower, every second size and a limit to match. */
 static void test_every_sampler_ends(void) {
+  SCRATCH_ARENA(memory);
   const double sizes[] = {1e-300, 1e-16, 1, 1e8, 1e16, 1e150, 1e300};
   enum { SIZES = sizeof sizes / sizeof *sizes };
   const char *sanitized = getenv("THOMPSON_SANITIZED");
@@ -30,15 +33,15 @@ static void test_every_sampler_ends(void) {
   int runs = 0;
   fedisableexcept(FE_ALL_EXCEPT);
   PriorFit fit = fixture_fit(20, 0.9, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 1, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, D, 1, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (int f = 0; f < 2; f++) {
     const Likelihood likelihood = {.ops = likelihood_find(families[f]), .noise = 1};
     for (int a = 0; a < SIZES; a += step)
       for (int b = 0; b < SIZES; b += step) {
         const double phi[3][D] = {{sizes[a], 0}, {sizes[a], -sizes[b]}, {0.5, sizes[b]}}, y[] = {1, 0, 1};
         History history;
-        ASSERT(history_create(D, 1, &likelihood, &history) == STATUS_OK);
+        ASSERT(history_create(&memory, D, 1, &likelihood, &history) == STATUS_OK);
         CHECK_OK(history_reserve(&history, 3));
         for (int l = 0; l < 3; l++) history_record(&history, NULL, phi[l], &y[l]);
         for (int i = 0; sampler_method(i); i++) {
@@ -47,12 +50,9 @@ static void test_every_sampler_ends(void) {
           CU_ASSERT(seconds(method, &prior, &history) <= limit);
           runs++;
         }
-        history_destroy(&history);
       }
   }
   CU_ASSERT(runs > 0);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 int main(void) {

@@ -1,6 +1,7 @@
 /* Chain samplers under generalised linear models: every stage of diffts and whole draws follow a dense Newton
  * iteration (glm_fixture.h); the tolerance of IRLS does not show; the gradient of dps is that of finite
  * differences. */
+#include "core/arena.h"
 #include "sampler/diffusion/dps.h"
 #include "sampler/diffusion/laplace_glm.h"
 
@@ -14,6 +15,7 @@
  * mode, after a step with R of at most about sqrt(2e-3), and the precision is that from before the step: 5%.
  */
 static void test_stage(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, LANES = 4, STAGES = 6 };
   static const char *const families[] = {"logistic", "poisson"};
   const double alpha_bars[STAGES] = {0.05, 0.2, 0.5, 0.8, 0.95, 1},
@@ -22,12 +24,12 @@ static void test_stage(void) {
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
     Rows rows = make_rows(&likelihood, D, 30, 2, 5);
-    History history = make_history(1, &rows, &likelihood);
+    History history = make_history(&memory, 1, &rows, &likelihood);
     const HistoryView view = {&history, LANES, 0, LANES, shift, scale};
     LaplaceGlm stage[D + 1]; /* one for the mean and for each column of the root: all see the same stages */
     Rng rng = fixture_rng(1, 8);
     for (int e = 0; e <= D; e++) {
-      CHECK_OK(laplace_glm_create(D, LANES, &stage[e]));
+      CHECK_OK(laplace_glm_create(&memory, D, LANES, &stage[e]));
       laplace_glm_begin(&stage[e], LANES);
     }
     for (int t = 0; t < STAGES; t++) {
@@ -62,25 +64,24 @@ static void test_stage(void) {
         }
       }
     }
-    for (int e = 0; e <= D; e++) laplace_glm_destroy(&stage[e]);
-    history_destroy(&history);
   }
 }
 
 /* Whole draws of Algorithm 2 with Theorem 4 in d = 1, where the root of the covariance is unique. The errors
  * of the stages, 1e-3 standard deviations of the mean and up to 2% of the deviation, hardly add up: 0.01. */
 static void test_algorithm_2(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 40, STAGES = 12 };
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
     PriorFit fit = fixture_fit(STAGES, 0.8, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(1, 2, 1.5);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, 1, 2, 1.5);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     const Chain *chain = prior.chain;
     const double *bar = chain->schedule.alpha_bar;
     Rows rows = make_rows(&likelihood, 1, 20, 1.5, 6);
-    History history = make_history(1, &rows, &likelihood);
+    History history = make_history(&memory, 1, &rows, &likelihood);
     double *theta = fixture_draw(sampler_find("diffts"), &prior, &history, 6, DRAWS, 0, NULL, NULL);
     for (uint32_t m = 0; m < DRAWS; m++) {
       Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = 6, .round = 7, .draw = m};
@@ -102,9 +103,6 @@ static void test_algorithm_2(void) {
       CHECK_NEAR(theta[m], chain->shift[0] + chain->scale[0] * s, 0.01);
     }
     free(theta);
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
@@ -136,25 +134,25 @@ static void draw_chain(LaplaceGlm *glm_state, const Chain *chain, const HistoryV
  * within 1e-3 standard deviations (measured: 4e-4), single draws within 0.1 (measured: 0.04; a draw between
  * two modes of the prior is thrown). */
 static void test_tolerance(void) {
+  SCRATCH_ARENA(memory);
   enum { D = TOLERANCE_D, LANES = 2000 };
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++)
     for (int observations = 5; observations <= 80; observations *= 4) {
       const Likelihood likelihood = glm(families[k]);
       PriorFit fit = fixture_fit(50, 0.94, LAST_STAGE_REPAIRED);
-      Mixture mixture = fixture_mixture(D, 2, 1.5);
-      Prior prior = fixture_exact_prior(&mixture, &fit);
+      Mixture mixture = fixture_mixture(&memory, D, 2, 1.5);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
       Rows rows = make_rows(&likelihood, D, observations, 1, 9);
-      History history = make_history(1, &rows, &likelihood);
+      History history = make_history(&memory, 1, &rows, &likelihood);
       const HistoryView view = {&history, LANES, 0, LANES, prior.chain->shift, prior.chain->scale};
       double *s[2];
       for (int exact = 0; exact < 2; exact++) {
         LaplaceGlm glm_state;
         s[exact] = fixture_new((size_t)(D * LANES), sizeof **s);
-        CHECK_OK(laplace_glm_create(D, LANES, &glm_state));
+        CHECK_OK(laplace_glm_create(&memory, D, LANES, &glm_state));
         if (exact) glm_state.irls.tolerance = 1e-12;
         draw_chain(&glm_state, prior.chain, &view, s[exact]);
-        laplace_glm_destroy(&glm_state);
       }
       for (int i = 0; i < D; i++) {
         double mean[2] = {0}, variance[2] = {0}, largest = 0;
@@ -171,9 +169,6 @@ static void test_tolerance(void) {
       }
       free(s[0]);
       free(s[1]);
-      history_destroy(&history);
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
 }
 
@@ -198,16 +193,17 @@ static double deviance_at(const Chain *chain, int t, const Rows *rows, const dou
 
 /* Central differences of step 1e-5: 1e-6 of the deviance. */
 static void test_dps_gradient(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, STAGES = 20 };
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
     PriorFit fit = fixture_fit(STAGES, 0.9, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(D, 3, 1.5);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, D, 3, 1.5);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     const Chain *chain = prior.chain;
     Rows rows = make_rows(&likelihood, D, 12, 1.5, 7);
-    History history = make_history(1, &rows, &likelihood);
+    History history = make_history(&memory, 1, &rows, &likelihood);
     const HistoryView view = {&history, 1, 0, 1, chain->shift, chain->scale};
     const DpsEvidence evidence = {.d = D, .lanes = 1, .rows = &view, .variance = 1};
     for (int t = 1; t <= STAGES; t += 3) {
@@ -234,9 +230,6 @@ static void test_dps_gradient(void) {
       derivatives(&rows, chain->shift, chain->scale, ZEROS, none, clean, half, hessian);
       for (int i = 0; i < D; i++) CHECK_NEAR(gradient[i], -half[i], 1e-10 * (1 + sum));
     }
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 

@@ -2,6 +2,7 @@
  * depends on neighbours; every draw of ts and mixts follows a dense Newton iteration (glm_fixture.h), and its
  * law is compared with brute-force quadrature of the posterior itself. test_glm_chain.c has the stages of
  * diffts and dps. */
+#include "core/arena.h"
 #include "policy/policy.h"
 #include "study/keys.h"
 
@@ -13,6 +14,7 @@
  * as dimensions or more: with fewer the null space has no basis of its own. To rounding, which dps with its
  * full step blows up. */
 static void test_identity_link(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 30 };
   const char *small_step = "step_size=0.05";
   LikelihoodOps rows_ops = *likelihood_find("gaussian");
@@ -20,8 +22,8 @@ static void test_identity_link(void) {
   for (int d = 1; d <= 5; d += 2)
     for (int components = 1; components <= 3; components += 2) {
       PriorFit fit = fixture_fit(15, 0.85, LAST_STAGE_REPAIRED);
-      Mixture mixture = fixture_mixture(d, components, 1.5);
-      Prior prior = fixture_exact_prior(&mixture, &fit);
+      Mixture mixture = fixture_mixture(&memory, d, components, 1.5);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
       for (int i = 0; sampler_method(i); i++) {
         const SamplerOps *method = sampler_method(i);
         const bool dps = strcmp(method->name, "dps") == 0; /* its deviance is that of variance 1 */
@@ -31,35 +33,32 @@ static void test_identity_link(void) {
                          by_rows = {.ops = &rows_ops, .noise = closed.noise};
         char sentence[256];
         if (sampler_misfit(method, &prior, &by_rows, sizeof sentence, sentence)) continue;
-        History history = fixture_history(d, RUNS, 0, 7, &closed);
-        History kept = fixture_history(d, RUNS, 0, 7, &by_rows);
+        History history = fixture_history(&memory, d, RUNS, 0, 7, &closed);
+        History kept = fixture_history(&memory, d, RUNS, 0, 7, &by_rows);
         CU_ASSERT(history.ops != kept.ops);
         double *expected = fixture_draw(method, &prior, &history, 0, DRAWS, dps, &small_step, NULL);
         double *theta = fixture_draw(method, &prior, &kept, 0, DRAWS, dps, &small_step, NULL);
         for (int k = 0; k < d * RUNS * DRAWS; k++) CHECK_NEAR(theta[k], expected[k], tolerance);
         free(expected);
         free(theta);
-        history_destroy(&history);
-        history_destroy(&kept);
       }
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
 }
 
 /* ---- without observations */
 
 static void test_no_history(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 2, DRAWS = 37, LANES = RUNS * DRAWS };
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++)
     for (int d = 1; d <= 5; d++) {
       const Likelihood likelihood = glm(families[k]), gaussian = fixture_likelihood(1);
       PriorFit fit = fixture_fit(12, 0.8, LAST_STAGE_REPAIRED);
-      Mixture mixture = fixture_mixture(d, 2, 1.5);
-      Prior prior = fixture_exact_prior(&mixture, &fit);
-      History history = fixture_history(d, RUNS, 0, 0, &likelihood);
-      History plain = fixture_history(d, RUNS, 0, 0, &gaussian);
+      Mixture mixture = fixture_mixture(&memory, d, 2, 1.5);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+      History history = fixture_history(&memory, d, RUNS, 0, 0, &likelihood);
+      History plain = fixture_history(&memory, d, RUNS, 0, 0, &gaussian);
       double expected[D_MOST * LANES], scratch[2 * D_MOST * LANES];
       RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = LANES};
       double *theta = fixture_draw(sampler_find("diffts"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
@@ -72,10 +71,6 @@ static void test_no_history(void) {
       for (int i = 0; i < d * LANES; i++) CHECK_NEAR(theta[i], other[i], 1e-11);
       free(theta);
       free(other);
-      history_destroy(&history);
-      history_destroy(&plain);
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
 }
 
@@ -83,40 +78,38 @@ static void test_no_history(void) {
 
 /* Runs of quite different difficulty side by side, one draw each and several; more than one chunk. */
 static void test_neighbours(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 70, D = 3, N = 25 };
   static const char *const families[] = {"logistic", "poisson"};
   static const char *const methods[] = {"ts", "diffts", "dps"};
   Rows *rows = fixture_new(RUNS, sizeof *rows);
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(D, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, D, &fit, &prior));
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
     for (int run = 0; run < RUNS; run++)
       rows[run] = make_rows(&likelihood, D, N, run % 3 == 0 ? 0.05 : run % 3 == 1 ? 2 : 20, (uint32_t)run);
-    History history = make_history(RUNS, rows, &likelihood);
+    History history = make_history(&memory, RUNS, rows, &likelihood);
     for (int m = 0; m < 3; m++) {
       const SamplerOps *method = sampler_find(methods[m]);
       for (int draws = 1; draws <= 3; draws += 2) {
         double *block = fixture_draw(method, &prior, &history, 0, draws, 0, NULL, NULL);
         int different = 0;
         for (int run = 0; run < RUNS; run++) {
-          History alone = make_history(1, rows + run, &likelihood);
+          History alone = make_history(&memory, 1, rows + run, &likelihood);
           double *theta = fixture_draw(method, &prior, &alone, (uint32_t)run, draws, 0, NULL, NULL);
           for (int i = 0; i < D; i++)
             different += memcmp(theta + i * draws, block + (i * RUNS + run) * draws,
                                 (size_t)draws * sizeof *theta) != 0;
           free(theta);
-          history_destroy(&alone);
         }
         if (different) printf("\n    %s %s %d: %d differ\n", families[k], methods[m], draws, different);
         CU_ASSERT_EQUAL(different, 0);
         free(block);
       }
     }
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
   free(rows);
 }
 
@@ -157,6 +150,7 @@ static int expected_draw(int d, int components, const FixturePosterior *posterio
  * delta alike, and the precision is taken before it, so right to about R = 1e-4. The draws with u near a
  * boundary fix the weights to the spacing of 4 000 uniforms. */
 static void test_draws_follow_laplace(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 4000 };
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++)
@@ -165,10 +159,10 @@ static void test_draws_follow_laplace(void) {
         for (int n = 5; n <= 40; n += 35) {
           const Likelihood likelihood = glm(families[k]);
           PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
-          Mixture mixture = fixture_mixture(d, components, 1);
-          Prior prior = fixture_exact_prior(&mixture, &fit);
+          Mixture mixture = fixture_mixture(&memory, d, components, 1);
+          Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
           Rows rows = make_rows(&likelihood, d, n, 1.5, 4);
-          History history = make_history(1, &rows, &likelihood);
+          History history = make_history(&memory, 1, &rows, &likelihood);
           FixturePosterior posterior = laplace_posterior(&mixture, &rows);
           int64_t fallbacks;
           double *theta =
@@ -182,9 +176,6 @@ static void test_draws_follow_laplace(void) {
           }
           CHECK_NEAR(worst, 0, 2e-4);
           free(theta);
-          history_destroy(&history);
-          prior_destroy(&prior);
-          mixture_destroy(&mixture);
         }
 }
 
@@ -220,16 +211,17 @@ static Moments quadrature(const Mixture *mixture, int c, const Rows *rows, doubl
  * the posterior itself within the bias of that approximation with 60 observations, here 0.15
  * standard deviations and 5% of the deviation (measured: 0.06 and 2.6%). */
 static void test_ts_law(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 40000 };
   const double bias_mean = 0.15, bias_spread = 0.05;
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
     PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(2, 1, 1);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, 2, 1, 1);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     Rows rows = make_rows(&likelihood, 2, 60, 1, 2);
-    History history = make_history(1, &rows, &likelihood);
+    History history = make_history(&memory, 1, &rows, &likelihood);
     FixturePosterior laplace = laplace_posterior(&mixture, &rows);
     Moments exact = quadrature(&mixture, 0, &rows, 0);
     double *theta = fixture_draw(sampler_find("ts"), &prior, &history, 2, DRAWS, 0, NULL, NULL);
@@ -242,9 +234,6 @@ static void test_ts_law(void) {
       CHECK_NEAR(sqrt(square) / deviation, 1, bias_spread);
     }
     free(theta);
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
@@ -252,16 +241,17 @@ static void test_ts_law(void) {
  * errors; those against the weights by quadrature within 0.01 more, for the error of the Laplace evidences
  * (measured: 0.002); the mass of a half-space of the posterior itself within 0.02 more (measured: 0.005). */
 static void test_mixts_law(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 40000, C = 3 };
   const double split = 0.2, bias = 0.01;
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
     PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(2, C, 1.2);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, 2, C, 1.2);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     Rows rows = make_rows(&likelihood, 2, 6, 1, 3);
-    History history = make_history(1, &rows, &likelihood);
+    History history = make_history(&memory, 1, &rows, &likelihood);
     FixturePosterior laplace = laplace_posterior(&mixture, &rows);
     double *theta = fixture_draw(sampler_find("mixts"), &prior, &history, 3, DRAWS, 0, NULL, NULL);
     double share[C] = {0}, exact[C], total = 0, mass = 0, right = 0, expected[2];
@@ -284,25 +274,23 @@ static void test_mixts_law(void) {
     mass /= total;
     CHECK_NEAR(right, mass, 2 * bias + 5 * sqrt(mass * (1 - mass) / DRAWS));
     free(theta);
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
 /* ---- separable rewards with long features: every mode is found; dps is known to diverge */
 
 static void test_separable(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 2, N = 50, DRAWS = 50 };
   static const char *const methods[] = {"ts", "diffts", "dps"};
   const Likelihood likelihood = glm("logistic");
   PriorFit fit = fixture_fit(30, 0.9, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(D, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, D, &fit, &prior));
   for (double length = 1; length <= 1000; length *= 10) {
     Rows rows = make_rows(&likelihood, D, N, length, 8);
     for (int l = 0; l < N; l++) rows.y[l] = rows.phi[l][0] > 0;
-    History history = make_history(1, &rows, &likelihood);
+    History history = make_history(&memory, 1, &rows, &likelihood);
     for (int m = 0; m < 3; m++) {
       int64_t fallbacks;
       double *theta = fixture_draw(sampler_find(methods[m]), &prior, &history, 0, DRAWS, 0, NULL, &fallbacks);
@@ -310,14 +298,13 @@ static void test_separable(void) {
       if (m < 2) CU_ASSERT_EQUAL(fallbacks, 0);
       free(theta);
     }
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
 }
 
 /* ---- refusals */
 
 static void test_refusal(void) {
+  SCRATCH_ARENA(memory);
   StudyFile *study;
   Problem problem;
   PolicyMethod method;
@@ -328,11 +315,10 @@ static void test_refusal(void) {
   CU_ASSERT_TRUE(policy_find("linucb", &method));
   PolicySetup setup = {.problem = &problem, .options = study->policies[0].options, .runs = 2};
   CHECK_FAILS(
-      policy_create(&method, &setup, &policy), STATUS_INPUT,
+      policy_create(&memory, &method, &setup, &policy), STATUS_INPUT,
       "policy linucb needs a likelihood that is quadratic in phi' theta (gaussian); likelihood logistic "
       "is not: take glm_ucb");
   CU_ASSERT_PTR_NULL(strchr(status_message(), '\n'));
-  policy_destroy(&policy);
   problem_destroy(&problem);
   config_study_free(study);
 }

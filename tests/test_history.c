@@ -1,5 +1,6 @@
 /* Likelihoods against finite differences; the evidence of a block of runs, and passes over its rows, against
  * sums over observations. */
+#include "core/arena.h"
 #include "harness.h"
 
 #include "core/rng.h"
@@ -60,9 +61,9 @@ typedef struct {
   double phi[ROUNDS][D * RUNS], y[ROUNDS][RUNS];
 } Case;
 
-static void case_create(Case *self) {
+static void case_create(Arena *memory, Case *self) {
   self->likelihood = (Likelihood){.ops = likelihood_find("gaussian"), .noise = 0.5};
-  CHECK_OK(history_create(D, RUNS, &self->likelihood, &self->history));
+  CHECK_OK(history_create(memory, D, RUNS, &self->likelihood, &self->history));
   Rng rng = {.key = rng_key(2, RNG_TEST)};
   for (int t = 0; t < ROUNDS; t++) {
     rng_normal(&rng, D * RUNS, self->phi[t]);
@@ -72,8 +73,9 @@ static void case_create(Case *self) {
 }
 
 static void test_append(void) {
+  SCRATCH_ARENA(memory);
   Case self;
-  case_create(&self);
+  case_create(&memory, &self);
   static const double zero[D] = {0};
   double lambda[D * D * RUNS], b[D * RUNS], residual[RUNS]; /* at theta = 0 that of the rewards */
   const HistoryView view = {&self.history, 1, 0, RUNS, zero, NULL};
@@ -107,7 +109,6 @@ static void test_append(void) {
   for (int k = 0; k < D * D * RUNS; k++) CU_ASSERT_EQUAL(lambda[k], 0);
   for (int k = 0; k < D * RUNS; k++) CU_ASSERT_EQUAL(b[k], 0);
   for (int k = 0; k < RUNS; k++) CU_ASSERT_EQUAL(residual[k], 0);
-  history_destroy(&self.history);
 }
 
 /* The log likelihood of all rewards at theta = shift + scale z, by its definition; differences of two z must
@@ -123,8 +124,9 @@ static double log_likelihood(const Case *self, int run, const double *theta) {
 }
 
 static void test_evidence(void) {
+  SCRATCH_ARENA(memory);
   Case self;
-  case_create(&self);
+  case_create(&memory, &self);
   const double shift[D] = {1, -2, 0.5}, scale[D] = {0.1, 3, 2};
   const int parts[][2] = {{0, RUNS * DRAWS}, {5, 1}, {64, 130}};
   for (int mapped = 0; mapped < 2; mapped++) {
@@ -151,7 +153,6 @@ static void test_evidence(void) {
       free(vector);
     }
   }
-  history_destroy(&self.history);
 }
 
 /* ---- a history that keeps rows: derivatives at a point, deviance and reach against sums over observations
@@ -176,15 +177,15 @@ typedef struct {
  * some of them. */
 static int arm_of(int t, int run) { return (7 * t + run) % (1 + run % ROWS_ARMS); }
 
-static void rows_create(const LikelihoodOps *family, int d, int draws, bool mapped, bool by_arm,
-                        RowsCase *self) {
+static void rows_create(Arena *memory, const LikelihoodOps *family, int d, int draws, bool mapped,
+                        bool by_arm, RowsCase *self) {
   static const double shift[ROWS_D] = {0.3, -0.2, 0.1, 0, -0.4}, scale[ROWS_D] = {0.5, 2, 1, 0.7, 1.3};
   Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)d, .round = (uint32_t)draws};
   self->likelihood = (Likelihood){.ops = family, .noise = 1};
   if (by_arm)
-    CHECK_OK(history_create_by_arm(d, ROWS_RUNS, ROWS_ARMS, &self->likelihood, &self->history));
+    CHECK_OK(history_create_by_arm(memory, d, ROWS_RUNS, ROWS_ARMS, &self->likelihood, &self->history));
   else
-    CHECK_OK(history_create(d, ROWS_RUNS, &self->likelihood, &self->history));
+    CHECK_OK(history_create(memory, d, ROWS_RUNS, &self->likelihood, &self->history));
   CHECK_OK(history_reserve(&self->history, OBSERVATIONS));
   rng_normal(&rng, d * ROWS_RUNS * draws, self->z);
   for (int t = 0; t < OBSERVATIONS; t++) {
@@ -295,6 +296,7 @@ static void check_settled(const RowsCase *self) {
 
 /* Draws of a run share its rows; as they are and in coordinates theta = shift + scale z. */
 static void check_each_case(bool by_arm) {
+  SCRATCH_ARENA(memory);
   static const int dimensions[] = {1, 2, 5};
   static RowsCase self;
   for (int f = 0; likelihood_family(f); f++) {
@@ -302,11 +304,10 @@ static void check_each_case(bool by_arm) {
     for (int k = 0; k < 3; k++)
       for (int draws = 1; draws <= ROWS_DRAWS; draws++)
         for (int mapped = 0; mapped < 2; mapped++) {
-          rows_create(likelihood_family(f), dimensions[k], draws, mapped, by_arm, &self);
+          rows_create(&memory, likelihood_family(f), dimensions[k], draws, mapped, by_arm, &self);
           check_rows(&self);
           check_bound(&self);
           check_settled(&self);
-          history_destroy(&self.history);
         }
   }
 }
@@ -316,9 +317,10 @@ static void test_rows(void) { check_each_case(false); }
 /* Arms for rows: the same sums over observations, from as many rows as a run has arms; none after
  * history_clear. */
 static void test_arms(void) {
+  SCRATCH_ARENA(memory);
   static RowsCase self;
   check_each_case(true);
-  rows_create(likelihood_find("poisson"), 2, 1, false, true, &self);
+  rows_create(&memory, likelihood_find("poisson"), 2, 1, false, true, &self);
   for (int b = 0; b < ROWS_RUNS; b++) {
     bool played[ROWS_ARMS] = {false};
     int arms = 0;
@@ -336,7 +338,6 @@ static void test_arms(void) {
     history_record(&self.history, arm, self.phi[t], self.y[t]);
   }
   check_rows(&self);
-  history_destroy(&self.history);
 }
 
 /* An uneven history against one history for each run, which has that run's observations alone; gathered runs
@@ -376,6 +377,7 @@ static void check_same(const Summary *a, const Summary *b) {
 }
 
 static void test_uneven(void) {
+  SCRATCH_ARENA(memory);
   enum { EACH = 3, ARMS = 14, R = EACH * ARMS, T = 120, GATHERED = 5 };
   static const int wanted[GATHERED] = {7, 41, 0, 21, 16};
   static const double z[2] = {0.4, -0.7};
@@ -384,12 +386,12 @@ static void test_uneven(void) {
     History uneven, alone[R], gathered;
     Rng rng = {.key = rng_key(6, RNG_TEST), .run = (uint32_t)f};
     int count[R] = {0};
-    CHECK_OK(history_create_per_arm(2, EACH, ARMS, &likelihood, &uneven));
-    CHECK_OK(history_create(2, GATHERED, &likelihood, &gathered));
+    CHECK_OK(history_create_per_arm(&memory, 2, EACH, ARMS, &likelihood, &uneven));
+    CHECK_OK(history_create(&memory, 2, GATHERED, &likelihood, &gathered));
     CHECK_OK(history_reserve(&uneven, T));
     CHECK_OK(history_reserve(&gathered, T));
     for (int n = 0; n < R; n++) {
-      CHECK_OK(history_create(2, 1, &likelihood, &alone[n]));
+      CHECK_OK(history_create(&memory, 2, 1, &likelihood, &alone[n]));
       CHECK_OK(history_reserve(&alone[n], T));
     }
     for (int again = 0; again < 2; again++) { /* the second time after history_clear */
@@ -425,21 +427,19 @@ static void test_uneven(void) {
           }
       }
     }
-    for (int n = 0; n < R; n++) history_destroy(&alone[n]);
-    history_destroy(&uneven);
-    history_destroy(&gathered);
   }
 }
 
 /* Bytes of the rows of 64 runs with 100 arms each over 1000 rounds, whichever arms they take: tiles never run
  * out, and are far below 1 GB. */
 static void test_memory(void) {
+  SCRATCH_ARENA(memory);
   enum { R = 64, ARMS = 100, T = 1000, DIM = 5 };
   Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
   History history;
   static double phi[DIM * R], y[R];
   int arm[R];
-  CHECK_OK(history_create_per_arm(DIM, R, ARMS, &likelihood, &history));
+  CHECK_OK(history_create_per_arm(&memory, DIM, R, ARMS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, T));
   const HistoryRows *rows = history_rows(&history);
   double bytes = 8.0 * rows->tiles * TILE_ROWS * TILE_LANES * (DIM + 1);
@@ -453,12 +453,12 @@ static void test_memory(void) {
     }
     CU_ASSERT_TRUE(rows->used <= rows->tiles);
   }
-  history_destroy(&history);
 }
 
 /* Whatever the form: observations are counted, those that are kept row by row come back, and there is
  * evidence or zeros; evidence that is set is the evidence. */
 static void test_forms(void) {
+  SCRATCH_ARENA(memory);
   enum { R = 19, K = 3, T = 21 };
   const Likelihood gaussian = {.ops = likelihood_find("gaussian"), .noise = 0.5},
                    logistic = {.ops = likelihood_find("logistic"), .noise = 1};
@@ -466,11 +466,11 @@ static void test_forms(void) {
   const int width = 4;
   network.network = network_scalar_shape(2, 1, &width);
   History history[5];
-  CHECK_OK(history_create(2, R, &gaussian, &history[0]));
-  CHECK_OK(history_create_by_arm(2, R, K, &gaussian, &history[1]));
-  CHECK_OK(history_create_by_arm(2, R, K, &network, &history[2]));
-  CHECK_OK(history_create_by_arm(2, R, K, &logistic, &history[3]));
-  CHECK_OK(history_create(2, R, &logistic, &history[4]));
+  CHECK_OK(history_create(&memory, 2, R, &gaussian, &history[0]));
+  CHECK_OK(history_create_by_arm(&memory, 2, R, K, &gaussian, &history[1]));
+  CHECK_OK(history_create_by_arm(&memory, 2, R, K, &network, &history[2]));
+  CHECK_OK(history_create_by_arm(&memory, 2, R, K, &logistic, &history[3]));
+  CHECK_OK(history_create(&memory, 2, R, &logistic, &history[4]));
   for (int f = 0; f < 5; f++) {
     History *h = &history[f];
     static double phi[T][2 * R], y[T][R];
@@ -512,8 +512,6 @@ static void test_forms(void) {
       CU_ASSERT_EQUAL(h->rounds, 7);
       CU_ASSERT_EQUAL(history_observations(h, R - 1), 7);
     }
-    history_destroy(h);
-    history_destroy(h); /* what is gone is left alone */
   }
 }
 

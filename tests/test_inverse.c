@@ -7,7 +7,6 @@
 #include "study/keys.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The problem of a study with these keys; the caller ends with both. */

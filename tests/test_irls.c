@@ -1,5 +1,6 @@
 /* IRLS: modes against scikit-learn and SciPy; separable data, long features and far starts; the closed form
  * under a Gaussian likelihood; what it leaves behind. */
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 #include "irls_golden.h"
@@ -21,14 +22,14 @@ static double shift_of(const Problem *self, int i) { return self->view.shift ? s
 
 /* Every run gets the same observations in another order, every lane the same prior and another start
  * (lane 0 that without evidence). */
-static void problem_create(const GoldenMode *golden, const Likelihood *likelihood, int draws, bool mapped,
-                           double tolerance, Problem *self) {
+static void problem_create(Arena *memory, const GoldenMode *golden, const Likelihood *likelihood, int draws,
+                           bool mapped, double tolerance, Problem *self) {
   static const double shift[D] = {0.5, -1, 2, 0}, scale[D] = {2, 0.3, 1, 5};
   const int lanes = RUNS * draws;
   *self = (Problem){0};
-  CHECK_OK(history_create(D, RUNS, likelihood, &self->history));
+  CHECK_OK(history_create(memory, D, RUNS, likelihood, &self->history));
   CHECK_OK(history_reserve(&self->history, ROWS));
-  CHECK_OK(irls_create(D, lanes, tolerance, &self->irls));
+  CHECK_OK(irls_create(memory, D, lanes, tolerance, &self->irls));
   self->view = (HistoryView){&self->history, draws, 0, lanes, mapped ? shift : NULL, mapped ? scale : NULL};
   for (int t = 0; t < ROWS; t++) {
     double phi[D * RUNS], y[RUNS];
@@ -55,11 +56,6 @@ static void problem_create(const GoldenMode *golden, const Likelihood *likelihoo
 static void problem_solve(Problem *self) {
   irls_solve(&self->irls, &self->view, self->prior_precision, self->prior_vector, self->precision,
              self->vector, self->mode, self->fallbacks);
-}
-
-static void problem_destroy(Problem *self) {
-  irls_destroy(&self->irls);
-  history_destroy(&self->history);
 }
 
 static void lane_theta(const Problem *self, int n, double theta[D]) {
@@ -129,13 +125,14 @@ static void check_factor(const Problem *self, int n) {
  * posterior standard deviations is that of the gradient in the inverse Hessian; the asked-for tolerance is
  * 1e-10 and rounding comes on top. */
 static void test_golden_modes(void) {
+  SCRATCH_ARENA(memory);
   for (size_t c = 0; c < sizeof golden_modes / sizeof *golden_modes; c++)
     for (int draws = 1; draws <= DRAWS; draws += DRAWS - 1)
       for (int mapped = 0; mapped < 2; mapped++) {
         const GoldenMode *golden = &golden_modes[c];
         const Likelihood likelihood = {.ops = likelihood_find(golden->family), .noise = 1};
         static Problem self;
-        problem_create(golden, &likelihood, draws, mapped, 1e-10, &self);
+        problem_create(&memory, golden, &likelihood, draws, mapped, 1e-10, &self);
         problem_solve(&self);
         for (int n = 0; n < self.view.lanes; n++) {
           double theta[D], gradient[D], hessian[D * D], covariance[D * D];
@@ -156,12 +153,12 @@ static void test_golden_modes(void) {
             }
         }
         for (int b = 0; b < RUNS; b++) CU_ASSERT_EQUAL(self.fallbacks[b], 0);
-        problem_destroy(&self);
       }
 }
 
 /* One pass and the closed form, from any start; as rows, because the family is made to look not conjugate. */
 static void test_gaussian_closed_form(void) {
+  SCRATCH_ARENA(memory);
   LikelihoodOps rows = *likelihood_find("gaussian");
   rows.quadratic = false;
   const Likelihood likelihood = {.ops = &rows, .noise = 0.3};
@@ -180,7 +177,7 @@ static void test_gaussian_closed_form(void) {
     for (int t = 0; t < ROWS; t++)
       for (int i = 0; i < D; i++) b[i] += golden.phi[t][i] * golden.y[t] / 0.09;
     fixture_invert(D, a, inverse);
-    problem_create(&golden, &likelihood, DRAWS, mapped, 1e-10, &self);
+    problem_create(&memory, &golden, &likelihood, DRAWS, mapped, 1e-10, &self);
     problem_solve(&self);
     for (int n = 0; n < LANES; n++) {
       double theta[D];
@@ -198,20 +195,19 @@ static void test_gaussian_closed_form(void) {
       check_evidence(&self, n);
     }
     for (int r = 0; r < RUNS; r++) CU_ASSERT_EQUAL(self.fallbacks[r], 0);
-    problem_destroy(&self);
   }
 }
 
 /* With nothing observed the mode is the prior's mean. */
 static void test_no_observations(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("poisson"), .noise = 1};
   static Problem self;
-  problem_create(&golden_modes[2], &likelihood, DRAWS, false, 1e-10, &self);
+  problem_create(&memory, &golden_modes[2], &likelihood, DRAWS, false, 1e-10, &self);
   history_clear(&self.history);
   problem_solve(&self);
   for (int n = 0; n < LANES; n++)
     for (int i = 0; i < D; i++) CHECK_NEAR(self.mode[i * LANES + n], golden_modes[2].mean[i], 1e-12);
-  problem_destroy(&self);
 }
 
 /* Logistic rewards of features of one length, every run with its own: y = 1 where phi' theta > 0, but for the
@@ -263,15 +259,16 @@ static double from_mode(const Labels *labels, int b, const double *theta) {
 /* Starts of size 0 to 1e6 from N(0, I). Rounding of a sum of 200 terms of size 1e3, with a curvature of up to
  * 1e6 each: 1e-8 standard deviations. */
 static void check_labels(double length, int n, int flip_every) {
+  SCRATCH_ARENA(memory);
   static const double starts[] = {0, 1, 1e3, 1e6};
   static Labels labels;
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
   make_labels(length, n, flip_every, &labels);
   History history;
   Irls irls;
-  CHECK_OK(history_create(D, RUNS, &likelihood, &history));
+  CHECK_OK(history_create(&memory, D, RUNS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, n));
-  CHECK_OK(irls_create(D, RUNS, 1e-10, &irls));
+  CHECK_OK(irls_create(&memory, D, RUNS, 1e-10, &irls));
   for (int t = 0; t < n; t++) history_record(&history, NULL, &labels.phi[t][0][0], labels.y[t]);
   const HistoryView view = {&history, 1, 0, RUNS, NULL, NULL};
   for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
@@ -291,8 +288,6 @@ static void check_labels(double length, int n, int flip_every) {
       CU_ASSERT_EQUAL(fallbacks[b], 0);
     }
   }
-  irls_destroy(&irls);
-  history_destroy(&history);
 }
 
 /* Separable, and with every tenth reward flipped. */
@@ -309,11 +304,12 @@ static void test_long_features(void) {
  * says nothing, so that from e^300 the mode is out of reach: every such lane counts once, its neighbour that
  * starts well does not, and the evidence fits the mode all the same. */
 static void test_lanes_that_do_not_settle_count(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("poisson"), .noise = 1};
   GoldenMode golden = golden_modes[2];
   static Problem self;
   for (int t = 0; t < ROWS; t++) golden.phi[t][0] = 1;
-  problem_create(&golden, &likelihood, DRAWS, false, 1e-10, &self);
+  problem_create(&memory, &golden, &likelihood, DRAWS, false, 1e-10, &self);
   memset(self.precision, 0, sizeof self.precision);
   memset(self.vector, 0, sizeof self.vector);
   for (int n = 1; n < LANES; n++) /* start at mean + (300, 0, ..) */
@@ -321,7 +317,6 @@ static void test_lanes_that_do_not_settle_count(void) {
   problem_solve(&self);
   for (int b = 0; b < RUNS; b++) CU_ASSERT_EQUAL(self.fallbacks[b], b == 0 ? DRAWS - 1 : DRAWS);
   for (int n = 0; n < LANES; n++) check_evidence(&self, n);
-  problem_destroy(&self);
 }
 
 int main(void) {

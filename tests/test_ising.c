@@ -1,20 +1,22 @@
 /* The uniform prior on the hypercube: its chain against the two-point mixtures that its coordinates are, and
  * tilted transport on it against the enumeration of all corners. */
+#include "core/arena.h"
 #include "sampler/exact/hypercube.h"
 #include "sampler/methods.h"
 #include "sampler_fixture.h"
 
 enum { D = 5, CORNERS = 1 << D, MANY = 8000 };
 
-static Prior make(int d, int stages, double alpha) {
+static Prior make(Arena *memory, int d, int stages, double alpha) {
   PriorFit fit = fixture_fit(stages, alpha, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_ising(d, &fit, &prior));
+  CHECK_OK(prior_ising(memory, d, &fit, &prior));
   return prior;
 }
 
 static void test_samples(void) {
-  Prior prior = make(D, 10, 0.8);
+  SCRATCH_ARENA(memory);
+  Prior prior = make(&memory, D, 10, 0.8);
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = MANY};
   double *theta = fixture_new(D * MANY, sizeof *theta);
   prior.ops->sample(&prior, &rng, theta);
@@ -29,7 +31,6 @@ static void test_samples(void) {
       CHECK_NEAR(product / MANY, i == j, 5 / sqrt(MANY));
     }
   free(theta);
-  prior_destroy(&prior);
 }
 
 /* log of 1/2 N(s; root, noise) + 1/2 N(s; -root, noise), by its definition. */
@@ -40,8 +41,9 @@ static double log_coordinate(double alpha_bar, double s) {
 
 /* Density, score, noise and Jacobian at one point, by differences of the definition (error about 1e-9). */
 static void test_chain(void) {
+  SCRATCH_ARENA(memory);
   const int stages[] = {1, 10, 60};
-  Prior prior = make(2, 60, 0.95);
+  Prior prior = make(&memory, 2, 60, 0.95);
   const Chain *chain = prior.chain;
   CU_ASSERT_EQUAL(chain->density_from, 1);
   for (int k = 0; k < 3; k++)
@@ -68,13 +70,13 @@ static void test_chain(void) {
         CHECK_NEAR(pulled[i], v[i] * jacobian[(i / 2 * 2 + i / 2) * 2 + i % 2], 1e-12);
       }
     }
-  prior_destroy(&prior);
 }
 
 /* P(x = 1 | s) = 1 / (1 + exp(-2 e^-T s / (1 - e^-2T))). */
 static void test_denoise(void) {
+  SCRATCH_ARENA(memory);
   enum { POINTS = 1000 };
-  Prior prior = make(1, 20, 0.9);
+  Prior prior = make(&memory, 1, 20, 0.9);
   for (int t = 1; t <= 20; t += 9)
     for (double x = -2; x < 2.1; x += 0.5) {
       double s[POINTS], uniform[POINTS], out[POINTS], sum = 0, time = -0.5 * t * log(0.9);
@@ -83,7 +85,6 @@ static void test_denoise(void) {
       for (int n = 0; n < POINTS; n++) sum += out[n] > 0;
       CHECK_NEAR(sum / POINTS, 1 / (1 + exp(-2 * exp(-time) * x / (1 - exp(-2 * time)))), 1.0 / POINTS);
     }
-  prior_destroy(&prior);
 }
 
 /* Mean and second moments of the posterior by enumeration. */
@@ -112,6 +113,7 @@ static void enumerate(const FixtureData *data, double *mean, double *second) {
 /* The last step of tilted transport is exact, so only the draws' own error is left: 5 standard errors (of at
  * most 1), 8 for a cloud of as many particles. */
 static void test_posterior(void) {
+  SCRATCH_ARENA(memory);
   static const struct {
     const SamplerOps *method;
     int set_count;
@@ -121,11 +123,11 @@ static void test_posterior(void) {
                {&sampler_tilted, 2, {"baseline=mala", "steps=200"}, 5},
                {&sampler_tilted, 2, {"baseline=exact", "steps=0"}, 5},
                {&sampler_tilted, 2, {"baseline=smc", "particles=8000"}, 8}};
-  Prior prior = make(D, 100, 0.97);
+  Prior prior = make(&memory, D, 100, 0.97);
   for (int n = 0; n <= 8; n += 4)
     for (int k = 0; k < 4; k++) {
       const Likelihood likelihood = fixture_likelihood(3);
-      History history = fixture_history(D, 1, 0, n, &likelihood);
+      History history = fixture_history(&memory, D, 1, 0, n, &likelihood);
       FixtureData data = fixture_data(D, n, 3, 0);
       double mean[D], second[D * D];
       double *theta =
@@ -140,18 +142,17 @@ static void test_posterior(void) {
           CHECK_NEAR(product / MANY, second[i * D + j], deviations / sqrt(MANY));
         }
       free(theta);
-      history_destroy(&history);
     }
-  prior_destroy(&prior);
 }
 
 /* Every corner by the definition of its weight: the uniform numbers that give it make up its probability. */
 static void test_hypercube(void) {
+  SCRATCH_ARENA(memory);
   enum { GRID = 200000 };
   Hypercube hypercube;
   double probability[CORNERS] = {0}, total = 0;
   FixtureData data = fixture_data(D, 4, 1, 3);
-  CHECK_OK(hypercube_create(D, &hypercube));
+  CHECK_OK(hypercube_create(&memory, D, &hypercube));
   for (int i = 0; i < D; i++)
     for (int l = 0; l < data.n; l++) {
       hypercube.vector[i] += data.phi[l][i] * data.y[l];
@@ -178,15 +179,15 @@ static void test_hypercube(void) {
       else
         CHECK_NEAR(probability[corner], exp(-energy) / total, 1.01 / GRID);
     }
-  hypercube_destroy(&hypercube);
 }
 
 /* Evidence beyond the first stage still ends on corners; here it leaves the true one. */
 static void test_strong_evidence(void) {
-  Prior prior = make(D, 100, 0.97);
+  SCRATCH_ARENA(memory);
+  Prior prior = make(&memory, D, 100, 0.97);
   const Likelihood likelihood = fixture_likelihood(0.01);
   History history;
-  CHECK_OK(history_create(D, 1, &likelihood, &history));
+  CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
   for (int i = 0; i < D; i++) {
     double phi[D] = {0}, y = i % 2 ? 1 : -1;
     phi[i] = 1;
@@ -195,17 +196,16 @@ static void test_strong_evidence(void) {
   double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, 100, 0, NULL, NULL);
   for (int k = 0; k < D * 100; k++) CU_ASSERT(theta[k] == (k / 100 % 2 ? 1 : -1));
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* Every sampler that takes the prior runs on it. */
 static void test_every_sampler(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1.5);
   char sentence[256];
   int count = 0;
-  Prior prior = make(D, 30, 0.9);
-  History history = fixture_history(D, 2, 0, 6, &likelihood);
+  Prior prior = make(&memory, D, 30, 0.9);
+  History history = fixture_history(&memory, D, 2, 0, 6, &likelihood);
   for (int k = 0; sampler_method(k); k++) {
     if (sampler_misfit(sampler_method(k), &prior, &likelihood, sizeof sentence, sentence)) continue;
     int64_t fallbacks[2];
@@ -216,8 +216,6 @@ static void test_every_sampler(void) {
     count++;
   }
   CU_ASSERT(count >= 4);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 int main(void) {

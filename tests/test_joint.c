@@ -1,6 +1,7 @@
 /* Joint moments: for a Gaussian prior with its exact chain a stage is the conditional law of s_{t-1} given
  * s_t and the rewards, computed here by conditioning one dense joint Gaussian of states and rewards on some
  * of them, and the draws are from the exact posterior for any number of stages. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "sampler/diffusion/joint_chain.h"
 
@@ -84,6 +85,7 @@ static double log_gaussian(const double *x, const double *mean, const double *co
  * covariance; the last lane normals and another state s_t. C_t is that of stage t + 1 carried on where it is
  * not due: true. */
 static bool check_stage(const Prior *prior, const History *history, const FixtureData *data, int t) {
+  SCRATCH_ARENA(memory);
   enum { LANES = D + 2 };
   const Chain *chain = prior->chain;
   const int stages = chain->schedule.stages;
@@ -97,7 +99,7 @@ static bool check_stage(const Prior *prior, const History *history, const Fixtur
   int64_t fallbacks = 0;
   rng_normal(&rng, 2 * D, state);
   rng_normal(&rng, D, noise);
-  CHECK_OK(joint_chain_create(&setup, false, LANES + 3, &self));
+  CHECK_OK(joint_chain_create(&memory, &setup, false, LANES + 3, &self));
   joint_chain_begin(&self, &view);
   for (int i = 0; i < D; i++) {
     m[i] = (prior->mixture->mean[i] - chain->shift[i]) / chain->scale[i];
@@ -139,11 +141,11 @@ static bool check_stage(const Prior *prior, const History *history, const Fixtur
   for (int i = 0; i < D; i++) x[i] = self.s[i * LANES + LANES - 1];
   CHECK_NEAR(ratio[LANES - 1],
              log_gaussian(x, free_mean, free_covariance) - log_gaussian(x, mean[1], covariance[1]), 1e-9);
-  joint_chain_destroy(&self);
   return !anew;
 }
 
 static void test_stage_is_the_conditional_law(void) {
+  SCRATCH_ARENA(memory);
   const int counts[] = {1, 5, 40};
   int carried = 0;
   for (int k = 0; k < 3; k++)
@@ -151,16 +153,13 @@ static void test_stage_is_the_conditional_law(void) {
       PriorFit fit = fixture_fit(counts[k], 0.9, LAST_STAGE_REPAIRED);
       fit.standardise = standardise;
       const Likelihood likelihood = fixture_likelihood(0.6);
-      Mixture mixture = fixture_mixture(D, 1, 1.5);
-      Prior prior = fixture_exact_prior(&mixture, &fit);
-      History history = fixture_history(D, 1, 0, ROWS, &likelihood);
+      Mixture mixture = fixture_mixture(&memory, D, 1, 1.5);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+      History history = fixture_history(&memory, D, 1, 0, ROWS, &likelihood);
       FixtureData data = fixture_data(D, ROWS, likelihood.noise, 0);
       for (int t = 1; t <= counts[k] + 1; t += counts[k] < 6 ? 1 : 8)
         carried += check_stage(&prior, &history, &data, t);
       check_stage(&prior, &history, &data, counts[k] + 1);
-      history_destroy(&history);
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
   CU_ASSERT(carried > 0);
 }
@@ -181,17 +180,18 @@ static void odd_vjp(const Chain *chain, int t, int lanes, const double *s, const
 
 /* Eigenvalues beyond [1e-9, 50] are brought there; from the loss, C is a number. */
 static void test_covariance(void) {
+  SCRATCH_ARENA(memory);
   enum { LANES = 3, STAGES = 4 };
   const double loss[STAGES + 1] = {0, 0.9, 0.5, 0.2, 0.1};
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(STAGES, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(2, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
   Chain odd = *prior.chain;
   Prior owner = prior;
   odd.noise = odd_noise, odd.noise_vjp = odd_vjp, odd.noise_jacobian = NULL, odd.loss = loss,
   owner.chain = &odd;
-  History history = fixture_history(2, 1, 0, 3, &likelihood);
+  History history = fixture_history(&memory, 2, 1, 0, 3, &likelihood);
   const HistoryView view = {&history, LANES, 0, LANES, odd.shift, odd.scale};
   const SamplerSetup setup = {.prior = &owner, .likelihood = &likelihood, .runs = 1, .draws = LANES};
   for (int from_loss = 0; from_loss < 2; from_loss++)
@@ -199,7 +199,7 @@ static void test_covariance(void) {
       JointChain self;
       int64_t fallbacks = 0;
       const double abar = odd.schedule.alpha_bar[t], number = sqrt((1 - abar) / abar * loss[t]);
-      CHECK_OK(joint_chain_create(&setup, from_loss, LANES, &self));
+      CHECK_OK(joint_chain_create(&memory, &setup, from_loss, LANES, &self));
       joint_chain_begin(&self, &view);
       joint_chain_condition(&self, t, &fallbacks);
       for (int n = 0; n < LANES; n++) {
@@ -208,21 +208,18 @@ static void test_covariance(void) {
         CHECK_NEAR(low, from_loss ? number : sqrt(1e-9), 1e-12);
         CHECK_NEAR(high, from_loss ? number : sqrt(50), 1e-12);
       }
-      joint_chain_destroy(&self);
     }
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 static void test_loss_is_refused_for_an_exact_chain(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(4, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(2, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
   fixture_refused(
       "joint", &prior, &likelihood, 1, 1, "covariance=loss",
       "covariance: loss needs a prior with a training loss; the chain of prior gaussian is exact");
-  prior_destroy(&prior);
 }
 
 /* ---- the law of the draws */
@@ -237,12 +234,13 @@ static void test_exact_for_a_gaussian_prior(void) {
  * stages its mean and covariance are those of the prior to 2% of a variance (measured: 0.6%), beside the 1%
  * that 20 000 draws are good for. */
 static void test_no_history_mixture(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 20000 };
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(2, 3, 1.5);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
-  History history = fixture_history(2, 1, 0, 0, &likelihood);
+  Mixture mixture = fixture_mixture(&memory, 2, 3, 1.5);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  History history = fixture_history(&memory, 2, 1, 0, 0, &likelihood);
   double *theta = fixture_draw(joint(), &prior, &history, 0, DRAWS, 0, NULL, NULL);
   double mean[2], covariance[4], expected_mean[2], expected[4];
   mixture_moments(&mixture, expected_mean, expected);
@@ -253,9 +251,6 @@ static void test_no_history_mixture(void) {
       CHECK_NEAR(covariance[i * 2 + j], expected[i * 2 + j], 0.03 * sqrt(expected[3 * i] * expected[3 * j]));
   }
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* ---- extremes */
@@ -264,23 +259,24 @@ static void test_no_history_mixture(void) {
  * it) and evidence of precision 1e-6 to 1e8: no fallback, and mean and covariance of the exact posterior
  * within 5 standard errors of 2 000 draws. */
 static void test_extremes(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 2000 };
   const double c = sqrt(0.75), s = 0.5;
   for (double condition_number = 1; condition_number <= 1e6; condition_number *= 1000)
     for (double precision = 1e-6; precision <= 1e8; precision *= 1e2) {
       Mixture mixture;
-      CHECK_OK(mixture_create(2, 1, &mixture));
+      CHECK_OK(mixture_create(&memory, 2, 1, &mixture));
       const double small = 1 / condition_number, turned[4] = {c * c + s * s * small, c * s * (1 - small),
                                                               c * s * (1 - small), s * s + c * c * small};
       memcpy(mixture.covariance, turned, sizeof turned);
       mixture.weight[0] = 1, mixture.mean[0] = 0.5, mixture.mean[1] = -1;
       CHECK_OK(mixture_prepare(&mixture));
       PriorFit fit = fixture_fit(20, 0.85, LAST_STAGE_REPAIRED);
-      Prior prior = fixture_exact_prior(&mixture, &fit);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
       const Likelihood likelihood = fixture_likelihood(1 / sqrt(precision));
       FixtureData data = {.d = 2, .n = 2, .noise = likelihood.noise, .phi = {{1, 0.5}, {-0.3, 0.2}}};
       History history;
-      CHECK_OK(history_create(2, 1, &likelihood, &history));
+      CHECK_OK(history_create(&memory, 2, 1, &likelihood, &history));
       for (int l = 0; l < 2; l++) {
         data.y[l] = data.phi[l][0] * 0.7 - data.phi[l][1] * 0.9;
         history_record(&history, NULL, data.phi[l], &data.y[l]);
@@ -291,35 +287,30 @@ static void test_extremes(void) {
       CU_ASSERT_EQUAL(fallbacks, 0);
       fixture_check_moments(2, 1, DRAWS, 0, theta, exact.total_mean, exact.total_covariance, 5);
       free(theta);
-      history_destroy(&history);
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
 }
 
 /* The learned prior too: states far from its training data give odd Jacobians, and stay finite. */
 static void test_learned_extremes(void) {
+  SCRATCH_ARENA(memory);
   enum { SAMPLES = 400, DRAWS = 40 };
   const char *sets[] = {"covariance=jacobian", "covariance=loss"};
   double samples_theta[2 * SAMPLES];
   PriorFit fit = fixture_fit(20, 0.85, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(2, 2, 1.5);
+  Mixture mixture = fixture_mixture(&memory, 2, 2, 1.5);
   Samples samples = {.d = 2, .n = SAMPLES, .theta = samples_theta};
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
   Prior prior;
   mixture_sample(&mixture, &rng, samples_theta);
-  CHECK_OK(prior_fit(prior_find("diffusion"), &fit, &samples, &prior));
+  CHECK_OK(prior_fit(&memory, prior_find("diffusion"), &fit, &samples, &prior));
   for (double noise = 1e3; noise > 1e-5; noise *= 1e-2)
     for (int k = 0; k < 2; k++) {
       const Likelihood likelihood = fixture_likelihood(noise);
-      History history = fixture_history(2, 1, 0, 6, &likelihood);
+      History history = fixture_history(&memory, 2, 1, 0, 6, &likelihood);
       double *theta = fixture_draw(joint(), &prior, &history, 0, DRAWS, 1, &sets[k], NULL);
       for (int i = 0; i < 2 * DRAWS; i++) CU_ASSERT(isfinite(theta[i]));
       free(theta);
-      history_destroy(&history);
     }
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 int main(void) {

@@ -1,28 +1,28 @@
 /* LaplaceDPS: without evidence it is the chain itself; a stage is Lemma 6; its law for a Gaussian prior,
  * biased by design, is the one computed by propagating the linear-Gaussian recursion, and for many stages the
  * one of the exponential integrals. */
+#include "core/arena.h"
 #include "laplace_fixture.h"
 #include "sampler/chunk.h"
 
 static void test_no_history_is_the_chain(void) {
+  SCRATCH_ARENA(memory);
   enum { SAMPLES = 300 };
   double samples_theta[5 * SAMPLES];
   for (int family = 0; prior_family(family); family++)
     for (int d = 1; d <= 5; d++) {
       PriorFit fit = fixture_fit(12, 0.8, LAST_STAGE_LITERAL);
-      Mixture mixture = fixture_mixture(d, 2, 1.5);
+      Mixture mixture = fixture_mixture(&memory, d, 2, 1.5);
       Samples samples = {.d = d, .n = SAMPLES, .theta = samples_theta};
       Prior prior;
       RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
       mixture_sample(&mixture, &rng, samples_theta);
-      CHECK_OK(prior_fit(prior_family(family), &fit, &samples, &prior));
+      CHECK_OK(prior_fit(&memory, prior_family(family), &fit, &samples, &prior));
       if (prior.chain) {
         laplace_check_no_history(&prior, LAST_STAGE_LITERAL, "last_stage=prior");
         laplace_check_no_history(&prior, LAST_STAGE_LITERAL, "last_stage=literal");
         laplace_check_no_history(&prior, LAST_STAGE_REPAIRED, "last_stage=repaired");
       }
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
 }
 
@@ -49,6 +49,7 @@ static double scaled_exponential_integral(int n, double x) {
  * - alpha)); 8 000 draws at alpha = .998, T = 4 000 agree with the recursion there within 5 standard errors.
  */
 static void test_gaussian_prior_many_stages(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 8000, STAGES = 4000 };
   const double alpha = 0.998, bar = 1.5, ratio[] = {0.745, 0.709};
   for (int k = 0; k < 2; k++) {
@@ -63,13 +64,11 @@ static void test_gaussian_prior_many_stages(void) {
     moments = laplace_law(1, STAGES, alpha, 0, &zero, &one, &precision, &vector);
     PriorFit fit = fixture_fit(STAGES, alpha, LAST_STAGE_REPAIRED);
     Prior prior;
-    CHECK_OK(prior_standard(1, &fit, &prior));
-    History history = one_observation(bar, &likelihood);
+    CHECK_OK(prior_standard(&memory, 1, &fit, &prior));
+    History history = one_observation(&memory, bar, &likelihood);
     double *theta = fixture_draw(diffts(), &prior, &history, 0, DRAWS, 0, NULL, NULL);
     fixture_check_moments(1, 1, DRAWS, 0, theta, moments.mean, moments.covariance, 5);
     free(theta);
-    history_destroy(&history);
-    prior_destroy(&prior);
   }
 }
 
@@ -79,14 +78,15 @@ static void test_gaussian_prior_many_stages(void) {
  * is off by (1 - alpha) theta-bar for N(0, 1), because its last stage is the prior's mean of s_0 given s_1.
  */
 static void test_consistency_needs_the_repair(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 200 };
   const double bar = 1.2, alpha = 0.97;
   const Likelihood likelihood = fixture_likelihood(1e-4);
   const char *repaired = "last_stage=repaired", *literal = "last_stage=literal";
   PriorFit fit = fixture_fit(100, alpha, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(1, &fit, &prior));
-  History history = one_observation(bar, &likelihood);
+  CHECK_OK(prior_standard(&memory, 1, &fit, &prior));
+  History history = one_observation(&memory, bar, &likelihood);
   double *good = fixture_draw(diffts(), &prior, &history, 0, DRAWS, 1, &repaired, NULL);
   double *biased = fixture_draw(diffts(), &prior, &history, 0, DRAWS, 1, &literal, NULL);
   for (int m = 0; m < DRAWS; m++) {
@@ -95,13 +95,12 @@ static void test_consistency_needs_the_repair(void) {
   }
   free(good);
   free(biased);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* A reward a million standard deviations from the prior in the second of two runs, which ends in the second
  * chunk: its states are held at CHAIN_GUARD and each time is counted, for that run only. */
 static void test_guard(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 50, STAGES = 10 };
   const Likelihood likelihood = fixture_likelihood(0.1);
   const double phi[2] = {1, 1}, y[2] = {0, -1e6};
@@ -109,16 +108,14 @@ static void test_guard(void) {
   Prior prior;
   History history;
   int64_t fallbacks[2];
-  CHECK_OK(prior_standard(1, &fit, &prior));
-  CHECK_OK(history_create(1, 2, &likelihood, &history));
+  CHECK_OK(prior_standard(&memory, 1, &fit, &prior));
+  CHECK_OK(history_create(&memory, 1, 2, &likelihood, &history));
   history_record(&history, NULL, phi, y);
   double *theta = fixture_draw(diffts(), &prior, &history, 0, DRAWS, 0, NULL, fallbacks);
   CU_ASSERT_EQUAL(fallbacks[0], 0);
   CU_ASSERT_EQUAL(fallbacks[1], DRAWS * (STAGES + 1));
   for (int m = 0; m < DRAWS; m++) CHECK_NEAR(theta[DRAWS + m], -CHAIN_GUARD, 0);
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 static void test_guard_of_numbers_that_are_not_finite(void) {

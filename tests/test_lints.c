@@ -1,5 +1,6 @@
 /* Linear Thompson sampling on rewards that are not linear: draws against sums over the rows, taken here. */
 #include "catch_up_fixture.h"
+#include "core/arena.h"
 
 enum { D = 3, RUNS = 4, EACH = 2, ARMS = RUNS / EACH, DRAWS = 2, ROUNDS = 9 };
 
@@ -45,15 +46,16 @@ static void check_draws(const Seen *seen, const double *theta) {
 
 /* Runs observe at different times; draws are asked for after some rounds only; then a shorter history. */
 static void check_rewards(const char *name) {
+  SCRATCH_ARENA(memory);
   static const char *const sets[] = {"eta=5", "lambda=0.4", "temper=2"};
   const Likelihood likelihood = {.ops = likelihood_find(name), .noise = 0.6};
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(D, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, D, &fit, &prior));
   History history;
-  CHECK_OK(history_create_per_arm(D, EACH, ARMS, &likelihood, &history));
+  CHECK_OK(history_create_per_arm(&memory, D, EACH, ARMS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, ROUNDS));
-  FixtureSampler lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 3, sets);
+  FixtureSampler lints = make_sampler(&memory, "lints", &prior, &likelihood, 0, RUNS, DRAWS, 3, sets);
   Rng rng = fixture_rng(0, 8000);
   for (int game = 0; game < 2; game++) {
     Seen seen[RUNS] = {0};
@@ -77,8 +79,6 @@ static void check_rewards(const char *name) {
   }
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(lints.fallbacks[run], 0);
   free_sampler(&lints);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 static void test_rewards_as_if_linear(void) {

@@ -1,34 +1,33 @@
 /* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
  * which is known in closed form, and the feel-good term by quadrature. */
+#include "core/arena.h"
 #include "sampler/gradient/step_size.h"
 
 #include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
-static Prior standard_prior(int d) {
+static Prior standard_prior(Arena *memory, int d) {
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  ASSERT(prior_standard(d, &fit, &prior) == STATUS_OK);
+  ASSERT(prior_standard(memory, d, &fit, &prior) == STATUS_OK);
   return prior;
 }
 
 /* theta[d, chains] after `steps` more updates than the start, on the evidence of `n` rounds. */
-static double *run_chains(const char *name, int d, int n, int chains, int set_count, const char *const *sets,
-                          const Likelihood *likelihood, double *precision, double *covariance, double *mean,
-                          double eta) {
-  Prior prior = standard_prior(d);
+static double *run_chains(Arena *memory, const char *name, int d, int n, int chains, int set_count,
+                          const char *const *sets, const Likelihood *likelihood, double *precision,
+                          double *covariance, double *mean, double eta) {
+  Prior prior = standard_prior(memory, d);
   Rounds rounds = make_rounds(d, 0, 1, n, false, likelihood);
-  History history = empty_history(&rounds, likelihood);
+  History history = empty_history(memory, &rounds, likelihood);
   for (int l = 0; l < n; l++) append_round(&history, &rounds, l);
-  FixtureSampler chain = make_sampler(name, &prior, likelihood, 0, 1, chains, set_count, sets);
+  FixtureSampler chain = make_sampler(memory, name, &prior, likelihood, 0, 1, chains, set_count, sets);
   sampler_observe(&chain.sampler, &history, chain.fallbacks);
   double *theta = draw_from(&chain, &history, chains);
   CU_ASSERT_EQUAL(chain.fallbacks[0], 0);
   if (precision) linear_target(&history, 0, eta, 1, precision, covariance, mean);
   free_sampler(&chain);
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
   return theta;
 }
 
@@ -36,6 +35,7 @@ static double *run_chains(const char *name, int d, int n, int chains, int set_co
  * (I - h P) S (I - h P) + 2 h I: S = (P - h P^2 / 2)^-1. Within 5 standard errors of 20 000 chains; h = 0.6 /
  * lambda_max would be off by 40 %, so the bias itself is tested. */
 static void test_stationary_law(void) {
+  SCRATCH_ARENA(memory);
   enum { CHAINS = 20000, N = 8 };
   const Likelihood likelihood = fixture_likelihood(0.7);
   for (int d = 1; d <= 3; d++) {
@@ -43,7 +43,8 @@ static void test_stationary_law(void) {
     static const char *const sets[] = {"eta=3", "step_rule=eta_t", "step_size=0.5", "steps=400"};
     const double h = 0.5 / (3 * N);
     double precision[9], covariance[9], mean[3], biased[9], expected[9];
-    double *theta = run_chains("lmc", d, N, CHAINS, 4, sets, &likelihood, precision, covariance, mean, 3);
+    double *theta =
+        run_chains(&memory, "lmc", d, N, CHAINS, 4, sets, &likelihood, precision, covariance, mean, 3);
     /* Each round redoes `steps` updates, catching up makes N of them. */
     double trace = 0;
     for (int i = 0; i < d; i++) {
@@ -64,12 +65,13 @@ static void test_stationary_law(void) {
 /* Small steps, logistic rewards: mean and covariance by quadrature in two dimensions, within 5 standard
  * errors plus 2 % for the bias of a = 0.02 (1 %). */
 static void test_logistic_law(void) {
+  SCRATCH_ARENA(memory);
   enum { CHAINS = 4000, N = 20, POINTS = 201, D = 2 };
   static const char *const sets[] = {"step_size=0.02", "steps=100"};
   const Likelihood likelihood = glm("logistic");
-  Prior prior = standard_prior(D);
+  Prior prior = standard_prior(&memory, D);
   Rows rows = make_rows(&likelihood, D, N, 2, 1);
-  History history = make_history(1, &rows, &likelihood);
+  History history = make_history(&memory, 1, &rows, &likelihood);
   double moments[6] = {0}, expected[6] = {0}, deviation[2];
   for (int k = 0; k < POINTS * POINTS; k++) {
     double theta[D] = {-6 + 12.0 * (k / POINTS) / (POINTS - 1), -6 + 12.0 * (k % POINTS) / (POINTS - 1)};
@@ -78,7 +80,7 @@ static void test_logistic_law(void) {
     for (int i = 0; i < 6; i++) expected[i] += weight * terms[i];
   }
   for (int i = 5; i >= 0; i--) expected[i] /= expected[0];
-  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 2, sets);
+  FixtureSampler chain = make_sampler(&memory, "lmc", &prior, &likelihood, 0, 1, CHAINS, 2, sets);
   double *theta = draw_from(&chain, &history, CHAINS); /* catches up: 20 rounds of 100 updates */
   for (int n = 0; n < CHAINS; n++) {
     double x = theta[n], y = theta[CHAINS + n], terms[6] = {1, x, y, x * x, x * y, y * y};
@@ -93,18 +95,17 @@ static void test_logistic_law(void) {
   }
   free(theta);
   free_sampler(&chain);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* Draws are the first chains of each run, whatever their number. */
 static void test_draws_are_chains(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3, CHAINS = 50, FEW = 7, D = 2 };
   const Likelihood likelihood = fixture_likelihood(0.7);
-  Prior prior = standard_prior(D);
+  Prior prior = standard_prior(&memory, D);
   Rounds rounds = make_rounds(D, 0, RUNS, 3, false, &likelihood);
-  History history = empty_history(&rounds, &likelihood);
-  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, RUNS, CHAINS, 0, NULL);
+  History history = empty_history(&memory, &rounds, &likelihood);
+  FixtureSampler chain = make_sampler(&memory, "lmc", &prior, &likelihood, 0, RUNS, CHAINS, 0, NULL);
   for (int l = 0; l < rounds.n; l++) {
     append_round(&history, &rounds, l);
     sampler_observe(&chain.sampler, &history, chain.fallbacks);
@@ -115,46 +116,43 @@ static void test_draws_are_chains(void) {
   free(all);
   free(few);
   free_sampler(&chain);
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
 }
 
 /* A chain in a mixture prior starts as a draw from it: both modes are there before the first observation. */
 static void test_start_covers_the_modes(void) {
+  SCRATCH_ARENA(memory);
   enum { CHAINS = 4000 };
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   Mixture mixture;
-  CHECK_OK(mixture_create(1, 2, &mixture));
+  CHECK_OK(mixture_create(&memory, 1, 2, &mixture));
   mixture.weight[0] = 0.25, mixture.weight[1] = 0.75;
   mixture.mean[0] = -5, mixture.mean[1] = 5;
   mixture.covariance[0] = mixture.covariance[1] = 0.1;
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   Rounds rounds = make_rounds(1, 0, 1, 1, false, &likelihood);
-  History history = empty_history(&rounds, &likelihood);
-  FixtureSampler chain = make_sampler("lmc", &prior, &likelihood, 0, 1, CHAINS, 0, NULL);
+  History history = empty_history(&memory, &rounds, &likelihood);
+  FixtureSampler chain = make_sampler(&memory, "lmc", &prior, &likelihood, 0, 1, CHAINS, 0, NULL);
   double *theta = draw_from(&chain, &history, CHAINS);
   int left = 0;
   for (int n = 0; n < CHAINS; n++) left += theta[n] < 0;
   CHECK_NEAR(left / (double)CHAINS, 0.25, 5 * sqrt(0.25 * 0.75 / CHAINS));
   free(theta);
   free_sampler(&chain);
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* ---- Feel-Good Thompson sampling */
 
 static void test_without_feel_good(void) {
+  SCRATCH_ARENA(memory);
   enum { CHAINS = 30, D = 3 };
   static const char *const none[] = {"optimism=0"};
   const Likelihood likelihood = fixture_likelihood(0.7);
-  double *plain = run_chains("lmc", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
-  double *zero = run_chains("fgts", D, 6, CHAINS, 1, none, &likelihood, NULL, NULL, NULL, 0);
-  double *some = run_chains("fgts", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
+  double *plain = run_chains(&memory, "lmc", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
+  double *zero = run_chains(&memory, "fgts", D, 6, CHAINS, 1, none, &likelihood, NULL, NULL, NULL, 0);
+  double *some = run_chains(&memory, "fgts", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
   CU_ASSERT(memcmp(plain, zero, D * CHAINS * sizeof *plain) == 0);
   CU_ASSERT(memcmp(plain, some, D * CHAINS * sizeof *plain) != 0);
   free(plain);
@@ -165,11 +163,13 @@ static void test_without_feel_good(void) {
 /* In one dimension the target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by quadrature: mean of x and of
  * |x|, within 5 standard errors plus 1 % of a standard deviation for the bias of small steps. */
 static void test_feel_good(void) {
+  SCRATCH_ARENA(memory);
   enum { CHAINS = 10000, N = 6, POINTS = 40001 };
   static const char *const sets[] = {"eta=2", "optimism=0.4", "step_size=0.02", "steps=100"};
   const Likelihood likelihood = fixture_likelihood(0.7);
   double precision, variance, mean, total = 0, first = 0, size = 0, square = 0, sums[2] = {0};
-  double *theta = run_chains("fgts", 1, N, CHAINS, 4, sets, &likelihood, &precision, &variance, &mean, 2);
+  double *theta =
+      run_chains(&memory, "fgts", 1, N, CHAINS, 4, sets, &likelihood, &precision, &variance, &mean, 2);
   /* eta (1 + sum phi^2) = precision. */
   const double pull = 2 * 0.4 * sqrt(N * (precision / 2 - 1));
   for (int k = 0; k < POINTS; k++) {

@@ -1,4 +1,5 @@
 /* Stochastic localisation from the evidence, with the closed-form denoiser of mixtures. */
+#include "core/arena.h"
 #include "plane_fixture.h"
 
 #include "core/linalg.h"
@@ -38,11 +39,12 @@ static void random_evidence(int d, int lanes, double size, double *precision, do
 
 /* Against the posterior written out in the coordinates of theta, to rounding. */
 static void test_closed_form(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 20 };
   static double precision[MOST], vector[MOST], mean[MOST], covariance[MOST];
-  Mixture mixture = fixture_mixture(2, 3, 2);
+  Mixture mixture = fixture_mixture(&memory, 2, 3, 2);
   Denoiser denoiser;
-  CHECK_OK(denoiser_mixture_create(&mixture, true, &denoiser));
+  CHECK_OK(denoiser_mixture_create(&memory, &mixture, true, &denoiser));
   random_evidence(2, N, 5, precision, vector);
   moments_at(&denoiser, N, precision, vector, mean, covariance);
   for (int n = 0; n < N; n++) {
@@ -61,20 +63,19 @@ static void test_closed_form(void) {
                    exact.total_covariance[2 * i + j], 1e-11);
     }
   }
-  denoiser_mixture_destroy(&denoiser);
-  mixture_destroy(&mixture);
 }
 
 /* C = dD / db by central differences: their error is about 1e-8. */
 static void test_covariance_is_slope(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 30 };
   static double precision[MOST], vector[MOST], mean[MOST], covariance[MOST], up[MOST], down[MOST],
       unused[MOST];
   const double step = 1e-4;
   for (int d = 1; d <= 5; d += 2) {
-    Mixture mixture = fixture_mixture(d, 4, 2);
+    Mixture mixture = fixture_mixture(&memory, d, 4, 2);
     Denoiser denoiser;
-    CHECK_OK(denoiser_mixture_create(&mixture, true, &denoiser));
+    CHECK_OK(denoiser_mixture_create(&memory, &mixture, true, &denoiser));
     random_evidence(d, N, 2, precision, vector);
     moments_at(&denoiser, N, precision, vector, mean, covariance);
     for (int j = 0; j < d; j++) {
@@ -87,8 +88,6 @@ static void test_covariance_is_slope(void) {
         for (int n = 0; n < N; n++)
           CHECK_NEAR(covariance[(i * d + j) * N + n], (up[i * N + n] - down[i * N + n]) / (2 * step), 1e-6);
     }
-    denoiser_mixture_destroy(&denoiser);
-    mixture_destroy(&mixture);
   }
 }
 
@@ -106,7 +105,7 @@ enum { HISTORIES = 6, DRAWS = 500 };
 
 /* A history of n observations for each of HISTORIES runs: arms uniform on the sphere, theta* from the prior.
  */
-static History sphere_history(const Mixture *mixture, int n, const Likelihood *likelihood) {
+static History sphere_history(Arena *memory, const Mixture *mixture, int n, const Likelihood *likelihood) {
   const int d = mixture->d;
   static double theta[8 * HISTORIES], phi[8 * HISTORIES];
   double y[HISTORIES];
@@ -114,7 +113,7 @@ static History sphere_history(const Mixture *mixture, int n, const Likelihood *l
   RngLanes prior = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = HISTORIES, .round = 5000};
   Rng rng = fixture_rng(9, 5001);
   mixture_sample(mixture, &prior, theta);
-  CHECK_OK(history_create(d, HISTORIES, likelihood, &history));
+  CHECK_OK(history_create(memory, d, HISTORIES, likelihood, &history));
   CHECK_OK(history_reserve(&history, n));
   for (int l = 0; l < n; l++) {
     rng_normal(&rng, d * HISTORIES, phi);
@@ -142,12 +141,13 @@ static void columns(int d, int run, const double *theta, double *out) {
 /* The mean distance of the localised draws to draws of `exact`, over that of two sets of the latter. */
 static double distance_over_floor(const Mixture *mixture, int n, const Likelihood *likelihood,
                                   const char *steps) {
+  SCRATCH_ARENA(memory);
   const int d = mixture->d;
   const SamplerOps *exact = sampler_find("exact");
   static double x[8 * DRAWS], y[8 * DRAWS];
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
-  Prior prior = fixture_exact_prior(mixture, &fit);
-  History history = sphere_history(mixture, n, likelihood);
+  Prior prior = fixture_exact_prior(&memory, mixture, &fit);
+  History history = sphere_history(&memory, mixture, n, likelihood);
   double *sets[3] = {fixture_draw(exact, &prior, &history, 0, DRAWS, 0, NULL, NULL),
                      fixture_draw(exact, &prior, &history, 100, DRAWS, 0, NULL, NULL),
                      fixture_draw(sampler_find("localised"), &prior, &history, 200, DRAWS, 1, &steps, NULL)};
@@ -170,16 +170,14 @@ static double distance_over_floor(const Mixture *mixture, int n, const Likelihoo
   emd_destroy(emd);
   wasserstein_destroy(wasserstein);
   for (int k = 0; k < 3; k++) free(sets[k]);
-  history_destroy(&history);
-  prior_destroy(&prior);
   return sum[2] / sum[1];
 }
 
 /* Six Gaussians of variance 0.1 on a sphere of radius 2. */
-static Mixture sphere(int d) {
+static Mixture sphere(Arena *memory, int d) {
   Mixture mixture;
   Rng rng = fixture_rng(4, 7000);
-  ASSERT(mixture_create(d, 6, &mixture) == STATUS_OK);
+  ASSERT(mixture_create(memory, d, 6, &mixture) == STATUS_OK);
   for (int c = 0; c < 6; c++) {
     double *mean = mixture.mean + c * d, length = 0;
     mixture.weight[c] = 1.0 / 6;
@@ -197,35 +195,35 @@ static Mixture sphere(int d) {
 /* At the floor: ratios of the means over six histories have a standard deviation of about 0.1 (measured); a
  * sampler that leaves a mode out or halves a variance is at 1.5 and more. */
 static void test_mixture_posterior(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);
   const int plane[] = {1, 10, 50, 200}, many[] = {5, 50, 500};
-  Mixture cross = fixture_cross(), ball = sphere(8);
+  Mixture cross = fixture_cross(&memory), ball = sphere(&memory, 8);
   for (int i = 0; i < 4; i++)
     CHECK_NEAR(distance_over_floor(&cross, plane[i], &likelihood, "steps=12"), 1, 0.25);
   for (int i = 0; i < 3; i++)
     CHECK_NEAR(distance_over_floor(&ball, many[i], &likelihood, "steps=12"), 1, 0.25);
-  mixture_destroy(&cross);
-  mixture_destroy(&ball);
 }
 
 /* The linearised likelihood, against rejection sampling. */
 static void test_logistic_rewards(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
   const int observations[] = {10, 50};
-  Mixture cross = fixture_cross();
+  Mixture cross = fixture_cross(&memory);
   for (int i = 0; i < 2; i++)
     CHECK_NEAR(distance_over_floor(&cross, observations[i], &likelihood, "steps=12"), 1, 0.25);
-  mixture_destroy(&cross);
 }
 
 /* ---- corners of a cube */
 
 /* D and C by the sum over all corners, written out. */
 static void test_corners(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 5, N = 10 };
   static double precision[MOST], vector[MOST], mean[MOST], covariance[MOST];
   Denoiser denoiser;
-  CHECK_OK(denoiser_corners_create(D, &denoiser));
+  CHECK_OK(denoiser_corners_create(&memory, D, &denoiser));
   random_evidence(D, N, 0.2, precision, vector);
   moments_at(&denoiser, N, precision, vector, mean, covariance);
   for (int n = 0; n < N; n++) {
@@ -250,19 +248,19 @@ static void test_corners(void) {
                    second[i * D + j] / total - first[i] * first[j] / total / total, 1e-12);
     }
   }
-  denoiser_corners_destroy(&denoiser);
 }
 
 /* Draws end on corners, each as often as in the exact posterior: frequencies of 40 000 draws within 0.02,
  * five standard errors and what 20 steps are off by. */
 static void test_corner_posterior(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, MANY = 40000 };
   const Likelihood likelihood = fixture_likelihood(1.5);
   const char *const steps = "steps=20";
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_ising(D, &fit, &prior));
-  History history = fixture_history(D, 1, 0, 4, &likelihood);
+  CHECK_OK(prior_ising(&memory, D, &fit, &prior));
+  History history = fixture_history(&memory, D, 1, 0, 4, &likelihood);
   double *draws[2] = {fixture_draw(sampler_find("exact"), &prior, &history, 0, MANY, 0, NULL, NULL),
                       fixture_draw(sampler_find("localised"), &prior, &history, 1, MANY, 1, &steps, NULL)};
   double share[2][1 << D] = {{0}}, off = 0;
@@ -278,26 +276,23 @@ static void test_corner_posterior(void) {
   CHECK_NEAR(off, 0, 1e-6);
   for (int c = 0; c < 1 << D; c++) CHECK_NEAR(share[1][c], share[0][c], 0.02);
   free(draws[0]), free(draws[1]);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* ---- refusals and rescues */
 
 static void test_refusals(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
   Prior prior, ising;
-  CHECK_OK(prior_standard(2, &fit, &prior));
-  CHECK_OK(prior_ising(11, &fit, &ising));
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
+  CHECK_OK(prior_ising(&memory, 11, &fit, &ising));
   fixture_refused("localised", &prior, &likelihood, 1, 1, "first_precision=1000",
                   "first_precision 1000 is above last_precision 300");
   fixture_refused("localised", &prior, &likelihood, 1, 1, "covariance=mixture",
                   "covariance: mixture needs a learned denoiser; that of prior gaussian is exact");
   fixture_refused("localised", &ising, &likelihood, 1, 1, "steps=2",
                   "sampler localised needs a prior with a denoiser for any precision");
-  prior_destroy(&prior);
-  prior_destroy(&ising);
 }
 
 /* A denoiser that diverges: its mean is brought back, and counted at every evaluation. */
@@ -309,13 +304,14 @@ static void far_moments(const Denoiser *self, int lanes, const double *basis, co
 }
 
 static void test_guard(void) {
+  SCRATCH_ARENA(memory);
   const double zero = 0, one = 1, basis[3] = {1, 1, 1}, eigenvalue[3] = {0};
   const Denoiser far = {.d = 1, .shift = &zero, .scale = &one, .workspace = 1, .moments = far_moments};
   double vector[3] = {0}, z[3];
   int rescues[3] = {0};
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = 3};
   Localisation walk;
-  CHECK_OK(localisation_create(&far, false, 4, 0.1, 10, &walk));
+  CHECK_OK(localisation_create(&memory, &far, false, 4, 0.1, 10, &walk));
   CHECK_NEAR(walk.precision[0], 0, 0);
   CHECK_NEAR(walk.precision[1], 0.1, 1e-16);
   CHECK_NEAR(walk.precision[3], pow(10, 1.0 / 3), 1e-14);
@@ -323,7 +319,6 @@ static void test_guard(void) {
   localisation_draw(&walk, 3, basis, eigenvalue, vector, &rng, z, rescues);
   CU_ASSERT(z[0] == 0 && z[1] == -100 && z[2] == 1);
   CU_ASSERT(rescues[0] == 5 && rescues[1] == 5 && rescues[2] == 0);
-  localisation_destroy(&walk);
 }
 
 int main(void) {

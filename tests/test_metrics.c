@@ -1,5 +1,6 @@
 /* Sliced Wasserstein distances against POT in one dimension, an integral of distribution functions and a scan
  * of the circle; the other metrics against closed forms. */
+#include "core/arena.h"
 #include "harness.h"
 
 #include "core/linalg.h"
@@ -166,6 +167,7 @@ static Cloud cloud(int d, int n, uint32_t run, bool reversed, double *theta, dou
 /* Every metric of the list: finite, the same when it is taken again, and, but for rounding, the same for the
  * points in another order (the search of the largest slice may end elsewhere by it: 1e-6). */
 static void test_every_metric(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, N = 40, M = 30 };
 #define NAMED(name, word, text) {#name, word, measure_##name},
   static const struct {
@@ -173,7 +175,7 @@ static void test_every_metric(void) {
     Measure *measure;
   } metrics[] = {METRIC_LIST(NAMED, NAMED)};
   Mixture modes;
-  CHECK_OK(mixture_create(D, 2, &modes));
+  CHECK_OK(mixture_create(&memory, D, 2, &modes));
   for (int c = 0; c < 2; c++) {
     modes.weight[c] = 0.5, modes.mean[c * D] = 2 * c - 1;
     for (int i = 0; i < D; i++) modes.covariance[(c * D + i) * D + i] = 1;
@@ -199,12 +201,11 @@ static void test_every_metric(void) {
   }
   emd_destroy(comparison.emd);
   wasserstein_destroy(comparison.wasserstein);
-  mixture_destroy(&modes);
 }
 
-static Mixture two_modes(double weight, double mean, double variance) {
+static Mixture two_modes(Arena *memory, double weight, double mean, double variance) {
   Mixture modes;
-  CHECK_OK(mixture_create(1, 2, &modes));
+  CHECK_OK(mixture_create(memory, 1, 2, &modes));
   modes.weight[0] = weight, modes.weight[1] = 1 - weight;
   modes.mean[0] = 0, modes.mean[1] = mean;
   modes.covariance[0] = 1, modes.covariance[1] = variance;
@@ -214,19 +215,18 @@ static Mixture two_modes(double weight, double mean, double variance) {
 
 /* .9 N(0, 1) + .1 N(2, 1) changes hands at 1 + log(9) / 2 = 2.0986. */
 static void test_mode_weights(void) {
+  SCRATCH_ARENA(memory);
   double x[4] = {-5, 2.09, 2.11, 9}, y[5] = {2.0985, 0, 1, 2.0987, 3}, work[2 * 5 + 2 * 3];
-  Mixture modes = two_modes(0.9, 2, 1);
+  Mixture modes = two_modes(&memory, 0.9, 2, 1);
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 5, y, work), 0.6 - 0.5, 1e-15);
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 4, x, work), 0, 0);
   CHECK_NEAR(metric_largest_mode(&modes, 5, y, work), 0.6, 1e-15);
-  mixture_destroy(&modes);
   /* .5 N(0, 1) + .5 N(0, 9): the narrow one has |x| < sqrt(9/4 log 3) = 1.57223. */
-  modes = two_modes(0.5, 0, 9);
+  modes = two_modes(&memory, 0.5, 0, 9);
   double inside[3] = {-1.572, 0, 1.572}, mixed[4] = {-1.573, 0.5, 1.573, 40};
   CHECK_NEAR(metric_mode_weight_error(&modes, 3, inside, 4, mixed, work), 0.75, 1e-15);
-  mixture_destroy(&modes);
   /* Three corners in the plane; all points of x in the first, those of y in the others. */
-  CHECK_OK(mixture_create(2, 3, &modes));
+  CHECK_OK(mixture_create(&memory, 2, 3, &modes));
   for (int c = 0; c < 3; c++) {
     modes.weight[c] = c == 2 ? 0.5 : 0.25;
     modes.mean[2 * c] = c == 1 ? 10 : 0;
@@ -236,7 +236,6 @@ static void test_mode_weights(void) {
   CHECK_OK(mixture_prepare(&modes));
   double first[4] = {0, 1, 0, -1}, others[6] = {9, 0, 1, 1, 9, 11};
   CHECK_NEAR(metric_mode_weight_error(&modes, 2, first, 3, others, work), 1, 1e-15);
-  mixture_destroy(&modes);
 }
 
 /* Draws 0 .. 9 on the first axis, their negatives on the second; equal values are not below. */

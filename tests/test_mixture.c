@@ -1,5 +1,6 @@
 /* Gaussian mixtures against SciPy and scikit-learn (golden/mixture.py), finite differences and closed forms.
  */
+#include "core/arena.h"
 #include "mixture_golden.h"
 
 #include "core/linalg.h"
@@ -9,10 +10,11 @@
 static const int DIMENSIONS[] = {1, 2, 5};
 
 static void test_density_and_score(void) {
+  SCRATCH_ARENA(memory);
   StoreFile *file = golden_open();
   for (int c = 0; c < 3; c++) {
     int d = DIMENSIONS[c];
-    Mixture mixture = golden_mixture(file, d);
+    Mixture mixture = golden_mixture(&memory, file, d);
     double points[GOLDEN_MOST * GOLDEN_POINTS], density[GOLDEN_POINTS], score[GOLDEN_MOST * GOLDEN_POINTS];
     double expected[GOLDEN_POINTS], expected_score[GOLDEN_MOST * GOLDEN_POINTS];
     golden_read(file, "points", d, points);
@@ -31,7 +33,6 @@ static void test_density_and_score(void) {
     mixture_moments(&mixture, mean, covariance);
     for (int i = 0; i < d; i++) CHECK_NEAR(mean[i], expected_mean[i], 1e-13);
     for (int i = 0; i < d * d; i++) CHECK_NEAR(covariance[i], expected_covariance[i], 1e-12);
-    mixture_destroy(&mixture);
   }
   store_abandon(file);
 }
@@ -39,11 +40,12 @@ static void test_density_and_score(void) {
 /* Central differences of the score, step 1e-5: error about 1e-9 of the third derivatives, which are below 1e3
  * here. */
 static void test_hessian_product(void) {
+  SCRATCH_ARENA(memory);
   StoreFile *file = golden_open();
   for (int c = 0; c < 3; c++) {
     enum { LANES = 20 };
     int d = DIMENSIONS[c];
-    Mixture mixture = golden_mixture(file, d);
+    Mixture mixture = golden_mixture(&memory, file, d);
     double x[GOLDEN_MOST * LANES], v[GOLDEN_MOST * LANES], moved[GOLDEN_MOST * LANES],
         out[GOLDEN_MOST * LANES];
     double up[GOLDEN_MOST * LANES], down[GOLDEN_MOST * LANES], step = 1e-5;
@@ -56,16 +58,16 @@ static void test_hessian_product(void) {
     for (int k = 0; k < d * LANES; k++) moved[k] = x[k] - step * v[k];
     mixture_score(&mixture, LANES, moved, down);
     for (int k = 0; k < d * LANES; k++) CHECK_NEAR(out[k], (up[k] - down[k]) / (2 * step), 2e-6);
-    mixture_destroy(&mixture);
   }
   store_abandon(file);
 }
 
 /* A lane's numbers do not depend on its place or on the others. */
 static void test_lanes(void) {
+  SCRATCH_ARENA(memory);
   enum { LANES = 150 };
   StoreFile *file = golden_open();
-  Mixture mixture = golden_mixture(file, 5);
+  Mixture mixture = golden_mixture(&memory, file, 5);
   double *x = golden_array(5 * LANES), *density = golden_array(LANES), *score = golden_array(5 * LANES);
   double *product = golden_array(5 * LANES);
   RngLanes rng = golden_lanes(LANES, 2);
@@ -83,14 +85,14 @@ static void test_lanes(void) {
     for (int i = 0; i < 5; i++) CU_ASSERT(gradient[i] == v[i] && along[i] == product[i * LANES + n]);
   }
   free(x), free(density), free(score), free(product);
-  mixture_destroy(&mixture);
   store_abandon(file);
 }
 
 /* 1e5 standard deviations away the nearest component is all there is; no exception, nothing lost. */
 static void test_far(void) {
+  SCRATCH_ARENA(memory);
   Mixture mixture;
-  CHECK_OK(mixture_create(1, 2, &mixture));
+  CHECK_OK(mixture_create(&memory, 1, 2, &mixture));
   mixture.weight[0] = 0.25, mixture.weight[1] = 0.75;
   mixture.mean[0] = -1, mixture.mean[1] = 2;
   mixture.covariance[0] = mixture.covariance[1] = 1e-6;
@@ -107,17 +109,17 @@ static void test_far(void) {
   CHECK_NEAR(score[2], 0.5 * 1.5e6, 1e-3);
   CHECK_NEAR(product[0], -1e6, 1e-6);
   CHECK_NEAR(product[2] / 1e12, -1e-6 + 2.25 - 0.5625, 1e-8);
-  mixture_destroy(&mixture);
 }
 
 /* Moments within 5 standard errors; and each lane is one uniform (the component), then d normals of its
  * stream. */
 static void test_sample(void) {
+  SCRATCH_ARENA(memory);
   enum { LANES = 20000 };
   StoreFile *file = golden_open();
   for (int c = 0; c < 3; c++) {
     int d = DIMENSIONS[c];
-    Mixture mixture = golden_mixture(file, d);
+    Mixture mixture = golden_mixture(&memory, file, d);
     double *theta = golden_array((size_t)d * LANES), mean[GOLDEN_MOST], covariance[25];
     RngLanes rng = golden_lanes(LANES, 3);
     mixture_sample(&mixture, &rng, theta);
@@ -139,14 +141,14 @@ static void test_sample(void) {
       }
     }
     free(theta);
-    mixture_destroy(&mixture);
   }
   store_abandon(file);
 }
 
 static void test_prepare_errors(void) {
+  SCRATCH_ARENA(memory);
   Mixture mixture;
-  CHECK_OK(mixture_create(2, 2, &mixture));
+  CHECK_OK(mixture_create(&memory, 2, 2, &mixture));
   for (int c = 0; c < 2; c++) {
     mixture.weight[c] = 0.5;
     mixture.covariance[4 * c] = mixture.covariance[4 * c + 3] = 1;
@@ -156,11 +158,11 @@ static void test_prepare_errors(void) {
   CHECK_FAILS(mixture_prepare(&mixture), STATUS_INPUT, "covariance of component 1");
   mixture.weight[0] = 0;
   CHECK_FAILS(mixture_prepare(&mixture), STATUS_INPUT, "component 0 of the mixture has weight 0");
-  mixture_destroy(&mixture);
 }
 
 /* Not below the best of 120 starts of scikit-learn by more than 1e-4, for three keys each. */
 static void test_fit_against_sklearn(void) {
+  SCRATCH_ARENA(memory);
   enum { FAMILIES = 4, COUNTS = 2, N = 1000 };
   static double samples[FAMILIES][2 * N], likelihood[FAMILIES][COUNTS];
   double counts[COUNTS];
@@ -173,12 +175,11 @@ static void test_fit_against_sklearn(void) {
       for (uint64_t seed = 1; seed <= 3; seed++) {
         Mixture mixture;
         double reached;
-        CHECK_OK(mixture_fit(2, N, samples[i], (int)counts[j], 20, rng_key(seed, RNG_MIXTURE_START), 0,
-                             &mixture, &reached));
+        CHECK_OK(mixture_fit(&memory, 2, N, samples[i], (int)counts[j], 20, rng_key(seed, RNG_MIXTURE_START),
+                             0, &mixture, &reached));
         if (reached < likelihood[i][j] - 1e-4)
           printf("\n    family %d, %g components, key %d: ", i, counts[j], (int)seed);
         CU_ASSERT(reached >= likelihood[i][j] - 1e-4);
-        mixture_destroy(&mixture);
       }
     }
   }
@@ -187,6 +188,7 @@ static void test_fit_against_sklearn(void) {
 
 /* The fit follows a change of unit and origin, and a key and run give the same bits twice. */
 static void test_fit_equivariance(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 1000 };
   static double samples[4][2 * N], moved[2 * N];
   StoreFile *file = golden_open();
@@ -195,20 +197,20 @@ static void test_fit_equivariance(void) {
   double reached, reached_moved;
   RngKey key = rng_key(4, RNG_MIXTURE_START);
   for (int k = 0; k < N; k++) moved[k] = 1e3 + 1e-4 * samples[2][k], moved[N + k] = 1e5 * samples[2][N + k];
-  CHECK_OK(mixture_fit(2, N, samples[2], 2, 5, key, 7, &one, &reached));
-  CHECK_OK(mixture_fit(2, N, samples[2], 2, 5, key, 7, &again, NULL));
-  CHECK_OK(mixture_fit(2, N, moved, 2, 5, key, 7, &two, &reached_moved));
+  CHECK_OK(mixture_fit(&memory, 2, N, samples[2], 2, 5, key, 7, &one, &reached));
+  CHECK_OK(mixture_fit(&memory, 2, N, samples[2], 2, 5, key, 7, &again, NULL));
+  CHECK_OK(mixture_fit(&memory, 2, N, moved, 2, 5, key, 7, &two, &reached_moved));
   CHECK_NEAR(reached_moved, reached - log(1e-4) - log(1e5), 1e-5);
   CU_ASSERT_EQUAL(memcmp(one.covariance, again.covariance, 8 * sizeof(double)), 0);
-  mixture_destroy(&one), mixture_destroy(&two), mixture_destroy(&again);
   store_abandon(file);
 }
 
 /* Three well separated clumps of 2, 3 and 5 points of known moments are found. */
 static void test_fit_recovers(void) {
+  SCRATCH_ARENA(memory);
   double x[10] = {-101, -99, 0, 1, 2, 200, 201, 202, 203, 204};
   Mixture mixture;
-  CHECK_OK(mixture_fit(1, 10, x, 3, 10, rng_key(1, RNG_MIXTURE_START), 0, &mixture, NULL));
+  CHECK_OK(mixture_fit(&memory, 1, 10, x, 3, 10, rng_key(1, RNG_MIXTURE_START), 0, &mixture, NULL));
   const double weight[3] = {0.2, 0.3, 0.5}, mean[3] = {-100, 1, 202}, variance[3] = {1, 2.0 / 3, 2};
   for (int k = 0; k < 3; k++) {
     int c = 0;
@@ -218,10 +220,10 @@ static void test_fit_recovers(void) {
     CHECK_NEAR(mixture.covariance[c], variance[k],
                0.02); /* the floor adds 1e-6 of a total variance of 15 000 */
   }
-  mixture_destroy(&mixture);
 }
 
 static void test_fit_gaussian(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 500, D = 3 };
   double x[D * N], mean[D], covariance[D * D];
   RngLanes rng = golden_lanes(N, 5);
@@ -239,25 +241,23 @@ static void test_fit_gaussian(void) {
     }
   }
   Mixture mixture;
-  CHECK_OK(mixture_fit_gaussian(D, N, x, &mixture));
+  CHECK_OK(mixture_fit_gaussian(&memory, D, N, x, &mixture));
   CU_ASSERT_EQUAL(mixture.components, 1);
   CU_ASSERT_EQUAL(mixture.weight[0], 1);
   for (int i = 0; i < D; i++) CHECK_NEAR(mixture.mean[i], mean[i], 1e-12);
   for (int i = 0; i < D * D; i++) /* with the documented floor */
     CHECK_NEAR(mixture.covariance[i], covariance[i] * (i % (D + 1) == 0 ? 1 + 1e-6 : 1), 1e-12);
-  mixture_destroy(&mixture);
 }
 
 /* Too few, repeated, constant and collinear samples: a sentence, or a mixture with finite numbers. */
 static void test_degenerate(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 300 };
   double x[2 * N], point[2] = {3, 4}, out[N];
   RngKey key = rng_key(6, RNG_MIXTURE_START);
   Mixture mixture;
-  CHECK_FAILS(mixture_fit(2, 3, x, 4, 5, key, 0, &mixture, NULL), STATUS_INPUT, "there are 3");
-  mixture_destroy(&mixture);
-  CHECK_FAILS(mixture_fit_gaussian(2, 0, x, &mixture), STATUS_INPUT, "there are 0");
-  mixture_destroy(&mixture);
+  CHECK_FAILS(mixture_fit(&memory, 2, 3, x, 4, 5, key, 0, &mixture, NULL), STATUS_INPUT, "there are 3");
+  CHECK_FAILS(mixture_fit_gaussian(&memory, 2, 0, x, &mixture), STATUS_INPUT, "there are 0");
   for (int kind = 0; kind < 5; kind++) {
     RngLanes rng = golden_lanes(N, 6);
     rng_lanes_normal(&rng, 2, x);
@@ -270,7 +270,7 @@ static void test_degenerate(void) {
     }
     for (int components = 1; components <= 8; components += 7) {
       double reached;
-      CHECK_OK(mixture_fit(2, N, x, components, 6, key, 0, &mixture, &reached));
+      CHECK_OK(mixture_fit(&memory, 2, N, x, components, 6, key, 0, &mixture, &reached));
       CU_ASSERT(isfinite(reached));
       double sum = 0;
       for (int c = 0; c < components; c++) sum += mixture.weight[c];
@@ -279,15 +279,13 @@ static void test_degenerate(void) {
       for (int i = 0; i < 4 * components; i++) CU_ASSERT(isfinite(mixture.covariance[i]));
       mixture_log_density(&mixture, N, x, out);
       for (int n = 0; n < N; n++) CU_ASSERT(isfinite(out[n]));
-      mixture_destroy(&mixture);
     }
   }
-  CHECK_OK(mixture_fit_gaussian(2, 1, point, &mixture));
+  CHECK_OK(mixture_fit_gaussian(&memory, 2, 1, point, &mixture));
   CHECK_NEAR(mixture.mean[1], 4, 1e-12);
   CHECK_NEAR(mixture.covariance[3], 1e-6, 1e-15);
-  mixture_destroy(&mixture);
-  CHECK_OK(mixture_fit(1, 4, (double[]){1, 2, 3, 4}, 4, 5, key, 0, &mixture, NULL)); /* as many as samples */
-  mixture_destroy(&mixture);
+  CHECK_OK(mixture_fit(&memory, 1, 4, (double[]){1, 2, 3, 4}, 4, 5, key, 0, &mixture,
+                       NULL)); /* as many as samples */
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 /* Policies whose mean reward is a network: the arm they take, what they are refused, and that they learn a
  * reward that no linear model can. */
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 #include "policy/network_arms.h"
@@ -9,6 +10,7 @@
 
 /* The arm of the largest output, from plain double precision. */
 static void test_arms(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, K = 70, B = 3 };
   const int hidden[] = {6};
   const NetworkShape shape = network_scalar_shape(D, 1, hidden);
@@ -22,7 +24,7 @@ static void test_arms(void) {
   world.features = fixture_new(K * D * B, sizeof *world.features);
   rng_normal(&rng, K * D * B, world.features);
   rng_normal(&rng, p * B, theta);
-  CHECK_OK(network_arms_create(&shape, K, &arms));
+  CHECK_OK(network_arms_create(&memory, &shape, K, &arms));
   network_arms_best(&arms, &world, theta, arm);
   for (int b = 0; b < B; b++) {
     double column[64], phi[D], top = -INFINITY, taken = 0;
@@ -36,7 +38,6 @@ static void test_arms(void) {
     }
     CHECK_NEAR(taken, top, 1e-5 * (1 + fabs(top)));
   }
-  network_arms_destroy(&arms);
   free(world.features);
   free(theta);
 }
@@ -56,6 +57,7 @@ static StudyFile *parse(const char *policy) {
 
 /* regret[runs] of one block, as the bandit study plays it. */
 static void play(const char *policy, int runs, double *regret) {
+  SCRATCH_ARENA(memory);
   StudyFile *study = parse(policy);
   const ConfigPolicy *chosen = &study->policies[0];
   PolicyMethod method;
@@ -73,8 +75,8 @@ static void play(const char *policy, int runs, double *regret) {
   CHECK_OK(problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 0, runs, &world));
   CHECK_OK(belief_create(study->settings[0], chosen, &problem, 0, &belief));
-  CHECK_OK(belief_prior(&belief, &problem, "", &prior));
-  CHECK_OK(policy_history(&method, chosen->options, &problem, &belief.likelihood, runs, &history));
+  CHECK_OK(belief_prior(&memory, &belief, &problem, "", &prior));
+  CHECK_OK(policy_history(&memory, &method, chosen->options, &problem, &belief.likelihood, runs, &history));
   CHECK_OK(history_reserve(&history, problem.rounds));
   const PolicySetup setup = {.prior = &prior,
                              .likelihood = &belief.likelihood,
@@ -82,7 +84,7 @@ static void play(const char *policy, int runs, double *regret) {
                              .options = chosen->options,
                              .seed = FIXTURE_SEED,
                              .runs = runs};
-  CHECK_OK(policy_create(&method, &setup, &player));
+  CHECK_OK(policy_create(&memory, &method, &setup, &player));
   memset(regret, 0, (size_t)runs * sizeof *regret);
   for (int k = 1; k <= problem.rounds; k++) {
     world_advance(&world, (uint32_t)k);
@@ -92,9 +94,6 @@ static void play(const char *policy, int runs, double *regret) {
     policy_observe(&player, &history, fallbacks);
     for (int b = 0; b < runs; b++) regret[b] += lost[b];
   }
-  policy_destroy(&player);
-  history_destroy(&history);
-  prior_destroy(&prior);
   world_destroy(&world);
   problem_destroy(&problem);
   config_study_free(study);

@@ -2,7 +2,7 @@
  * precision, batches, and samplers that take it. */
 #include "catch_up_fixture.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "sampler/gradient/potential.h"
 
 /* p = 4 * 5 + 5 * 4 + 5. 70 rows are more than the network takes at once. */
@@ -39,7 +39,7 @@ static void weights(const Case *c, int run, double *theta) {
 
 /* `residual` NAN: any rewards; else every reward is the network's output plus residual times a number of its
  * row. */
-static void begin(Case *c, int rows, const char *batch, double residual) {
+static void begin(Arena *memory, Case *c, int rows, const char *batch, double residual) {
   const char *sets[] = {"eta=2.5", "lambda=0.6", batch};
   Rng rng = fixture_rng(0, 8000);
   double normal[ROWS];
@@ -52,7 +52,7 @@ static void begin(Case *c, int rows, const char *batch, double residual) {
   rng_normal(&rng, P * RUNS, c->theta);
   rng_normal(&rng, ROWS, normal);
   for (int i = 0; i < P * RUNS; i++) c->theta[i] *= 0.7;
-  CHECK_OK(history_create(D, RUNS, &c->likelihood, &c->history));
+  CHECK_OK(history_create(memory, D, RUNS, &c->likelihood, &c->history));
   CHECK_OK(history_reserve(&c->history, rows));
   for (int l = 0; l < rows; l++) {
     for (int run = 0; run < RUNS; run++) {
@@ -62,16 +62,12 @@ static void begin(Case *c, int rows, const char *batch, double residual) {
     }
     history_record(&c->history, NULL, &c->phi[l][0][0], c->y[l]);
   }
-  c->lmc = make_sampler("lmc", &c->prior, &c->likelihood, 0, RUNS, 1, 3, sets);
-  CHECK_OK(potential_create(&c->lmc.sampler.setup, RUNS, &c->potential));
+  c->lmc = make_sampler(memory, "lmc", &c->prior, &c->likelihood, 0, RUNS, 1, 3, sets);
+  CHECK_OK(potential_create(memory, &c->lmc.sampler.setup, RUNS, &c->potential));
   potential_at(&c->potential, &(HistoryView){&c->history, 1, 0, RUNS, NULL, NULL});
 }
 
-static void end(Case *c) {
-  potential_destroy(&c->potential);
-  free_sampler(&c->lmc);
-  history_destroy(&c->history);
-}
+static void end(Case *c) { free_sampler(&c->lmc); }
 
 /* U of a run from its definition. */
 static double definition(const Case *c, int run, const double *theta) {
@@ -124,10 +120,11 @@ static double curvature_of(const Case *c, int run, int i, int j) {
 
 /* The gradient to single precision, and the Gauss-Newton Hessian eta (lambda I + J'J). */
 static void test_derivatives(void) {
+  SCRATCH_ARENA(memory);
   static Case c;
   static double jacobian[ROWS][P], hessian[P * P * RUNS];
   double gradient[P * RUNS], alone[P * RUNS], bound[RUNS];
-  begin(&c, ROWS, "minibatch=all", NAN);
+  begin(&memory, &c, ROWS, "minibatch=all", NAN);
   potential_derivatives(&c.potential, c.theta, alone, NULL);
   potential_derivatives(&c.potential, c.theta, gradient, hessian);
   potential_ceiling(&c.potential, c.theta, bound, NULL);
@@ -163,13 +160,14 @@ static int layer_of(int i) { return i < 20 ? 0 : i < 44 ? 1 : 2; }
 /* Exact less Gauss-Newton Hessian: nothing where the network fits the rewards or within a layer; elsewhere in
  * proportion to the residuals, and not nothing. */
 static void test_exact_hessian(void) {
+  SCRATCH_ARENA(memory);
   enum { FEW = 6 };
   static Case c;
   static double hessian[P * P * RUNS], first[P][P];
   double gradient[P * RUNS];
   for (int k = 0; k < 3; k++) {
     double largest = 0;
-    begin(&c, FEW, "minibatch=all", 0.5 * k);
+    begin(&memory, &c, FEW, "minibatch=all", 0.5 * k);
     potential_derivatives(&c.potential, c.theta, gradient, hessian);
     for (int i = 0; i < P; i++)
       for (int j = 0; j < P; j++) {
@@ -186,15 +184,16 @@ static void test_exact_hessian(void) {
 
 /* The mean over all batches of one row, and over all ordered pairs, is the sum over all rows. */
 static void test_batches(void) {
+  SCRATCH_ARENA(memory);
   enum { FEW = 5 };
   static Case all, c;
   double expected[P * RUNS], gradient[P * RUNS], mean[P * RUNS];
-  begin(&all, FEW, "minibatch=all", NAN);
+  begin(&memory, &all, FEW, "minibatch=all", NAN);
   potential_derivatives(&all.potential, all.theta, expected, NULL);
   for (int m = 1; m <= 2; m++) {
     const int batches = m == 1 ? FEW : FEW * FEW;
     memset(mean, 0, sizeof mean);
-    begin(&c, FEW, m == 1 ? "minibatch=1" : "minibatch=2", NAN);
+    begin(&memory, &c, FEW, m == 1 ? "minibatch=1" : "minibatch=2", NAN);
     for (int batch = 0; batch < batches; batch++) {
       double uniform[2 * RUNS];
       for (int n = 0; n < RUNS; n++) {
@@ -215,17 +214,17 @@ static void test_batches(void) {
 
 enum { SMALL_D = 2, DRAWS = 3, SMALL_RUNS = 3, SMALL_ROWS = 6 };
 
-static double *draw(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, int first_run,
-                    int runs, const char *batch, int64_t *fallbacks) {
-  History history = fixture_history(SMALL_D, runs, (uint32_t)first_run, SMALL_ROWS, likelihood);
+static double *draw(Arena *memory, const SamplerOps *method, const Prior *prior, const Likelihood *likelihood,
+                    int first_run, int runs, const char *batch, int64_t *fallbacks) {
+  History history = fixture_history(memory, SMALL_D, runs, (uint32_t)first_run, SMALL_ROWS, likelihood);
   double *theta = fixture_draw(method, prior, &history, (uint32_t)first_run, DRAWS, 1, &batch, fallbacks);
-  history_destroy(&history);
   return theta;
 }
 
 /* Every sampler that takes networks: finite draws, the same bytes again, and a run's draws do not depend on
  * the runs beside it; with all rows and with batches. */
 static void test_every_sampler(void) {
+  SCRATCH_ARENA(memory);
   static const char *const batches[] = {"minibatch=all", "minibatch=4"};
   const int hidden[] = {4, 3};
   const Likelihood likelihood = network_likelihood("gaussian", SMALL_D, 2, hidden);
@@ -243,14 +242,14 @@ static void test_every_sampler(void) {
     }
     methods++;
     for (int k = 0; k < 2; k++) {
-      double *block = draw(method, &prior, &likelihood, 0, SMALL_RUNS, batches[k], fallbacks);
-      double *again = draw(method, &prior, &likelihood, 0, SMALL_RUNS, batches[k], NULL);
+      double *block = draw(&memory, method, &prior, &likelihood, 0, SMALL_RUNS, batches[k], fallbacks);
+      double *again = draw(&memory, method, &prior, &likelihood, 0, SMALL_RUNS, batches[k], NULL);
       const int lanes = SMALL_RUNS * DRAWS;
       CU_ASSERT(memcmp(block, again, (size_t)(p * lanes) * sizeof *block) == 0);
       for (int j = 0; j < p * lanes; j++) CU_ASSERT_FATAL(isfinite(block[j]));
       for (int run = 0; run < SMALL_RUNS; run++) {
         CU_ASSERT_EQUAL(fallbacks[run], 0);
-        double *alone = draw(method, &prior, &likelihood, run, 1, batches[k], NULL);
+        double *alone = draw(&memory, method, &prior, &likelihood, run, 1, batches[k], NULL);
         for (int j = 0; j < p; j++)
           CU_ASSERT(memcmp(alone + j * DRAWS, block + j * lanes + run * DRAWS, DRAWS * sizeof *alone) == 0);
         free(alone);
@@ -260,18 +259,18 @@ static void test_every_sampler(void) {
     }
   }
   CU_ASSERT(methods >= 4);
-  prior_destroy(&prior);
 }
 
 /* A network without hidden layers is linear, f = w' phi + b, so Langevin chains settle where those of the
  * linear model with features (phi, 1) do: at N(V^-1 b, V^-1 / eta). Mean over chains after many steps; the
  * discretisation moves no mean. */
 static void test_linear_network(void) {
+  SCRATCH_ARENA(memory);
   enum { CHAINS = 400, DIM = SMALL_D + 1 };
   static const char *const sets[] = {"eta=2", "lambda=0.5", "steps=60"};
   const Likelihood likelihood = network_likelihood("gaussian", SMALL_D, 0, NULL);
   FixtureData data = fixture_data(SMALL_D, SMALL_ROWS, likelihood.noise, 0);
-  History history = fixture_history(SMALL_D, 1, 0, SMALL_ROWS, &likelihood);
+  History history = fixture_history(&memory, SMALL_D, 1, 0, SMALL_ROWS, &likelihood);
   double v[DIM * DIM], b[DIM] = {0}, inverse[DIM * DIM];
   Prior prior;
   CHECK_OK(prior_weights(DIM, &prior));
@@ -297,11 +296,10 @@ static void test_linear_network(void) {
     CHECK_NEAR(variance / (inverse[i * (DIM + 1)] / 2), 1.1, 0.3);
   }
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 static void test_refusals(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood gaussian = network_likelihood("gaussian", 2, 2, HIDDEN),
                    logistic = network_likelihood("logistic", 2, 2, HIDDEN);
   char sentence[256];
@@ -311,13 +309,11 @@ static void test_refusals(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(sentence, "one of vits1, vits2, vits2_hf, lmc"));
   CU_ASSERT_TRUE(sampler_misfit(sampler_find("lmc"), &prior, &logistic, sizeof sentence, sentence));
   CU_ASSERT_FALSE(sampler_misfit(sampler_find("lmc"), &prior, &gaussian, sizeof sentence, sentence));
-  prior_destroy(&prior);
   /* Matrices of a network that no machine should be asked for. */
   const int wide[] = {60, 60};
   const Likelihood large = network_likelihood("gaussian", 20, 2, wide);
   CHECK_OK(prior_weights((int)network_parameters(&large.network), &prior));
   fixture_refused("vits2", &prior, &large, 64, 1, "minibatch=32", "lower block");
-  prior_destroy(&prior);
 }
 
 int main(void) {

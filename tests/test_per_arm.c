@@ -1,5 +1,6 @@
 /* A theta* and a posterior for each arm: the world's draws, Thompson sampling against separate posteriors
  * worked out here arm by arm, samplers that carry a state, independence of the block, refusals. */
+#include "core/arena.h"
 #include "glm_fixture.h"
 
 #include "policy/policy.h"
@@ -30,8 +31,8 @@ static void open_study(const char *problem, const char *likelihood, const char *
 static const char OWN[] =
     "theta: gaussian, dimension: 3, arms: 5, rounds: 30, features: gaussian, unknown: per_arm";
 
-static void game_begin(const char *likelihood, const char *policy, const Prior *prior, uint32_t first_run,
-                       int runs, Game *game) {
+static void game_begin(Arena *memory, const char *likelihood, const char *policy, const Prior *prior,
+                       uint32_t first_run, int runs, Game *game) {
   memset(game, 0, sizeof *game);
   game->runs = runs;
   open_study(OWN, likelihood, policy, &game->study);
@@ -41,7 +42,8 @@ static void game_begin(const char *likelihood, const char *policy, const Prior *
   CHECK_OK(problem_create(game->study->settings[0], &game->problem));
   CHECK_OK(world_create(&game->problem, 0, first_run, runs, &game->world));
   game->likelihood = policy_likelihood(&method, chosen->options, &game->problem);
-  CHECK_OK(policy_history(&method, chosen->options, &game->problem, &game->likelihood, runs, &game->history));
+  CHECK_OK(policy_history(memory, &method, chosen->options, &game->problem, &game->likelihood, runs,
+                          &game->history));
   CHECK_OK(history_reserve(&game->history, ROUNDS));
   PolicySetup setup = {.prior = prior,
                        .likelihood = &game->likelihood,
@@ -50,12 +52,10 @@ static void game_begin(const char *likelihood, const char *policy, const Prior *
                        .seed = SEED,
                        .first_run = first_run,
                        .runs = runs};
-  CHECK_OK(policy_create(&method, &setup, &game->policy));
+  CHECK_OK(policy_create(memory, &method, &setup, &game->policy));
 }
 
 static void game_end(Game *game) {
-  policy_destroy(&game->policy);
-  history_destroy(&game->history);
   world_destroy(&game->world);
   problem_destroy(&game->problem);
   config_study_free(game->study);
@@ -84,10 +84,10 @@ static double play(Game *game, int *arms /* [ROUNDS, runs] */) {
   return sum;
 }
 
-static Prior make_prior(void) {
+static Prior make_prior(Arena *memory) {
   Prior prior;
   PriorFit chain = {.stages = 20, .alpha = 0.9};
-  CHECK_OK(prior_standard(D, &chain, &prior));
+  CHECK_OK(prior_standard(memory, D, &chain, &prior));
   return prior;
 }
 
@@ -143,15 +143,16 @@ static void reference_draw(const Rows *rows, uint32_t lane, uint32_t round, doub
 }
 
 static void test_separate_posteriors(void) {
+  SCRATCH_ARENA(memory);
   static const char *const likelihoods[] = {"gaussian", "logistic", "poisson"};
   static Rows rows[B][K];
   const uint32_t first_run = 11;
-  Prior prior = make_prior();
+  Prior prior = make_prior(&memory);
   for (int f = 0; f < 3; f++) {
     Game game;
     int arm[B], different = 0;
     double phi[D * B], y[B];
-    game_begin(likelihoods[f], "{name: ts, posterior: per_arm}", &prior, first_run, B, &game);
+    game_begin(&memory, likelihoods[f], "{name: ts, posterior: per_arm}", &prior, first_run, B, &game);
     for (int b = 0; b < B; b++)
       for (int k = 0; k < K; k++) rows[b][k] = (Rows){.d = D, .likelihood = game.problem.likelihood};
     for (int round = 1; round <= ROUNDS; round++) {
@@ -174,7 +175,6 @@ static void test_separate_posteriors(void) {
     CU_ASSERT_EQUAL(different, 0);
     game_end(&game);
   }
-  prior_destroy(&prior);
 }
 
 /* ---- samplers that carry a state and use no random numbers to move it: K samplers of one run each */
@@ -184,7 +184,8 @@ typedef struct {
   History history;
 } Arm;
 
-static void arm_create(const Game *game, const char *name, const Prior *prior, uint32_t lane, Arm *arm) {
+static void arm_create(Arena *memory, const Game *game, const char *name, const Prior *prior, uint32_t lane,
+                       Arm *arm) {
   const Likelihood *likelihood = &game->problem.likelihood;
   SamplerSetup setup = {.prior = prior,
                         .likelihood = likelihood,
@@ -193,8 +194,8 @@ static void arm_create(const Game *game, const char *name, const Prior *prior, u
                         .seed = SEED,
                         .first_run = lane,
                         .options = game->study->policies[0].options};
-  CHECK_OK(sampler_create(sampler_find(name), &setup, &arm->sampler));
-  CHECK_OK(history_create(D, 1, likelihood, &arm->history));
+  CHECK_OK(sampler_create(memory, sampler_find(name), &setup, &arm->sampler));
+  CHECK_OK(history_create(memory, D, 1, likelihood, &arm->history));
   CHECK_OK(history_reserve(&arm->history, ROUNDS));
 }
 
@@ -205,20 +206,21 @@ static void arm_draw(Arm *arm, uint32_t lane, uint32_t round, double *theta) {
 }
 
 static void test_carried_states(void) {
+  SCRATCH_ARENA(memory);
   static const char *const names[] = {"rvga", "vts"}, *const likelihoods[] = {"gaussian", "logistic"};
   static Arm arms[B][K];
   const uint32_t first_run = 4;
-  Prior prior = make_prior();
+  Prior prior = make_prior(&memory);
   for (int f = 0; f < 4; f++) {
     Game game;
     char policy[100];
     int arm[B], different = 0;
     double phi[D * B], y[B];
     snprintf(policy, sizeof policy, "{name: %s, posterior: per_arm}", names[f / 2]);
-    game_begin(likelihoods[f % 2], policy, &prior, first_run, B, &game);
+    game_begin(&memory, likelihoods[f % 2], policy, &prior, first_run, B, &game);
     for (uint32_t b = 0; b < B; b++)
       for (uint32_t k = 0; k < K; k++)
-        arm_create(&game, names[f / 2], &prior, (first_run + b) * K + k, &arms[b][k]);
+        arm_create(&memory, &game, names[f / 2], &prior, (first_run + b) * K + k, &arms[b][k]);
     for (uint32_t round = 1; round <= ROUNDS; round++) {
       play_round(&game, (int)round, arm, phi, y);
       for (uint32_t b = 0; b < B; b++) {
@@ -240,12 +242,9 @@ static void test_carried_states(void) {
     }
     CU_ASSERT_EQUAL(different, 0);
     for (int n = 0; n < B * K; n++) {
-      sampler_destroy(&arms[n / K][n % K].sampler);
-      history_destroy(&arms[n / K][n % K].history);
     }
     game_end(&game);
   }
-  prior_destroy(&prior);
 }
 
 static bool has_key(const SamplerOps *ops, const char *name) {
@@ -257,8 +256,9 @@ static bool has_key(const SamplerOps *ops, const char *name) {
 /* A state that was carried to a sampler of fewer runs, and its history with it, gives the same draws there.
  */
 static void test_carry(void) {
+  SCRATCH_ARENA(memory);
   enum { MANY = 70, FEW = 5, OFFSET = 63 };
-  Prior prior = make_prior();
+  Prior prior = make_prior(&memory);
   Likelihood likelihood = glm("logistic");
   static double phi[D * MANY], y[MANY], theta[D * MANY], copy[D * FEW];
   static int64_t fallbacks[MANY];
@@ -271,14 +271,14 @@ static void test_carry(void) {
     History history, gathered;
     int run[FEW];
     Rng rng = fixture_rng(0, 7000);
-    CHECK_OK(config_options("test", sampler_keys(ops), m % 2, several, &options));
+    CHECK_OK(config_options(&memory, "test", sampler_keys(ops), m % 2, several, &options));
     SamplerSetup setup = {&prior, &likelihood, MANY, 1, SEED, 0, options};
-    CHECK_OK(sampler_create(ops, &setup, &from));
+    CHECK_OK(sampler_create(&memory, ops, &setup, &from));
     setup.runs = FEW;
-    CHECK_OK(sampler_create(ops, &setup, &to));
-    CHECK_OK(history_create(D, MANY, &likelihood, &history));
+    CHECK_OK(sampler_create(&memory, ops, &setup, &to));
+    CHECK_OK(history_create(&memory, D, MANY, &likelihood, &history));
     CHECK_OK(history_reserve(&history, 3));
-    CHECK_OK(history_create(D, FEW, &likelihood, &gathered));
+    CHECK_OK(history_create(&memory, D, FEW, &likelihood, &gathered));
     CHECK_OK(history_reserve(&gathered, 3));
     for (int l = 0; l < 3; l++) {
       rng_normal(&rng, D * MANY, phi);
@@ -297,27 +297,24 @@ static void test_carry(void) {
     sampler_sample(&to, &gathered, streams, 1, copy, fallbacks);
     for (int i = 0; i < D; i++)
       for (int b = 0; b < FEW; b++) CHECK_NEAR(copy[i * FEW + b], theta[i * MANY + OFFSET + b], 0);
-    sampler_destroy(&from), sampler_destroy(&to);
-    history_destroy(&history), history_destroy(&gathered);
-    config_free(options);
   }
-  prior_destroy(&prior);
 }
 
 /* ---- every sampler */
 
 /* The same arms however the runs are cut into blocks; better than chance. */
 static void test_every_sampler(void) {
+  SCRATCH_ARENA(memory);
   static const char *const likelihoods[] = {"gaussian", "logistic"};
   static int whole[ROUNDS * B], part[ROUNDS * B];
   enum { FIRST = 2 };
-  Prior prior = make_prior();
+  Prior prior = make_prior(&memory);
   for (int f = 0; f < 2; f++) {
     Game game;
-    game_begin(likelihoods[f], "random", NULL, 0, B, &game);
+    game_begin(&memory, likelihoods[f], "random", NULL, 0, B, &game);
     double chance = play(&game, whole);
     game_end(&game);
-    game_begin(likelihoods[f], "oracle", NULL, 0, B, &game);
+    game_begin(&memory, likelihoods[f], "oracle", NULL, 0, B, &game);
     CHECK_NEAR(play(&game, whole), 0, 0);
     game_end(&game);
     for (int m = 0; sampler_method(m); m++) {
@@ -327,13 +324,13 @@ static void test_every_sampler(void) {
       if (sampler_misfit(sampler, &prior, &likelihood, sizeof sentence, sentence)) continue;
       if (sampler->observe && !sampler->carry && !sampler->restless) continue; /* refused, see below */
       snprintf(policy, sizeof policy, "{name: %s, posterior: per_arm}", sampler->name);
-      game_begin(likelihoods[f], policy, &prior, 0, B, &game);
+      game_begin(&memory, likelihoods[f], policy, &prior, 0, B, &game);
       double regret = play(&game, whole);
       game_end(&game);
       if (regret > 0.9 * chance)
         printf("\n    %s, %s: regret %.3g, random %.3g\n", sampler->name, likelihoods[f], regret, chance);
       CU_ASSERT_TRUE(regret <= 0.9 * chance);
-      game_begin(likelihoods[f], policy, &prior, FIRST, B - FIRST, &game);
+      game_begin(&memory, likelihoods[f], policy, &prior, FIRST, B - FIRST, &game);
       play(&game, part);
       game_end(&game);
       int different = 0;
@@ -343,7 +340,6 @@ static void test_every_sampler(void) {
       CU_ASSERT_EQUAL(different, 0);
     }
   }
-  prior_destroy(&prior);
 }
 
 /* ---- worlds */

@@ -1,11 +1,11 @@
 /* Policies (walks the registry): every one runs, is deterministic and is not beaten by chance; LinUCB and
  * epsilon-greedy against their formulas. */
+#include "core/arena.h"
 #include "harness.h"
 
 #include "policy/policy.h"
 #include "study/keys.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { B = 24, K = 12, ROUNDS = 40 };
@@ -18,14 +18,14 @@ typedef struct {
   Policy policy;
 } Game;
 
-static void game_begin(const char *policy, const Prior *prior, Game *game) {
+static void game_begin(Arena *memory, const char *policy, const Prior *prior, Game *game) {
   char text[300];
   snprintf(text, sizeof text, "name: t\nproblem: {arms: %d, rounds: %d}\npolicies: [%s]\n", K, ROUNDS,
            policy);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &game->study));
   CHECK_OK(problem_create(game->study->settings[0], &game->problem));
   CHECK_OK(world_create(&game->problem, 0, 0, B, &game->world));
-  CHECK_OK(history_create(game->problem.d, B, &game->problem.likelihood, &game->history));
+  CHECK_OK(history_create(memory, game->problem.d, B, &game->problem.likelihood, &game->history));
   PolicyMethod method;
   CU_ASSERT_TRUE(policy_find(game->study->policies[0].name, &method));
   PolicySetup setup = {.prior = prior,
@@ -33,12 +33,10 @@ static void game_begin(const char *policy, const Prior *prior, Game *game) {
                        .options = game->study->policies[0].options,
                        .seed = 3,
                        .runs = B};
-  CHECK_OK(policy_create(&method, &setup, &game->policy));
+  CHECK_OK(policy_create(memory, &method, &setup, &game->policy));
 }
 
 static void game_end(Game *game) {
-  policy_destroy(&game->policy);
-  history_destroy(&game->history);
   world_destroy(&game->world);
   problem_destroy(&game->problem);
   config_study_free(game->study);
@@ -61,26 +59,27 @@ static double play(Game *game, int *arms) {
 }
 
 /* A mixture of one: every sampler fits it, exact chain included. */
-static Prior make_prior(void) {
+static Prior make_prior(Arena *memory) {
   Prior prior;
   PriorFit chain = {.stages = 20, .alpha = 0.9};
-  CHECK_OK(prior_standard(2, &chain, &prior));
+  CHECK_OK(prior_standard(memory, 2, &chain, &prior));
   return prior;
 }
 
 static void test_every_policy(void) {
+  SCRATCH_ARENA(memory);
   static int arms[ROUNDS * B], again[ROUNDS * B];
-  Prior prior = make_prior();
+  Prior prior = make_prior(&memory);
   Game game;
-  game_begin("random", NULL, &game);
+  game_begin(&memory, "random", NULL, &game);
   double chance = play(&game, arms);
   game_end(&game);
   PolicyMethod method;
   for (int i = 0; policy_method(i, &method); i++) {
-    game_begin(method.name, method.sampler ? &prior : NULL, &game);
+    game_begin(&memory, method.name, method.sampler ? &prior : NULL, &game);
     double regret = play(&game, arms);
     game_end(&game);
-    game_begin(method.name, method.sampler ? &prior : NULL, &game);
+    game_begin(&memory, method.name, method.sampler ? &prior : NULL, &game);
     play(&game, again);
     game_end(&game);
     CU_ASSERT_EQUAL(memcmp(arms, again, sizeof arms), 0);
@@ -89,7 +88,6 @@ static void test_every_policy(void) {
     if (regret > chance * 1.001) printf("\n    %s: regret %.3g, random %.3g\n", method.name, regret, chance);
     CU_ASSERT_TRUE(regret <= chance * 1.001);
   }
-  prior_destroy(&prior);
 }
 
 /* Dense 2 x 2 ridge regression of one run: theta and the inverse of I + Lambda. */
@@ -105,13 +103,14 @@ static void ridge(const Game *game, int b, double *theta, double *inverse) {
 /* LinUCB takes the arm of the highest bound; with an immense width that of the largest uncertainty, with none
  * the greedy one. */
 static void test_linucb(void) {
+  SCRATCH_ARENA(memory);
   static const double widths[] = {0, 1, 1e6};
   static int arms[ROUNDS * B];
   for (int w = 0; w < 3; w++) {
     char policy[80];
     Game game;
     snprintf(policy, sizeof policy, "{name: linucb, width: %g}", widths[w]);
-    game_begin(policy, NULL, &game);
+    game_begin(&memory, policy, NULL, &game);
     play(&game, arms);
     int arm[B];
     int64_t fallbacks[B] = {0};
@@ -139,12 +138,13 @@ static void test_linucb(void) {
 /* With epsilon 0 every choice is greedy; else the share of choices that are not is epsilon / 2 sqrt(n / k) (1
  * - 1 / K). */
 static void test_egreedy(void) {
+  SCRATCH_ARENA(memory);
   static const double epsilons[] = {0, 0.2};
   for (int e = 0; e < 2; e++) {
     char policy[80];
     Game game;
     snprintf(policy, sizeof policy, "{name: egreedy, epsilon: %g}", epsilons[e]);
-    game_begin(policy, NULL, &game);
+    game_begin(&memory, policy, NULL, &game);
     double phi[2 * B], y[B], regret[B], expected = 0, explored = 0;
     int64_t fallbacks[B] = {0};
     for (int k = 1; k <= ROUNDS; k++) {

@@ -37,6 +37,7 @@ static double signal(const World *world, int k, int b) {
 }
 
 static void test_defaults(void) {
+  SCRATCH_ARENA(memory);
   Problem problem;
   CHECK_OK(make_problem("", "gaussian", &problem));
   CU_ASSERT_EQUAL(problem.d, 20);
@@ -44,7 +45,7 @@ static void test_defaults(void) {
   CU_ASSERT_TRUE(problem.resample_arms);
   CHECK_NEAR(problem.likelihood.noise, sqrt(2), 1e-15);
   Prior prior;
-  CHECK_OK(problem_exact_prior(&problem, &(PriorFit){.stages = 1, .alpha = 0.5}, &prior));
+  CHECK_OK(problem_exact_prior(&memory, &problem, &(PriorFit){.stages = 1, .alpha = 0.5}, &prior));
   const Mixture *exact = prior.mixture;
   CU_ASSERT_EQUAL(exact->components, 1);
   for (int i = 0; i < 20; i++) {
@@ -54,7 +55,6 @@ static void test_defaults(void) {
       CHECK_NEAR(exact->precision[20 * i + j], i == j ? 20 : 0, 1e-12);
     }
   }
-  prior_destroy(&prior);
   problem_destroy(&problem);
 }
 

@@ -1,5 +1,6 @@
 /* The potential that VITS and Langevin work on: derivatives against finite differences of its definition, the
  * bound on its Hessian, and the score of a learned prior against its chain. */
+#include "core/arena.h"
 #include "sampler/gradient/potential.h"
 
 #include "catch_up_fixture.h"
@@ -20,6 +21,7 @@ static double definition(const Prior *prior, const Rows *rows, double eta, doubl
 
 /* Gradients and Hessians of two runs, by central differences of U: errors of the order of step^2. */
 static void check_derivatives(const Prior *prior, const char *name, double noise) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, RUNS = 2 };
   static const char *const sets[] = {"eta=2.5", "lambda=0.6"};
   const double step = 1e-4;
@@ -27,10 +29,10 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
   const bool gaussian = likelihood_is_conjugate(&likelihood);
   Rows rows[RUNS];
   for (int run = 0; run < RUNS; run++) rows[run] = make_rows(&likelihood, D, 9, 1.2, (uint32_t)run);
-  History history = make_history(RUNS, rows, &likelihood);
-  FixtureSampler lmc = make_sampler("lmc", prior, &likelihood, 0, RUNS, 1, 2, sets);
+  History history = make_history(&memory, RUNS, rows, &likelihood);
+  FixtureSampler lmc = make_sampler(&memory, "lmc", prior, &likelihood, 0, RUNS, 1, 2, sets);
   Potential potential;
-  CHECK_OK(potential_create(&lmc.sampler.setup, RUNS, &potential));
+  CHECK_OK(potential_create(&memory, &lmc.sampler.setup, RUNS, &potential));
   potential_at(&potential, &(HistoryView){&history, 1, 0, RUNS, NULL, NULL});
   double theta[D * RUNS] = {0.3, -0.4, 0.8, 0.1, -0.5, 1.1}, gradient[D * RUNS], hessian[D * D * RUNS];
   double bound[RUNS], scratch[2 * D * D * RUNS], zero[D * RUNS] = {0};
@@ -85,39 +87,37 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
   potential_ceiling(&potential, likelihood.ops->self_concordance > 0 ? theta : zero, bound, scratch);
   for (int run = 0; run < RUNS; run++)
     for (int i = 0; i < D; i++) CU_ASSERT(bound[run] >= hessian[(i * D + i) * RUNS + run] * (1 - 1e-12));
-  potential_destroy(&potential);
   free_sampler(&lmc);
-  history_destroy(&history);
 }
 
 static void test_derivatives(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   for (int components = 1; components <= 3; components++) {
-    Mixture mixture = fixture_mixture(3, components, 1);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, 3, components, 1);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     check_derivatives(&prior, "gaussian", 0.7);
     check_derivatives(&prior, "logistic", 1);
     check_derivatives(&prior, "poisson", 1);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
 /* A whitened potential at z is the plain one at theta = A z: its gradient is A' g, its Hessian A' H A, its
  * value the same but for a constant, and starts and draws are those of theta. */
 static void check_whitened(const Prior *prior, const char *name) {
+  SCRATCH_ARENA(memory);
   enum { D = 3 };
   const Likelihood likelihood = {.ops = likelihood_find(name), .noise = 0.7};
   const double *root = prior->mixture->cholesky;
   Rows rows = make_rows(&likelihood, D, 9, 1.2, 1);
-  History history = make_history(1, &rows, &likelihood);
-  FixtureSampler lmc = make_sampler("lmc", prior, &likelihood, 0, 1, 1, 0, NULL);
+  History history = make_history(&memory, 1, &rows, &likelihood);
+  FixtureSampler lmc = make_sampler(&memory, "lmc", prior, &likelihood, 0, 1, 1, 0, NULL);
   const HistoryView view = {&history, 1, 0, 1, NULL, NULL};
   Potential plain, white;
   double z[D] = {0.3, -0.4, 0.8}, gradient[D], hessian[D * D], g[D], h[D * D], value[4], unused = 0;
-  CHECK_OK(potential_create(&lmc.sampler.setup, 1, &plain));
-  CHECK_OK(potential_create(&lmc.sampler.setup, 1, &white));
-  CHECK_OK(potential_whiten(&white));
+  CHECK_OK(potential_create(&memory, &lmc.sampler.setup, 1, &plain));
+  CHECK_OK(potential_create(&memory, &lmc.sampler.setup, 1, &white));
+  CHECK_OK(potential_whiten(&memory, &white));
   potential_at(&plain, &view);
   potential_at(&white, &view);
   for (int k = 0; k < 2; k++, z[0] += 1) {
@@ -152,34 +152,31 @@ static void check_whitened(const Prior *prior, const char *name) {
   potential_start(&plain, &rng, g);
   potential_start(&white, &again, gradient);
   for (int i = 0; i < D; i++) CHECK_NEAR(potential_theta(&white, 1, gradient)[i], g[i], 1e-14);
-  potential_destroy(&plain);
-  potential_destroy(&white);
   free_sampler(&lmc);
-  history_destroy(&history);
 }
 
 static void test_whitened(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(3, 1, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, 3, 1, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (int i = 0; likelihood_family(i); i++) check_whitened(&prior, likelihood_family(i)->name);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* A learned score is -eps_1(z) / sqrt(1 - alpha_bar_1) in z = (theta - shift) / scale, and v' J w by the
  * product with v is its difference along w: networks are linear but for their kinks and compute in single
  * precision, hence the tolerance. 70 lanes are more than the network takes at once. */
 static void test_learned_score(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 2, LANES = 70, SAMPLES = 400 };
   const double step = 1e-2;
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 2, 1.5);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1.5);
   Samples samples = {.d = D, .n = SAMPLES, .theta = fixture_new(D * SAMPLES, sizeof(double))};
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
   Prior prior;
   mixture_sample(&mixture, &rng, samples.theta);
-  CHECK_OK(prior_fit(prior_find("diffusion"), &fit, &samples, &prior));
+  CHECK_OK(prior_fit(&memory, prior_find("diffusion"), &fit, &samples, &prior));
   double theta[D * LANES], score[D * LANES], v[D * LANES], w[D * LANES], product[D * LANES];
   double up[D * LANES], down[D * LANES], z[D * LANES], eps[D * LANES];
   Rng normals = fixture_rng(3, 7000);
@@ -206,26 +203,24 @@ static void test_learned_score(void) {
     agree += fabs(left - right) < 1e-3 * (1 + fabs(right));
   }
   CU_ASSERT(agree > 0.7 * LANES); /* the rest meet a kink within the step */
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
   free(samples.theta);
 }
 
 /* What cannot be had is refused in a sentence. */
 static void test_refusal(void) {
+  SCRATCH_ARENA(memory);
   static const PriorOps bare_ops = {.name = "bare"};
   const Prior bare = {.ops = &bare_ops, .d = 2};
   const Likelihood gaussian = fixture_likelihood(1), logistic = glm("logistic");
   char sentence[256];
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(prior_standard(2, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
   CU_ASSERT_TRUE(sampler_misfit(sampler_find("vits2"), &bare, &gaussian, sizeof sentence, sentence));
   CU_ASSERT_STRING_EQUAL(sentence, "sampler vits2 needs a prior with a score; prior bare has none");
   CU_ASSERT_TRUE(sampler_misfit(sampler_find("mala"), &prior, &logistic, sizeof sentence, sentence));
   CU_ASSERT_FALSE(sampler_misfit(sampler_find("lints"), &prior, &logistic, sizeof sentence, sentence));
   CU_ASSERT_FALSE(sampler_misfit(sampler_find("lmc"), &prior, &logistic, sizeof sentence, sentence));
-  prior_destroy(&prior);
 }
 
 int main(void) {

@@ -1,4 +1,5 @@
 /* Conformance of every registered prior; prior files. */
+#include "core/arena.h"
 #include "mixture_golden.h"
 
 #include "model/prior.h"
@@ -8,13 +9,12 @@ enum { DIMENSION_COUNT = 3, TRAINING = 2000, LANES = 4000 };
 static const char FILE_NAME[] = "test_prior_file.nc";
 
 /* Samples of the golden mixture in d dimensions. */
-static Samples training_samples(int d) {
+static Samples training_samples(Arena *memory, int d) {
   StoreFile *file = golden_open();
-  Mixture mixture = golden_mixture(file, d);
+  Mixture mixture = golden_mixture(memory, file, d);
   Samples samples = {.d = d, .n = TRAINING, .theta = golden_array((size_t)d * TRAINING)};
   RngLanes rng = golden_lanes(TRAINING, 10);
   mixture_sample(&mixture, &rng, samples.theta);
-  mixture_destroy(&mixture);
   store_abandon(file);
   return samples;
 }
@@ -127,11 +127,11 @@ static void check_same(const Prior *one, const Prior *two) {
 }
 
 static void check_round_trip(const Prior *prior, const PriorFit *fit) {
+  SCRATCH_ARENA(memory);
   Prior loaded;
   CHECK_OK(prior_save(prior, FILE_NAME));
-  CHECK_OK(prior_load(FILE_NAME, fit, &loaded));
+  CHECK_OK(prior_load(&memory, FILE_NAME, fit, &loaded));
   check_same(prior, &loaded);
-  prior_destroy(&loaded);
   remove(FILE_NAME);
 }
 
@@ -147,10 +147,10 @@ static void check_parts(const Prior *prior, const PriorFit *fit, const Samples *
     memcpy(parts + (size_t)part * size, out, size * sizeof *out);
     free(out);
   }
-  Prior assembled = {.ops = family, .d = samples->d};
+  SCRATCH_ARENA(memory);
+  Prior assembled = {.memory = &memory, .ops = family, .d = samples->d};
   CHECK_OK(family->assemble(&assembled, fit, samples, parts));
   check_same(prior, &assembled);
-  prior_destroy(&assembled);
   free(parts);
 }
 
@@ -172,6 +172,7 @@ static void check_description(const PriorOps *family) {
 }
 
 static void test_conformance(void) {
+  SCRATCH_ARENA(memory);
   const PriorOps *family;
   int count = 0;
   for (; (family = prior_family(count)); count++) {
@@ -181,9 +182,9 @@ static void test_conformance(void) {
     check_description(family);
     for (int c = 0; c < DIMENSION_COUNT; c++) {
       PriorFit fit = golden_fit();
-      Samples samples = training_samples(DIMENSIONS[c]);
+      Samples samples = training_samples(&memory, DIMENSIONS[c]);
       Prior prior;
-      CHECK_OK(prior_fit(family, &fit, &samples, &prior));
+      CHECK_OK(prior_fit(&memory, family, &fit, &samples, &prior));
       CU_ASSERT_EQUAL(prior.d, samples.d);
       CU_ASSERT_EQUAL(prior.chain != NULL, (family->able & PRIOR_CHAIN) != 0);
       CU_ASSERT_EQUAL(prior.mixture != NULL, family->components != NULL);
@@ -193,7 +194,6 @@ static void test_conformance(void) {
       check_noise_vjp(&prior);
       check_round_trip(&prior, &fit);
       check_parts(&prior, &fit, &samples);
-      prior_destroy(&prior);
       samples_free(&samples);
     }
   }
@@ -203,14 +203,14 @@ static void test_conformance(void) {
 }
 
 static void test_standard(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = golden_fit();
   Prior prior;
-  CHECK_OK(prior_standard(3, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, 3, &fit, &prior));
   CU_ASSERT_STRING_EQUAL(prior.ops->name, "gaussian");
   double theta[3] = {1, 2, -2}, out;
   prior.ops->log_density(&prior, 1, theta, &out);
   CHECK_NEAR(out, -1.5 * log(2 * M_PI) - 4.5, 1e-14);
-  prior_destroy(&prior);
 }
 
 /* What a hand-written file holds. */
@@ -224,7 +224,7 @@ typedef struct {
 static const Written GOOD = {
     "mixture", 2, 2, 2, {NULL}, {0.25, 0.75}, {0, 0, 1, 1}, {1, 0, 0, 1, 2, 0.5, 0.5, 2}};
 
-static Status write_and_load(Written written, Prior *out) {
+static Status write_and_load(Arena *memory, Written written, Prior *out) {
   StoreFile *file;
   PriorFit fit = golden_fit();
   int component, other, dim, dim2, id[3];
@@ -247,82 +247,83 @@ static Status write_and_load(Written written, Prior *out) {
   CHECK_OK(store_put(file, id[1], written.mean));
   CHECK_OK(store_put(file, id[2], written.covariance));
   CHECK_OK(store_commit(file));
-  Status status = prior_load(FILE_NAME, &fit, out);
+  Status status = prior_load(memory, FILE_NAME, &fit, out);
   remove(FILE_NAME);
   return status;
 }
 
 static void test_written_files(void) {
+  SCRATCH_ARENA(memory);
   Prior prior;
   Written w = GOOD;
-  CHECK_OK(write_and_load(w, &prior));
+  CHECK_OK(write_and_load(&memory, w, &prior));
   CU_ASSERT_EQUAL(prior.mixture->covariance[5], 0.5);
-  prior_destroy(&prior);
   w = GOOD, w.prior = "gaussian";
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "has 1 component, but the file has 2");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "has 1 component, but the file has 2");
   w = GOOD, w.prior = "gausian";
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "'gausian'");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "'gausian'");
   w = GOOD, w.prior = NULL;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "prior");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "prior");
   w = GOOD, w.weight[0] = 0.26;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "sum to 1.01");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "sum to 1.01");
   w = GOOD, w.weight[0] = -0.25, w.weight[1] = 1.25;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "weight[0] is -0.25");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "weight[0] is -0.25");
   w = GOOD, w.covariance[5] = 0.4;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "component 1 is not symmetric");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "component 1 is not symmetric");
   w = GOOD, w.covariance[0] = -1;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT,
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT,
               "covariance of component 0 of the mixture is not positive");
   w = GOOD, w.covariance[5] = w.covariance[6] = 3;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "component 1 of the mixture is not positive definite");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT,
+              "component 1 of the mixture is not positive definite");
   w = GOOD, w.covariance[4] = INFINITY;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "covariance[1, 0, 0]");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "covariance[1, 0, 0]");
   w = GOOD, w.mean[3] = NAN;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "mean[1, 1]");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "mean[1, 1]");
   w = GOOD, w.means = 1;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT,
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT,
               "'mean' are (other, dim); they must be (component, dim)");
   w = GOOD, w.components = w.means = 1, w.weight[0] = 1, w.names[0] = "k";
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "'mean' are (k, dim); they must be (component, dim)");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT,
+              "'mean' are (k, dim); they must be (component, dim)");
   w = GOOD, w.names[0] = "dim",
   w.names[2] = "component"; /* transposed, with as many components as dimensions */
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT,
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT,
               "'mean' are (dim, component); they must be (component");
   w = GOOD, w.names[2] = "dim2", w.names[3] = "dim";
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "'mean' are (component, dim2); they must be");
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "'mean' are (component, dim2); they must be");
   w = GOOD, w.columns = 1;
-  CHECK_FAILS(write_and_load(w, &prior), STATUS_INPUT, "covariance");
-  CU_ASSERT_PTR_NULL(prior.ops);
+  CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "covariance");
 }
 
 /* A file in single precision, from xarray (golden/prior.py). */
 static void test_xarray_file(void) {
+  SCRATCH_ARENA(memory);
   const char *root = getenv("THOMPSON_SOURCE");
   char path[4096];
   snprintf(path, sizeof path, "%s/tests/golden/prior_mixture.nc", root ? root : "..");
   PriorFit fit = golden_fit();
   Prior prior;
-  CHECK_OK(prior_load(path, &fit, &prior));
+  CHECK_OK(prior_load(&memory, path, &fit, &prior));
   const Mixture *mixture = prior.mixture;
   CU_ASSERT_EQUAL_FATAL(mixture->components, 3);
   CHECK_NEAR(mixture->weight[0] + mixture->weight[1] + mixture->weight[2], 1, 1e-15);
   CHECK_NEAR(mixture->weight[1], 0.6, 1e-7);
   CHECK_NEAR(mixture->mean[3], -1, 0);
   CHECK_NEAR(mixture->covariance[5], -0.1, 1e-8);
-  prior_destroy(&prior);
-  CHECK_FAILS(prior_load("no_such_prior.nc", &fit, &prior), STATUS_FILE, "no_such_prior.nc");
+  CHECK_FAILS(prior_load(&memory, "no_such_prior.nc", &fit, &prior), STATUS_FILE, "no_such_prior.nc");
 }
 
 static void test_fit_errors(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = golden_fit();
   Prior prior;
   double theta[2] = {1, 2};
   Samples samples = {.d = 2, .n = 1, .theta = theta};
-  CHECK_FAILS(prior_fit(prior_find("mixture"), &fit, &samples, &prior), STATUS_INPUT, "2 components");
-  CU_ASSERT_PTR_NULL(prior.ops);
-  CHECK_OK(
-      prior_fit(prior_find("gaussian"), &fit, &samples, &prior)); /* the floor makes this a narrow Gaussian */
-  prior_destroy(&prior);
+  CHECK_FAILS(prior_fit(&memory, prior_find("mixture"), &fit, &samples, &prior), STATUS_INPUT,
+              "2 components");
+  CHECK_OK(prior_fit(&memory, prior_find("gaussian"), &fit, &samples,
+                     &prior)); /* the floor makes this a narrow Gaussian */
 }
 
 int main(void) {

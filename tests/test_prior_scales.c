@@ -3,6 +3,7 @@
  * from. */
 #include "harness.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "io/dataset.h"
 #include "model/prior.h"
@@ -95,17 +96,16 @@ static void check_draws(const Prior *fitted, const Prior *again) {
 
 /* Fit, save, read. Whether there was a prior at all. */
 static bool survives(const PriorOps *family, const PriorFit *fit, const Samples *samples) {
+  SCRATCH_ARENA(memory);
   Prior fitted, again;
-  Status status = prior_fit(family, fit, samples, &fitted);
+  Status status = prior_fit(&memory, family, fit, samples, &fitted);
   if (status != STATUS_OK) {
     CU_ASSERT(status == STATUS_INPUT);
     return false;
   }
   CHECK_OK(prior_save(&fitted, prior_path));
-  CHECK_OK(prior_load(prior_path, fit, &again));
+  CHECK_OK(prior_load(&memory, prior_path, fit, &again));
   if (again.ops) check_draws(&fitted, &again);
-  prior_destroy(&fitted);
-  prior_destroy(&again);
   return true;
 }
 
@@ -170,25 +170,26 @@ static void test_sentences(void) {
 
 /* Without standardisation a chain cannot see the noise beside a large theta. */
 static void test_raw_samples(void) {
+  SCRATCH_ARENA(memory);
   double theta[4] = {1, 2, 3, 2e6};
   Samples samples = {.d = 2, .n = 2, .theta = theta};
   PriorFit fit = small_fit(false);
   Prior prior;
-  CHECK_FAILS(prior_fit(prior_find("diffusion"), &fit, &samples, &prior), STATUS_INPUT,
+  CHECK_FAILS(prior_fit(&memory, prior_find("diffusion"), &fit, &samples, &prior), STATUS_INPUT,
               "coordinate 2 of sample 2 of theta is 2e+06; without standardisation");
   fit.standardise = true;
-  CHECK_OK(prior_fit(prior_find("diffusion"), &fit, &samples, &prior));
-  prior_destroy(&prior);
+  CHECK_OK(prior_fit(&memory, prior_find("diffusion"), &fit, &samples, &prior));
 }
 
 static void test_too_many_dimensions(void) {
+  SCRATCH_ARENA(memory);
   enum { MANY = 2049 };
   double *theta;
   CHECK_OK(memory_new((void **)&theta, MANY, sizeof *theta));
   Samples samples = {.d = MANY, .n = 1, .theta = theta};
   PriorFit fit = small_fit(true);
   Prior prior;
-  CHECK_FAILS(prior_fit(prior_find("diffusion"), &fit, &samples, &prior), STATUS_INPUT,
+  CHECK_FAILS(prior_fit(&memory, prior_find("diffusion"), &fit, &samples, &prior), STATUS_INPUT,
               "a diffusion prior in 2049 dimensions; allowed: 1 to 2048");
   free(theta);
 }

@@ -192,6 +192,7 @@ static void test_mixture_of_rays(void) {
  * error is below 1% of a cell's mass, but in the cells around the tip of the swirl, where the density has no
  * bound; these are left out. */
 static void test_log_densities(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 40000, CELLS = 18, FINE = 60 };
   static double theta[2 * N];
   int densities = 0;
@@ -203,7 +204,7 @@ static void test_log_densities(void) {
     Prior prior;
     double count[CELLS * CELLS] = {0}, total = 0, chi = 0, freedom = -1, lost = 0;
     CHECK_OK(theta_create(ops, 0, NULL, 0.2, 5, &source));
-    CHECK_OK(theta_prior(&source, NULL, &prior));
+    CHECK_OK(theta_prior(&memory, &source, NULL, &prior));
     theta_draw(&source, 0, 0, N, theta);
     const double low = -4.5, width = 9.0 / CELLS, step = width / FINE;
     for (int n = 0; n < N; n++) {
@@ -235,7 +236,6 @@ static void test_log_densities(void) {
     /* Wilson and Hilferty: (chi / f)^(1/3) is normal with variance 2 / (9 f). */
     CU_ASSERT(cbrt(chi / freedom) < 1 - 2 / (9 * freedom) + 3.72 * sqrt(2 / (9 * freedom)));
     densities++;
-    prior_destroy(&prior);
     theta_destroy(&source);
   }
   CU_ASSERT(densities >= 5);
@@ -244,11 +244,12 @@ static void test_log_densities(void) {
 /* The prior of a density samples what theta_draw draws: same streams, same numbers; also for a part of the
  * lanes. */
 static void test_prior_of_a_density(void) {
+  SCRATCH_ARENA(memory);
   ThetaSource source;
   Prior prior;
   double theta[8], point[4], other[4];
   CHECK_OK(theta_create(theta_find("swirl"), 0, NULL, 0.2, 5, &source));
-  CHECK_OK(theta_prior(&source, NULL, &prior));
+  CHECK_OK(theta_prior(&memory, &source, NULL, &prior));
   CU_ASSERT_PTR_NULL(prior.mixture);
   CU_ASSERT_PTR_NULL(prior.chain);
   theta_draw(&source, 0, 6, 4, theta);
@@ -260,12 +261,12 @@ static void test_prior_of_a_density(void) {
   rest.position = rng.position;
   prior.ops->sample(&prior, &rest, other);
   for (int n = 0; n < 4; n++) CU_ASSERT(other[n] != point[n]); /* the streams went on */
-  prior_destroy(&prior);
   theta_destroy(&source);
 }
 
 /* Only what is no finite set has an exact prior. */
 static void test_exact_prior(void) {
+  SCRATCH_ARENA(memory);
   static const char *const names[] = {"cross", "rays"};
   for (int i = 0; i < 2; i++) {
     char text[100];
@@ -275,12 +276,11 @@ static void test_exact_prior(void) {
     snprintf(text, sizeof text, "name: t\nproblem: {theta: %s}\npolicies: [ts]\n", names[i]);
     StudyFile *study = read_study(text);
     CHECK_OK(problem_create(study->settings[0], &problem));
-    CHECK_OK(problem_exact_prior(&problem, &fit, &prior));
+    CHECK_OK(problem_exact_prior(&memory, &problem, &fit, &prior));
     CU_ASSERT_EQUAL(prior.mixture != NULL, i == 0);
     CU_ASSERT_EQUAL(prior.chain != NULL, i == 0);
-    prior_destroy(&prior);
     problem.has_exact_prior = false;
-    CHECK_FAILS(problem_exact_prior(&problem, &fit, &prior), STATUS_INPUT, "finite set");
+    CHECK_FAILS(problem_exact_prior(&memory, &problem, &fit, &prior), STATUS_INPUT, "finite set");
     problem_destroy(&problem);
     config_study_free(study);
   }
@@ -454,6 +454,7 @@ static void check_problem(const Problem *problem) {
 
 /* Those that need a file are refused without one, in a sentence that says so. */
 static void test_every_problem(void) {
+  SCRATCH_ARENA(memory);
   int count = 0;
   for (int i = 0; problem_family(i); i++) {
     const ProblemOps *ops = problem_family(i);
@@ -471,10 +472,10 @@ static void test_every_problem(void) {
       PriorFit fit = {.stages = 2, .alpha = 0.9};
       Prior prior;
       check_problem(&problem);
-      CU_ASSERT_EQUAL(problem_exact_prior(&problem, &fit, &prior) == STATUS_OK, problem.has_exact_prior);
+      CU_ASSERT_EQUAL(problem_exact_prior(&memory, &problem, &fit, &prior) == STATUS_OK,
+                      problem.has_exact_prior);
       if (problem.has_exact_prior) {
         CU_ASSERT_EQUAL(prior.d, problem.d);
-        prior_destroy(&prior);
       }
       problem_destroy(&problem);
       count++;

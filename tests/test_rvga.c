@@ -1,24 +1,26 @@
 /* The recursive variational Gaussian approximation: closed form for Gaussian rewards; for logistic and
  * Poisson ones its implicit equations, checked by dense quadrature, and the posterior in two dimensions. */
 #include "catch_up_fixture.h"
+#include "core/arena.h"
 #include "glm_fixture.h"
 
-static Prior standard_prior(int d) {
+static Prior standard_prior(Arena *memory, int d) {
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  ASSERT(prior_standard(d, &fit, &prior) == STATUS_OK);
+  ASSERT(prior_standard(memory, d, &fit, &prior) == STATUS_OK);
   return prior;
 }
 
 static void test_gaussian_rewards(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 70 };
   static const char *const sets[] = {"eta=6", "lambda=0.3"};
   for (int d = 1; d <= 19; d += 9) {
     const Likelihood likelihood = fixture_likelihood(0.7);
-    Prior prior = standard_prior(d);
+    Prior prior = standard_prior(&memory, d);
     Rounds rounds = make_rounds(d, 0, RUNS, 12, false, &likelihood);
-    History history = empty_history(&rounds, &likelihood);
-    FixtureSampler rvga = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 1, 2, sets);
+    History history = empty_history(&memory, &rounds, &likelihood);
+    FixtureSampler rvga = make_sampler(&memory, "rvga", &prior, &likelihood, 0, RUNS, 1, 2, sets);
     double *mean = fixture_new((size_t)(d * RUNS), sizeof *mean);
     double *covariance = fixture_new((size_t)(d * d * RUNS), sizeof *covariance);
     double precision[400], expected[400], target[20];
@@ -35,9 +37,7 @@ static void test_gaussian_rewards(void) {
     free(mean);
     free(covariance);
     free_sampler(&rvga);
-    history_destroy(&history);
     free_rounds(&rounds);
-    prior_destroy(&prior);
   }
 }
 
@@ -59,15 +59,16 @@ static void expect(const Rows *rows, double y, double alpha, double nu, double *
 /* After one observation from N(0, I): P = I + k phi phi', mu = s phi with s = E[l'], k = E[-l''] under N(mu,
  * P^-1) itself. Tolerance: the error of 20 nodes at variances up to 6. */
 static void test_implicit_equations(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, RUNS = 20 };
   static const char *const names[] = {"logistic", "poisson"};
   for (int l = 0; l < 2; l++) {
     const Likelihood likelihood = glm(names[l]);
-    Prior prior = standard_prior(D);
+    Prior prior = standard_prior(&memory, D);
     Rows rows[RUNS];
     for (int run = 0; run < RUNS; run++) rows[run] = make_rows(&likelihood, D, 1, 1.5, (uint32_t)run);
-    History history = make_history(RUNS, rows, &likelihood);
-    FixtureSampler rvga = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 1, 0, NULL);
+    History history = make_history(&memory, RUNS, rows, &likelihood);
+    FixtureSampler rvga = make_sampler(&memory, "rvga", &prior, &likelihood, 0, RUNS, 1, 0, NULL);
     double mean[D * RUNS], covariance[D * D * RUNS];
     sampler_observe(&rvga.sampler, &history, rvga.fallbacks);
     rvga.sampler.ops->gaussian(&rvga.sampler, mean, covariance);
@@ -83,8 +84,6 @@ static void test_implicit_equations(void) {
       for (int i = 0; i < D; i++) CHECK_NEAR(mean[i * RUNS + run], slope * phi[i], 1e-4);
     }
     free_sampler(&rvga);
-    history_destroy(&history);
-    prior_destroy(&prior);
   }
 }
 
@@ -92,13 +91,14 @@ static void test_implicit_equations(void) {
  * variances within 10 % of the posterior's, by quadrature. (One pass over
  * the observations errs by this much: the first ones are absorbed under a wide Gaussian.) */
 static void test_posterior(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 2, N = 60, POINTS = 301 };
   const Likelihood likelihood = glm("logistic");
-  Prior prior = standard_prior(D);
+  Prior prior = standard_prior(&memory, D);
   for (uint32_t seed = 0; seed < 3; seed++) {
     Rows rows = make_rows(&likelihood, D, N, 2, seed);
-    History history = make_history(1, &rows, &likelihood);
-    FixtureSampler rvga = make_sampler("rvga", &prior, &likelihood, 0, 1, 1, 0, NULL);
+    History history = make_history(&memory, 1, &rows, &likelihood);
+    FixtureSampler rvga = make_sampler(&memory, "rvga", &prior, &likelihood, 0, 1, 1, 0, NULL);
     double mean[D], covariance[D * D], sums[5] = {0}, largest = -INFINITY;
     for (int pass = 0; pass < 2; pass++)
       for (int k = 0; k < POINTS * POINTS; k++) {
@@ -121,20 +121,19 @@ static void test_posterior(void) {
       CHECK_NEAR(covariance[i * D + i], variance, 0.1 * variance);
     }
     free_sampler(&rvga);
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
 }
 
 /* Told round by round or all at once: the recursion is the same. */
 static void test_catching_up(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 4, RUNS = 3, N = 9 };
   const Likelihood likelihood = glm("logistic");
-  Prior prior = standard_prior(D);
+  Prior prior = standard_prior(&memory, D);
   Rounds rounds = make_rounds(D, 0, RUNS, N, false, &likelihood);
-  History history = empty_history(&rounds, &likelihood);
-  FixtureSampler told = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
-  FixtureSampler late = make_sampler("rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
+  History history = empty_history(&memory, &rounds, &likelihood);
+  FixtureSampler told = make_sampler(&memory, "rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
+  FixtureSampler late = make_sampler(&memory, "rvga", &prior, &likelihood, 0, RUNS, 2, 0, NULL);
   for (int l = 0; l < N; l++) {
     append_round(&history, &rounds, l);
     sampler_observe(&told.sampler, &history, told.fallbacks);
@@ -145,9 +144,7 @@ static void test_catching_up(void) {
   free(second);
   free_sampler(&told);
   free_sampler(&late);
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
 }
 
 int main(void) {

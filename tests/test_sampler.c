@@ -1,5 +1,6 @@
 /* Conformance: every registered sampler with every prior family and every likelihood that it fits. A new
  * sampler is tested by being registered. What is special to one method is in the test of its own file. */
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 enum { RUNS = 3, DRAWS = 40 };
@@ -7,20 +8,19 @@ enum { RUNS = 3, DRAWS = 40 };
 static const int DIMENSIONS[] = {1, 2, 5};
 
 /* A prior of the family fitted to samples of a mixture in R^d. */
-static Prior fitted_prior(const PriorOps *family, int d) {
+static Prior fitted_prior(Arena *memory, const PriorOps *family, int d) {
   enum { SAMPLES = 400 };
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(d, 2, 1.5);
+  Mixture mixture = fixture_mixture(memory, d, 2, 1.5);
   Samples samples = {.d = d, .n = SAMPLES};
   Prior prior;
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
   samples.theta = fixture_new((size_t)(d * SAMPLES), sizeof(double));
   mixture_sample(&mixture, &rng, samples.theta);
-  int status = prior_fit(family, &fit, &samples, &prior);
+  int status = prior_fit(memory, family, &fit, &samples, &prior);
   CHECK_OK(status);
   ASSERT(status == STATUS_OK);
   free(samples.theta);
-  mixture_destroy(&mixture);
   return prior;
 }
 
@@ -35,9 +35,10 @@ static bool same_columns(int d, int columns, const double *theta, const double *
 /* Finite draws; the same key gives the same bytes; a draw does not depend on how many runs and draws there
  * are beside it. */
 static void check_streams(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
+  SCRATCH_ARENA(memory);
   const int d = prior->d;
   int64_t fallbacks[RUNS];
-  History history = fixture_history(d, RUNS, 0, 6, likelihood);
+  History history = fixture_history(&memory, d, RUNS, 0, 6, likelihood);
   double *block = fixture_draw(method, prior, &history, 0, DRAWS, 0, NULL, fallbacks);
   double *again = fixture_draw(method, prior, &history, 0, DRAWS, 0, NULL, NULL);
   CU_ASSERT(memcmp(block, again, (size_t)(d * RUNS * DRAWS) * sizeof *block) == 0);
@@ -47,25 +48,24 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
      * denoiser learns; the others need no fallback on such data. */
     const bool beyond = prior->denoiser && !prior->mixture && !likelihood_is_conjugate(likelihood);
     if (strcmp(method->name, "dps") != 0 && !beyond) CU_ASSERT_EQUAL(fallbacks[run], 0);
-    History alone = fixture_history(d, 1, (uint32_t)run, 6, likelihood);
+    History alone = fixture_history(&memory, d, 1, (uint32_t)run, 6, likelihood);
     for (int draws = 1; draws <= DRAWS; draws += 13) {
       double *few = fixture_draw(method, prior, &alone, (uint32_t)run, draws, 0, NULL, NULL);
       CU_ASSERT(same_columns(d, draws, few, block, run * DRAWS));
       free(few);
     }
-    history_destroy(&alone);
   }
   free(block);
   free(again);
-  history_destroy(&history);
 }
 
 /* Mean and covariance of 20 000 draws against the exact posterior, within 5 standard errors; also without
  * observations. */
 static void check_exact(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
+  SCRATCH_ARENA(memory);
   enum { MANY = 20000 };
   for (int n = 0; n <= 6; n += 3) {
-    History history = fixture_history(prior->d, 2, 0, n, likelihood);
+    History history = fixture_history(&memory, prior->d, 2, 0, n, likelihood);
     double *theta = fixture_draw(method, prior, &history, 0, MANY, 0, NULL, NULL);
     for (int run = 0; run < 2; run++) {
       FixtureData data = fixture_data(prior->d, n, likelihood->noise, (uint32_t)run);
@@ -73,7 +73,6 @@ static void check_exact(const SamplerOps *method, const Prior *prior, const Like
       fixture_check_moments(prior->d, 2, MANY, run, theta, exact.total_mean, exact.total_covariance, 5);
     }
     free(theta);
-    history_destroy(&history);
   }
 }
 
@@ -92,15 +91,15 @@ static void check_methods(const Prior *prior, const Likelihood *likelihood, int 
 }
 
 static void test_every_sampler_prior_and_likelihood(void) {
+  SCRATCH_ARENA(memory);
   int pairs = 0, exact = 0;
   for (int family = 0; prior_family(family); family++)
     for (size_t k = 0; k < sizeof DIMENSIONS / sizeof *DIMENSIONS; k++) {
-      Prior prior = fitted_prior(prior_family(family), DIMENSIONS[k]);
+      Prior prior = fitted_prior(&memory, prior_family(family), DIMENSIONS[k]);
       for (int i = 0; likelihood_family(i); i++) {
         const Likelihood likelihood = {.ops = likelihood_family(i), .noise = 0.7};
         check_methods(&prior, &likelihood, &pairs, &exact);
       }
-      prior_destroy(&prior);
     }
   CU_ASSERT(pairs > 0 && exact > 0);
 }
@@ -110,7 +109,7 @@ static void test_registry(void) {
   for (; sampler_method(count); count++) {
     const SamplerOps *method = sampler_method(count);
     CU_ASSERT(method->name[0] && method->summary[0] && method->reference[0] && method->default_prior[0]);
-    CU_ASSERT(method->create && method->destroy && method->sample);
+    CU_ASSERT(method->create && method->sample && method->cost);
     CU_ASSERT_PTR_EQUAL(sampler_find(method->name), method);
     CU_ASSERT_STRING_EQUAL(sampler_name(count), method->name);
   }
@@ -125,25 +124,25 @@ static void test_registry(void) {
 static const PriorOps BARE_OPS = {.name = "bare"};
 
 static Status create(const char *name, const Prior *prior, const Likelihood *likelihood) {
+  SCRATCH_ARENA(memory);
   const SamplerOps *method = sampler_find(name);
   SamplerSetup setup = {.prior = prior, .likelihood = likelihood, .runs = 2, .draws = 1};
   Config *options = NULL;
   Sampler sampler;
-  CHECK_OK(config_options("test", sampler_keys(method), 0, NULL, &options));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(method), 0, NULL, &options));
   setup.options = options;
-  Status status = sampler_create(method, &setup, &sampler);
-  sampler_destroy(&sampler);
-  if (options) config_free(options);
+  Status status = sampler_create(&memory, method, &setup, &sampler);
   return status;
 }
 
 static void test_refusals(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood gaussian = fixture_likelihood(1);
   const LikelihoodOps curved_ops = {.name = "curved"};
   const Likelihood curved = {.ops = &curved_ops, .noise = 1};
   const SamplerOps closed = {.name = "closed", .needs = NEEDS_CONJUGATE};
   char sentence[256];
-  Mixture two = fixture_mixture(2, 2, 1);
+  Mixture two = fixture_mixture(&memory, 2, 2, 1);
   const Prior bare = {.ops = &BARE_OPS, .d = 2};
   const Prior mixture_only = {.ops = &BARE_OPS, .d = 2, .mixture = &two};
   CHECK_FAILS(create("ts", &bare, &gaussian), STATUS_INPUT,
@@ -162,7 +161,6 @@ static void test_refusals(void) {
   CU_ASSERT_FALSE(sampler_misfit(&closed, &mixture_only, &gaussian, sizeof sentence, sentence));
   CHECK_OK(create("mixts", &mixture_only, &gaussian));
   CHECK_OK(create("mixts", &mixture_only, &curved));
-  mixture_destroy(&two);
 }
 
 /* ---- a method whose second draw of run 1 is not finite, and one that fails half-way through create */
@@ -175,72 +173,59 @@ static void broken_sample(Sampler *self, const History *history, RngLanes rng, i
   theta[lanes + draws + 1] = NAN;
 }
 
-static int destroyed;
-
-static void count_destroy(Sampler *self) {
-  (void)self;
-  destroyed++;
-}
-
 static Status plain_create(Sampler *self, const SamplerSetup *setup) {
-  (void)setup;
-  self->state = &destroyed;
+  (void)self, (void)setup;
   return STATUS_OK;
 }
 
 static Status failing_create(Sampler *self, const SamplerSetup *setup) {
-  (void)setup;
-  self->state = &destroyed;
+  (void)self, (void)setup;
   return status_set(STATUS_INTERNAL, "no memory");
 }
 
 static void test_non_finite_draw_is_replaced(void) {
-  const SamplerOps broken = {
-      .name = "broken", .create = plain_create, .destroy = count_destroy, .sample = broken_sample};
+  SCRATCH_ARENA(memory);
+  const SamplerOps broken = {.name = "broken", .create = plain_create, .sample = broken_sample};
   const Likelihood likelihood = fixture_likelihood(1);
   const Prior bare = {.ops = &BARE_OPS, .d = 2};
   int64_t fallbacks[2];
-  History history = fixture_history(2, 2, 0, 1, &likelihood);
+  History history = fixture_history(&memory, 2, 2, 0, 1, &likelihood);
   double *theta = fixture_draw(&broken, &bare, &history, 0, 3, 0, NULL, fallbacks);
   CU_ASSERT_EQUAL(fallbacks[0], 0);
   CU_ASSERT_EQUAL(fallbacks[1], 1);
   for (int n = 0; n < 6; n++) CU_ASSERT((theta[n] == 0 && theta[6 + n] == 0) == (n == 4));
   free(theta);
-  history_destroy(&history);
 }
 
 /* Lanes, and the entries of the matrices of a chunk of them, must not overflow. */
 static void test_too_many_draws(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);
   const Prior wide = {.ops = &BARE_OPS, .d = 5793};
-  const SamplerOps ops = {.name = "any", .create = failing_create, .destroy = count_destroy};
+  const SamplerOps ops = {.name = "any", .create = failing_create};
   const SamplerSetup setup = {.prior = &wide, .likelihood = &likelihood, .runs = 1, .draws = 1};
   PriorFit fit = fixture_fit(4, 0.8, LAST_STAGE_REPAIRED);
   Sampler sampler;
   Prior prior;
-  CHECK_FAILS(sampler_create(&ops, &setup, &sampler), STATUS_INPUT, "in 5793 dimensions are too many");
-  CHECK_OK(prior_standard(2, &fit, &prior));
+  CHECK_FAILS(sampler_create(&memory, &ops, &setup, &sampler), STATUS_INPUT,
+              "in 5793 dimensions are too many");
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
   fixture_refused("ts", &prior, &likelihood, 65536, 32768, "temper=1",
                   "sampler ts: 32768 draws for each of 65536 runs in 2 dimensions are too many");
   fixture_refused("smc", &prior, &likelihood, 4096, 1, "particles=1000000",
                   "sampler smc: 1000000 particles for each of 4096 runs are too many");
   fixture_refused("smc_tempered", &prior, &likelihood, 4096, 1, "particles=1000000",
                   "sampler smc_tempered: 1000000 particles for each of 4096 runs are too many");
-  prior_destroy(&prior);
 }
 
-static void test_failed_create_frees(void) {
-  const SamplerOps failing = {
-      .name = "failing", .create = failing_create, .destroy = count_destroy, .sample = broken_sample};
+static void test_failed_create_is_handed_up(void) {
+  SCRATCH_ARENA(memory);
+  const SamplerOps failing = {.name = "failing", .create = failing_create, .sample = broken_sample};
   const Likelihood likelihood = fixture_likelihood(1);
   const Prior bare = {.ops = &BARE_OPS, .d = 2};
   const SamplerSetup setup = {.prior = &bare, .likelihood = &likelihood, .runs = 1, .draws = 1};
   Sampler sampler;
-  destroyed = 0;
-  CHECK_FAILS(sampler_create(&failing, &setup, &sampler), STATUS_INTERNAL, "no memory");
-  CU_ASSERT_EQUAL(destroyed, 1);
-  sampler_destroy(&sampler);
-  CU_ASSERT_EQUAL(destroyed, 1);
+  CHECK_FAILS(sampler_create(&memory, &failing, &setup, &sampler), STATUS_INTERNAL, "no memory");
 }
 
 int main(void) {
@@ -250,7 +235,7 @@ int main(void) {
       {"refusals", test_refusals},
       {"a draw that is not finite is replaced and counted", test_non_finite_draw_is_replaced},
       {"too many draws", test_too_many_draws},
-      {"a failed create frees what it made", test_failed_create_frees},
+      {"what a failed create says is handed up", test_failed_create_is_handed_up},
       CU_TEST_INFO_NULL};
   return harness_run("sampler", tests);
 }

@@ -1,6 +1,7 @@
 /* smc, against a second implementation straight from its description, number by number, which without
  * perturbation is importance weighting of prior samples; and, with smc_tempered, that runs do not depend on
  * each other and nothing breaks when the cloud does. */
+#include "core/arena.h"
 #include "smc_fixture.h"
 
 #include "core/linalg.h"
@@ -81,20 +82,21 @@ static void check_against_reference(const Sampler *sampler, const Reference *clo
 
 /* Told row by row, or of all rows at once by the first draw. */
 static void check_smc(const char *likelihood_name, const char *step_size, double temper, bool told) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 60 };
   const Likelihood likelihood = {.ops = likelihood_find(likelihood_name), .noise = 0.6};
   const char *sets[] = {"particles=150", step_size, temper == 2 ? "temper=2" : "temper=1"};
   const double step = atof(strchr(step_size, '=') + 1);
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 2, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   Reference clouds[RUNS];
   History history;
   Config *options;
   int64_t fallbacks[RUNS] = {0};
   double theta[D * RUNS * DRAWS];
-  Sampler sampler = make_sampler("smc", &prior, &likelihood, RUNS, DRAWS, 0, 3, sets, &options);
-  CHECK_OK(history_create(D, RUNS, &likelihood, &history));
+  Sampler sampler = make_sampler(&memory, "smc", &prior, &likelihood, RUNS, DRAWS, 0, 3, sets, &options);
+  CHECK_OK(history_create(&memory, D, RUNS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, ROWS));
   for (int run = 0; run < RUNS; run++) clouds[run] = reference_start(&prior, (uint32_t)run);
   for (int l = 0; l <= ROWS; l++) {
@@ -112,11 +114,6 @@ static void check_smc(const char *likelihood_name, const char *step_size, double
     if (told) sampler_observe(&sampler, &history, fallbacks);
   }
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(fallbacks[run], 0);
-  sampler_destroy(&sampler);
-  config_free(options);
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 static void test_smc_without_perturbation_is_importance_weighting(void) {
@@ -136,6 +133,7 @@ static void test_smc_with_perturbation(void) {
 
 /* A history that is shorter than what has been seen is another one. */
 static void test_smc_starts_afresh(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 50 };
   const Likelihood likelihood = fixture_likelihood(0.5);
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
@@ -143,30 +141,26 @@ static void test_smc_starts_afresh(void) {
   Config *options[2];
   int64_t fallbacks = 0;
   double used[D * DRAWS], fresh[D * DRAWS];
-  CHECK_OK(prior_standard(D, &fit, &prior));
-  History three = fixture_history(D, 1, 0, 3, &likelihood), two = fixture_history(D, 1, 0, 2, &likelihood);
-  Sampler first = make_sampler("smc", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options[0]);
-  Sampler second = make_sampler("smc", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options[1]);
+  CHECK_OK(prior_standard(&memory, D, &fit, &prior));
+  History three = fixture_history(&memory, D, 1, 0, 3, &likelihood),
+          two = fixture_history(&memory, D, 1, 0, 2, &likelihood);
+  Sampler first = make_sampler(&memory, "smc", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options[0]);
+  Sampler second = make_sampler(&memory, "smc", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options[1]);
   draw(&first, &three, 0, DRAWS, used, &fallbacks);
   draw(&first, &two, 0, DRAWS, used, &fallbacks);
   draw(&second, &two, 0, DRAWS, fresh, &fallbacks);
   CU_ASSERT(memcmp(used, fresh, sizeof used) == 0);
-  sampler_destroy(&first);
-  sampler_destroy(&second);
-  for (int k = 0; k < 2; k++) config_free(options[k]);
-  history_destroy(&three);
-  history_destroy(&two);
-  prior_destroy(&prior);
 }
 
 /* A block of runs, told round by round and drawn from in between, against each run alone, byte by byte. */
 static void check_blocks(const char *name, const char *likelihood_name) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 7, FIRST = 5 };
   const Likelihood likelihood = {.ops = likelihood_find(likelihood_name), .noise = 0.7};
   const char *particles = "particles=99";
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 2, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   double block[D * RUNS * DRAWS], alone[D * DRAWS], ess[RUNS];
   for (int k = -1; k < RUNS; k++) {
     const int runs = k < 0 ? RUNS : 1, first = FIRST + (k < 0 ? 0 : k);
@@ -174,10 +168,10 @@ static void check_blocks(const char *name, const char *likelihood_name) {
     History history;
     Config *options;
     int64_t fallbacks[RUNS] = {0};
-    CHECK_OK(history_create(D, runs, &likelihood, &history));
+    CHECK_OK(history_create(&memory, D, runs, &likelihood, &history));
     CHECK_OK(history_reserve(&history, ROWS));
-    Sampler sampler =
-        make_sampler(name, &prior, &likelihood, runs, DRAWS, (uint32_t)first, 1, &particles, &options);
+    Sampler sampler = make_sampler(&memory, name, &prior, &likelihood, runs, DRAWS, (uint32_t)first, 1,
+                                   &particles, &options);
     for (int l = 0; l < ROWS; l++) {
       append_row(&history, &likelihood, (uint32_t)first, ROWS, l);
       sampler_observe(&sampler, &history, fallbacks);
@@ -189,12 +183,7 @@ static void check_blocks(const char *name, const char *likelihood_name) {
       CU_ASSERT(sampler.ess[0] == ess[k]);
     for (int i = 0; k >= 0 && i < D; i++)
       CU_ASSERT(memcmp(alone + i * DRAWS, block + (i * RUNS + k) * DRAWS, DRAWS * sizeof *alone) == 0);
-    sampler_destroy(&sampler);
-    config_free(options);
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 static void test_blocks(void) {
@@ -207,6 +196,7 @@ static void test_blocks(void) {
 /* Evidence of standard deviation 1e-4, 1e4 times narrower than the prior: smc is left with one particle,
  * counted; smc_tempered arrives: mean and variance within 5 standard errors of 900 draws. */
 static void test_narrow_evidence(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 20000 };
   const Likelihood likelihood = fixture_likelihood(1e-4);
   const double phi[4] = {1, 0, 0, 1}, y[2] = {0.7, -1.3};
@@ -215,14 +205,14 @@ static void test_narrow_evidence(void) {
   Prior prior;
   History history;
   double *theta = fixture_new(2 * DRAWS, sizeof *theta);
-  CHECK_OK(prior_standard(2, &fit, &prior));
-  CHECK_OK(history_create(2, 1, &likelihood, &history));
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
+  CHECK_OK(history_create(&memory, 2, 1, &likelihood, &history));
   for (int l = 0; l < 2; l++) history_record(&history, NULL, phi + 2 * l, y + l);
   for (int k = 0; k < 2; k++) {
     Config *options;
     int64_t fallbacks = 0;
-    Sampler sampler =
-        make_sampler(k ? "smc_tempered" : "smc", &prior, &likelihood, 1, DRAWS, 0, 1, &particles, &options);
+    Sampler sampler = make_sampler(&memory, k ? "smc_tempered" : "smc", &prior, &likelihood, 1, DRAWS, 0, 1,
+                                   &particles, &options);
     draw(&sampler, &history, 0, DRAWS, theta, &fallbacks);
     CU_ASSERT_EQUAL(fallbacks, k ? 0 : 1);
     for (int m = 0; m < 2 * DRAWS; m++) CU_ASSERT_FATAL(isfinite(theta[m]));
@@ -238,12 +228,8 @@ static void test_narrow_evidence(void) {
         CHECK_NEAR(variance, 1e-8, 5 * 1e-8 * sqrt(2.0 / 900));
       }
     }
-    sampler_destroy(&sampler);
-    config_free(options);
   }
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* ---- a prior whose samples are not numbers in the second of two runs */
@@ -259,25 +245,23 @@ static void broken_density(const Prior *prior, int lanes, const double *theta, d
 }
 
 static void test_no_particle_left(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 2, DRAWS = 20 };
   const PriorOps ops = {.name = "broken", .sample = broken_prior_sample, .log_density = broken_density};
   const Prior prior = {.ops = &ops, .d = 2};
   const Likelihood likelihood = fixture_likelihood(1);
-  History history = fixture_history(2, RUNS, 0, 3, &likelihood);
+  History history = fixture_history(&memory, 2, RUNS, 0, 3, &likelihood);
   for (int k = 0; k < 2; k++) {
     double theta[2 * RUNS * DRAWS];
     Config *options;
     int64_t fallbacks[RUNS] = {0};
-    Sampler sampler =
-        make_sampler(k ? "smc_tempered" : "smc", &prior, &likelihood, RUNS, DRAWS, 0, 0, NULL, &options);
+    Sampler sampler = make_sampler(&memory, k ? "smc_tempered" : "smc", &prior, &likelihood, RUNS, DRAWS, 0,
+                                   0, NULL, &options);
     draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
     CU_ASSERT_EQUAL(fallbacks[0], 0);
     CU_ASSERT_EQUAL(fallbacks[1], 1 + DRAWS); /* the cloud, and each draw when it is replaced */
     for (int m = 0; m < 2 * RUNS * DRAWS; m++) CU_ASSERT(isfinite(theta[m]));
-    sampler_destroy(&sampler);
-    config_free(options);
   }
-  history_destroy(&history);
 }
 
 int main(void) {

@@ -1,4 +1,5 @@
 /* smc_tempered, against the exact posterior of a mixture and quadrature in the plane. */
+#include "core/arena.h"
 #include "glm_fixture.h"
 #include "plane_fixture.h"
 #include "smc_fixture.h"
@@ -54,13 +55,14 @@ static void cross_row(Rng *rng, int run, double *phi, double *y, double *lambda,
 }
 
 static void test_tempered_has_the_exact_posterior(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 4, DRAWS = 8000 };
   const int sizes[] = {1, 20, 200};
   const char *particles = "particles=4000";
   const Likelihood likelihood = fixture_likelihood(1);
-  Mixture mixture = fixture_cross();
+  Mixture mixture = fixture_cross(&memory);
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   double *theta = fixture_new(2 * RUNS * DRAWS, sizeof *theta);
   for (int k = 0; k < 3; k++) {
     double lambda[RUNS][4] = {{0}}, b[RUNS][2] = {{0}};
@@ -68,7 +70,7 @@ static void test_tempered_has_the_exact_posterior(void) {
     Config *options;
     int64_t fallbacks[RUNS] = {0};
     Rng rng[RUNS];
-    CHECK_OK(history_create(2, RUNS, &likelihood, &history));
+    CHECK_OK(history_create(&memory, 2, RUNS, &likelihood, &history));
     for (int run = 0; run < RUNS; run++) rng[run] = fixture_rng((uint32_t)run, 6000);
     for (int l = 0; l < sizes[k]; l++) {
       double phi[2 * RUNS], y[RUNS], row[2];
@@ -79,7 +81,7 @@ static void test_tempered_has_the_exact_posterior(void) {
       history_record(&history, NULL, phi, y);
     }
     Sampler sampler =
-        make_sampler("smc_tempered", &prior, &likelihood, RUNS, DRAWS, 0, 1, &particles, &options);
+        make_sampler(&memory, "smc_tempered", &prior, &likelihood, RUNS, DRAWS, 0, 1, &particles, &options);
     draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
     for (int run = 0; run < RUNS; run++) {
       PlanePosterior exact = plane_posterior(&mixture, lambda[run], b[run]);
@@ -87,13 +89,8 @@ static void test_tempered_has_the_exact_posterior(void) {
       CU_ASSERT_EQUAL(fallbacks[run], 0);
       check_plane(&mixture, &exact, RUNS, DRAWS, run, sampler.ess[run], theta);
     }
-    sampler_destroy(&sampler);
-    config_free(options);
-    history_destroy(&history);
   }
   free(theta);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* The posterior by the midpoint rule on [-6, 6]^2 (steps of .02, against a narrowest scale of .07). */
@@ -123,19 +120,20 @@ static PlanePosterior quadrature(const Mixture *prior, const Rows *rows) {
 }
 
 static void check_quadrature(const char *name) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 2, DRAWS = 8000, N = 30 };
   const Likelihood likelihood = glm(name);
   const char *particles = "particles=4000";
   const Rows rows[RUNS] = {make_rows(&likelihood, 2, N, 1.5, 1), make_rows(&likelihood, 2, N, 1.5, 2)};
-  Mixture mixture = fixture_cross();
+  Mixture mixture = fixture_cross(&memory);
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
-  History history = make_history(RUNS, rows, &likelihood);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  History history = make_history(&memory, RUNS, rows, &likelihood);
   Config *options;
   int64_t fallbacks[RUNS] = {0};
   double *theta = fixture_new(2 * RUNS * DRAWS, sizeof *theta);
   Sampler sampler =
-      make_sampler("smc_tempered", &prior, &likelihood, RUNS, DRAWS, 0, 1, &particles, &options);
+      make_sampler(&memory, "smc_tempered", &prior, &likelihood, RUNS, DRAWS, 0, 1, &particles, &options);
   draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
   for (int run = 0; run < RUNS; run++) {
     PlanePosterior exact = quadrature(&mixture, &rows[run]);
@@ -143,11 +141,6 @@ static void check_quadrature(const char *name) {
     CU_ASSERT_EQUAL(fallbacks[run], 0);
   }
   free(theta);
-  sampler_destroy(&sampler);
-  config_free(options);
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 static void test_tempered_with_other_likelihoods(void) {
@@ -157,21 +150,20 @@ static void test_tempered_with_other_likelihoods(void) {
 
 /* Two particles have no covariance in the plane: the Cholesky factor needs jitter, and that is counted. */
 static void test_two_particles(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 10 };
   const Likelihood likelihood = fixture_likelihood(1);
   const char *particles = "particles=2";
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
   Prior prior;
   int64_t fallbacks;
-  CHECK_OK(prior_standard(2, &fit, &prior));
-  History history = fixture_history(2, 1, 0, 3, &likelihood);
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
+  History history = fixture_history(&memory, 2, 1, 0, 3, &likelihood);
   double *theta =
       fixture_draw(sampler_find("smc_tempered"), &prior, &history, 0, DRAWS, 1, &particles, &fallbacks);
   for (int m = 0; m < 2 * DRAWS; m++) CU_ASSERT(isfinite(theta[m]));
   CU_ASSERT(fallbacks > 0);
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 int main(void) {

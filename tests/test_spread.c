@@ -1,6 +1,7 @@
 /* Samplers against priors and rewards that are hard to follow: draws have the spread of the posterior in
  * every direction, or are known not to. What this compares with is computed apart from the program, in long
  * double and in the coordinates in which the prior is N(0, I). */
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 #include "core/linalg.h"
@@ -27,11 +28,11 @@ static const Case CASES[] = {
 };
 static const double NOISE[] = {1, 1e-4, 1e-8};
 
-static Prior make_prior(const Case *c) {
+static Prior make_prior(Arena *memory, const Case *c) {
   const int d = c->d;
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
   Mixture mixture;
-  ASSERT(mixture_create(d, 1, &mixture) == STATUS_OK);
+  ASSERT(mixture_create(memory, d, 1, &mixture) == STATUS_OK);
   mixture.weight[0] = 1;
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++) {
@@ -39,8 +40,7 @@ static Prior make_prior(const Case *c) {
       for (int k = 0; k < d; k++) mixture.covariance[i * d + j] += c->root[i * d + k] * c->root[j * d + k];
     }
   ASSERT(mixture_prepare(&mixture) == STATUS_OK);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
-  mixture_destroy(&mixture);
+  Prior prior = fixture_exact_prior(memory, &mixture, &fit);
   return prior;
 }
 
@@ -63,21 +63,22 @@ static FixtureData make_data(const Case *c, int n, double noise) {
  * Returns whether there is a complaint. */
 static bool draw(const SamplerOps *method, const Prior *prior, const FixtureData *data,
                  const Likelihood *likelihood, double *theta, char *sentence) {
+  SCRATCH_ARENA(memory);
   int64_t fallbacks = 0;
   Config *options;
   Sampler sampler;
   History history;
   Spread spread;
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = DRAWS, .lanes = DRAWS};
-  CHECK_OK(config_options("test", sampler_keys(method), 0, NULL, &options));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(method), 0, NULL, &options));
   const SamplerSetup setup = {.prior = prior,
                               .likelihood = likelihood,
                               .runs = 1,
                               .draws = DRAWS,
                               .seed = FIXTURE_SEED,
                               .options = options};
-  CHECK_OK(sampler_create(method, &setup, &sampler));
-  ASSERT(history_create(data->d, 1, likelihood, &history) == STATUS_OK);
+  CHECK_OK(sampler_create(&memory, method, &setup, &sampler));
+  ASSERT(history_create(&memory, data->d, 1, likelihood, &history) == STATUS_OK);
   CHECK_OK(history_reserve(&history, data->n));
   for (int l = 0; l < data->n; l++) {
     history_record(&history, NULL, data->phi[l], &data->y[l]);
@@ -87,9 +88,6 @@ static bool draw(const SamplerOps *method, const Prior *prior, const FixtureData
   CHECK_OK(spread_measure(&sampler, &history, DRAWS, theta, &spread));
   CU_ASSERT(spread.known);
   const bool complains = spread_complaint(&spread, 256, sentence);
-  sampler_destroy(&sampler);
-  history_destroy(&history);
-  config_free(options);
   return complains;
 }
 
@@ -145,13 +143,14 @@ static bool is_near(const SamplerOps *method, int d, double least, double larges
 /* Evidence of 1e16 is more than a double can add to a prior, and then exact methods complain too. What
  * happens on the way may divide by zero. */
 static void test_spread(void) {
+  SCRATCH_ARENA(memory);
   char sentence[256];
   double *theta = fixture_new(MOST * DRAWS, sizeof *theta);
   int good = 0, bad = 0;
   fedisableexcept(FE_ALL_EXCEPT);
   for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
     const Case *c = &CASES[k];
-    Prior prior = make_prior(c);
+    Prior prior = make_prior(&memory, c);
     for (int s = 0; s < 3; s++) {
       const Likelihood likelihood = fixture_likelihood(NOISE[s]);
       const FixtureData data = make_data(c, 1 + (int)(k + (size_t)s) % 3 * 2, NOISE[s]);
@@ -172,7 +171,6 @@ static void test_spread(void) {
         near ? good++ : bad++;
       }
     }
-    prior_destroy(&prior);
   }
   CU_ASSERT(good > 0 && bad > 0);
   free(theta);
@@ -181,13 +179,14 @@ static void test_spread(void) {
 /* Chains that are whitened follow every prior, and the likelihood of tempering keeps its digits: 3
  * observations at noise 1, and 1 at noise 1e-8. */
 static void test_followed(void) {
+  SCRATCH_ARENA(memory);
   static const char *const methods[] = {"lmc", "fgts", "vits1", "vits2", "vits2_hf", "mala", "smc_tempered"};
   char sentence[256];
   double *theta = fixture_new(MOST * DRAWS, sizeof *theta), least, largest;
   fedisableexcept(FE_ALL_EXCEPT);
   for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
     const Case *c = &CASES[k];
-    Prior prior = make_prior(c);
+    Prior prior = make_prior(&memory, c);
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
       const SamplerOps *method = sampler_find(methods[m]);
       const bool tempered = strcmp(methods[m], "smc_tempered") == 0;
@@ -200,7 +199,6 @@ static void test_followed(void) {
         printf("\n    %s, %s: spread %g to %g", methods[m], c->name, least, largest);
       CU_ASSERT(is_near(method, c->d, least, largest));
     }
-    prior_destroy(&prior);
   }
   free(theta);
 }
@@ -208,16 +206,17 @@ static void test_followed(void) {
 /* With rewards that are not Gaussian: what samplers draw passes, but for dps, which diverges; the same draws,
  * three times as wide, do not, and the number says so. */
 static void test_other_rewards(void) {
+  SCRATCH_ARENA(memory);
   static const char *const families[] = {"logistic", "poisson"};
   char sentence[256];
   double *theta = fixture_new(MOST * DRAWS, sizeof *theta);
-  Prior prior = make_prior(&CASES[0]);
+  Prior prior = make_prior(&memory, &CASES[0]);
   for (int f = 0; f < 2; f++) {
     const Likelihood likelihood = {.ops = likelihood_find(families[f]), .noise = 1};
     FixtureData data = make_data(&CASES[0], ROWS, 1);
     for (int l = 0; l < data.n; l++) data.y[l] = fixture_reward(&likelihood, data.y[l]);
     History history;
-    ASSERT(history_create(data.d, 1, &likelihood, &history) == STATUS_OK);
+    ASSERT(history_create(&memory, data.d, 1, &likelihood, &history) == STATUS_OK);
     CHECK_OK(history_reserve(&history, data.n));
     for (int l = 0; l < data.n; l++) history_record(&history, NULL, data.phi[l], &data.y[l]);
     for (int i = 0; sampler_method(i); i++) {
@@ -243,9 +242,7 @@ static void test_other_rewards(void) {
       CHECK_NEAR(after.widest, 3 * before.widest, 1e-9 * after.widest);
       if (method->wide == 0) CU_ASSERT(spread_complaint(&after, sizeof sentence, sentence));
     }
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
   free(theta);
 }
 

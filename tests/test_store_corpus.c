@@ -1,5 +1,6 @@
 /* The corpora of the NetCDF fuzz targets: whatever is accepted is finite and agrees with its shape, whatever
  * is refused has a sentence. Then what the fuzzer cannot try: sizes beyond any memory. */
+#include "core/arena.h"
 #include "fuzz/store_contents.h"
 #include "fuzz/store_damage.h"
 #include "fuzz/store_readers.h"
@@ -76,6 +77,7 @@ static void test_seal(void) {
 
 /* The corpora begin with one valid file of each kind in each format. */
 static void check_kind(const char *path) {
+  SCRATCH_ARENA(memory);
   static const PriorFit settings = {.stages = 3, .alpha = 0.8};
   static const char *const formats[] = {"_cdf1",        "_cdf2",        "_cdf5",      "_nc4",
                                         "_cdf1_sealed", "_cdf5_sealed", "_nc4_sealed"};
@@ -105,9 +107,8 @@ static void check_kind(const char *path) {
     embedding_free(&embedding);
   } else {
     Prior prior;
-    CHECK_OK(prior_load(file, &settings, &prior));
+    CHECK_OK(prior_load(&memory, file, &settings, &prior));
     CU_ASSERT(prior.ops && strncmp(name, prior.ops->name, strlen(prior.ops->name)) == 0 && prior.d == 2);
-    prior_destroy(&prior);
   }
 }
 
@@ -118,10 +119,10 @@ static void test_seeds(void) {
 }
 
 static Status read_prior(const char *path) {
+  SCRATCH_ARENA(memory);
   static const PriorFit settings = {.stages = 3, .alpha = 0.8};
   Prior prior;
-  Status status = prior_load(path, &settings, &prior);
-  prior_destroy(&prior);
+  Status status = prior_load(&memory, path, &settings, &prior);
   return status;
 }
 

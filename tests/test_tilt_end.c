@@ -1,12 +1,13 @@
 /* The end of the flow: Hessians against differences of the densities, Theorem 2 with what it says of mixtures
  * and of Ising models, in closed form. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "sampler/tilted/tilt_end.h"
 #include "sampler_fixture.h"
 
-static TiltEnd make(int d, const double *precision, const double *vector) {
+static TiltEnd make(Arena *memory, int d, const double *precision, const double *vector) {
   TiltEnd end;
-  CHECK_OK(tilt_end_create(d, &end));
+  CHECK_OK(tilt_end_create(memory, d, &end));
   CHECK_OK(tilt_end_set(&end, precision, vector));
   return end;
 }
@@ -28,9 +29,9 @@ static void plane(double smallest, double kappa, double angle, double *precision
 /* ---- mixtures */
 
 /* Two points at the distance R, blurred by N(0, delta). */
-static Mixture two_points(double distance, double delta, double angle, double weight) {
+static Mixture two_points(Arena *memory, double distance, double delta, double angle, double weight) {
   Mixture mixture;
-  CHECK_OK(mixture_create(2, 2, &mixture));
+  CHECK_OK(mixture_create(memory, 2, 2, &mixture));
   for (int c = 0; c < 2; c++) {
     mixture.weight[c] = c ? 1 - weight : weight;
     mixture.mean[2 * c] = (c - 0.5) * distance * cos(angle);
@@ -42,9 +43,9 @@ static Mixture two_points(double distance, double delta, double angle, double we
 }
 
 /* The least over the line through both points, which holds the worst x whatever the weights are. */
-static double least_on_line(TiltEnd *end, const Mixture *mixture, double angle) {
+static double least_on_line(Arena *memory, TiltEnd *end, const Mixture *mixture, double angle) {
   PriorFit fit = fit_of(end);
-  Prior prior = fixture_exact_prior(mixture, &fit);
+  Prior prior = fixture_exact_prior(memory, mixture, &fit);
   double least = INFINITY, value, centre = 0;
   for (double width = 8; width > 1e-6; width /= 16) {
     double best = centre;
@@ -55,7 +56,6 @@ static double least_on_line(TiltEnd *end, const Mixture *mixture, double angle) 
     }
     centre = best;
   }
-  prior_destroy(&prior);
   return least;
 }
 
@@ -67,42 +67,41 @@ static double printed_radius(double delta, double kappa, double snr_2) {
 /* The Hessian of the program changes sign at twice the R of the poster: |Cov| <= R^2 / 4 on a set of that
  * diameter, where its proof has R^2. */
 static void test_radius(void) {
+  SCRATCH_ARENA(memory);
   const double angle = 0.4, cases[][3] = {{0.1, 2, 0.01}, {0.1, 10, 0.1}, {0.5, 1.2, 3}, {0.01, 50, 0.001}};
   for (int k = 0; k < 4; k++)
     for (double weight = 0.5; weight > 0.1; weight -= 0.3) {
       const double *at = cases[k], none[2] = {0};
       double precision[4];
       plane(at[2], at[1], angle, precision);
-      TiltEnd end = make(2, precision, none);
+      TiltEnd end = make(&memory, 2, precision, none);
       const double bound = printed_radius(at[0], at[1], at[2]);
       double low = bound, high = 3 * bound;
       while (high - low > 1e-6 * bound) {
         const double middle = (low + high) / 2;
-        Mixture mixture = two_points(middle, at[0], angle, weight);
-        *(least_on_line(&end, &mixture, angle) > 0 ? &low : &high) = middle;
-        mixture_destroy(&mixture);
+        Mixture mixture = two_points(&memory, middle, at[0], angle, weight);
+        *(least_on_line(&memory, &end, &mixture, angle) > 0 ? &low : &high) = middle;
       }
       CHECK_NEAR(low / bound, 2, 1e-4);
-      tilt_end_destroy(&end);
     }
 }
 
 /* The two bounds of the program: the poster's is 0 at its R, that with 1/4 at twice it, where it is reached
  * by the Hessian. */
 static void test_bounds(void) {
+  SCRATCH_ARENA(memory);
   const double angle = 0.4, none[2] = {0}, delta = 0.1, kappa = 3;
   for (double snr_2 = 0.01; snr_2 < 5; snr_2 *= 4)
     for (int share = 1; share <= 4; share += 3) {
       double precision[4];
       plane(snr_2, kappa, angle, precision);
-      TiltEnd end = make(2, precision, none);
-      Mixture mixture = two_points(sqrt(share) * printed_radius(delta, kappa, snr_2), delta, angle, 0.5);
+      TiltEnd end = make(&memory, 2, precision, none);
+      Mixture mixture =
+          two_points(&memory, sqrt(share) * printed_radius(delta, kappa, snr_2), delta, angle, 0.5);
       const double bound = tilt_end_bound(&end, tilt_end_susceptibility(&end, &mixture, 1.0 / share));
       CHECK_NEAR(bound, 0, 1e-10 * (1 + end.largest) * end.largest);
       CHECK_NEAR(tilt_end_bound(&end, tilt_end_susceptibility(&end, &mixture, 0.25)),
-                 least_on_line(&end, &mixture, angle), 1e-9 * (1 + end.largest));
-      mixture_destroy(&mixture);
-      tilt_end_destroy(&end);
+                 least_on_line(&memory, &end, &mixture, angle), 1e-9 * (1 + end.largest));
     }
 }
 
@@ -123,21 +122,22 @@ static double log_law(const TiltEnd *end, const Mixture *noised, const double *x
 
 /* The smaller eigenvalue of the 2 x 2 Hessian of second differences, whose error is about 1e-6. */
 static void test_curvature(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, POINTS = 10 };
   const double noise = 1.1, h = 1e-4;
   const Likelihood likelihood = fixture_likelihood(noise);
-  Mixture mixture = fixture_mixture(D, 3, 1.5);
+  Mixture mixture = fixture_mixture(&memory, D, 3, 1.5);
   for (int n = 1; n <= 5; n++) {
-    History history = fixture_history(D, 1, 0, n, &likelihood);
+    History history = fixture_history(&memory, D, 1, 0, n, &likelihood);
     double precision[D * D], vector[D], x[D * POINTS], value[POINTS];
     history_evidence(&(HistoryView){&history, 1, 0, 1, NULL, NULL}, precision, vector);
-    TiltEnd end = make(D, precision, vector);
+    TiltEnd end = make(&memory, D, precision, vector);
     CU_ASSERT_EQUAL(end.free, D - 1);
     PriorFit fit = fit_of(&end);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     Mixture noised;
     const double signal = end.largest / (1 + end.largest);
-    CHECK_OK(mixture_copy(&mixture, &noised));
+    CHECK_OK(mixture_copy(&memory, &mixture, &noised));
     for (int k = 0; k < 3 * D; k++) noised.mean[k] *= sqrt(signal);
     for (int k = 0; k < 3 * D * D; k++)
       noised.covariance[k] = signal * noised.covariance[k] + (k % (D * D) % (D + 1) == 0 ? 1 - signal : 0);
@@ -157,22 +157,18 @@ static void test_curvature(void) {
       const double smaller = (uu + vv - sqrt((uu - vv) * (uu - vv) + 4 * uv * uv)) / 2;
       CHECK_NEAR(value[p], smaller, 1e-5 * (1 + fabs(uu) + fabs(vv)));
     }
-    mixture_destroy(&noised);
-    prior_destroy(&prior);
-    tilt_end_destroy(&end);
-    history_destroy(&history);
   }
-  mixture_destroy(&mixture);
 }
 
 /* The prior N(0, I), whose nu_T* is known along each eigenvector: N(b_T / (1 + q_T), 1 / (1 + q_T)), and
  * e^-T* b / l along the last. 5 standard errors. */
 static void test_draws(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, N = 20000 };
   const double precision[D * D] = {0.5, 0, 0, 0, 2, 0, 0, 0, 3}, vector[D] = {1, -2, 0.7}, l = 3;
   const double root = sqrt(l / (1 + l));
   double *theta = fixture_new(D * N, sizeof *theta), *x = fixture_new(D * N, sizeof *x);
-  TiltEnd end = make(D, precision, vector);
+  TiltEnd end = make(&memory, D, precision, vector);
   Rng rng = fixture_rng(5, 74), more = fixture_rng(6, 74);
   rng_normal(&rng, D * N, theta);
   for (int k = 0; k < D * N; k++) {
@@ -188,7 +184,6 @@ static void test_draws(void) {
     CHECK_NEAR(sum / N, mean, 5 * sqrt(spread / N) + 1e-12);
     CHECK_NEAR(square / N, spread, 5 * spread * sqrt(2.0 / N) + 1e-12);
   }
-  tilt_end_destroy(&end);
   free(theta);
   free(x);
 }
@@ -196,15 +191,16 @@ static void test_draws(void) {
 /* With draws of the posterior all along a line of two modes: a segment between the modes meets the saddle
  * when there are both, and none when there is one. kappa 1: nu_T* is one point. */
 static void test_least(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 40 };
   const double angle = 0.4;
   double precision[4], theta[2 * N], both, one, value;
   plane(0.5, 4, angle, precision);
   const double vector[2] = {precision[0] * 0.1, precision[3] * -0.2};
-  TiltEnd end = make(2, precision, vector);
-  Mixture mixture = two_points(6, 0.1, angle, 0.5);
+  TiltEnd end = make(&memory, 2, precision, vector);
+  Mixture mixture = two_points(&memory, 6, 0.1, angle, 0.5);
   PriorFit fit = fit_of(&end);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (int n = 0; n < N; n++)
     for (int i = 0; i < 2; i++) theta[i * N + n] = mixture.mean[2 * (n % 2) + i];
   CHECK_OK(tilt_end_least(&end, prior.chain, N, N, theta, fixture_rng(0, 71), &both));
@@ -212,25 +208,20 @@ static void test_least(void) {
   CHECK_OK(tilt_end_least(&end, prior.chain, N, N, theta, fixture_rng(0, 71), &one));
   CU_ASSERT(both < 0 && one > 0);
   CU_ASSERT(both >= tilt_end_bound(&end, tilt_end_susceptibility(&end, &mixture, 0.25)));
-  tilt_end_destroy(&end);
   plane(2, 1, angle, precision);
-  end = make(2, precision, vector);
+  end = make(&memory, 2, precision, vector);
   CU_ASSERT_EQUAL(end.free, 0);
   CHECK_OK(tilt_end_curvature(&end, prior.chain, 1, theta, &value));
   CU_ASSERT(isinf(value) && isinf(tilt_end_bound(&end, 1)));
-  tilt_end_destroy(&end);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 static void test_unlike_covariances(void) {
-  Mixture mixture = fixture_mixture(2, 2, 1);
+  SCRATCH_ARENA(memory);
+  Mixture mixture = fixture_mixture(&memory, 2, 2, 1);
   double precision[4], none[2] = {0};
   plane(0.5, 4, 0, precision);
-  TiltEnd end = make(2, precision, none);
+  TiltEnd end = make(&memory, 2, precision, none);
   CU_ASSERT(isnan(tilt_end_susceptibility(&end, &mixture, 1)));
-  tilt_end_destroy(&end);
-  mixture_destroy(&mixture);
 }
 
 /* ---- Ising models: chi = 1, and the worst x is 0 */
@@ -257,6 +248,7 @@ static void random_precision(int d, double smallest, double largest, uint32_t ru
 }
 
 static void test_ising(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 5, FEW = 6 };
   const double none[D] = {0}, centre[D] = {0};
   uint32_t run = 0;
@@ -265,10 +257,10 @@ static void test_ising(void) {
       const double l = smallest + spread;
       double precision[D * D], x[D * FEW], value, others[FEW];
       random_precision(D, smallest, l, run, precision);
-      TiltEnd end = make(D, precision, none);
+      TiltEnd end = make(&memory, D, precision, none);
       PriorFit fit = fit_of(&end);
       Prior prior;
-      CHECK_OK(prior_ising(D, &fit, &prior));
+      CHECK_OK(prior_ising(&memory, D, &fit, &prior));
       CHECK_OK(tilt_end_curvature(&end, prior.chain, 1, centre, &value));
       const double expected = (1 + l) * (1 - l) + (1 + l) * smallest / spread;
       CHECK_NEAR(value, expected, 1e-9 * (1 + l) * (1 + l / spread));
@@ -278,8 +270,6 @@ static void test_ising(void) {
       rng_normal(&rng, D * FEW, x);
       CHECK_OK(tilt_end_curvature(&end, prior.chain, FEW, x, others));
       for (int k = 0; k < FEW; k++) CU_ASSERT(others[k] > value);
-      prior_destroy(&prior);
-      tilt_end_destroy(&end);
     }
 }
 

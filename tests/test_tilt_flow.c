@@ -1,5 +1,6 @@
 /* The flow of a quadratic tilt: against its differential equation, and what Theorem 1 says of it, in closed
  * form, to 1e-12. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "sampler/tilted/tilt_flow.h"
 #include "sampler_fixture.h"
@@ -119,13 +120,14 @@ static double carry_back(const double *mu, const double *sigma, double c, const 
 /* Fewer observations than dimensions, or none, leave Q singular. With the sign of b that the poster prints it
  * is another law. */
 static void test_theorem_1(void) {
+  SCRATCH_ARENA(memory);
   enum { COMPONENTS = 3 };
   const double noise = 1.5;
   const Likelihood likelihood = fixture_likelihood(noise);
-  Mixture mixture = fixture_mixture(D, COMPONENTS, 1.5);
+  Mixture mixture = fixture_mixture(&memory, D, COMPONENTS, 1.5);
   for (int n = 0; n <= 6; n++)
     for (double share = 0.1; share < 1; share += 0.222) {
-      History history = fixture_history(D, 1, 0, n, &likelihood);
+      History history = fixture_history(&memory, D, 1, 0, n, &likelihood);
       FixtureData data = fixture_data(D, n, noise, 0);
       FixturePosterior exact = fixture_posterior(&mixture, &data);
       double c, matrix[DD], vector[D], mean[D], covariance[DD], weight[COMPONENTS], sum = 0, off = 0;
@@ -142,23 +144,22 @@ static void test_theorem_1(void) {
       carry_back(mixture.mean, mixture.covariance, c, matrix, vector, mean, covariance);
       for (int i = 0; i < D; i++) off += fabs(mean[i] - exact.mean[0][i]);
       CU_ASSERT(n == 0 || off > 0.1);
-      history_destroy(&history);
     }
-  mixture_destroy(&mixture);
 }
 
 /* ---- all eigenvalues of Q the same: X_T* = e^-T* A'y, and the posterior is the clean sample given that */
 
 static void test_kappa_one(void) {
+  SCRATCH_ARENA(memory);
   enum { K = 2 };
   const double turn[2][2] = {{cos(0.3), sin(0.3)}, {-sin(0.3), cos(0.3)}};
   for (double noise = 0.1; noise < 4; noise *= 2.3) {
     const double back = 1 / sqrt(1 + noise * noise); /* e^-T* */
     FixtureData data = {.d = K, .n = K, .noise = noise, .y = {0.8, -0.4}};
     PriorFit fit = fixture_fit(1, back * back, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(K, 3, 1);
+    Mixture mixture = fixture_mixture(&memory, K, 3, 1);
     fit.standardise = false;
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     memcpy(data.phi[0], turn[0], sizeof turn[0]);
     memcpy(data.phi[1], turn[1], sizeof turn[1]);
     FixturePosterior exact = fixture_posterior(&mixture, &data);
@@ -176,8 +177,6 @@ static void test_kappa_one(void) {
       CHECK_NEAR(b / q, s[i], 1e-12);
       CHECK_NEAR(1 / q, 0, 1e-12);
     }
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
@@ -185,8 +184,9 @@ static void test_kappa_one(void) {
 
 /* The last stage before T*, which is 1/2 log(1 + 1/largest). */
 static void test_stage(void) {
+  SCRATCH_ARENA(memory);
   Schedule schedule;
-  CHECK_OK(schedule_create(100, 0.97, false, &schedule));
+  CHECK_OK(schedule_create(&memory, 100, 0.97, false, &schedule));
   for (double largest = 1e-3; largest < 1e4; largest *= 1.37) {
     int t = tilt_flow_stage(&schedule, largest, 1e-9);
     double end = 0.5 * log1p(1 / largest), step = -0.5 * log(0.97);
@@ -196,7 +196,6 @@ static void test_stage(void) {
     CU_ASSERT(early == 100 || (1 / schedule.alpha_bar[early + 1] - 1) * largest > 0.5);
   }
   CU_ASSERT_EQUAL(tilt_flow_stage(&schedule, 0, 1e-3), 100);
-  schedule_destroy(&schedule);
 }
 
 int main(void) {

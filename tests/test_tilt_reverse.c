@@ -1,5 +1,6 @@
 /* The reverse process of tilted transport: how fast its law approaches the prior as the stages get shorter.
  * Densities on the line are carried through the stages by quadrature, so there is no Monte Carlo error. */
+#include "core/arena.h"
 #include "sampler/tilted/tilt_reverse.h"
 #include "sampler_fixture.h"
 
@@ -52,22 +53,20 @@ static void carry(TiltReverse *reverse, int t, double *density) {
 
 /* Total variation between the prior and the end of the reverse process that starts from the law of s_T. */
 static double error_of(bool exponential, int components, int stages) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(stages, pow(END, 1.0 / stages), LAST_STAGE_REPAIRED);
   const Likelihood likelihood = fixture_likelihood(1);
-  Mixture mixture = fixture_mixture(1, components, 1.5);
+  Mixture mixture = fixture_mixture(&memory, 1, components, 1.5);
   TiltReverse reverse;
   double density[CELLS], prior[CELLS], sum = 0;
   fit.standardise = false;
-  Prior exact = fixture_exact_prior(&mixture, &fit);
+  Prior exact = fixture_exact_prior(&memory, &mixture, &fit);
   SamplerSetup setup = {.prior = &exact, .likelihood = &likelihood, .runs = 1, .draws = 1};
-  CHECK_OK(tilt_reverse_create(&setup, exponential, &reverse));
+  CHECK_OK(tilt_reverse_create(&memory, &setup, exponential, &reverse));
   law(&mixture, END, density);
   for (int t = stages; t >= 1; t--) carry(&reverse, t, density);
   law(&mixture, 1, prior);
   for (int k = 0; k < CELLS; k++) sum += fabs(density[k] - prior[k]) * STEP / 2;
-  tilt_reverse_destroy(&reverse);
-  prior_destroy(&exact);
-  mixture_destroy(&mixture);
   return sum;
 }
 

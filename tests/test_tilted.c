@@ -2,6 +2,7 @@
  * posterior. The flow and the reverse process have tests of their own (test_tilt_flow.c,
  * test_tilt_reverse.c).
  */
+#include "core/arena.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_flow.h"
 #include "sampler/tilted/tilt_reverse.h"
@@ -12,11 +13,11 @@ enum { MANY = 6000 };
 /* ---- densities of the stages of a closed-form prior */
 
 /* The law of s_t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 - abar) noise. */
-static Mixture noised(const Mixture *mixture, const Chain *chain, int t) {
+static Mixture noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t) {
   const int d = mixture->d;
   const double signal = chain->schedule.alpha_bar[t];
   Mixture out;
-  CHECK_OK(mixture_create(d, mixture->components, &out));
+  CHECK_OK(mixture_create(memory, d, mixture->components, &out));
   for (int c = 0; c < mixture->components; c++) {
     out.weight[c] = mixture->weight[c];
     for (int i = 0; i < d; i++) {
@@ -32,14 +33,15 @@ static Mixture noised(const Mixture *mixture, const Chain *chain, int t) {
 }
 
 static void test_stage_densities(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, POINTS = 30 };
   const int stages[] = {0, 1, 0, 40, 100};
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 3, 2);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, D, 3, 2);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   CU_ASSERT_EQUAL(prior.chain->density_from, 0);
   for (int k = 0; k < 5; k++) {
-    Mixture reference = noised(&mixture, prior.chain, stages[k]);
+    Mixture reference = noised(&memory, &mixture, prior.chain, stages[k]);
     double s[D * POINTS], density[POINTS], score[D * POINTS], expected[POINTS], expected_score[D * POINTS];
     Rng rng = fixture_rng((uint32_t)k, 60);
     rng_normal(&rng, D * POINTS, s);
@@ -50,10 +52,7 @@ static void test_stage_densities(void) {
       CHECK_NEAR(density[n] - density[0], expected[n] - expected[0], 1e-10 * (1 + fabs(expected[n])));
     for (int n = 0; n < D * POINTS; n++)
       CHECK_NEAR(score[n], expected_score[n], 1e-9 * (1 + fabs(expected_score[n])));
-    mixture_destroy(&reference);
   }
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* ---- draws against the exact posterior */
@@ -65,10 +64,11 @@ static const char *const EXACT[] = {"baseline=exact"}, *const MALA[] = {"baselin
  * of a standard deviation (of a variance) of the posterior. */
 static void check_posterior(const Prior *prior, double noise, int n, int set_count, const char *const *sets,
                             double deviations, double slack) {
+  SCRATCH_ARENA(memory);
   const int d = prior->d;
   const Likelihood likelihood = fixture_likelihood(noise);
   int64_t fallbacks[2];
-  History history = fixture_history(d, 2, 0, n, &likelihood);
+  History history = fixture_history(&memory, d, 2, 0, n, &likelihood);
   double *theta = fixture_draw(&sampler_tilted, prior, &history, 0, MANY, set_count, sets, fallbacks);
   for (int run = 0; run < 2; run++) {
     FixtureData data = fixture_data(d, n, noise, (uint32_t)run);
@@ -91,32 +91,31 @@ static void check_posterior(const Prior *prior, double noise, int n, int set_cou
       }
   }
   free(theta);
-  history_destroy(&history);
 }
 
 /* For a Gaussian prior the moments of every stage are right, so the only error left is that of the draws, 5
  * standard errors; a cloud of as many particles has errors of its own, which all draws share. Fewer
  * observations than dimensions: a singular Q. No observation: the prior. */
 static void test_gaussian_prior(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(60, 0.96, LAST_STAGE_REPAIRED);
   for (int d = 1; d <= 4; d += 3) {
-    Mixture mixture = fixture_mixture(d, 1, 1);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, d, 1, 1);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     for (int n = 0; n <= 6; n += 2) {
       check_posterior(&prior, 1.5, n, 1, EXACT, 5, 0);
       check_posterior(&prior, 1.5, n, 1, MALA, 5, 0);
     }
     check_posterior(&prior, 1.5, 2, 2, SMC, 10, 0);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
 /* A mixture: with the right start the moments of each stage are right and only its shape is not. */
 static void test_mixture_prior(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(2, 3, 1.5);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, 2, 3, 1.5);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (int n = 0; n <= 6; n += 3) {
     check_posterior(&prior, 1.5, n, 1, EXACT, 5, 0.01);
     check_posterior(&prior, 1.5, n, 1, MALA, 5, 0.02);
@@ -124,29 +123,26 @@ static void test_mixture_prior(void) {
   check_posterior(&prior, 1.5, 3, 2, SMC, 10, 0.01);
   check_posterior(&prior, 0.05, 6, 1, MALA, 5,
                   0.01); /* lambda_max above 1000: no stage is left, MALA alone */
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* The integrator with the score frozen is of first order: on N(0, 1), its own variance recursion. A stage
  * maps s to (g + 2 (g - 1) slope) s with g = 1 / sqrt(alpha) and slope -1, the score being -s, and adds g^2
  * - 1. */
 static void test_exponential_integrator(void) {
+  SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(40, 0.9, LAST_STAGE_REPAIRED);
   const char *const sets[] = {"baseline=exact", "reverse=exponential"};
   const Likelihood likelihood = fixture_likelihood(1);
   const double g = 1 / sqrt(0.9);
   Prior prior;
-  CHECK_OK(prior_standard(1, &fit, &prior));
-  History history = fixture_history(1, 1, 0, 0, &likelihood);
+  CHECK_OK(prior_standard(&memory, 1, &fit, &prior));
+  History history = fixture_history(&memory, 1, 1, 0, 0, &likelihood);
   double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, MANY, 2, sets, NULL);
   double variance = 1, mean = 0;
   for (int t = 0; t < 40; t++) variance = (2 - g) * (2 - g) * variance + g * g - 1;
   CU_ASSERT(fabs(variance - 1) > 0.02);
   fixture_check_moments(1, 1, MANY, 0, theta, &mean, &variance, 5);
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* d eps / d s of the plane with the eigenvalues 4 / root along (1, 1) and -2 / root along (1, -1), root =
@@ -164,17 +160,18 @@ static void odd_jacobian(const Chain *chain, int t, int lanes, const double *s, 
 /* The last stage from s_1 = 0 draws from N(0, C_1), which is no covariance: the negative eigenvalue becomes
  * 1e-9, the other stays. 5 standard errors of the variance of as many draws. */
 static void test_no_covariance(void) {
+  SCRATCH_ARENA(memory);
   enum { CHUNKS = 60, N = CHUNKS * CHUNK_LANES };
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   const Likelihood likelihood = fixture_likelihood(1);
   Prior prior;
-  CHECK_OK(prior_standard(2, &fit, &prior));
+  CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
   Chain odd = *prior.chain;
   Prior owner = prior;
   odd.noise_jacobian = odd_jacobian, owner.chain = &odd;
   SamplerSetup setup = {.prior = &owner, .likelihood = &likelihood, .runs = 1, .draws = N};
   TiltReverse reverse;
-  CHECK_OK(tilt_reverse_create(&setup, false, &reverse));
+  CHECK_OK(tilt_reverse_create(&memory, &setup, false, &reverse));
   const RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = N, .lanes = N};
   int64_t fallbacks = 0;
   double square = 0;
@@ -193,19 +190,18 @@ static void test_no_covariance(void) {
   const double variance = 3 * (1 - 0.8) / 0.8;
   CHECK_NEAR(square, variance, 5 * variance * sqrt(2.0 / N));
   CU_ASSERT_EQUAL(fallbacks, 0);
-  tilt_reverse_destroy(&reverse);
-  prior_destroy(&prior);
 }
 
 /* ---- where the flow ends: Q = q I with q such that 1 - c q = left at stage 30. The start is then e^-T y,
  * all but exactly, and the reverse process alone makes the posterior. */
 static void test_kappa_one(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 2, STAGE = 30 };
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
   const char *const sets[] = {"margin=1e-14"};
-  Mixture mixture = fixture_mixture(D, 2, 1);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1);
   fit.standardise = false;
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (double left = 1e-3; left > 1e-13; left *= 1e-5) {
     double c = 1 / prior.chain->schedule.alpha_bar[STAGE] - 1, phi[D] = {1, 0}, other[D] = {0, 1};
     FixtureData data = {
@@ -213,27 +209,25 @@ static void test_kappa_one(void) {
     const Likelihood likelihood = fixture_likelihood(data.noise);
     FixturePosterior exact = fixture_posterior(&mixture, &data);
     History history;
-    CHECK_OK(history_create(D, 1, &likelihood, &history));
+    CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
     history_record(&history, NULL, phi, data.y);
     history_record(&history, NULL, other, data.y + 1);
     double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, MANY, 1, sets, NULL);
     fixture_check_moments(D, 1, MANY, 0, theta, exact.total_mean, exact.total_covariance, 5);
     free(theta);
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* ---- chains that know only their score, as learned ones do */
 
 static void test_score_only(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 2, FEW = 20 };
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
   const char *const sets[] = {"step_size=0.03", "steps=250"}, *const ula[] = {"baseline=ula"};
   const Likelihood likelihood = fixture_likelihood(1.5);
-  Mixture mixture = fixture_mixture(D, 2, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit), blind = prior;
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit), blind = prior;
   Chain chain = *prior.chain;
   chain.density = NULL;
   blind.chain = &chain;
@@ -241,21 +235,19 @@ static void test_score_only(void) {
   check_posterior(&blind, 0.05, 6, 2, sets, 5, 0.1); /* beyond stage 1; the noise there is .17 */
   /* with a density that is not used, the same score to rounding, which 200 contracting steps do not amplify
    */
-  History history = fixture_history(D, 1, 0, 3, &likelihood);
+  History history = fixture_history(&memory, D, 1, 0, 3, &likelihood);
   double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, FEW, 1, ula, NULL);
   double *same = fixture_draw(&sampler_tilted, &blind, &history, 0, FEW, 0, NULL, NULL);
   for (int k = 0; k < D * FEW; k++) CHECK_NEAR(theta[k], same[k], 1e-9);
   free(theta);
   free(same);
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* ---- streams, extremes, refusals */
 
 /* A draw is the same to the bit whatever is beside it: runs start at stages of their own. */
 static void test_composition(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, RUNS = 4, DRAWS = 30 };
   static const char *const sets[][3] = {{"baseline=mala", "steps=20", "reverse=moments"},
                                         {"baseline=ula", "steps=7", "reverse=exponential"},
@@ -263,13 +255,13 @@ static void test_composition(void) {
                                         {"baseline=exact", "steps=0", "reverse=moments"}};
   PriorFit fit = fixture_fit(50, 0.95, LAST_STAGE_REPAIRED);
   const Likelihood likelihood = fixture_likelihood(2.5);
-  Mixture mixture = fixture_mixture(D, 2, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
-  History history = fixture_history(D, RUNS, 0, 4, &likelihood);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  History history = fixture_history(&memory, D, RUNS, 0, 4, &likelihood);
   for (int k = 0; k < 4; k++) {
     double *block = fixture_draw(&sampler_tilted, &prior, &history, 0, DRAWS, 3, sets[k], NULL);
     for (uint32_t run = 0; run < RUNS; run++) {
-      History alone = fixture_history(D, 1, run, 4, &likelihood);
+      History alone = fixture_history(&memory, D, 1, run, 4, &likelihood);
       for (int draws = 1; draws <= DRAWS; draws += 28) {
         double *few = fixture_draw(&sampler_tilted, &prior, &alone, run, draws, 3, sets[k], NULL);
         for (int i = 0; i < D; i++)
@@ -277,23 +269,20 @@ static void test_composition(void) {
                             (size_t)draws * sizeof *few));
         free(few);
       }
-      history_destroy(&alone);
     }
     free(block);
   }
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* Evidence of any size, and rewards far from anything that the prior expects. */
 static void test_extremes(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, DRAWS = 20 };
   const double noises[] = {1e-8, 1e-3, 1, 1e3, 1e8}, rewards[] = {0, 1e3, 1e6};
   const char *const sets[] = {"steps=50"};
   PriorFit fit = fixture_fit(50, 0.95, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 2, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit), blind = prior;
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit), blind = prior;
   Chain chain = *prior.chain;
   chain.density = NULL;
   blind.chain = &chain;
@@ -302,68 +291,60 @@ static void test_extremes(void) {
       const Likelihood likelihood = fixture_likelihood(noises[k % 5]);
       const double phi[D] = {0.3, -1, 0.5};
       History history;
-      CHECK_OK(history_create(D, 1, &likelihood, &history));
+      CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
       history_record(&history, NULL, phi, rewards + k / 5);
       double *theta =
           fixture_draw(&sampler_tilted, knows ? &prior : &blind, &history, 0, DRAWS, 1, sets, NULL);
       for (int i = 0; i < D * DRAWS; i++) CU_ASSERT(isfinite(theta[i]));
       free(theta);
-      history_destroy(&history);
     }
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 static Status create(const Prior *prior, const Likelihood *likelihood, const char *set) {
+  SCRATCH_ARENA(memory);
   SamplerSetup setup = {.prior = prior, .likelihood = likelihood, .runs = 1, .draws = 1};
   Config *options;
   Sampler sampler;
-  CHECK_OK(config_options("test", sampler_keys(&sampler_tilted), 1, &set, &options));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_tilted), 1, &set, &options));
   setup.options = options;
-  Status status = sampler_create(&sampler_tilted, &setup, &sampler);
-  sampler_destroy(&sampler);
-  config_free(options);
+  Status status = sampler_create(&memory, &sampler_tilted, &setup, &sampler);
   return status;
 }
 
 static void test_refusals(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood gaussian = fixture_likelihood(1),
                    logistic = {.ops = likelihood_find("logistic"), .noise = 1};
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(3, 2, 1);
-  Prior prior = fixture_exact_prior(&mixture, &fit), scored = prior;
+  Mixture mixture = fixture_mixture(&memory, 3, 2, 1);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit), scored = prior;
   Chain chain = *prior.chain;
   chain.density = NULL;
   scored.chain = &chain;
   CHECK_FAILS(create(&prior, &logistic, "steps=1"), STATUS_INPUT, "quadratic");
   Prior hypercube;
-  CHECK_OK(prior_ising(21, &fit, &hypercube)); /* too many to enumerate */
+  CHECK_OK(prior_ising(&memory, 21, &fit, &hypercube)); /* too many to enumerate */
   CHECK_FAILS(create(&hypercube, &gaussian, "baseline=exact"), STATUS_INPUT,
               "baseline exact: sampler exact needs");
-  prior_destroy(&hypercube);
   CHECK_FAILS(create(&scored, &gaussian, "baseline=smc"), STATUS_INPUT, "baseline smc needs the density");
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* ---- MALA on the posterior itself: one mode, which needs no luck with the start */
 static void test_mala(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3 };
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
   for (int components = 1; components <= 2; components++)
     for (int n = 0; n <= 6; n += 3) {
       const Likelihood likelihood = fixture_likelihood(0.7);
-      Mixture mixture = fixture_mixture(D, components, 0.3);
-      Prior prior = fixture_exact_prior(&mixture, &fit);
-      History history = fixture_history(D, 1, 0, n, &likelihood);
+      Mixture mixture = fixture_mixture(&memory, D, components, 0.3);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+      History history = fixture_history(&memory, D, 1, 0, n, &likelihood);
       FixtureData data = fixture_data(D, n, 0.7, 0);
       FixturePosterior exact = fixture_posterior(&mixture, &data);
       double *theta = fixture_draw(&sampler_mala, &prior, &history, 0, MANY, 0, NULL, NULL);
       fixture_check_moments(D, 1, MANY, 0, theta, exact.total_mean, exact.total_covariance, 5);
       free(theta);
-      history_destroy(&history);
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
 }
 

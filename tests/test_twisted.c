@@ -1,6 +1,7 @@
 /* Twisted sequential Monte Carlo: exact for a Gaussian prior with its exact chain; for a mixture its error
  * falls as particles are added; for rewards that are not Gaussian the weights mend the Laplace approximation,
  * which quadrature shows. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "glm_fixture.h"
 
@@ -18,14 +19,15 @@ static void test_exact_for_a_gaussian_prior(void) {
 
 /* With one particle it is joint, draw by draw; with a Gaussian prior all particles weigh the same. */
 static void test_joint_and_effective_size(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 70, RUNS = 2, LANES = RUNS * DRAWS, P = 7 };
   const char *one = "particles=1", *seven = "particles=7";
   const Likelihood likelihood = fixture_likelihood(0.5);
   PriorFit fit = fixture_fit(12, 0.85, LAST_STAGE_REPAIRED);
-  History history = fixture_history(3, RUNS, 0, 6, &likelihood);
+  History history = fixture_history(&memory, 3, RUNS, 0, 6, &likelihood);
   for (int components = 1; components <= 3; components += 2) {
-    Mixture mixture = fixture_mixture(3, components, 1.5);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, 3, components, 1.5);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     double *alone = fixture_draw(twisted(), &prior, &history, 0, DRAWS, 1, &one, NULL);
     double *joint = fixture_draw(sampler_find("joint"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
     CU_ASSERT(memcmp(alone, joint, 3 * LANES * sizeof *joint) == 0);
@@ -34,10 +36,10 @@ static void test_joint_and_effective_size(void) {
     double theta[3 * LANES];
     int64_t fallbacks[RUNS] = {0};
     RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = LANES};
-    CHECK_OK(config_options("test", sampler_keys(twisted()), 1, &seven, &options));
+    CHECK_OK(config_options(&memory, "test", sampler_keys(twisted()), 1, &seven, &options));
     const SamplerSetup setup = {
         .prior = &prior, .likelihood = &likelihood, .runs = RUNS, .draws = DRAWS, .options = options};
-    CHECK_OK(sampler_create(twisted(), &setup, &sampler));
+    CHECK_OK(sampler_create(&memory, twisted(), &setup, &sampler));
     sampler_sample(&sampler, &history, rng, DRAWS, theta, fallbacks);
     for (int run = 0; run < RUNS; run++) {
       CU_ASSERT(sampler.ess[run] >= 1);
@@ -46,14 +48,9 @@ static void test_joint_and_effective_size(void) {
       else
         CU_ASSERT(sampler.ess[run] < P - 0.01);
     }
-    sampler_destroy(&sampler);
-    config_free(options);
     free(alone);
     free(joint);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
-  history_destroy(&history);
 }
 
 /* ---- mixture */
@@ -111,36 +108,35 @@ static Errors cross_errors(const char *particles, const Mixture *mixture, const 
  * covariance .314, .063, .044, .046. One particle is biased by far more than 4 and 16 may be; 64 are not run,
  * as they take three times as long as all others and find the same. */
 static void test_bias_falls_with_particles(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 8 };
   const char *sets[] = {"particles=1", "particles=4", "particles=16"};
   const Errors least[] = {{0.07, 0.15, 0.2}, {0, 0, 0}, {0, 0, 0}};
   const Errors most[] = {{0.2, 0.4, 0.5}, {0.05, 0.08, 0.09}, {0.045, 0.06, 0.065}};
   const Likelihood likelihood = fixture_likelihood(1.5);
   PriorFit fit = fixture_fit(50, 0.94, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_cross();
-  Prior prior = fixture_exact_prior(&mixture, &fit);
-  History history = fixture_history(2, RUNS, 0, 8, &likelihood);
+  Mixture mixture = fixture_cross(&memory);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  History history = fixture_history(&memory, 2, RUNS, 0, 8, &likelihood);
   for (int k = 0; k < 3; k++) {
     Errors errors = cross_errors(sets[k], &mixture, &prior, &history, 8, likelihood.noise);
     CU_ASSERT(errors.weight > least[k].weight && errors.weight < most[k].weight);
     CU_ASSERT(errors.mean > least[k].mean && errors.mean < most[k].mean);
     CU_ASSERT(errors.covariance > least[k].covariance && errors.covariance < most[k].covariance);
   }
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* Without observations all particles weigh the same: mean and covariance of the prior, 1 and 0.045 off the
  * diagonal, to .08: 4 000 draws are good for .03 (measured: .03). */
 static void test_no_history(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 4000 };
   const char *four = "particles=4";
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_cross();
-  Prior prior = fixture_exact_prior(&mixture, &fit);
-  History history = fixture_history(2, 1, 0, 0, &likelihood);
+  Mixture mixture = fixture_cross(&memory);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  History history = fixture_history(&memory, 2, 1, 0, 0, &likelihood);
   double *theta = fixture_draw(twisted(), &prior, &history, 0, DRAWS, 1, &four, NULL);
   double mean[2], covariance[4], expected_mean[2], expected[4];
   mixture_moments(&mixture, expected_mean, expected);
@@ -148,9 +144,6 @@ static void test_no_history(void) {
   for (int i = 0; i < 4; i++) CHECK_NEAR(covariance[i], expected[i], 0.08);
   for (int i = 0; i < 2; i++) CHECK_NEAR(mean[i], expected_mean[i], 0.08);
   free(theta);
-  history_destroy(&history);
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* ---- rewards that are not Gaussian */
@@ -179,15 +172,16 @@ static void quadrature(const Mixture *mixture, const Rows *rows, double *mean, d
  * particles bring mean and covariance of 4 000 draws within 5 standard errors of quadrature; joint is within
  * the bias of Laplace (measured: .15 deviations, 3% of one). */
 static void test_quadrature(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 4000 };
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
     PriorFit fit = fixture_fit(20, 0.85, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(2, 1, 1);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, 2, 1, 1);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     Rows rows = make_rows(&likelihood, 2, 12, 1.5, 2);
-    History history = make_history(1, &rows, &likelihood);
+    History history = make_history(&memory, 1, &rows, &likelihood);
     double mean[2], covariance[4];
     quadrature(&mixture, &rows, mean, covariance);
     double *theta = fixture_draw(twisted(), &prior, &history, 2, DRAWS, 0, NULL, NULL);
@@ -201,9 +195,6 @@ static void test_quadrature(void) {
     }
     free(theta);
     free(joint);
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
@@ -212,20 +203,21 @@ static void test_quadrature(void) {
 /* 3 runs of 9 draws against each run and fewer draws alone, byte for byte, for groups that fill a chunk, that
  * leave a rest, and that are larger than one. */
 static void test_neighbours(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 9, D = 2, LANES = RUNS * DRAWS };
   const char *sets[] = {"particles=1", "particles=3", "particles=16", "particles=100"};
   static const char *const families[] = {"gaussian", "logistic"};
   PriorFit fit = fixture_fit(8, 0.8, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(D, 2, 1.5);
-  Prior prior = fixture_exact_prior(&mixture, &fit);
+  Mixture mixture = fixture_mixture(&memory, D, 2, 1.5);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
-    History history = fixture_history(D, RUNS, 0, 6, &likelihood);
+    History history = fixture_history(&memory, D, RUNS, 0, 6, &likelihood);
     for (int p = 0; p < 4; p++) {
       int64_t fallbacks[RUNS];
       double *block = fixture_draw(twisted(), &prior, &history, 0, DRAWS, 1, &sets[p], fallbacks);
       for (int run = 0; run < RUNS; run++) {
-        History alone = fixture_history(D, 1, (uint32_t)run, 6, &likelihood);
+        History alone = fixture_history(&memory, D, 1, (uint32_t)run, 6, &likelihood);
         CU_ASSERT_EQUAL(fallbacks[run], 0);
         for (int draws = 1; draws <= DRAWS; draws += 4) {
           double *few = fixture_draw(twisted(), &prior, &alone, (uint32_t)run, draws, 1, &sets[p], NULL);
@@ -234,24 +226,21 @@ static void test_neighbours(void) {
                       0);
           free(few);
         }
-        history_destroy(&alone);
       }
       free(block);
     }
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
-  mixture_destroy(&mixture);
 }
 
 /* A mixture in which both components have condition number 1 to 1e6, evidence of precision 1e-6 to 1e8:
  * finite, and no fallback. */
 static void test_extremes(void) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 50 };
   for (double condition_number = 1; condition_number <= 1e6; condition_number *= 100)
     for (double precision = 1e-6; precision <= 1e8; precision *= 1e2) {
       Mixture mixture;
-      CHECK_OK(mixture_create(2, 2, &mixture));
+      CHECK_OK(mixture_create(&memory, 2, 2, &mixture));
       for (int c = 0; c < 2; c++) {
         const double small = 1 / condition_number, off = (c ? -0.5 : 0.5) * (1 - small);
         const double s[4] = {0.5 * (1 + small), off, off, 0.5 * (1 + small)};
@@ -260,32 +249,28 @@ static void test_extremes(void) {
       }
       CHECK_OK(mixture_prepare(&mixture));
       PriorFit fit = fixture_fit(20, 0.85, LAST_STAGE_REPAIRED);
-      Prior prior = fixture_exact_prior(&mixture, &fit);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
       const Likelihood likelihood = fixture_likelihood(1 / sqrt(precision));
-      History history = fixture_history(2, 2, 0, 3, &likelihood);
+      History history = fixture_history(&memory, 2, 2, 0, 3, &likelihood);
       int64_t fallbacks[2];
       double *theta = fixture_draw(twisted(), &prior, &history, 0, DRAWS, 0, NULL, fallbacks);
       for (int i = 0; i < 4 * DRAWS; i++) CU_ASSERT(isfinite(theta[i]));
       CU_ASSERT(fallbacks[0] == 0 && fallbacks[1] == 0);
       free(theta);
-      history_destroy(&history);
-      prior_destroy(&prior);
-      mixture_destroy(&mixture);
     }
 }
 
 static void test_too_many_particles(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(4, 0.8, LAST_STAGE_REPAIRED);
   Prior plane, space;
-  CHECK_OK(prior_standard(2, &fit, &plane));
-  CHECK_OK(prior_standard(200, &fit, &space));
+  CHECK_OK(prior_standard(&memory, 2, &fit, &plane));
+  CHECK_OK(prior_standard(&memory, 200, &fit, &space));
   fixture_refused("twisted", &plane, &likelihood, 64, 500, "particles=100000",
                   "sampler twisted: 100000 particles for each of 32000 draws are too many");
   fixture_refused("twisted", &space, &likelihood, 1, 1, "particles=100000",
                   "joint moments of 100000 lanes in 200 dimensions are too large");
-  prior_destroy(&plane);
-  prior_destroy(&space);
 }
 
 int main(void) {

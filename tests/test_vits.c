@@ -1,14 +1,15 @@
 /* VITS-I, II and Hessian-free, and the linear Thompson sampling that they approximate: against closed forms
  * in the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
+#include "core/arena.h"
 #include "sampler/gradient/vits_step.h"
 
 #include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
-static Prior standard_prior(int d) {
+static Prior standard_prior(Arena *memory, int d) {
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
   Prior prior;
-  ASSERT(prior_standard(d, &fit, &prior) == STATUS_OK);
+  ASSERT(prior_standard(memory, d, &fit, &prior) == STATUS_OK);
   return prior;
 }
 
@@ -16,15 +17,16 @@ static Prior standard_prior(int d) {
 
 /* Draw by draw: V^-1 b + L^-T z with eta (lambda I + X'X) = L L', z the normals of the stream. */
 static void test_lints_is_the_closed_form(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 5 };
   static const char *const sets[] = {"eta=10", "lambda=0.5"};
   for (int d = 1; d <= 20; d += 19) {
     const Likelihood likelihood = fixture_likelihood(0.3);
-    Prior prior = standard_prior(d);
+    Prior prior = standard_prior(&memory, d);
     Rounds rounds = make_rounds(d, 0, RUNS, 15, false, &likelihood);
-    History history = empty_history(&rounds, &likelihood);
+    History history = empty_history(&memory, &rounds, &likelihood);
     for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
-    FixtureSampler lints = make_sampler("lints", &prior, &likelihood, 0, RUNS, DRAWS, 2, sets);
+    FixtureSampler lints = make_sampler(&memory, "lints", &prior, &likelihood, 0, RUNS, DRAWS, 2, sets);
     double *theta = draw_from(&lints, &history, DRAWS);
     double precision[400], covariance[400], mean[20], z[20];
     for (int run = 0; run < RUNS; run++) {
@@ -43,9 +45,7 @@ static void test_lints_is_the_closed_form(void) {
     }
     free(theta);
     free_sampler(&lints);
-    history_destroy(&history);
     free_rounds(&rounds);
-    prior_destroy(&prior);
   }
 }
 
@@ -54,6 +54,7 @@ static void test_lints_is_the_closed_form(void) {
 /* All runs have the same data, so the mean of their means (and over rounds) is free of the noise that a fixed
  * step leaves in each; the covariances of VITS-I and II do not depend on the draws. KL < 1e-3. */
 static void check_convergence(const char *name, int d, bool by_curvature, const char *eta) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 16, SNAPSHOTS = 25 };
   const Likelihood likelihood = fixture_likelihood(0.7);
   const double variance = 0.49, inverse_temperature = strcmp(eta, "eta=auto") == 0 ? 1 / variance : 4;
@@ -61,11 +62,11 @@ static void check_convergence(const char *name, int d, bool by_curvature, const 
   const double lambda = strcmp(eta, "eta=auto") == 0 ? variance : 1;
   const char *sets[] = {eta, by_curvature ? "step_rule=lambda_max" : "step_rule=eta_t",
                         by_curvature ? "step_size=0.05" : "step_size=0.3", "steps=100"};
-  Prior prior = standard_prior(d);
+  Prior prior = standard_prior(&memory, d);
   Rounds rounds = make_rounds(d, 0, RUNS, 2 * d, true, &likelihood);
-  History history = empty_history(&rounds, &likelihood);
+  History history = empty_history(&memory, &rounds, &likelihood);
   for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
-  FixtureSampler vits = make_sampler(name, &prior, &likelihood, 0, RUNS, 1, 4, sets);
+  FixtureSampler vits = make_sampler(&memory, name, &prior, &likelihood, 0, RUNS, 1, 4, sets);
   double precision[400], covariance[400], target[20], mean[20] = {0}, spread[400] = {0};
   double *means = fixture_new((size_t)(d * RUNS), sizeof *means);
   double *covariances = fixture_new((size_t)(d * d * RUNS), sizeof *covariances);
@@ -89,9 +90,7 @@ static void check_convergence(const char *name, int d, bool by_curvature, const 
   free(means);
   free(covariances);
   free_sampler(&vits);
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
 }
 
 static void test_convergence(void) {
@@ -176,22 +175,23 @@ static void check_lane(int rows, const double *expected, int lane, const double 
 
 /* In round 2, after 46 updates: VITS-II refreshes C before the 5th and the 15th. */
 static void test_updates(void) {
+  SCRATCH_ARENA(memory);
   enum { STEPS = 23 };
   static const char *const sets[] = {"steps=23", "step_rule=eta_t", "step_size=0.2"};
   const Likelihood likelihood = glm("logistic");
-  Prior prior = standard_prior(DIMENSION);
+  Prior prior = standard_prior(&memory, DIMENSION);
   Rows rows[LANES];
   for (int n = 0; n < LANES; n++) rows[n] = make_rows(&likelihood, DIMENSION, 10, 1.5, (uint32_t)n);
-  History history = make_history(LANES, rows, &likelihood);
+  History history = make_history(&memory, LANES, rows, &likelihood);
   for (VitsKind kind = VITS_ONE; kind <= VITS_TWO; kind++) {
-    FixtureSampler vits =
-        make_sampler(kind == VITS_ONE ? "vits1" : "vits2", &prior, &likelihood, 0, LANES, 1, 3, sets);
+    FixtureSampler vits = make_sampler(&memory, kind == VITS_ONE ? "vits1" : "vits2", &prior, &likelihood, 0,
+                                       LANES, 1, 3, sets);
     Potential potential;
     VitsStep work;
     double mean[DIMENSION * LANES], root[SQUARE * LANES], inverse[SQUARE * LANES];
     int64_t fallbacks[LANES] = {0};
-    CHECK_OK(potential_create(&vits.sampler.setup, LANES, &potential));
-    CHECK_OK(vits_step_create(kind, &vits.sampler.setup, LANES, &work));
+    CHECK_OK(potential_create(&memory, &vits.sampler.setup, LANES, &potential));
+    CHECK_OK(vits_step_create(&memory, kind, &vits.sampler.setup, LANES, &work));
     for (int n = 0; n < LANES; n++) {
       Plain q = some_gaussian(n);
       put_lane(DIMENSION, q.mean, n, mean);
@@ -215,12 +215,8 @@ static void test_updates(void) {
       if (kind == VITS_TWO) check_lane(SQUARE, q.inverse, n, inverse);
       CU_ASSERT_EQUAL(fallbacks[n], 0);
     }
-    vits_step_destroy(&work);
-    potential_destroy(&potential);
     free_sampler(&vits);
   }
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* ---- the Hessian-free estimate */
@@ -250,22 +246,23 @@ static void expected_derivatives(const Rows *rows, const double *mean, const dou
 
 /* Mean of 64 000 estimates within 5 standard errors of the quadrature. */
 static void test_hessian_free_is_unbiased(void) {
+  SCRATCH_ARENA(memory);
   enum { MANY = 64, ROUNDS = 1000 };
   static const char *const sets[] = {"samples=3"};
   static double mean[2 * MANY], root[4 * MANY], inverse[4 * MANY];
   const Likelihood likelihood = glm("logistic");
-  Prior prior = standard_prior(2);
+  Prior prior = standard_prior(&memory, 2);
   Rows rows = make_rows(&likelihood, 2, 12, 2, 3), same[MANY];
   for (int n = 0; n < MANY; n++) same[n] = rows;
-  History history = make_history(MANY, same, &likelihood);
-  FixtureSampler vits = make_sampler("vits2_hf", &prior, &likelihood, 0, MANY, 1, 1, sets);
+  History history = make_history(&memory, MANY, same, &likelihood);
+  FixtureSampler vits = make_sampler(&memory, "vits2_hf", &prior, &likelihood, 0, MANY, 1, 1, sets);
   Potential potential;
   VitsStep work;
   const double mu[2] = {0.4, -0.7}, b[4] = {0.9, 0.3, -0.2, 0.6}, det = 0.9 * 0.6 + 0.3 * 0.2;
   const double c[4] = {0.6 / det, -0.3 / det, 0.2 / det, 0.9 / det};
   double sum[6] = {0}, square[6] = {0}, expected[6];
-  CHECK_OK(potential_create(&vits.sampler.setup, MANY, &potential));
-  CHECK_OK(vits_step_create(VITS_HESSIAN_FREE, &vits.sampler.setup, MANY, &work));
+  CHECK_OK(potential_create(&memory, &vits.sampler.setup, MANY, &potential));
+  CHECK_OK(vits_step_create(&memory, VITS_HESSIAN_FREE, &vits.sampler.setup, MANY, &work));
   for (int n = 0; n < MANY; n++) {
     for (int i = 0; i < 2; i++) mean[i * MANY + n] = mu[i];
     for (int i = 0; i < 4; i++) root[i * MANY + n] = b[i], inverse[i * MANY + n] = c[i];
@@ -286,30 +283,27 @@ static void test_hessian_free_is_unbiased(void) {
     CHECK_NEAR(sum[i], expected[i], 5 * deviation / sqrt(MANY * ROUNDS));
     CU_ASSERT(deviation > 0);
   }
-  vits_step_destroy(&work);
-  potential_destroy(&potential);
   free_sampler(&vits);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* Without the second control variate, as q is the target of a quadratic U, the estimate would err by about
  * 1/sqrt(samples); with both it is the Hessian. */
 static void test_hessian_free_is_exact_at_the_target(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 2, D = 3 };
   static const char *const sets[] = {"samples=4"};
   const Likelihood likelihood = fixture_likelihood(0.5);
-  Prior prior = standard_prior(D);
+  Prior prior = standard_prior(&memory, D);
   Rounds rounds = make_rounds(D, 0, RUNS, 9, false, &likelihood);
-  History history = empty_history(&rounds, &likelihood);
+  History history = empty_history(&memory, &rounds, &likelihood);
   for (int l = 0; l < rounds.n; l++) append_round(&history, &rounds, l);
-  FixtureSampler vits = make_sampler("vits2_hf", &prior, &likelihood, 0, RUNS, 1, 1, sets);
+  FixtureSampler vits = make_sampler(&memory, "vits2_hf", &prior, &likelihood, 0, RUNS, 1, 1, sets);
   Potential potential;
   VitsStep work;
   double precision[D * D], covariance[D * D], target[D], root[D * D], inverse[D * D];
   double q_mean[D * RUNS], q_root[D * D * RUNS], q_inverse[D * D * RUNS];
-  CHECK_OK(potential_create(&vits.sampler.setup, RUNS, &potential));
-  CHECK_OK(vits_step_create(VITS_HESSIAN_FREE, &vits.sampler.setup, RUNS, &work));
+  CHECK_OK(potential_create(&memory, &vits.sampler.setup, RUNS, &potential));
+  CHECK_OK(vits_step_create(&memory, VITS_HESSIAN_FREE, &vits.sampler.setup, RUNS, &work));
   for (int run = 0; run < RUNS; run++) {
     linear_target(&history, run, 4, 0.25, precision, covariance, target);
     memcpy(root, covariance, sizeof root);
@@ -326,12 +320,8 @@ static void test_hessian_free_is_exact_at_the_target(void) {
     for (int i = 0; i < D * D; i++) CHECK_NEAR(work.hessian[i * RUNS + run], precision[i], 1e-11);
     for (int i = 0; i < D; i++) CHECK_NEAR(work.gradient[i * RUNS + run], 0, 1e-11);
   }
-  vits_step_destroy(&work);
-  potential_destroy(&potential);
   free_sampler(&vits);
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
 }
 
 /* ---- start, streams, stability: all samplers that observe */
@@ -341,50 +331,51 @@ enum { SAMPLER_COUNT = sizeof SAMPLERS / sizeof *SAMPLERS };
 
 /* Before the first observation: N(0, I / (eta lambda)), within 5 standard errors. */
 static void test_start(void) {
+  SCRATCH_ARENA(memory);
   enum { D = 3, MANY = 20000 };
   static const char *const sets[] = {"eta=5", "lambda=0.4"};
   static const double zero[D] = {0}, covariance[D * D] = {0.5, 0, 0, 0, 0.5, 0, 0, 0, 0.5};
   const Likelihood likelihood = fixture_likelihood(0.7);
-  Prior prior = standard_prior(D);
+  Prior prior = standard_prior(&memory, D);
   Rounds rounds = make_rounds(D, 0, 1, 1, false, &likelihood);
-  History history = empty_history(&rounds, &likelihood);
+  History history = empty_history(&memory, &rounds, &likelihood);
   for (int k = 0; k < SAMPLER_COUNT; k++) {
-    FixtureSampler fixture = make_sampler(SAMPLERS[k], &prior, &likelihood, 0, 1, MANY, 2, sets);
+    FixtureSampler fixture = make_sampler(&memory, SAMPLERS[k], &prior, &likelihood, 0, 1, MANY, 2, sets);
     double *theta = draw_from(&fixture, &history, MANY);
     fixture_check_moments(D, 1, MANY, 0, theta, zero, covariance, 5);
     free(theta);
     free_sampler(&fixture);
   }
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
 }
 
 /* Observe five rounds of these runs, then draw two for each: theta[d, 2 runs]. */
 static double *play(const char *name, const Prior *prior, const Likelihood *likelihood, int first_run,
                     int runs) {
+  SCRATCH_ARENA(memory);
   Rounds rounds = make_rounds(prior->d, first_run, runs, 5, false, likelihood);
-  History history = empty_history(&rounds, likelihood);
-  FixtureSampler fixture = make_sampler(name, prior, likelihood, (uint32_t)first_run, runs, 2, 0, NULL);
+  History history = empty_history(&memory, &rounds, likelihood);
+  FixtureSampler fixture =
+      make_sampler(&memory, name, prior, likelihood, (uint32_t)first_run, runs, 2, 0, NULL);
   for (int l = 0; l < rounds.n; l++) {
     append_round(&history, &rounds, l);
     sampler_observe(&fixture.sampler, &history, fixture.fallbacks);
   }
   double *theta = draw_from(&fixture, &history, 2);
   free_sampler(&fixture);
-  history_destroy(&history);
   free_rounds(&rounds);
   return theta;
 }
 
 /* A run's draws are the same, bit for bit, alone and in a block of 75. */
 static void test_no_run_depends_on_another(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 75 };
   static const int alone[] = {0, 17, 63, 64, 74};
   for (int d = 2; d <= 9; d += 7) {
-    Mixture mixture = fixture_mixture(d < 9 ? d : 1, 2, 1.5);
+    Mixture mixture = fixture_mixture(&memory, d < 9 ? d : 1, 2, 1.5);
     PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
-    Prior prior = d < 9 ? fixture_exact_prior(&mixture, &fit) : standard_prior(d);
+    Prior prior = d < 9 ? fixture_exact_prior(&memory, &mixture, &fit) : standard_prior(&memory, d);
     for (int l = 0; l < 2; l++) {
       const Likelihood likelihood = {.ops = likelihood_find(l ? "logistic" : "gaussian"), .noise = 0.7};
       for (int k = 0; k < SAMPLER_COUNT; k++) {
@@ -398,19 +389,18 @@ static void test_no_run_depends_on_another(void) {
         free(block);
       }
     }
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
 /* Drawing does not move the state; a history that is shorter than before starts it anew. */
 static void test_drawing_and_restart(void) {
+  SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(0.7);
-  Prior prior = standard_prior(2);
+  Prior prior = standard_prior(&memory, 2);
   Rounds rounds = make_rounds(2, 0, 3, 4, false, &likelihood);
   for (int k = 0; k < SAMPLER_COUNT; k++) {
-    History history = empty_history(&rounds, &likelihood);
-    FixtureSampler fixture = make_sampler(SAMPLERS[k], &prior, &likelihood, 0, 3, 1, 0, NULL);
+    History history = empty_history(&memory, &rounds, &likelihood);
+    FixtureSampler fixture = make_sampler(&memory, SAMPLERS[k], &prior, &likelihood, 0, 3, 1, 0, NULL);
     double *fresh = draw_from(&fixture, &history, 1);
     for (int l = 0; l < rounds.n; l++) {
       append_round(&history, &rounds, l);
@@ -427,32 +417,31 @@ static void test_drawing_and_restart(void) {
     free(second);
     free(again);
     free_sampler(&fixture);
-    history_destroy(&history);
   }
   free_rounds(&rounds);
-  prior_destroy(&prior);
 }
 
 /* Evidence of 1 and 1e8, steps up to 100, every likelihood and rule: finite draws, and no exception (the
  * harness traps them). */
 static void test_stability(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 2, D = 3 };
   static const char *const noises[] = {"1", "1e-4"};
   static const char *const sizes[] = {"step_size=0.5", "step_size=100"};
   static const char *const rules[] = {"step_rule=eta_t", "step_rule=lambda_max"};
   for (int components = 1; components <= 2; components++) {
-    Mixture mixture = fixture_mixture(D, components, 1.5);
+    Mixture mixture = fixture_mixture(&memory, D, components, 1.5);
     PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     for (int k = 0; k < SAMPLER_COUNT; k++)
       for (int c = 0; c < 24; c++) {
         const Likelihood likelihood = {.ops = likelihood_family(c % 3), .noise = atof(noises[c / 3 % 2])};
         const char *sets[] = {sizes[c / 6 % 2], rules[c / 12]};
         const bool plain = strcmp(SAMPLERS[k], "rvga") == 0;
         Rounds rounds = make_rounds(D, 0, RUNS, 12, false, &likelihood);
-        History history = empty_history(&rounds, &likelihood);
+        History history = empty_history(&memory, &rounds, &likelihood);
         FixtureSampler fixture =
-            make_sampler(SAMPLERS[k], &prior, &likelihood, 0, RUNS, 5, plain ? 0 : 2, sets);
+            make_sampler(&memory, SAMPLERS[k], &prior, &likelihood, 0, RUNS, 5, plain ? 0 : 2, sets);
         for (int l = 0; l < rounds.n; l++) {
           append_round(&history, &rounds, l);
           sampler_observe(&fixture.sampler, &history, fixture.fallbacks);
@@ -462,11 +451,8 @@ static void test_stability(void) {
         if (!plain && c / 6 % 2 && c / 12 == 0) CU_ASSERT(fixture.fallbacks[0] > 0);
         free(theta);
         free_sampler(&fixture);
-        history_destroy(&history);
         free_rounds(&rounds);
       }
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 

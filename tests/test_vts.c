@@ -1,6 +1,7 @@
 /* VTS: the mean-field solution of a Gaussian target, the bound (never falls, below the log evidence by brute
  * force, greatest where the steps end), draws, extreme data. */
 #include "catch_up_fixture.h"
+#include "core/arena.h"
 #include "glm_fixture.h"
 
 #include "sampler/gradient/vts_bound.h"
@@ -16,20 +17,20 @@ typedef struct {
   double weight[MOST], mean[MOST * D_MOST], variance[MOST * D_MOST];
 } Case;
 
-static void case_create(Case *self, const Prior *prior, const History *history, int components,
+static void case_create(Arena *memory, Case *self, const Prior *prior, const History *history, int components,
                         uint32_t start) {
   Rng rng = fixture_rng(start, 6000);
   memset(self, 0, sizeof *self);
-  CHECK_OK(config_options("test", sampler_keys(sampler_find("vts")), 0, NULL, &self->options));
+  CHECK_OK(config_options(memory, "test", sampler_keys(sampler_find("vts")), 0, NULL, &self->options));
   SamplerSetup setup = {.prior = prior,
                         .likelihood = history->likelihood,
                         .runs = 1,
                         .draws = 1,
                         .seed = FIXTURE_SEED,
                         .options = self->options};
-  CHECK_OK(potential_create(&setup, 1, &self->potential));
+  CHECK_OK(potential_create(memory, &setup, 1, &self->potential));
   potential_at(&self->potential, &(HistoryView){history, 1, 0, 1, NULL, NULL});
-  CHECK_OK(vts_bound_create(&self->potential, &self->bound));
+  CHECK_OK(vts_bound_create(memory, &self->potential, &self->bound));
   vts_bound_at(&self->bound, 0);
   self->q = (VtsMixture){components, prior->d, self->weight, self->mean, self->variance};
   rng_normal(&rng, components * prior->d, self->mean);
@@ -37,25 +38,19 @@ static void case_create(Case *self, const Prior *prior, const History *history, 
   for (int i = 0; i < components * prior->d; i++) self->variance[i] = 1;
 }
 
-static void case_destroy(Case *self) {
-  vts_bound_destroy(&self->bound);
-  potential_destroy(&self->potential);
-  config_free(self->options);
-}
-
-static Prior standard_prior(int d) {
+static Prior standard_prior(Arena *memory, int d) {
   Prior prior;
   PriorFit chain = {.stages = 2, .alpha = 0.9};
-  CHECK_OK(prior_standard(d, &chain, &prior));
+  CHECK_OK(prior_standard(memory, d, &chain, &prior));
   return prior;
 }
 
 /* .7 N(2, S) + .3 N(-2, 1/2 I) with S_ij = .6^|i - j|, along all coordinates. */
-static Prior two_modes(int d) {
+static Prior two_modes(Arena *memory, int d) {
   Prior prior;
   Mixture mixture;
   PriorFit chain = {.stages = 2, .alpha = 0.9};
-  CHECK_OK(mixture_create(d, 2, &mixture));
+  CHECK_OK(mixture_create(memory, d, 2, &mixture));
   mixture.weight[0] = 0.7, mixture.weight[1] = 0.3;
   for (int i = 0; i < d; i++) {
     mixture.mean[i] = 2, mixture.mean[d + i] = -2;
@@ -65,22 +60,22 @@ static Prior two_modes(int d) {
     }
   }
   CHECK_OK(mixture_prepare(&mixture));
-  CHECK_OK(prior_from_mixture(&mixture, &chain, &prior));
-  mixture_destroy(&mixture);
+  CHECK_OK(prior_from_mixture(memory, &mixture, &chain, &prior));
   return prior;
 }
 
 /* One component, Gaussian prior and rewards: there after the first step, from anywhere. */
 static void test_mean_field(void) {
+  SCRATCH_ARENA(memory);
   enum { DIM = 4 };
   Likelihood likelihood = fixture_likelihood(0.7);
-  Prior prior = standard_prior(DIM);
+  Prior prior = standard_prior(&memory, DIM);
   for (uint32_t start = 0; start < 5; start++) {
-    History history = fixture_history(DIM, 1, start, 6, &likelihood);
+    History history = fixture_history(&memory, DIM, 1, start, 6, &likelihood);
     Case self;
     double precision[DIM * DIM], covariance[DIM * DIM], mean[DIM];
     int64_t fallbacks = 0;
-    case_create(&self, &prior, &history, 1, start);
+    case_create(&memory, &self, &prior, &history, 1, start);
     linear_target(&history, 0, 1 / (0.7 * 0.7), 0.7 * 0.7, precision, covariance, mean);
     vts_bound_step(&self.bound, &self.q, &fallbacks);
     for (int i = 0; i < DIM; i++) {
@@ -89,18 +84,16 @@ static void test_mean_field(void) {
     }
     CHECK_NEAR(self.weight[0], 1, 0);
     CU_ASSERT_EQUAL(fallbacks, 0);
-    case_destroy(&self);
-    history_destroy(&history);
   }
-  prior_destroy(&prior);
 }
 
 /* Never falls, and is what the steps say it is. At the end no small change of a parameter raises it. */
 static void check_ascent(const Prior *prior, const History *history, int components, uint32_t start) {
+  SCRATCH_ARENA(memory);
   enum { STEPS = 300 };
   Case self;
   int64_t fallbacks = 0;
-  case_create(&self, prior, history, components, start);
+  case_create(&memory, &self, prior, history, components, start);
   double value = vts_bound_value(&self.bound, &self.q);
   for (int k = 0; k < STEPS; k++) {
     const double said = vts_bound_step(&self.bound, &self.q, &fallbacks);
@@ -129,38 +122,37 @@ static void check_ascent(const Prior *prior, const History *history, int compone
       memcpy(self.weight, weight, sizeof weight);
     }
   CU_ASSERT_EQUAL(fallbacks, 0);
-  case_destroy(&self);
 }
 
 static void test_ascent(void) {
+  SCRATCH_ARENA(memory);
   static const char *const names[] = {"gaussian", "logistic", "poisson"};
   for (int f = 0; f < 3; f++)
     for (int modes = 1; modes <= 2; modes++) {
       Likelihood likelihood = glm(names[f]);
-      Prior prior = modes == 1 ? standard_prior(3) : two_modes(3);
+      Prior prior = modes == 1 ? standard_prior(&memory, 3) : two_modes(&memory, 3);
       for (uint32_t run = 0; run < 2; run++)
         for (int n = 0; n <= 20; n += 20) {
           Rows rows = make_rows(&likelihood, 3, n > 0 ? n : 1, 1.5, run);
-          History history = make_history(1, &rows, &likelihood);
+          History history = make_history(&memory, 1, &rows, &likelihood);
           if (n == 0) history_clear(&history);
           for (int components = 1; components <= MOST; components++)
             check_ascent(&prior, &history, components, run);
-          history_destroy(&history);
         }
-      prior_destroy(&prior);
     }
 }
 
 /* One dimension: F is at most log of the integral of exp(-U), and not far below: the bounds on entropy and
  * prior cost (1 - log 2) / 2 for one component and log 2 or so where modes overlap. */
 static void test_log_evidence(void) {
+  SCRATCH_ARENA(memory);
   static const char *const names[] = {"logistic", "poisson"};
-  Prior prior = two_modes(1);
+  Prior prior = two_modes(&memory, 1);
   for (int f = 0; f < 2; f++)
     for (uint32_t run = 0; run < 4; run++) {
       Likelihood likelihood = glm(names[f]);
       Rows rows = make_rows(&likelihood, 1, 1 + 3 * (int)run, 1, run);
-      History history = make_history(1, &rows, &likelihood);
+      History history = make_history(&memory, 1, &rows, &likelihood);
       double integral = 0, best = -INFINITY;
       for (double theta = -12; theta < 12; theta += 0.001) {
         double log_density, sum;
@@ -176,29 +168,27 @@ static void test_log_evidence(void) {
       for (int components = 1; components <= MOST; components++) {
         Case self;
         int64_t fallbacks = 0;
-        case_create(&self, &prior, &history, components, run);
+        case_create(&memory, &self, &prior, &history, components, run);
         for (int k = 0; k < 200; k++) {
           const double value = vts_bound_step(&self.bound, &self.q, &fallbacks);
           CU_ASSERT_TRUE(value <= log(integral) + 1e-6);
           best = fmax(best, value);
         }
-        case_destroy(&self);
       }
       CU_ASSERT_TRUE(best >= log(integral) - 1);
-      history_destroy(&history);
     }
-  prior_destroy(&prior);
 }
 
 /* Draws of the sampler under a Gaussian target have the mean and the variances of the mean-field solution. */
 static void test_draws(void) {
+  SCRATCH_ARENA(memory);
   enum { DIM = 3, DRAWS = 20000 };
   static const char *const sets[] = {"components=1"};
   Likelihood likelihood = fixture_likelihood(0.5);
-  Prior prior = standard_prior(DIM);
-  History history = fixture_history(DIM, 1, 3, 6, &likelihood);
+  Prior prior = standard_prior(&memory, DIM);
+  History history = fixture_history(&memory, DIM, 1, 3, 6, &likelihood);
   double precision[DIM * DIM], covariance[DIM * DIM], mean[DIM];
-  FixtureSampler fixture = make_sampler("vts", &prior, &likelihood, 0, 1, DRAWS, 1, sets);
+  FixtureSampler fixture = make_sampler(&memory, "vts", &prior, &likelihood, 0, 1, DRAWS, 1, sets);
   double *theta = draw_from(&fixture, &history, DRAWS);
   linear_target(&history, 0, 4, 0.25, precision, covariance, mean);
   for (int i = 0; i < DIM; i++) {
@@ -211,21 +201,21 @@ static void test_draws(void) {
   }
   free(theta);
   free_sampler(&fixture);
-  history_destroy(&history);
-  prior_destroy(&prior);
 }
 
 /* Two far modes and no observation: with components started from the prior's samples, the mixture of all
  * runs' draws has both modes, as one component never has. */
 static void test_modes(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 400 };
   static const char *const one[] = {"components=1"}, *const four[] = {"components=4", "steps=50"};
   Likelihood likelihood = fixture_likelihood(1);
-  Prior prior = two_modes(2);
+  Prior prior = two_modes(&memory, 2);
   Rounds rounds = make_rounds(2, 0, RUNS, 1, false, &likelihood);
-  History history = empty_history(&rounds, &likelihood);
+  History history = empty_history(&memory, &rounds, &likelihood);
   for (int k = 0; k < 2; k++) {
-    FixtureSampler fixture = make_sampler("vts", &prior, &likelihood, 0, RUNS, 1, k ? 2 : 1, k ? four : one);
+    FixtureSampler fixture =
+        make_sampler(&memory, "vts", &prior, &likelihood, 0, RUNS, 1, k ? 2 : 1, k ? four : one);
     double *theta = draw_from(&fixture, &history, 1);
     int low = 0;
     for (int n = 0; n < RUNS; n++) low += theta[n] + theta[RUNS + n] < 0;
@@ -236,13 +226,12 @@ static void test_modes(void) {
     free(theta);
     free_sampler(&fixture);
   }
-  history_destroy(&history);
   free_rounds(&rounds);
-  prior_destroy(&prior);
 }
 
 /* Separable and huge data: finite draws, no fallbacks. */
 static void test_extremes(void) {
+  SCRATCH_ARENA(memory);
   static const char *const names[] = {"gaussian", "logistic", "poisson"};
   enum { DIM = 2, N = 40 };
   for (int f = 0; f < 3; f++)
@@ -250,11 +239,11 @@ static void test_extremes(void) {
       for (int size = 0; size < 3; size++) {
         const double length = size == 0 ? 0 : size == 1 ? 1e-3 : 30;
         Likelihood likelihood = {.ops = likelihood_find(names[f]), .noise = size == 2 ? 1e-3 : 1};
-        Prior prior = modes == 1 ? standard_prior(DIM) : two_modes(DIM);
+        Prior prior = modes == 1 ? standard_prior(&memory, DIM) : two_modes(&memory, DIM);
         History history;
-        CHECK_OK(history_create(DIM, 1, &likelihood, &history));
+        CHECK_OK(history_create(&memory, DIM, 1, &likelihood, &history));
         CHECK_OK(history_reserve(&history, N));
-        FixtureSampler fixture = make_sampler("vts", &prior, &likelihood, 0, 1, 1, 0, NULL);
+        FixtureSampler fixture = make_sampler(&memory, "vts", &prior, &likelihood, 0, 1, 1, 0, NULL);
         for (int l = 0; l < N; l++) {
           const double phi[DIM] = {length * (l % 3 - 1), length * (l % 2)};
           const double y = f == 2 ? (l % 3 == 2 ? 1000 : 0) : phi[0] + phi[1] > 0;
@@ -266,8 +255,6 @@ static void test_extremes(void) {
         }
         CU_ASSERT_EQUAL(fixture.fallbacks[0], 0);
         free_sampler(&fixture);
-        history_destroy(&history);
-        prior_destroy(&prior);
       }
 }
 

@@ -77,17 +77,16 @@ static char *help(int key, const char *text, void *input) {
 }
 
 static Status prepare(const Parallel *parallel, const Arguments *arguments) {
+  SCRATCH_ARENA(scratch);
   Config *config;
-  TRY(config_options("--option", sets[arguments->set].keys, arguments->options.count,
+  TRY(config_options(&scratch, "--option", sets[arguments->set].keys, arguments->options.count,
                      arguments->options.texts, &config));
   PrepareJob job = {.input_count = arguments->inputs.count,
                     .inputs = arguments->inputs.texts,
                     .output = arguments->output,
                     .seed = arguments->seed,
                     .options = config};
-  Status status = sets[arguments->set].prepare(parallel, &job);
-  config_free(config);
-  return status;
+  return sets[arguments->set].prepare(parallel, &job);
 }
 
 Status app_prepare(int argc, char **argv) {

@@ -1,7 +1,7 @@
 /* thompson sample: posterior draws for a prior file and a history. */
 #include "app/app.h"
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "io/dataset.h"
 #include "io/digest.h"
 #include "io/ownership.h"
@@ -146,8 +146,9 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
 }
 
 static Status save(const Arguments *arguments, int d, double *theta, int64_t fallbacks) {
+  SCRATCH_ARENA(scratch);
   double *rows;
-  NEW(rows, (size_t)d * (size_t)arguments->draws);
+  ALLOCATE(&scratch, rows, (size_t)d * (size_t)arguments->draws);
   StoreFile *file;
   Status status = store_create(arguments->output, STORE_NETCDF4, &file);
   if (status == STATUS_OK) {
@@ -157,7 +158,6 @@ static Status save(const Arguments *arguments, int d, double *theta, int64_t fal
     else
       store_abandon(file);
   }
-  free(rows);
   return status;
 }
 
@@ -175,33 +175,27 @@ static Status judge_and_save(const Arguments *arguments, const Sampler *sampler,
 
 static Status draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
                    const Prior *prior, const Config *config) {
-  History history = {0};
-  Sampler sampler = {0};
-  double *theta = NULL;
+  SCRATCH_ARENA(memory);
+  History history;
+  Sampler sampler;
+  double *theta;
   int64_t fallbacks = 0;
-  int d = prior->d;
-  Status status = history_create(d, 1, likelihood, &history);
-  if (status == STATUS_OK)
-    status = memory_new((void **)&theta, (size_t)d * (size_t)arguments->draws, sizeof *theta);
-  SamplerSetup setup = {.prior = prior,
-                        .likelihood = likelihood,
-                        .runs = 1,
-                        .draws = arguments->draws,
-                        .seed = arguments->seed,
-                        .options = config};
-  if (status == STATUS_OK) status = sampler_create(method, &setup, &sampler);
-  if (status == STATUS_OK) status = observe(arguments, d, &history, &sampler, &fallbacks);
-  if (status == STATUS_OK) {
-    RngLanes rng = {.key = rng_key(arguments->seed, RNG_AGENT),
-                    .draws = (uint32_t)arguments->draws,
-                    .lanes = (uint32_t)arguments->draws};
-    sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
-    status = judge_and_save(arguments, &sampler, &history, theta, fallbacks);
-  }
-  sampler_destroy(&sampler);
-  history_destroy(&history);
-  free(theta);
-  return status;
+  const int d = prior->d;
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = likelihood,
+                              .runs = 1,
+                              .draws = arguments->draws,
+                              .seed = arguments->seed,
+                              .options = config};
+  const RngLanes rng = {.key = rng_key(arguments->seed, RNG_AGENT),
+                        .draws = (uint32_t)arguments->draws,
+                        .lanes = (uint32_t)arguments->draws};
+  TRY(history_create(&memory, d, 1, likelihood, &history));
+  ALLOCATE(&memory, theta, (size_t)d * (size_t)arguments->draws);
+  TRY(sampler_create(&memory, method, &setup, &sampler));
+  TRY(observe(arguments, d, &history, &sampler, &fallbacks));
+  sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
+  return judge_and_save(arguments, &sampler, &history, theta, fallbacks);
 }
 
 Status app_sample(int argc, char **argv) {
@@ -212,22 +206,16 @@ Status app_sample(int argc, char **argv) {
       .likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .noise = 1, .seed = 1};
   const SamplerOps *method;
   Likelihood likelihood;
-  Config *chain = NULL, *config = NULL;
+  SCRATCH_ARENA(memory);
+  Config *chain, *config;
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
   TRY(ownership_check_output(arguments.output));
   TRY(find_methods(&arguments, &method, &likelihood));
-  TRY(config_options("--option", sampler_keys(method), arguments.options.count, arguments.options.texts,
-                     &config));
-  Status status = config_options("defaults", study_prior_keys(), 0, NULL, &chain);
-  PriorFit fit = {0};
-  if (status == STATUS_OK) fit = study_prior_fit(chain, "", arguments.seed, 0);
-  if (status == STATUS_OK) status = prior_load(arguments.prior, &fit, &prior);
-  if (status == STATUS_OK) {
-    status = draw(&arguments, method, &likelihood, &prior, config);
-    prior_destroy(&prior);
-  }
-  config_free(chain);
-  config_free(config);
-  return status;
+  TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
+                     arguments.options.texts, &config));
+  TRY(config_options(&memory, "defaults", study_prior_keys(), 0, NULL, &chain));
+  const PriorFit fit = study_prior_fit(chain, "", arguments.seed, 0);
+  TRY(prior_load(&memory, arguments.prior, &fit, &prior));
+  return draw(&arguments, method, &likelihood, &prior, config);
 }

@@ -17,6 +17,7 @@ typedef struct {
   const ConfigPolicy *policy;
   PolicyMethod method;
   Problem problem;
+  Arena memory; /* of the prior */
   Belief belief;
   Prior prior;
   Counted counted; /* the same prior */
@@ -26,6 +27,7 @@ typedef struct {
 
 /* Draws for a history of random arms. */
 typedef struct {
+  Arena memory; /* of all but the world */
   World world;
   Likelihood likelihood;
   History history;
@@ -37,10 +39,12 @@ typedef struct {
 } Draws;
 
 static Status draws_create(const Case *c, Draws *out) {
+  Arena *memory = &out->memory;
   const int runs = c->task.runs;
   TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
   out->likelihood = policy_likelihood(&c->method, c->policy->options, &c->problem);
-  TRY(policy_history(&c->method, c->policy->options, &c->problem, &out->likelihood, runs, &out->history));
+  TRY(policy_history(memory, &c->method, c->policy->options, &c->problem, &out->likelihood, runs,
+                     &out->history));
   TRY(history_reserve(&out->history, c->problem.rounds));
   const SamplerSetup setup = {.prior = &c->counted.prior,
                               .likelihood = &out->likelihood,
@@ -49,26 +53,23 @@ static Status draws_create(const Case *c, Draws *out) {
                               .seed = c->study->seed,
                               .first_run = c->task.first_run,
                               .options = c->policy->options};
-  TRY(sampler_create(c->method.sampler, &setup, &out->sampler));
+  TRY(sampler_create(memory, c->method.sampler, &setup, &out->sampler));
   out->rng = (RngLanes){.key = rng_key(c->study->seed, RNG_AGENT),
                         .run = c->task.first_run,
                         .draws = 1,
                         .lanes = (uint32_t)runs};
-  NEW(out->arm, runs);
-  NEW(out->phi, c->problem.d * runs);
-  NEW(out->reward, runs);
-  NEW(out->regret, runs);
-  NEW(out->theta, (size_t)c->prior.d * (size_t)runs);
-  NEW(out->fallbacks, runs);
+  ALLOCATE(memory, out->arm, runs);
+  ALLOCATE(memory, out->phi, c->problem.d * runs);
+  ALLOCATE(memory, out->reward, runs);
+  ALLOCATE(memory, out->regret, runs);
+  ALLOCATE(memory, out->theta, (size_t)c->prior.d * (size_t)runs);
+  ALLOCATE(memory, out->fallbacks, runs);
   return STATUS_OK;
 }
 
 static void draws_destroy(Draws *draws) {
-  sampler_destroy(&draws->sampler);
-  history_destroy(&draws->history);
   world_destroy(&draws->world);
-  void *blocks[] = {draws->arm, draws->phi, draws->reward, draws->regret, draws->theta, draws->fallbacks};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+  arena_free(&draws->memory);
 }
 
 /* Each arm in turn, until the sampler has had its time: CPU seconds of taking in an observation. */
@@ -196,7 +197,7 @@ static Status measure(Case *c, const char *directory, Throughput *out) {
   if (c->problem.rounds < 2)
     return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement takes 2 or more");
   TRY(belief_create(setting, c->policy, &c->problem, c->task.replicate, &c->belief));
-  TRY(belief_prior(&c->belief, &c->problem, directory, &c->prior));
+  TRY(belief_prior(&c->memory, &c->belief, &c->problem, directory, &c->prior));
   const PriorFit *fit = &c->belief.fit;
   const bool chain = c->method.sampler && (c->method.sampler->needs & NEEDS_CHAIN),
              learned = chain && c->belief.kind == BELIEF_FITTED && !c->prior.mixture;
@@ -220,7 +221,7 @@ Status throughput_measure(const Study *study, int setting, int policy, const cha
             .meter = meter};
   ASSERT(policy_find(c.policy->name, &c.method));
   Status status = measure(&c, directory, out);
-  prior_destroy(&c.prior);
+  arena_free(&c.memory);
   problem_destroy(&c.problem);
   return status;
 }

@@ -91,13 +91,12 @@ static Status from_study(const Arguments *arguments, Samples *samples, PriorFit 
 
 /* All samples of the user's file, or the first train_samples of them. */
 static Status from_file(const Arguments *arguments, Samples *samples, PriorFit *fit) {
+  SCRATCH_ARENA(scratch);
   Config *config;
-  TRY(config_options("--option", study_prior_keys(), arguments->options.count, arguments->options.texts,
-                     &config));
-  Status status = dataset_read_samples(arguments->theta, samples);
-  if (status == STATUS_OK) *fit = study_prior_fit(config, "", arguments->has_seed ? arguments->seed : 1, 0);
-  config_free(config);
-  return status;
+  TRY(config_options(&scratch, "--option", study_prior_keys(), arguments->options.count,
+                     arguments->options.texts, &config));
+  *fit = study_prior_fit(config, "", arguments->has_seed ? arguments->seed : 1, 0);
+  return dataset_read_samples(arguments->theta, samples);
 }
 
 static void report(const Arguments *arguments, const Prior *prior, int samples) {
@@ -115,6 +114,7 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   const PriorOps *family = arguments->family;
   Samples samples = {0};
   PriorFit fit;
+  SCRATCH_ARENA(memory);
   Prior prior;
   TRY(app_try_output(parallel, arguments->output));
   Status status =
@@ -122,14 +122,13 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
     prior_settle(family, &fit, samples.d);
-    status = prepare_fit(parallel, family, &fit, &samples, PROGRESS_AUTO, &prior);
+    status = prepare_fit(&memory, parallel, family, &fit, &samples, PROGRESS_AUTO, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }
   if (status == STATUS_OK && parallel->rank == 0) {
     status = prior_save(&prior, arguments->output);
     if (status == STATUS_OK) report(arguments, &prior, samples.n);
-    prior_destroy(&prior);
   }
   samples_free(&samples);
   return parallel_agree(parallel, status);

@@ -1,27 +1,21 @@
 /* Unconditional sampling from a reverse chain (DiffTS paper, Algorithm 2 without history). */
 #include "model/chain.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-Status chain_create(Chain *chain, int d, int stages, double alpha, bool keep_signal, LastStage last_stage) {
+Status chain_create(Arena *memory, Chain *chain, int d, int stages, double alpha, bool keep_signal,
+                    LastStage last_stage) {
   *chain = (Chain){.d = d, .last_stage = last_stage};
-  TRY(schedule_create(stages, alpha, keep_signal, &chain->schedule));
-  NEW(chain->shift, d);
-  NEW(chain->scale, d);
+  TRY(schedule_create(memory, stages, alpha, keep_signal, &chain->schedule));
+  ALLOCATE(memory, chain->shift, d);
+  ALLOCATE(memory, chain->scale, d);
   for (int i = 0; i < d; i++) chain->scale[i] = 1;
   return STATUS_OK;
-}
-
-void chain_destroy(Chain *chain) {
-  schedule_destroy(&chain->schedule);
-  free(chain->shift);
-  free(chain->scale);
-  *chain = (Chain){0};
 }
 
 void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,

@@ -5,6 +5,7 @@
 #ifndef MODEL_CHAIN_H
 #define MODEL_CHAIN_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "model/schedule.h"
 
@@ -39,9 +40,9 @@ struct Chain {
 #define CHAIN_GUARD 100.0
 
 /* Everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The owner sets the
- * rest, frees what it set, and calls chain_destroy also after a failure. */
-Status chain_create(Chain *chain, int d, int stages, double alpha, bool keep_signal, LastStage last_stage);
-void chain_destroy(Chain *chain);
+ * rest. */
+Status chain_create(Arena *memory, Chain *chain, int d, int stages, double alpha, bool keep_signal,
+                    LastStage last_stage);
 
 /* eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
 void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,

@@ -7,6 +7,7 @@
 #ifndef MODEL_DENOISER_H
 #define MODEL_DENOISER_H
 
+#include "core/arena.h"
 #include "model/mixture.h"
 
 #include <stdbool.h>
@@ -37,14 +38,11 @@ struct Denoiser {
 void denoiser_spectral(int d, int lanes, const double *basis, const double *f, double *out);
 
 /* That of a mixture with weight, mean and covariance, which is copied, in closed form (denoiser_mixture.c):
- * standardised by the mixture's own mean and standard deviations, or of theta as it is. The caller ends with
- * denoiser_mixture_destroy, also after a failure. */
-Status denoiser_mixture_create(const Mixture *mixture, bool standardised, Denoiser *out);
-void denoiser_mixture_destroy(Denoiser *denoiser);
+ * standardised by the mixture's own mean and standard deviations, or of theta as it is. */
+Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out);
 
 /* That of the corners of {-1, 1}^d, by enumeration (denoiser_corners.c), for d <= DENOISER_MOST_CORNERS. */
 enum { DENOISER_MOST_CORNERS = 10 };
-Status denoiser_corners_create(int d, Denoiser *out);
-void denoiser_corners_destroy(Denoiser *denoiser);
+Status denoiser_corners_create(Arena *memory, int d, Denoiser *out);
 
 #endif

@@ -1,6 +1,6 @@
 #include "model/denoiser_cases.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
 
@@ -13,26 +13,16 @@ enum { LANES = DENOISER_LANES };
 /* Shares of the matrices that are a multiple of I, and that have a common floor. */
 static const double EQUAL = 0.35, FLOORED = 0.30;
 
-Status denoiser_cases_create(int d, DenoiserCases *out) {
+Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out) {
   const size_t vector = (size_t)d * LANES, matrix = (size_t)d * vector;
   *out = (DenoiserCases){.d = d};
-  NEW(out->basis, matrix);
-  NEW(out->eigenvalue, vector);
-  NEW(out->mean, vector);
-  NEW(out->error, vector);
-  NEW(out->uniform, (size_t)(3 + d) * LANES);
-  NEW(out->normal, vector + matrix);
+  ALLOCATE(memory, out->basis, matrix);
+  ALLOCATE(memory, out->eigenvalue, vector);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->error, vector);
+  ALLOCATE(memory, out->uniform, (size_t)(3 + d) * LANES);
+  ALLOCATE(memory, out->normal, vector + matrix);
   return STATUS_OK;
-}
-
-void denoiser_cases_destroy(DenoiserCases *cases) {
-  free(cases->basis);
-  free(cases->eigenvalue);
-  free(cases->mean);
-  free(cases->error);
-  free(cases->uniform);
-  free(cases->normal);
-  *cases = (DenoiserCases){0};
 }
 
 /* eigenvalue[d, LANES] from own[d, LANES], common[LANES] and kind[LANES], all uniform in (0, 1). */

@@ -6,6 +6,7 @@
 #ifndef MODEL_DENOISER_CASES_H
 #define MODEL_DENOISER_CASES_H
 
+#include "core/arena.h"
 #include "model/denoiser.h"
 #include "model/training_samples.h"
 
@@ -22,9 +23,7 @@ typedef struct {
   double *uniform, *normal; /* scratch */
 } DenoiserCases;
 
-/* The caller ends with denoiser_cases_destroy, also after a failure. */
-Status denoiser_cases_create(int d, DenoiserCases *out);
-void denoiser_cases_destroy(DenoiserCases *cases);
+Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out);
 /* New cases, of training samples or of held-out ones; uses 3 + d uniforms and d + d^2 normals for each. */
 void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, bool held_out, Rng *rng);
 

@@ -1,7 +1,7 @@
 /* The denoiser of the uniform distribution on the corners of {-1, 1}^d, by enumeration: p(x | b, M) is an
  * Ising model. The corners are walked in Gray code order, one coordinate at a time, x_i -> -x_i, by which the
  * logarithm of the weight exp(b' x - x' M x / 2) changes by -2 x_i (b - M x)_i - 2 M_ii. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/denoiser.h"
@@ -96,25 +96,15 @@ static void corners_moments(const Denoiser *denoiser, int lanes, const double *b
   finish(d, lanes, total, mean, covariance);
 }
 
-void denoiser_corners_destroy(Denoiser *denoiser) {
-  Corners *self = (Corners *)(uintptr_t)denoiser->state;
-  if (self) {
-    free(self->shift);
-    free(self->scale);
-    free(self);
-  }
-  *denoiser = (Denoiser){0};
-}
-
-Status denoiser_corners_create(int d, Denoiser *out) {
+Status denoiser_corners_create(Arena *memory, int d, Denoiser *out) {
   const size_t size = (size_t)d;
   Corners *self;
   ASSERT(d <= DENOISER_MOST_CORNERS);
   *out = (Denoiser){.d = d};
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   out->state = self;
-  NEW(self->shift, size);
-  NEW(self->scale, size);
+  ALLOCATE(memory, self->shift, size);
+  ALLOCATE(memory, self->scale, size);
   for (size_t i = 0; i < size; i++) self->scale[i] = 1;
   out->shift = self->shift;
   out->scale = self->scale;

@@ -5,8 +5,8 @@
  *
  * and D and C are the mean and covariance of these. They are summed by the update of weighted moments (West
  * 1979) relative to the largest weight met so far, so that nothing cancels or overflows. */
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/denoiser.h"
@@ -30,18 +30,6 @@ typedef struct {
   double *log_weight, *top, *total, *old_share, *share; /* [n]: weights relative to exp(top) */
   double *part, *spread; /* [n]: share / total, and (total - share) of that */
 } Component;
-
-void denoiser_mixture_destroy(Denoiser *denoiser) {
-  Closed *self = (Closed *)(uintptr_t)denoiser->state;
-  if (self) {
-    mixture_destroy(&self->mixture);
-    free(self->shift);
-    free(self->scale);
-    free(self->constant);
-    free(self);
-  }
-  *denoiser = (Denoiser){0};
-}
 
 SIMD_CLONES
 void denoiser_spectral(int d, int lanes, const double *restrict basis, const double *restrict f,
@@ -197,20 +185,20 @@ static Status standardise(Closed *self, const Mixture *from, bool wanted, double
   return mixture_prepare(to);
 }
 
-Status denoiser_mixture_create(const Mixture *mixture, bool standardised, Denoiser *out) {
+Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out) {
+  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d, row = DENOISER_LANES;
   Closed *self;
   *out = (Denoiser){.d = mixture->d};
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   out->state = self;
-  TRY(mixture_create(mixture->d, mixture->components, &self->mixture));
-  NEW(self->shift, d);
-  NEW(self->scale, d);
-  NEW(self->constant, mixture->components);
+  TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
+  ALLOCATE(memory, self->shift, d);
+  ALLOCATE(memory, self->scale, d);
+  ALLOCATE(memory, self->constant, mixture->components);
   double *covariance;
-  NEW(covariance, d * d);
+  ALLOCATE(&scratch, covariance, d * d);
   Status status = standardise(self, mixture, standardised, covariance);
-  free(covariance);
   TRY(status);
   for (size_t c = 0; c < (size_t)mixture->components; c++) {
     double square = 0;

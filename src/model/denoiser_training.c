@@ -1,7 +1,7 @@
 #include "model/denoiser_training.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "model/denoiser_cases.h"
 #include "model/learning.h"
@@ -28,35 +28,26 @@ typedef struct {
   float *workspace; /* of the network */
 } Training;
 
-static Status create(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
-                     Training *out) {
+static Status create(Arena *memory, const PriorFit *fit, const TrainingSamples *samples,
+                     const DenoiserNetwork *network, Training *out) {
   const NetworkShape *shape = &network->shape;
   const size_t parameters = network_parameters(shape), vector = (size_t)samples->d * LANES;
   *out = (Training){.fit = fit, .samples = samples, .network = network, .d = samples->d};
   out->batch = (fit->batch + LANES - 1) / LANES * LANES;
-  TRY(denoiser_cases_create(samples->d, &out->cases));
-  NEW(out->column, vector);
-  NEW(out->vector, vector);
-  NEW(out->error, vector);
-  NEW(out->start, vector);
-  NEW(out->inputs, denoiser_network_workspace(network));
-  NEW(out->x, (size_t)shape->width[0] * (size_t)out->batch);
-  NEW(out->target, (size_t)samples->d * (size_t)out->batch);
-  NEW(out->weights, parameters);
-  NEW(out->gradient, parameters);
-  NEW(out->first, parameters);
-  NEW(out->second, parameters);
-  NEW(out->workspace, network_workspace(shape));
+  TRY(denoiser_cases_create(memory, samples->d, &out->cases));
+  ALLOCATE(memory, out->column, vector);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->error, vector);
+  ALLOCATE(memory, out->start, vector);
+  ALLOCATE(memory, out->inputs, denoiser_network_workspace(network));
+  ALLOCATE(memory, out->x, (size_t)shape->width[0] * (size_t)out->batch);
+  ALLOCATE(memory, out->target, (size_t)samples->d * (size_t)out->batch);
+  ALLOCATE(memory, out->weights, parameters);
+  ALLOCATE(memory, out->gradient, parameters);
+  ALLOCATE(memory, out->first, parameters);
+  ALLOCATE(memory, out->second, parameters);
+  ALLOCATE(memory, out->workspace, network_workspace(shape));
   return STATUS_OK;
-}
-
-static void destroy(Training *self) {
-  denoiser_cases_destroy(&self->cases);
-  double *doubles[] = {self->column, self->vector, self->error, self->start, self->inputs};
-  float *floats[] = {self->x,     self->target, self->weights,  self->gradient,
-                     self->first, self->second, self->workspace};
-  for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) free(doubles[i]);
-  for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) free(floats[i]);
 }
 
 /* out[d, n] = b of the cases, U ((1 + q) U' m). column[d, n] is scratch. */
@@ -109,11 +100,11 @@ static void train(Training *self, float *parameters) {
 
 Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                       float *parameters) {
+  SCRATCH_ARENA(scratch);
   Training training;
-  Status status = create(fit, samples, network, &training);
-  if (status == STATUS_OK) train(&training, parameters);
-  destroy(&training);
-  return status;
+  TRY(create(&scratch, fit, samples, network, &training));
+  train(&training, parameters);
+  return STATUS_OK;
 }
 
 /* ---- self-check */
@@ -124,22 +115,16 @@ typedef struct {
   double *vector, *column, *mean, *covariance, *workspace; /* [d, n] twice, D, C, of the denoiser */
 } Check;
 
-static Status check_create(const Denoiser *denoiser, Check *out) {
+static Status check_create(Arena *memory, const Denoiser *denoiser, Check *out) {
   const size_t vector = (size_t)denoiser->d * LANES;
   *out = (Check){.d = denoiser->d};
-  TRY(denoiser_cases_create(denoiser->d, &out->cases));
-  NEW(out->vector, vector);
-  NEW(out->column, vector);
-  NEW(out->mean, vector);
-  NEW(out->covariance, (size_t)denoiser->d * vector);
-  NEW(out->workspace, denoiser->workspace);
+  TRY(denoiser_cases_create(memory, denoiser->d, &out->cases));
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->column, vector);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->covariance, (size_t)denoiser->d * vector);
+  ALLOCATE(memory, out->workspace, denoiser->workspace);
   return STATUS_OK;
-}
-
-static void check_destroy(Check *self) {
-  denoiser_cases_destroy(&self->cases);
-  double *blocks[] = {self->vector, self->column, self->mean, self->covariance, self->workspace};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
 /* tr K of lane n: the sum over eigenvectors of (1 + q) U' C U. */
@@ -196,15 +181,15 @@ static void check_tile(Check *self, const Denoiser *denoiser, DenoiserCheck *out
 
 Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser,
                       DenoiserCheck *out) {
+  SCRATCH_ARENA(scratch);
   Check check;
   memset(out, 0, sizeof *out);
-  Status status = check_create(denoiser, &check);
+  TRY(check_create(&scratch, denoiser, &check));
   /* Draw 0: steps of the training count from 1. */
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, 0, 0};
-  for (int tile = 0; status == STATUS_OK && tile < CHECK_TILES; tile++) {
+  for (int tile = 0; tile < CHECK_TILES; tile++) {
     denoiser_cases_draw(&check.cases, samples, true, &rng);
     check_tile(&check, denoiser, out);
   }
-  check_destroy(&check);
-  return status;
+  return STATUS_OK;
 }

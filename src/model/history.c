@@ -1,21 +1,10 @@
 /* What all forms of a history have in common: which one it is, its memory, and the count of observations. */
+#include "core/arena.h"
 #include "core/memory.h"
 #include "model/history_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-Status history_new(History *history, void **out, size_t count, size_t size) {
-  struct HistoryContent *content = history->content;
-  ASSERT(content->arrays < HISTORY_ARRAYS);
-  TRY(memory_new(out, count, size));
-  content->array[content->arrays++] = *out;
-  return STATUS_OK;
-}
-
-static void free_arrays(struct HistoryContent *content) {
-  while (content->arrays > 0) free(content->array[--content->arrays]);
-}
 
 static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
   if (likelihood_is_conjugate(likelihood)) return &history_form_evidence;
@@ -24,45 +13,42 @@ static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
 }
 
 /* B runs, of which one in `share` has an observation in a round. */
-static Status create(int d, int runs, int share, int arms, const Likelihood *likelihood, History *out) {
+static Status create(Arena *memory, int d, int runs, int share, int arms, const Likelihood *likelihood,
+                     History *out) {
   ASSERT(d >= 1 && runs >= 1 && share >= 1 && arms >= 0);
-  *out = (History){.d = d, .runs = runs, .each_round = runs / share, .likelihood = likelihood, .temper = 1};
-  out->ops = form_of(likelihood, arms);
-  TRY(memory_new((void **)&out->content, 1, out->ops->size));
+  *out = (History){.memory = memory,
+                   .d = d,
+                   .runs = runs,
+                   .each_round = runs / share,
+                   .likelihood = likelihood,
+                   .temper = 1,
+                   .ops = form_of(likelihood, arms)};
+  TRY(arena_new(memory, (void **)&out->content, 1, out->ops->size));
   out->content->arms = arms;
-  NEW(out->content->observations, runs);
-  NEW(out->content->latest, out->each_round);
+  ALLOCATE(memory, out->content->observations, runs);
+  ALLOCATE(memory, out->content->latest, out->each_round);
   for (int b = 0; b < out->each_round; b++) out->content->latest[b] = b * share;
   return out->ops->reserve(out, 0);
 }
 
-Status history_create(int d, int runs, const Likelihood *likelihood, History *out) {
-  return create(d, runs, 1, 0, likelihood, out);
+Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
+  return create(memory, d, runs, 1, 0, likelihood, out);
 }
 
-Status history_create_by_arm(int d, int runs, int arms, const Likelihood *likelihood, History *out) {
-  return create(d, runs, 1, arms, likelihood, out);
+Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
+                             History *out) {
+  return create(memory, d, runs, 1, arms, likelihood, out);
 }
 
-Status history_create_per_arm(int d, int runs, int arms, const Likelihood *likelihood, History *out) {
+Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
+                              History *out) {
   ASSERT(!likelihood_has_network(likelihood));
-  return create(d, runs * arms, arms, 0, likelihood, out);
+  return create(memory, d, runs * arms, arms, 0, likelihood, out);
 }
 
 Status history_reserve(History *history, int rounds) {
   history_clear(history);
-  free_arrays(history->content);
   return history->ops->reserve(history, rounds);
-}
-
-void history_destroy(History *history) {
-  if (history->content) {
-    free_arrays(history->content);
-    free(history->content->observations);
-    free(history->content->latest);
-  }
-  free(history->content);
-  *history = (History){0};
 }
 
 void history_clear(History *history) {

@@ -13,12 +13,14 @@
 #ifndef MODEL_HISTORY_H
 #define MODEL_HISTORY_H
 
+#include "core/arena.h"
 #include "core/tiling.h"
 #include "model/likelihood.h"
 
 #include <stddef.h>
 
 typedef struct {
+  Arena *memory; /* of whoever created it */
   int d, runs; /* entries of phi; B */
   int rounds; /* so far */
   int each_round; /* runs that have an observation in a round: B, or one in K */
@@ -26,20 +28,21 @@ typedef struct {
   double temper; /* multiplies the log likelihood in every function that reads a history; 1 to begin with */
   int skipped; /* rows that passes leave out (history_since); else 0 */
   const struct HistoryOps *ops; /* of its form */
-  struct HistoryContent *content; /* owned; a copy of this struct is a view, which owns nothing */
+  struct HistoryContent *content; /* in `memory`; a copy of this struct is a view of the same */
 } History;
 
-/* The likelihood must outlive the history, which ends with history_destroy, also after a failure. */
-Status history_create(int d, int runs, const Likelihood *likelihood, History *out);
+/* The likelihood must outlive the history, which lives as long as `memory`. */
+Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
 /* For K arms that stay what they are: where rows are kept they are arms. Such a history is for those who read
  * it by the passes below, and not one observation at a time. */
-Status history_create_by_arm(int d, int runs, int arms, const Likelihood *likelihood, History *out);
+Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
+                             History *out);
 /* Of runs K runs, where each of K arms has a posterior of its own: arm k of run n is run n K + k. */
-Status history_create_per_arm(int d, int runs, int arms, const Likelihood *likelihood, History *out);
+Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
+                              History *out);
 /* Room for `rounds` rounds in all: needed before the first history_record unless the likelihood is conjugate,
- * when there is nothing to do. Empties the history. */
+ * when there is nothing to do. Empties the history. Once: what was reserved before stays in `memory`. */
 Status history_reserve(History *history, int rounds);
-void history_destroy(History *history);
 void history_clear(History *history);
 /* One round, whatever the form: arm[each_round], phi[d, each_round] of those arms and y[each_round]. `arm`
  * can be NULL where neither rows nor runs are arms. */

@@ -14,7 +14,7 @@ static size_t places(const History *history) {
 
 static Status arms_reserve(History *history, int rounds) {
   const int arms = history->content->arms;
-  HISTORY_NEW(history, ((Arms *)history->content)->row, places(history));
+  ALLOCATE(history->memory, ((Arms *)history->content)->row, places(history));
   return history_rows_reserve(history, arms < rounds ? arms : rounds);
 }
 

@@ -28,7 +28,7 @@ static Status evidence_reserve(History *history, int rounds) {
   Evidence *self = evidence_of(history);
   const size_t vectors = (size_t)history->d * (size_t)history->runs;
   (void)rounds; /* memory does not grow with them */
-  HISTORY_NEW(history, self->precision, sums(history->d) * (size_t)history->runs);
+  ALLOCATE(history->memory, self->precision, sums(history->d) * (size_t)history->runs);
   self->vector = self->precision + vectors * (size_t)history->d;
   self->reward_squares = self->vector + vectors;
   return STATUS_OK;

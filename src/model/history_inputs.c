@@ -7,8 +7,8 @@ static Status inputs_reserve(History *history, int rounds) {
   HistoryInputs *self = history_inputs(history);
   const size_t runs = (size_t)history->runs;
   const int width = (rounds + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
-  HISTORY_NEW(history, self->inputs, runs * (size_t)history->d * (size_t)width);
-  HISTORY_NEW(history, self->responses, runs * (size_t)width);
+  ALLOCATE(history->memory, self->inputs, runs * (size_t)history->d * (size_t)width);
+  ALLOCATE(history->memory, self->responses, runs * (size_t)width);
   self->capacity = rounds;
   self->width = width;
   return STATUS_OK;

@@ -9,22 +9,18 @@
 
 #include "model/history.h"
 
-enum { HISTORY_ARRAYS = 12 };
-
 /* What every form has; the content of each begins with it. */
 struct HistoryContent {
   int arms; /* K of history_create_by_arm; else 0 */
   int *observations; /* [B]: of each run so far */
   int *latest; /* [each_round] */
-  void *array[HISTORY_ARRAYS]; /* what `reserve` allocated, to be freed together */
-  int arrays;
 };
 
-/* history.c checks arguments, frees, and counts rounds and observations. */
+/* history.c checks arguments, and counts rounds and observations. */
 typedef struct HistoryOps {
   size_t size; /* of the content */
   /* REQUIRED. */
-  /* Memory for this many rounds, by HISTORY_NEW; there is none yet. */
+  /* Memory for this many rounds. */
   Status (*reserve)(History *history, int rounds);
   /* Of runs latest[each_round], one more observation each. */
   void (*append)(History *history, const int *arm, const double *phi, const double *y);
@@ -35,11 +31,6 @@ typedef struct HistoryOps {
   /* Sum of |phi|^2. */
   double (*squares)(const History *history, int run);
 } HistoryOps;
-
-/* HISTORY_NEW(history, pointer, count): as NEW, and freed with the content. */
-Status history_new(History *history, void **out, size_t count, size_t size);
-#define HISTORY_NEW(history, pointer, count)                                                                 \
-  TRY(history_new(history, (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
 
 extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs;
 

@@ -21,14 +21,14 @@ Status history_rows_reserve(History *history, int rows) {
     return status_set(STATUS_INPUT, "%d rows for each of %d runs are too many for one block", rows,
                       history->runs);
   const size_t cells = (size_t)tiles * TILE_ROWS * TILE_LANES;
-  HISTORY_NEW(history, self->tile, (size_t)count * (size_t)column_tiles);
-  HISTORY_NEW(history, self->filled, count);
-  HISTORY_NEW(history, self->length, history->runs);
-  HISTORY_NEW(history, self->features, cells * (size_t)history->d);
-  HISTORY_NEW(history, self->rewards, cells);
-  HISTORY_NEW(history, self->counts, cells);
-  HISTORY_NEW(history, self->longest, history->runs);
-  HISTORY_NEW(history, self->excess, history->runs);
+  ALLOCATE(history->memory, self->tile, (size_t)count * (size_t)column_tiles);
+  ALLOCATE(history->memory, self->filled, count);
+  ALLOCATE(history->memory, self->length, history->runs);
+  ALLOCATE(history->memory, self->features, cells * (size_t)history->d);
+  ALLOCATE(history->memory, self->rewards, cells);
+  ALLOCATE(history->memory, self->counts, cells);
+  ALLOCATE(history->memory, self->longest, history->runs);
+  ALLOCATE(history->memory, self->excess, history->runs);
   self->capacity = rows;
   self->column_tiles = (int)column_tiles;
   self->tiles = (int)tiles;

@@ -1,48 +1,31 @@
 #include "model/irls.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-Status irls_create(int d, int capacity, double tolerance, Irls *out) {
+Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out) {
   const size_t vector = (size_t)d * (size_t)capacity;
   *out = (Irls){.d = d, .capacity = capacity, .tolerance = tolerance};
-  NEW(out->gradient, vector);
-  NEW(out->step, vector);
-  NEW(out->trial, vector);
-  NEW(out->factor, vector * (size_t)d);
-  NEW(out->reach, capacity);
-  NEW(out->decrement, capacity);
-  NEW(out->slope, capacity);
-  NEW(out->length, capacity);
-  NEW(out->low, capacity);
-  NEW(out->high, capacity);
-  NEW(out->settled, capacity);
-  NEW(out->idle, capacity);
-  NEW(out->stuck, capacity);
-  NEW(out->jitters, capacity);
+  ALLOCATE(memory, out->gradient, vector);
+  ALLOCATE(memory, out->step, vector);
+  ALLOCATE(memory, out->trial, vector);
+  ALLOCATE(memory, out->factor, vector * (size_t)d);
+  ALLOCATE(memory, out->reach, capacity);
+  ALLOCATE(memory, out->decrement, capacity);
+  ALLOCATE(memory, out->slope, capacity);
+  ALLOCATE(memory, out->length, capacity);
+  ALLOCATE(memory, out->low, capacity);
+  ALLOCATE(memory, out->high, capacity);
+  ALLOCATE(memory, out->settled, capacity);
+  ALLOCATE(memory, out->idle, capacity);
+  ALLOCATE(memory, out->stuck, capacity);
+  ALLOCATE(memory, out->jitters, capacity);
   return STATUS_OK;
-}
-
-void irls_destroy(Irls *irls) {
-  free(irls->gradient);
-  free(irls->step);
-  free(irls->trial);
-  free(irls->factor);
-  free(irls->reach);
-  free(irls->decrement);
-  free(irls->slope);
-  free(irls->length);
-  free(irls->low);
-  free(irls->high);
-  free(irls->settled);
-  free(irls->idle);
-  free(irls->stuck);
-  free(irls->jitters);
 }
 
 /* out[n] = a + b. */

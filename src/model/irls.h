@@ -27,6 +27,7 @@
 #ifndef MODEL_IRLS_H
 #define MODEL_IRLS_H
 
+#include "core/arena.h"
 #include "model/history.h"
 
 #include <stdint.h>
@@ -45,8 +46,7 @@ typedef struct {
   int *jitters; /* [n] */
 } Irls;
 
-Status irls_create(int d, int capacity, double tolerance, Irls *out);
-void irls_destroy(Irls *irls);
+Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out);
 
 /* For the lanes of the view, with the prior P[d, d, lanes], h[d, lanes] in its coordinates. precision[d, d,
  * lanes] and vector[d, lanes] are the evidence to start from, that of a similar problem or 0: z starts at the

@@ -1,22 +1,17 @@
 #include "model/isotropic.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-Status isotropic_create(int d, int components, Isotropic *out) {
+Status isotropic_create(Arena *memory, int d, int components, Isotropic *out) {
   ASSERT(components >= 1 && components <= ISOTROPIC_COMPONENTS);
   *out = (Isotropic){.d = d, .components = components};
-  NEW(out->mean, (size_t)components * (size_t)d);
+  ALLOCATE(memory, out->mean, (size_t)components * (size_t)d);
   return STATUS_OK;
-}
-
-void isotropic_destroy(Isotropic *mixture) {
-  free(mixture->mean);
-  *mixture = (Isotropic){0};
 }
 
 void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta) {
@@ -133,8 +128,9 @@ static void density(const Chain *chain, int t, int lanes, const double *s, doubl
   isotropic_density(chain->state, chain->schedule.alpha_bar[t], lanes, s, log_density, score);
 }
 
-Status isotropic_chain(const Isotropic *mixture, int stages, double alpha, bool keep_signal, Chain *out) {
-  TRY(chain_create(out, mixture->d, stages, alpha, keep_signal, LAST_STAGE_REPAIRED));
+Status isotropic_chain(Arena *memory, const Isotropic *mixture, int stages, double alpha, bool keep_signal,
+                       Chain *out) {
+  TRY(chain_create(memory, out, mixture->d, stages, alpha, keep_signal, LAST_STAGE_REPAIRED));
   out->state = mixture;
   out->noise = isotropic_noise;
   out->density = density;

@@ -5,6 +5,7 @@
 #ifndef MODEL_ISOTROPIC_H
 #define MODEL_ISOTROPIC_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "core/tiling.h"
 #include "model/chain.h"
@@ -17,9 +18,8 @@ typedef struct {
   double *mean; /* [C, d] */
 } Isotropic;
 
-/* Means of zero; the caller sets weights and variances and ends with isotropic_destroy. */
-Status isotropic_create(int d, int components, Isotropic *out);
-void isotropic_destroy(Isotropic *mixture);
+/* Means of zero; the caller sets weights and variances. */
+Status isotropic_create(Arena *memory, int d, int components, Isotropic *out);
 /* N lanes: theta[d, N], by the same numbers as mixture_sample. */
 void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
 /* Mean[d] and variance[d] of each coordinate. */
@@ -32,8 +32,8 @@ void isotropic_density(const Isotropic *mixture, double signal, int lanes, const
 /* The component of the highest density at each point: component[N]. */
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 
-/* The exact reverse chain, in the coordinates of theta. `mixture` outlives it; ends with chain_destroy, also
- * after a failure. */
-Status isotropic_chain(const Isotropic *mixture, int stages, double alpha, bool keep_signal, Chain *out);
+/* The exact reverse chain, in the coordinates of theta. `mixture` outlives it. */
+Status isotropic_chain(Arena *memory, const Isotropic *mixture, int stages, double alpha, bool keep_signal,
+                       Chain *out);
 
 #endif

@@ -1,7 +1,7 @@
 #include "model/localisation.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "model/chain.h"
 
@@ -9,30 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status localisation_create(const Denoiser *denoiser, bool from_mixture, int steps, double first, double last,
-                           Localisation *out) {
+Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
+                           double first, double last, Localisation *out) {
   const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
   ASSERT(steps >= 1 && first > 0 && first <= last);
   *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
-  NEW(out->precision, steps + 1);
+  ALLOCATE(memory, out->precision, steps + 1);
   for (int k = 1; k < steps; k++) out->precision[k] = first * pow(last / first, (k - 1.0) / (steps - 1));
   out->precision[steps] = last;
-  NEW(out->mean, vector);
-  NEW(out->axes, matrix);
-  NEW(out->variance, vector);
-  NEW(out->covariance, matrix);
-  NEW(out->eigenvalue, vector);
-  NEW(out->normal, vector);
-  NEW(out->moved, vector);
-  NEW(out->workspace, denoiser->workspace);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->axes, matrix);
+  ALLOCATE(memory, out->variance, vector);
+  ALLOCATE(memory, out->covariance, matrix);
+  ALLOCATE(memory, out->eigenvalue, vector);
+  ALLOCATE(memory, out->normal, vector);
+  ALLOCATE(memory, out->moved, vector);
+  ALLOCATE(memory, out->workspace, denoiser->workspace);
   return STATUS_OK;
-}
-
-void localisation_destroy(Localisation *self) {
-  double *blocks[] = {self->precision,  self->mean,   self->axes,  self->variance, self->covariance,
-                      self->eigenvalue, self->normal, self->moved, self->workspace};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  *self = (Localisation){0};
 }
 
 void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector) {

@@ -18,6 +18,7 @@
 #ifndef MODEL_LOCALISATION_H
 #define MODEL_LOCALISATION_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "model/denoiser.h"
 
@@ -35,11 +36,9 @@ typedef struct {
   double *workspace; /* of the denoiser */
 } Localisation;
 
-/* 0 < first <= last: s_1 and s_K, in units of 1 / scale^2; one step takes `last`. The caller ends with
- * localisation_destroy, also after a failure. */
-Status localisation_create(const Denoiser *denoiser, bool from_mixture, int steps, double first, double last,
-                           Localisation *out);
-void localisation_destroy(Localisation *self);
+/* 0 < first <= last: s_1 and s_K, in units of 1 / scale^2; one step takes `last`. */
+Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
+                           double first, double last, Localisation *out);
 
 /* No evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */
 void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);

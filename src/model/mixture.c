@@ -7,8 +7,8 @@
  * any. */
 #include "model/mixture.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "core/special.h"
 
@@ -16,25 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status mixture_create(int d, int components, Mixture *out) {
+Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);
   *out = (Mixture){.d = d, .components = components};
   size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
-  NEW(out->weight, count);
-  NEW(out->mean, vectors);
-  NEW(out->covariance, matrices);
-  NEW(out->cholesky, matrices);
-  NEW(out->precision, matrices);
-  NEW(out->information, vectors);
-  NEW(out->log_norm, count);
+  ALLOCATE(memory, out->weight, count);
+  ALLOCATE(memory, out->mean, vectors);
+  ALLOCATE(memory, out->covariance, matrices);
+  ALLOCATE(memory, out->cholesky, matrices);
+  ALLOCATE(memory, out->precision, matrices);
+  ALLOCATE(memory, out->information, vectors);
+  ALLOCATE(memory, out->log_norm, count);
   return STATUS_OK;
-}
-
-void mixture_destroy(Mixture *mixture) {
-  double *blocks[] = {mixture->weight,    mixture->mean,        mixture->covariance, mixture->cholesky,
-                      mixture->precision, mixture->information, mixture->log_norm};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  *mixture = (Mixture){0};
 }
 
 Status mixture_prepare(Mixture *mixture) {
@@ -59,8 +52,8 @@ Status mixture_prepare(Mixture *mixture) {
   return STATUS_OK;
 }
 
-Status mixture_copy(const Mixture *mixture, Mixture *out) {
-  TRY(mixture_create(mixture->d, mixture->components, out));
+Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out) {
+  TRY(mixture_create(memory, mixture->d, mixture->components, out));
   size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
   memcpy(out->weight, mixture->weight, count * sizeof *out->weight);
   memcpy(out->mean, mixture->mean, vectors * sizeof *out->mean);

@@ -4,6 +4,7 @@
 #ifndef MODEL_MIXTURE_H
 #define MODEL_MIXTURE_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "core/status.h"
 #include "core/tiling.h"
@@ -22,9 +23,8 @@ typedef struct {
   double *log_norm; /* [C], log weight - 1/2 (log det covariance + d log 2 pi) */
 } Mixture;
 
-/* All zeros; the caller ends with mixture_destroy, also after a failure. */
-Status mixture_create(int d, int components, Mixture *out);
-void mixture_destroy(Mixture *mixture);
+/* All zeros. */
+Status mixture_create(Arena *memory, int d, int components, Mixture *out);
 /* Fill the derived fields from weight, mean, covariance. STATUS_INPUT when a covariance is not positive
  * definite or a weight not in (0, 1]; components are counted from 0. */
 Status mixture_prepare(Mixture *mixture);
@@ -33,7 +33,7 @@ Status mixture_prepare(Mixture *mixture);
  * covariances that are off by the rounding of a float are put right. */
 Status mixture_check(const char *name, Mixture *mixture);
 /* A prepared copy of a mixture that has weight, mean and covariance. */
-Status mixture_copy(const Mixture *mixture, Mixture *out);
+Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out);
 /* One Gaussian N(m, I), to the last bit. */
 bool mixture_is_white(const Mixture *mixture);
 /* Mean[d] and covariance[d, d] of the whole mixture. */
@@ -59,11 +59,11 @@ void mixture_score_hessian(const Mixture *mixture, int lanes, const double *thet
 /* Maximum likelihood Gaussian (mean and covariance divided by n) of theta[d, n], as a mixture of one,
  * prepared. To each variance 1e-6 of itself is added (1e-6 where it is zero), as in mixture_fit: so few or
  * flat samples have a fit too. */
-Status mixture_fit_gaussian(int d, int n, const double *theta, Mixture *out);
+Status mixture_fit_gaussian(Arena *memory, int d, int n, const double *theta, Mixture *out);
 /* Expectation maximisation with full covariances, best of `starts` by likelihood; prepared. The streams of a
  * start are (key, run, round = start). mean_log_likelihood may be NULL. STATUS_INPUT with fewer samples than
  * components. */
-Status mixture_fit(int d, int n, const double *theta, int components, int starts, RngKey key, uint32_t run,
-                   Mixture *out, double *mean_log_likelihood);
+Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
+                   uint32_t run, Mixture *out, double *mean_log_likelihood);
 
 #endif

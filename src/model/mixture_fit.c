@@ -7,6 +7,7 @@
  * last; z[d, padded] holds the standardised samples, padded with zeros to whole chunks. */
 #include "model/mixture.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "core/simd.h"
@@ -42,14 +43,6 @@ static size_t parameter_count(int d, int components) {
   return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
 }
 
-static void em_destroy(Em *em) {
-  double *blocks[] = {em->shift,  em->scale,         em->z,        em->weight,
-                      em->whiten, em->whitened_mean, em->constant, em->responsibility,
-                      em->count,  em->distance,      em->centre};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(em->nearest);
-}
-
 static bool is_constant(int n, const double *row) {
   for (int k = 1; k < n; k++)
     if (row[k] != row[0]) return false;
@@ -70,28 +63,28 @@ static void mixture_fit_standardise(Em *em, const double *theta) {
   }
 }
 
-static Status em_create(int d, int n, const double *theta, int components, Em *em) {
+static Status em_create(Arena *memory, int d, int n, const double *theta, int components, Em *em) {
   *em = (Em){.d = d,
              .n = n,
              .components = components,
              .padded = (n + CHUNK_SAMPLES - 1) / CHUNK_SAMPLES * CHUNK_SAMPLES};
   size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
-  NEW(em->shift, d);
-  NEW(em->scale, d);
-  NEW(em->z, (size_t)d * (size_t)em->padded);
-  NEW(em->weight, parameter_count(d, components));
+  ALLOCATE(memory, em->shift, d);
+  ALLOCATE(memory, em->scale, d);
+  ALLOCATE(memory, em->z, (size_t)d * (size_t)em->padded);
+  ALLOCATE(memory, em->weight, parameter_count(d, components));
   em->mean = em->weight + count;
   em->covariance = em->mean + vectors;
-  NEW(em->whiten, matrices);
-  NEW(em->whitened_mean, vectors);
-  NEW(em->constant, count);
-  NEW(em->responsibility, count * CHUNK_SAMPLES);
-  NEW(em->count, parameter_count(d, components));
+  ALLOCATE(memory, em->whiten, matrices);
+  ALLOCATE(memory, em->whitened_mean, vectors);
+  ALLOCATE(memory, em->constant, count);
+  ALLOCATE(memory, em->responsibility, count * CHUNK_SAMPLES);
+  ALLOCATE(memory, em->count, parameter_count(d, components));
   em->sum = em->count + count;
   em->square = em->sum + vectors;
-  NEW(em->distance, em->padded);
-  NEW(em->nearest, em->padded);
-  NEW(em->centre, d);
+  ALLOCATE(memory, em->distance, em->padded);
+  ALLOCATE(memory, em->nearest, em->padded);
+  ALLOCATE(memory, em->centre, d);
   mixture_fit_standardise(em, theta);
   return STATUS_OK;
 }
@@ -299,15 +292,15 @@ static Status run_starts(Em *em, int starts, RngKey key, uint32_t run) {
     return STATUS_OK;
   }
   size_t size = parameter_count(em->d, em->components);
-  double *parameters = NULL, *likelihood = NULL, *best = NULL;
-  Status status;
-  NEW_GOTO(status, parameters, (size_t)starts * size, done);
-  NEW_GOTO(status, likelihood, starts, done);
-  NEW_GOTO(status, best, size, done);
+  double *parameters, *likelihood, *best;
+  SCRATCH_ARENA(scratch);
+  ALLOCATE(&scratch, parameters, (size_t)starts * size);
+  ALLOCATE(&scratch, likelihood, starts);
+  ALLOCATE(&scratch, best, size);
   for (int start = 0; start < starts; start++) {
     em->rng = (Rng){.key = key, .run = run, .round = (uint32_t)start};
     seed(em);
-    for (int k = 0; k < TRIAL_ITERATIONS; k++) TRY_GOTO(status, iterate(em, &likelihood[start]), done);
+    for (int k = 0; k < TRIAL_ITERATIONS; k++) TRY(iterate(em, &likelihood[start]));
     memcpy(parameters + (size_t)start * size, em->weight, size * sizeof *best);
   }
   double highest = -INFINITY;
@@ -320,7 +313,7 @@ static Status run_starts(Em *em, int starts, RngKey key, uint32_t run) {
     memcpy(em->weight, parameters + (size_t)chosen * size, size * sizeof *best);
     em->rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)chosen};
     for (int k = 0; k < MOST_ITERATIONS; k++) {
-      TRY_GOTO(status, iterate(em, &now), done);
+      TRY(iterate(em, &now));
       if (k > 0 && fabs(now - before) <= TOLERANCE * (1 + fabs(now))) break;
       before = now;
     }
@@ -330,17 +323,13 @@ static Status run_starts(Em *em, int starts, RngKey key, uint32_t run) {
     }
   }
   memcpy(em->weight, best, size * sizeof *best);
-done:
-  free(parameters);
-  free(likelihood);
-  free(best);
-  return status;
+  return STATUS_OK;
 }
 
 /* Back to the coordinates of the samples. */
-static Status unstandardise(const Em *em, Mixture *out) {
+static Status unstandardise(Arena *memory, const Em *em, Mixture *out) {
   size_t d = (size_t)em->d;
-  TRY(mixture_create(em->d, em->components, out));
+  TRY(mixture_create(memory, em->d, em->components, out));
   for (size_t c = 0; c < (size_t)em->components; c++) {
     out->weight[c] = em->weight[c];
     for (size_t i = 0; i < d; i++) {
@@ -353,8 +342,8 @@ static Status unstandardise(const Em *em, Mixture *out) {
   return mixture_prepare(out);
 }
 
-Status mixture_fit(int d, int n, const double *theta, int components, int starts, RngKey key, uint32_t run,
-                   Mixture *out, double *mean_log_likelihood) {
+Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
+                   uint32_t run, Mixture *out, double *mean_log_likelihood) {
   *out = (Mixture){0};
   ASSERT(starts >= 1 && components >= 1);
   if (n < components)
@@ -362,24 +351,21 @@ Status mixture_fit(int d, int n, const double *theta, int components, int starts
                       "a mixture of %d components needs at least as many samples, but there are %d",
                       components, n);
   Em em;
-  Status status;
-  double *densities = NULL;
-  TRY_GOTO(status, em_create(d, n, theta, components, &em), done);
-  TRY_GOTO(status, run_starts(&em, starts, key, run), done);
-  TRY_GOTO(status, unstandardise(&em, out), done);
+  SCRATCH_ARENA(scratch);
+  TRY(em_create(&scratch, d, n, theta, components, &em));
+  TRY(run_starts(&em, starts, key, run));
+  TRY(unstandardise(memory, &em, out));
   if (mean_log_likelihood) {
-    NEW_GOTO(status, densities, n, done);
+    double *densities;
+    ALLOCATE(&scratch, densities, n);
     mixture_log_density(out, n, theta, densities);
     double sum = 0;
     for (int k = 0; k < n; k++) sum += densities[k];
     *mean_log_likelihood = sum / n;
   }
-done:
-  free(densities);
-  em_destroy(&em);
-  return status;
+  return STATUS_OK;
 }
 
-Status mixture_fit_gaussian(int d, int n, const double *theta, Mixture *out) {
-  return mixture_fit(d, n, theta, 1, 1, (RngKey){{0, 0}}, 0, out, NULL);
+Status mixture_fit_gaussian(Arena *memory, int d, int n, const double *theta, Mixture *out) {
+  return mixture_fit(memory, d, n, theta, 1, 1, (RngKey){{0, 0}}, 0, out, NULL);
 }

@@ -1,4 +1,5 @@
 #include "model/mixture_store.h"
+#include "core/arena.h"
 
 #include <stdint.h>
 
@@ -17,7 +18,7 @@ Status mixture_save(const Mixture *mixture, StoreFile *file, int *dim) {
   return store_put(file, covariance, mixture->covariance);
 }
 
-Status mixture_load(StoreFile *file, Mixture *out) {
+Status mixture_load(Arena *memory, StoreFile *file, Mixture *out) {
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
   TRY(store_shape(file, "mean", 2, shape));
   if (shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
@@ -29,7 +30,7 @@ Status mixture_load(StoreFile *file, Mixture *out) {
   TRY(store_axes(file, "weight", 1, (const char *[]){"component"}));
   TRY(store_shape(file, "covariance", 3, shape));
   TRY(store_axes(file, "covariance", 3, (const char *[]){"component", "dim", "dim2"}));
-  TRY(mixture_create((int)shape[1], (int)shape[0], out));
+  TRY(mixture_create(memory, (int)shape[1], (int)shape[0], out));
   TRY(store_get_doubles(file, "weight", out->weight));
   TRY(store_get_doubles(file, "mean", out->mean));
   TRY(store_get_doubles(file, "covariance", out->covariance));

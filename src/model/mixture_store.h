@@ -3,13 +3,13 @@
 #ifndef MODEL_MIXTURE_STORE_H
 #define MODEL_MIXTURE_STORE_H
 
+#include "core/arena.h"
 #include "io/store.h"
 #include "model/mixture.h"
 
 /* Adds the dimensions too; *dim is the id of that of theta. */
 Status mixture_save(const Mixture *mixture, StoreFile *file, int *dim);
-/* STATUS_INPUT, with a sentence, where a number is out of range; the mixture is not prepared. The caller ends
- * with mixture_destroy, also after a failure. */
-Status mixture_load(StoreFile *file, Mixture *out);
+/* STATUS_INPUT, with a sentence, where a number is out of range; the mixture is not prepared. */
+Status mixture_load(Arena *memory, StoreFile *file, Mixture *out);
 
 #endif

@@ -1,7 +1,7 @@
 #include "model/network_rows.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "model/history_internal.h"
 
@@ -11,28 +11,18 @@
 
 enum { LANES = NETWORK_LANES };
 
-Status network_rows_create(const NetworkShape *shape, int lanes, int batch, NetworkRows *out) {
+Status network_rows_create(Arena *memory, const NetworkShape *shape, int lanes, int batch, NetworkRows *out) {
   const size_t p = network_parameters(shape), d = (size_t)shape->width[0], n = (size_t)lanes;
   *out = (NetworkRows){
       .shape = *shape, .parameters = (int)p, .batch = batch, .width = (batch + LANES - 1) / LANES * LANES};
-  NEW(out->theta, p);
-  NEW(out->gradient, p);
-  NEW(out->workspace, network_workspace(shape));
-  NEW(out->jacobian, p * LANES);
-  NEW(out->inputs, n * d * (size_t)out->width);
-  NEW(out->responses, n * (size_t)out->width);
-  NEW(out->square, p * p);
+  ALLOCATE(memory, out->theta, p);
+  ALLOCATE(memory, out->gradient, p);
+  ALLOCATE(memory, out->workspace, network_workspace(shape));
+  ALLOCATE(memory, out->jacobian, p * LANES);
+  ALLOCATE(memory, out->inputs, n * d * (size_t)out->width);
+  ALLOCATE(memory, out->responses, n * (size_t)out->width);
+  ALLOCATE(memory, out->square, p * p);
   return STATUS_OK;
-}
-
-void network_rows_destroy(NetworkRows *rows) {
-  free(rows->theta);
-  free(rows->gradient);
-  free(rows->workspace);
-  free(rows->jacobian);
-  free(rows->square);
-  free(rows->inputs);
-  free(rows->responses);
 }
 
 /* The rows that the sums of a lane are over. */

@@ -11,6 +11,7 @@
 #ifndef MODEL_NETWORK_ROWS_H
 #define MODEL_NETWORK_ROWS_H
 
+#include "core/arena.h"
 #include "model/history.h"
 
 typedef struct {
@@ -25,9 +26,8 @@ typedef struct {
   double *responses;
 } NetworkRows;
 
-/* For up to `lanes` lanes at once. Ends with network_rows_destroy, also after a failure. */
-Status network_rows_create(const NetworkShape *shape, int lanes, int batch, NetworkRows *out);
-void network_rows_destroy(NetworkRows *rows);
+/* For up to `lanes` lanes at once. */
+Status network_rows_create(Arena *memory, const NetworkShape *shape, int lanes, int batch, NetworkRows *out);
 
 /* The rows of the next sums: row floor(uniform t) for each uniform[m, lanes]. */
 void network_rows_choose(NetworkRows *rows, const HistoryView *view, const double *uniform);

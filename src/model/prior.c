@@ -1,6 +1,7 @@
 /* The prior families, fitting one in a single process, and prior files. */
 #include "model/prior.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "model/families.h"
 
@@ -49,37 +50,25 @@ static const char *family_names(size_t size, char *text) {
   return text;
 }
 
-Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *samples, Prior *out) {
-  *out = (Prior){.ops = family, .d = samples->d};
-  Status status;
-  double *parts = NULL;
+Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
+                 Prior *out) {
+  SCRATCH_ARENA(scratch);
+  *out = (Prior){.memory = memory, .ops = family, .d = samples->d};
+  double *parts;
   size_t size = family->part_size(fit, samples->d), count = (size_t)family->parts(fit);
-  NEW_GOTO(status, parts, count * size, done);
+  ALLOCATE(&scratch, parts, count * size);
   for (size_t part = 0; part < count; part++)
-    TRY_GOTO(status, family->fit_part(fit, samples, (int)part, parts + part * size), done);
-  status = family->assemble(out, fit, samples, parts);
-done:
-  free(parts);
-  if (status != STATUS_OK) prior_destroy(out);
-  return status;
+    TRY(family->fit_part(fit, samples, (int)part, parts + part * size));
+  return family->assemble(out, fit, samples, parts);
 }
 
-Status prior_standard(int d, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){0};
+Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
+  SCRATCH_ARENA(scratch);
   Mixture mixture;
-  Status status = mixture_create(d, 1, &mixture);
-  if (status == STATUS_OK) {
-    mixture.weight[0] = 1;
-    for (size_t i = 0; i < (size_t)d; i++) mixture.covariance[i * (size_t)d + i] = 1;
-    status = prior_from_mixture(&mixture, chain_settings, out);
-  }
-  mixture_destroy(&mixture);
-  return status;
-}
-
-void prior_destroy(Prior *prior) {
-  if (prior->ops) prior->ops->destroy(prior);
-  *prior = (Prior){0};
+  TRY(mixture_create(&scratch, d, 1, &mixture));
+  mixture.weight[0] = 1;
+  for (size_t i = 0; i < (size_t)d; i++) mixture.covariance[i * (size_t)d + i] = 1;
+  return prior_from_mixture(memory, &mixture, chain_settings, out);
 }
 
 Status prior_save(const Prior *prior, const char *path) {
@@ -111,19 +100,19 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
 static Status load_and_close(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   Status status = load(file, chain_settings, out);
   store_abandon(file);
-  if (status != STATUS_OK) prior_destroy(out);
+  if (status != STATUS_OK) *out = (Prior){0};
   return status;
 }
 
-Status prior_load(const char *path, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){0};
+Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory};
   StoreFile *file;
   TRY(store_open(path, &file));
   return load_and_close(file, chain_settings, out);
 }
 
-Status prior_load_own(const char *path, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){0};
+Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory};
   StoreFile *file;
   TRY(store_open_own(path, &file));
   return load_and_close(file, chain_settings, out);

@@ -6,6 +6,7 @@
 #ifndef MODEL_PRIOR_H
 #define MODEL_PRIOR_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "io/config/config.h"
 #include "io/dataset.h"
@@ -39,7 +40,7 @@ typedef struct {
 enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2 };
 
 /* A family of the registry can be fitted and has files. A prior outside of it, such as the known distribution
- * of theta* (problem/theta_prior.h), only needs `sample` and `destroy`; the rest of what families must have
+ * of theta* (problem/theta_prior.h), only needs `sample`; the rest of what families must have
  * is NULL. */
 typedef struct {
   const char *name, *summary, *reference;
@@ -50,8 +51,6 @@ typedef struct {
   /* REQUIRED of a family. Write to and read from a prior file; `load` fills a zeroed instance. */
   Status (*save)(const Prior *prior, StoreFile *file);
   Status (*load)(Prior *prior, StoreFile *file, const PriorFit *chain_settings);
-  /* REQUIRED. Free the state; takes half-built instances. */
-  void (*destroy)(Prior *prior);
 
   /* REQUIRED of a family. Fitting is split into independent parts so that ranks can share it: `parts` of
    * them, each giving part_size doubles; `assemble` makes the prior of all parts [parts, part_size].
@@ -81,6 +80,7 @@ typedef struct {
 } PriorOps;
 
 struct Prior {
+  Arena *memory; /* of whoever created it: where the state and all of its arrays are */
   const PriorOps *ops;
   int d;
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
@@ -89,7 +89,7 @@ struct Prior {
   bool hypercube; /* uniform on the corners of {-1, 1}^d */
   /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
   double seconds_fit;
-  void *state; /* owned; known to one .c file */
+  void *state; /* known to one .c file */
 };
 
 /* family->settle, where there is one. */
@@ -102,25 +102,25 @@ const char *prior_name(int index);
 const char *prior_closed_name(int index); /* of the families in closed form */
 
 /* Fit all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with the
- * same result). The caller destroys. */
-Status prior_fit(const PriorOps *family, const PriorFit *fit, const Samples *samples, Prior *out);
+ * same result). */
+Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
+                 Prior *out);
 /* A Gaussian or mixture prior with these components (copied) and the exact chain of `chain_settings`. */
-Status prior_from_mixture(const Mixture *mixture, const PriorFit *chain_settings, Prior *out);
+Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out);
 /* N(0, I_d). */
-Status prior_standard(int d, const PriorFit *chain_settings, Prior *out);
+Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 /* The same of the d weights of a network (prior_weights.c): no matrices, so d can be large, and no chain.
  * Outside of the registry. */
 Status prior_weights(int d, Prior *out);
 /* Uniform on the corners of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or
  * stored. */
-Status prior_ising(int d, const PriorFit *chain_settings, Prior *out);
-void prior_destroy(Prior *prior);
+Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 
 /* Prior files (NetCDF, attribute `prior` = family name). `load` takes hand-written Gaussian and mixture
- * files; `chain_settings` gives the schedule of their exact chain. */
+ * files; `chain_settings` gives the schedule of their exact chain. After a failure *out is zero. */
 Status prior_save(const Prior *prior, const char *path);
-Status prior_load(const char *path, const PriorFit *chain_settings, Prior *out);
+Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
 /* The same of a file that prior_save has written, where nobody else writes (store_open_own). */
-Status prior_load_own(const char *path, const PriorFit *chain_settings, Prior *out);
+Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* The learned denoiser (denoiser_network.h) as a prior: what stochastic localisation needs to know of a
  * distribution of theta that only samples are known of. It is always standardised. Samples of it are draws
  * with no evidence. The mixture that its network corrects is fitted to the same samples. */
+#include "core/arena.h"
 #include "core/memory.h"
 #include "io/digest.h"
 #include "model/denoiser_cases.h"
@@ -49,43 +50,26 @@ static void moments_from_mixture(const Denoiser *denoiser, int lanes, const doub
                            workspace);
 }
 
-static void denoiser_destroy(Prior *prior) {
-  Learned *self = prior->state;
-  if (!self) return;
-  localisation_destroy(&self->walk);
-  denoiser_mixture_destroy(&self->start);
-  mixture_destroy(&self->mixture);
-  double *blocks[] = {self->shift, self->scale, self->basis, self->zero, self->vector, self->z};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(self->parameters);
-  free(self);
-  prior->state = NULL;
-}
-
 /* Everything allocated; parameters, shift and scale still to be set. Takes over the mixture, also when it
  * fails. */
-static Status create(Prior *prior, Mixture *mixture, int hidden_count, const int *hidden, Learned **out) {
+static Status create(Prior *prior, const Mixture *mixture, int hidden_count, const int *hidden,
+                     Learned **out) {
+  Arena *memory = prior->memory;
   const int d = mixture->d;
   const size_t vector = (size_t)d * DENOISER_LANES;
-  Mixture taken = *mixture;
-  Learned *self = NULL;
-  *mixture = (Mixture){0};
-  Status status = memory_new((void **)&self, 1, sizeof *self);
-  if (status != STATUS_OK) {
-    mixture_destroy(&taken);
-    return status;
-  }
-  self->mixture = taken;
+  Learned *self;
+  ALLOCATE(memory, self, 1);
+  self->mixture = *mixture;
   prior->state = self;
   prior->d = d;
-  TRY(denoiser_mixture_create(&self->mixture, false, &self->start));
+  TRY(denoiser_mixture_create(memory, &self->mixture, false, &self->start));
   self->network = (DenoiserNetwork){.d = d,
                                     .shape = denoiser_network_shape(d, hidden_count, hidden),
                                     .start = &self->start,
                                     .most_precision = DENOISER_MOST_PRECISION};
-  NEW(self->parameters, network_parameters(&self->network.shape));
-  NEW(self->shift, d);
-  NEW(self->scale, d);
+  ALLOCATE(memory, self->parameters, network_parameters(&self->network.shape));
+  ALLOCATE(memory, self->shift, d);
+  ALLOCATE(memory, self->scale, d);
   self->network.parameters = self->parameters;
   self->denoiser = (Denoiser){.d = d,
                               .shift = self->shift,
@@ -94,11 +78,12 @@ static Status create(Prior *prior, Mixture *mixture, int hidden_count, const int
                               .state = self,
                               .moments = moments,
                               .moments_from_mixture = moments_from_mixture};
-  TRY(localisation_create(&self->denoiser, false, STEPS, FIRST_PRECISION, LAST_PRECISION, &self->walk));
-  NEW(self->basis, (size_t)d * vector);
-  NEW(self->zero, vector);
-  NEW(self->vector, vector);
-  NEW(self->z, vector);
+  TRY(localisation_create(memory, &self->denoiser, false, STEPS, FIRST_PRECISION, LAST_PRECISION,
+                          &self->walk));
+  ALLOCATE(memory, self->basis, (size_t)d * vector);
+  ALLOCATE(memory, self->zero, vector);
+  ALLOCATE(memory, self->vector, vector);
+  ALLOCATE(memory, self->z, vector);
   prior->denoiser = &self->denoiser;
   *out = self;
   return STATUS_OK;
@@ -155,9 +140,9 @@ static void pack(const Mixture *mixture, double *out) {
   memcpy(out + count + vectors, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out);
 }
 
-static Status unpack(int components, int d, const double *values, Mixture *out) {
+static Status unpack(Arena *memory, int components, int d, const double *values, Mixture *out) {
   const size_t count = (size_t)components, vectors = count * (size_t)d;
-  TRY(mixture_create(d, components, out));
+  TRY(mixture_create(memory, d, components, out));
   memcpy(out->weight, values, count * sizeof *values);
   memcpy(out->mean, values + count, vectors * sizeof *values);
   memcpy(out->covariance, values + count + vectors, vectors * (size_t)d * sizeof *values);
@@ -165,18 +150,17 @@ static Status unpack(int components, int d, const double *values, Mixture *out) 
 }
 
 /* To the samples that are not held out. */
-static Status fit_mixture(const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
+static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
+  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)samples->d, n = samples->training > 0 ? (size_t)samples->training : 1;
   const size_t wanted = n / SAMPLES_EACH;
   double *z;
-  NEW(z, d * n);
+  ALLOCATE(&scratch, z, d * n);
   for (size_t i = 0; i < d; i++)
     for (size_t j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
   const int components = wanted < 1 ? 1 : wanted > MOST_COMPONENTS ? MOST_COMPONENTS : (int)wanted;
-  Status status = mixture_fit(samples->d, (int)n, z, components, STARTS,
-                              rng_key(fit->seed, RNG_DENOISER_MIXTURE), fit->replicate, out, NULL);
-  free(z);
-  return status;
+  return mixture_fit(memory, samples->d, (int)n, z, components, STARTS,
+                     rng_key(fit->seed, RNG_DENOISER_MIXTURE), fit->replicate, out, NULL);
 }
 
 static void denoiser_settle(PriorFit *fit, int d) {
@@ -213,12 +197,10 @@ static void set_standard(Learned *self, const TrainingSamples *samples) {
 /* Learns and checks in an instance of its own. */
 static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior, double *out) {
   const Part part = part_of(samples->d, out);
-  Mixture mixture = {0};
+  Mixture mixture;
   Learned *self;
-  Status status = fit_mixture(fit, samples, &mixture);
-  if (status == STATUS_OK) status = create(prior, &mixture, fit->hidden_count, fit->hidden, &self);
-  mixture_destroy(&mixture);
-  TRY(status);
+  TRY(fit_mixture(prior->memory, fit, samples, &mixture));
+  TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape);
   set_standard(self, samples);
   TRY(denoiser_train(fit, samples, &self->network, self->parameters));
@@ -231,25 +213,21 @@ static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, P
 }
 
 static Status denoiser_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  SCRATCH_ARENA(scratch);
   (void)part;
   TrainingSamples training;
-  Prior prior = {.ops = &prior_denoiser};
-  Status status = training_samples_create(fit, true, samples, &training);
-  if (status == STATUS_OK) status = fit_learned(fit, &training, &prior, out);
-  training_samples_destroy(&training);
-  prior_destroy(&prior);
-  return status;
+  Prior prior = {.memory = &scratch, .ops = &prior_denoiser};
+  TRY(training_samples_create(&scratch, fit, true, samples, &training));
+  return fit_learned(fit, &training, &prior, out);
 }
 
 static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
                                 const double *parts) {
   const Part part = part_of(samples->d, parts);
-  Mixture mixture = {0};
+  Mixture mixture;
   Learned *self;
-  Status status = unpack((int)*part.components, samples->d, part.mixture, &mixture);
-  if (status == STATUS_OK) status = create(prior, &mixture, fit->hidden_count, fit->hidden, &self);
-  mixture_destroy(&mixture);
-  TRY(status);
+  TRY(unpack(prior->memory, (int)*part.components, samples->d, part.mixture, &mixture));
+  TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape),
                values = (size_t)samples->d * (size_t)samples->n;
   for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
@@ -347,18 +325,15 @@ static Status load_provenance(Learned *self, StoreFile *file) {
 
 static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Learned *self;
-  Mixture mixture = {0};
+  Mixture mixture;
   int hidden_count, hidden[NETWORK_MOST_HIDDEN];
   (void)chain_settings;
-  Status status = mixture_load(file, &mixture);
+  TRY(mixture_load(prior->memory, file, &mixture));
   const size_t d = (size_t)mixture.d;
-  if (status == STATUS_OK && d > MOST_DIMENSIONS)
-    status = status_set(STATUS_INPUT, "%s: %zu dimensions are not a denoiser's", store_path(file), d);
-  if (status == STATUS_OK)
-    status = network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden);
-  if (status == STATUS_OK) status = create(prior, &mixture, hidden_count, hidden, &self);
-  mixture_destroy(&mixture);
-  TRY(status);
+  if (d > MOST_DIMENSIONS)
+    return status_set(STATUS_INPUT, "%s: %zu dimensions are not a denoiser's", store_path(file), d);
+  TRY(network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden));
+  TRY(create(prior, &mixture, hidden_count, hidden, &self));
   TRY(load_vectors(self, file, d));
   TRY(load_provenance(self, file));
   return network_load(&self->network.shape, 1, file, self->parameters);
@@ -374,7 +349,6 @@ const PriorOps prior_denoiser = {
     .sample = denoiser_sample,
     .save = denoiser_save,
     .load = denoiser_load,
-    .destroy = denoiser_destroy,
     .parts = denoiser_parts,
     .part_size = denoiser_part_size,
     .fit_part = denoiser_fit_part,

@@ -1,5 +1,6 @@
 /* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by
  * its own regression. */
+#include "core/arena.h"
 #include "core/memory.h"
 #include "core/simd.h"
 #include "io/digest.h"
@@ -156,18 +157,6 @@ static void diffusion_hessian_product(const Prior *prior, int lanes, const doubl
   }
 }
 
-static void diffusion_destroy(Prior *prior) {
-  Diffusion *self = prior->state;
-  if (!self) return;
-  chain_destroy(&self->chain);
-  void *blocks[] = {self->parameters, self->loss,     self->input, self->vector, self->output,
-                    self->workspace,  self->jacobian, self->theta, self->scratch};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(self);
-  prior->state = NULL;
-  prior->chain = NULL;
-}
-
 static Status prior_diffusion_check_dimension(size_t d) {
   if (d >= 1 && d <= MOST_DIMENSIONS) return STATUS_OK;
   return status_set(STATUS_INPUT, "a diffusion prior in %zu dimensions; allowed: 1 to %d", d,
@@ -176,22 +165,23 @@ static Status prior_diffusion_check_dimension(size_t d) {
 
 /* Everything allocated, the networks' parameters, losses, shift and scale still to be set. */
 static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusion **out) {
+  Arena *memory = prior->memory;
   Diffusion *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   prior->state = self;
   prior->d = d;
-  TRY(chain_create(&self->chain, d, fit->stages, fit->alpha, fit->keep_signal, fit->last_stage));
+  TRY(chain_create(memory, &self->chain, d, fit->stages, fit->alpha, fit->keep_signal, fit->last_stage));
   self->shape = network_shape(d, fit->hidden_count, fit->hidden);
   size_t stages = (size_t)fit->stages, block = (size_t)d * LANES;
-  NEW(self->parameters, stages * network_parameters(&self->shape));
-  NEW(self->loss, stages + 1);
-  NEW(self->input, block);
-  NEW(self->vector, block);
-  NEW(self->output, block);
-  NEW(self->jacobian, (size_t)d * block);
-  NEW(self->workspace, network_workspace(&self->shape));
-  NEW(self->theta, block);
-  NEW(self->scratch, 2 * block);
+  ALLOCATE(memory, self->parameters, stages * network_parameters(&self->shape));
+  ALLOCATE(memory, self->loss, stages + 1);
+  ALLOCATE(memory, self->input, block);
+  ALLOCATE(memory, self->vector, block);
+  ALLOCATE(memory, self->output, block);
+  ALLOCATE(memory, self->jacobian, (size_t)d * block);
+  ALLOCATE(memory, self->workspace, network_workspace(&self->shape));
+  ALLOCATE(memory, self->theta, block);
+  ALLOCATE(memory, self->scratch, 2 * block);
   self->chain.loss = self->loss;
   self->chain.state = self;
   self->chain.noise = diffusion_noise;
@@ -211,19 +201,16 @@ static size_t diffusion_part_size(const PriorFit *fit, int d) {
 }
 
 static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  SCRATCH_ARENA(scratch);
   TrainingSetup setup;
   TRY(prior_diffusion_check_dimension((size_t)samples->d));
-  Status status;
-  float *parameters = NULL;
+  float *parameters;
   size_t count = diffusion_part_size(fit, samples->d) - 1;
-  TRY_GOTO(status, training_create(fit, samples, &setup), done);
-  NEW_GOTO(status, parameters, count, done);
+  TRY(training_create(&scratch, fit, samples, &setup));
+  ALLOCATE(&scratch, parameters, count);
   training_stage(&setup, part + 1, parameters, &out[count]);
   for (size_t i = 0; i < count; i++) out[i] = parameters[i];
-done:
-  free(parameters);
-  training_destroy(&setup);
-  return status;
+  return STATUS_OK;
 }
 
 /* Is everything that was fitted or read a number? */
@@ -387,7 +374,6 @@ const PriorOps prior_diffusion = {
     .sample = diffusion_sample,
     .save = diffusion_save,
     .load = diffusion_load,
-    .destroy = diffusion_destroy,
     .parts = diffusion_parts,
     .part_size = diffusion_part_size,
     .fit_part = diffusion_fit_part,

@@ -5,7 +5,7 @@
  * the mean tanh a given s_t = s and is 1 with probability 1 / (1 + exp(-2 a)); log p_t(s) = log cosh a - s^2
  * / (2 (1 - alpha_bar_t)) + constant. The clean sample itself has no density. Nothing is fitted or stored,
  * and the chain is not standardised: the coordinates have mean 0 and variance 1 already. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/prior.h"
@@ -98,27 +98,18 @@ typedef struct {
   Denoiser denoiser;
 } Ising;
 
-static void ising_destroy(Prior *prior) {
-  Ising *self = prior->state;
-  if (!self) return;
-  chain_destroy(&self->chain);
-  denoiser_corners_destroy(&self->denoiser);
-  free(self);
-}
-
 static const PriorOps ising_ops = {.name = "ising",
                                    .summary = "uniform on the corners of the hypercube {-1, 1}^d",
                                    .reference = "Bruna and Han (2024), Tilted transport",
-                                   .sample = ising_sample,
-                                   .destroy = ising_destroy};
+                                   .sample = ising_sample};
 
 static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   Ising *self;
-  NEW(self, 1);
+  ALLOCATE(out->memory, self, 1);
   out->state = self;
   Chain *chain = &self->chain;
-  TRY(chain_create(chain, d, chain_settings->stages, chain_settings->alpha, chain_settings->keep_signal,
-                   chain_settings->last_stage));
+  TRY(chain_create(out->memory, chain, d, chain_settings->stages, chain_settings->alpha,
+                   chain_settings->keep_signal, chain_settings->last_stage));
   chain->noise = ising_noise;
   chain->noise_vjp = ising_noise_vjp;
   chain->noise_jacobian = ising_noise_jacobian;
@@ -127,14 +118,12 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   chain->denoise = ising_denoise;
   out->chain = chain;
   if (d > DENOISER_MOST_CORNERS) return STATUS_OK;
-  TRY(denoiser_corners_create(d, &self->denoiser));
+  TRY(denoiser_corners_create(out->memory, d, &self->denoiser));
   out->denoiser = &self->denoiser;
   return STATUS_OK;
 }
 
-Status prior_ising(int d, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.ops = &ising_ops, .d = d, .hypercube = true};
-  Status status = create(d, chain_settings, out);
-  if (status != STATUS_OK) prior_destroy(out);
-  return status;
+Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory, .ops = &ising_ops, .d = d, .hypercube = true};
+  return create(d, chain_settings, out);
 }

@@ -5,6 +5,7 @@
  * stage. The expected noise is eps = (s_t - sqrt(abar_t) E[s_0 | s_t]) / sqrt(1 - abar_t) = -sqrt(1 - abar_t)
  * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is
  * symmetric. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
@@ -31,24 +32,6 @@ typedef struct {
   DiffusedMixture *diffused;
   Denoiser denoiser;
 } Closed;
-
-static void closed_destroy(Prior *prior) {
-  Closed *self = prior->state;
-  if (!self) return;
-  if (self->diffused) {
-    mixture_destroy(&self->diffused->mixture);
-    free(self->diffused->gradient);
-  }
-  denoiser_mixture_destroy(&self->denoiser);
-  mixture_destroy(&self->mixture);
-  chain_destroy(&self->chain);
-  free(self->mean);
-  free(self->basis);
-  free(self->eigenvalue);
-  free(self->diffused);
-  free(self);
-  prior->state = NULL;
-}
 
 /* P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
 static void diffuse(const Closed *self, int t) {
@@ -114,22 +97,23 @@ static void closed_density(const Chain *chain, int t, int lanes, const double *s
 
 /* shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
 static Status prior_mixture_standardise(Closed *self, bool wanted) {
+  SCRATCH_ARENA(scratch);
   if (!wanted) return STATUS_OK;
   size_t d = (size_t)self->mixture.d;
   double *covariance;
-  NEW(covariance, d * d);
+  ALLOCATE(&scratch, covariance, d * d);
   mixture_moments(&self->mixture, self->chain.shift, covariance);
   for (size_t i = 0; i < d; i++) self->chain.scale[i] = sqrt(covariance[i * d + i]);
-  free(covariance);
   return STATUS_OK;
 }
 
 /* Mean and eigendecomposition of every component in the chain's coordinates. */
 static Status prior_mixture_decompose(Closed *self) {
+  SCRATCH_ARENA(scratch);
   size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
   const double *shift = self->chain.shift, *scale = self->chain.scale;
   double *covariance;
-  NEW(covariance, d * d);
+  ALLOCATE(&scratch, covariance, d * d);
   Status status = STATUS_OK;
   for (size_t c = 0; c < count && status == STATUS_OK; c++) {
     for (size_t i = 0; i < d; i++) {
@@ -141,37 +125,31 @@ static Status prior_mixture_decompose(Closed *self) {
     double *l = self->eigenvalue + c * d;
     for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l rises */
   }
-  free(covariance);
   return status;
 }
 
-/* Take over `mixture` (prepared here) and build the chain. */
-static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *settings) {
-  Closed *self = NULL;
-  Mixture taken = *mixture;
-  *mixture = (Mixture){0};
-  Status status = memory_new((void **)&self, 1, sizeof *self);
-  if (status != STATUS_OK) {
-    mixture_destroy(&taken);
-    return status;
-  }
-  self->mixture = taken;
+/* The prior of `mixture`, which is in its memory and prepared here; build the chain. */
+static Status closed_create(Prior *prior, const Mixture *mixture, const PriorFit *settings) {
+  Arena *memory = prior->memory;
+  Closed *self;
+  ALLOCATE(memory, self, 1);
+  self->mixture = *mixture;
   prior->state = self;
-  prior->d = taken.d;
+  prior->d = mixture->d;
   TRY(mixture_prepare(&self->mixture));
-  size_t d = (size_t)taken.d, count = (size_t)taken.components;
-  TRY(chain_create(&self->chain, taken.d, settings->stages, settings->alpha, settings->keep_signal,
+  size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  TRY(chain_create(memory, &self->chain, mixture->d, settings->stages, settings->alpha, settings->keep_signal,
                    settings->last_stage));
-  NEW(self->mean, count * d);
-  NEW(self->basis, count * d * d);
-  NEW(self->eigenvalue, count * d);
-  NEW(self->diffused, 1);
+  ALLOCATE(memory, self->mean, count * d);
+  ALLOCATE(memory, self->basis, count * d * d);
+  ALLOCATE(memory, self->eigenvalue, count * d);
+  ALLOCATE(memory, self->diffused, 1);
   self->diffused->stage = -1;
-  NEW(self->diffused->gradient, d * CHUNK_LANES);
-  TRY(mixture_create(taken.d, taken.components, &self->diffused->mixture));
+  ALLOCATE(memory, self->diffused->gradient, d * CHUNK_LANES);
+  TRY(mixture_create(memory, mixture->d, mixture->components, &self->diffused->mixture));
   TRY(prior_mixture_standardise(self, settings->standardise));
   TRY(prior_mixture_decompose(self));
-  TRY(denoiser_mixture_create(&self->mixture, true, &self->denoiser));
+  TRY(denoiser_mixture_create(memory, &self->mixture, true, &self->denoiser));
   self->chain.state = self;
   self->chain.noise = closed_noise;
   self->chain.noise_vjp = closed_noise_vjp;
@@ -183,14 +161,11 @@ static Status closed_create(Prior *prior, Mixture *mixture, const PriorFit *sett
   return STATUS_OK;
 }
 
-Status prior_from_mixture(const Mixture *mixture, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
+Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory, .ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
   Mixture copy;
-  Status status = mixture_copy(mixture, &copy);
-  if (status == STATUS_OK) status = closed_create(out, &copy, chain_settings);
-  mixture_destroy(&copy);
-  if (status != STATUS_OK) prior_destroy(out);
-  return status;
+  TRY(mixture_copy(memory, mixture, &copy));
+  return closed_create(out, &copy, chain_settings);
 }
 
 static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -245,15 +220,13 @@ static void copy_parameters(const Mixture *from, const Mixture *to) {
 }
 
 static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *out) {
+  SCRATCH_ARENA(scratch);
   Mixture fitted;
-  Status status = mixture_fit(samples->d, samples->n, samples->theta, components, fit->starts,
-                              rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted, NULL);
-  if (status == STATUS_OK) {
-    Mixture part = unpack(components, samples->d, out);
-    copy_parameters(&fitted, &part);
-  }
-  mixture_destroy(&fitted);
-  return status;
+  TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts,
+                  rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted, NULL));
+  Mixture part = unpack(components, samples->d, out);
+  copy_parameters(&fitted, &part);
+  return STATUS_OK;
 }
 
 static int gaussian_components(const PriorFit *fit) {
@@ -275,18 +248,13 @@ static Status mixture_fit_part(const PriorFit *fit, const Samples *samples, int 
 static Status assemble_components(Prior *prior, const PriorFit *fit, int components, int d,
                                   const double *parts) {
   Mixture mixture;
-  Status status = mixture_create(d, components, &mixture);
-  if (status == STATUS_OK) {
-    size_t count = (size_t)components;
-    memcpy(mixture.weight, parts, count * sizeof *parts);
-    memcpy(mixture.mean, parts + count, count * (size_t)d * sizeof *parts);
-    memcpy(mixture.covariance, parts + count * (1 + (size_t)d),
-           count * (size_t)d * (size_t)d * sizeof *parts);
-    status = mixture_check("the fitted prior", &mixture);
-  }
-  if (status == STATUS_OK) status = closed_create(prior, &mixture, fit);
-  mixture_destroy(&mixture);
-  return status;
+  TRY(mixture_create(prior->memory, d, components, &mixture));
+  size_t count = (size_t)components;
+  memcpy(mixture.weight, parts, count * sizeof *parts);
+  memcpy(mixture.mean, parts + count, count * (size_t)d * sizeof *parts);
+  memcpy(mixture.covariance, parts + count * (1 + (size_t)d), count * (size_t)d * (size_t)d * sizeof *parts);
+  TRY(mixture_check("the fitted prior", &mixture));
+  return closed_create(prior, &mixture, fit);
 }
 
 static Status gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
@@ -314,23 +282,19 @@ static Status closed_save(const Prior *prior, StoreFile *file) {
 }
 
 static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
-  Mixture mixture = {0};
-  Status status = mixture_load(file, &mixture);
-  if (status == STATUS_OK && prior->ops == &prior_gaussian && mixture.components != 1)
-    status = status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
-                        store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);
-  if (status == STATUS_OK) {
-    status = closed_create(prior, &mixture, chain_settings);
-    if (status != STATUS_OK) status = status_prefix(status, "%s: ", store_path(file));
-  }
-  mixture_destroy(&mixture);
-  return status;
+  Mixture mixture;
+  TRY(mixture_load(prior->memory, file, &mixture));
+  if (prior->ops == &prior_gaussian && mixture.components != 1)
+    return status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
+                      store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);
+  Status status = closed_create(prior, &mixture, chain_settings);
+  return status == STATUS_OK ? status : status_prefix(status, "%s: ", store_path(file));
 }
 
 #define CLOSED_OPS                                                                                           \
   .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = closed_sample, .save = closed_save,        \
-  .load = closed_load, .destroy = closed_destroy, .parts = closed_parts, .log_density = closed_log_density,  \
-  .score = closed_score, .hessian_product = closed_hessian_product
+  .load = closed_load, .parts = closed_parts, .log_density = closed_log_density, .score = closed_score,      \
+  .hessian_product = closed_hessian_product
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",

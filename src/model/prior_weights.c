@@ -1,4 +1,5 @@
 /* N(0, I) on the weights of a network, many as they are: no matrix is formed. Nothing is fitted or stored. */
+#include "core/arena.h"
 #include "model/prior.h"
 
 static void weights_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -15,13 +16,10 @@ static void weights_hessian_product(const Prior *prior, int lanes, const double 
   for (int i = 0; i < prior->d * lanes; i++) out[i] = -v[i];
 }
 
-static void weights_destroy(Prior *prior) { (void)prior; }
-
 static const PriorOps weights_ops = {.name = "standard",
                                      .summary = "N(0, I) on the weights of a network",
                                      .reference = "VITS paper, Section 2",
                                      .sample = weights_sample,
-                                     .destroy = weights_destroy,
                                      .score = weights_score,
                                      .hessian_product = weights_hessian_product};
 

@@ -1,17 +1,17 @@
 #include "model/schedule.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-Status schedule_create(int stages, double alpha, bool keep_signal, Schedule *out) {
+Status schedule_create(Arena *memory, int stages, double alpha, bool keep_signal, Schedule *out) {
   *out = (Schedule){0};
   if (stages < 1) return status_set(STATUS_INPUT, "a diffusion model needs at least 1 stage, not %d", stages);
   out->stages = stages;
   size_t entries = (size_t)stages + 1;
-  NEW(out->alpha, 4 * entries);
+  ALLOCATE(memory, out->alpha, 4 * entries);
   out->alpha_bar = out->alpha + entries;
   out->beta = out->alpha_bar + entries;
   out->beta_tilde = out->beta + entries;
@@ -33,11 +33,6 @@ Status schedule_derive(Schedule *schedule) {
     schedule->beta_tilde[t] = schedule->beta[t] * (1 - bar[t - 1]) / (1 - bar[t]);
   }
   return STATUS_OK;
-}
-
-void schedule_destroy(Schedule *schedule) {
-  free(schedule->alpha);
-  *schedule = (Schedule){0};
 }
 
 double schedule_variance(const Schedule *schedule, int t, LastStage last_stage) {

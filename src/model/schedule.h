@@ -3,6 +3,7 @@
 #ifndef MODEL_SCHEDULE_H
 #define MODEL_SCHEDULE_H
 
+#include "core/arena.h"
 #include "core/status.h"
 
 #include <stdbool.h>
@@ -26,11 +27,10 @@ typedef struct {
 
 /* Constant alpha. With keep_signal alpha is replaced by alpha^(100/T), so that alpha_bar_T stays alpha^100 (T
  * ablation). */
-Status schedule_create(int stages, double alpha, bool keep_signal, Schedule *out);
+Status schedule_create(Arena *memory, int stages, double alpha, bool keep_signal, Schedule *out);
 /* Fill alpha_bar, beta and beta_tilde from alpha[1 .. T]. STATUS_INPUT when one of those is not between 0
  * and 1. */
 Status schedule_derive(Schedule *schedule);
-void schedule_destroy(Schedule *schedule);
 
 /* Sigma_t, the reverse variance of stage t. */
 double schedule_variance(const Schedule *schedule, int t, LastStage last_stage);

@@ -1,6 +1,6 @@
 #include "model/training.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/rng.h"
 #include "core/simd.h"
 #include "model/learning.h"
@@ -14,42 +14,32 @@ enum {
   CHECKS = 20 /* held-out evaluations in a full training */
 };
 
-static Status create_scratch(TrainingSetup *setup) {
+static Status create_scratch(Arena *memory, TrainingSetup *setup) {
   size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
   size_t batch = (size_t)setup->batch, checked = (size_t)setup->checked;
   size_t lanes = d * (batch > checked ? batch : checked);
-  NEW(setup->gradient, parameters);
-  NEW(setup->first, parameters);
-  NEW(setup->second, parameters);
-  NEW(setup->best, parameters);
-  NEW(setup->x, lanes);
-  NEW(setup->noise, lanes);
-  NEW(setup->predicted, lanes);
-  NEW(setup->held_x, d * checked);
-  NEW(setup->held_noise, d * checked);
-  NEW(setup->workspace, network_workspace(&setup->shape));
-  NEW(setup->uniform, batch);
-  NEW(setup->normal, lanes);
+  ALLOCATE(memory, setup->gradient, parameters);
+  ALLOCATE(memory, setup->first, parameters);
+  ALLOCATE(memory, setup->second, parameters);
+  ALLOCATE(memory, setup->best, parameters);
+  ALLOCATE(memory, setup->x, lanes);
+  ALLOCATE(memory, setup->noise, lanes);
+  ALLOCATE(memory, setup->predicted, lanes);
+  ALLOCATE(memory, setup->held_x, d * checked);
+  ALLOCATE(memory, setup->held_noise, d * checked);
+  ALLOCATE(memory, setup->workspace, network_workspace(&setup->shape));
+  ALLOCATE(memory, setup->uniform, batch);
+  ALLOCATE(memory, setup->normal, lanes);
   return STATUS_OK;
 }
 
-Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetup *out) {
+Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out) {
   *out = (TrainingSetup){.fit = fit, .d = samples->d, .checked = CHECKED_LANES};
-  TRY(training_samples_create(fit, fit->standardise, samples, &out->samples));
+  TRY(training_samples_create(memory, fit, fit->standardise, samples, &out->samples));
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
-  TRY(schedule_create(fit->stages, fit->alpha, fit->keep_signal, &out->schedule));
-  return create_scratch(out);
-}
-
-void training_destroy(TrainingSetup *setup) {
-  schedule_destroy(&setup->schedule);
-  training_samples_destroy(&setup->samples);
-  void *blocks[] = {setup->gradient,   setup->first,     setup->second,    setup->best,
-                    setup->x,          setup->noise,     setup->predicted, setup->held_x,
-                    setup->held_noise, setup->workspace, setup->uniform,   setup->normal};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  *setup = (TrainingSetup){0};
+  TRY(schedule_create(memory, fit->stages, fit->alpha, fit->keep_signal, &out->schedule));
+  return create_scratch(memory, out);
 }
 
 /* noise[n] = normal, x[n] = signal x + spread normal. */

@@ -5,6 +5,7 @@
 #ifndef MODEL_TRAINING_H
 #define MODEL_TRAINING_H
 
+#include "core/arena.h"
 #include "model/network.h"
 #include "model/training_samples.h"
 
@@ -25,10 +26,8 @@ typedef struct {
   double *uniform, *normal; /* [batch], [d, batch or checked] */
 } TrainingSetup;
 
-/* STATUS_INPUT when there are no samples, or when they are too large to be used without standardisation. The
- * caller ends with training_destroy, also after a failure. */
-Status training_create(const PriorFit *fit, const Samples *samples, TrainingSetup *out);
-void training_destroy(TrainingSetup *setup);
+/* STATUS_INPUT when there are no samples, or when they are too large to be used without standardisation. */
+Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 
 /* parameters[network_parameters] of stage t = 1 .. T; *loss is the mean squared error of the noise for each
  * coordinate on held-out samples. The batch is rounded up to a multiple of NETWORK_LANES. */

@@ -1,6 +1,6 @@
 #include "model/training_samples.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/rng.h"
 
 #include <math.h>
@@ -48,33 +48,26 @@ static Status check_range(bool standardise, const Samples *samples) {
   return STATUS_OK;
 }
 
-Status training_samples_create(const PriorFit *fit, bool standardise, const Samples *samples,
+Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
                                TrainingSamples *out) {
+  SCRATCH_ARENA(scratch);
   int d = samples->d, n = samples->n, tenth = n / 10, *order;
   int held_out = tenth < 1 ? 1 : tenth > MOST_HELD_OUT ? MOST_HELD_OUT : tenth;
   *out = (TrainingSamples){.d = d, .training = n - held_out, .held_out = held_out};
   if (n < 1) return status_set(STATUS_INPUT, "a prior cannot be learned from no samples");
   TRY(check_range(standardise, samples));
-  NEW(out->shift, d);
-  NEW(out->scale, d);
+  ALLOCATE(memory, out->shift, d);
+  ALLOCATE(memory, out->scale, d);
   training_standardise(standardise, samples, out->shift, out->scale);
-  NEW(out->z, (size_t)d * (size_t)n);
-  NEW(order, n);
+  ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
+  ALLOCATE(&scratch, order, n);
   shuffle(fit, n, order);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) {
       double theta = samples->theta[(size_t)i * (size_t)n + (size_t)order[j]];
       out->z[(size_t)j * (size_t)d + (size_t)i] = (float)((theta - out->shift[i]) / out->scale[i]);
     }
-  free(order);
   return STATUS_OK;
-}
-
-void training_samples_destroy(TrainingSamples *samples) {
-  free(samples->shift);
-  free(samples->scale);
-  free(samples->z);
-  *samples = (TrainingSamples){0};
 }
 
 int training_samples_pick(const TrainingSamples *samples, double uniform) {

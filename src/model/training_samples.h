@@ -3,6 +3,7 @@
 #ifndef MODEL_TRAINING_SAMPLES_H
 #define MODEL_TRAINING_SAMPLES_H
 
+#include "core/arena.h"
 #include "io/dataset.h"
 #include "model/prior.h"
 
@@ -17,11 +18,9 @@ typedef struct {
 void training_standardise(bool wanted, const Samples *samples, double *shift, double *scale);
 
 /* A tenth of the samples (1 .. 2048 of them) is held out; a single sample serves as both. The split depends
- * on the seed and replicate of `fit` only. The caller ends with training_samples_destroy, also after a
- * failure. */
-Status training_samples_create(const PriorFit *fit, bool standardise, const Samples *samples,
+ * on the seed and replicate of `fit` only. */
+Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
                                TrainingSamples *out);
-void training_samples_destroy(TrainingSamples *samples);
 
 /* The training sample at this uniform number: its place in z. */
 int training_samples_pick(const TrainingSamples *samples, double uniform);

@@ -74,21 +74,20 @@ static Status fit_all(const Parallel *parallel, int count, Fit *fits, bool (*sto
   return status;
 }
 
-static Status assemble(const Fit *fit, Prior *out) {
-  *out = (Prior){.ops = fit->family, .d = fit->samples->d};
+static Status assemble(Arena *memory, const Fit *fit, Prior *out) {
+  *out = (Prior){.memory = memory, .ops = fit->family, .d = fit->samples->d};
   Status status = fit->family->assemble(out, fit->fit, fit->samples, fit->values);
   out->seconds_fit = fit->seconds;
-  if (status != STATUS_OK) prior_destroy(out);
   return status;
 }
 
-Status prepare_fit(const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                    const Samples *samples, ProgressMode mode, Prior *out) {
   Fit one = {.family = family, .fit = fit, .samples = samples};
   Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
   Status status = fit_all(parallel, 1, &one, NULL, &progress);
   if (status == STATUS_OK) progress_end(&progress, one.parts, one.parts);
-  if (status == STATUS_OK && parallel->rank == 0) status = assemble(&one, out);
+  if (status == STATUS_OK && parallel->rank == 0) status = assemble(memory, &one, out);
   free(one.values);
   return parallel_agree(parallel, status);
 }
@@ -173,13 +172,12 @@ static Status need_samples(const Study *study, const Need *need, Samples *out) {
 }
 
 static Status save(const Need *need, const Fit *fit, const char *directory) {
+  SCRATCH_ARENA(scratch);
   char path[4096];
   Prior prior;
   belief_path(&need->belief, directory, sizeof path, path);
-  TRY(assemble(fit, &prior));
-  Status status = prior_save(&prior, path);
-  prior_destroy(&prior);
-  return status;
+  TRY(assemble(&scratch, fit, &prior));
+  return prior_save(&prior, path);
 }
 
 /* A wave of priors, fitted together; each is written by its owner. Collective. */

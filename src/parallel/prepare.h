@@ -9,7 +9,7 @@
 
 /* Fit one prior to samples that all ranks have; the result exists on rank 0 only (its caller destroys it).
  * Collective. */
-Status prepare_fit(const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                    const Samples *samples, ProgressMode mode, Prior *out);
 
 /* Fit every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between

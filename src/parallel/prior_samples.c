@@ -13,7 +13,7 @@
 enum { SAMPLES = 1000, SOURCES = 2 };
 
 /* The first learned diffusion prior of a setting (replicate 0); false when it has none on disk. */
-static Status find_diffusion(const Study *study, const Config *setting, const Problem *problem,
+static Status find_diffusion(Arena *memory, const Study *study, const Config *setting, const Problem *problem,
                              const char *directory, Prior *out, bool *found) {
   *found = false;
   for (int p = 0; p < study->file->policy_count && !*found; p++) {
@@ -23,7 +23,7 @@ static Status find_diffusion(const Study *study, const Config *setting, const Pr
     if (belief.kind != BELIEF_FITTED || strcmp(belief.family->name, "diffusion") != 0) continue;
     belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
-    *found = belief_prior(&belief, problem, directory, out) == STATUS_OK;
+    *found = belief_prior(memory, &belief, problem, directory, out) == STATUS_OK;
     if (!*found) fprintf(stderr, "thompson: %s; its samples are left out\n", status_message());
   }
   return STATUS_OK;
@@ -43,13 +43,13 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
   if (problem->large) return STATUS_OK; /* too many numbers for a picture */
   problem->ops->theta(problem, 0, UINT32_MAX - SAMPLES, SAMPLES, theta);
   transpose(problem->d, width, theta, out);
+  SCRATCH_ARENA(scratch);
   Prior prior;
   bool found;
-  TRY(find_diffusion(study, setting, problem, directory, &prior, &found));
+  TRY(find_diffusion(&scratch, study, setting, problem, directory, &prior, &found));
   if (!found) return STATUS_OK;
   RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
   prior.ops->sample(&prior, &rng, theta);
-  prior_destroy(&prior);
   transpose(problem->d, width, theta, out + SAMPLES * width);
   return STATUS_OK;
 }

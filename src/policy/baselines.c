@@ -6,8 +6,6 @@ static Status create(Policy *self) {
   return STATUS_OK;
 }
 
-static void destroy(Policy *self) { (void)self; }
-
 static void choose_best(Policy *self, const World *world, const History *history, int *arm,
                         int64_t *fallbacks) {
   (void)self, (void)history, (void)fallbacks;
@@ -39,13 +37,11 @@ const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "takes the best arm; zero regret by construction",
                                  .reference = "baseline",
                                  .create = create,
-                                 .destroy = destroy,
                                  .choose = choose_best,
                                  .cost = cost_best};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "takes an arm uniformly at random",
                                  .reference = "baseline",
                                  .create = create,
-                                 .destroy = destroy,
                                  .choose = choose_any,
                                  .cost = cost_any};

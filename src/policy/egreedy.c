@@ -1,22 +1,17 @@
 /* Epsilon-greedy: with probability eps_k a random arm, else the best by the regularised estimate of ridge.h.
  * eps_k = epsilon sqrt(n / k) / 2 in round k of n. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static Status create(Policy *self) {
   Ridge *state;
-  NEW(state, 1);
+  ALLOCATE(self->memory, state, 1);
   self->state = state;
-  return ridge_create(self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood, state);
-}
-
-static void destroy(Policy *self) {
-  if (self->state) ridge_destroy(self->state);
-  free(self->state);
+  return ridge_create(self->memory, self->setup.problem->d, self->setup.runs,
+                      &self->setup.problem->likelihood, state);
 }
 
 static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
@@ -55,6 +50,5 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .one_theta = true,
                                   .keys = keys,
                                   .create = create,
-                                  .destroy = destroy,
                                   .choose = choose,
                                   .cost = cost};

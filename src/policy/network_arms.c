@@ -1,24 +1,17 @@
 #include "policy/network_arms.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <stdlib.h>
 
-Status network_arms_create(const NetworkShape *shape, int arms, NetworkArms *out) {
+Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out) {
   const size_t d = (size_t)shape->width[0];
   *out = (NetworkArms){.shape = *shape, .lanes = (arms + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES};
-  NEW(out->theta, network_parameters(shape));
-  NEW(out->features, d * (size_t)out->lanes);
-  NEW(out->score, out->lanes);
-  NEW(out->workspace, network_workspace(shape));
+  ALLOCATE(memory, out->theta, network_parameters(shape));
+  ALLOCATE(memory, out->features, d * (size_t)out->lanes);
+  ALLOCATE(memory, out->score, out->lanes);
+  ALLOCATE(memory, out->workspace, network_workspace(shape));
   return STATUS_OK;
-}
-
-void network_arms_destroy(NetworkArms *arms) {
-  free(arms->theta);
-  free(arms->features);
-  free(arms->score);
-  free(arms->workspace);
 }
 
 void network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm) {

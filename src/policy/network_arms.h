@@ -2,6 +2,7 @@
 #ifndef POLICY_NETWORK_ARMS_H
 #define POLICY_NETWORK_ARMS_H
 
+#include "core/arena.h"
 #include "model/network.h"
 #include "problem/problem.h"
 
@@ -11,9 +12,7 @@ typedef struct {
   float *theta, *features, *score, *workspace; /* [p], [d, lanes], [lanes], network_workspace: of one run */
 } NetworkArms;
 
-/* Ends with network_arms_destroy, also after a failure. */
-Status network_arms_create(const NetworkShape *shape, int arms, NetworkArms *out);
-void network_arms_destroy(NetworkArms *arms);
+Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
 /* arm[B], the first of equals; theta[p, B]. */
 void network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);
 

@@ -6,10 +6,9 @@
  * to round has a twin of B runs: the arms that were just taken go over to it with their observations, are
  * moved on, and come back, so that a round costs B updates and not B K. Its streams are those of the bandit's
  * runs. A restless sampler (Langevin chains) moves all B K of them in every round. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "policy/policies.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -27,16 +26,17 @@ static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *set
   SamplerSetup few = *setup;
   few.runs = self->setup.runs;
   few.first_run = self->setup.first_run;
-  TRY(sampler_create(self->method.sampler, &few, &state->moving));
-  TRY(history_create(problem->d, few.runs, setup->likelihood, &state->taken));
+  TRY(sampler_create(self->memory, self->method.sampler, &few, &state->moving));
+  TRY(history_create(self->memory, problem->d, few.runs, setup->likelihood, &state->taken));
   return history_reserve(&state->taken, problem->rounds);
 }
 
 static Status create(Policy *self) {
+  Arena *memory = self->memory;
   const PolicySetup *setup = &self->setup;
   const int64_t arms = setup->problem->arms, lanes = arms * setup->runs;
   PerArm *state;
-  NEW(state, 1);
+  ALLOCATE(memory, state, 1);
   self->state = state;
   if (lanes > INT32_MAX || ((int64_t)setup->first_run + setup->runs) * arms > UINT32_MAX)
     return status_set(STATUS_INPUT,
@@ -44,8 +44,8 @@ static Status create(Policy *self) {
                       "%lld arms in run %lld are too many",
                       (long long)arms, (long long)setup->first_run + setup->runs);
   state->key = rng_key(setup->seed, RNG_AGENT);
-  NEW(state->theta, setup->problem->d * lanes);
-  NEW(state->fallbacks, lanes);
+  ALLOCATE(memory, state->theta, setup->problem->d * lanes);
+  ALLOCATE(memory, state->fallbacks, lanes);
   SamplerSetup sampler = {.prior = setup->prior,
                           .likelihood = setup->likelihood,
                           .runs = (int)lanes,
@@ -53,20 +53,8 @@ static Status create(Policy *self) {
                           .seed = setup->seed,
                           .first_run = setup->first_run * (uint32_t)arms,
                           .options = setup->options};
-  TRY(sampler_create(self->method.sampler, &sampler, &state->sampler));
+  TRY(sampler_create(memory, self->method.sampler, &sampler, &state->sampler));
   return self->method.sampler->carry ? create_moving(self, state, &sampler) : STATUS_OK;
-}
-
-static void destroy(Policy *self) {
-  PerArm *state = self->state;
-  if (state) {
-    sampler_destroy(&state->sampler);
-    sampler_destroy(&state->moving);
-    history_destroy(&state->taken);
-    free(state->theta);
-    free(state->fallbacks);
-  }
-  free(state);
 }
 
 /* The fallbacks of all arms go to their runs. */
@@ -118,5 +106,4 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   return (method->sampler->restless ? arms : 1) * observe + arms * (draw + 2 * drawn.d);
 }
 
-const PolicyOps policy_per_arm = {
-    .create = create, .destroy = destroy, .choose = choose, .cost = cost, .observe = observe};
+const PolicyOps policy_per_arm = {.create = create, .choose = choose, .cost = cost, .observe = observe};

@@ -1,9 +1,8 @@
 #include "policy/policy.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "policy/policies.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const PolicyOps *const registry[] = {
@@ -157,19 +156,12 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
                     method->name, problem->likelihood.ops->name);
 }
 
-Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out) {
-  *out = (Policy){0};
+Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out) {
+  *out =
+      (Policy){.memory = memory, .method = *method, .ops = ops_of(method, setup->options), .setup = *setup};
   TRY(policy_check(method, setup->options, setup->problem));
-  *out = (Policy){.method = *method, .ops = ops_of(method, setup->options), .setup = *setup};
   if (!setup->likelihood) out->setup.likelihood = &setup->problem->likelihood;
-  Status status = out->ops->create(out);
-  if (status != STATUS_OK) policy_destroy(out);
-  return status;
-}
-
-void policy_destroy(Policy *policy) {
-  if (policy->ops) policy->ops->destroy(policy);
-  *policy = (Policy){0};
+  return out->ops->create(out);
 }
 
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks) {
@@ -194,13 +186,13 @@ static bool rows_are_arms(const PolicyMethod *method, const Problem *problem) {
   return !problem->resample_arms && !(method->sampler && method->sampler->by_observation);
 }
 
-Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
-                      const Likelihood *likelihood, int runs, History *out) {
+Status policy_history(Arena *memory, const PolicyMethod *method, const Config *options,
+                      const Problem *problem, const Likelihood *likelihood, int runs, History *out) {
   if (is_per_arm(method, options))
-    return history_create_per_arm(problem->d, runs, problem->arms, likelihood, out);
+    return history_create_per_arm(memory, problem->d, runs, problem->arms, likelihood, out);
   return rows_are_arms(method, problem)
-             ? history_create_by_arm(problem->d, runs, problem->arms, likelihood, out)
-             : history_create(problem->d, runs, likelihood, out);
+             ? history_create_by_arm(memory, problem->d, runs, problem->arms, likelihood, out)
+             : history_create(memory, problem->d, runs, likelihood, out);
 }
 
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem) {

@@ -3,6 +3,7 @@
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
 
+#include "core/arena.h"
 #include "model/history.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
@@ -35,10 +36,8 @@ typedef struct {
   bool conjugate_only; /* rewards must be conjugate (likelihood.h) */
   bool one_theta; /* learns one theta for all arms */
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
-  /* REQUIRED. The only place that allocates. */
+  /* REQUIRED. The only place that allocates: in self->memory. */
   Status (*create)(Policy *self);
-  /* REQUIRED. Free the state; takes half-built policies. */
-  void (*destroy)(Policy *self);
   /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
    * fallbacks are added to fallbacks[B]. */
   void (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
@@ -56,6 +55,7 @@ struct PolicyMethod {
 };
 
 struct Policy {
+  Arena *memory; /* of whoever created it: where the state and all of its arrays are */
   PolicyMethod method;
   const PolicyOps *ops; /* what a sampling policy is run by depends on its options */
   PolicySetup setup;
@@ -77,17 +77,16 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* The history that a policy with these options reads, with that likelihood: of the B runs, with arms for
  * rows where they stay what they are and the policy can do with that; or with `posterior: per_arm` of B K. */
-Status policy_history(const PolicyMethod *method, const Config *options, const Problem *problem,
-                      const Likelihood *likelihood, int runs, History *out);
+Status policy_history(Arena *memory, const PolicyMethod *method, const Config *options,
+                      const Problem *problem, const Likelihood *likelihood, int runs, History *out);
 /* What follows from policy, options and problem, for a draw in every round; runs, history and prior are for
  * the caller. The options must outlive it. */
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* Floating-point operations of one round of one run. */
 double policy_cost(const PolicyMethod *method, const PolicyWork *work);
 /* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
- * likelihood. The caller ends with policy_destroy. */
-Status policy_create(const PolicyMethod *method, const PolicySetup *setup, Policy *out);
-void policy_destroy(Policy *policy);
+ * likelihood. */
+Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out);
 void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks);
 /* Notify the policy of the last observation of `history`: of every one, in order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);

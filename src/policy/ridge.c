@@ -1,7 +1,7 @@
 #include "policy/ridge.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "sampler/cost.h"
 
 #include <stdlib.h>
@@ -12,29 +12,19 @@ static void add_identity(int d, int runs, double *matrix) {
     for (int b = 0; b < runs; b++) matrix[(size_t)(i * d + i) * (size_t)runs + (size_t)b] += 1;
 }
 
-Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out) {
+Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood, Ridge *out) {
   const size_t vector = (size_t)d * (size_t)runs, matrix = (size_t)d * vector;
   *out = (Ridge){0};
-  NEW(out->cholesky, matrix);
-  NEW(out->theta, vector);
+  ALLOCATE(memory, out->cholesky, matrix);
+  ALLOCATE(memory, out->theta, vector);
   if (likelihood_is_conjugate(likelihood)) return STATUS_OK;
-  TRY(irls_create(d, runs, 1e-8, &out->irls));
-  NEW(out->prior_precision, matrix);
-  NEW(out->prior_vector, vector);
-  NEW(out->precision, matrix);
-  NEW(out->vector, vector);
+  TRY(irls_create(memory, d, runs, 1e-8, &out->irls));
+  ALLOCATE(memory, out->prior_precision, matrix);
+  ALLOCATE(memory, out->prior_vector, vector);
+  ALLOCATE(memory, out->precision, matrix);
+  ALLOCATE(memory, out->vector, vector);
   add_identity(d, runs, out->prior_precision);
   return STATUS_OK;
-}
-
-void ridge_destroy(Ridge *ridge) {
-  irls_destroy(&ridge->irls);
-  free(ridge->cholesky);
-  free(ridge->theta);
-  free(ridge->prior_precision);
-  free(ridge->prior_vector);
-  free(ridge->precision);
-  free(ridge->vector);
 }
 
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {

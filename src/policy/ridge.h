@@ -5,6 +5,7 @@
 #ifndef POLICY_RIDGE_H
 #define POLICY_RIDGE_H
 
+#include "core/arena.h"
 #include "model/irls.h"
 #include "policy/policy.h"
 
@@ -17,10 +18,9 @@ typedef struct {
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence, from which the next round's IRLS starts */
 } Ridge;
 
-Status ridge_create(int d, int runs, const Likelihood *likelihood, Ridge *out);
+Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood, Ridge *out);
 /* Of one run (sampler/cost.h). */
 double ridge_cost(const PolicyWork *work);
-void ridge_destroy(Ridge *ridge);
 /* Numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);
 

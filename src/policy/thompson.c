@@ -1,5 +1,5 @@
 /* Thompson sampling (DiffTS paper, Algorithm 3): draw theta from the posterior, take the best arm. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "policy/network_arms.h"
 #include "policy/policies.h"
 
@@ -13,14 +13,15 @@ typedef struct {
 } Thompson;
 
 static Status create(Policy *self) {
+  Arena *memory = self->memory;
   const PolicySetup *setup = &self->setup;
   Thompson *state;
-  NEW(state, 1);
+  ALLOCATE(memory, state, 1);
   self->state = state;
   state->key = rng_key(setup->seed, RNG_AGENT);
-  NEW(state->theta, (size_t)setup->prior->d * (size_t)setup->runs);
+  ALLOCATE(memory, state->theta, (size_t)setup->prior->d * (size_t)setup->runs);
   if (likelihood_has_network(setup->likelihood))
-    TRY(network_arms_create(&setup->likelihood->network, setup->problem->arms, &state->arms));
+    TRY(network_arms_create(memory, &setup->likelihood->network, setup->problem->arms, &state->arms));
   SamplerSetup sampler = {.prior = setup->prior,
                           .likelihood = setup->likelihood,
                           .runs = setup->runs,
@@ -28,17 +29,7 @@ static Status create(Policy *self) {
                           .seed = setup->seed,
                           .first_run = setup->first_run,
                           .options = setup->options};
-  return sampler_create(self->method.sampler, &sampler, &state->sampler);
-}
-
-static void destroy(Policy *self) {
-  Thompson *state = self->state;
-  if (state) {
-    sampler_destroy(&state->sampler);
-    network_arms_destroy(&state->arms);
-    free(state->theta);
-  }
-  free(state);
+  return sampler_create(memory, self->method.sampler, &sampler, &state->sampler);
 }
 
 static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
@@ -66,5 +57,4 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   return method->sampler->cost(&work->sampler) + work->arms * score;
 }
 
-const PolicyOps policy_thompson = {
-    .create = create, .destroy = destroy, .choose = choose, .cost = cost, .observe = observe};
+const PolicyOps policy_thompson = {.create = create, .choose = choose, .cost = cost, .observe = observe};

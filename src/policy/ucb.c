@@ -9,8 +9,8 @@
  * 2017) takes the Fisher information at the estimate for Lambda, as Faury et al. (2020, Improved optimistic
  * algorithms for logistic bandits) do, so that no lower bound on the slope of the mean function comes in, and
  * sigma = 1. */
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
 #include "sampler/cost.h"
@@ -26,26 +26,16 @@ typedef struct {
 } Ucb;
 
 static Status create(Policy *self) {
+  Arena *memory = self->memory;
   Ucb *state;
   size_t runs = (size_t)self->setup.runs;
-  NEW(state, 1);
+  ALLOCATE(memory, state, 1);
   self->state = state;
-  NEW(state->width, runs);
-  NEW(state->phi, (size_t)self->setup.problem->d * runs);
-  NEW(state->top, runs);
-  return ridge_create(self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood,
+  ALLOCATE(memory, state->width, runs);
+  ALLOCATE(memory, state->phi, (size_t)self->setup.problem->d * runs);
+  ALLOCATE(memory, state->top, runs);
+  return ridge_create(memory, self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood,
                       &state->ridge);
-}
-
-static void destroy(Policy *self) {
-  Ucb *state = self->state;
-  if (state) {
-    ridge_destroy(&state->ridge);
-    free(state->width);
-    free(state->phi);
-    free(state->top);
-  }
-  free(state);
 }
 
 /* The OFUL width, scaled by the option `width`. */
@@ -108,7 +98,6 @@ const PolicyOps policy_linucb = {.name = "linucb",
                                  .one_theta = true,
                                  .keys = keys,
                                  .create = create,
-                                 .destroy = destroy,
                                  .choose = choose,
                                  .cost = cost};
 
@@ -118,6 +107,5 @@ const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .one_theta = true,
                                   .keys = keys,
                                   .create = create,
-                                  .destroy = destroy,
                                   .choose = choose,
                                   .cost = cost};

@@ -76,9 +76,9 @@ static Status training_samples(const Problem *self, uint32_t replicate, int64_t 
   return theta_training_samples(&state->theta, replicate, limit, out);
 }
 
-static Status exact_prior(const Problem *self, const PriorFit *chain_settings, Prior *out) {
+static Status exact_prior(Arena *memory, const Problem *self, const PriorFit *chain_settings, Prior *out) {
   const Pool *state = self->state;
-  return theta_prior(&state->theta, chain_settings, out);
+  return theta_prior(memory, &state->theta, chain_settings, out);
 }
 
 /* The pools of the runs, kept[B, K, d]: member m has the stream (POOL, run, round 0, draw m). */

@@ -113,9 +113,10 @@ Status problem_check_exact_prior(const Problem *problem) {
       "problem.family = pool has one, and synthetic with every problem.theta but 'file'");
 }
 
-Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out) {
+Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit *chain_settings,
+                           Prior *out) {
   TRY(problem_check_exact_prior(problem));
-  return problem->ops->exact_prior(problem, chain_settings, out);
+  return problem->ops->exact_prior(memory, problem, chain_settings, out);
 }
 
 /* What a reward depends on. */

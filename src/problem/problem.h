@@ -37,7 +37,7 @@ typedef struct {
    * caller ends with samples_free. */
   Status (*training_samples)(const Problem *self, uint32_t replicate, int64_t limit, Samples *out);
   /* REQUIRED where has_exact_prior. The distribution of theta*. */
-  Status (*exact_prior)(const Problem *self, const PriorFit *chain_settings, Prior *out);
+  Status (*exact_prior)(Arena *memory, const Problem *self, const PriorFit *chain_settings, Prior *out);
   /* OPTIONAL, both or none: the family has large settings. A[arms, d] of a run, created here, collective; the
    * caller ends with dense_destroy, also after a failure. And the distribution of theta*, not owned. */
   Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);
@@ -81,8 +81,8 @@ void problem_destroy(Problem *problem);
 /* STATUS_INPUT with a sentence when the distribution of theta* has no density. */
 Status problem_check_exact_prior(const Problem *problem);
 /* The distribution of theta* as a prior; errors as above. A mixture has the exact chain of `chain_settings`;
- * any other can be sampled and has a log density, and no more. The caller ends with prior_destroy. */
-Status problem_exact_prior(const Problem *problem, const PriorFit *chain_settings, Prior *out);
+ * any other can be sampled and has a log density, and no more. */
+Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit *chain_settings, Prior *out);
 
 /* theta* of a run, and feature vectors of a round: one of them, and as many as there are arms of the
  * other. */

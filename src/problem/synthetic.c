@@ -63,9 +63,9 @@ static Status training_samples(const Problem *self, uint32_t replicate, int64_t 
   return theta_training_samples(&state->theta, replicate, limit, out);
 }
 
-static Status exact_prior(const Problem *self, const PriorFit *chain_settings, Prior *out) {
+static Status exact_prior(Arena *memory, const Problem *self, const PriorFit *chain_settings, Prior *out) {
   const Synthetic *state = self->state;
-  return theta_prior(&state->theta, chain_settings, out);
+  return theta_prior(memory, &state->theta, chain_settings, out);
 }
 
 /* shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' of a run; q[d, d] is scratch. */

@@ -8,35 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Status standard_isotropic(int d, Isotropic *out) {
-  TRY(isotropic_create(d, 1, out));
+static Status standard_isotropic(Arena *memory, int d, Isotropic *out) {
+  TRY(isotropic_create(memory, d, 1, out));
   out->weight[0] = out->variance[0] = 1;
   return STATUS_OK;
 }
 
-static Status standard_gaussian(int d, const char *file, Mixture *out) {
+static Status standard_gaussian(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
-  TRY(mixture_create(d, 1, out));
+  TRY(mixture_create(memory, d, 1, out));
   out->weight[0] = 1;
   for (int i = 0; i < d; i++) out->covariance[i * d + i] = 1;
   return mixture_prepare(out);
 }
 
-static Status mixture_from_file(int d, const char *file, Mixture *out) {
+static Status mixture_from_file(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d;
+  SCRATCH_ARENA(scratch);
   PriorFit chain = {.stages = 1, .alpha = 0.5};
   Prior prior;
-  TRY(prior_load(file, &chain, &prior));
-  if (!prior.mixture) {
-    prior_destroy(&prior);
+  TRY(prior_load(&scratch, file, &chain, &prior));
+  if (!prior.mixture)
     return status_set(STATUS_INPUT,
                       "%s: problem.theta = mixture needs a Gaussian or "
                       "mixture prior file, this one holds a diffusion prior",
                       file);
-  }
-  Status status = mixture_copy(prior.mixture, out);
-  prior_destroy(&prior);
-  return status;
+  return mixture_copy(memory, prior.mixture, out);
 }
 
 const ThetaOps theta_mixture = {.name = "mixture",
@@ -64,9 +61,9 @@ static void sphere_means(int d, double *means) {
   }
 }
 
-static Status sphere(int d, const char *file, Mixture *out) {
+static Status sphere(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
-  TRY(mixture_create(d, SPHERE_COMPONENTS, out));
+  TRY(mixture_create(memory, d, SPHERE_COMPONENTS, out));
   sphere_means(d, out->mean);
   for (int c = 0; c < SPHERE_COMPONENTS; c++) {
     out->weight[c] = 1.0 / SPHERE_COMPONENTS;
@@ -76,8 +73,8 @@ static Status sphere(int d, const char *file, Mixture *out) {
   return mixture_prepare(out);
 }
 
-static Status sphere_isotropic(int d, Isotropic *out) {
-  TRY(isotropic_create(d, SPHERE_COMPONENTS, out));
+static Status sphere_isotropic(Arena *memory, int d, Isotropic *out) {
+  TRY(isotropic_create(memory, d, SPHERE_COMPONENTS, out));
   sphere_means(d, out->mean);
   for (int c = 0; c < SPHERE_COMPONENTS; c++)
     out->weight[c] = 1.0 / SPHERE_COMPONENTS, out->variance[c] = SPHERE_VARIANCE;
@@ -146,13 +143,13 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   }
   out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
   if (ops->mixture) {
-    TRY(ops->mixture(out->d, file, &out->mixture));
+    TRY(ops->mixture(&out->memory, out->d, file, &out->mixture));
     out->has_mixture = true;
     out->d = out->mixture.d;
   }
   if (ops->prior) {
     const PriorFit chain = {.stages = 1, .alpha = 0.5};
-    TRY(ops->prior(out->d, &chain, &out->prior));
+    TRY(ops->prior(&out->memory, out->d, &chain, &out->prior));
   }
   if (ops->dimension && out->d != ops->dimension)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
@@ -167,13 +164,11 @@ Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource
                       "problem.theta: %s, but in %d dimensions the matrices of a setting are shared by all "
                       "draws, and theta* is from a mixture of isotropic Gaussians: gaussian or gm_sphere",
                       ops->name, d);
-  return ops->isotropic(d, &out->isotropic);
+  return ops->isotropic(&out->memory, d, &out->isotropic);
 }
 
 void theta_destroy(ThetaSource *source) {
-  if (source->has_mixture) mixture_destroy(&source->mixture);
-  isotropic_destroy(&source->isotropic);
-  prior_destroy(&source->prior);
+  arena_free(&source->memory);
   samples_free(&source->set);
   *source = (ThetaSource){0};
 }

@@ -25,11 +25,11 @@ typedef struct {
   double (*log_density)(const double *theta);
   /* OPTIONAL. The exact density as a mixture of Gaussians; d is that of the problem, `file` the key
    * problem.file (NULL when absent). */
-  Status (*mixture)(int d, const char *file, Mixture *out);
-  /* OPTIONAL. The same without matrices, for large d; the caller ends with isotropic_destroy. */
-  Status (*isotropic)(int d, Isotropic *out);
+  Status (*mixture)(Arena *memory, int d, const char *file, Mixture *out);
+  /* OPTIONAL. The same without matrices, for large d. */
+  Status (*isotropic)(Arena *memory, int d, Isotropic *out);
   /* OPTIONAL. The distribution as a prior with a chain of these settings. */
-  Status (*prior)(int d, const PriorFit *chain_settings, Prior *out);
+  Status (*prior)(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
   /* OPTIONAL. A finite set of theta from a file. */
   Status (*set)(const char *file, Samples *out);
 } ThetaOps;
@@ -40,6 +40,7 @@ const char *theta_name(int index);
 
 /* An instance. */
 struct ThetaSource {
+  Arena memory; /* of mixture, isotropic and prior */
   const ThetaOps *ops;
   int d;
   bool has_mixture;

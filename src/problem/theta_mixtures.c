@@ -14,8 +14,8 @@ typedef struct {
   double weight, mean[2], covariance[4];
 } Component;
 
-static Status make(int components, const Component *component, Mixture *out) {
-  TRY(mixture_create(2, components, out));
+static Status make(Arena *memory, int components, const Component *component, Mixture *out) {
+  TRY(mixture_create(memory, 2, components, out));
   for (int c = 0; c < components; c++) {
     out->weight[c] = component[c].weight;
     memcpy(out->mean + 2 * c, component[c].mean, sizeof component[c].mean);
@@ -24,15 +24,15 @@ static Status make(int components, const Component *component, Mixture *out) {
   return mixture_prepare(out);
 }
 
-static Status cross(int d, const char *file, Mixture *out) {
+static Status cross(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   static const Component component[] = {{0.5, {0, 0}, {1, 0.99, 0.99, 1}}, {0.5, {0, 0}, {1, -0.9, -0.9, 1}}};
-  return make(2, component, out);
+  return make(memory, 2, component, out);
 }
 
 /* A ray is uniform on a sector of radius 3 and half angle h: E r = 2, E r^2 = 9/2, E cos a = sin h / h, E
  * cos^2 a = 1/2 + sin 2h / (4 h). */
-static Status rays(int d, const char *file, Mixture *out) {
+static Status rays(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   const double h = acos(0.95), bend = sin(2 * h) / (4 * h), mean = 2 * sin(h) / h;
   const double along = 4.5 * (0.5 + bend) - mean * mean, across = 4.5 * (0.5 - bend);
@@ -40,24 +40,24 @@ static Status rays(int d, const char *file, Mixture *out) {
                                  {0.25, {-mean, 0}, {along, 0, 0, across}},
                                  {0.25, {0, mean}, {across, 0, 0, along}},
                                  {0.25, {0, -mean}, {across, 0, 0, along}}};
-  return make(4, component, out);
+  return make(memory, 4, component, out);
 }
 
-static Status triangles(int d, const char *file, Mixture *out) {
+static Status triangles(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   static const Component component[] = {{0.75, {2, 0}, {0.5, 0, 0, 1.5}},
                                         {0.25, {-2, 0}, {0.5, 0, 0, 1.0 / 6}}};
-  return make(2, component, out);
+  return make(memory, 2, component, out);
 }
 
 /* Modes so far apart that a local method stays in the one where it starts. */
-static Status four(int d, const char *file, Mixture *out) {
+static Status four(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   static const Component component[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {-3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {0, 3}, {0.1, 0, 0, 0.1}},
                                         {0.25, {0, -3}, {0.1, 0, 0, 0.1}}};
-  return make(4, component, out);
+  return make(memory, 4, component, out);
 }
 
 const ThetaOps theta_cross = {.name = "cross",

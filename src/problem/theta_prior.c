@@ -1,8 +1,6 @@
 #include "problem/theta_prior.h"
 
-#include "core/memory.h"
-
-#include <stdlib.h>
+#include "core/arena.h"
 
 typedef struct {
   const ThetaOps *ops;
@@ -35,27 +33,24 @@ static void density_log_density(const Prior *prior, int lanes, const double *the
   }
 }
 
-static void density_destroy(Prior *prior) { free(prior->state); }
-
 static const PriorOps density_ops = {.name = "exact",
                                      .summary = "the distribution of theta*, which is not a mixture",
                                      .reference = "DiffTS, Section 6.2",
                                      .sample = density_sample,
-                                     .destroy = density_destroy,
                                      .log_density = density_log_density};
 
 bool theta_has_prior(const ThetaSource *source) {
   return source->has_mixture || source->ops->prior || source->ops->log_density;
 }
 
-Status theta_prior(const ThetaSource *source, const PriorFit *chain_settings, Prior *out) {
+Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out) {
   ASSERT(theta_has_prior(source));
-  if (source->has_mixture) return prior_from_mixture(&source->mixture, chain_settings, out);
-  if (source->ops->prior) return source->ops->prior(source->d, chain_settings, out);
+  if (source->has_mixture) return prior_from_mixture(memory, &source->mixture, chain_settings, out);
+  if (source->ops->prior) return source->ops->prior(memory, source->d, chain_settings, out);
   ASSERT(source->d == 2);
-  *out = (Prior){.ops = &density_ops, .d = source->d};
+  *out = (Prior){.memory = memory, .ops = &density_ops, .d = source->d};
   Density *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   self->ops = source->ops;
   out->state = self;
   return STATUS_OK;

@@ -8,7 +8,7 @@
 /* Mixtures and densities have one; finite sets do not. */
 bool theta_has_prior(const ThetaSource *source);
 /* A mixture as prior_from_mixture makes it; a density as a prior that samples and knows its density, and can
- * do nothing else (no chain, no file, no fit). The caller ends with prior_destroy. */
-Status theta_prior(const ThetaSource *source, const PriorFit *chain_settings, Prior *out);
+ * do nothing else (no chain, no file, no fit). */
+Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* The registry of posterior samplers, and what every one of them is checked for before and after it runs. */
 #include "sampler/sampler.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
 
@@ -115,26 +115,18 @@ static Status sampler_check_size(const SamplerOps *method, const SamplerSetup *s
                     method->name, setup->draws, setup->runs, d);
 }
 
-Status sampler_create(const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
+Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
   char sentence[256];
-  *out = (Sampler){.ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
+  *out = (Sampler){.memory = memory, .ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
   ASSERT(setup->runs >= 1 && setup->draws >= 1);
   ASSERT(setup->options || !method->keys);
   if (sampler_misfit(method, setup->prior, setup->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
   TRY(sampler_check_size(method, setup));
   if (setup->options) out->temper = config_real(setup->options, "temper");
-  NEW(out->ess, setup->runs);
+  ALLOCATE(memory, out->ess, setup->runs);
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
-  Status status = method->create(out, setup);
-  if (status != STATUS_OK) sampler_destroy(out);
-  return status;
-}
-
-void sampler_destroy(Sampler *sampler) {
-  if (sampler->state) sampler->ops->destroy(sampler);
-  free(sampler->ess);
-  *sampler = (Sampler){0};
+  return method->create(out, setup);
 }
 
 /* The last net under every method: a draw with a coordinate that is not finite becomes 0, and is counted. */

@@ -4,6 +4,7 @@
 #ifndef SAMPLER_SAMPLER_H
 #define SAMPLER_SAMPLER_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "io/config/config.h"
 #include "model/history.h"
@@ -69,10 +70,8 @@ typedef struct {
   /* OPTIONAL. What `needs` cannot say: whether this prior and this likelihood fit. Writes a sentence of at
    * most `size` characters and returns false where they do not. */
   bool (*fits)(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence);
-  /* REQUIRED. The only place that allocates. */
+  /* REQUIRED. The only place that allocates: in self->memory. */
   Status (*create)(Sampler *self, const SamplerSetup *setup);
-  /* REQUIRED. Free the state; takes half-built samplers. */
-  void (*destroy)(Sampler *self);
   /* REQUIRED. M draws for each run: theta[d, B M]. `rng` has the lanes' streams at position 0. Numerical
    * fallbacks are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
@@ -107,6 +106,7 @@ typedef struct {
 } SamplerOps;
 
 struct Sampler {
+  Arena *memory; /* of whoever created it: where the state and all of its arrays are */
   const SamplerOps *ops;
   SamplerSetup setup;
   int d;
@@ -123,10 +123,8 @@ const char *sampler_name(int index);
 const ConfigKey *sampler_keys(const SamplerOps *method);
 
 /* `method` with the options of `setup`, which may be NULL for a method without keys. STATUS_INPUT with one
- * sentence when prior or likelihood lacks what the method needs, or when the draws are too many. The caller
- * ends with sampler_destroy. */
-Status sampler_create(const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
-void sampler_destroy(Sampler *sampler);
+ * sentence when prior or likelihood lacks what the method needs, or when the draws are too many. */
+Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
 /* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks.
  * `history` may hold fewer runs than the sampler was created for. */
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,

@@ -1,7 +1,7 @@
 #include "sampler/spread.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 
 #include <float.h>
 #include <math.h>
@@ -23,24 +23,18 @@ typedef struct {
   double *e, *moment, *vectors, *value; /* [d, M], [d, d], [d, d], [d] */
 } SpreadWork;
 
-static Status create(int d, int draws, SpreadWork *out) {
+static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
   const size_t matrix = (size_t)d * (size_t)d;
   *out = (SpreadWork){0};
-  NEW(out->mean, d);
-  NEW(out->precision, matrix);
-  NEW(out->half, matrix);
-  NEW(out->map, matrix);
-  NEW(out->e, (size_t)d * (size_t)draws);
-  NEW(out->moment, matrix);
-  NEW(out->vectors, matrix);
-  NEW(out->value, d);
+  ALLOCATE(memory, out->mean, d);
+  ALLOCATE(memory, out->precision, matrix);
+  ALLOCATE(memory, out->half, matrix);
+  ALLOCATE(memory, out->map, matrix);
+  ALLOCATE(memory, out->e, (size_t)d * (size_t)draws);
+  ALLOCATE(memory, out->moment, matrix);
+  ALLOCATE(memory, out->vectors, matrix);
+  ALLOCATE(memory, out->value, d);
   return STATUS_OK;
-}
-
-static void destroy(SpreadWork *work) {
-  double *const blocks[] = {work->mean, work->precision, work->half,    work->map,
-                            work->e,    work->moment,    work->vectors, work->value};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
 }
 
 static bool is_known(const Sampler *sampler, int draws) {
@@ -109,6 +103,7 @@ static Status spread_compare(SpreadWork *work, int d, int draws, const double *t
 
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out) {
+  SCRATCH_ARENA(scratch);
   const int d = sampler->d;
   History tempered = *history;
   SpreadWork work;
@@ -117,14 +112,10 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   ASSERT(history->runs == 1);
   if (!out->known) return STATUS_OK;
   set_bounds(sampler, draws, out);
-  Status status = create(d, draws, &work);
-  if (status == STATUS_OK) {
-    spread_take_evidence(&work, &tempered, draws, theta);
-    if (find_map(&work, d, sampler->setup.prior->mixture->cholesky, &out->hidden))
-      status = spread_compare(&work, d, draws, theta, out);
-  }
-  destroy(&work);
-  return status;
+  TRY(create(&scratch, d, draws, &work));
+  spread_take_evidence(&work, &tempered, draws, theta);
+  if (!find_map(&work, d, sampler->setup.prior->mixture->cholesky, &out->hidden)) return STATUS_OK;
+  return spread_compare(&work, d, draws, theta, out);
 }
 
 bool spread_complaint(const Spread *spread, size_t size, char *sentence) {

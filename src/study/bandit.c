@@ -1,12 +1,11 @@
 /* The bandit study: full simulations of a contextual bandit, cumulative regret by round (DiffTS paper,
  * Section 6). */
+#include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "policy/policy.h"
 #include "study/studies.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* One block of B runs in lockstep. */
 typedef struct {
@@ -21,14 +20,15 @@ typedef struct {
   double *regret; /* [B], of the present round */
 } Block;
 
-static Status block_create(const Study *study, const Task *task, const Prior *prior, Block *block) {
+static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
+                           Block *block) {
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
   PolicyMethod method;
   ASSERT(policy_find(chosen->name, &method));
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  TRY(policy_history(&method, chosen->options, &block->problem, &block->likelihood, task->runs,
+  TRY(policy_history(memory, &method, chosen->options, &block->problem, &block->likelihood, task->runs,
                      &block->history));
   TRY(history_reserve(&block->history, block->problem.rounds));
   PolicySetup setup = {.prior = prior,
@@ -38,23 +38,17 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
                        .seed = study->seed,
                        .first_run = task->first_run,
                        .runs = task->runs};
-  TRY(policy_create(&method, &setup, &block->policy));
-  NEW(block->arm, task->runs);
-  NEW(block->phi, block->problem.d * task->runs);
-  NEW(block->reward, task->runs);
-  NEW(block->regret, task->runs);
+  TRY(policy_create(memory, &method, &setup, &block->policy));
+  ALLOCATE(memory, block->arm, task->runs);
+  ALLOCATE(memory, block->phi, block->problem.d * task->runs);
+  ALLOCATE(memory, block->reward, task->runs);
+  ALLOCATE(memory, block->regret, task->runs);
   return STATUS_OK;
 }
 
 static void block_destroy(Block *block) {
-  policy_destroy(&block->policy);
-  history_destroy(&block->history);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
-  free(block->arm);
-  free(block->phi);
-  free(block->reward);
-  free(block->regret);
 }
 
 /* Contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point] gets the
@@ -79,8 +73,9 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result) {
 
 static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
                   TaskResult *result) {
+  SCRATCH_ARENA(memory);
   Block block = {0};
-  Status status = block_create(study, task, prior, &block);
+  Status status = block_create(&memory, study, task, prior, &block);
   if (status == STATUS_OK) {
     double start = clock_cpu();
     status = simulate(&block, tick, result);

@@ -109,28 +109,28 @@ bool belief_is_file_name(const char *name) {
          strcmp(hash + HASH_SHOWN, ".nc") == 0;
 }
 
-static Status prior_of_file(const Belief *belief, const Problem *problem, Prior *out) {
-  TRY(prior_load(belief->file, &belief->fit, out));
+static Status prior_of_file(Arena *memory, const Belief *belief, const Problem *problem, Prior *out) {
+  TRY(prior_load(memory, belief->file, &belief->fit, out));
   if (out->d == problem->d) return STATUS_OK;
   int d = out->d;
-  prior_destroy(out);
   return status_set(STATUS_INPUT, "%s: a prior in %d dimensions, but theta* has %d", belief->file, d,
                     problem->d);
 }
 
-Status belief_prior(const Belief *belief, const Problem *problem, const char *directory, Prior *out) {
+Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
+                    Prior *out) {
   char path[4096];
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
-  case BELIEF_STANDARD: return prior_standard(problem->d, &belief->fit, out);
+  case BELIEF_STANDARD: return prior_standard(memory, problem->d, &belief->fit, out);
   case BELIEF_WEIGHTS: return prior_weights(likelihood_parameters(&belief->likelihood, problem->d), out);
-  case BELIEF_ISING: return prior_ising(problem->d, &belief->fit, out);
-  case BELIEF_EXACT: return problem_exact_prior(problem, &belief->fit, out);
-  case BELIEF_FILE: return prior_of_file(belief, problem, out);
+  case BELIEF_ISING: return prior_ising(memory, problem->d, &belief->fit, out);
+  case BELIEF_EXACT: return problem_exact_prior(memory, problem, &belief->fit, out);
+  case BELIEF_FILE: return prior_of_file(memory, belief, problem, out);
   case BELIEF_FITTED: break;
   }
   belief_path(belief, directory, sizeof path, path);
-  Status status = prior_load_own(path, &belief->fit, out);
+  Status status = prior_load_own(memory, path, &belief->fit, out);
   return status == STATUS_INPUT ? status_prefix(status, "remove this file and it will be fitted again: ")
                                 : status;
 }
@@ -143,9 +143,9 @@ typedef struct {
   Denoiser denoiser;
 } Outline;
 
-static Status outline_create(const Belief *belief, const Problem *problem, Outline *out) {
+static Status outline_create(Arena *memory, const Belief *belief, const Problem *problem, Outline *out) {
   *out = (Outline){0};
-  if (belief->kind != BELIEF_FITTED) return belief_prior(belief, problem, "", &out->prior);
+  if (belief->kind != BELIEF_FITTED) return belief_prior(memory, belief, problem, "", &out->prior);
   const unsigned able = belief->family->able;
   out->mixture =
       (Mixture){.d = problem->d,
@@ -160,28 +160,24 @@ static Status outline_create(const Belief *belief, const Problem *problem, Outli
   return STATUS_OK;
 }
 
-static void outline_destroy(const Belief *belief, Outline *outline) {
-  if (belief->kind != BELIEF_FITTED) prior_destroy(&outline->prior);
-}
-
 Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work) {
+  SCRATCH_ARENA(scratch);
   Outline outline;
-  TRY(outline_create(belief, problem, &outline));
+  TRY(outline_create(&scratch, belief, problem, &outline));
   const Prior *prior = &outline.prior;
   work->components = prior->mixture ? prior->mixture->components : 0;
   work->stages = prior->chain ? prior->chain->schedule.stages : 0;
   const bool learned = belief->kind == BELIEF_FITTED && !prior->mixture;
   work->stage_parameters = learned ? (double)prior->ops->part_size(&belief->fit, problem->d) : 0;
-  outline_destroy(belief, &outline);
   return STATUS_OK;
 }
 
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
   if (belief->kind == BELIEF_NONE) return STATUS_OK;
   char sentence[512];
+  SCRATCH_ARENA(scratch);
   Outline outline;
-  TRY(outline_create(belief, problem, &outline));
+  TRY(outline_create(&scratch, belief, problem, &outline));
   bool misfit = sampler_misfit(sampler, &outline.prior, &belief->likelihood, sizeof sentence, sentence);
-  outline_destroy(belief, &outline);
   return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;
 }

@@ -42,8 +42,9 @@ void belief_path(const Belief *belief, const char *directory, size_t size, char 
 /* Whether `name` is what belief_path calls a file in DIR/priors. */
 bool belief_is_file_name(const char *name);
 
-/* The prior itself; fitted ones are read from belief_path. The caller ends with prior_destroy. */
-Status belief_prior(const Belief *belief, const Problem *problem, const char *directory, Prior *out);
+/* The prior itself; fitted ones are read from belief_path. */
+Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
+                    Prior *out);
 
 /* Enter into `work` what a sampler's cost depends on of the prior. Prior files are opened; a learned prior of
  * a file is taken to have networks as wide as the study's. */

@@ -6,8 +6,8 @@
  * The target is the posterior under the prior N(0, I) with evidence A - I and A mu*. Step k meets it as k
  * observations of weight 1 / k: the stream of random numbers is that of round k, and the step size h / (eta
  * t) stays h. */
+#include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "metric/gaussian_kl.h"
 #include "study/convergence_check.h"
@@ -15,7 +15,6 @@
 #include "study/studies.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BURN_IN = 1000 /* steps of a chain that are neither averaged nor counted (Appendix F) */ };
@@ -41,12 +40,12 @@ typedef struct {
   int waiting; /* runs that are not there yet */
 } Block;
 
-static Status create_sampler(const Study *study, const Task *task, Block *block) {
+static Status create_sampler(Arena *memory, const Study *study, const Task *task, Block *block) {
   const ConfigPolicy *policy = &study->file->policies[task->policy];
-  TRY(convergence_options(policy->options, &block->options));
+  TRY(convergence_options(memory, policy->options, &block->options));
   PriorFit chain =
       study_prior_fit(study->file->settings[task->setting], "prior.", study->seed, task->replicate);
-  TRY(prior_standard(block->problem.d, &chain, &block->prior));
+  TRY(prior_standard(memory, block->problem.d, &chain, &block->prior));
   SamplerSetup setup = {.prior = &block->prior,
                         .likelihood = &block->problem.likelihood,
                         .runs = task->runs,
@@ -54,25 +53,25 @@ static Status create_sampler(const Study *study, const Task *task, Block *block)
                         .seed = study->seed,
                         .first_run = task->first_run,
                         .options = block->options};
-  return sampler_create(sampler_find(policy->name), &setup, &block->sampler);
+  return sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler);
 }
 
-static Status allocate(Block *block) {
+static Status allocate(Arena *memory, Block *block) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
-  NEW(block->precision, d * d * runs);
-  NEW(block->vector, d * runs);
-  NEW(block->evidence, d * d * runs);
-  NEW(block->log_determinant, runs);
-  NEW(block->mean, d * runs);
-  NEW(block->covariance, d * d * runs);
-  NEW(block->theta, d * runs);
-  NEW(block->spread, d * d * runs);
-  NEW(block->deviation, d * runs);
-  NEW(block->factor, d * d * runs);
-  NEW(block->work, runs);
-  NEW(block->kl, runs);
-  NEW(block->jitters, runs);
-  NEW(block->reached, runs);
+  ALLOCATE(memory, block->precision, d * d * runs);
+  ALLOCATE(memory, block->vector, d * runs);
+  ALLOCATE(memory, block->evidence, d * d * runs);
+  ALLOCATE(memory, block->log_determinant, runs);
+  ALLOCATE(memory, block->mean, d * runs);
+  ALLOCATE(memory, block->covariance, d * d * runs);
+  ALLOCATE(memory, block->theta, d * runs);
+  ALLOCATE(memory, block->spread, d * d * runs);
+  ALLOCATE(memory, block->deviation, d * runs);
+  ALLOCATE(memory, block->factor, d * d * runs);
+  ALLOCATE(memory, block->work, runs);
+  ALLOCATE(memory, block->kl, runs);
+  ALLOCATE(memory, block->jitters, runs);
+  ALLOCATE(memory, block->reached, runs);
   return STATUS_OK;
 }
 
@@ -96,40 +95,22 @@ static void learn_target(Block *block) {
                                    .log_determinant = block->log_determinant};
 }
 
-static Status block_create(const Study *study, const Task *task, Block *block) {
+static Status block_create(Arena *memory, const Study *study, const Task *task, Block *block) {
   block->task = task;
   block->waiting = task->runs;
   block->key = rng_key(study->seed, RNG_AGENT);
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
-  TRY(create_sampler(study, task, block));
-  TRY(allocate(block));
+  TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(create_sampler(memory, study, task, block));
+  TRY(allocate(memory, block));
   learn_target(block);
   return STATUS_OK;
 }
 
 static void block_destroy(Block *block) {
-  sampler_destroy(&block->sampler);
-  config_free(block->options);
-  prior_destroy(&block->prior);
-  history_destroy(&block->history);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
-  free(block->precision);
-  free(block->vector);
-  free(block->evidence);
-  free(block->log_determinant);
-  free(block->mean);
-  free(block->covariance);
-  free(block->theta);
-  free(block->spread);
-  free(block->deviation);
-  free(block->factor);
-  free(block->work);
-  free(block->kl);
-  free(block->jitters);
-  free(block->reached);
 }
 
 /* It has no Gaussian of its own: that of its time average is taken. */
@@ -243,9 +224,10 @@ static Status simulate(Block *block, const Config *setting, StudyTick tick, Task
 static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
                   TaskResult *result) {
   (void)prior; /* N(0, I), which the block has of its own */
+  SCRATCH_ARENA(memory);
   Block block = {0};
   double spent = 0;
-  Status status = block_create(study, task, &block);
+  Status status = block_create(&memory, study, task, &block);
   if (status == STATUS_OK)
     status = simulate(&block, study->file->settings[task->setting], tick, result, &spent);
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
@@ -275,11 +257,11 @@ static double cost(const Study *study, const Task *task) {
   const double d = work.d, divergence = 200 + 100 * d + 4 * d * d * d;
   work.rounds = (double)config_int(study->file->settings[task->setting], "max_steps");
   work.drawn = sampler->chain;
+  SCRATCH_ARENA(scratch);
   Config *options;
-  if (convergence_options(policy->options, &options) != STATUS_OK) return 0; /* out of memory */
+  if (convergence_options(&scratch, policy->options, &options) != STATUS_OK) return 0; /* out of memory */
   work.options = options;
   const double step = sampler->cost(&work);
-  config_free(options);
   return task->runs * work.rounds * (step + divergence);
 }
 

@@ -17,7 +17,7 @@ static const struct {
              {"posterior", "shared", "has one target"}};
 enum { FIXED_OPTIONS = sizeof FIXED / sizeof *FIXED, SHOWN = 128 };
 
-Status convergence_options(const Config *options, Config **out) {
+Status convergence_options(Arena *memory, const Config *options, Config **out) {
   char texts[FIXED_OPTIONS][64];
   const char *sets[FIXED_OPTIONS];
   int count = 0;
@@ -27,7 +27,7 @@ Status convergence_options(const Config *options, Config **out) {
     sets[count] = texts[count];
     count++;
   }
-  return config_override(options, "study convergence", count, sets, out);
+  return config_override(memory, options, "study convergence", count, sets, out);
 }
 
 static bool is_admitted(const SamplerOps *sampler) {
@@ -68,14 +68,12 @@ static Status check_options(const Config *options, const Config *defaults, const
 }
 
 Status convergence_check_policy(const PolicyMethod *method, const Config *options) {
-  Config *defaults = NULL, *set = NULL;
+  SCRATCH_ARENA(scratch);
+  Config *defaults, *set;
   if (!is_admitted(method->sampler)) return refuse_method();
-  Status status = config_options("defaults", policy_keys(method->name), 0, NULL, &defaults);
-  if (status == STATUS_OK) status = convergence_options(options, &set);
-  if (status == STATUS_OK) status = check_options(options, defaults, set);
-  config_free(defaults);
-  config_free(set);
-  return status;
+  TRY(config_options(&scratch, "defaults", policy_keys(method->name), 0, NULL, &defaults));
+  TRY(convergence_options(&scratch, options, &set));
+  return check_options(options, defaults, set);
 }
 
 /* A key of the world or of priors that this study has no use for: its target is its own, and the prior N(0,
@@ -89,17 +87,16 @@ static bool is_unused(const char *key) {
 
 Status convergence_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   static const char *const needed[] = {"name=any"};
+  SCRATCH_ARENA(scratch);
   Config *defaults;
   char shown[SHOWN];
   (void)study, (void)problem;
-  TRY(config_options("defaults", study_keys, 1, needed, &defaults));
-  Status status = STATUS_OK;
-  for (int i = 0; study_keys[i].name && status == STATUS_OK; i++)
+  TRY(config_options(&scratch, "defaults", study_keys, 1, needed, &defaults));
+  for (int i = 0; study_keys[i].name; i++)
     if (is_unused(study_keys[i].name) && !is_left_alone(setting, defaults, NULL, study_keys[i].name, shown))
-      status = status_set(STATUS_INPUT,
-                          "key '%s': %s, but study convergence has no use for it: its target has "
-                          "problem.dimension and problem.condition_number, and its methods start at N(0, I)",
-                          study_keys[i].name, shown);
-  config_free(defaults);
-  return status;
+      return status_set(STATUS_INPUT,
+                        "key '%s': %s, but study convergence has no use for it: its target has "
+                        "problem.dimension and problem.condition_number, and its methods start at N(0, I)",
+                        study_keys[i].name, shown);
+  return STATUS_OK;
 }

@@ -6,8 +6,8 @@
 #include "study/study.h"
 
 /* `options` of a policy with those that the study sets, so that `observe` is one step of size h = step_size
- * on the target as it is. Free with config_free. */
-Status convergence_options(const Config *options, Config **out);
+ * on the target as it is. */
+Status convergence_options(Arena *memory, const Config *options, Config **out);
 
 /* STATUS_INPUT where the method does not step towards a target, or an option is neither at its default nor
  * what the study sets; where a key of the world or of priors is not at its default. */

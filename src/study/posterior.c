@@ -6,9 +6,9 @@
  *
  * Every policy meets the same theta*, arms, rewards and exact draws. A block of B runs draws at once; metrics
  * are taken run by run. */
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
 #include "study/keys.h"
@@ -16,7 +16,6 @@
 #include "study/studies.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SEGMENTS = 64 /* between draws, of log_concavity */ };
@@ -43,42 +42,36 @@ typedef struct {
   double *work; /* a theta*, and what a Comparison has to work with */
 } Block;
 
-static Status cloud_create(int d, int n, Cloud *out) {
+static Status cloud_create(Arena *memory, int d, int n, Cloud *out) {
   out->n = n;
-  NEW(out->theta, (size_t)d * (size_t)n);
-  NEW(out->mean, d);
-  NEW(out->covariance, (size_t)d * (size_t)d);
+  ALLOCATE(memory, out->theta, (size_t)d * (size_t)n);
+  ALLOCATE(memory, out->mean, d);
+  ALLOCATE(memory, out->covariance, (size_t)d * (size_t)d);
   return STATUS_OK;
 }
 
-static void cloud_destroy(Cloud *cloud) {
-  free(cloud->theta);
-  free(cloud->mean);
-  free(cloud->covariance);
-}
-
-static Status allocate(Block *block) {
+static Status allocate(Arena *memory, Block *block) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs, m = d * (size_t)block->draws,
                r = d * (size_t)block->reference_draws;
-  NEW(block->arm, runs);
-  NEW(block->phi, d * runs);
-  NEW(block->reward, runs);
-  NEW(block->regret, runs);
-  NEW(block->theta, runs * m);
-  NEW(block->reference, runs * r);
-  NEW(block->floor, runs * r);
-  NEW(block->ignored, runs);
-  TRY(cloud_create(block->problem.d, block->draws, &block->x));
-  TRY(cloud_create(block->problem.d, block->reference_draws, &block->y));
-  TRY(cloud_create(block->problem.d, block->reference_draws, &block->z));
+  ALLOCATE(memory, block->arm, runs);
+  ALLOCATE(memory, block->phi, d * runs);
+  ALLOCATE(memory, block->reward, runs);
+  ALLOCATE(memory, block->regret, runs);
+  ALLOCATE(memory, block->theta, runs * m);
+  ALLOCATE(memory, block->reference, runs * r);
+  ALLOCATE(memory, block->floor, runs * r);
+  ALLOCATE(memory, block->ignored, runs);
+  TRY(cloud_create(memory, block->problem.d, block->draws, &block->x));
+  TRY(cloud_create(memory, block->problem.d, block->reference_draws, &block->y));
+  TRY(cloud_create(memory, block->problem.d, block->reference_draws, &block->z));
   const int most = block->draws > block->reference_draws ? block->draws : block->reference_draws;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
   const size_t points = 2 * (size_t)most + 2 * (size_t)modes;
-  NEW(block->work, d + (points > d ? points : d));
+  ALLOCATE(memory, block->work, d + (points > d ? points : d));
   TRY(wasserstein_create(block->problem.d, most, &block->wasserstein));
   if (study_measures(block->study, "log_concavity")) {
-    NEW(block->evidence, d * (d + 1));
-    TRY(tilt_end_create(block->problem.d, &block->end));
+    ALLOCATE(memory, block->evidence, d * (d + 1));
+    TRY(tilt_end_create(memory, block->problem.d, &block->end));
   }
   return study_measures(block->study, "emd") ? emd_create(most, &block->emd) : STATUS_OK;
 }
@@ -105,7 +98,8 @@ int64_t posterior_size(const Config *setting, int point) {
 
 static int last_size(const Config *setting) { return (int)posterior_size(setting, points(setting) - 1); }
 
-static Status block_create(const Study *study, const Task *task, const Prior *prior, Block *block) {
+static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
+                           Block *block) {
   const Config *setting = study->file->settings[task->setting];
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   block->study = study, block->task = task, block->setting = setting;
@@ -113,10 +107,10 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
   block->reference_draws = posterior_reference_draws(setting);
   TRY(problem_create(setting, &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  TRY(history_create(block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
   TRY(history_reserve(&block->history, last_size(setting)));
   PriorFit chain = study_prior_fit(setting, "prior.", study->seed, task->replicate);
-  TRY(problem_exact_prior(&block->problem, &chain, &block->truth));
+  TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
   SamplerSetup setup = {.prior = prior,
                         .likelihood = &block->problem.likelihood,
                         .runs = task->runs,
@@ -124,35 +118,17 @@ static Status block_create(const Study *study, const Task *task, const Prior *pr
                         .seed = study->seed,
                         .first_run = task->first_run,
                         .options = policy->options};
-  TRY(sampler_create(sampler_find(policy->name), &setup, &block->sampler));
+  TRY(sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler));
   setup.prior = &block->truth, setup.draws = block->reference_draws, setup.options = NULL;
-  TRY(sampler_create(&sampler_exact, &setup, &block->exact));
-  return allocate(block);
+  TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
+  return allocate(memory, block);
 }
 
 static void block_destroy(Block *block) {
-  sampler_destroy(&block->sampler);
-  sampler_destroy(&block->exact);
-  prior_destroy(&block->truth);
-  history_destroy(&block->history);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
   emd_destroy(block->emd);
   wasserstein_destroy(block->wasserstein);
-  tilt_end_destroy(&block->end);
-  cloud_destroy(&block->x);
-  cloud_destroy(&block->y);
-  cloud_destroy(&block->z);
-  free(block->arm);
-  free(block->phi);
-  free(block->reward);
-  free(block->regret);
-  free(block->theta);
-  free(block->reference);
-  free(block->floor);
-  free(block->ignored);
-  free(block->evidence);
-  free(block->work);
 }
 
 /* One more observation of every run: an arm at random, or the next one. */
@@ -212,11 +188,10 @@ static Status measure_concavity(Block *block, int which, int b, Rng rng, double 
     return STATUS_OK;
   }
   const PriorFit chain = {.stages = 1, .alpha = alpha};
+  SCRATCH_ARENA(scratch);
   Prior end;
-  TRY(problem_exact_prior(&block->problem, &chain, &end));
-  Status status = tilt_end_least(&block->end, end.chain, SEGMENTS, block->y.n, block->y.theta, rng, out);
-  prior_destroy(&end);
-  return status;
+  TRY(problem_exact_prior(&scratch, &block->problem, &chain, &end));
+  return tilt_end_least(&block->end, end.chain, SEGMENTS, block->y.n, block->y.theta, rng, out);
 }
 
 #define MEASURE(name, word, text) [CURVE_##name] = measure_##name,
@@ -284,9 +259,10 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result, double 
 
 static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
                   TaskResult *result) {
+  SCRATCH_ARENA(memory);
   Block block = {0};
   double spent = 0;
-  Status status = block_create(study, task, prior, &block);
+  Status status = block_create(&memory, study, task, prior, &block);
   if (status == STATUS_OK) status = simulate(&block, tick, result, &spent);
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   block_destroy(&block);
@@ -306,12 +282,12 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
                       "study posterior is about one theta* with rewards that depend on phi' theta*; "
                       "problem.unknown must be shared and problem.reward linear");
   PriorFit chain = study_prior_fit(setting, "prior.", study->seed, 0);
+  SCRATCH_ARENA(scratch);
   Prior truth;
   char sentence[512];
-  TRY(problem_exact_prior(problem, &chain, &truth));
+  TRY(problem_exact_prior(&scratch, problem, &chain, &truth));
   bool misfit = sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence);
   bool modes = truth.mixture != NULL, noised = truth.chain != NULL;
-  prior_destroy(&truth);
   if (misfit) return status_set(STATUS_INPUT, "study posterior needs the exact posterior: %s", sentence);
   if (study_measures(study, "mode_weight") && !modes)
     return status_set(STATUS_INPUT,

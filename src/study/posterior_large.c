@@ -87,6 +87,7 @@ double posterior_cost_large(const Study *study, const Task *task) {
 /* ---- one run */
 
 typedef struct {
+  Arena memory; /* of the arrays */
   const Study *study;
   const StudyLarge *large;
   const Config *setting;
@@ -101,20 +102,21 @@ typedef struct {
   double *direction; /* [d] */
 } Large;
 
-static Status allocate(Large *self) {
+static Status allocate(Arena *memory, Large *self) {
   const size_t d = (size_t)self->problem.d, m = d * (size_t)self->draws,
                r = d * (size_t)self->reference_draws;
-  NEW(self->q, d);
-  NEW(self->b, d);
-  NEW(self->truth, d);
-  NEW(self->direction, d);
-  NEW(self->x, m > r ? m : r);
-  NEW(self->theta, m);
-  NEW(self->reference, r);
-  NEW(self->floor, r);
-  TRY(isotropic_create((int)d, 1, &self->standard));
+  ALLOCATE(memory, self->q, d);
+  ALLOCATE(memory, self->b, d);
+  ALLOCATE(memory, self->truth, d);
+  ALLOCATE(memory, self->direction, d);
+  ALLOCATE(memory, self->x, m > r ? m : r);
+  ALLOCATE(memory, self->theta, m);
+  ALLOCATE(memory, self->reference, r);
+  ALLOCATE(memory, self->floor, r);
+  TRY(isotropic_create(memory, (int)d, 1, &self->standard));
   self->standard.weight[0] = self->standard.variance[0] = 1;
-  return isotropic_create((int)d, self->problem.ops->isotropic(&self->problem)->components, &self->exact);
+  return isotropic_create(memory, (int)d, self->problem.ops->isotropic(&self->problem)->components,
+                          &self->exact);
 }
 
 static Status create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
@@ -123,18 +125,14 @@ static Status create(const Study *study, const StudyLarge *large, const Task *ta
   self->draws = posterior_draws(self->setting);
   self->reference_draws = posterior_reference_draws(self->setting);
   Status status = problem_create(self->setting, &self->problem);
-  if (status == STATUS_OK) status = allocate(self);
+  if (status == STATUS_OK) status = allocate(&self->memory, self);
   self->round = (uint32_t)self->problem.arms;
   return dense_agree(large->dense, status);
 }
 
 static void destroy(Large *self) {
-  double *const blocks[] = {self->q, self->b,         self->truth, self->direction,
-                            self->x, self->reference, self->theta, self->floor};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
+  arena_free(&self->memory);
   dense_destroy(&self->basis);
-  isotropic_destroy(&self->exact);
-  isotropic_destroy(&self->standard);
   problem_destroy(&self->problem);
 }
 
@@ -244,13 +242,13 @@ static Status draw(Large *self, const DiagonalOps *ops, const Config *options, c
                         .round = round,
                         .lanes = (uint32_t)n};
   const PriorFit fit = study_prior_fit(self->setting, "prior.", self->study->seed, 0);
+  SCRATCH_ARENA(scratch);
   Chain chain;
   int64_t mine = 0;
-  Status status = isotropic_chain(prior, fit.stages, fit.alpha, fit.keep_signal, &chain);
+  Status status = isotropic_chain(&scratch, prior, fit.stages, fit.alpha, fit.keep_signal, &chain);
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
   if (status == STATUS_OK) status = draw_share(self, ops, &posterior, rng, self->x, &mine);
-  chain_destroy(&chain);
   TRY(dense_agree(dense, status));
   dense->sum((size_t)self->problem.d * (size_t)n, self->x);
   double counted = (double)mine;

@@ -1,5 +1,6 @@
 #include "study/study.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "policy/policy.h"
 #include "study/studies.h"
@@ -272,14 +273,15 @@ Status study_run_large(const Study *study, const StudyLarge *large, int count, c
   return outcome;
 }
 
-static Status task_prior(const Study *study, const Task *task, const char *directory, Prior *out) {
+static Status task_prior(Arena *memory, const Study *study, const Task *task, const char *directory,
+                         Prior *out) {
   const Config *setting = study->file->settings[task->setting];
   Problem problem;
   Belief belief;
   TRY(problem_create(setting, &problem));
   Status status =
       belief_create(setting, &study->file->policies[task->policy], &problem, task->replicate, &belief);
-  if (status == STATUS_OK) status = belief_prior(&belief, &problem, directory, out);
+  if (status == STATUS_OK) status = belief_prior(memory, &belief, &problem, directory, out);
   problem_destroy(&problem);
   return status;
 }
@@ -293,11 +295,11 @@ Status task_result_fail(const Study *study, const char *message, TaskResult *res
 
 Status study_run_task(const Study *study, const Task *task, const char *directory, StudyTick tick,
                       TaskResult *result) {
-  Prior prior = {0};
+  SCRATCH_ARENA(memory);
+  Prior prior;
   clear_result(study, result);
-  Status status = task_prior(study, task, directory, &prior);
+  Status status = task_prior(&memory, study, task, directory, &prior);
   if (status == STATUS_OK) status = study->ops->run(study, task, &prior, tick, result);
-  prior_destroy(&prior);
   return conclude(study, status, result);
 }
 

@@ -2,6 +2,7 @@
  * block of 64 runs) through the study, beside the FMA peak at the same moment; then its parts by themselves,
  * and what `twisted` costs beside it. Only the products of the networks count as work. The weights are hardly
  * trained: speed does not depend on them. Usage: bench_diffts [WIDTH of the hidden layers] */
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"
 #include "sampler/chunk.h"
@@ -35,21 +36,21 @@ typedef struct {
   int64_t fallbacks[RUNS];
 } Case;
 
-static void make_prior(Case *c) {
+static void make_prior(Arena *memory, Case *c) {
   const Config *setting = c->study.file->settings[0];
   Belief belief;
   Samples samples;
   ok(belief_create(setting, &c->study.file->policies[0], &c->problem, 0, &belief));
   ok(c->problem.ops->training_samples(&c->problem, 0, belief.train_samples, &samples));
-  ok(prior_fit(belief.family, &belief.fit, &samples, &c->prior));
+  ok(prior_fit(memory, belief.family, &belief.fit, &samples, &c->prior));
   samples_free(&samples);
 }
 
 /* Evidence and state as in the middle of a simulation: 100 observations of the unit disc. */
-static void make_parts(Case *c) {
+static void make_parts(Arena *memory, Case *c) {
   RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = RUNS};
   ok(world_create(&c->problem, 0, 0, RUNS, &c->world));
-  ok(laplace_evidence_create(D, &c->evidence));
+  ok(laplace_evidence_create(memory, D, &c->evidence));
   c->chunk = chunk_begin(rng);
   rng_lanes_normal(&rng, D, c->theta);
   rng_lanes_normal(&rng, D, c->mu);
@@ -64,7 +65,7 @@ static void make_parts(Case *c) {
   laplace_evidence_decompose(&c->evidence);
 }
 
-static Case *new_case(int width) {
+static Case *new_case(Arena *memory, int width) {
   char text[512];
   StudyFile *file;
   Case *c = calloc(1, sizeof *c);
@@ -77,19 +78,17 @@ static Case *new_case(int width) {
   ok(config_study_parse("bench_diffts", text, &study_schema, 0, NULL, &file));
   ok(study_create(file, &c->study));
   ok(problem_create(file->settings[0], &c->problem));
-  make_prior(c);
+  make_prior(memory, c);
   c->task = study_task(&c->study, 0);
   c->rival = study_task(&c->study, 1);
   ok(task_result_create(&c->study, &c->task, &c->result));
-  make_parts(c);
+  make_parts(memory, c);
   return c;
 }
 
 static void free_case(Case *c) {
-  laplace_evidence_destroy(&c->evidence);
   world_destroy(&c->world);
   task_result_destroy(&c->result);
-  prior_destroy(&c->prior);
   problem_destroy(&c->problem);
   study_destroy(&c->study);
   free(c);
@@ -176,7 +175,8 @@ static double rival_ratio(Case *c) {
 }
 
 static void report(int width) {
-  Case *c = new_case(width);
+  SCRATCH_ARENA(memory);
+  Case *c = new_case(&memory, width);
   double seconds[PARTS], peak_flops[PARTS];
   double flops = 2.0 * (2.0 * D * width + (double)width * width) * STAGES * ROUNDS * RUNS;
   measure(c, seconds, peak_flops);

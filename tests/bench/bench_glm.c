@@ -4,6 +4,7 @@
  * of IRLS; of ARMS arms that stay what they are (logistic_arms) the sums alone. Prints CSV: likelihood,
  * observations, CPU seconds of the block's draw (median), IRLS passes a stage. Plotted by
  * analysis/glm_cost.py. Usage: bench_glm */
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"
 #include "model/history_internal.h"
@@ -37,7 +38,8 @@ static void make_prior(Prior *prior) {
   static double theta[D * SAMPLES];
   Rng rng = {.key = rng_key(1, RNG_TEST)};
   rng_normal(&rng, D * SAMPLES, theta);
-  ok(prior_fit(prior_find("diffusion"), &fit, &(Samples){.d = D, .n = SAMPLES, .theta = theta}, prior));
+  ok(prior_fit(prior->memory, prior_find("diffusion"), &fit, &(Samples){.d = D, .n = SAMPLES, .theta = theta},
+               prior));
 }
 
 /* Features uniform in the unit ball: phi[D, RUNS]. */
@@ -54,12 +56,13 @@ static void draw_features(Rng *rng, double *phi) {
 
 /* Each run has a theta of its own from N(0, I). Of fixed arms a run takes any with the same probability. */
 static void observe(const Likelihood *likelihood, int observations, bool fixed, History *history) {
+  SCRATCH_ARENA(memory);
   static double arms[ARMS][D * RUNS];
   double theta[D * RUNS], phi[D * RUNS], y[RUNS], uniform[RUNS], normal[RUNS];
   int arm[RUNS];
   Rng rng = {.key = rng_key(2, RNG_TEST)};
-  ok(fixed ? history_create_by_arm(D, RUNS, ARMS, likelihood, history)
-           : history_create(D, RUNS, likelihood, history));
+  ok(fixed ? history_create_by_arm(&memory, D, RUNS, ARMS, likelihood, history)
+           : history_create(&memory, D, RUNS, likelihood, history));
   ok(history_reserve(history, observations));
   rng_normal(&rng, D * RUNS, theta);
   for (int k = 0; k < ARMS && fixed; k++) draw_features(&rng, arms[k]);
@@ -85,23 +88,22 @@ static int ascending(const void *a, const void *b) {
 
 /* The draws of TRIES rounds. */
 static double median_seconds(const Prior *prior, const History *history) {
+  SCRATCH_ARENA(memory);
   static double theta[D * RUNS], seconds[TRIES];
   int64_t fallbacks[RUNS] = {0};
   const SamplerOps *method = sampler_find("diffts");
   SamplerSetup setup = {.prior = prior, .likelihood = history->likelihood, .runs = RUNS, .draws = 1};
   Config *options;
   Sampler sampler;
-  ok(config_options("bench_glm", sampler_keys(method), 0, NULL, &options));
+  ok(config_options(&memory, "bench_glm", sampler_keys(method), 0, NULL, &options));
   setup.options = options;
-  ok(sampler_create(method, &setup, &sampler));
+  ok(sampler_create(&memory, method, &setup, &sampler));
   for (int i = 0; i < TRIES; i++) {
     const RngLanes rng = {.key = rng_key(3, RNG_TEST), .round = (uint32_t)i, .draws = 1, .lanes = RUNS};
     double start = clock_cpu();
     sampler_sample(&sampler, history, rng, 1, theta, fallbacks);
     seconds[i] = clock_cpu() - start;
   }
-  sampler_destroy(&sampler);
-  config_free(options);
   qsort(seconds, TRIES, sizeof *seconds, ascending);
   return seconds[TRIES / 2];
 }
@@ -133,7 +135,6 @@ static void report(const Prior *prior, const char *family, bool fixed, int obser
   }
   printf("%s%s,%d,%.6g,%.3f\n", family, fixed ? "_arms" : "", observations, seconds,
          (double)looks / ((double)TRIES * (STAGES + 1) * (double)rows));
-  history_destroy(&history);
 }
 
 int main(void) {
@@ -145,6 +146,5 @@ int main(void) {
     report(&prior, "logistic", false, sizes[k]);
     report(&prior, "logistic", true, sizes[k]);
   }
-  prior_destroy(&prior);
   return 0;
 }

@@ -7,6 +7,7 @@
 #ifndef FUZZ_STORE_DAMAGE_H
 #define FUZZ_STORE_DAMAGE_H
 
+#include "core/arena.h"
 #include "io/store_internal.h"
 #include "store_readers.h"
 
@@ -45,11 +46,11 @@ fail:
 }
 
 static Status damage_write_prior(const char *path) {
+  SCRATCH_ARENA(memory);
   static const PriorFit settings = {.stages = 3, .alpha = 0.8};
   Prior prior;
-  TRY(prior_standard(2, &settings, &prior));
+  TRY(prior_standard(&memory, 2, &settings, &prior));
   Status status = prior_save(&prior, path);
-  prior_destroy(&prior);
   return status;
 }
 

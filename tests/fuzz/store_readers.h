@@ -6,6 +6,7 @@
 #ifndef FUZZ_STORE_READERS_H
 #define FUZZ_STORE_READERS_H
 
+#include "core/arena.h"
 #include "core/status.h"
 #include "io/dataset.h"
 #include "model/prior.h"
@@ -71,13 +72,13 @@ static bool can_be_used(const Prior *prior) {
 }
 
 static bool good_prior(const char *path) {
+  SCRATCH_ARENA(memory);
   static const PriorFit settings = {.stages = 3, .alpha = 0.8, .standardise = true};
   Prior prior;
-  Status status = prior_load(path, &settings, &prior);
+  Status status = prior_load(&memory, path, &settings, &prior);
   if (status != STATUS_OK) return !prior.ops && !prior.state && refused_well(status, path);
   bool good = prior.ops && prior.d >= 1 && prior.chain && good_chain(prior.chain, prior.d) &&
               (!prior.mixture || good_mixture(prior.mixture, prior.d)) && can_be_used(&prior);
-  prior_destroy(&prior);
   return good;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TESTS_CATCH_UP_FIXTURE_H
 #define TESTS_CATCH_UP_FIXTURE_H
 
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 #include "core/linalg.h"
@@ -50,9 +51,9 @@ static inline void append_round(History *history, const Rounds *rounds, int l) {
   history_record(history, NULL, rounds->phi + l * rounds->d * rounds->runs, rounds->y + l * rounds->runs);
 }
 
-static inline History empty_history(const Rounds *rounds, const Likelihood *likelihood) {
+static inline History empty_history(Arena *memory, const Rounds *rounds, const Likelihood *likelihood) {
   History history;
-  ASSERT(history_create(rounds->d, rounds->runs, likelihood, &history) == STATUS_OK);
+  ASSERT(history_create(memory, rounds->d, rounds->runs, likelihood, &history) == STATUS_OK);
   ASSERT(history_reserve(&history, rounds->n) == STATUS_OK);
   return history;
 }
@@ -65,14 +66,14 @@ typedef struct {
   int64_t *fallbacks; /* [runs] */
 } FixtureSampler;
 
-static inline FixtureSampler make_sampler(const char *name, const Prior *prior, const Likelihood *likelihood,
-                                          uint32_t first_run, int runs, int draws, int set_count,
-                                          const char *const *sets) {
+static inline FixtureSampler make_sampler(Arena *memory, const char *name, const Prior *prior,
+                                          const Likelihood *likelihood, uint32_t first_run, int runs,
+                                          int draws, int set_count, const char *const *sets) {
   FixtureSampler out;
   const SamplerOps *method = sampler_find(name);
   ASSERT(method);
   memset(&out, 0, sizeof out);
-  CHECK_OK(config_options("test", sampler_keys(method), set_count, sets, &out.options));
+  CHECK_OK(config_options(memory, "test", sampler_keys(method), set_count, sets, &out.options));
   SamplerSetup setup = {.prior = prior,
                         .likelihood = likelihood,
                         .runs = runs,
@@ -80,16 +81,12 @@ static inline FixtureSampler make_sampler(const char *name, const Prior *prior, 
                         .seed = FIXTURE_SEED,
                         .first_run = first_run,
                         .options = out.options};
-  CHECK_OK(sampler_create(method, &setup, &out.sampler));
+  CHECK_OK(sampler_create(memory, method, &setup, &out.sampler));
   out.fallbacks = (int64_t *)fixture_new((size_t)runs, sizeof(int64_t));
   return out;
 }
 
-static inline void free_sampler(FixtureSampler *fixture) {
-  sampler_destroy(&fixture->sampler);
-  config_free(fixture->options);
-  free(fixture->fallbacks);
-}
+static inline void free_sampler(FixtureSampler *fixture) { free(fixture->fallbacks); }
 
 /* theta[d, runs * draws]; the caller frees. */
 static inline double *draw_from(FixtureSampler *fixture, const History *history, int draws) {

@@ -3,6 +3,7 @@
 #ifndef TESTS_GLM_FIXTURE_H
 #define TESTS_GLM_FIXTURE_H
 
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
 enum { D_MOST = 5, ROWS_MOST = 80, SQUARE_MOST = D_MOST * D_MOST };
@@ -37,11 +38,11 @@ static inline Rows make_rows(const Likelihood *likelihood, int d, int n, double 
 }
 
 /* The history of rows[runs], which have the same d and n; `likelihood` outlives it. */
-static inline History make_history(int runs, const Rows *rows, const Likelihood *likelihood) {
+static inline History make_history(Arena *memory, int runs, const Rows *rows, const Likelihood *likelihood) {
   const int d = rows[0].d;
   History history;
   double *phi = fixture_new((size_t)(d * runs), sizeof *phi), *y = fixture_new((size_t)runs, sizeof *y);
-  ASSERT(history_create(d, runs, likelihood, &history) == STATUS_OK);
+  ASSERT(history_create(memory, d, runs, likelihood, &history) == STATUS_OK);
   ASSERT(history_reserve(&history, rows[0].n) == STATUS_OK);
   for (int l = 0; l < rows[0].n; l++) {
     for (int run = 0; run < runs; run++) {

@@ -4,6 +4,7 @@
 #ifndef TESTS_LAPLACE_FIXTURE_H
 #define TESTS_LAPLACE_FIXTURE_H
 
+#include "core/arena.h"
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "sampler_fixture.h"
@@ -16,10 +17,11 @@ static inline const SamplerOps *diffts(void) { return sampler_find("diffts"); }
 
 /* The draws with the option `set` are those of the chain with that last stage, to the bit. */
 static inline void laplace_check_no_history(const Prior *prior, LastStage option, const char *set) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 2, DRAWS = 37, LANES = RUNS * DRAWS };
   const int d = prior->d;
   const Likelihood likelihood = fixture_likelihood(1);
-  History history = fixture_history(d, RUNS, 0, 0, &likelihood);
+  History history = fixture_history(&memory, d, RUNS, 0, 0, &likelihood);
   double *theta = fixture_draw(diffts(), prior, &history, 0, DRAWS, 1, &set, NULL);
   double expected[FIXTURE_DIMENSION * LANES], scratch[2 * FIXTURE_DIMENSION * LANES];
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = LANES};
@@ -28,7 +30,6 @@ static inline void laplace_check_no_history(const Prior *prior, LastStage option
   chain_sample(&chain, &rng, expected, scratch);
   CU_ASSERT(memcmp(theta, expected, (size_t)(d * LANES) * sizeof *theta) == 0);
   free(theta);
-  history_destroy(&history);
 }
 
 /* ---- one stage */
@@ -55,10 +56,11 @@ static inline void laplace_diffuse(int d, double alpha_bar, double constant, con
  * of the covariance. Lane by lane, random evidence of full and of deficient rank, v / alpha_bar times its
  * eigenvalues up to 1e3. */
 static inline void laplace_check_product(double constant) {
+  SCRATCH_ARENA(memory);
   enum { D = 4, LANES = 8, SQUARE = D * D };
   const double variances[] = {1, 0.03, 0.001, 0}, alpha_bars[] = {0.05, 0.5, 1};
   LaplaceEvidence evidence = {0};
-  CHECK_OK(laplace_evidence_create(D, &evidence));
+  CHECK_OK(laplace_evidence_create(&memory, D, &evidence));
   evidence.lanes = LANES;
   evidence.constant = constant;
   Rng rng = fixture_rng(1, 1);
@@ -109,7 +111,6 @@ static inline void laplace_check_product(double constant) {
         }
       }
     }
-  laplace_evidence_destroy(&evidence);
 }
 
 /* ---- Gaussian prior: the law of the whole chain */
@@ -214,6 +215,7 @@ static inline void standardised_evidence(const FixtureData *data, const double *
 
 /* The expected bias: mean and covariance of 20 000 draws against the recursion, within 5 standard errors. */
 static inline void laplace_check_finite_stages(int constant) {
+  SCRATCH_ARENA(memory);
   enum { DRAWS = 20000, RUNS = 2, OBSERVATIONS = 4 };
   const double alpha = 0.85;
   const Likelihood likelihood = fixture_likelihood(0.8);
@@ -224,10 +226,10 @@ static inline void laplace_check_finite_stages(int constant) {
   for (int a = 0; a < 9; a++) {
     const int d = dimensions[a / 3], stages = stage_counts[a % 3];
     PriorFit fit = fixture_fit(stages, alpha, LAST_STAGE_REPAIRED);
-    Mixture mixture = fixture_mixture(d, 1, 1.5);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, d, 1, 1.5);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     const double *shift = prior.chain->shift, *scale = prior.chain->scale;
-    History history = fixture_history(d, RUNS, 0, OBSERVATIONS, &likelihood);
+    History history = fixture_history(&memory, d, RUNS, 0, OBSERVATIONS, &likelihood);
     double *theta = fixture_draw(diffts(), &prior, &history, 0, DRAWS, 1, &set, NULL);
     for (int run = 0; run < RUNS; run++) {
       FixtureData data = fixture_data(d, OBSERVATIONS, likelihood.noise, (uint32_t)run);
@@ -245,17 +247,14 @@ static inline void laplace_check_finite_stages(int constant) {
       fixture_check_moments(d, RUNS, DRAWS, run, theta, expected.mean, expected.covariance, 5);
     }
     free(theta);
-    history_destroy(&history);
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 
 /* One observation with phi = 1 and noise 1 / sqrt(precision) for a single run in d = 1. */
-static inline History one_observation(double y, const Likelihood *likelihood) {
+static inline History one_observation(Arena *memory, double y, const Likelihood *likelihood) {
   History history;
   const double phi = 1;
-  CHECK_OK(history_create(1, 1, likelihood, &history));
+  CHECK_OK(history_create(memory, 1, 1, likelihood, &history));
   history_record(&history, NULL, &phi, &y);
   return history;
 }

@@ -2,6 +2,7 @@
 #ifndef TESTS_MIXTURE_GOLDEN_H
 #define TESTS_MIXTURE_GOLDEN_H
 
+#include "core/arena.h"
 #include "harness.h"
 
 #include "io/store.h"
@@ -29,9 +30,9 @@ static inline void golden_read(StoreFile *file, const char *name, int d, double 
 }
 
 /* The mixture in d = 1 (3 components), 2 (2) or 5 (4). */
-static inline Mixture golden_mixture(StoreFile *file, int d) {
+static inline Mixture golden_mixture(Arena *memory, StoreFile *file, int d) {
   Mixture mixture;
-  CHECK_OK(mixture_create(d, d == 1 ? 3 : d == 2 ? 2 : 4, &mixture));
+  CHECK_OK(mixture_create(memory, d, d == 1 ? 3 : d == 2 ? 2 : 4, &mixture));
   golden_read(file, "weight", d, mixture.weight);
   golden_read(file, "mean", d, mixture.mean);
   golden_read(file, "covariance", d, mixture.covariance);

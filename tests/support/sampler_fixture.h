@@ -3,6 +3,7 @@
 #ifndef TESTS_SAMPLER_FIXTURE_H
 #define TESTS_SAMPLER_FIXTURE_H
 
+#include "core/arena.h"
 #include "harness.h"
 
 #include "core/status.h"
@@ -93,11 +94,11 @@ static inline double fixture_reward(const Likelihood *likelihood, double y) {
 }
 
 /* Runs first_run .. first_run + runs - 1 of fixture_data as one block. */
-static inline History fixture_history(int d, int runs, uint32_t first_run, int n,
+static inline History fixture_history(Arena *memory, int d, int runs, uint32_t first_run, int n,
                                       const Likelihood *likelihood) {
   History history;
   double phi[FIXTURE_DIMENSION * 16], y[16];
-  ASSERT(runs <= 16 && history_create(d, runs, likelihood, &history) == STATUS_OK);
+  ASSERT(runs <= 16 && history_create(memory, d, runs, likelihood, &history) == STATUS_OK);
   ASSERT(history_reserve(&history, n) == STATUS_OK);
   for (int l = 0; l < n; l++) {
     for (int run = 0; run < runs; run++) {
@@ -129,10 +130,10 @@ static inline PriorFit fixture_fit(int stages, double alpha, LastStage last_stag
 }
 
 /* A mixture with correlated covariances, unequal weights and means of size `spread`. */
-static inline Mixture fixture_mixture(int d, int components, double spread) {
+static inline Mixture fixture_mixture(Arena *memory, int d, int components, double spread) {
   Mixture mixture;
   Rng rng = fixture_rng(0, 2000);
-  ASSERT(mixture_create(d, components, &mixture) == STATUS_OK);
+  ASSERT(mixture_create(memory, d, components, &mixture) == STATUS_OK);
   for (int c = 0; c < components; c++) {
     double root[FIXTURE_DIMENSION * FIXTURE_DIMENSION];
     mixture.weight[c] = (c + 1.0) / (0.5 * components * (components + 1));
@@ -152,10 +153,10 @@ static inline Mixture fixture_mixture(int d, int components, double spread) {
 }
 
 /* 1/2 N(0, [1, .99; .99, 1]) + 1/2 N(0, [1, -.9; -.9, 1]): the prior `cross`. */
-static inline Mixture fixture_cross(void) {
+static inline Mixture fixture_cross(Arena *memory) {
   const double covariance[8] = {1, 0.99, 0.99, 1, 1, -0.9, -0.9, 1};
   Mixture mixture;
-  ASSERT(mixture_create(2, 2, &mixture) == STATUS_OK);
+  ASSERT(mixture_create(memory, 2, 2, &mixture) == STATUS_OK);
   mixture.weight[0] = mixture.weight[1] = 0.5;
   memcpy(mixture.covariance, covariance, sizeof covariance);
   ASSERT(mixture_prepare(&mixture) == STATUS_OK);
@@ -163,9 +164,9 @@ static inline Mixture fixture_cross(void) {
 }
 
 /* A prior with that mixture and its exact chain. */
-static inline Prior fixture_exact_prior(const Mixture *mixture, const PriorFit *fit) {
+static inline Prior fixture_exact_prior(Arena *memory, const Mixture *mixture, const PriorFit *fit) {
   Prior prior;
-  Status status = prior_from_mixture(mixture, fit, &prior);
+  Status status = prior_from_mixture(memory, mixture, fit, &prior);
   if (status != STATUS_OK) printf("%s\n", status_message());
   ASSERT(status == STATUS_OK);
   return prior;
@@ -245,6 +246,7 @@ static inline FixturePosterior fixture_posterior(const Mixture *prior, const Fix
 static inline double *fixture_draw(const SamplerOps *method, const Prior *prior, const History *history,
                                    uint32_t first_run, int draws, int set_count, const char *const *sets,
                                    int64_t *fallbacks) {
+  SCRATCH_ARENA(memory);
   int lanes = history->runs * draws;
   int64_t *counted = (int64_t *)fixture_new((size_t)history->runs, sizeof *counted);
   double *theta = (double *)fixture_new((size_t)(prior->d * lanes), sizeof *theta);
@@ -257,13 +259,11 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
   Config *options = NULL;
   Sampler sampler;
   rng.draws = (uint32_t)draws, rng.lanes = (uint32_t)lanes;
-  CHECK_OK(config_options("test", sampler_keys(method), set_count, sets, &options));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(method), set_count, sets, &options));
   setup.options = options;
-  CHECK_OK(sampler_create(method, &setup, &sampler));
+  CHECK_OK(sampler_create(&memory, method, &setup, &sampler));
   sampler_sample(&sampler, history, rng, draws, theta, counted);
   if (fallbacks) memcpy(fallbacks, counted, (size_t)history->runs * sizeof *counted);
-  sampler_destroy(&sampler);
-  if (options) config_free(options);
   free(counted);
   return theta;
 }
@@ -271,14 +271,14 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
 /* `method` with the option `set` is refused for so many draws, with a sentence that holds `part`. */
 static inline void fixture_refused(const char *method, const Prior *prior, const Likelihood *likelihood,
                                    int runs, int draws, const char *set, const char *part) {
+  SCRATCH_ARENA(memory);
   const SamplerOps *ops = sampler_find(method);
   Config *options;
   Sampler sampler;
-  CHECK_OK(config_options("test", sampler_keys(ops), 1, &set, &options));
+  CHECK_OK(config_options(&memory, "test", sampler_keys(ops), 1, &set, &options));
   const SamplerSetup setup = {
       .prior = prior, .likelihood = likelihood, .runs = runs, .draws = draws, .options = options};
-  CHECK_FAILS(sampler_create(ops, &setup, &sampler), STATUS_INPUT, part);
-  config_free(options);
+  CHECK_FAILS(sampler_create(&memory, ops, &setup, &sampler), STATUS_INPUT, part);
 }
 
 /* The draws of one run have this mean and covariance, within `deviations` standard errors (estimated from the
@@ -304,6 +304,7 @@ static inline void fixture_check_moments(int d, int runs, int draws, int run, co
  * (0: of the prior), within 5 standard errors, for any number of stages. */
 static inline void fixture_check_gaussian_prior(const SamplerOps *method, int draws, int set_count,
                                                 const char *const *sets, int count, const int *observations) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 2 };
   const int stages[] = {1, 5, 100}, dimensions[] = {1, 2, 5};
   const Likelihood likelihood = fixture_likelihood(0.8);
@@ -311,11 +312,11 @@ static inline void fixture_check_gaussian_prior(const SamplerOps *method, int dr
     const int d = dimensions[a / 3], t = stages[a % 3];
     if (t == 100 && d != 2) continue; /* as the others, and slow */
     PriorFit fit = fixture_fit(t, 0.97, LAST_STAGE_LITERAL);
-    Mixture mixture = fixture_mixture(d, 1, 1.5);
-    Prior prior = fixture_exact_prior(&mixture, &fit);
+    Mixture mixture = fixture_mixture(&memory, d, 1, 1.5);
+    Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     for (int k = 0; k < count; k++) {
       const int n = observations[k];
-      History history = fixture_history(d, RUNS, 0, n, &likelihood);
+      History history = fixture_history(&memory, d, RUNS, 0, n, &likelihood);
       double *theta = fixture_draw(method, &prior, &history, 0, draws, set_count, sets, NULL);
       for (int run = 0; run < RUNS; run++) {
         FixtureData data = fixture_data(d, n, likelihood.noise, (uint32_t)run);
@@ -323,10 +324,7 @@ static inline void fixture_check_gaussian_prior(const SamplerOps *method, int dr
         fixture_check_moments(d, RUNS, draws, run, theta, exact.total_mean, exact.total_covariance, 5);
       }
       free(theta);
-      history_destroy(&history);
     }
-    prior_destroy(&prior);
-    mixture_destroy(&mixture);
   }
 }
 

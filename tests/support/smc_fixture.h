@@ -2,14 +2,15 @@
 #ifndef TESTS_SMC_FIXTURE_H
 #define TESTS_SMC_FIXTURE_H
 
+#include "core/arena.h"
 #include "sampler_fixture.h"
 
-static inline Sampler make_sampler(const char *name, const Prior *prior, const Likelihood *likelihood,
-                                   int runs, int draws, uint32_t first_run, int set_count,
-                                   const char *const *sets, Config **options) {
+static inline Sampler make_sampler(Arena *memory, const char *name, const Prior *prior,
+                                   const Likelihood *likelihood, int runs, int draws, uint32_t first_run,
+                                   int set_count, const char *const *sets, Config **options) {
   const SamplerOps *method = sampler_find(name);
   Sampler sampler;
-  CHECK_OK(config_options("test", sampler_keys(method), set_count, sets, options));
+  CHECK_OK(config_options(memory, "test", sampler_keys(method), set_count, sets, options));
   const SamplerSetup setup = {.prior = prior,
                               .likelihood = likelihood,
                               .runs = runs,
@@ -17,7 +18,7 @@ static inline Sampler make_sampler(const char *name, const Prior *prior, const L
                               .seed = FIXTURE_SEED,
                               .first_run = first_run,
                               .options = *options};
-  CHECK_OK(sampler_create(method, &setup, &sampler));
+  CHECK_OK(sampler_create(memory, method, &setup, &sampler));
   return sampler;
 }
 

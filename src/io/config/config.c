@@ -1,16 +1,8 @@
 /* Values of one setting or one policy, options alone, and the listing of a table. */
 #include "io/config/config_internal.h"
 
-#include "core/memory.h"
-
 #include <stdlib.h>
 #include <string.h>
-
-/* A Config that config_options made, with the memory it stands on. */
-typedef struct {
-  Config config;
-  ConfigPool pool;
-} OwnedConfig;
 
 static const ConfigValue *value_of(const Config *config, int key) {
   for (int a = 0; a < config->axis_count; a++)
@@ -82,55 +74,36 @@ bool config_present(const Config *config, const char *key) {
 bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }
 
 /* What the sets do not give is that of `base`; NULL: the default. */
-static Status read_options(OwnedConfig *self, const char *what, const ConfigKey *keys, const Config *base,
-                           int set_count, const char *const *sets) {
+static Status read_options(Arena *memory, const char *what, const ConfigKey *keys, const Config *base,
+                           int set_count, const char *const *sets, Config **out) {
   ConfigGiven all, one;
   ConfigValue *values;
   const char *source;
-  TRY(config_pool_print(&self->pool, &source, "%s", what));
-  TRY(config_given_new(&self->pool, keys, &all));
+  TRY(arena_print(memory, &source, "%s", what));
+  TRY(config_given_new(memory, keys, &all));
   for (int i = 0; i < set_count; i++) {
     ConfigNode *node;
-    TRY(config_tree_assignment(&self->pool, source, sets[i], &node));
-    TRY(config_given_new(&self->pool, keys, &one));
-    TRY(config_given_take(&self->pool, "", node->key, node, &one));
+    TRY(config_tree_assignment(memory, source, sets[i], &node));
+    TRY(config_given_new(memory, keys, &one));
+    TRY(config_given_take(memory, "", node->key, node, &one));
     for (int k = 0; k < one.count; k++) config_given_put(&all, one.order[k], one.node[one.order[k]]);
   }
-  TRY(config_table_values(&self->pool, "", (ConfigPlace){.source = source}, &all, NULL, &values));
+  TRY(config_table_values(memory, "", (ConfigPlace){.source = source}, &all, NULL, &values));
   for (int k = 0; base && keys[k].name; k++)
     if (!all.node[k]) values[k] = *value_of(base, k);
-  self->config = (Config){.keys = keys, .values = values};
+  ALLOCATE(memory, *out, 1);
+  **out = (Config){.keys = keys, .values = values};
   return STATUS_OK;
 }
 
-static Status new_options(const char *what, const ConfigKey *keys, const Config *base, int set_count,
-                          const char *const *sets, Config **out) {
-  OwnedConfig *self;
-  *out = NULL;
-  NEW(self, 1);
-  Status status = read_options(self, what, keys, base, set_count, sets);
-  if (status == STATUS_OK)
-    *out = &self->config;
-  else
-    config_free(&self->config);
-  return status;
+Status config_options(Arena *memory, const char *what, const ConfigKey *keys, int set_count,
+                      const char *const *sets, Config **out) {
+  return read_options(memory, what, keys, NULL, set_count, sets, out);
 }
 
-Status config_options(const char *what, const ConfigKey *keys, int set_count, const char *const *sets,
-                      Config **out) {
-  return new_options(what, keys, NULL, set_count, sets, out);
-}
-
-Status config_override(const Config *base, const char *what, int set_count, const char *const *sets,
-                       Config **out) {
-  return new_options(what, base->keys, base, set_count, sets, out);
-}
-
-void config_free(Config *config) {
-  if (!config) return;
-  OwnedConfig *self = (OwnedConfig *)config;
-  config_pool_free(&self->pool);
-  free(self);
+Status config_override(Arena *memory, const Config *base, const char *what, int set_count,
+                       const char *const *sets, Config **out) {
+  return read_options(memory, what, base->keys, base, set_count, sets, out);
 }
 
 void config_describe(FILE *out, const ConfigKey *keys) {

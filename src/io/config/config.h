@@ -12,7 +12,7 @@
 #ifndef IO_CONFIG_CONFIG_H
 #define IO_CONFIG_CONFIG_H
 
-#include "core/status.h"
+#include "core/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -133,13 +133,12 @@ void config_study_free(StudyFile *study);
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out);
 
 /* Options alone, from "key=value" texts (`thompson sample --option`), under one table; `what` names their
- * source in messages. Free with config_free. */
-Status config_options(const char *what, const ConfigKey *keys, int set_count, const char *const *sets,
-                      Config **out);
-/* The options of `base`, which must outlive the copy, with some of them replaced. Free with config_free. */
-Status config_override(const Config *base, const char *what, int set_count, const char *const *sets,
-                       Config **out);
-void config_free(Config *config);
+ * source in messages. They live as long as `memory`. */
+Status config_options(Arena *memory, const char *what, const ConfigKey *keys, int set_count,
+                      const char *const *sets, Config **out);
+/* The options of `base`, which must outlive the copy, with some of them replaced. */
+Status config_override(Arena *memory, const Config *base, const char *what, int set_count,
+                       const char *const *sets, Config **out);
 
 /* One paragraph for each key: type, range, unit, default, help. */
 void config_describe(FILE *out, const ConfigKey *keys);

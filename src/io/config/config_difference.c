@@ -6,7 +6,7 @@
 
 /* The two studies that are compared, and where the sentence goes. */
 typedef struct {
-  ConfigPool pool;
+  Arena memory;
   const ConfigNode *root[2];
   size_t size;
   char *out;
@@ -39,8 +39,8 @@ static Status side_text(Comparison *self, int side, const char *path, const Conf
   if (node) write_node(stream, node);
   Status status = fclose(stream) == 0 ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
   if (status == STATUS_OK)
-    status = config_pool_print(&self->pool, out, "%s%s", swept ? "swept over " : "",
-                               node ? config_shown(text).text : "(not there)");
+    status = arena_print(&self->memory, out, "%s%s", swept ? "swept over " : "",
+                         node ? config_shown(text).text : "(not there)");
   free(text);
   return status;
 }
@@ -82,7 +82,7 @@ static bool differ(Comparison *self, const char *path, const ConfigNode *a, cons
 static bool child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
                           const ConfigNode *b) {
   const char *child_path;
-  if (config_pool_print(&self->pool, &child_path, "%s%s%s", path, *path ? "." : "", name) != STATUS_OK)
+  if (arena_print(&self->memory, &child_path, "%s%s%s", path, *path ? "." : "", name) != STATUS_OK)
     return report(self, path, a, b);
   if (!a || !b) {
     /* A section that only one side has: its first key is the difference, not the section. */
@@ -120,12 +120,12 @@ bool config_first_difference(const char *old_resolved, const char *new_resolved,
   for (int side = 0; side < 2 && !different; side++) {
     ConfigNode *root = NULL;
     different =
-        config_tree_parse(&self.pool, side == 0 ? "old" : "new", true, texts[side], &root) != STATUS_OK ||
+        config_tree_parse(&self.memory, side == 0 ? "old" : "new", true, texts[side], &root) != STATUS_OK ||
         !root;
     self.root[side] = root;
     if (different) snprintf(out, size, "the %s configuration cannot be read", side == 0 ? "old" : "new");
   }
   different = different || differ(&self, "", self.root[0], self.root[1]);
-  config_pool_free(&self.pool);
+  arena_free(&self.memory);
   return different;
 }

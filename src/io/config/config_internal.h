@@ -1,4 +1,4 @@
-/* What the config*.c files share: a pool of memory, the YAML tree with its places, values, tables. */
+/* What the config*.c files share: the YAML tree with its places, values, tables. */
 #ifndef IO_CONFIG_CONFIG_INTERNAL_H
 #define IO_CONFIG_CONFIG_INTERNAL_H
 
@@ -15,19 +15,6 @@ enum {
   CONFIG_POLICY_LIMIT = 1000, /* policies of a study */
   CONFIG_SETTING_LIMIT = 100000 /* settings of a study */
 };
-
-/* Memory that is freed all at once (config_pool.c). */
-typedef struct {
-  struct ConfigBlock *blocks;
-} ConfigPool;
-
-/* `count` zeroed elements of `size` bytes that live as long as the pool. */
-Status config_pool_new(ConfigPool *pool, void **out, size_t count, size_t size);
-Status config_pool_print(ConfigPool *pool, const char **out, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void config_pool_free(ConfigPool *pool);
-#define POOL_NEW(pool, pointer, count)                                                                       \
-  TRY(config_pool_new((pool), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
 
 /* Where something stands, counted from 1. Line 0: the source as a whole, as for "--set a=b". */
 typedef struct {
@@ -60,11 +47,10 @@ struct ConfigNode {
 
 /* Read one YAML document; *out is NULL when there is none. Without `lines`, places are the source as a
  * whole. */
-Status config_tree_parse(ConfigPool *pool, const char *source, bool lines, const char *text,
-                         ConfigNode **out);
+Status config_tree_parse(Arena *memory, const char *source, bool lines, const char *text, ConfigNode **out);
 /* "key=value" as a node that carries its key; `what` ("--set") names it in messages. A missing value is
  * null. */
-Status config_tree_assignment(ConfigPool *pool, const char *what, const char *text, ConfigNode **out);
+Status config_tree_assignment(Arena *memory, const char *what, const char *text, ConfigNode **out);
 bool config_node_null(const ConfigNode *node);
 /* The child with that key, or NULL; also when the node is no mapping. */
 const ConfigNode *config_node_child(const ConfigNode *node, const char *key);
@@ -82,7 +68,7 @@ typedef struct {
 } ConfigValue;
 
 /* Check `node` under `key`; `owner` and `path` ("policies.vits2." and "steps") name it in messages. */
-Status config_value_parse(ConfigPool *pool, const ConfigKey *key, const char *owner, const char *path,
+Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner, const char *path,
                           const ConfigNode *node, ConfigValue *out);
 /* Print the value so that reading it gives the same value. */
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value);
@@ -119,15 +105,15 @@ typedef struct {
 
 int config_key_count(const ConfigKey *keys);
 int config_key_index(const ConfigKey *keys, const char *name); /* -1 when the table lacks it */
-Status config_given_new(ConfigPool *pool, const ConfigKey *keys, ConfigGiven *given);
+Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given);
 /* Take the entry `path: node`, or all entries under it when path is a section. */
-Status config_given_take(ConfigPool *pool, const char *owner, const char *path, const ConfigNode *node,
+Status config_given_take(Arena *memory, const char *owner, const char *path, const ConfigNode *node,
                          ConfigGiven *given);
 /* Replaces, or appends; removes the parts of a key that is now given whole, or the whole of a part. */
 void config_given_put(ConfigGiven *given, int key, const ConfigNode *node);
 void config_given_remove(ConfigGiven *given, int key);
 /* The value of every key: values[keys]. A key that stands in `swept` (may be NULL) needs none. */
-Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace place, const ConfigGiven *given,
+Status config_table_values(Arena *memory, const char *owner, ConfigPlace place, const ConfigGiven *given,
                            const ConfigGiven *swept, ConfigValue **values);
 
 struct Config {
@@ -148,10 +134,10 @@ typedef struct {
 } ConfigSweep;
 
 /* Fill the settings, labels and axes of `study`. */
-Status config_sweep_expand(ConfigPool *pool, ConfigPlace place, const ConfigGiven *axes, bool zip,
+Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
                            const ConfigValue *values, ConfigSweep *sweep, StudyFile *study);
 /* Fill `resolved` and `sha256` of `study` (config_resolve.c). */
-Status config_resolve(ConfigPool *pool, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
+Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study);
 
 #endif

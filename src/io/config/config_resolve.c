@@ -82,12 +82,12 @@ static void write_sweep(FILE *out, const ConfigKey *keys, const ConfigSweep *swe
   }
 }
 
-Status config_resolve(ConfigPool *pool, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
+Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study) {
   bool *omitted;
   char *text = NULL;
   size_t size = 0;
-  POOL_NEW(pool, omitted, config_key_count(keys));
+  ALLOCATE(memory, omitted, config_key_count(keys));
   for (int i = 0; keys[i].name; i++) omitted[i] = values[i].absent;
   for (int a = 0; a < sweep->axis_count; a++) omitted[sweep->keys[a]] = true;
   FILE *out = open_memstream(&text, &size);
@@ -99,7 +99,7 @@ Status config_resolve(ConfigPool *pool, ConfigPlace place, const ConfigKey *keys
   if (status == STATUS_OK && size > CONFIG_TEXT_LIMIT)
     status = config_refuse(place, "with all values filled in, the study is longer than %d bytes",
                            CONFIG_TEXT_LIMIT);
-  if (status == STATUS_OK) status = config_pool_print(pool, &study->resolved, "%s", text);
+  if (status == STATUS_OK) status = arena_print(memory, &study->resolved, "%s", text);
   if (status == STATUS_OK) SHA256Data((const uint8_t *)text, size, study->sha256);
   free(text);
   return status;

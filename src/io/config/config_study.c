@@ -10,7 +10,7 @@
 /* The StudyFile that the caller sees, and what it stands on. */
 typedef struct {
   StudyFile file;
-  ConfigPool pool;
+  Arena memory;
   ConfigSweep sweep;
 } OwnedStudy;
 
@@ -22,32 +22,32 @@ typedef struct {
 
 static const ConfigKey no_keys[] = {{.name = NULL}};
 
-static Status layer_new(ConfigPool *pool, const ConfigKey *keys, Layer *layer) {
+static Status layer_new(Arena *memory, const ConfigKey *keys, Layer *layer) {
   *layer = (Layer){.zip = NULL};
-  TRY(config_given_new(pool, keys, &layer->values));
+  TRY(config_given_new(memory, keys, &layer->values));
   layer->values.top = true;
-  return config_given_new(pool, keys, &layer->axes);
+  return config_given_new(memory, keys, &layer->axes);
 }
 
 /* The entry `name: node` of `sweep`. */
-static Status take_axis(ConfigPool *pool, const char *name, const ConfigNode *node, Layer *layer) {
-  if (strcmp(name, "zip") != 0) return config_given_take(pool, "sweep.", name, node, &layer->axes);
+static Status take_axis(Arena *memory, const char *name, const ConfigNode *node, Layer *layer) {
+  if (strcmp(name, "zip") != 0) return config_given_take(memory, "sweep.", name, node, &layer->axes);
   if (layer->zip) return config_refuse(node->key_place, "key 'sweep.zip': given twice");
   layer->zip = node;
   return STATUS_OK;
 }
 
 /* One entry at the top of the file, or one --set. */
-static Status take_entry(ConfigPool *pool, const ConfigNode *node, Layer *layer) {
+static Status take_entry(Arena *memory, const ConfigNode *node, Layer *layer) {
   if (strcmp(node->key, "policies") == 0) return layer->policies = node, STATUS_OK;
-  if (strncmp(node->key, "sweep.", 6) == 0) return take_axis(pool, node->key + 6, node, layer);
-  if (strcmp(node->key, "sweep") != 0) return config_given_take(pool, "", node->key, node, &layer->values);
+  if (strncmp(node->key, "sweep.", 6) == 0) return take_axis(memory, node->key + 6, node, layer);
+  if (strcmp(node->key, "sweep") != 0) return config_given_take(memory, "", node->key, node, &layer->values);
   if (config_node_null(node)) return STATUS_OK;
   if (node->kind != NODE_MAPPING)
     return config_refuse(node->place,
                          "key 'sweep': expects a mapping of keys to lists, such as {problem.noise: [1, 2]}");
   for (const ConfigNode *child = node->first; child; child = child->next)
-    TRY(take_axis(pool, child->key, child, layer));
+    TRY(take_axis(memory, child->key, child, layer));
   return STATUS_OK;
 }
 
@@ -69,78 +69,78 @@ static void merge_layer(const Layer *upper, bool set, Layer *lower) {
   if (upper->policies) lower->policies = upper->policies;
 }
 
-static Status take_file(ConfigPool *pool, ConfigPlace place, const char *text, Layer *all) {
+static Status take_file(Arena *memory, ConfigPlace place, const char *text, Layer *all) {
   ConfigNode *root;
   Layer layer;
-  TRY(config_tree_parse(pool, place.source, true, text, &root));
+  TRY(config_tree_parse(memory, place.source, true, text, &root));
   if (!root || config_node_null(root)) return config_refuse(place, "the study file is empty");
   if (root->kind != NODE_MAPPING)
     return config_refuse(root->place, "expected a mapping of keys, such as name: figure2");
-  TRY(layer_new(pool, all->values.keys, &layer));
+  TRY(layer_new(memory, all->values.keys, &layer));
   for (const ConfigNode *child = root->first; child; child = child->next)
-    TRY(take_entry(pool, child, &layer));
+    TRY(take_entry(memory, child, &layer));
   merge_layer(&layer, false, all);
   return STATUS_OK;
 }
 
-static Status take_set(ConfigPool *pool, const char *text, Layer *all) {
+static Status take_set(Arena *memory, const char *text, Layer *all) {
   ConfigNode *node;
   Layer layer;
-  TRY(config_tree_assignment(pool, "--set", text, &node));
-  TRY(layer_new(pool, all->values.keys, &layer));
-  TRY(take_entry(pool, node, &layer));
+  TRY(config_tree_assignment(memory, "--set", text, &node));
+  TRY(layer_new(memory, all->values.keys, &layer));
+  TRY(take_entry(memory, node, &layer));
   merge_layer(&layer, true, all);
   return STATUS_OK;
 }
 
 /* Name and label of a policy; everything else in its mapping is an option. */
-static Status read_policy_label(ConfigPool *pool, const ConfigNode *node, ConfigPolicy *policy) {
+static Status read_policy_label(Arena *memory, const ConfigNode *node, ConfigPolicy *policy) {
   static const ConfigKey label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
   const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
   ConfigValue value = {.word = NULL};
   const char *owner;
-  TRY(config_pool_print(pool, &owner, "policies.%s.", policy->name));
-  if (label) TRY(config_value_parse(pool, &label_key, owner, "label", label, &value));
+  TRY(arena_print(memory, &owner, "policies.%s.", policy->name));
+  if (label) TRY(config_value_parse(memory, &label_key, owner, "label", label, &value));
   policy->label = value.word ? value.word : policy->name;
   if (value.word && (!*value.word || strlen(value.word) > CONFIG_LABEL_LIMIT))
     return config_refuse(label->place, "key '%slabel': a label has 1 to %d bytes", owner, CONFIG_LABEL_LIMIT);
   return STATUS_OK;
 }
 
-static Status read_policy_options(ConfigPool *pool, const ConfigKey *keys, const ConfigNode *node,
+static Status read_policy_options(Arena *memory, const ConfigKey *keys, const ConfigNode *node,
                                   ConfigPolicy *policy) {
   const char *owner;
   ConfigGiven given;
   ConfigValue *values;
   Config *options;
   ASSERT(config_key_index(keys, "name") < 0 && config_key_index(keys, "label") < 0);
-  TRY(config_pool_print(pool, &owner, "policies.%s.", policy->name));
-  TRY(config_given_new(pool, keys, &given));
+  TRY(arena_print(memory, &owner, "policies.%s.", policy->name));
+  TRY(config_given_new(memory, keys, &given));
   for (const ConfigNode *child = node->kind == NODE_MAPPING ? node->first : NULL; child; child = child->next)
     if (strcmp(child->key, "name") != 0 && strcmp(child->key, "label") != 0)
-      TRY(config_given_take(pool, owner, child->key, child, &given));
-  TRY(config_table_values(pool, owner, node->place, &given, NULL, &values));
-  POOL_NEW(pool, options, 1);
+      TRY(config_given_take(memory, owner, child->key, child, &given));
+  TRY(config_table_values(memory, owner, node->place, &given, NULL, &values));
+  ALLOCATE(memory, options, 1);
   *options = (Config){.keys = keys, .values = values};
   policy->options = options;
   return STATUS_OK;
 }
 
-static Status read_policy(ConfigPool *pool, const ConfigSchema *schema, const ConfigNode *node,
+static Status read_policy(Arena *memory, const ConfigSchema *schema, const ConfigNode *node,
                           ConfigPolicy *policy) {
   const ConfigKey name_key = {.name = "policies", .type = KEY_WORD, .word = schema->policy_name};
   const ConfigNode *name = node->kind == NODE_MAPPING ? config_node_child(node, "name") : node;
   ConfigValue value;
   if (!name)
     return config_refuse(node->place, "key 'policies': a policy needs a name, such as {name: ts, label: x}");
-  TRY(config_value_parse(pool, &name_key, "", "policies", name, &value));
+  TRY(config_value_parse(memory, &name_key, "", "policies", name, &value));
   policy->name = value.word;
-  TRY(read_policy_label(pool, node, policy));
+  TRY(read_policy_label(memory, node, policy));
   const ConfigKey *keys = schema->policy_keys ? schema->policy_keys(policy->name) : NULL;
-  return read_policy_options(pool, keys ? keys : no_keys, node, policy);
+  return read_policy_options(memory, keys ? keys : no_keys, node, policy);
 }
 
-static Status read_policies(ConfigPool *pool, const ConfigSchema *schema, const ConfigNode *list,
+static Status read_policies(Arena *memory, const ConfigSchema *schema, const ConfigNode *list,
                             StudyFile *study) {
   const ConfigNode *node = list;
   int count = 1;
@@ -149,10 +149,10 @@ static Status read_policies(ConfigPool *pool, const ConfigSchema *schema, const 
   if (count > CONFIG_POLICY_LIMIT)
     return config_refuse(list->place, "key 'policies': %d policies; at most %d are allowed", count,
                          CONFIG_POLICY_LIMIT);
-  POOL_NEW(pool, study->policies, count);
+  ALLOCATE(memory, study->policies, count);
   for (int i = 0; i < count; i++, node = node->next) {
     ConfigPolicy *policies = study->policies;
-    TRY(read_policy(pool, schema, node, &policies[i]));
+    TRY(read_policy(memory, schema, node, &policies[i]));
     for (int j = 0; j < i; j++)
       if (strcmp(policies[j].label, policies[i].label) == 0)
         return config_refuse(
@@ -165,10 +165,10 @@ static Status read_policies(ConfigPool *pool, const ConfigSchema *schema, const 
   return STATUS_OK;
 }
 
-static Status read_zip(ConfigPool *pool, const ConfigNode *node, bool *out) {
+static Status read_zip(Arena *memory, const ConfigNode *node, bool *out) {
   static const ConfigKey zip_key = {.name = "zip", .type = KEY_BOOL};
   ConfigValue value = {.boolean = false};
-  if (node) TRY(config_value_parse(pool, &zip_key, "sweep.", "zip", node, &value));
+  if (node) TRY(config_value_parse(memory, &zip_key, "sweep.", "zip", node, &value));
   *out = value.boolean;
   return STATUS_OK;
 }
@@ -178,14 +178,14 @@ static Status build(OwnedStudy *self, ConfigPlace place, const char *text, const
   Layer all;
   ConfigValue *values;
   bool zip;
-  TRY(layer_new(&self->pool, schema->keys, &all));
-  TRY(take_file(&self->pool, place, text, &all));
-  for (int i = 0; i < set_count; i++) TRY(take_set(&self->pool, sets[i], &all));
-  TRY(config_table_values(&self->pool, "", place, &all.values, &all.axes, &values));
-  TRY(read_policies(&self->pool, schema, all.policies, &self->file));
-  TRY(read_zip(&self->pool, all.zip, &zip));
-  TRY(config_sweep_expand(&self->pool, place, &all.axes, zip, values, &self->sweep, &self->file));
-  return config_resolve(&self->pool, place, schema->keys, values, &self->sweep, &self->file);
+  TRY(layer_new(&self->memory, schema->keys, &all));
+  TRY(take_file(&self->memory, place, text, &all));
+  for (int i = 0; i < set_count; i++) TRY(take_set(&self->memory, sets[i], &all));
+  TRY(config_table_values(&self->memory, "", place, &all.values, &all.axes, &values));
+  TRY(read_policies(&self->memory, schema, all.policies, &self->file));
+  TRY(read_zip(&self->memory, all.zip, &zip));
+  TRY(config_sweep_expand(&self->memory, place, &all.axes, zip, values, &self->sweep, &self->file));
+  return config_resolve(&self->memory, place, schema->keys, values, &self->sweep, &self->file);
 }
 
 Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
@@ -194,7 +194,7 @@ Status config_study_parse(const char *name, const char *text, const ConfigSchema
   *out = NULL;
   NEW(self, 1);
   const char *source;
-  Status status = config_pool_print(&self->pool, &source, "%s", name);
+  Status status = arena_print(&self->memory, &source, "%s", name);
   if (status == STATUS_OK)
     status = build(self, (ConfigPlace){.source = source}, text, schema, set_count, sets);
   if (status == STATUS_OK)
@@ -207,6 +207,6 @@ Status config_study_parse(const char *name, const char *text, const ConfigSchema
 void config_study_free(StudyFile *study) {
   if (!study) return;
   OwnedStudy *self = (OwnedStudy *)study;
-  config_pool_free(&self->pool);
+  arena_free(&self->memory);
   free(self);
 }

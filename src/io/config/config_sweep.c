@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Status read_axis(ConfigPool *pool, const ConfigGiven *axes, int key, ConfigValue **values,
-                        int *count) {
+static Status read_axis(Arena *memory, const ConfigGiven *axes, int key, ConfigValue **values, int *count) {
   const ConfigKey *row = &axes->keys[key];
   const ConfigNode *list = axes->node[key];
   const char *name = row->name;
@@ -16,39 +15,38 @@ static Status read_axis(ConfigPool *pool, const ConfigGiven *axes, int key, Conf
     return config_refuse(list->place, "key 'sweep.%s': expects a list of values, such as [a, b]", name);
   if (list->count > CONFIG_SETTING_LIMIT)
     return config_refuse(list->place, "key 'sweep.%s': more than %d settings", name, CONFIG_SETTING_LIMIT);
-  POOL_NEW(pool, *values, list->count);
+  ALLOCATE(memory, *values, list->count);
   *count = 0;
   for (const ConfigNode *item = list->first; item; item = item->next)
-    TRY(config_value_parse(pool, row, "sweep.", name, item, &(*values)[(*count)++]));
+    TRY(config_value_parse(memory, row, "sweep.", name, item, &(*values)[(*count)++]));
   return STATUS_OK;
 }
 
 /* The value as a label shows it: text as it is, a number in its shortest form. */
-static Status value_label(ConfigPool *pool, const ConfigKey *key, const ConfigValue *value,
-                          const char **out) {
+static Status value_label(Arena *memory, const ConfigKey *key, const ConfigValue *value, const char **out) {
   char text[32];
   if (value->word) return *out = value->word, STATUS_OK;
   switch (key->type) {
-  case KEY_INT: return config_pool_print(pool, out, "%lld", (long long)value->integer);
-  case KEY_REAL: config_real_text(value->real, text); return config_pool_print(pool, out, "%s", text);
+  case KEY_INT: return arena_print(memory, out, "%lld", (long long)value->integer);
+  case KEY_REAL: config_real_text(value->real, text); return arena_print(memory, out, "%s", text);
   case KEY_BOOL: return *out = value->boolean ? "true" : "false", STATUS_OK;
   default: return *out = "null", STATUS_OK;
   }
 }
 
 /* What the outside sees of an axis. */
-static Status describe_axis(ConfigPool *pool, const ConfigKey *key, int count, const ConfigValue *values,
+static Status describe_axis(Arena *memory, const ConfigKey *key, int count, const ConfigValue *values,
                             ConfigAxis *axis) {
   double *numbers;
   const char **texts;
-  POOL_NEW(pool, numbers, count);
-  POOL_NEW(pool, texts, count);
+  ALLOCATE(memory, numbers, count);
+  ALLOCATE(memory, texts, count);
   *axis = (ConfigAxis){
       .key = key->name, .count = count, .numeric = key->type == KEY_INT || key->type == KEY_REAL};
   for (int i = 0; i < count; i++) {
     if (values[i].word) axis->numeric = false;
     numbers[i] = key->type == KEY_INT ? (double)values[i].integer : values[i].real;
-    TRY(value_label(pool, key, &values[i], &texts[i]));
+    TRY(value_label(memory, key, &values[i], &texts[i]));
   }
   axis->numbers = axis->numeric ? numbers : NULL;
   axis->texts = texts;
@@ -81,12 +79,12 @@ static void choose(const ConfigSweep *sweep, int setting, int *chosen) {
   }
 }
 
-static Status setting_label(ConfigPool *pool, int axis_count, const ConfigAxis *axes, const int *chosen,
+static Status setting_label(Arena *memory, int axis_count, const ConfigAxis *axes, const int *chosen,
                             const char **out) {
   size_t size = 1;
   for (int a = 0; a < axis_count; a++) size += strlen(axes[a].key) + strlen(axes[a].texts[chosen[a]]) + 3;
   char *label;
-  POOL_NEW(pool, label, size);
+  ALLOCATE(memory, label, size);
   *out = axis_count > 0 ? label : "default";
   for (int a = 0; a < axis_count; a++) {
     if (a > 0) label = stpcpy(label, ", ");
@@ -99,9 +97,9 @@ static int compare_labels(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static Status refuse_twins(ConfigPool *pool, ConfigPlace place, const StudyFile *study) {
+static Status refuse_twins(Arena *memory, ConfigPlace place, const StudyFile *study) {
   const char **sorted;
-  POOL_NEW(pool, sorted, study->setting_count);
+  ALLOCATE(memory, sorted, study->setting_count);
   memcpy(sorted, study->setting_labels, (size_t)study->setting_count * sizeof *sorted);
   qsort(sorted, (size_t)study->setting_count, sizeof *sorted, compare_labels);
   for (int i = 1; i < study->setting_count; i++)
@@ -110,40 +108,40 @@ static Status refuse_twins(ConfigPool *pool, ConfigPlace place, const StudyFile 
   return STATUS_OK;
 }
 
-static Status make_settings(ConfigPool *pool, const ConfigKey *keys, const ConfigValue *values,
+static Status make_settings(Arena *memory, const ConfigKey *keys, const ConfigValue *values,
                             const ConfigSweep *sweep, StudyFile *study) {
   Config *configs;
   const ConfigValue **chosen_values;
   int *chosen;
   size_t count = (size_t)study->setting_count, axes = (size_t)sweep->axis_count;
-  POOL_NEW(pool, configs, count);
-  POOL_NEW(pool, chosen_values, count * axes);
-  POOL_NEW(pool, chosen, axes);
-  POOL_NEW(pool, study->settings, count);
-  POOL_NEW(pool, study->setting_labels, count);
+  ALLOCATE(memory, configs, count);
+  ALLOCATE(memory, chosen_values, count * axes);
+  ALLOCATE(memory, chosen, axes);
+  ALLOCATE(memory, study->settings, count);
+  ALLOCATE(memory, study->setting_labels, count);
   for (size_t s = 0; s < count; s++, chosen_values += axes) {
     choose(sweep, (int)s, chosen);
     for (size_t a = 0; a < axes; a++) chosen_values[a] = &sweep->values[a][chosen[a]];
     configs[s] = (Config){keys, values, sweep->axis_count, sweep->keys, chosen_values};
     study->settings[s] = &configs[s];
-    TRY(setting_label(pool, sweep->axis_count, study->axes, chosen, &study->setting_labels[s]));
+    TRY(setting_label(memory, sweep->axis_count, study->axes, chosen, &study->setting_labels[s]));
   }
   return STATUS_OK;
 }
 
-Status config_sweep_expand(ConfigPool *pool, ConfigPlace place, const ConfigGiven *axes, bool zip,
+Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
                            const ConfigValue *values, ConfigSweep *sweep, StudyFile *study) {
   *sweep = (ConfigSweep){.axis_count = axes->count, .keys = axes->order, .zip = zip && axes->count > 1};
-  POOL_NEW(pool, sweep->counts, axes->count);
-  POOL_NEW(pool, sweep->values, axes->count);
-  POOL_NEW(pool, study->axes, axes->count);
+  ALLOCATE(memory, sweep->counts, axes->count);
+  ALLOCATE(memory, sweep->values, axes->count);
+  ALLOCATE(memory, study->axes, axes->count);
   study->axis_count = axes->count;
   for (int a = 0; a < axes->count; a++) {
     const ConfigKey *key = &axes->keys[axes->order[a]];
-    TRY(read_axis(pool, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
-    TRY(describe_axis(pool, key, sweep->counts[a], sweep->values[a], &study->axes[a]));
+    TRY(read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
+    TRY(describe_axis(memory, key, sweep->counts[a], sweep->values[a], &study->axes[a]));
   }
   TRY(count_settings(place, axes->keys, sweep, &study->setting_count));
-  TRY(make_settings(pool, axes->keys, values, sweep, study));
-  return refuse_twins(pool, place, study);
+  TRY(make_settings(memory, axes->keys, values, sweep, study));
+  return refuse_twins(memory, place, study);
 }

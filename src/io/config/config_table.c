@@ -15,11 +15,11 @@ int config_key_index(const ConfigKey *keys, const char *name) {
   return -1;
 }
 
-Status config_given_new(ConfigPool *pool, const ConfigKey *keys, ConfigGiven *given) {
+Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given) {
   int count = config_key_count(keys);
   *given = (ConfigGiven){.keys = keys};
-  POOL_NEW(pool, given->node, count);
-  POOL_NEW(pool, given->order, count);
+  ALLOCATE(memory, given->node, count);
+  ALLOCATE(memory, given->order, count);
   return STATUS_OK;
 }
 
@@ -107,12 +107,12 @@ static void offer_key(ConfigNearest *nearest, const char *name) {
     config_nearest_offer(nearest, last + 1, (int)strlen(last + 1), name, length);
 }
 
-static Status unknown_key(ConfigPool *pool, const ConfigGiven *given, const char *owner, const char *path,
+static Status unknown_key(Arena *memory, const ConfigGiven *given, const char *owner, const char *path,
                           const ConfigNode *node) {
   const ConfigKey *keys = given->keys;
   char allowed[1200], nearest_text[160] = "";
   const char *dot = strrchr(path, '.'), *section = "";
-  if (dot) TRY(config_pool_print(pool, &section, "%.*s", (int)(dot - path), path));
+  if (dot) TRY(arena_print(memory, &section, "%.*s", (int)(dot - path), path));
   if (!is_section(keys, section)) section = "";
   list_section(keys, section, sizeof allowed, allowed);
   if (given->top && !*section) config_append(sizeof allowed, allowed, " | policies | sweep");
@@ -128,7 +128,7 @@ static Status unknown_key(ConfigPool *pool, const ConfigGiven *given, const char
                        *allowed ? allowed : "none", nearest_text);
 }
 
-Status config_given_take(ConfigPool *pool, const char *owner, const char *path, const ConfigNode *node,
+Status config_given_take(Arena *memory, const char *owner, const char *path, const ConfigNode *node,
                          ConfigGiven *given) {
   int key = config_key_index(given->keys, path);
   bool in_parts = key >= 0 && given->keys[key].parts && node->kind == NODE_MAPPING;
@@ -140,7 +140,7 @@ Status config_given_take(ConfigPool *pool, const char *owner, const char *path, 
     config_given_put(given, key, node);
     return STATUS_OK;
   }
-  if (!*path || !is_section(given->keys, path)) return unknown_key(pool, given, owner, path, node);
+  if (!*path || !is_section(given->keys, path)) return unknown_key(memory, given, owner, path, node);
   if (config_node_null(node)) return STATUS_OK;
   if (node->kind != NODE_MAPPING) {
     char allowed[1200];
@@ -152,8 +152,8 @@ Status config_given_take(ConfigPool *pool, const char *owner, const char *path, 
   }
   for (const ConfigNode *child = node->first; child; child = child->next) {
     const char *child_path;
-    TRY(config_pool_print(pool, &child_path, "%s.%s", path, child->key));
-    TRY(config_given_take(pool, owner, child_path, child, given));
+    TRY(arena_print(memory, &child_path, "%s.%s", path, child->key));
+    TRY(config_given_take(memory, owner, child_path, child, given));
   }
   return STATUS_OK;
 }
@@ -184,16 +184,16 @@ static Status missing_key(const ConfigGiven *given, int missing, const char *own
                        owner, name, key->name, key->help, allowed, whole, name, name);
 }
 
-Status config_table_values(ConfigPool *pool, const char *owner, ConfigPlace place, const ConfigGiven *given,
+Status config_table_values(Arena *memory, const char *owner, ConfigPlace place, const ConfigGiven *given,
                            const ConfigGiven *swept, ConfigValue **values) {
   const ConfigKey *keys = given->keys;
-  POOL_NEW(pool, *values, config_key_count(keys));
+  ALLOCATE(memory, *values, config_key_count(keys));
   for (int i = 0; keys[i].name; i++) {
     if (!given->node[i] && swept && swept->node[i]) continue;
     (*values)[i].absent = is_absent(given, i);
     if ((*values)[i].absent) continue;
     if (!given->node[i] && !keys[i].fallback) return missing_key(given, i, owner, place);
-    TRY(config_value_parse(pool, &keys[i], owner, keys[i].name, given->node[i], &(*values)[i]));
+    TRY(config_value_parse(memory, &keys[i], owner, keys[i].name, given->node[i], &(*values)[i]));
   }
   return STATUS_OK;
 }

@@ -11,7 +11,7 @@
 
 /* A value that is being checked, for sentences about it. */
 typedef struct {
-  ConfigPool *pool;
+  Arena *memory;
   const ConfigKey *key;
   const char *owner, *path;
 } Check;
@@ -114,8 +114,8 @@ static Status read_list(const Check *check, const ConfigNode *node, ConfigValue 
     return refuse(check, node, "without a value is not allowed");
   int64_t *integers;
   const char **texts;
-  POOL_NEW(check->pool, integers, words ? 0 : count);
-  POOL_NEW(check->pool, texts, words ? count : 0);
+  ALLOCATE(check->memory, integers, words ? 0 : count);
+  ALLOCATE(check->memory, texts, words ? count : 0);
   for (int i = 0; i < count; i++, item = item->next) {
     if (item->kind != NODE_SCALAR) return refuse(check, item, "cannot stand within the list");
     if (!words) {
@@ -144,16 +144,16 @@ static Status read_fallback(const Check *check, ConfigValue *out) {
   ConfigNode *node;
   const char *fallback = check->key->fallback;
   if (check->key->type == KEY_TEXT && strcmp(fallback, "null") == 0) return STATUS_OK;
-  Status status = config_tree_parse(check->pool, "built-in default", false, fallback, &node);
+  Status status = config_tree_parse(check->memory, "built-in default", false, fallback, &node);
   if (status == STATUS_OK && node)
-    status = config_value_parse(check->pool, check->key, check->owner, check->path, node, out);
+    status = config_value_parse(check->memory, check->key, check->owner, check->path, node, out);
   ASSERT(node || status != STATUS_OK);
   return status == STATUS_OK ? STATUS_OK : status_prefix(STATUS_INTERNAL, "a bug in a table of keys: ");
 }
 
-Status config_value_parse(ConfigPool *pool, const ConfigKey *key, const char *owner, const char *path,
+Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner, const char *path,
                           const ConfigNode *node, ConfigValue *out) {
-  Check check = {.pool = pool, .key = key, .owner = owner, .path = path};
+  Check check = {.memory = memory, .key = key, .owner = owner, .path = path};
   bool list = key->type == KEY_INTS || key->type == KEY_WORDS;
   *out = (ConfigValue){0};
   if (!node) return read_fallback(&check, out);

@@ -9,7 +9,7 @@
 
 typedef struct {
   yaml_parser_t parser;
-  ConfigPool *pool;
+  Arena *memory;
   const char *source;
   bool lines;
 } Reader;
@@ -79,7 +79,7 @@ static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event)
                            (unsigned)character);
   }
   event->plain = raw->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-  return config_pool_print(reader->pool, &event->text, "%s", (const char *)value);
+  return arena_print(reader->memory, &event->text, "%s", (const char *)value);
 }
 
 static Status take_event(Reader *reader, const yaml_event_t *raw, Event *event) {
@@ -143,7 +143,7 @@ static Status read_node(Reader *reader, const Event *start, int depth, ConfigNod
   if (depth > CONFIG_DEPTH_LIMIT)
     return config_refuse(start->place, "nested deeper than %d levels", CONFIG_DEPTH_LIMIT);
   ConfigNode *node;
-  POOL_NEW(reader->pool, node, 1);
+  ALLOCATE(reader->memory, node, 1);
   *out = node;
   node->place = start->place;
   node->text = start->text;
@@ -170,13 +170,12 @@ static Status read_stream(Reader *reader, ConfigNode **out) {
   return STATUS_OK;
 }
 
-Status config_tree_parse(ConfigPool *pool, const char *source, bool lines, const char *text,
-                         ConfigNode **out) {
+Status config_tree_parse(Arena *memory, const char *source, bool lines, const char *text, ConfigNode **out) {
   *out = NULL;
   size_t length = strlen(text);
   if (length > CONFIG_TEXT_LIMIT)
     return config_refuse((ConfigPlace){.source = source}, "more than %d bytes of YAML", CONFIG_TEXT_LIMIT);
-  Reader reader = {.pool = pool, .source = source, .lines = lines};
+  Reader reader = {.memory = memory, .source = source, .lines = lines};
   if (!yaml_parser_initialize(&reader.parser))
     return status_set(STATUS_INTERNAL, "%s: out of memory", source);
   yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
@@ -186,15 +185,15 @@ Status config_tree_parse(ConfigPool *pool, const char *source, bool lines, const
   return status;
 }
 
-Status config_tree_assignment(ConfigPool *pool, const char *what, const char *text, ConfigNode **out) {
+Status config_tree_assignment(Arena *memory, const char *what, const char *text, ConfigNode **out) {
   const char *source, *key, *equals = strchr(text, '=');
-  TRY(config_pool_print(pool, &source, "%s %s", what, config_shown(text).text));
+  TRY(arena_print(memory, &source, "%s %s", what, config_shown(text).text));
   ConfigPlace place = {.source = source};
   if (!equals || equals == text) return config_refuse(place, "expected key=value");
-  TRY(config_pool_print(pool, &key, "%.*s", (int)(equals - text), text));
-  TRY(config_tree_parse(pool, source, false, equals + 1, out));
+  TRY(arena_print(memory, &key, "%.*s", (int)(equals - text), text));
+  TRY(config_tree_parse(memory, source, false, equals + 1, out));
   if (!*out) {
-    POOL_NEW(pool, *out, 1);
+    ALLOCATE(memory, *out, 1);
     **out = (ConfigNode){.kind = NODE_SCALAR, .place = place, .text = "", .plain = true};
   }
   (*out)->key = key;

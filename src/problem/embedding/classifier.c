@@ -1,5 +1,6 @@
 #include "problem/embedding/classifier.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "model/learning.h"
@@ -46,24 +47,18 @@ static void put_pixels(const Digits *digits, int count, const int *digit, int la
   }
 }
 
-static Status training_create(const Digits *digits, const NetworkShape *shape, Training *out) {
+static Status training_create(Arena *memory, const Digits *digits, const NetworkShape *shape, Training *out) {
   size_t parameters = network_parameters(shape);
   *out = (Training){.digits = digits};
-  NEW(out->order, digits->count);
-  NEW(out->x, (size_t)digits->inputs * CLASSIFIER_BATCH);
-  NEW(out->target, IDX_LABELS * CLASSIFIER_BATCH);
-  NEW(out->gradient, parameters);
-  NEW(out->first, parameters);
-  NEW(out->second, parameters);
-  NEW(out->workspace, network_workspace(shape));
+  ALLOCATE(memory, out->order, digits->count);
+  ALLOCATE(memory, out->x, (size_t)digits->inputs * CLASSIFIER_BATCH);
+  ALLOCATE(memory, out->target, IDX_LABELS * CLASSIFIER_BATCH);
+  ALLOCATE(memory, out->gradient, parameters);
+  ALLOCATE(memory, out->first, parameters);
+  ALLOCATE(memory, out->second, parameters);
+  ALLOCATE(memory, out->workspace, network_workspace(shape));
   for (int i = 0; i < digits->count; i++) out->order[i] = i;
   return STATUS_OK;
-}
-
-static void training_destroy(Training *training) {
-  void *blocks[] = {training->order, training->x,      training->target,   training->gradient,
-                    training->first, training->second, training->workspace};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
 /* A random order of the digits, from the one of the epoch before. */
@@ -112,11 +107,11 @@ void classifier_destroy(Classifier *classifier) {
 static Status apply(const Classifier *classifier, const NetworkShape *shape, const Digits *digits, float *y) {
   enum { LANES = 4 * NETWORK_LANES };
   int outputs = shape->width[shape->layers];
-  float *x = NULL, *part = NULL, *workspace = NULL;
-  Status status;
-  NEW_GOTO(status, x, (size_t)digits->inputs * LANES, end);
-  NEW_GOTO(status, part, outputs * LANES, end);
-  NEW_GOTO(status, workspace, network_workspace(shape), end);
+  float *x, *part, *workspace;
+  SCRATCH_ARENA(scratch);
+  ALLOCATE(&scratch, x, (size_t)digits->inputs * LANES);
+  ALLOCATE(&scratch, part, outputs * LANES);
+  ALLOCATE(&scratch, workspace, network_workspace(shape));
   for (int first = 0; first < digits->count; first += LANES) {
     int digit[LANES], lanes = digits->count - first < LANES ? digits->count - first : LANES;
     for (int lane = 0; lane < lanes; lane++) digit[lane] = first + lane;
@@ -126,18 +121,15 @@ static Status apply(const Classifier *classifier, const NetworkShape *shape, con
       for (int j = 0; j < outputs; j++)
         y[(size_t)(first + lane) * (size_t)outputs + (size_t)j] = part[j * LANES + lane];
   }
-end:
-  free(x);
-  free(part);
-  free(workspace);
-  return status;
+  return STATUS_OK;
 }
 
 Status classifier_accuracy(const Classifier *classifier, const Digits *digits, double *accuracy) {
+  SCRATCH_ARENA(scratch);
   float *y;
   int right = 0;
-  NEW(y, (size_t)digits->count * IDX_LABELS);
-  Status status = apply(classifier, &classifier->shape, digits, y);
+  ALLOCATE(&scratch, y, (size_t)digits->count * IDX_LABELS);
+  TRY(apply(classifier, &classifier->shape, digits, y));
   for (int i = 0; i < digits->count; i++) {
     const float *output = y + (size_t)i * IDX_LABELS;
     int best = 0;
@@ -146,49 +138,48 @@ Status classifier_accuracy(const Classifier *classifier, const Digits *digits, d
     right += best == digits->label[i];
   }
   *accuracy = (double)right / digits->count;
-  free(y);
-  return status;
+  return STATUS_OK;
 }
 
 Status classifier_embed(const Classifier *classifier, const Digits *digits, double *features) {
   NetworkShape shape = embedding_shape(classifier);
   size_t values = (size_t)digits->count * CLASSIFIER_EMBEDDING;
+  SCRATCH_ARENA(scratch);
   float *y;
-  NEW(y, values);
-  Status status = apply(classifier, &shape, digits, y);
+  ALLOCATE(&scratch, y, values);
+  TRY(apply(classifier, &shape, digits, y));
   for (size_t i = 0; i < values; i++) features[i] = y[i] > 0 ? (double)y[i] : 0;
-  free(y);
-  return status;
+  return STATUS_OK;
 }
 
 /* Units of the embedding that are on for at least ON_SHARE of the digits. */
 static Status count_alive(const Classifier *classifier, const Digits *digits, int *alive) {
+  SCRATCH_ARENA(scratch);
   double *features;
   int on[CLASSIFIER_EMBEDDING] = {0};
-  NEW(features, (size_t)digits->count * CLASSIFIER_EMBEDDING);
-  Status status = classifier_embed(classifier, digits, features);
+  ALLOCATE(&scratch, features, (size_t)digits->count * CLASSIFIER_EMBEDDING);
+  TRY(classifier_embed(classifier, digits, features));
   for (int i = 0; i < digits->count; i++)
     for (int j = 0; j < CLASSIFIER_EMBEDDING; j++)
       on[j] += features[(size_t)i * CLASSIFIER_EMBEDDING + (size_t)j] > 0;
   *alive = 0;
   for (int j = 0; j < CLASSIFIER_EMBEDDING; j++) *alive += on[j] >= ON_SHARE * digits->count;
-  free(features);
-  return status;
+  return STATUS_OK;
 }
 
 static Status train_once(const Digits *digits, int epochs, uint64_t seed, int start,
                          ClassifierProgress *progress, Classifier *out) {
+  SCRATCH_ARENA(scratch);
   Training training;
   Rng rng = {.key = rng_key(seed, RNG_NETWORK_START), .run = (uint32_t)start};
   learning_start(&out->shape, &rng, out->parameters);
-  Status status = training_create(digits, &out->shape, &training);
-  for (int epoch = 1; epoch <= epochs && status == STATUS_OK; epoch++) {
+  TRY(training_create(&scratch, digits, &out->shape, &training));
+  for (int epoch = 1; epoch <= epochs; epoch++) {
     shuffle(&training, seed, start, epoch);
     double loss = train_epoch(out, &training, epoch, epochs);
     if (progress) progress(start, epoch, loss);
   }
-  training_destroy(&training);
-  return status;
+  return STATUS_OK;
 }
 
 Status classifier_train(const Digits *digits, int epochs, uint64_t seed, ClassifierProgress *progress,

@@ -1,7 +1,7 @@
 #include "sampler/diffusion/denoised_moments.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "core/vector_algebra.h"
 
@@ -55,7 +55,8 @@ static Status set_prior_moments(DenoisedMoments *self, const Prior *prior, doubl
   return STATUS_OK;
 }
 
-Status denoised_moments_create(const Prior *prior, bool from_loss, DenoisedMoments *out) {
+Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss, DenoisedMoments *out) {
+  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)prior->d;
   *out = (DenoisedMoments){.chain = prior->chain, .from_loss = from_loss};
   if (from_loss && !prior->chain->loss)
@@ -63,20 +64,12 @@ Status denoised_moments_create(const Prior *prior, bool from_loss, DenoisedMomen
                       "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
                       "(use covariance: jacobian)",
                       prior->ops->name);
-  NEW(out->mean, d);
-  NEW(out->basis, d * d);
-  NEW(out->deviation, d);
-  double *scratch;
-  NEW(scratch, d * (d + PRIOR_SAMPLES));
-  Status status = set_prior_moments(out, prior, scratch, scratch + d * d);
-  free(scratch);
-  return status;
-}
-
-void denoised_moments_destroy(DenoisedMoments *self) {
-  free(self->mean);
-  free(self->basis);
-  free(self->deviation);
+  ALLOCATE(memory, out->mean, d);
+  ALLOCATE(memory, out->basis, d * d);
+  ALLOCATE(memory, out->deviation, d);
+  double *work;
+  ALLOCATE(&scratch, work, d * (d + PRIOR_SAMPLES));
+  return set_prior_moments(out, prior, work, work + d * d);
 }
 
 /* ---- at a stage */

@@ -12,6 +12,7 @@
 #ifndef SAMPLER_DIFFUSION_DENOISED_MOMENTS_H
 #define SAMPLER_DIFFUSION_DENOISED_MOMENTS_H
 
+#include "core/arena.h"
 #include "model/prior.h"
 
 #include <stdbool.h>
@@ -23,10 +24,8 @@ typedef struct {
   double *mean, *basis, *deviation; /* [d], [d, d], [d]: s0_hat, Q, r of stage T + 1 */
 } DenoisedMoments;
 
-/* `prior` has a chain. Refuses, with a sentence, `from_loss` where the chain has no loss. The caller ends
- * with denoised_moments_destroy, also after a failure. */
-Status denoised_moments_create(const Prior *prior, bool from_loss, DenoisedMoments *out);
-void denoised_moments_destroy(DenoisedMoments *self);
+/* `prior` has a chain. Refuses, with a sentence, `from_loss` where the chain has no loss. */
+Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss, DenoisedMoments *out);
 
 /* Of stage t = T + 1 .. 1 at s[d, n], lane last: mean[d, n], basis[d, d, n], deviation[d, n]. Scratch:
  * matrix[d, d, n], column[d, n]. */

@@ -12,8 +12,8 @@
  * then d for each stage. */
 #include "sampler/diffusion/dps.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -127,42 +127,28 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
   }
 }
 
-static void dps_destroy(Sampler *sampler) {
-  Dps *self = sampler->state;
-  free(self->evidence.precision);
-  free(self->evidence.vector);
-  free(self->evidence.constant);
-  free(self->s);
-  free(self->denoised);
-  free(self->gradient);
-  free(self->z);
-  free(self->scratch);
-  free(self->residual);
-  free(self->zeta);
-  free(self);
-}
-
 static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
   const double noise = likelihood_noise(setup->likelihood);
   Dps *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->gradient_kind =
       config_is(setup->options, "gradient", "at_estimate") ? DPS_AT_ESTIMATE : DPS_THROUGH_NETWORK;
   self->step_size = config_real(setup->options, "step_size");
   self->evidence.d = sampler->d;
   self->evidence.variance = noise * noise;
-  NEW(self->evidence.precision, d * vector);
-  NEW(self->evidence.vector, vector);
-  NEW(self->evidence.constant, CHUNK_LANES);
-  NEW(self->s, vector);
-  NEW(self->denoised, vector);
-  NEW(self->gradient, vector);
-  NEW(self->z, vector);
-  NEW(self->scratch, vector);
-  NEW(self->residual, CHUNK_LANES);
-  NEW(self->zeta, CHUNK_LANES);
+  ALLOCATE(memory, self->evidence.precision, d * vector);
+  ALLOCATE(memory, self->evidence.vector, vector);
+  ALLOCATE(memory, self->evidence.constant, CHUNK_LANES);
+  ALLOCATE(memory, self->s, vector);
+  ALLOCATE(memory, self->denoised, vector);
+  ALLOCATE(memory, self->gradient, vector);
+  ALLOCATE(memory, self->z, vector);
+  ALLOCATE(memory, self->scratch, vector);
+  ALLOCATE(memory, self->residual, CHUNK_LANES);
+  ALLOCATE(memory, self->zeta, CHUNK_LANES);
   return STATUS_OK;
 }
 
@@ -196,7 +182,6 @@ const SamplerOps sampler_dps = {
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = dps_create,
-    .destroy = dps_destroy,
     .sample = dps_sample,
     .cost = dps_cost,
 };

@@ -9,7 +9,7 @@
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
 
@@ -39,19 +39,13 @@ static void joint_sample(Sampler *sampler, const History *history, RngLanes rng,
   }
 }
 
-static void joint_destroy(Sampler *sampler) {
-  Joint *self = sampler->state;
-  joint_chain_destroy(&self->chain);
-  free(self->z);
-  free(self);
-}
-
 static Status joint_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   Joint *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
-  NEW(self->z, (size_t)sampler->d * CHUNK_LANES);
-  return joint_chain_create(setup, config_is(setup->options, "covariance", "loss"), CHUNK_LANES,
+  ALLOCATE(memory, self->z, (size_t)sampler->d * CHUNK_LANES);
+  return joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), CHUNK_LANES,
                             &self->chain);
 }
 
@@ -71,7 +65,6 @@ const SamplerOps sampler_joint = {
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = joint_create,
-    .destroy = joint_destroy,
     .sample = joint_sample,
     .cost = joint_cost,
 };

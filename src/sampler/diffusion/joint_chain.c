@@ -1,7 +1,7 @@
 #include "sampler/diffusion/joint_chain.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "core/vector_algebra.h"
 #include "model/likelihood.h"
@@ -24,41 +24,32 @@ static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
  * registers. */
 #define SCRATCH_VECTORS(d) (3 * (d) * (d) + 6 * (d))
 
-static Status allocate_lanes(JointChain *self) {
+static Status allocate_lanes(Arena *memory, JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
-  NEW(self->lane_rows, lane_row_count(d) * n);
-  NEW(self->precision, d * d * n);
-  NEW(self->vector, d * n);
-  NEW(self->matrix, d * d * n);
-  NEW(self->column, d * n);
-  NEW(self->vectors, SCRATCH_VECTORS(d));
-  NEW(self->jitters, n);
+  ALLOCATE(memory, self->lane_rows, lane_row_count(d) * n);
+  ALLOCATE(memory, self->precision, d * d * n);
+  ALLOCATE(memory, self->vector, d * n);
+  ALLOCATE(memory, self->matrix, d * d * n);
+  ALLOCATE(memory, self->column, d * n);
+  ALLOCATE(memory, self->vectors, SCRATCH_VECTORS(d));
+  ALLOCATE(memory, self->jitters, n);
   return STATUS_OK;
 }
 
-Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacity, JointChain *out) {
+Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_loss, int capacity,
+                          JointChain *out) {
   const Chain *chain = setup->prior->chain;
   const size_t d = (size_t)chain->d, n = (size_t)capacity;
   *out = (JointChain){.d = chain->d, .capacity = capacity, .chain = chain};
   if (d * d > INT_MAX / n)
     return status_set(STATUS_INPUT, "joint moments of %d lanes in %d dimensions are too large", capacity,
                       chain->d);
-  TRY(denoised_moments_create(setup->prior, from_loss, &out->moments));
-  TRY(allocate_lanes(out));
+  TRY(denoised_moments_create(memory, setup->prior, from_loss, &out->moments));
+  TRY(allocate_lanes(memory, out));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
-  NEW(out->prior_precision, d * d * n);
-  NEW(out->prior_vector, d * n);
-  return irls_create(out->d, capacity, MODE_TOLERANCE, &out->irls);
-}
-
-void joint_chain_destroy(JointChain *self) {
-  denoised_moments_destroy(&self->moments);
-  irls_destroy(&self->irls);
-  double *blocks[] = {self->precision, self->vector,          self->lane_rows,   self->matrix,
-                      self->column,    self->prior_precision, self->prior_vector};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(self->jitters);
-  free(self->vectors);
+  ALLOCATE(memory, out->prior_precision, d * d * n);
+  ALLOCATE(memory, out->prior_vector, d * n);
+  return irls_create(memory, out->d, capacity, MODE_TOLERANCE, &out->irls);
 }
 
 /* ---- lanes */

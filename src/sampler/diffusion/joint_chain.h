@@ -23,6 +23,7 @@
 #ifndef SAMPLER_DIFFUSION_JOINT_CHAIN_H
 #define SAMPLER_DIFFUSION_JOINT_CHAIN_H
 
+#include "core/arena.h"
 #include "core/special.h"
 #include "model/irls.h"
 #include "sampler/diffusion/denoised_moments.h"
@@ -62,10 +63,9 @@ typedef struct {
     .help = "of the clean sample given a state: jacobian of the noise predictor, or the training loss"       \
   }
 
-/* Refuses, with a sentence, the covariance `loss` where the chain has none, and what is too large. The caller
- * ends with joint_chain_destroy, also after a failure. */
-Status joint_chain_create(const SamplerSetup *setup, bool from_loss, int capacity, JointChain *out);
-void joint_chain_destroy(JointChain *self);
+/* Refuses, with a sentence, the covariance `loss` where the chain has none, and what is too large. */
+Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_loss, int capacity,
+                          JointChain *out);
 
 /* Of all stages of a lane (sampler.h, `cost`). */
 double joint_chain_cost(const SamplerWork *work, double lanes);

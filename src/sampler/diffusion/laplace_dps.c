@@ -15,8 +15,8 @@
  * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
 #include "sampler/diffusion/laplace_dps.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "core/vector_algebra.h"
 #include "sampler/chunk.h"
@@ -42,25 +42,16 @@ typedef struct {
   LaplaceTilt tilt; /* of c = -1 */
 } LaplaceDps;
 
-Status laplace_evidence_create(int d, LaplaceEvidence *out) {
+Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
   out->d = d;
-  NEW(out->precision, matrix);
-  NEW(out->vector, vector);
-  NEW(out->basis, matrix);
-  NEW(out->eigenvalue, vector);
-  NEW(out->rotated, vector);
-  NEW(out->vectors, SCRATCH_VECTORS(d));
+  ALLOCATE(memory, out->precision, matrix);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->basis, matrix);
+  ALLOCATE(memory, out->eigenvalue, vector);
+  ALLOCATE(memory, out->rotated, vector);
+  ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d));
   return STATUS_OK;
-}
-
-void laplace_evidence_destroy(LaplaceEvidence *evidence) {
-  free(evidence->precision);
-  free(evidence->vector);
-  free(evidence->basis);
-  free(evidence->eigenvalue);
-  free(evidence->rotated);
-  free(evidence->vectors);
 }
 
 void laplace_evidence_decompose(LaplaceEvidence *evidence) {
@@ -192,18 +183,8 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
   }
 }
 
-static void laplace_dps_destroy(Sampler *sampler) {
-  LaplaceDps *self = sampler->state;
-  laplace_evidence_destroy(&self->evidence);
-  laplace_glm_destroy(&self->glm);
-  free(self->s);
-  free(self->mu);
-  free(self->z);
-  laplace_tilt_destroy(&self->tilt);
-  free(self);
-}
-
 static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t vector = (size_t)sampler->d * CHUNK_LANES;
   const int64_t constant = config_int(setup->options, "evidence_c");
   LaplaceDps *self;
@@ -212,20 +193,21 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
                       "sampler diffts takes evidence_c = %d only with a likelihood that is quadratic in phi' "
                       "theta (gaussian); likelihood %s is not",
                       (int)constant, setup->likelihood->ops->name);
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->tilted = constant < 0;
   self->last_stage = config_is(setup->options, "last_stage", "prior")
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
-  TRY(laplace_evidence_create(sampler->d, &self->evidence));
+  TRY(laplace_evidence_create(memory, sampler->d, &self->evidence));
   self->evidence.constant = constant > 0 ? 1 : 0; /* the tilted evidence is made ready before its product */
-  NEW(self->s, vector);
-  NEW(self->mu, vector);
-  NEW(self->z, vector);
-  if (self->tilted) TRY(laplace_tilt_create(sampler->d, &self->tilt));
-  return likelihood_is_conjugate(setup->likelihood) ? STATUS_OK
-                                                    : laplace_glm_create(sampler->d, CHUNK_LANES, &self->glm);
+  ALLOCATE(memory, self->s, vector);
+  ALLOCATE(memory, self->mu, vector);
+  ALLOCATE(memory, self->z, vector);
+  if (self->tilted) TRY(laplace_tilt_create(memory, sampler->d, &self->tilt));
+  return likelihood_is_conjugate(setup->likelihood)
+             ? STATUS_OK
+             : laplace_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);
 }
 
 /* With a likelihood that is not conjugate the mode of every stage takes about one step of IRLS, and the
@@ -264,7 +246,6 @@ const SamplerOps sampler_diffts = {
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = laplace_dps_create,
-    .destroy = laplace_dps_destroy,
     .sample = laplace_dps_sample,
     .cost = laplace_dps_cost,
 };

@@ -3,6 +3,7 @@
 #ifndef SAMPLER_DIFFUSION_LAPLACE_DPS_H
 #define SAMPLER_DIFFUSION_LAPLACE_DPS_H
 
+#include "core/arena.h"
 #include "core/special.h"
 #include "core/status.h"
 
@@ -19,8 +20,7 @@ typedef struct {
   double constant; /* evidence_c: the evidence of a stage has the variance abar / l + evidence_c (1 - abar) */
 } LaplaceEvidence;
 
-Status laplace_evidence_create(int d, LaplaceEvidence *out);
-void laplace_evidence_destroy(LaplaceEvidence *evidence);
+Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out);
 
 /* Q, l and c from Lambda and b. */
 void laplace_evidence_decompose(LaplaceEvidence *evidence);

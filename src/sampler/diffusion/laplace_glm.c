@@ -1,7 +1,7 @@
 #include "sampler/diffusion/laplace_glm.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 
 #include <math.h>
@@ -13,33 +13,20 @@
  * 1e-3 of the deviation (tests/test_glm_chain.c); most stages are done after one pass. */
 static const double MODE_TOLERANCE = 1e-3;
 
-Status laplace_glm_create(int d, int lanes, LaplaceGlm *out) {
+Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
   const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
   *out = (LaplaceGlm){.d = d};
-  TRY(irls_create(d, lanes, MODE_TOLERANCE, &out->irls));
-  NEW(out->precision, matrix);
-  NEW(out->vector, vector);
-  NEW(out->prior_precision, matrix);
-  NEW(out->prior_vector, vector);
-  NEW(out->mode, vector);
-  NEW(out->basis, matrix);
-  NEW(out->eigenvalue, vector);
-  NEW(out->rotated, matrix);
-  NEW(out->column, 2 * vector);
+  TRY(irls_create(memory, d, lanes, MODE_TOLERANCE, &out->irls));
+  ALLOCATE(memory, out->precision, matrix);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->prior_precision, matrix);
+  ALLOCATE(memory, out->prior_vector, vector);
+  ALLOCATE(memory, out->mode, vector);
+  ALLOCATE(memory, out->basis, matrix);
+  ALLOCATE(memory, out->eigenvalue, vector);
+  ALLOCATE(memory, out->rotated, matrix);
+  ALLOCATE(memory, out->column, 2 * vector);
   return STATUS_OK;
-}
-
-void laplace_glm_destroy(LaplaceGlm *glm) {
-  irls_destroy(&glm->irls);
-  free(glm->precision);
-  free(glm->vector);
-  free(glm->prior_precision);
-  free(glm->prior_vector);
-  free(glm->mode);
-  free(glm->basis);
-  free(glm->eigenvalue);
-  free(glm->rotated);
-  free(glm->column);
 }
 
 void laplace_glm_begin(LaplaceGlm *glm, int lanes) {

@@ -4,6 +4,7 @@
 #ifndef SAMPLER_DIFFUSION_LAPLACE_GLM_H
 #define SAMPLER_DIFFUSION_LAPLACE_GLM_H
 
+#include "core/arena.h"
 #include "model/irls.h"
 
 /* n lanes, lane last, in the chain's coordinates of a clean sample, s / sqrt(alpha_bar). */
@@ -19,8 +20,7 @@ typedef struct {
   double *column; /* [2, d, n] */
 } LaplaceGlm;
 
-Status laplace_glm_create(int d, int lanes, LaplaceGlm *out);
-void laplace_glm_destroy(LaplaceGlm *glm);
+Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out);
 
 /* Forget the evidence: the next product is the first of a chain. */
 void laplace_glm_begin(LaplaceGlm *glm, int lanes);

@@ -1,17 +1,15 @@
 #include "sampler/diffusion/laplace_tilt.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-Status laplace_tilt_create(int d, LaplaceTilt *out) {
-  NEW(out->held, (size_t)d * CHUNK_LANES);
+Status laplace_tilt_create(Arena *memory, int d, LaplaceTilt *out) {
+  ALLOCATE(memory, out->held, (size_t)d * CHUNK_LANES);
   return STATUS_OK;
 }
-
-void laplace_tilt_destroy(LaplaceTilt *tilt) { free(tilt->held); }
 
 /* abar_0 = 1: stage 0 always has room for the evidence. */
 static int start_of(const Schedule *schedule, const LaplaceEvidence *evidence, int n) {

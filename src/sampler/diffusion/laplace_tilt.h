@@ -5,6 +5,7 @@
 #ifndef SAMPLER_DIFFUSION_LAPLACE_TILT_H
 #define SAMPLER_DIFFUSION_LAPLACE_TILT_H
 
+#include "core/arena.h"
 #include "model/schedule.h"
 #include "sampler/chunk.h"
 #include "sampler/diffusion/laplace_dps.h"
@@ -15,8 +16,7 @@ typedef struct {
   int start[CHUNK_LANES], first; /* at which stages; the largest of those */
 } LaplaceTilt;
 
-Status laplace_tilt_create(int d, LaplaceTilt *out);
-void laplace_tilt_destroy(LaplaceTilt *tilt);
+Status laplace_tilt_create(Arena *memory, int d, LaplaceTilt *out);
 
 /* Find the stages, and make the evidence that of its product with N(0, I) there: for laplace_dps_product with
  * v = alpha_bar = 1. */

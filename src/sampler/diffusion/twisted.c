@@ -20,7 +20,7 @@
  * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;
  * what concerns a whole draw comes from the stream of draw m, from position CHOICES on: one uniform for each
  * resampling, needed or not, and one for the pick. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/particles.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -138,33 +138,23 @@ static void twisted_sample(Sampler *sampler, const History *history, RngLanes rn
   chain_to_theta(sampler->setup.prior->chain, total, theta);
 }
 
-static void twisted_destroy(Sampler *sampler) {
-  Twisted *self = sampler->state;
-  joint_chain_destroy(&self->chain);
-  free(self->z);
-  free(self->log_weight);
-  free(self->log_ratio);
-  free(self->share);
-  free(self->uniform);
-  free(self->ancestor);
-  free(self);
-}
-
 static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const int64_t particles = config_int(setup->options, "particles");
   TRY(particles_check_size("twisted", particles, (int64_t)setup->runs * setup->draws, "draws"));
   const int groups = groups_most((int)particles), lanes = groups * (int)particles;
   Twisted *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->particles = (int)particles;
-  NEW(self->z, (size_t)sampler->d * (size_t)lanes);
-  NEW(self->log_weight, lanes);
-  NEW(self->log_ratio, lanes);
-  NEW(self->share, particles);
-  NEW(self->uniform, groups);
-  NEW(self->ancestor, lanes);
-  return joint_chain_create(setup, config_is(setup->options, "covariance", "loss"), lanes, &self->chain);
+  ALLOCATE(memory, self->z, (size_t)sampler->d * (size_t)lanes);
+  ALLOCATE(memory, self->log_weight, lanes);
+  ALLOCATE(memory, self->log_ratio, lanes);
+  ALLOCATE(memory, self->share, particles);
+  ALLOCATE(memory, self->uniform, groups);
+  ALLOCATE(memory, self->ancestor, lanes);
+  return joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), lanes,
+                            &self->chain);
 }
 
 static double twisted_cost(const SamplerWork *work) {
@@ -191,7 +181,6 @@ const SamplerOps sampler_twisted = {
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = twisted_create,
-    .destroy = twisted_destroy,
     .sample = twisted_sample,
     .cost = twisted_cost,
 };

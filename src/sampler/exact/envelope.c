@@ -1,11 +1,10 @@
 #include "sampler/exact/envelope.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Cells are split at most DEEPEST times. Where the support is thin, a cell in which no density was found is
@@ -59,29 +58,19 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
   history_log_likelihood(&view, theta, log_likelihood, gradient);
 }
 
-static Status envelope_allocate(Envelope *out) {
-  NEW(out->cells, CELLS);
-  NEW(out->log_mass, CELLS);
-  NEW(out->cumulative, CELLS);
-  NEW(out->weight, CELLS);
-  NEW(out->work, 1);
+static Status envelope_allocate(Arena *memory, Envelope *out) {
+  ALLOCATE(memory, out->cells, CELLS);
+  ALLOCATE(memory, out->log_mass, CELLS);
+  ALLOCATE(memory, out->cumulative, CELLS);
+  ALLOCATE(memory, out->weight, CELLS);
+  ALLOCATE(memory, out->work, 1);
   return STATUS_OK;
 }
 
-Status envelope_create(const Prior *prior, Envelope *out) {
+Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
   *out = (Envelope){0};
-  TRY(envelope_allocate(out));
-  return prior_grid_create(prior, &out->grid);
-}
-
-void envelope_destroy(Envelope *envelope) {
-  prior_grid_destroy(&envelope->grid);
-  free(envelope->cells);
-  free(envelope->log_mass);
-  free(envelope->cumulative);
-  free(envelope->weight);
-  free(envelope->work);
-  *envelope = (Envelope){0};
+  TRY(envelope_allocate(memory, out));
+  return prior_grid_create(memory, prior, &out->grid);
 }
 
 /* What l rises from l(w) over a cell, at most. */

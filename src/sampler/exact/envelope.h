@@ -10,6 +10,7 @@
 #ifndef SAMPLER_EXACT_ENVELOPE_H
 #define SAMPLER_EXACT_ENVELOPE_H
 
+#include "core/arena.h"
 #include "model/history.h"
 #include "sampler/exact/prior_grid.h"
 
@@ -48,9 +49,7 @@ typedef struct {
   struct EnvelopeWork *work;
 } Envelope;
 
-/* The caller ends with envelope_destroy, also after a failure. */
-Status envelope_create(const Prior *prior, Envelope *out);
-void envelope_destroy(Envelope *envelope);
+Status envelope_create(Arena *memory, const Prior *prior, Envelope *out);
 /* Fit to the data of a run. False when no cell is left, so that nothing can be drawn. */
 bool envelope_build(Envelope *envelope, const EnvelopeData *data);
 /* A point x[2] of density proportional to the bound, and the log of the bound there, from three uniforms. */

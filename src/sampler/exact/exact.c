@@ -9,7 +9,7 @@
  *
  * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
  * its stream for each proposal, PROPOSALS at a time. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/exact/hypercube.h"
@@ -38,29 +38,18 @@ static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t 
 }
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
+  Arena *memory = self->memory;
   if (closed_form(setup)) return sampler_mixts.create(self, setup);
   if (setup->prior->hypercube) {
     Hypercube *hypercube;
-    NEW(hypercube, 1);
+    ALLOCATE(memory, hypercube, 1);
     self->state = hypercube;
-    return hypercube_create(setup->prior->d, hypercube);
+    return hypercube_create(memory, setup->prior->d, hypercube);
   }
   Envelope *envelope;
-  NEW(envelope, 1);
+  ALLOCATE(memory, envelope, 1);
   self->state = envelope;
-  return envelope_create(setup->prior, envelope);
-}
-
-static void exact_destroy(Sampler *self) {
-  if (closed_form(&self->setup)) {
-    sampler_mixts.destroy(self);
-    return;
-  }
-  if (self->setup.prior->hypercube)
-    hypercube_destroy(self->state);
-  else
-    envelope_destroy(self->state);
-  free(self->state);
+  return envelope_create(memory, setup->prior, envelope);
 }
 
 /* Whether x lies in the outermost finest cells of the box, so that the posterior may go on beyond it. */
@@ -168,7 +157,6 @@ const SamplerOps sampler_exact = {
     .exact = true,
     .create = exact_create,
     .diagonal = &diagonal_exact,
-    .destroy = exact_destroy,
     .sample = exact_sample,
     .cost = exact_cost,
 };

@@ -1,28 +1,20 @@
 #include "sampler/exact/hypercube.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-Status hypercube_create(int d, Hypercube *out) {
+Status hypercube_create(Arena *memory, int d, Hypercube *out) {
   ASSERT(d <= HYPERCUBE_MOST_DIMENSIONS);
   *out = (Hypercube){.d = d};
-  NEW(out->precision, (size_t)d * (size_t)d);
-  NEW(out->vector, d);
-  NEW(out->field, d);
-  NEW(out->cumulative, (size_t)1 << d);
+  ALLOCATE(memory, out->precision, (size_t)d * (size_t)d);
+  ALLOCATE(memory, out->vector, d);
+  ALLOCATE(memory, out->field, d);
+  ALLOCATE(memory, out->cumulative, (size_t)1 << d);
   return STATUS_OK;
-}
-
-void hypercube_destroy(Hypercube *self) {
-  free(self->precision);
-  free(self->vector);
-  free(self->field);
-  free(self->cumulative);
-  *self = (Hypercube){0};
 }
 
 /* x_i changes its sign, in a Gray code's order, and with it the log weight and the field. */

@@ -3,6 +3,7 @@
 #ifndef SAMPLER_EXACT_HYPERCUBE_H
 #define SAMPLER_EXACT_HYPERCUBE_H
 
+#include "core/arena.h"
 #include "core/status.h"
 
 #include <stddef.h>
@@ -16,9 +17,8 @@ typedef struct {
   double *cumulative; /* [2^d]: of the weights, corner by corner; bit i of its number: x_i = 1 */
 } Hypercube;
 
-/* d <= HYPERCUBE_MOST_DIMENSIONS. The caller ends with hypercube_destroy, also after a failure. */
-Status hypercube_create(int d, Hypercube *out);
-void hypercube_destroy(Hypercube *self);
+/* d <= HYPERCUBE_MOST_DIMENSIONS. */
+Status hypercube_create(Arena *memory, int d, Hypercube *out);
 
 /* Weights exp(vector' x - x' precision x / 2) of all corners, from self->precision and self->vector. */
 void hypercube_weigh(Hypercube *self);

@@ -13,8 +13,8 @@
  * three terms are added to the logarithm of the weight. That makes it the Laplace evidence of the component.
  *
  * A draw uses 1 uniform and d normals of its stream. */
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "model/irls.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -45,57 +45,36 @@ typedef struct {
   double *deviance; /* [r] */
 } MixturePosterior;
 
-static void posterior_destroy(Sampler *self) {
-  MixturePosterior *state = self->state;
-  free(state->prior_constant);
-  free(state->precision);
-  free(state->vector);
-  free(state->factor);
-  free(state->whitened);
-  free(state->weight);
-  free(state->chosen_factor);
-  free(state->uniform);
-  free(state->normal);
-  free(state->jitters);
-  irls_destroy(&state->irls);
-  free(state->prior_precision);
-  free(state->prior_vector);
-  free(state->last_precision);
-  free(state->last_vector);
-  free(state->mode);
-  free(state->deviance);
-  free(state);
-}
-
 static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
+  Arena *memory = self->memory;
   const Mixture *prior = setup->prior->mixture;
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, n = CHUNK_LANES;
   MixturePosterior *state;
-  NEW(state, 1);
+  ALLOCATE(memory, state, 1);
   self->state = state;
-  NEW(state->prior_constant, components);
-  NEW(state->precision, d * d * n);
-  NEW(state->vector, d * n);
-  NEW(state->factor, components * d * d * n);
-  NEW(state->whitened, components * d * n);
-  NEW(state->weight, components * n);
-  NEW(state->chosen_factor, d * d * n);
-  NEW(state->uniform, n);
-  NEW(state->normal, d * n);
-  NEW(state->jitters, n);
+  ALLOCATE(memory, state->prior_constant, components);
+  ALLOCATE(memory, state->precision, d * d * n);
+  ALLOCATE(memory, state->vector, d * n);
+  ALLOCATE(memory, state->factor, components * d * d * n);
+  ALLOCATE(memory, state->whitened, components * d * n);
+  ALLOCATE(memory, state->weight, components * n);
+  ALLOCATE(memory, state->chosen_factor, d * d * n);
+  ALLOCATE(memory, state->uniform, n);
+  ALLOCATE(memory, state->normal, d * n);
+  ALLOCATE(memory, state->jitters, n);
   for (size_t c = 0; c < components; c++) {
     double square = 0;
     for (size_t i = 0; i < d; i++) square += prior->mean[c * d + i] * prior->information[c * d + i];
     state->prior_constant[c] = prior->log_norm[c] - 0.5 * square;
   }
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
-  TRY(irls_create(prior->d, CHUNK_LANES, 1e-8, &state->irls));
-  NEW(state->prior_precision, d * d * n);
-  NEW(state->prior_vector, d * n);
-  NEW(state->last_precision, components * d * d * (size_t)setup->runs);
-  NEW(state->last_vector, components * d * (size_t)setup->runs);
-  NEW(state->mode, d * n);
-  NEW(state->deviance, n);
+  TRY(irls_create(memory, prior->d, CHUNK_LANES, 1e-8, &state->irls));
+  ALLOCATE(memory, state->prior_precision, d * d * n);
+  ALLOCATE(memory, state->prior_vector, d * n);
+  ALLOCATE(memory, state->last_precision, components * d * d * (size_t)setup->runs);
+  ALLOCATE(memory, state->last_vector, components * d * (size_t)setup->runs);
+  ALLOCATE(memory, state->mode, d * n);
+  ALLOCATE(memory, state->deviance, n);
   return STATUS_OK;
 }
 
@@ -277,7 +256,6 @@ const SamplerOps sampler_ts = {
     .needs = NEEDS_GAUSSIAN,
     .exact = true,
     .create = posterior_create,
-    .destroy = posterior_destroy,
     .sample = posterior_sample,
     .cost = posterior_cost,
 };
@@ -290,7 +268,6 @@ const SamplerOps sampler_tuned_ts = {
     .needs = NEEDS_GAUSSIAN,
     .exact = true,
     .create = posterior_create,
-    .destroy = posterior_destroy,
     .sample = posterior_sample,
     .cost = posterior_cost,
 };
@@ -303,7 +280,6 @@ const SamplerOps sampler_mixts = {
     .needs = NEEDS_MIXTURE,
     .exact = true,
     .create = posterior_create,
-    .destroy = posterior_destroy,
     .sample = posterior_sample,
     .cost = posterior_cost,
 };

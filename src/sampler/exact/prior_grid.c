@@ -1,6 +1,6 @@
 #include "sampler/exact/prior_grid.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/special.h"
 
 #include <math.h>
@@ -108,27 +108,19 @@ static void prior_grid_build(PriorGrid *grid, double *theta, double *density) {
       for (uint32_t column = 0; column < 1u << level; column++) join_children(grid, level, column, row);
 }
 
-Status prior_grid_create(const Prior *prior, PriorGrid *out) {
+Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
+  SCRATCH_ARENA(scratch);
   *out = (PriorGrid){.prior = prior};
   ASSERT(prior->d == 2 && prior->ops->log_density);
   const size_t cells = level_start(LEVELS + 1);
-  NEW(out->top, cells);
-  NEW(out->mean, cells);
-  NEW(out->peak, cells);
-  NEW(out->thin, SIDE * SIDE);
+  ALLOCATE(memory, out->top, cells);
+  ALLOCATE(memory, out->mean, cells);
+  ALLOCATE(memory, out->peak, cells);
+  ALLOCATE(memory, out->thin, SIDE * SIDE);
   double *samples; /* [2, SAMPLES], and their densities */
-  NEW(samples, 3 * SAMPLES);
+  ALLOCATE(&scratch, samples, 3 * SAMPLES);
   prior_grid_build(out, samples, samples + 2 * SAMPLES);
-  free(samples);
   return STATUS_OK;
-}
-
-void prior_grid_destroy(PriorGrid *grid) {
-  free(grid->top);
-  free(grid->mean);
-  free(grid->peak);
-  free(grid->thin);
-  *grid = (PriorGrid){0};
 }
 
 bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell) {

@@ -7,6 +7,7 @@
 #ifndef SAMPLER_EXACT_PRIOR_GRID_H
 #define SAMPLER_EXACT_PRIOR_GRID_H
 
+#include "core/arena.h"
 #include "model/prior.h"
 
 enum { PRIOR_GRID_LEVELS = 9, PRIOR_GRID_SIDE = 1 << PRIOR_GRID_LEVELS };
@@ -32,10 +33,8 @@ typedef struct {
 } PriorGrid;
 
 /* The box spans 32768 samples of the prior (on streams of their own, the same for all) and half as much again
- * on each side: for a Gaussian 8 standard deviations. Mass beyond it is neglected. The caller ends with
- * prior_grid_destroy, also after a failure. */
-Status prior_grid_create(const Prior *prior, PriorGrid *out);
-void prior_grid_destroy(PriorGrid *grid);
+ * on each side: for a Gaussian 8 standard deviations. Mass beyond it is neglected. */
+Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out);
 
 /* What `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where the density
  * is high. A `top` of -infinity means that no density was found. Below the finest level both come from the

@@ -7,8 +7,8 @@
  * kept here, one update for each row that is new; a run with fewer rows than before begins again.
  *
  * A draw uses d normals of its stream. */
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
@@ -29,37 +29,25 @@ typedef struct {
   History linear; /* with that evidence */
 } Lints;
 
-static void lints_destroy(Sampler *sampler) {
-  Lints *self = sampler->state;
-  potential_destroy(&self->potential);
-  free(self->normal);
-  free(self->jitters);
-  history_destroy(&self->linear);
-  free(self->precision);
-  free(self->vector);
-  free(self->rows);
-  free(self->phi);
-  free(self);
-}
-
 static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t vectors = (size_t)sampler->d * (size_t)setup->runs;
   SamplerSetup linear = *setup;
   Lints *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   if (!likelihood_is_conjugate(setup->likelihood)) {
     self->gaussian = (Likelihood){.ops = likelihood_find("gaussian"), .noise = setup->likelihood->noise};
     linear.likelihood = &self->gaussian;
-    TRY(history_create(sampler->d, setup->runs, &self->gaussian, &self->linear));
-    NEW(self->precision, vectors * (size_t)sampler->d);
-    NEW(self->vector, vectors);
-    NEW(self->rows, setup->runs);
-    NEW(self->phi, sampler->d);
+    TRY(history_create(memory, sampler->d, setup->runs, &self->gaussian, &self->linear));
+    ALLOCATE(memory, self->precision, vectors * (size_t)sampler->d);
+    ALLOCATE(memory, self->vector, vectors);
+    ALLOCATE(memory, self->rows, setup->runs);
+    ALLOCATE(memory, self->phi, sampler->d);
   }
-  TRY(potential_create(&linear, CHUNK_LANES, &self->potential));
-  NEW(self->normal, (size_t)sampler->d * CHUNK_LANES);
-  NEW(self->jitters, CHUNK_LANES);
+  TRY(potential_create(memory, &linear, CHUNK_LANES, &self->potential));
+  ALLOCATE(memory, self->normal, (size_t)sampler->d * CHUNK_LANES);
+  ALLOCATE(memory, self->jitters, CHUNK_LANES);
   return STATUS_OK;
 }
 
@@ -136,7 +124,6 @@ const SamplerOps sampler_lints = {
     .by_observation = true,
     .keys = KEYS,
     .create = lints_create,
-    .destroy = lints_destroy,
     .sample = lints_sample,
     .cost = lints_cost,
 };

@@ -17,7 +17,7 @@
  *
  * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
  * uses no random numbers of its own. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/simd.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
@@ -143,34 +143,22 @@ static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   }
 }
 
-static void lmc_destroy(Sampler *sampler) {
-  Lmc *self = sampler->state;
-  potential_destroy(&self->potential);
-  step_size_destroy(&self->step);
-  free(self->theta);
-  free(self->gradient);
-  free(self->normal);
-  free(self->h);
-  free(self->pull);
-  free(self->hessian);
-  free(self);
-}
-
 static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
   Lmc *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   if (config_has(setup->options, "optimism")) self->feel_good = config_real(setup->options, "optimism");
-  TRY(potential_create(setup, CHUNK_LANES, &self->potential));
-  TRY(step_size_create(setup, CHUNK_LANES, 2, &self->step));
-  if (self->step.by_curvature) TRY(potential_whiten(&self->potential));
-  NEW(self->theta, d * (size_t)setup->runs * (size_t)setup->draws);
-  NEW(self->gradient, vector);
-  NEW(self->normal, vector);
-  NEW(self->h, CHUNK_LANES);
-  NEW(self->pull, CHUNK_LANES);
-  if (!self->potential.network) NEW(self->hessian, d * vector);
+  TRY(potential_create(memory, setup, CHUNK_LANES, &self->potential));
+  TRY(step_size_create(memory, setup, CHUNK_LANES, 2, &self->step));
+  if (self->step.by_curvature) TRY(potential_whiten(memory, &self->potential));
+  ALLOCATE(memory, self->theta, d * (size_t)setup->runs * (size_t)setup->draws);
+  ALLOCATE(memory, self->gradient, vector);
+  ALLOCATE(memory, self->normal, vector);
+  ALLOCATE(memory, self->h, CHUNK_LANES);
+  ALLOCATE(memory, self->pull, CHUNK_LANES);
+  if (!self->potential.network) ALLOCATE(memory, self->hessian, d * vector);
   return STATUS_OK;
 }
 
@@ -200,8 +188,8 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
     {.name = NULL}};
 
 #define LMC_OPS                                                                                              \
-  .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .destroy = lmc_destroy,           \
-  .sample = lmc_sample, .cost = lmc_cost, .observe = lmc_observe, .restless = true,                          \
+  .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .sample = lmc_sample,             \
+  .cost = lmc_cost, .observe = lmc_observe, .restless = true,                                                \
   .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {

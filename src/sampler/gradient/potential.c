@@ -1,8 +1,8 @@
 #include "sampler/gradient/potential.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "sampler/cost.h"
 
@@ -14,14 +14,14 @@
 enum { MOMENT_DRAWS = 1024 };
 
 static Status sampled_moments(const SamplerSetup *setup, double *mean, double *covariance) {
+  SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
   RngLanes rng = {
       .key = rng_key(setup->seed, RNG_PRIOR_MOMENTS), .draws = MOMENT_DRAWS, .lanes = MOMENT_DRAWS};
   double *theta;
-  NEW(theta, (size_t)prior->d * MOMENT_DRAWS);
+  ALLOCATE(&scratch, theta, (size_t)prior->d * MOMENT_DRAWS);
   prior->ops->sample(prior, &rng, theta);
   linalg_moments(prior->d, MOMENT_DRAWS, theta, mean, covariance);
-  free(theta);
   return STATUS_OK;
 }
 
@@ -42,17 +42,17 @@ static Status potential_set_start(Potential *potential, const SamplerSetup *setu
 }
 
 static Status set_stiffest(Potential *potential) {
+  SCRATCH_ARENA(scratch);
   const Prior *prior = potential->prior;
   const size_t d = (size_t)potential->d;
   if (potential->closed_prior) return STATUS_OK;
   if (prior->mixture) {
-    double *scratch, bound;
-    NEW(scratch, 2 * d * d);
+    double *work, bound;
+    ALLOCATE(&scratch, work, 2 * d * d);
     for (size_t c = 0; c < (size_t)prior->mixture->components; c++) {
-      matrix_lanes_fine_bound((int)d, 1, prior->mixture->precision + c * d * d, &bound, scratch);
+      matrix_lanes_fine_bound((int)d, 1, prior->mixture->precision + c * d * d, &bound, work);
       potential->stiffest = fmax(potential->stiffest, bound);
     }
-    free(scratch);
   } else if (prior->chain) {
     const Chain *chain = prior->chain;
     for (size_t i = 0; i < d; i++) {
@@ -80,16 +80,16 @@ static void set_weights(const SamplerSetup *setup, Potential *out) {
 }
 
 /* What a network needs: nothing that grows as d^2 for each lane. */
-static Status create_network(const SamplerSetup *setup, Potential *out) {
+static Status create_network(Arena *memory, const SamplerSetup *setup, Potential *out) {
   const Config *options = setup->options;
   const bool all = !config_has(options, "minibatch") || config_is(options, "minibatch", "all");
   const int batch = all ? 0 : (int)config_int(options, "minibatch");
   for (int i = 0; i < out->d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
-  NEW(out->uniform, (size_t)batch * (size_t)out->capacity);
-  return network_rows_create(&setup->likelihood->network, out->capacity, batch, &out->rows);
+  ALLOCATE(memory, out->uniform, (size_t)batch * (size_t)out->capacity);
+  return network_rows_create(memory, &setup->likelihood->network, out->capacity, batch, &out->rows);
 }
 
-Status potential_create(const SamplerSetup *setup, int capacity, Potential *out) {
+Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out) {
   const size_t d = (size_t)setup->prior->d, vector = d * (size_t)capacity;
   *out = (Potential){.d = setup->prior->d,
                      .capacity = capacity,
@@ -103,42 +103,20 @@ Status potential_create(const SamplerSetup *setup, int capacity, Potential *out)
     out->prior_precision = setup->prior->mixture->precision;
     out->prior_information = setup->prior->mixture->information;
   }
-  NEW(out->start_mean, d);
-  NEW(out->start_deviation, d);
-  if (out->network) return create_network(setup, out);
-  NEW(out->start_root, d * d);
-  NEW(out->start_inverse, d * d);
-  NEW(out->precision, d * vector);
-  NEW(out->vector, vector);
-  NEW(out->slope, vector);
-  NEW(out->curvature, d * vector);
-  NEW(out->score, vector);
-  NEW(out->column, vector);
-  NEW(out->image, vector);
+  ALLOCATE(memory, out->start_mean, d);
+  ALLOCATE(memory, out->start_deviation, d);
+  if (out->network) return create_network(memory, setup, out);
+  ALLOCATE(memory, out->start_root, d * d);
+  ALLOCATE(memory, out->start_inverse, d * d);
+  ALLOCATE(memory, out->precision, d * vector);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->slope, vector);
+  ALLOCATE(memory, out->curvature, d * vector);
+  ALLOCATE(memory, out->score, vector);
+  ALLOCATE(memory, out->column, vector);
+  ALLOCATE(memory, out->image, vector);
   TRY(potential_set_start(out, setup));
   return set_stiffest(out);
-}
-
-void potential_destroy(Potential *potential) {
-  free(potential->start_mean);
-  free(potential->start_root);
-  free(potential->start_inverse);
-  free(potential->start_deviation);
-  free(potential->precision);
-  free(potential->vector);
-  free(potential->slope);
-  free(potential->curvature);
-  free(potential->score);
-  free(potential->column);
-  free(potential->image);
-  free(potential->uniform);
-  free(potential->root);
-  free(potential->inverse_root);
-  free(potential->white_precision);
-  free(potential->white_mean);
-  free(potential->point);
-  free(potential->half);
-  network_rows_destroy(&potential->rows);
 }
 
 /* out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */

@@ -22,6 +22,7 @@
 #ifndef SAMPLER_GRADIENT_POTENTIAL_H
 #define SAMPLER_GRADIENT_POTENTIAL_H
 
+#include "core/arena.h"
 #include "model/network_rows.h"
 #include "sampler/sampler.h"
 
@@ -87,13 +88,12 @@ typedef struct {
  * that is not Gaussian, passes over rows; of a network everything. */
 double potential_cost(const SamplerWork *work, double lanes, bool hessian);
 
-/* For up to `capacity` lanes at once. Ends with potential_destroy, also after a failure. */
-Status potential_create(const SamplerSetup *setup, int capacity, Potential *out);
-void potential_destroy(Potential *potential);
+/* For up to `capacity` lanes at once. */
+Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out);
 
 /* Make it a function of z (potential_whiten.c), before the first potential_at; of a prior that is no
  * Gaussian, or N(m, I) already, nothing happens. */
-Status potential_whiten(Potential *potential);
+Status potential_whiten(Arena *memory, Potential *potential);
 /* theta[d, n] of z[d, n]: z itself, or scratch of the potential. */
 const double *potential_theta(Potential *potential, int lanes, const double *z);
 /* In place: z of theta[d, n]; the gradient with respect to z of that with respect to theta, A' g; the

@@ -2,9 +2,9 @@
  * (potential.h). */
 #include "sampler/gradient/potential.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 #include "sampler/chunk.h"
 
 #include <math.h>
@@ -31,17 +31,17 @@ static void potential_whiten_set_start(Potential *potential) {
   }
 }
 
-Status potential_whiten(Potential *potential) {
+Status potential_whiten(Arena *memory, Potential *potential) {
   const size_t d = (size_t)potential->d, vector = d * (size_t)potential->capacity;
   const size_t chunk = d * CHUNK_LANES; /* of draws, which may be more than updates take at once */
   const Mixture *prior = potential->prior->mixture;
   if (!potential->closed_prior || potential->network || mixture_is_white(prior)) return STATUS_OK;
-  NEW(potential->root, d * d);
-  NEW(potential->inverse_root, d * d);
-  NEW(potential->white_precision, d * d);
-  NEW(potential->white_mean, d);
-  NEW(potential->point, vector > chunk ? vector : chunk);
-  NEW(potential->half, d * vector);
+  ALLOCATE(memory, potential->root, d * d);
+  ALLOCATE(memory, potential->inverse_root, d * d);
+  ALLOCATE(memory, potential->white_precision, d * d);
+  ALLOCATE(memory, potential->white_mean, d);
+  ALLOCATE(memory, potential->point, vector > chunk ? vector : chunk);
+  ALLOCATE(memory, potential->half, d * vector);
   memcpy(potential->root, prior->cholesky, d * d * sizeof(double));
   memcpy(potential->inverse_root, prior->cholesky, d * d * sizeof(double));
   linalg_invert_triangle(potential->d, potential->inverse_root);

@@ -15,9 +15,9 @@
  *
  * q starts as the tempered prior of potential.h, of a prior that is not Gaussian as the Gaussian with its
  * moments. A draw uses d normals of its stream. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 #include "core/quadrature.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
@@ -270,40 +270,24 @@ static void rvga_gaussian(const Sampler *sampler, double *mean, double *covarian
   }
 }
 
-static void rvga_destroy(Sampler *sampler) {
-  Rvga *self = sampler->state;
-  potential_destroy(&self->potential);
-  free(self->start_precision);
-  free(self->absorbed);
-  free(self->mean);
-  free(self->precision);
-  free(self->factor);
-  free(self->phi);
-  free(self->whitened);
-  free(self->normal);
-  free(self->drawn_mean);
-  free(self->reward);
-  free(self->jitters);
-  free(self);
-}
-
 static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * (size_t)setup->runs, chunk = d * CHUNK_LANES;
   Rvga *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
-  TRY(potential_create(setup, 1, &self->potential));
-  NEW(self->start_precision, d * d);
-  NEW(self->absorbed, setup->runs);
-  NEW(self->mean, vector);
-  NEW(self->precision, d * vector);
-  NEW(self->factor, d * chunk);
-  NEW(self->phi, chunk);
-  NEW(self->whitened, chunk);
-  NEW(self->normal, chunk);
-  NEW(self->drawn_mean, chunk);
-  NEW(self->reward, CHUNK_LANES);
-  NEW(self->jitters, CHUNK_LANES);
+  TRY(potential_create(memory, setup, 1, &self->potential));
+  ALLOCATE(memory, self->start_precision, d * d);
+  ALLOCATE(memory, self->absorbed, setup->runs);
+  ALLOCATE(memory, self->mean, vector);
+  ALLOCATE(memory, self->precision, d * vector);
+  ALLOCATE(memory, self->factor, d * chunk);
+  ALLOCATE(memory, self->phi, chunk);
+  ALLOCATE(memory, self->whitened, chunk);
+  ALLOCATE(memory, self->normal, chunk);
+  ALLOCATE(memory, self->drawn_mean, chunk);
+  ALLOCATE(memory, self->reward, CHUNK_LANES);
+  ALLOCATE(memory, self->jitters, CHUNK_LANES);
   matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
   rvga_begin(sampler, setup->runs);
@@ -329,7 +313,6 @@ const SamplerOps sampler_rvga = {
     .by_observation = true,
     .keys = KEYS,
     .create = rvga_create,
-    .destroy = rvga_destroy,
     .sample = rvga_sample,
     .cost = rvga_cost,
     .observe = rvga_observe,

@@ -1,7 +1,7 @@
 #include "sampler/gradient/step_size.h"
 
+#include "core/arena.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 #include "core/simd.h"
 
 #include <float.h>
@@ -12,7 +12,7 @@
 /* a = h lambda_max of a step that was shortened, and the most that `lambda_max` takes. */
 static const double SAFE = 0.5;
 
-Status step_size_create(const SamplerSetup *setup, int capacity, double limit, StepSize *out) {
+Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, double limit, StepSize *out) {
   const Config *options = setup->options;
   const size_t n = (size_t)capacity, d = (size_t)setup->prior->d;
   *out = (StepSize){.steps = (int)config_int(options, "steps"),
@@ -21,20 +21,12 @@ Status step_size_create(const SamplerSetup *setup, int capacity, double limit, S
   out->size = out->by_curvature ? 0.4 : 0.01;
   if (!config_is(options, "step_size", "auto")) out->size = config_real(options, "step_size");
   if (out->by_curvature) out->size = fmin(out->size, SAFE);
-  NEW(out->bound, n);
-  NEW(out->checked, n);
-  NEW(out->shortened, n);
-  NEW(out->trial, d * n);
-  if (!likelihood_has_network(setup->likelihood)) NEW(out->scratch, 2 * d * d * n);
+  ALLOCATE(memory, out->bound, n);
+  ALLOCATE(memory, out->checked, n);
+  ALLOCATE(memory, out->shortened, n);
+  ALLOCATE(memory, out->trial, d * n);
+  if (!likelihood_has_network(setup->likelihood)) ALLOCATE(memory, out->scratch, 2 * d * d * n);
   return STATUS_OK;
-}
-
-void step_size_destroy(StepSize *step) {
-  free(step->bound);
-  free(step->checked);
-  free(step->shortened);
-  free(step->trial);
-  free(step->scratch);
 }
 
 /* h[n] of the rule eta_t, before anything shortens it. */

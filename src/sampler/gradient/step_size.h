@@ -14,6 +14,7 @@
 #ifndef SAMPLER_GRADIENT_STEP_SIZE_H
 #define SAMPLER_GRADIENT_STEP_SIZE_H
 
+#include "core/arena.h"
 #include "sampler/gradient/potential.h"
 
 #define STEP_KEYS                                                                                            \
@@ -48,9 +49,7 @@ typedef struct {
   double *scratch; /* [2, d, d, n]; NULL with a network */
 } StepSize;
 
-/* Ends with step_size_destroy, also after a failure. */
-Status step_size_create(const SamplerSetup *setup, int capacity, double limit, StepSize *out);
-void step_size_destroy(StepSize *step);
+Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, double limit, StepSize *out);
 
 /* The potential was moved to other lanes or evidence. L is taken at reference[d, n] (potential_ceiling). */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference);

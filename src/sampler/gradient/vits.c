@@ -17,9 +17,9 @@
  *
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -170,31 +170,15 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
   }
 }
 
-static void vits_destroy(Sampler *sampler) {
-  Vits *self = sampler->state;
-  potential_destroy(&self->potential);
-  vits_step_destroy(&self->work);
-  vits_mixture_destroy(&self->mixture);
-  free(self->q.mean);
-  free(self->q.root);
-  free(self->q.inverse);
-  free(self->weight);
-  free(self->drawn.mean);
-  free(self->drawn.root);
-  free(self->uniform);
-  free(self->normal);
-  free(self->theta);
-  free(self);
-}
-
 static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind) {
+  Arena *memory = sampler->memory;
   const int components = (int)config_int(setup->options, "components");
   const int most = sampler->d <= SMALL_DIMENSION ? CHUNK_LANES : LARGE_LANES;
   const bool network = likelihood_has_network(setup->likelihood);
   const size_t d = (size_t)sampler->d, total = (size_t)setup->runs * (size_t)components;
   const double bytes = 2.0 * (double)(d * d * total) * sizeof(double);
   Vits *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   if (total > INT_MAX)
     return status_set(STATUS_INPUT, "sampler %s: %d components for each of %d runs are too many",
@@ -210,19 +194,19 @@ static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind)
   self->width = network ? 1 : most / components * components;
   self->drawn_lanes = network ? 1 : CHUNK_LANES;
   const size_t chunk = d * (size_t)self->drawn_lanes;
-  TRY(potential_create(setup, self->width, &self->potential));
-  TRY(vits_step_create(kind, setup, self->width, &self->work));
-  if (components == 1 && self->work.step.by_curvature) TRY(potential_whiten(&self->potential));
-  TRY(vits_mixture_create(setup, &self->potential, components, self->width, &self->mixture));
-  NEW(self->q.mean, d * total);
-  NEW(self->q.root, d * d * total);
-  NEW(self->q.inverse, d * d * total);
-  NEW(self->weight, total);
-  NEW(self->drawn.mean, chunk);
-  NEW(self->drawn.root, d * chunk);
-  NEW(self->uniform, CHUNK_LANES);
-  NEW(self->normal, chunk);
-  NEW(self->theta, chunk);
+  TRY(potential_create(memory, setup, self->width, &self->potential));
+  TRY(vits_step_create(memory, kind, setup, self->width, &self->work));
+  if (components == 1 && self->work.step.by_curvature) TRY(potential_whiten(memory, &self->potential));
+  TRY(vits_mixture_create(memory, setup, &self->potential, components, self->width, &self->mixture));
+  ALLOCATE(memory, self->q.mean, d * total);
+  ALLOCATE(memory, self->q.root, d * d * total);
+  ALLOCATE(memory, self->q.inverse, d * d * total);
+  ALLOCATE(memory, self->weight, total);
+  ALLOCATE(memory, self->drawn.mean, chunk);
+  ALLOCATE(memory, self->drawn.root, d * chunk);
+  ALLOCATE(memory, self->uniform, CHUNK_LANES);
+  ALLOCATE(memory, self->normal, chunk);
+  ALLOCATE(memory, self->theta, chunk);
   vits_begin(sampler, setup->runs);
   self->catch_up.runs = setup->runs;
   return STATUS_OK;
@@ -294,8 +278,8 @@ static const ConfigKey HESSIAN_FREE_KEYS[] = {POTENTIAL_KEYS,
                                               {.name = NULL}};
 
 #define VITS_OPS                                                                                             \
-  .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .destroy = vits_destroy,              \
-  .sample = vits_sample, .observe = vits_observe, .carry = vits_carry, .gaussian = vits_gaussian
+  .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .sample = vits_sample,                \
+  .observe = vits_observe, .carry = vits_carry, .gaussian = vits_gaussian
 
 const SamplerOps sampler_vits1 = {
     .name = "vits1",

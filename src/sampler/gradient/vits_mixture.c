@@ -1,8 +1,8 @@
 #include "sampler/gradient/vits_mixture.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 
 #include <float.h>
 #include <math.h>
@@ -19,17 +19,16 @@ static const double NEVER = -1e300;
 /* ---- start */
 
 /* The mixture of PRIOR_DRAWS draws from the prior. */
-static Status fit_prior(const SamplerSetup *setup, int components, Mixture *out) {
+static Status fit_prior(Arena *memory, const SamplerSetup *setup, int components, Mixture *out) {
+  SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
   const RngKey key = rng_key(setup->seed, RNG_COMPONENTS);
   RngLanes rng = {.key = key, .draws = PRIOR_DRAWS, .lanes = PRIOR_DRAWS};
   double *theta;
-  NEW(theta, (size_t)prior->d * PRIOR_DRAWS);
+  ALLOCATE(&scratch, theta, (size_t)prior->d * PRIOR_DRAWS);
   prior->ops->sample(prior, &rng, theta);
-  Status status = mixture_fit(prior->d, PRIOR_DRAWS, theta, components, FIT_STARTS,
-                              rng_subkey(key, RNG_MIXTURE_START), 0, out, NULL);
-  free(theta);
-  return status;
+  return mixture_fit(memory, prior->d, PRIOR_DRAWS, theta, components, FIT_STARTS,
+                     rng_subkey(key, RNG_MIXTURE_START), 0, out, NULL);
 }
 
 /* f_j^w has the mass f_j's weight^w |S_j|^((1 - w) / 2), up to a constant of all j. */
@@ -47,10 +46,11 @@ static void temper_weights(VitsMixture *self, double prior_weight) {
   for (int j = 0; j < self->components; j++) self->start_weight[j] /= total;
 }
 
-static Status vits_mixture_set_start(VitsMixture *self, const SamplerSetup *setup, double prior_weight) {
+static Status vits_mixture_set_start(Arena *memory, VitsMixture *self, const SamplerSetup *setup,
+                                     double prior_weight) {
   const size_t d = (size_t)self->d, components = (size_t)self->components, size = sizeof(double);
   const double shrink = 1 / sqrt(prior_weight);
-  TRY(fit_prior(setup, self->components, &self->fitted));
+  TRY(fit_prior(memory, setup, self->components, &self->fitted));
   memcpy(self->start_mean, self->fitted.mean, components * d * size);
   for (size_t i = 0; i < components * d * d; i++) self->start_root[i] = shrink * self->fitted.cholesky[i];
   memcpy(self->start_inverse, self->start_root, components * d * d * size);
@@ -59,44 +59,26 @@ static Status vits_mixture_set_start(VitsMixture *self, const SamplerSetup *setu
   return STATUS_OK;
 }
 
-Status vits_mixture_create(const SamplerSetup *setup, const Potential *potential, int components,
-                           int capacity, VitsMixture *out) {
+Status vits_mixture_create(Arena *memory, const SamplerSetup *setup, const Potential *potential,
+                           int components, int capacity, VitsMixture *out) {
   const size_t d = (size_t)potential->d, j = (size_t)components, n = (size_t)capacity;
   *out = (VitsMixture){.d = potential->d, .components = components};
   if (components == 1) return STATUS_OK;
-  NEW(out->start_mean, j * d);
-  NEW(out->start_root, j * d * d);
-  NEW(out->start_inverse, j * d * d);
-  NEW(out->start_weight, j);
-  NEW(out->factor, d * d * n);
-  NEW(out->log_norm, n);
-  NEW(out->eps, d * n);
-  NEW(out->theta, d * n);
-  NEW(out->point, d * n);
-  NEW(out->log_prior, n);
-  NEW(out->value, n);
-  NEW(out->energy, DRAWS * n);
-  NEW(out->log_density, DRAWS * j * n);
-  NEW(out->jitters, n);
-  return vits_mixture_set_start(out, setup, potential->prior_weight);
-}
-
-void vits_mixture_destroy(VitsMixture *mixture) {
-  mixture_destroy(&mixture->fitted);
-  free(mixture->start_mean);
-  free(mixture->start_root);
-  free(mixture->start_inverse);
-  free(mixture->start_weight);
-  free(mixture->factor);
-  free(mixture->log_norm);
-  free(mixture->eps);
-  free(mixture->theta);
-  free(mixture->point);
-  free(mixture->log_prior);
-  free(mixture->value);
-  free(mixture->energy);
-  free(mixture->log_density);
-  free(mixture->jitters);
+  ALLOCATE(memory, out->start_mean, j * d);
+  ALLOCATE(memory, out->start_root, j * d * d);
+  ALLOCATE(memory, out->start_inverse, j * d * d);
+  ALLOCATE(memory, out->start_weight, j);
+  ALLOCATE(memory, out->factor, d * d * n);
+  ALLOCATE(memory, out->log_norm, n);
+  ALLOCATE(memory, out->eps, d * n);
+  ALLOCATE(memory, out->theta, d * n);
+  ALLOCATE(memory, out->point, d * n);
+  ALLOCATE(memory, out->log_prior, n);
+  ALLOCATE(memory, out->value, n);
+  ALLOCATE(memory, out->energy, DRAWS * n);
+  ALLOCATE(memory, out->log_density, DRAWS * j * n);
+  ALLOCATE(memory, out->jitters, n);
+  return vits_mixture_set_start(memory, out, setup, potential->prior_weight);
 }
 
 void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,

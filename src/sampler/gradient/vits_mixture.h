@@ -22,6 +22,7 @@
 #ifndef SAMPLER_GRADIENT_VITS_MIXTURE_H
 #define SAMPLER_GRADIENT_VITS_MIXTURE_H
 
+#include "core/arena.h"
 #include "sampler/gradient/vits_step.h"
 
 enum { VITS_COMPONENTS = 16 };
@@ -42,11 +43,9 @@ typedef struct {
   int *jitters; /* [n] */
 } VitsMixture;
 
-/* For up to `capacity` lanes at once, a multiple of `components`. Ends with vits_mixture_destroy, also after
- * a failure. */
-Status vits_mixture_create(const SamplerSetup *setup, const Potential *potential, int components,
-                           int capacity, VitsMixture *out);
-void vits_mixture_destroy(VitsMixture *mixture);
+/* For up to `capacity` lanes at once, a multiple of `components`. */
+Status vits_mixture_create(Arena *memory, const SamplerSetup *setup, const Potential *potential,
+                           int components, int capacity, VitsMixture *out);
 
 /* Lanes 0 .. lanes - 1 of whole runs <- where they start; weight[lanes]. */
 void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,

@@ -1,8 +1,8 @@
 #include "sampler/gradient/vits_step.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 #include "core/simd.h"
 
 #include <float.h>
@@ -17,34 +17,27 @@ static const double GUARD = 100;
 /* Updates between two refreshments of C: so many as a round makes by default. */
 enum { REFRESH = 10 };
 
-Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out) {
+Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup, int capacity,
+                        VitsStep *out) {
   const size_t d = (size_t)setup->prior->d, n = (size_t)capacity, vector = d * n, matrix = d * vector;
   *out = (VitsStep){.kind = kind, .d = setup->prior->d};
   if (kind == VITS_HESSIAN_FREE) out->samples = (int)config_int(setup->options, "samples");
-  TRY(step_size_create(setup, capacity, 1, &out->step));
-  NEW(out->theta, vector);
-  NEW(out->gradient, vector);
-  NEW(out->h, n);
-  NEW(out->hessian, matrix);
-  NEW(out->precision, matrix);
-  NEW(out->product, matrix);
-  NEW(out->copy, matrix);
-  NEW(out->directions, matrix);
-  NEW(out->lengths, vector);
-  NEW(out->eps, vector);
-  NEW(out->at_mean, vector);
-  NEW(out->linear, vector);
-  NEW(out->dot, n);
-  NEW(out->touched, n);
+  TRY(step_size_create(memory, setup, capacity, 1, &out->step));
+  ALLOCATE(memory, out->theta, vector);
+  ALLOCATE(memory, out->gradient, vector);
+  ALLOCATE(memory, out->h, n);
+  ALLOCATE(memory, out->hessian, matrix);
+  ALLOCATE(memory, out->precision, matrix);
+  ALLOCATE(memory, out->product, matrix);
+  ALLOCATE(memory, out->copy, matrix);
+  ALLOCATE(memory, out->directions, matrix);
+  ALLOCATE(memory, out->lengths, vector);
+  ALLOCATE(memory, out->eps, vector);
+  ALLOCATE(memory, out->at_mean, vector);
+  ALLOCATE(memory, out->linear, vector);
+  ALLOCATE(memory, out->dot, n);
+  ALLOCATE(memory, out->touched, n);
   return STATUS_OK;
-}
-
-void vits_step_destroy(VitsStep *work) {
-  step_size_destroy(&work->step);
-  double *arrays[] = {work->theta, work->gradient,   work->h,       work->hessian, work->precision,
-                      work->copy,  work->directions, work->lengths, work->eps,     work->product,
-                      work->dot,   work->at_mean,    work->linear,  work->touched};
-  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
 void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q) {

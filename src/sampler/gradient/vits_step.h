@@ -28,6 +28,7 @@
 #ifndef SAMPLER_GRADIENT_VITS_STEP_H
 #define SAMPLER_GRADIENT_VITS_STEP_H
 
+#include "core/arena.h"
 #include "sampler/gradient/step_size.h"
 
 typedef enum { VITS_ONE, VITS_TWO, VITS_HESSIAN_FREE } VitsKind;
@@ -51,10 +52,8 @@ typedef struct {
   double *dot, *touched; /* [n] */
 } VitsStep;
 
-/* Reads `samples` (Hessian-free), and the keys of step_size.h. Ends with vits_step_destroy, also after a
- * failure. */
-Status vits_step_create(VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
-void vits_step_destroy(VitsStep *work);
+/* Reads `samples` (Hessian-free), and the keys of step_size.h. */
+Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 
 /* All updates of round rng->round, for the lanes of the potential's view. VITS-I and II use d normals of
  * every stream for each update, the Hessian-free version d for each sample. */

@@ -11,7 +11,7 @@
  * The means start as draws from the prior (of one component: at the prior's mean), the variances as those of
  * the prior; before the first observation q is fitted to the prior. Streams of a start are (RNG_OBSERVE, run,
  * round 0, component). A draw uses 1 uniform and d normals of its stream. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -136,33 +136,22 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
   }
 }
 
-static void vts_destroy(Sampler *sampler) {
-  Vts *self = sampler->state;
-  potential_destroy(&self->potential);
-  vts_bound_destroy(&self->bound);
-  free(self->weight);
-  free(self->mean);
-  free(self->variance);
-  free(self->uniform);
-  free(self->normal);
-  free(self);
-}
-
 static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d;
   Vts *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->components = (int)config_int(setup->options, "components");
   self->steps = (int)config_int(setup->options, "steps");
   const size_t total = (size_t)setup->runs * (size_t)self->components;
-  TRY(potential_create(setup, CHUNK_LANES, &self->potential));
-  TRY(vts_bound_create(&self->potential, &self->bound));
-  NEW(self->weight, total);
-  NEW(self->mean, total * d);
-  NEW(self->variance, total * d);
-  NEW(self->uniform, CHUNK_LANES);
-  NEW(self->normal, d * CHUNK_LANES);
+  TRY(potential_create(memory, setup, CHUNK_LANES, &self->potential));
+  TRY(vts_bound_create(memory, &self->potential, &self->bound));
+  ALLOCATE(memory, self->weight, total);
+  ALLOCATE(memory, self->mean, total * d);
+  ALLOCATE(memory, self->variance, total * d);
+  ALLOCATE(memory, self->uniform, CHUNK_LANES);
+  ALLOCATE(memory, self->normal, d * CHUNK_LANES);
   return STATUS_OK;
 }
 
@@ -205,7 +194,6 @@ const SamplerOps sampler_vts = {
     .by_observation = true,
     .keys = KEYS,
     .create = vts_create,
-    .destroy = vts_destroy,
     .sample = vts_sample,
     .cost = vts_cost,
     .observe = vts_observe,

@@ -1,7 +1,7 @@
 #include "sampler/gradient/vts_bound.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/quadrature.h"
 
 #include <math.h>
@@ -13,37 +13,22 @@ enum { ROWS = 16, CELLS = ROWS * VTS_NODES, HALVINGS = 12 };
 static const double FARTHEST = 300; /* |u|: expectations of exp(u) stay finite */
 static const double LEAST_WEIGHT = 1e-8; /* of a component */
 
-Status vts_bound_create(const Potential *potential, VtsBound *out) {
+Status vts_bound_create(Arena *memory, const Potential *potential, VtsBound *out) {
   const size_t d = (size_t)potential->d;
   *out = (VtsBound){.potential = potential};
-  NEW(out->precision, d * d);
-  NEW(out->vector, d);
-  NEW(out->gradient, d);
-  NEW(out->hessian, d * d);
-  NEW(out->factor, d * d);
-  NEW(out->entropy_mean, d);
-  NEW(out->entropy_variance, d);
-  NEW(out->step, d);
-  NEW(out->growth, d);
-  NEW(out->old_mean, d);
-  NEW(out->old_variance, d);
-  NEW(out->phi, ROWS * d);
+  ALLOCATE(memory, out->precision, d * d);
+  ALLOCATE(memory, out->vector, d);
+  ALLOCATE(memory, out->gradient, d);
+  ALLOCATE(memory, out->hessian, d * d);
+  ALLOCATE(memory, out->factor, d * d);
+  ALLOCATE(memory, out->entropy_mean, d);
+  ALLOCATE(memory, out->entropy_variance, d);
+  ALLOCATE(memory, out->step, d);
+  ALLOCATE(memory, out->growth, d);
+  ALLOCATE(memory, out->old_mean, d);
+  ALLOCATE(memory, out->old_variance, d);
+  ALLOCATE(memory, out->phi, ROWS * d);
   return quadrature_hermite(VTS_NODES, out->node, out->node_weight);
-}
-
-void vts_bound_destroy(VtsBound *bound) {
-  free(bound->precision);
-  free(bound->vector);
-  free(bound->gradient);
-  free(bound->hessian);
-  free(bound->factor);
-  free(bound->entropy_mean);
-  free(bound->entropy_variance);
-  free(bound->step);
-  free(bound->growth);
-  free(bound->old_mean);
-  free(bound->old_variance);
-  free(bound->phi);
 }
 
 void vts_bound_at(VtsBound *bound, int run) {

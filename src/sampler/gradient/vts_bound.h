@@ -22,6 +22,7 @@
 #ifndef SAMPLER_GRADIENT_VTS_BOUND_H
 #define SAMPLER_GRADIENT_VTS_BOUND_H
 
+#include "core/arena.h"
 #include "sampler/gradient/potential.h"
 
 enum { VTS_NODES = 12, VTS_COMPONENTS = 16 };
@@ -46,9 +47,7 @@ typedef struct {
   double *phi; /* [rows, d], of rows that are taken at once */
 } VtsBound;
 
-/* Ends with vts_bound_destroy, also after a failure. */
-Status vts_bound_create(const Potential *potential, VtsBound *out);
-void vts_bound_destroy(VtsBound *bound);
+Status vts_bound_create(Arena *memory, const Potential *potential, VtsBound *out);
 
 /* From here on the target is that of a run among those of the potential's view (one draw for each). */
 void vts_bound_at(VtsBound *bound, int run);

@@ -1,7 +1,7 @@
 #include "sampler/localised/linearised.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,31 +13,22 @@
 enum { PASSES = 10 };
 static const double SETTLED = 0.5;
 
-Status linearised_create(int d, Linearised *out) {
+Status linearised_create(Arena *memory, int d, Linearised *out) {
   const size_t vector = (size_t)d * DENOISER_LANES, matrix = (size_t)d * vector;
   *out = (Linearised){0};
-  TRY(irls_create(d, DENOISER_LANES, 1e-3, &out->irls));
-  NEW(out->settled, DENOISER_LANES);
-  NEW(out->rescues, DENOISER_LANES);
-  NEW(out->z, vector);
-  NEW(out->added, vector);
-  NEW(out->gradient, vector);
-  NEW(out->precision, matrix);
-  NEW(out->vector, vector);
-  NEW(out->basis, matrix);
-  NEW(out->eigenvalue, vector);
-  NEW(out->prior_precision, matrix);
-  NEW(out->prior_vector, vector);
+  TRY(irls_create(memory, d, DENOISER_LANES, 1e-3, &out->irls));
+  ALLOCATE(memory, out->settled, DENOISER_LANES);
+  ALLOCATE(memory, out->rescues, DENOISER_LANES);
+  ALLOCATE(memory, out->z, vector);
+  ALLOCATE(memory, out->added, vector);
+  ALLOCATE(memory, out->gradient, vector);
+  ALLOCATE(memory, out->precision, matrix);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->basis, matrix);
+  ALLOCATE(memory, out->eigenvalue, vector);
+  ALLOCATE(memory, out->prior_precision, matrix);
+  ALLOCATE(memory, out->prior_vector, vector);
   return STATUS_OK;
-}
-
-void linearised_destroy(Linearised *self) {
-  irls_destroy(&self->irls);
-  free(self->settled);
-  free(self->rescues);
-  double *blocks[] = {self->z,     self->added,      self->gradient,        self->precision,   self->vector,
-                      self->basis, self->eigenvalue, self->prior_precision, self->prior_vector};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
 /* z: the mode under the Gaussian N(D, C) of the prior. */

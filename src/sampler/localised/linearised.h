@@ -10,6 +10,7 @@
 #ifndef SAMPLER_LOCALISED_LINEARISED_H
 #define SAMPLER_LOCALISED_LINEARISED_H
 
+#include "core/arena.h"
 #include "model/irls.h"
 #include "model/localisation.h"
 
@@ -25,9 +26,7 @@ typedef struct {
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of the Gaussian to start from */
 } Linearised;
 
-/* The caller ends with linearised_destroy, also after a failure. */
-Status linearised_create(int d, Linearised *out);
-void linearised_destroy(Linearised *self);
+Status linearised_create(Arena *memory, int d, Linearised *out);
 
 /* A draw for the lanes of the view, z[d, n], whose coordinates are those of the denoiser. Rescues are added
  * to rescues[n] and fallbacks[B], and one for each lane and step in which z did not settle. */

@@ -3,8 +3,8 @@
  * With Gaussian rewards the posterior is p(. | b, Lambda), and adding precision to it leads to a draw. With
  * any other the evidence is linearised again before every step (linearised.h). Without observations it is a
  * draw from the prior, to the bit that of a learned denoiser's own. */
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "model/evidence.h"
 #include "model/localisation.h"
 #include "sampler/chunk.h"
@@ -61,18 +61,8 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   }
 }
 
-static void localised_destroy(Sampler *sampler) {
-  Localised *self = sampler->state;
-  localisation_destroy(&self->walk);
-  linearised_destroy(&self->linearised);
-  double *blocks[] = {self->matrix,  self->basis,  self->column, self->eigenvalue,
-                      self->rotated, self->vector, self->z};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(self->rescues);
-  free(self);
-}
-
 static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t vector = (size_t)sampler->d * CHUNK_LANES, matrix = (size_t)sampler->d * vector;
   const double first = config_real(setup->options, "first_precision"),
                last = config_real(setup->options, "last_precision");
@@ -87,20 +77,21 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
     return status_set(STATUS_INPUT,
                       "sampler localised: first_precision %g is above last_precision %g; precision is added",
                       first, last);
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
-  TRY(localisation_create(setup->prior->denoiser, from_mixture, (int)config_int(setup->options, "steps"),
-                          first, last, &self->walk));
-  NEW(self->matrix, matrix);
-  NEW(self->basis, matrix);
-  NEW(self->column, vector);
-  NEW(self->eigenvalue, vector);
-  NEW(self->rotated, vector);
-  NEW(self->vector, vector);
-  NEW(self->z, vector);
-  NEW(self->rescues, CHUNK_LANES);
-  return likelihood_is_conjugate(setup->likelihood) ? STATUS_OK
-                                                    : linearised_create(sampler->d, &self->linearised);
+  TRY(localisation_create(memory, setup->prior->denoiser, from_mixture,
+                          (int)config_int(setup->options, "steps"), first, last, &self->walk));
+  ALLOCATE(memory, self->matrix, matrix);
+  ALLOCATE(memory, self->basis, matrix);
+  ALLOCATE(memory, self->column, vector);
+  ALLOCATE(memory, self->eigenvalue, vector);
+  ALLOCATE(memory, self->rotated, vector);
+  ALLOCATE(memory, self->vector, vector);
+  ALLOCATE(memory, self->z, vector);
+  ALLOCATE(memory, self->rescues, CHUNK_LANES);
+  return likelihood_is_conjugate(setup->likelihood)
+             ? STATUS_OK
+             : linearised_create(memory, sampler->d, &self->linearised);
 }
 
 /* A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned denoiser corrects or the
@@ -153,7 +144,6 @@ const SamplerOps sampler_localised = {
     .needs = NEEDS_DENOISER,
     .keys = KEYS,
     .create = localised_create,
-    .destroy = localised_destroy,
     .sample = localised_sample,
     .cost = localised_cost,
 };

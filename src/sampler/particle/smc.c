@@ -10,7 +10,7 @@
  * or at the next `observe`. The perturbation is never undone, so the cloud is only near the posterior, and it
  * impoverishes where the likelihood is narrow: smc_tempered.c avoids both. Where all weights vanish every
  * particle is kept, which counts as a fallback; so does a cloud of which one particle is left. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/particles.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
@@ -134,37 +134,25 @@ static void smc_sample(Sampler *sampler, const History *history, RngLanes rng, i
                    uniform + (size_t)b * (size_t)draws, lanes, theta + (size_t)b * (size_t)draws);
 }
 
-static void smc_destroy(Sampler *sampler) {
-  Smc *self = sampler->state;
-  free(self->cloud);
-  free(self->precision);
-  free(self->vector);
-  free(self->new_precision);
-  free(self->new_vector);
-  free(self->moved);
-  free(self->weight);
-  free(self->chosen);
-  free(self);
-}
-
 static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, runs = (size_t)setup->runs,
                particles = (size_t)config_int(setup->options, "particles");
   TRY(particles_check_size("smc", (int64_t)particles, setup->runs, "runs"));
   Smc *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->particles = (int)particles;
   self->step_size = config_real(setup->options, "step_size");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
-  NEW(self->cloud, runs * d * particles);
-  NEW(self->precision, runs * d * d);
-  NEW(self->vector, runs * d);
-  NEW(self->new_precision, d * d);
-  NEW(self->new_vector, d);
-  NEW(self->moved, d * particles);
-  NEW(self->weight, particles);
-  NEW(self->chosen, particles);
+  ALLOCATE(memory, self->cloud, runs * d * particles);
+  ALLOCATE(memory, self->precision, runs * d * d);
+  ALLOCATE(memory, self->vector, runs * d);
+  ALLOCATE(memory, self->new_precision, d * d);
+  ALLOCATE(memory, self->new_vector, d);
+  ALLOCATE(memory, self->moved, d * particles);
+  ALLOCATE(memory, self->weight, particles);
+  ALLOCATE(memory, self->chosen, particles);
   start_from_prior(sampler);
   return STATUS_OK;
 }
@@ -200,7 +188,6 @@ const SamplerOps sampler_smc = {
     .by_observation = true,
     .keys = KEYS,
     .create = smc_create,
-    .destroy = smc_destroy,
     .sample = smc_sample,
     .cost = smc_cost,
     .observe = smc_observe,

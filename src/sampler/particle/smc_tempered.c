@@ -9,8 +9,8 @@
  * grow with the number of rounds. All runs have their own cloud. The effective sample size that is reported
  * is that of the last weighting. A path of more than EXPONENTS exponents is cut short, and where no
  * particle has a likelihood the cloud stays that of the prior: both count as fallbacks. */
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/particles.h"
 #include "core/simd.h"
 #include "core/special.h"
@@ -231,41 +231,31 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
   }
 }
 
-static void tempered_destroy(Sampler *sampler) {
-  Tempered *self = sampler->state;
-  double *const blocks[] = {
-      self->x,      self->proposal, self->prior,     self->likelihood, self->new_prior, self->new_likelihood,
-      self->weight, self->uniform,  self->precision, self->vector,     self->mean,      self->root,
-      self->centre, self->away};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
-  free(self->chosen);
-  free(self);
-}
-
 static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, particles = (size_t)config_int(setup->options, "particles");
   TRY(particles_check_size("smc_tempered", (int64_t)particles, setup->runs, "runs"));
   Tempered *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->particles = (int)particles;
   self->steps = (int)config_int(setup->options, "steps");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
-  NEW(self->x, d * particles);
-  NEW(self->proposal, d * particles);
-  NEW(self->prior, particles);
-  NEW(self->likelihood, particles);
-  NEW(self->new_prior, particles);
-  NEW(self->new_likelihood, particles);
-  NEW(self->weight, particles);
-  NEW(self->uniform, particles);
-  NEW(self->chosen, particles);
-  NEW(self->precision, d * d);
-  NEW(self->vector, d);
-  NEW(self->centre, d);
-  NEW(self->away, d * particles);
-  NEW(self->mean, d);
-  NEW(self->root, d * d);
+  ALLOCATE(memory, self->x, d * particles);
+  ALLOCATE(memory, self->proposal, d * particles);
+  ALLOCATE(memory, self->prior, particles);
+  ALLOCATE(memory, self->likelihood, particles);
+  ALLOCATE(memory, self->new_prior, particles);
+  ALLOCATE(memory, self->new_likelihood, particles);
+  ALLOCATE(memory, self->weight, particles);
+  ALLOCATE(memory, self->uniform, particles);
+  ALLOCATE(memory, self->chosen, particles);
+  ALLOCATE(memory, self->precision, d * d);
+  ALLOCATE(memory, self->vector, d);
+  ALLOCATE(memory, self->centre, d);
+  ALLOCATE(memory, self->away, d * particles);
+  ALLOCATE(memory, self->mean, d);
+  ALLOCATE(memory, self->root, d * d);
   return STATUS_OK;
 }
 
@@ -298,7 +288,6 @@ const SamplerOps sampler_smc_tempered = {
     .needs = NEEDS_DENSITY,
     .keys = KEYS,
     .create = tempered_create,
-    .destroy = tempered_destroy,
     .sample = tempered_sample,
     .cost = tempered_cost,
 };

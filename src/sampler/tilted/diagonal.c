@@ -1,6 +1,6 @@
 #include "sampler/diagonal.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "sampler/chunk.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_flow.h"
@@ -30,12 +30,13 @@ static void find_shares(const Diagonal *posterior, double *share) {
 }
 
 static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+  SCRATCH_ARENA(scratch);
   (void)fallbacks;
   const Isotropic *prior = posterior->prior;
   double share[ISOTROPIC_COMPONENTS];
   const size_t lanes = rng.lanes;
   double *u;
-  NEW(u, lanes);
+  ALLOCATE(&scratch, u, lanes);
   find_shares(posterior, share);
   rng_lanes_uniform(&rng, 1, u);
   rng_lanes_normal(&rng, prior->d, x);
@@ -48,7 +49,6 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
       x[i * lanes + n] = (mean[i] + v * posterior->b[i]) / widened + sqrt(v / widened) * x[i * lanes + n];
     }
   }
-  free(u);
   return STATUS_OK;
 }
 
@@ -65,30 +65,23 @@ typedef struct {
   Langevin langevin;
 } DiagonalWork;
 
-static Status diagonal_work_create(const Diagonal *posterior, DiagonalWork *out) {
+static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, DiagonalWork *out) {
   const size_t d = (size_t)posterior->prior->d, vector = d * CHUNK_LANES;
   *out = (DiagonalWork){.chain = posterior->chain};
   for (int n = 0; n < CHUNK_LANES; n++) out->lane[n] = n;
-  NEW(out->q, d);
-  NEW(out->b, d);
-  NEW(out->mean, d);
-  NEW(out->variance, d);
-  NEW(out->wide_q, vector);
-  NEW(out->wide_b, vector);
-  NEW(out->s, vector);
-  NEW(out->normal, vector);
-  NEW(out->eps, vector);
+  ALLOCATE(memory, out->q, d);
+  ALLOCATE(memory, out->b, d);
+  ALLOCATE(memory, out->mean, d);
+  ALLOCATE(memory, out->variance, d);
+  ALLOCATE(memory, out->wide_q, vector);
+  ALLOCATE(memory, out->wide_b, vector);
+  ALLOCATE(memory, out->s, vector);
+  ALLOCATE(memory, out->normal, vector);
+  ALLOCATE(memory, out->eps, vector);
   memcpy(out->q, posterior->q, d * sizeof *out->q);
   memcpy(out->b, posterior->b, d * sizeof *out->b);
   isotropic_moments(posterior->prior, out->mean, out->variance);
-  return langevin_create_diagonal(posterior->prior->d, CHUNK_LANES, &out->langevin);
-}
-
-static void diagonal_work_destroy(DiagonalWork *work) {
-  double *const blocks[] = {work->q,      work->b, work->mean,   work->variance, work->wide_q,
-                            work->wide_b, work->s, work->normal, work->eps};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
-  langevin_destroy(&work->langevin);
+  return langevin_create_diagonal(memory, posterior->prior->d, CHUNK_LANES, &out->langevin);
 }
 
 /* The tilt, and mean and variance of the prior, at the last stage that the evidence leaves (tilt_flow.h). */
@@ -144,17 +137,17 @@ static void diagonal_reverse(DiagonalWork *work, const Chunk *chunk, int64_t *fa
 }
 
 static Status draw_mala(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+  SCRATCH_ARENA(scratch);
   (void)fallbacks;
   const int steps = (int)config_int(posterior->options, "steps");
   const double step_size = config_real(posterior->options, "step_size");
   DiagonalWork work;
-  Status status = diagonal_work_create(posterior, &work);
-  for (Chunk chunk = chunk_begin(rng); status == STATUS_OK && chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  TRY(diagonal_work_create(&scratch, posterior, &work));
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     take_steps(&work, &chunk, true, steps, step_size);
     chunk_store(&chunk, work.chain->d, work.s, x);
   }
-  diagonal_work_destroy(&work);
-  return status;
+  return STATUS_OK;
 }
 
 static Status check_tilted(const Config *options) {
@@ -167,18 +160,18 @@ static Status check_tilted(const Config *options) {
 }
 
 static Status draw_tilted(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+  SCRATCH_ARENA(scratch);
   const Config *options = posterior->options;
   DiagonalWork work;
-  Status status = diagonal_work_create(posterior, &work);
-  if (status == STATUS_OK) flow(&work, config_real(options, "margin"));
-  for (Chunk chunk = chunk_begin(rng); status == STATUS_OK && chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  TRY(diagonal_work_create(&scratch, posterior, &work));
+  flow(&work, config_real(options, "margin"));
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     take_steps(&work, &chunk, config_is(options, "baseline", "mala"), (int)config_int(options, "steps"),
                config_real(options, "step_size"));
     diagonal_reverse(&work, &chunk, fallbacks);
     chunk_store(&chunk, work.chain->d, work.s, x);
   }
-  diagonal_work_destroy(&work);
-  return status;
+  return STATUS_OK;
 }
 
 const DiagonalOps diagonal_exact = {.draw = draw_exact};

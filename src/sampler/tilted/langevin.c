@@ -1,7 +1,7 @@
 #include "sampler/tilted/langevin.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "sampler/cost.h"
 
@@ -13,54 +13,32 @@ static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;
 /* A state that leaves this many standard deviations of the Gaussian has diverged. */
 static const double FURTHEST = 1e6;
 
-Status langevin_create_diagonal(int d, int capacity, Langevin *out) {
+Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *out) {
   const size_t n = (size_t)capacity, vector = (size_t)d * n;
   *out = (Langevin){.d = d, .capacity = capacity};
-  NEW(out->mean, vector);
-  NEW(out->deviation, vector);
-  NEW(out->stiffness, vector);
-  NEW(out->slope, vector);
-  NEW(out->u, vector);
-  NEW(out->gradient, vector);
-  NEW(out->log_target, n);
-  NEW(out->new_u, vector);
-  NEW(out->new_gradient, vector);
-  NEW(out->new_log_target, n);
-  NEW(out->x, vector);
-  NEW(out->score, vector);
-  NEW(out->step, n);
-  NEW(out->normal, vector);
-  NEW(out->uniform, n);
-  NEW(out->part, vector);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->deviation, vector);
+  ALLOCATE(memory, out->stiffness, vector);
+  ALLOCATE(memory, out->slope, vector);
+  ALLOCATE(memory, out->u, vector);
+  ALLOCATE(memory, out->gradient, vector);
+  ALLOCATE(memory, out->log_target, n);
+  ALLOCATE(memory, out->new_u, vector);
+  ALLOCATE(memory, out->new_gradient, vector);
+  ALLOCATE(memory, out->new_log_target, n);
+  ALLOCATE(memory, out->x, vector);
+  ALLOCATE(memory, out->score, vector);
+  ALLOCATE(memory, out->step, n);
+  ALLOCATE(memory, out->normal, vector);
+  ALLOCATE(memory, out->uniform, n);
+  ALLOCATE(memory, out->part, vector);
   return STATUS_OK;
 }
 
-Status langevin_create(int d, int capacity, Langevin *out) {
-  TRY(langevin_create_diagonal(d, capacity, out));
-  NEW(out->basis, (size_t)d * (size_t)d * (size_t)capacity);
+Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
+  TRY(langevin_create_diagonal(memory, d, capacity, out));
+  ALLOCATE(memory, out->basis, (size_t)d * (size_t)d * (size_t)capacity);
   return STATUS_OK;
-}
-
-void langevin_destroy(Langevin *self) {
-  double *const blocks[] = {self->basis,
-                            self->mean,
-                            self->deviation,
-                            self->stiffness,
-                            self->slope,
-                            self->u,
-                            self->gradient,
-                            self->log_target,
-                            self->new_u,
-                            self->new_gradient,
-                            self->new_log_target,
-                            self->x,
-                            self->score,
-                            self->step,
-                            self->normal,
-                            self->uniform,
-                            self->part};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
-  *self = (Langevin){0};
 }
 
 /* ---- the target */

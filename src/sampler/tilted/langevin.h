@@ -13,6 +13,7 @@
 #ifndef SAMPLER_TILTED_LANGEVIN_H
 #define SAMPLER_TILTED_LANGEVIN_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "core/status.h"
 #include "io/config/config.h"
@@ -61,10 +62,9 @@ typedef struct {
 /* A step of one lane, with a prior that costs so much (sampler.h, `cost`). */
 double langevin_cost(double d, double lanes, double prior);
 
-Status langevin_create(int d, int capacity, Langevin *out);
+Status langevin_create(Arena *memory, int d, int capacity, Langevin *out);
 /* For targets that are given in the eigenbasis: no array has d^2 elements. */
-Status langevin_create_diagonal(int d, int capacity, Langevin *out);
-void langevin_destroy(Langevin *self);
+Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *out);
 
 /* The target of n lanes: U[d, d, n], q[d, n], b[d, n] in the eigenbasis; m_0 and v from the mean[d] and the
  * covariance[d, d] that p is taken to have. After langevin_create_diagonal U is NULL, for the identity, and

@@ -9,9 +9,9 @@
 #include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/memory.h"
 #include "model/evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
@@ -69,27 +69,11 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
   }
 }
 
-static void mala_destroy(Sampler *sampler) {
-  Mala *self = sampler->state;
-  free(self->mean);
-  free(self->covariance);
-  free(self->root);
-  free(self->matrix);
-  free(self->basis);
-  free(self->q);
-  free(self->vector);
-  free(self->b);
-  free(self->theta);
-  free(self->lane);
-  langevin_destroy(&self->langevin);
-  free(self);
-}
-
 /* Of a Gaussian prior, mean and covariance in x. */
-static Status mala_whiten(Mala *self, const Mixture *prior) {
+static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
   const size_t d = (size_t)prior->d;
   double *inverse = self->covariance;
-  NEW(self->root, d * d);
+  ALLOCATE(memory, self->root, d * d);
   memcpy(self->root, prior->cholesky, d * d * sizeof *self->root);
   memcpy(inverse, prior->cholesky, d * d * sizeof *inverse);
   linalg_invert_triangle(prior->d, inverse);
@@ -99,26 +83,27 @@ static Status mala_whiten(Mala *self, const Mixture *prior) {
 }
 
 static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
   const Mixture *prior = setup->prior->mixture;
   Mala *self;
-  NEW(self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->steps = (int)config_int(setup->options, "steps");
   self->step_size = config_real(setup->options, "step_size");
-  NEW(self->mean, d);
-  NEW(self->covariance, d * d);
-  NEW(self->matrix, d * vector);
-  NEW(self->basis, d * vector);
-  NEW(self->q, vector);
-  NEW(self->vector, vector);
-  NEW(self->b, vector);
-  NEW(self->theta, vector);
-  NEW(self->lane, CHUNK_LANES);
+  ALLOCATE(memory, self->mean, d);
+  ALLOCATE(memory, self->covariance, d * d);
+  ALLOCATE(memory, self->matrix, d * vector);
+  ALLOCATE(memory, self->basis, d * vector);
+  ALLOCATE(memory, self->q, vector);
+  ALLOCATE(memory, self->vector, vector);
+  ALLOCATE(memory, self->b, vector);
+  ALLOCATE(memory, self->theta, vector);
+  ALLOCATE(memory, self->lane, CHUNK_LANES);
   for (int n = 0; n < CHUNK_LANES; n++) self->lane[n] = n;
   mixture_moments(prior, self->mean, self->covariance);
-  if (prior->components == 1 && !mixture_is_white(prior)) TRY(mala_whiten(self, prior));
-  return langevin_create(sampler->d, CHUNK_LANES, &self->langevin);
+  if (prior->components == 1 && !mixture_is_white(prior)) TRY(mala_whiten(memory, self, prior));
+  return langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
 }
 
 static double mala_cost(const SamplerWork *work) {
@@ -138,7 +123,6 @@ const SamplerOps sampler_mala = {
     .keys = KEYS,
     .create = mala_create,
     .diagonal = &diagonal_mala,
-    .destroy = mala_destroy,
     .sample = mala_sample,
     .cost = mala_cost,
 };

@@ -1,6 +1,6 @@
 #include "sampler/tilted/tilt_cloud.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -20,7 +20,6 @@ struct TiltCloud {
   Stage stage;
   Prior prior; /* of `stage` */
   History tilt; /* of one run, with the evidence Q_t and b_t */
-  Config *options;
   Sampler sampler;
   double *draws; /* [d, M] */
   double *precision, *vector; /* [d, d], [d]: Q_t and b_t */
@@ -46,36 +45,24 @@ static void stage_log_density(const Prior *prior, int lanes, const double *s, do
 
 static const PriorOps stage_ops = {.name = "stage", .sample = stage_sample, .log_density = stage_log_density};
 
-void tilt_cloud_destroy(TiltCloud *cloud) {
-  if (!cloud) return;
-  sampler_destroy(&cloud->sampler);
-  if (cloud->options) config_free(cloud->options);
-  history_destroy(&cloud->tilt);
-  free(cloud->stage.normal);
-  free(cloud->stage.score);
-  free(cloud->draws);
-  free(cloud->precision);
-  free(cloud->vector);
-  free(cloud);
-}
-
-static Status tilt_cloud_fill(TiltCloud *self, const SamplerSetup *setup, int particles) {
+static Status tilt_cloud_fill(Arena *memory, TiltCloud *self, const SamplerSetup *setup, int particles) {
   const size_t d = (size_t)setup->prior->d;
   char count[32];
   const char *sets[] = {count};
   SamplerSetup inner = *setup;
   self->stage.prior = setup->prior;
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
-  NEW(self->stage.normal, d * (size_t)particles);
-  NEW(self->stage.score, d * (size_t)particles);
-  NEW(self->draws, d * (size_t)setup->draws);
-  NEW(self->precision, d * d);
-  NEW(self->vector, d);
-  TRY(history_create(setup->prior->d, 1, setup->likelihood, &self->tilt));
+  ALLOCATE(memory, self->stage.normal, d * (size_t)particles);
+  ALLOCATE(memory, self->stage.score, d * (size_t)particles);
+  ALLOCATE(memory, self->draws, d * (size_t)setup->draws);
+  ALLOCATE(memory, self->precision, d * d);
+  ALLOCATE(memory, self->vector, d);
+  TRY(history_create(memory, setup->prior->d, 1, setup->likelihood, &self->tilt));
   snprintf(count, sizeof count, "particles=%d", particles);
-  TRY(config_options("tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &self->options));
-  inner.prior = &self->prior, inner.runs = 1, inner.options = self->options;
-  return sampler_create(&sampler_smc_tempered, &inner, &self->sampler);
+  Config *options;
+  TRY(config_options(memory, "tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &options));
+  inner.prior = &self->prior, inner.runs = 1, inner.options = options;
+  return sampler_create(memory, &sampler_smc_tempered, &inner, &self->sampler);
 }
 
 /* With as many Metropolis steps as smc_tempered has by default. */
@@ -83,14 +70,14 @@ double tilt_cloud_cost(const SamplerWork *work) {
   return work->drawn * cost_tempering(work, (double)config_int(work->options, "particles"), 5);
 }
 
-Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **out) {
+Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles, TiltCloud **out) {
   if (!setup->prior->chain->density)
     return status_set(STATUS_INPUT,
                       "sampler tilted: baseline smc needs the density of every stage, which the chain of "
                       "prior %s does not know (use baseline: ula)",
                       setup->prior->ops->name);
-  NEW(*out, 1);
-  return tilt_cloud_fill(*out, setup, particles);
+  ALLOCATE(memory, *out, 1);
+  return tilt_cloud_fill(memory, *out, setup, particles);
 }
 
 /* precision = U diag(q) U', vector = U b. */

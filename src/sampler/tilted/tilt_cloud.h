@@ -4,15 +4,15 @@
 #ifndef SAMPLER_TILTED_TILT_CLOUD_H
 #define SAMPLER_TILTED_TILT_CLOUD_H
 
+#include "core/arena.h"
 #include "sampler/sampler.h"
 
 typedef struct TiltCloud TiltCloud;
 
 /* Refuses, with a sentence, chains without a density. */
-Status tilt_cloud_create(const SamplerSetup *setup, int particles, TiltCloud **out);
+Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles, TiltCloud **out);
 /* Of the clouds of `tilted` (sampler.h, `cost`). */
 double tilt_cloud_cost(const SamplerWork *work);
-void tilt_cloud_destroy(TiltCloud *cloud); /* NULL is allowed */
 
 /* M draws for one run at stage t, into s[d, stride]: basis[d, d], q[d] and b[d] of the tilt there. `rng` has
  * the run's streams at position 0; the run is the `run`-th of `history`. Returns the effective sample

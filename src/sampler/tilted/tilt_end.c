@@ -1,7 +1,7 @@
 #include "sampler/tilted/tilt_end.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,29 +10,21 @@
 /* An eigenvalue this near to the largest, relatively, is the largest but for rounding. */
 static const double SAME = 1e-10;
 
-Status tilt_end_create(int d, TiltEnd *out) {
+Status tilt_end_create(Arena *memory, int d, TiltEnd *out) {
   const size_t vector = (size_t)d, matrix = vector * vector, points = vector * TILT_END_POINTS;
   *out = (TiltEnd){.d = d};
-  NEW(out->basis, matrix);
-  NEW(out->q, vector);
-  NEW(out->b, vector);
-  NEW(out->start, 2 * vector);
-  NEW(out->x, points);
-  NEW(out->eps, points);
-  NEW(out->jacobian, vector * points);
-  NEW(out->scratch, points);
-  NEW(out->hessian, matrix);
-  NEW(out->vectors, matrix);
-  NEW(out->eigenvalues, vector);
+  ALLOCATE(memory, out->basis, matrix);
+  ALLOCATE(memory, out->q, vector);
+  ALLOCATE(memory, out->b, vector);
+  ALLOCATE(memory, out->start, 2 * vector);
+  ALLOCATE(memory, out->x, points);
+  ALLOCATE(memory, out->eps, points);
+  ALLOCATE(memory, out->jacobian, vector * points);
+  ALLOCATE(memory, out->scratch, points);
+  ALLOCATE(memory, out->hessian, matrix);
+  ALLOCATE(memory, out->vectors, matrix);
+  ALLOCATE(memory, out->eigenvalues, vector);
   return STATUS_OK;
-}
-
-void tilt_end_destroy(TiltEnd *self) {
-  double *const blocks[] = {self->basis,   self->q,       self->b,          self->start,
-                            self->x,       self->eps,     self->jacobian,   self->scratch,
-                            self->hessian, self->vectors, self->eigenvalues};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
-  *self = (TiltEnd){0};
 }
 
 Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector) {

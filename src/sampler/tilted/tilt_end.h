@@ -11,6 +11,7 @@
 #ifndef SAMPLER_TILTED_TILT_END_H
 #define SAMPLER_TILTED_TILT_END_H
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "model/chain.h"
 #include "model/mixture.h"
@@ -26,9 +27,7 @@ typedef struct {
   double *hessian, *vectors, *eigenvalues; /* [d, d], [d, d], [d] */
 } TiltEnd;
 
-/* The caller ends with tilt_end_destroy, also after a failure. */
-Status tilt_end_create(int d, TiltEnd *out);
-void tilt_end_destroy(TiltEnd *self);
+Status tilt_end_create(Arena *memory, int d, TiltEnd *out);
 
 /* The evidence precision[d, d] = Q and vector[d] = b. */
 Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector);

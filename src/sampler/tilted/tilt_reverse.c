@@ -1,8 +1,8 @@
 #include "sampler/tilted/tilt_reverse.h"
 
+#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/simd.h"
 
 #include <math.h>
@@ -12,33 +12,21 @@
 /* Of the clean sample given a state, as in denoised_moments.c. */
 static const double VARIANCE_LEAST = 1e-9;
 
-Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out) {
+Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out) {
   const size_t vector = (size_t)setup->prior->d * CHUNK_LANES;
   *out = (TiltReverse){.chain = setup->prior->chain, .exponential = exponential};
-  NEW(out->lane, CHUNK_LANES);
-  NEW(out->jitters, CHUNK_LANES);
-  NEW(out->z, vector);
-  NEW(out->s, vector);
-  NEW(out->normal, vector);
-  NEW(out->eps, vector);
+  ALLOCATE(memory, out->lane, CHUNK_LANES);
+  ALLOCATE(memory, out->jitters, CHUNK_LANES);
+  ALLOCATE(memory, out->z, vector);
+  ALLOCATE(memory, out->s, vector);
+  ALLOCATE(memory, out->normal, vector);
+  ALLOCATE(memory, out->eps, vector);
   if (!exponential) {
     const size_t d = (size_t)setup->prior->d;
-    NEW(out->covariance, d * vector);
-    NEW(out->repaired, 2 * d * d + d);
+    ALLOCATE(memory, out->covariance, d * vector);
+    ALLOCATE(memory, out->repaired, 2 * d * d + d);
   }
-  return denoised_moments_create(setup->prior, false, &out->moments);
-}
-
-void tilt_reverse_destroy(TiltReverse *self) {
-  denoised_moments_destroy(&self->moments);
-  free(self->covariance);
-  free(self->repaired);
-  free(self->lane);
-  free(self->jitters);
-  free(self->z);
-  free(self->s);
-  free(self->normal);
-  free(self->eps);
+  return denoised_moments_create(memory, setup->prior, false, &out->moments);
 }
 
 /* e^h = 1 / sqrt(alpha_t), e^2h - 1 = beta_t / alpha_t. */

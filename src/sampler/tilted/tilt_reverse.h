@@ -15,6 +15,7 @@
 #ifndef SAMPLER_TILTED_TILT_REVERSE_H
 #define SAMPLER_TILTED_TILT_REVERSE_H
 
+#include "core/arena.h"
 #include "sampler/chunk.h"
 #include "sampler/diffusion/denoised_moments.h"
 #include "sampler/sampler.h"
@@ -30,8 +31,7 @@ typedef struct {
   int *jitters; /* [n] */
 } TiltReverse;
 
-Status tilt_reverse_create(const SamplerSetup *setup, bool exponential, TiltReverse *out);
-void tilt_reverse_destroy(TiltReverse *self);
+Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out);
 
 /* One stage of `count` lanes: self->s[d, count], s_t before and s_{t-1} after, from the standard normals
  * self->normal[d, count]. */

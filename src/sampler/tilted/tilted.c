@@ -18,9 +18,9 @@
  *
  * The streams of a draw are those of the baseline; TILT_NOISE and REVERSE that belong to them are for the
  * rest. */
+#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "model/evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -238,23 +238,6 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
   }
 }
 
-static void tilted_destroy(Sampler *sampler) {
-  Tilted *self = sampler->state;
-  double *const blocks[] = {self->mean,   self->covariance, self->stage_mean, self->stage_covariance,
-                            self->matrix, self->basis,      self->q,          self->b,
-                            self->s,      self->z,          self->some_b,     self->some_basis,
-                            self->some_q, self->some_s};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
-  free(self->stage);
-  free(self->beyond);
-  free(self->lane);
-  langevin_destroy(&self->langevin);
-  tilt_reverse_destroy(&self->reverse);
-  sampler_destroy(&self->exact);
-  tilt_cloud_destroy(self->cloud);
-  free(self);
-}
-
 /* Mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
 static void set_moments(Tilted *self) {
   const DenoisedMoments *from = &self->reverse.moments;
@@ -267,26 +250,26 @@ static void set_moments(Tilted *self) {
             from->basis[i * d + k] * from->deviation[k] * from->deviation[k] * from->basis[j * d + k];
 }
 
-static Status tilted_allocate(Tilted *self, int d) {
+static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
-  NEW(self->mean, d);
-  NEW(self->covariance, (size_t)d * (size_t)d);
-  NEW(self->stage_mean, d);
-  NEW(self->stage_covariance, (size_t)d * (size_t)d);
-  NEW(self->matrix, matrix);
-  NEW(self->basis, matrix);
-  NEW(self->q, vector);
-  NEW(self->b, vector);
-  NEW(self->s, vector);
-  NEW(self->z, vector);
-  NEW(self->some_basis, matrix);
-  NEW(self->some_q, vector);
-  NEW(self->some_b, vector);
-  NEW(self->some_s, vector);
-  NEW(self->stage, CHUNK_LANES);
-  NEW(self->beyond, CHUNK_LANES);
-  NEW(self->lane, CHUNK_LANES);
-  return langevin_create(d, CHUNK_LANES, &self->langevin);
+  ALLOCATE(memory, self->mean, d);
+  ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
+  ALLOCATE(memory, self->stage_mean, d);
+  ALLOCATE(memory, self->stage_covariance, (size_t)d * (size_t)d);
+  ALLOCATE(memory, self->matrix, matrix);
+  ALLOCATE(memory, self->basis, matrix);
+  ALLOCATE(memory, self->q, vector);
+  ALLOCATE(memory, self->b, vector);
+  ALLOCATE(memory, self->s, vector);
+  ALLOCATE(memory, self->z, vector);
+  ALLOCATE(memory, self->some_basis, matrix);
+  ALLOCATE(memory, self->some_q, vector);
+  ALLOCATE(memory, self->some_b, vector);
+  ALLOCATE(memory, self->some_s, vector);
+  ALLOCATE(memory, self->stage, CHUNK_LANES);
+  ALLOCATE(memory, self->beyond, CHUNK_LANES);
+  ALLOCATE(memory, self->lane, CHUNK_LANES);
+  return langevin_create(memory, d, CHUNK_LANES, &self->langevin);
 }
 
 static Baseline baseline_of(const Config *options) {
@@ -303,22 +286,22 @@ static bool is_exponential(const Config *options, double d) {
 static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   const Config *options = setup->options;
   Tilted *self;
-  NEW(self, 1);
+  ALLOCATE(sampler->memory, self, 1);
   sampler->state = self;
   self->chain = setup->prior->chain;
   self->baseline = baseline_of(options);
   self->steps = (int)config_int(options, "steps");
   self->step_size = config_real(options, "step_size");
   self->margin = config_real(options, "margin");
-  TRY(tilted_allocate(self, sampler->d));
-  TRY(tilt_reverse_create(setup, is_exponential(options, sampler->d), &self->reverse));
+  TRY(tilted_allocate(sampler->memory, self, sampler->d));
+  TRY(tilt_reverse_create(sampler->memory, setup, is_exponential(options, sampler->d), &self->reverse));
   set_moments(self);
   if (self->baseline == BASELINE_SMC)
-    return tilt_cloud_create(setup, (int)config_int(options, "particles"), &self->cloud);
+    return tilt_cloud_create(sampler->memory, setup, (int)config_int(options, "particles"), &self->cloud);
   if (self->baseline != BASELINE_EXACT) return STATUS_OK;
   SamplerSetup exact = *setup;
   exact.options = NULL;
-  Status status = sampler_create(&sampler_exact, &exact, &self->exact);
+  Status status = sampler_create(sampler->memory, &sampler_exact, &exact, &self->exact);
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
 }
 
@@ -378,7 +361,6 @@ const SamplerOps sampler_tilted = {
     .keys = KEYS,
     .create = tilted_create,
     .diagonal = &diagonal_tilted,
-    .destroy = tilted_destroy,
     .sample = tilted_sample,
     .cost = tilted_cost,
 };

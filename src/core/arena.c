@@ -1,0 +1,49 @@
+#include "core/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In front of each array; as long as the alignment, so that the array is aligned too. */
+typedef struct ArenaBlock {
+  _Alignas(MEMORY_ALIGNMENT) struct ArenaBlock *before;
+} ArenaBlock;
+
+Status arena_new(Arena *arena, void **out, size_t count, size_t size) {
+  *out = NULL;
+  size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * MEMORY_ALIGNMENT)
+    return status_set(STATUS_INTERNAL, "cannot allocate %zu elements of %zu bytes: too large", count, size);
+  size_t rounded = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+  ArenaBlock *block = aligned_alloc(MEMORY_ALIGNMENT, sizeof *block + rounded);
+  if (!block) return status_set(STATUS_INTERNAL, "out of memory: %zu bytes were asked for", bytes);
+  block->before = arena->last;
+  arena->last = block;
+  *out = memset(block + 1, 0, rounded);
+  return STATUS_OK;
+}
+
+Status arena_print(Arena *arena, const char **out, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  ASSERT(length >= 0);
+  char *text;
+  ALLOCATE(arena, text, length + 1);
+  va_start(arguments, format);
+  vsnprintf(text, (size_t)length + 1, format, arguments);
+  va_end(arguments);
+  *out = text;
+  return STATUS_OK;
+}
+
+void arena_free(Arena *arena) {
+  while (arena->last) {
+    ArenaBlock *before = arena->last->before;
+    free(arena->last);
+    arena->last = before;
+  }
+}

@@ -1,0 +1,37 @@
+/* Memory that is freed all at once. A function that makes something takes `Arena *memory`, where all that it
+ * makes stays, also after a failure; whoever has the arena frees it whole, and nothing is freed by name. A
+ * zeroed Arena is an empty one.
+ *
+ * Each array is a block of its own, so that the sanitizers see where it ends. */
+#ifndef CORE_ARENA_H
+#define CORE_ARENA_H
+
+#include "core/memory.h"
+
+#include <stddef.h>
+
+typedef struct {
+  struct ArenaBlock *last;
+} Arena;
+
+/* Allocate count zeroed elements of `size` bytes, aligned to MEMORY_ALIGNMENT, into *out; they live as long
+ * as the arena. Zero elements give a valid pointer. Errors: STATUS_INTERNAL when memory is short or count *
+ * size overflows. */
+Status arena_new(Arena *arena, void **out, size_t count, size_t size);
+
+/* A printf-style text that lives as long as the arena. Errors: as arena_new. */
+Status arena_print(Arena *arena, const char **out, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Free all blocks; the arena is empty again. */
+void arena_free(Arena *arena);
+
+/* ALLOCATE(arena, pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points
+ * to. */
+#define ALLOCATE(arena, pointer, count)                                                                      \
+  TRY(arena_new((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+
+/* Declares a local arena, for what a function needs for itself: freed wherever the function is left. */
+#define SCRATCH_ARENA(name) __attribute__((cleanup(arena_free))) Arena name = {0}
+
+#endif
