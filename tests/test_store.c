@@ -40,7 +40,7 @@ static double value_at(int i, int j) { return sin(i + 0.37 * j) * 1e3; }
 
 /* A file with something of every kind: regret[policy, round] (large enough to be compressed), and small
  * things. */
-static Status write_sample(const char *path, StoreFormat format) {
+static Status fill_sample(StoreFile *file) {
   static double regret[ROWS * COLUMNS], round_axis[COLUMNS];
   static float single[ROWS];
   int steps[ROWS], dimensions[2], regret_id, round_id, single_id, steps_id, flag_id, unused_id;
@@ -58,37 +58,31 @@ static Status write_sample(const char *path, StoreFormat format) {
   }
   for (int j = 0; j < COLUMNS; j++) round_axis[j] = j + 1;
 
-  StoreFile *file;
-  Status status;
-  TRY(store_create(path, format, &file));
-  TRY_GOTO(status, store_dimension(file, "policy", ROWS, &dimensions[0]), fail);
-  TRY_GOTO(status, store_dimension(file, "round", COLUMNS, &dimensions[1]), fail);
-  TRY_GOTO(status, store_texts(file, "policy", dimensions[0], ROWS, labels, "policy"), fail);
-  TRY_GOTO(status,
-           store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &regret_id),
-           fail);
-  TRY_GOTO(status, store_variable(file, "round", STORE_DOUBLE, 1, dimensions + 1, NULL, NULL, &round_id),
-           fail);
-  TRY_GOTO(status, store_variable(file, "single", STORE_FLOAT, 1, dimensions, NULL, NULL, &single_id), fail);
-  TRY_GOTO(status, store_variable(file, "steps", STORE_INT, 1, dimensions, NULL, NULL, &steps_id), fail);
-  TRY_GOTO(status, store_variable(file, "status", STORE_BYTE, 1, dimensions, NULL, NULL, &flag_id), fail);
-  TRY_GOTO(status, store_variable(file, "unused", STORE_DOUBLE, 1, dimensions, NULL, NULL, &unused_id), fail);
-  TRY_GOTO(status, store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"), fail);
-  TRY_GOTO(status, store_text_attribute(file, NULL, "nothing", ""), fail);
-  TRY_GOTO(status, store_real_attribute(file, "regret", "noise", 0.1), fail);
-  TRY_GOTO(status, store_int_attribute(file, NULL, "seed", big), fail);
+  TRY(store_dimension(file, "policy", ROWS, &dimensions[0]));
+  TRY(store_dimension(file, "round", COLUMNS, &dimensions[1]));
+  TRY(store_texts(file, "policy", dimensions[0], ROWS, labels, "policy"));
+  TRY(store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &regret_id));
+  TRY(store_variable(file, "round", STORE_DOUBLE, 1, dimensions + 1, NULL, NULL, &round_id));
+  TRY(store_variable(file, "single", STORE_FLOAT, 1, dimensions, NULL, NULL, &single_id));
+  TRY(store_variable(file, "steps", STORE_INT, 1, dimensions, NULL, NULL, &steps_id));
+  TRY(store_variable(file, "status", STORE_BYTE, 1, dimensions, NULL, NULL, &flag_id));
+  TRY(store_variable(file, "unused", STORE_DOUBLE, 1, dimensions, NULL, NULL, &unused_id));
+  TRY(store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"));
+  TRY(store_text_attribute(file, NULL, "nothing", ""));
+  TRY(store_real_attribute(file, "regret", "noise", 0.1));
+  TRY(store_int_attribute(file, NULL, "seed", big));
   for (size_t i = 0; i < ROWS; i++)
-    TRY_GOTO(status,
-             store_put_part(file, regret_id, (size_t[]){i, 0}, (size_t[]){1, COLUMNS}, regret + i * COLUMNS),
-             fail);
-  TRY_GOTO(status, store_put(file, round_id, round_axis), fail);
-  TRY_GOTO(status, store_put(file, single_id, single), fail);
-  TRY_GOTO(status, store_put(file, steps_id, steps), fail);
-  TRY_GOTO(status, store_put(file, flag_id, flags), fail);
-  return store_commit(file);
-fail:
-  store_abandon(file);
-  return status;
+    TRY(store_put_part(file, regret_id, (size_t[]){i, 0}, (size_t[]){1, COLUMNS}, regret + i * COLUMNS));
+  TRY(store_put(file, round_id, round_axis));
+  TRY(store_put(file, single_id, single));
+  TRY(store_put(file, steps_id, steps));
+  return store_put(file, flag_id, flags);
+}
+
+static Status write_sample(const char *path, StoreFormat format) {
+  StoreFile *file;
+  TRY(store_create(path, format, &file));
+  return store_finish(file, fill_sample(file));
 }
 
 static void check_sample(const char *path) {

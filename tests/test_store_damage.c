@@ -21,26 +21,24 @@ static char folder[] = "/tmp/test_store_damage.XXXXXX";
 static char path[PATH_MAX];
 
 /* regret[policy, round], which the netCDF-4 format compresses, and a few small things. */
-static Status write_sample(const char *name, StoreFormat format) {
+static Status fill_sample(StoreFile *file) {
   static double regret[ROWS * COLUMNS];
   const char *labels[ROWS];
   for (int i = 0; i < ROWS * COLUMNS; i++) regret[i] = sin(i) * 1e3;
   for (int i = 0; i < ROWS; i++) labels[i] = i % 2 ? "odd" : "even";
-  StoreFile *file;
-  Status status;
   int dimensions[2], id;
+  TRY(store_dimension(file, "policy", ROWS, &dimensions[0]));
+  TRY(store_dimension(file, "round", COLUMNS, &dimensions[1]));
+  TRY(store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"));
+  TRY(store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &id));
+  TRY(store_put(file, id, regret));
+  return store_texts(file, "policy", dimensions[0], ROWS, labels, "policy");
+}
+
+static Status write_sample(const char *name, StoreFormat format) {
+  StoreFile *file;
   TRY(store_create(name, format, &file));
-  TRY_GOTO(status, store_dimension(file, "policy", ROWS, &dimensions[0]), fail);
-  TRY_GOTO(status, store_dimension(file, "round", COLUMNS, &dimensions[1]), fail);
-  TRY_GOTO(status, store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"), fail);
-  TRY_GOTO(status, store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &id),
-           fail);
-  TRY_GOTO(status, store_put(file, id, regret), fail);
-  TRY_GOTO(status, store_texts(file, "policy", dimensions[0], ROWS, labels, "policy"), fail);
-  return store_commit(file);
-fail:
-  store_abandon(file);
-  return status;
+  return store_finish(file, fill_sample(file));
 }
 
 static void write_and_load(StoreFormat format, char **bytes, size_t *size) {

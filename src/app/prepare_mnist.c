@@ -157,10 +157,7 @@ static Status write_file(const PrepareJob *job, const Mnist *mnist) {
   int item, arm;
   TRY(embedding_create(job->output, "embedding of digits and linear models of their labels",
                        &mnist->embedding, &item, &arm, &file));
-  Status status = write_details(file, job, mnist, item, arm);
-  if (status == STATUS_OK) return store_commit(file);
-  store_abandon(file);
-  return status;
+  return store_finish(file, write_details(file, job, mnist, item, arm));
 }
 
 static void print_summary(const PrepareJob *job, const Mnist *mnist) {

@@ -109,10 +109,7 @@ static Status write_file(const PrepareJob *job, const Ratings *ratings, const Fa
                                    &embedding, &item, &arm, &file);
   free(embedding.theta.theta);
   TRY(status);
-  status = write_details(file, job, ratings, setup, result, item, arm);
-  if (status == STATUS_OK) return store_commit(file);
-  store_abandon(file);
-  return status;
+  return store_finish(file, write_details(file, job, ratings, setup, result, item, arm));
 }
 
 static void print_summary(const PrepareJob *job, const Ratings *ratings, const FactorisationSetup *setup,

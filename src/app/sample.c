@@ -150,15 +150,8 @@ static Status save(const Arguments *arguments, int d, double *theta, int64_t fal
   double *rows;
   ALLOCATE(&scratch, rows, (size_t)d * (size_t)arguments->draws);
   StoreFile *file;
-  Status status = store_create(arguments->output, STORE_NETCDF4, &file);
-  if (status == STATUS_OK) {
-    status = write_draws(arguments, file, d, theta, rows, fallbacks);
-    if (status == STATUS_OK)
-      status = store_commit(file);
-    else
-      store_abandon(file);
-  }
-  return status;
+  TRY(store_create(arguments->output, STORE_NETCDF4, &file));
+  return store_finish(file, write_draws(arguments, file, d, theta, rows, fallbacks));
 }
 
 /* Draws that cannot have reached their target count as a fallback. */

@@ -1,6 +1,7 @@
 /* thompson verify: read every file that the program has put into the folder, run random tasks again and
  * compare every byte with what the folder holds. */
 #include "app/app.h"
+#include "core/arena.h"
 #include "core/memory.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
@@ -58,8 +59,9 @@ static Status check_task(const Study *study, const Task *task, const char *direc
 
 /* Read the files of all tasks; those that failed, and those of large settings, are not run again. */
 static Status check_tasks(const Study *study, const char *directory, Finished *finished) {
+  SCRATCH_ARENA(scratch);
   signed char *state;
-  NEW(state, study->task_count);
+  ALLOCATE(&scratch, state, study->task_count);
   Status status = checkpoint_scan(directory, study, state);
   for (int i = 0; i < study->task_count && status == STATUS_OK; i++) {
     const Task task = study_task(study, i);
@@ -70,7 +72,6 @@ static Status check_tasks(const Study *study, const char *directory, Finished *f
     if (usable && state[i] == RUN_OK && !study_task_is_large(study, &task))
       finished->order[finished->count++] = i;
   }
-  free(state);
   return status;
 }
 

@@ -2,6 +2,7 @@
  * ways, and a row-major lower triangle is LAPACK's upper one. */
 #include "core/linalg.h"
 
+#include "core/arena.h"
 #include "core/linalg_lapack.h"
 #include "core/memory.h"
 #include "core/simd.h"
@@ -122,13 +123,13 @@ void linalg_moments(int d, int n, const double *x, double *mean, double *covaria
 /* A chunk of x at a time: the products of CHUNK_LANES columns with all of y. */
 Status linalg_product_square(int d, int n, const double *x, const double *mean_x, int m, const double *y,
                              const double *mean_y, double *out) {
+  SCRATCH_ARENA(scratch);
   const size_t rows = (size_t)d, columns = (size_t)m;
-  double *chunk = NULL, *centred = NULL, *product = NULL;
-  Status status;
+  double *chunk, *centred, *product;
   *out = 0;
-  NEW_GOTO(status, chunk, rows * CHUNK_LANES, done);
-  NEW_GOTO(status, centred, rows * columns, done);
-  NEW_GOTO(status, product, CHUNK_LANES * columns, done);
+  ALLOCATE(&scratch, chunk, rows * CHUNK_LANES);
+  ALLOCATE(&scratch, centred, rows * columns);
+  ALLOCATE(&scratch, product, CHUNK_LANES * columns);
   for (size_t i = 0; i < rows; i++)
     for (size_t k = 0; k < columns; k++) centred[i * columns + k] = y[i * columns + k] - mean_y[i];
   for (int first = 0; first < n; first += CHUNK_LANES) {
@@ -140,11 +141,7 @@ Status linalg_product_square(int d, int n, const double *x, const double *mean_x
                 product, m);
     for (size_t k = 0; k < (size_t)count * columns; k++) *out += product[k] * product[k];
   }
-done:
-  free(chunk);
-  free(centred);
-  free(product);
-  return status;
+  return STATUS_OK;
 }
 
 /* Scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */

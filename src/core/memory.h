@@ -15,7 +15,5 @@ Status memory_new(void **out, size_t count, size_t size);
 
 /* NEW(pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points to. */
 #define NEW(pointer, count) TRY(memory_new((void **)&(pointer), (size_t)(count), sizeof *(pointer)))
-#define NEW_GOTO(status, pointer, count, label)                                                              \
-  TRY_GOTO(status, memory_new((void **)&(pointer), (size_t)(count), sizeof *(pointer)), label)
 
 #endif

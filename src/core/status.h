@@ -37,18 +37,12 @@ const char *status_message(void);
 void status_assert_failed(const char *file, int line, const char *function, const char *text)
     __attribute__((noreturn));
 
-/* Hand a failure up. */
+/* Hand a failure up. What must be closed again is opened by one function and filled by another: the first
+ * calls the second, and closes whatever it says. */
 #define TRY(call)                                                                                            \
   do {                                                                                                       \
     Status try_status_ = (call);                                                                             \
     if (try_status_ != STATUS_OK) return try_status_;                                                        \
-  } while (0)
-
-/* As TRY, but leave through a label that cleans up; `status` must be a variable of the function. */
-#define TRY_GOTO(status, call, label)                                                                        \
-  do {                                                                                                       \
-    (status) = (call);                                                                                       \
-    if ((status) != STATUS_OK) goto label;                                                                   \
   } while (0)
 
 #define ASSERT(condition)                                                                                    \

@@ -99,17 +99,19 @@ Status samples_check_spread(const char *path, const Samples *samples) {
   return STATUS_OK;
 }
 
+static Status take_samples(const char *path, const Table *table, Samples *out) {
+  NEW(out->theta, (size_t)table->rows * (size_t)table->columns);
+  transpose(table->rows, table->columns, table->values, out->theta);
+  out->n = table->rows;
+  out->d = table->columns;
+  return samples_check_spread(path, out);
+}
+
 static Status read_samples(const char *path, Samples *out) {
   Table table = {0};
   Status status =
       store_is_netcdf(path) ? read_netcdf_samples(path, &table) : read_csv(path, CSV_NO_HEADER, &table);
-  if (status != STATUS_OK) goto end;
-  NEW_GOTO(status, out->theta, (size_t)table.rows * (size_t)table.columns, end);
-  transpose(table.rows, table.columns, table.values, out->theta);
-  out->n = table.rows;
-  out->d = table.columns;
-  status = samples_check_spread(path, out);
-end:
+  if (status == STATUS_OK) status = take_samples(path, &table, out);
   free(table.values);
   return status;
 }
@@ -144,20 +146,23 @@ static Status read_netcdf_observations(const char *path, Observations *out) {
   return status;
 }
 
+static Status take_observations(const Table *table, Observations *out) {
+  const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 1;
+  out->rows = table->rows;
+  out->d = (int)d;
+  NEW(out->features, rows * d);
+  NEW(out->rewards, rows);
+  for (size_t i = 0; i < rows; i++) {
+    memcpy(out->features + i * d, table->values + i * columns, d * sizeof *table->values);
+    out->rewards[i] = table->values[i * columns + d];
+  }
+  return STATUS_OK;
+}
+
 static Status read_csv_observations(const char *path, Observations *out) {
   Table table;
   TRY(read_csv(path, CSV_X_Y_HEADER, &table));
-  size_t columns = (size_t)table.columns, d = columns - 1;
-  out->rows = table.rows;
-  out->d = (int)d;
-  Status status;
-  NEW_GOTO(status, out->features, (size_t)table.rows * d, end);
-  NEW_GOTO(status, out->rewards, table.rows, end);
-  for (size_t i = 0; i < (size_t)table.rows; i++) {
-    memcpy(out->features + i * d, table.values + i * columns, d * sizeof *table.values);
-    out->rewards[i] = table.values[i * columns + d];
-  }
-end:
+  const Status status = take_observations(&table, out);
   free(table.values);
   return status;
 }

@@ -1,5 +1,6 @@
 #include "io/dataset_csv.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 
 #include <errno.h>
@@ -281,10 +282,11 @@ static Status parse(Reader *reader, CsvForm form, Table *table, Numbers *numbers
 }
 
 Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *table) {
+  SCRATCH_ARENA(scratch);
   *table = (Table){0};
   Reader *reader;
   Numbers numbers = {0};
-  NEW(reader, 1);
+  ALLOCATE(&scratch, reader, 1);
   reader->stream = stream;
   reader->name = name;
   reader->end = END_LINE;
@@ -293,7 +295,6 @@ Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *ta
   feholdexcept(&environment);
   Status status = parse(reader, form, table, &numbers);
   fesetenv(&environment);
-  free(reader);
   if (status != STATUS_OK) {
     free(numbers.values);
     *table = (Table){0};

@@ -17,25 +17,27 @@ struct GzipFile {
   char *path;
 };
 
+static Status begin(const char *path, GzipFile *file) {
+  int fd;
+  NEW(file->path, strlen(path) + 1);
+  strcpy(file->path, path);
+  TRY(input_open(path, &fd));
+  file->stream = gzdopen(fd, "rb");
+  if (!file->stream) close(fd);
+  return file->stream && gzbuffer(file->stream, BUFFER_SIZE) == 0
+             ? STATUS_OK
+             : status_set(STATUS_INTERNAL, "out of memory while reading %s", path);
+}
+
 Status gzip_open(const char *path, GzipFile **out) {
   GzipFile *file;
   *out = NULL;
   NEW(file, 1);
-  Status status;
-  NEW_GOTO(status, file->path, strlen(path) + 1, fail);
-  strcpy(file->path, path);
-  int fd;
-  TRY_GOTO(status, input_open(path, &fd), fail);
-  file->stream = gzdopen(fd, "rb");
-  if (!file->stream || gzbuffer(file->stream, BUFFER_SIZE) != 0) {
-    if (!file->stream) close(fd);
-    status = status_set(STATUS_INTERNAL, "out of memory while reading %s", path);
-    goto fail;
-  }
-  *out = file;
-  return STATUS_OK;
-fail:
-  gzip_close(file);
+  const Status status = begin(path, file);
+  if (status == STATUS_OK)
+    *out = file;
+  else
+    gzip_close(file);
   return status;
 }
 

@@ -1,5 +1,6 @@
 #include "io/provenance.h"
 
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "io/version.h"
@@ -77,6 +78,7 @@ const char *provenance_source(void) {
 }
 
 static Status write_history(StoreFile *file) {
+  SCRATCH_ARENA(scratch);
   char when[32];
   time_t now = time(NULL);
   struct tm utc;
@@ -84,11 +86,9 @@ static Status write_history(StoreFile *file) {
   const char *what = command ? command : "thompson";
   char *line;
   size_t size = strlen(when) + strlen(what) + 3;
-  NEW(line, size);
+  ALLOCATE(&scratch, line, size);
   snprintf(line, size, "%s: %s", when, what);
-  Status status = store_text_attribute(file, NULL, "history", line);
-  free(line);
-  return status;
+  return store_text_attribute(file, NULL, "history", line);
 }
 
 static Status write_source(StoreFile *file) {

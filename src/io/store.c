@@ -1,6 +1,7 @@
 /* Writing NetCDF files; reading is in store_read.c, text files in store_text.c. */
 #include "io/store.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "io/durable.h"
 #include "io/store_internal.h"
@@ -75,8 +76,7 @@ static void discard(const char *temporary) {
   if (truncate(temporary, 0) == 0) unlink(temporary);
 }
 
-/* Free the memory of a file that is closed. */
-static void release(StoreFile *file) {
+void store_release(StoreFile *file) {
   free(file->temporary);
   free(file->path);
   free(file);
@@ -88,26 +88,30 @@ Status store_path_check(const char *path) {
                     path);
 }
 
+static Status begin(const char *path, int mode, StoreFile *file) {
+  NEW(file->path, strlen(path) + 1);
+  strcpy(file->path, path);
+  TRY(durable_begin(path, &file->temporary));
+  errno = 0;
+  return store_check(file, nc_create(file->temporary, mode, &file->ncid), "create it");
+}
+
 Status store_create(const char *path, StoreFormat format, StoreFile **out) {
   StoreFile *file;
   *out = NULL;
   TRY(store_path_check(path));
   store_prepare_library();
   NEW(file, 1);
-  Status status;
-  NEW_GOTO(status, file->path, strlen(path) + 1, fail);
-  strcpy(file->path, path);
-  TRY_GOTO(status, durable_begin(path, &file->temporary), fail);
-  errno = 0;
-  int mode = NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4);
-  TRY_GOTO(status, store_check(file, nc_create(file->temporary, mode, &file->ncid), "create it"), fail);
   file->format = format;
   file->defining = true;
-  *out = file;
-  return STATUS_OK;
-fail:
-  if (file->temporary) discard(file->temporary);
-  release(file);
+  const Status status =
+      begin(path, NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4), file);
+  if (status == STATUS_OK) {
+    *out = file;
+  } else {
+    if (file->temporary) discard(file->temporary);
+    store_release(file);
+  }
   return status;
 }
 
@@ -119,7 +123,7 @@ Status store_commit(StoreFile *file) {
     status = durable_publish(file->temporary, file->path);
   else
     discard(file->temporary);
-  release(file);
+  store_release(file);
   return status;
 }
 
@@ -133,7 +137,13 @@ void store_abandon(StoreFile *file) {
   } else {
     nc_close(file->ncid);
   }
-  release(file);
+  store_release(file);
+}
+
+Status store_finish(StoreFile *file, Status written) {
+  if (written == STATUS_OK) return store_commit(file);
+  store_abandon(file);
+  return written;
 }
 
 static Status define_mode(StoreFile *file) {
@@ -283,6 +293,7 @@ Status store_put_part(StoreFile *file, int variable, const size_t *start, const 
 
 Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
                    const char *long_name) {
+  SCRATCH_ARENA(scratch);
   size_t length = 1;
   for (int i = 0; i < n; i++)
     if (strlen(texts[i]) > length) length = strlen(texts[i]);
@@ -293,9 +304,7 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
   TRY(store_variable(file, name, STORE_CHAR, 2, dimensions, long_name, NULL, &id));
   if (n == 0) return STATUS_OK;
   char *padded; /* [n, length] */
-  NEW(padded, (size_t)n * length);
+  ALLOCATE(&scratch, padded, (size_t)n * length);
   for (int i = 0; i < n; i++) memcpy(padded + (size_t)i * length, texts[i], strlen(texts[i]));
-  Status status = store_put_part(file, id, (size_t[]){0, 0}, (size_t[]){(size_t)n, length}, padded);
-  free(padded);
-  return status;
+  return store_put_part(file, id, (size_t[]){0, 0}, (size_t[]){(size_t)n, length}, padded);
 }

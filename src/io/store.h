@@ -23,13 +23,15 @@ typedef struct StoreFile StoreFile;
 
 /* NetCDF takes a backslash for a slash: STATUS_INPUT with a sentence when `path` has one. */
 Status store_path_check(const char *path);
-/* Begin to write `path`. *out is ended by store_commit or store_abandon. */
+/* Begin to write `path`. *out is ended by store_finish, store_commit or store_abandon. */
 Status store_create(const char *path, StoreFormat format, StoreFile **out);
 /* Close, append a checksum, fsync, rename to the final name, fsync the folder, free. On failure the temporary
  * file is removed and `file` is freed all the same. */
 Status store_commit(StoreFile *file);
 /* Remove the temporary file (when writing), close (when reading), free. NULL is allowed. */
 void store_abandon(StoreFile *file);
+/* The one or the other: commit a file that was `written`, and otherwise abandon it and hand up why. */
+Status store_finish(StoreFile *file, Status written);
 
 /* Length 0 makes a record dimension without records (at most one in a classic file). */
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id);

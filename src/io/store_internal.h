@@ -16,6 +16,8 @@ struct StoreFile {
 
 /* Turn a return code of the netCDF library into a Status: "PATH: cannot <printf-style text>: <reason>". */
 Status store_check(StoreFile *file, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Free the memory of a file that is closed, or was never open. */
+void store_release(StoreFile *file);
 
 /* Settings of the HDF5 library that must stand before its first use. */
 void store_prepare_library(void);

@@ -58,6 +58,13 @@ static Status check_whole(const char *path, Magic magic, uint64_t size, bool own
   return sealed ? STATUS_OK : store_seal_check_tail(path, size, end);
 }
 
+static Status begin(const char *path, StoreFile *file) {
+  NEW(file->path, strlen(path) + 1);
+  strcpy(file->path, path);
+  errno = 0;
+  return store_check(file, nc_open(path, NC_NOWRITE, &file->ncid), "open it as NetCDF (damaged or cut off?)");
+}
+
 static Status open_checked(const char *path, bool own, StoreFile **out) {
   *out = NULL;
   store_prepare_library();
@@ -69,18 +76,12 @@ static Status open_checked(const char *path, bool own, StoreFile **out) {
   StoreFile *file;
   NEW(file, 1);
   file->size = size;
-  Status status;
-  NEW_GOTO(status, file->path, strlen(path) + 1, fail);
-  strcpy(file->path, path);
   file->format = magic == MAGIC_CLASSIC ? STORE_CLASSIC : STORE_NETCDF4;
-  errno = 0;
-  int code = nc_open(path, NC_NOWRITE, &file->ncid);
-  TRY_GOTO(status, store_check(file, code, "open it as NetCDF (damaged or cut off?)"), fail);
-  *out = file;
-  return STATUS_OK;
-fail:
-  free(file->path);
-  free(file);
+  const Status status = begin(path, file);
+  if (status == STATUS_OK)
+    *out = file;
+  else
+    store_release(file);
   return status;
 }
 

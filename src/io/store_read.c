@@ -294,11 +294,9 @@ static Status find_attribute(StoreFile *file, const char *variable, const char *
 static Status get_string_attribute(StoreFile *file, int owner, const char *name, char **out) {
   char *text = NULL;
   TRY(store_check(file, nc_get_att_string(file->ncid, owner, name, &text), "read the attribute '%s'", name));
-  size_t length = text ? strlen(text) : 0;
-  Status status;
-  NEW_GOTO(status, *out, length + 1, end);
-  if (length > 0) memcpy(*out, text, length);
-end:
+  const size_t length = text ? strlen(text) : 0;
+  const Status status = memory_new((void **)out, length + 1, 1);
+  if (status == STATUS_OK && length > 0) memcpy(*out, text, length);
   nc_free_string(1, &text);
   return status;
 }

@@ -1,6 +1,6 @@
 #include "model/network_store.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,19 +89,16 @@ static Status load_part(const NetworkShape *shape, size_t count, StoreFile *file
 }
 
 Status network_load(const NetworkShape *shape, size_t count, StoreFile *file, float *parameters) {
-  float *buffer = NULL;
-  Status status;
-  NEW_GOTO(status, buffer, count * network_parameters(shape), done);
+  SCRATCH_ARENA(scratch);
+  float *buffer;
+  ALLOCATE(&scratch, buffer, count * network_parameters(shape));
   for (int l = 0; l < shape->layers; l++) {
     char name[32];
     size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1], offset = layer_offset(shape, l);
     snprintf(name, sizeof name, "bias_%d", l + 1);
-    TRY_GOTO(status, store_shape(file, name, 2, (size_t[]){count, out}), done);
-    TRY_GOTO(status, load_part(shape, count, file, "weight", l, offset, in * out, buffer, parameters), done);
-    TRY_GOTO(status, load_part(shape, count, file, "bias", l, offset + in * out, out, buffer, parameters),
-             done);
+    TRY(store_shape(file, name, 2, (size_t[]){count, out}));
+    TRY(load_part(shape, count, file, "weight", l, offset, in * out, buffer, parameters));
+    TRY(load_part(shape, count, file, "bias", l, offset + in * out, out, buffer, parameters));
   }
-done:
-  free(buffer);
-  return status;
+  return STATUS_OK;
 }

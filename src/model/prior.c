@@ -71,15 +71,16 @@ Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prio
   return prior_from_mixture(memory, &mixture, chain_settings, out);
 }
 
+static Status save(const Prior *prior, StoreFile *file) {
+  TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
+  TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
+  return prior->ops->save(prior, file);
+}
+
 Status prior_save(const Prior *prior, const char *path) {
   StoreFile *file;
   TRY(store_create(path, STORE_NETCDF4, &file));
-  Status status = store_text_attribute(file, NULL, "prior", prior->ops->name);
-  if (status == STATUS_OK) status = store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit);
-  if (status == STATUS_OK) status = prior->ops->save(prior, file);
-  if (status == STATUS_OK) return store_commit(file);
-  store_abandon(file);
-  return status;
+  return store_finish(file, save(prior, file));
 }
 
 static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) {

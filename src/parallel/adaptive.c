@@ -1,5 +1,6 @@
 #include "parallel/adaptive.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "parallel/checkpoint.h"
 
@@ -91,10 +92,11 @@ static Status pass_over(Adaptive *adaptive, const Task *task, bool repair) {
 /* moments[policy_count] of one block. */
 static Status read_block(Adaptive *adaptive, const signed char *state, int setting, int block, bool repair,
                          Moments *moments) {
+  SCRATCH_ARENA(scratch);
   const Study *study = adaptive->study;
   double *values, *base;
   int runs = study->blocks[block].runs;
-  NEW(values, 2 * runs);
+  ALLOCATE(&scratch, values, 2 * runs);
   base = values + runs;
   Status status = STATUS_OK;
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
@@ -104,7 +106,6 @@ static Status read_block(Adaptive *adaptive, const signed char *state, int setti
     if (status == STATUS_INPUT) status = pass_over(adaptive, &task, repair);
     moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
   }
-  free(values);
   return status;
 }
 
@@ -178,9 +179,10 @@ static void report_no_error(const Adaptive *adaptive, int setting) {
 
 static Status look_at(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
                       bool repair) {
+  SCRATCH_ARENA(scratch);
   const AdaptiveSetting *at = &adaptive->settings[setting];
   Moments *wave;
-  NEW(wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
+  ALLOCATE(&scratch, wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
   Status status = read_wave(parallel, state, adaptive, setting, repair, wave);
   if (status == STATUS_OK) status = forget_damaged(parallel, state, adaptive, setting);
   bool whole = wave_finished(adaptive->study, state, setting, at->seen, at->wanted);
@@ -188,7 +190,6 @@ static Status look_at(const Parallel *parallel, signed char *state, Adaptive *ad
     decide(adaptive, setting, wave);
     if (repair && isnan(at->se)) report_no_error(adaptive, setting);
   }
-  free(wave);
   return status;
 }
 
@@ -217,27 +218,27 @@ Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *ada
 }
 
 Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
+  SCRATCH_ARENA(scratch);
   static const Parallel alone = {.rank = 0, .size = 1};
   signed char *own;
   int polled = 1;
-  NEW(own, adaptive->study->task_count);
+  ALLOCATE(&scratch, own, adaptive->study->task_count);
   memcpy(own, state, (size_t)adaptive->study->task_count);
   Status status = STATUS_OK;
   while (polled > 0 && status == STATUS_OK) status = poll_settings(&alone, own, adaptive, false, &polled);
-  free(own);
   return status;
 }
 
 Status adaptive_present(Adaptive *adaptive, const signed char *state, int setting, Moments *moments) {
+  SCRATCH_ARENA(scratch);
   int policies = adaptive->study->file->policy_count;
   Moments *block;
-  NEW(block, policies);
+  ALLOCATE(&scratch, block, policies);
   Status status = STATUS_OK;
   memset(moments, 0, (size_t)policies * sizeof *moments);
   for (int k = 0; k < adaptive->study->runs.blocks && status == STATUS_OK; k++) {
     status = read_block(adaptive, state, setting, k, false, block);
     for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], block[p]);
   }
-  free(block);
   return status;
 }

@@ -1,5 +1,6 @@
 #include "parallel/cell.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "parallel/checkpoint.h"
 
@@ -177,9 +178,10 @@ static void add_block(const RunsBlock *block, int points, const double *values, 
 
 Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                          double *se) {
+  SCRATCH_ARENA(scratch);
   const int points = study->points, stride = runs_stride(&study->runs);
   double *sum;
-  NEW(sum, 4 * points);
+  ALLOCATE(&scratch, sum, 4 * points);
   double *n = sum + points, *mean = n + points, *count = mean + points;
   for (int i = 0; i < points; i++) se[i] = 0;
   for (int r = 0, k = 0; r < study->runs.replicates; r++) {
@@ -192,6 +194,5 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
     add_replicate(points, sum, n, count, mean, se);
   }
   for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;
-  free(sum);
   return STATUS_OK;
 }

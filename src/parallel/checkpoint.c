@@ -1,6 +1,6 @@
 #include "parallel/checkpoint.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "io/durable.h"
 #include "io/ownership.h"
 #include "io/store.h"
@@ -119,6 +119,7 @@ static Status remove_study(const char *directory) {
 
 /* What a study that goes on finds must be its own: study.yaml, finished tasks, results. */
 static Status check_own(const char *directory, const Study *study) {
+  SCRATCH_ARENA(scratch);
   Former former;
   TRY(compare(directory, study));
   Status status = former_read(directory, study, &former);
@@ -126,10 +127,9 @@ static Status check_own(const char *directory, const Study *study) {
   TRY(status);
   TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   signed char *state;
-  NEW(state, study->task_count);
+  ALLOCATE(&scratch, state, study->task_count);
   status = checkpoint_scan(directory, study, state);
   if (status == STATUS_OK) status = checkpoint_check_tasks(directory, study, state);
-  free(state);
   return status;
 }
 
@@ -241,12 +241,7 @@ Status checkpoint_save(const char *directory, const Study *study, const Task *ta
   TRY(make_room(path));
   StoreFile *file;
   TRY(store_create(path, STORE_CLASSIC, &file));
-  Status status = write_task(file, study, task, result);
-  if (status != STATUS_OK) {
-    store_abandon(file);
-    return status;
-  }
-  TRY(store_commit(file));
+  TRY(store_finish(file, write_task(file, study, task, result)));
   return failed ? STATUS_OK : forget_failure(directory, study, task);
 }
 

@@ -1,5 +1,6 @@
 #include "parallel/prepare.h"
 
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "io/durable.h"
@@ -146,8 +147,9 @@ static bool is_present(const char *path) {
 
 /* Drop the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
 static Status drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
+  SCRATCH_ARENA(scratch);
   char *present;
-  NEW(present, *count);
+  ALLOCATE(&scratch, present, *count);
   for (int i = 0; i < *count && parallel->rank == 0; i++) {
     char path[4096];
     belief_path(&needs[i].belief, directory, sizeof path, path);
@@ -158,7 +160,6 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
   for (int i = 0; i < *count; i++)
     if (!present[i]) needs[kept++] = needs[i];
   *count = kept;
-  free(present);
   return STATUS_OK;
 }
 
@@ -183,10 +184,11 @@ static Status save(const Need *need, const Fit *fit, const char *directory) {
 /* A wave of priors, fitted together; each is written by its owner. Collective. */
 static Status fit_wave(const Parallel *parallel, const Study *study, const char *directory, int count,
                        const Need *needs, bool (*stop)(void), Progress *progress) {
+  SCRATCH_ARENA(scratch);
   Samples *samples;
   Fit *fits;
-  NEW(samples, count);
-  NEW(fits, count);
+  ALLOCATE(&scratch, samples, count);
+  ALLOCATE(&scratch, fits, count);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     status = need_samples(study, &needs[i], &samples[i]);
@@ -204,8 +206,6 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
     free(fits[i].values);
     samples_free(&samples[i]);
   }
-  free(samples);
-  free(fits);
   return status;
 }
 

@@ -1,5 +1,6 @@
 #include "parallel/queue.h"
 
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "parallel/counter.h"
@@ -49,13 +50,14 @@ static int longest_first(const void *a, const void *b) {
 }
 
 static Status fill_lines(Queue *queue, int count, const int *list) {
+  SCRATCH_ARENA(scratch);
   Ranked *ranked;
   NEW(queue->line, queue->lines);
   NEW(queue->known, queue->lines);
   NEW(queue->change, queue->counters);
   NEW(queue->now, queue->counters);
   NEW(queue->asked, queue->counters);
-  NEW(ranked, count);
+  ALLOCATE(&scratch, ranked, count);
   for (int i = 0; i < count; i++) {
     ASSERT(queue->cost[list[i]] > 0);
     ranked[i] = (Ranked){queue->cost[list[i]], list[i]};
@@ -72,7 +74,6 @@ static Status fill_lines(Queue *queue, int count, const int *list) {
       line->cost += ranked[i].cost;
     }
   }
-  free(ranked);
   return STATUS_OK;
 }
 

@@ -23,26 +23,25 @@ typedef struct {
 } DamageFile;
 
 /* A finished task, as parallel/checkpoint.c writes them. */
-static Status damage_write_task(const char *path) {
+static Status damage_fill_task(StoreFile *file) {
   enum { RUNS = 4, ROUNDS = 20 };
-  StoreFile *file;
-  Status status;
   int axes[2], seconds, regret;
   double values[RUNS * ROUNDS];
   for (int i = 0; i < RUNS * ROUNDS; i++) values[i] = 0.25 * i;
+  TRY(store_dimension(file, "run", RUNS, &axes[0]));
+  TRY(store_dimension(file, "round", ROUNDS, &axes[1]));
+  TRY(store_int_attribute(file, NULL, "task", 2));
+  TRY(store_text_attribute(file, NULL, "message", ""));
+  TRY(store_variable(file, "seconds", STORE_DOUBLE, 1, axes, NULL, "s", &seconds));
+  TRY(store_put(file, seconds, values));
+  TRY(store_variable(file, "regret", STORE_DOUBLE, 2, axes, NULL, "1", &regret));
+  return store_put(file, regret, values);
+}
+
+static Status damage_write_task(const char *path) {
+  StoreFile *file;
   TRY(store_create(path, STORE_CLASSIC, &file));
-  TRY_GOTO(status, store_dimension(file, "run", RUNS, &axes[0]), fail);
-  TRY_GOTO(status, store_dimension(file, "round", ROUNDS, &axes[1]), fail);
-  TRY_GOTO(status, store_int_attribute(file, NULL, "task", 2), fail);
-  TRY_GOTO(status, store_text_attribute(file, NULL, "message", ""), fail);
-  TRY_GOTO(status, store_variable(file, "seconds", STORE_DOUBLE, 1, axes, NULL, "s", &seconds), fail);
-  TRY_GOTO(status, store_put(file, seconds, values), fail);
-  TRY_GOTO(status, store_variable(file, "regret", STORE_DOUBLE, 2, axes, NULL, "1", &regret), fail);
-  TRY_GOTO(status, store_put(file, regret, values), fail);
-  return store_commit(file);
-fail:
-  store_abandon(file);
-  return status;
+  return store_finish(file, damage_fill_task(file));
 }
 
 static Status damage_write_prior(const char *path) {
@@ -50,26 +49,24 @@ static Status damage_write_prior(const char *path) {
   static const PriorFit settings = {.stages = 3, .alpha = 0.8};
   Prior prior;
   TRY(prior_standard(&memory, 2, &settings, &prior));
-  Status status = prior_save(&prior, path);
-  return status;
+  return prior_save(&prior, path);
 }
 
 /* A history, as a user's file with a checksum of ours. */
+static Status damage_fill_history(StoreFile *file) {
+  int axes[2], x, y;
+  TRY(store_dimension(file, "observation", 3, &axes[0]));
+  TRY(store_dimension(file, "dim", 2, &axes[1]));
+  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, &x));
+  TRY(store_put(file, x, (double[]){1, 2, 3, 4, 5, 6}));
+  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, &y));
+  return store_put(file, y, (double[]){1, 0, 1});
+}
+
 static Status damage_write_history(const char *path) {
   StoreFile *file;
-  Status status;
-  int axes[2], x, y;
   TRY(store_create(path, STORE_CLASSIC, &file));
-  TRY_GOTO(status, store_dimension(file, "observation", 3, &axes[0]), fail);
-  TRY_GOTO(status, store_dimension(file, "dim", 2, &axes[1]), fail);
-  TRY_GOTO(status, store_variable(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, &x), fail);
-  TRY_GOTO(status, store_put(file, x, (double[]){1, 2, 3, 4, 5, 6}), fail);
-  TRY_GOTO(status, store_variable(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, &y), fail);
-  TRY_GOTO(status, store_put(file, y, (double[]){1, 0, 1}), fail);
-  return store_commit(file);
-fail:
-  store_abandon(file);
-  return status;
+  return store_finish(file, damage_fill_history(file));
 }
 
 /* The undamaged files, written once in the folder of `path`. */
