@@ -173,7 +173,7 @@ static void test_every_metric(void) {
   static const struct {
     const char *name, *word;
     Measure *measure;
-  } metrics[] = {METRIC_LIST(NAMED, NAMED)};
+  } metrics[] = {METRIC_LIST(NAMED, NAMED, NAMED)};
   Mixture modes;
   CHECK_OK(mixture_create(&memory, D, 2, &modes));
   for (int c = 0; c < 2; c++) {

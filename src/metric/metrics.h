@@ -1,7 +1,8 @@
 /* The registry's list: one line for each metric of posterior draws. `name` is the curve in results, `word`
  * what asks for it in the key `metrics` (several may share one); measure_NAME is defined in measures.c, or
- * in a file of its own. BESIDE: also taken of a second set of exact draws, as the curve NAME_floor, which a
- * perfect sampler reaches; ALONE: not. */
+ * in a file of its own. BESIDE: of draws beside exact ones, and, as the curve NAME_floor, of a second set of
+ * exact draws beside the first, which a perfect sampler reaches; EXACT: of exact draws alone; ALONE: without
+ * any. */
 #ifndef METRIC_METRICS_H
 #define METRIC_METRICS_H
 
@@ -10,7 +11,7 @@
 #include "metric/wasserstein.h"
 #include "model/mixture.h"
 
-#define METRIC_LIST(BESIDE, ALONE)                                                                           \
+#define METRIC_LIST(BESIDE, EXACT, ALONE)                                                                    \
   BESIDE(emd, "emd", "earth mover's distance to exact posterior draws")                                      \
   BESIDE(sliced_wasserstein, "sliced_wasserstein", "sliced Wasserstein distance to exact posterior draws")   \
   BESIDE(max_sliced_wasserstein, "sliced_wasserstein",                                                       \
@@ -18,7 +19,7 @@
   BESIDE(sd_ratio, "sd_ratio", "standard deviation of the draws over that of exact posterior draws")         \
   BESIDE(mode_weight_error, "mode_weight",                                                                   \
          "total variation between the mode weights of the draws and of exact ones")                          \
-  ALONE(largest_mode, "mode_weight", "share of the exact draws that is in the fullest mode")                 \
+  EXACT(largest_mode, "mode_weight", "share of the exact draws that is in the fullest mode")                 \
   BESIDE(mean_error, "moments", "distance between the means of the draws and of exact ones")                 \
   BESIDE(covariance_error, "moments",                                                                        \
          "relative Frobenius distance between the covariances of the draws and of exact ones")               \
@@ -49,7 +50,7 @@ typedef struct {
 typedef Status Measure(const Comparison *self, double *out);
 
 #define METRIC_DECLARE(name, word, text) Measure measure_##name;
-METRIC_LIST(METRIC_DECLARE, METRIC_DECLARE)
+METRIC_LIST(METRIC_DECLARE, METRIC_DECLARE, METRIC_DECLARE)
 #undef METRIC_DECLARE
 
 #endif

@@ -285,6 +285,26 @@ Status checkpoint_load(const char *directory, const Study *study, const Task *ta
   return status;
 }
 
+static bool is_finished(const char *directory, const Task *task) {
+  char path[PATH_SIZE];
+  return task_path(sizeof path, path, directory, task, false) == STATUS_OK && access(path, F_OK) == 0;
+}
+
+Status checkpoint_share(const char *directory, const Study *study, const Task *task, TaskResult *result) {
+  if (!study_has_shared(study)) return STATUS_OK;
+  TaskResult found;
+  TRY(task_result_create(study, task, &found));
+  for (int p = 0; p < study->file->policy_count && !result->has_shared; p++) {
+    const Task other =
+        study_task(study, study_task_index(study, task->setting, p, task->index % study->runs.blocks));
+    if (is_finished(directory, &other) &&
+        checkpoint_load(directory, study, &other, false, &found) == STATUS_OK)
+      task_result_share(study, &found, result);
+  }
+  task_result_destroy(&found);
+  return STATUS_OK;
+}
+
 Status checkpoint_set_aside(const char *directory, const Task *task, bool failed) {
   char path[PATH_SIZE];
   TRY(task_path(sizeof path, path, directory, task, failed));

@@ -35,6 +35,9 @@ Status checkpoint_save(const char *directory, const Study *study, const Task *ta
  * study. */
 Status checkpoint_load(const char *directory, const Study *study, const Task *task, bool failed,
                        TaskResult *result);
+/* Take the curves that all policies share from a finished task of the same setting and runs, if there is one
+ * whose file can be used. */
+Status checkpoint_share(const char *directory, const Study *study, const Task *task, TaskResult *result);
 /* Put a file that cannot be used out of the way (000042.nc.bad, replacing nothing), so that the task counts
  * as not run. */
 Status checkpoint_set_aside(const char *directory, const Task *task, bool failed);

@@ -34,7 +34,7 @@ typedef struct {
 enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE, PER_CURVE };
 
 /* The parts of a curve: those from DIFF_MEAN on are of paired differences. */
-static int part_count(const StudyCurve *curve) { return curve->unpaired ? DIFF_MEAN : PER_CURVE; }
+static int part_count(const StudyCurve *curve) { return curve->shared ? DIFF_MEAN : PER_CURVE; }
 
 /* Layout of the file. */
 
@@ -97,7 +97,7 @@ static Status define_curve(Reducer *reducer, int c) {
   snprintf(of, sizeof of, "%s_mean", curve->name);
   snprintf(names, sizeof names, "%s_se %s_n %s_se_replicate", curve->name, curve->name, curve->name);
   TRY(store_text_attribute(reducer->file, of, "ancillary_variables", names));
-  if (curve->unpaired) return STATUS_OK;
+  if (curve->shared) return STATUS_OK;
   snprintf(of, sizeof of, "%s_diff_mean", curve->name);
   snprintf(names, sizeof names, "%s_diff_se %s_diff_se_replicate", curve->name, curve->name);
   return store_text_attribute(reducer->file, of, "ancillary_variables", names);
@@ -287,7 +287,7 @@ static Status put_cell(Reducer *reducer, size_t s, size_t p, const Cell *cell, c
     TRY(store_put_part(reducer->file, id[COUNT], mean, mean_count, n));
     TRY(cell_replicate_se(study, cell->runs, values, NULL, se));
     TRY(store_put_part(reducer->file, id[REPLICATE_SE], mean, mean_count, se));
-    if (study->curves[c]->unpaired) continue;
+    if (study->curves[c]->shared) continue;
     cell_mean(cell->runs, study->points, values, base, mean_values, se, n);
     TRY(store_put_part(reducer->file, id[DIFF_MEAN], mean, mean_count, mean_values));
     TRY(store_put_part(reducer->file, id[DIFF_SE], mean, mean_count, se));

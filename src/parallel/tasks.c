@@ -148,7 +148,8 @@ static Status run_one(Runner *runner, int index) {
   double start = clock_wall();
   TaskResult result;
   TRY(task_result_create(runner->study, task, &result));
-  Status status = simulate(runner, task, &result);
+  Status status = checkpoint_share(runner->directory, runner->study, task, &result);
+  if (status == STATUS_OK) status = simulate(runner, task, &result);
   if (status == STATUS_OK) status = checkpoint_save(runner->directory, runner->study, task, &result);
   if (status == STATUS_OK) {
     bool failed = result.status == RUN_FAILED;

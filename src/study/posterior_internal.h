@@ -1,4 +1,4 @@
-/* Internal to the posterior study: what its ordinary settings (posterior.c) and its large ones
+/* Internal to the posterior study: what its ordinary settings (posterior_block.c) and its large ones
  * (posterior_large.c) share. */
 #ifndef STUDY_POSTERIOR_INTERNAL_H
 #define STUDY_POSTERIOR_INTERNAL_H
@@ -10,7 +10,7 @@
 #define POSTERIOR_CURVE_AND_FLOOR(name, word, text) CURVE_##name, CURVE_##name##_floor,
 /* What is measured, in the order of study_posterior.curves. */
 enum {
-  METRIC_LIST(POSTERIOR_CURVE_AND_FLOOR, POSTERIOR_CURVE) CURVE_log_concavity,
+  METRIC_LIST(POSTERIOR_CURVE_AND_FLOOR, POSTERIOR_CURVE, POSTERIOR_CURVE) CURVE_log_concavity,
   CURVE_log_concavity_bound,
   CURVE_log_concavity_sharp,
   CURVE_ess,
@@ -22,8 +22,14 @@ enum {
 /* M and R. */
 int posterior_draws(const Config *setting);
 int posterior_reference_draws(const Config *setting);
-/* Number of observations at a point of the axis. */
+/* Sample sizes: how many, the number of observations of each, and of the last. */
+int posterior_points(const Config *setting);
 int64_t posterior_size(const Config *setting, int point);
+int posterior_last_size(const Config *setting);
+
+/* StudyOps.run. */
+Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
+                           TaskResult *result);
 
 /* Large settings (study.h). */
 Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem);

@@ -356,7 +356,7 @@ static Status measure(const Large *self, int b, TaskResult *result) {
     values[CURVE_distance + floor] = metric_distance(d, n, x, self->truth);
     if (!floor) values[CURVE_rank] = rank_of_truth(self, n, x), values[CURVE_ess] = NAN;
     for (int c = 0; c < study->curve_count; c++)
-      if (study->curves[c]->unpaired == floor)
+      if (study->curves[c]->shared == floor)
         result->curves[(c * result->runs + b) * result->points] =
             values[study->curves[c] - study_posterior.curves];
   }

@@ -36,7 +36,7 @@ const char *study_target_name(int index) {
   static bool listed;
   for (int i = 0; !listed && registry[i]; i++)
     for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++)
-      for (int paired = 0; paired <= !curve->unpaired; paired++) {
+      for (int paired = 0; paired <= !curve->shared; paired++) {
         ASSERT(count < MOST_NAMES);
         target_text(curve, paired, NAME_SIZE, names[count++]);
       }
@@ -69,11 +69,11 @@ void study_target(const Study *study, size_t size, char *out) {
  * something. */
 static Status find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
-  study->target_paired = !study->curves[0]->unpaired;
+  study->target_paired = !study->curves[0]->shared;
   if (!study->runs.adaptive) return STATUS_OK;
   const char *of = config_text(study->file->settings[0], "runs.of");
   for (int c = 0; c < study->curve_count; c++)
-    for (int paired = 0; paired <= !study->curves[c]->unpaired; paired++) {
+    for (int paired = 0; paired <= !study->curves[c]->shared; paired++) {
       target_text(study->curves[c], paired, sizeof name, name);
       study->target_curve = c, study->target_paired = paired;
       if (strcmp(name, of) == 0) return STATUS_OK;
@@ -246,9 +246,29 @@ void task_result_destroy(TaskResult *result) {
   *result = (TaskResult){0};
 }
 
+bool study_has_shared(const Study *study) {
+  for (int c = 0; c < study->curve_count; c++)
+    if (study->curves[c]->shared) return true;
+  return false;
+}
+
+static size_t curve_size(const TaskResult *result) { return (size_t)result->runs * (size_t)result->points; }
+
+void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result) {
+  const size_t size = curve_size(result);
+  for (int c = 0; c < study->curve_count; c++)
+    if (study->curves[c]->shared)
+      memcpy(result->curves + (size_t)c * size, finished->curves + (size_t)c * size,
+             size * sizeof *result->curves);
+  result->has_shared = true;
+}
+
+/* All but the shared curves that are there. */
 static void clear_result(const Study *study, TaskResult *result) {
-  size_t size = (size_t)study->curve_count * (size_t)result->runs * (size_t)result->points;
-  for (size_t i = 0; i < size; i++) result->curves[i] = NAN;
+  const size_t size = curve_size(result);
+  for (int c = 0; c < study->curve_count; c++)
+    for (size_t i = 0; i < size && !(result->has_shared && study->curves[c]->shared); i++)
+      result->curves[(size_t)c * size + i] = NAN;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = NAN, result->fallbacks[b] = 0;
   result->message[0] = '\0';
 }
@@ -287,6 +307,7 @@ static Status task_prior(Arena *memory, const Study *study, const Task *task, co
 }
 
 Status task_result_fail(const Study *study, const char *message, TaskResult *result) {
+  result->has_shared = false;
   clear_result(study, result);
   result->status = RUN_FAILED;
   snprintf(result->message, sizeof result->message, "%s", message);

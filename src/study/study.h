@@ -29,6 +29,7 @@ typedef struct {
   double *curves; /* [curve_count, runs, points] */
   double *seconds; /* [runs] CPU seconds of the block's simulation divided by its runs */
   int64_t *fallbacks; /* [runs] */
+  bool has_shared; /* the shared curves are there before the task is run (task_result_share) */
   RunStatus status; /* of the whole block */
   char message[512]; /* why it failed; empty otherwise */
 } TaskResult;
@@ -37,7 +38,7 @@ typedef struct {
 typedef struct {
   const char *name, *long_name, *units;
   const char *metric; /* the word of the key `metrics` that asks for it; NULL: always there */
-  bool unpaired; /* the same for all policies, so that a paired difference says nothing */
+  bool shared; /* the same for all policies: measured once, and a paired difference says nothing */
 } StudyCurve;
 
 /* Called between the rounds of a task with the share of its work that is done, as far as it is known; returns
@@ -69,7 +70,8 @@ typedef struct {
   Status (*check_policy)(const PolicyMethod *method, const Config *options);
   /* Floating-point operations of a task, roughly: only for ordering and estimates. */
   double (*cost)(const Study *study, const Task *task);
-  /* Run one task into `result`, which has room. Errors belong to the task alone. */
+  /* Run one task into `result`, which has room, and with has_shared the shared curves. Errors belong to the
+   * task alone. */
   Status (*run)(const Study *study, const Task *task, const Prior *prior, StudyTick tick, TaskResult *result);
   /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study. And tasks of
    * one block, a policy each, of a large setting: all ranks call it together and get the same results, and
@@ -129,6 +131,11 @@ double study_dimension(const Config *setting);
 
 Status task_result_create(const Study *study, const Task *task, TaskResult *out);
 void task_result_destroy(TaskResult *result);
+/* Whether a study has curves that all policies share. */
+bool study_has_shared(const Study *study);
+/* Take the shared curves of a finished task of the same setting and runs, so that the task need not measure
+ * them. */
+void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result);
 /* Make it the result of a task that raised an error: RUN_FAILED, NaN curves, `message`. STATUS_OK: the error
  * belongs to the task alone. */
 Status task_result_fail(const Study *study, const char *message, TaskResult *result);
@@ -139,9 +146,9 @@ bool study_task_is_large(const Study *study, const Task *task);
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                        TaskResult *results);
 
-/* Run a task: make its prior from `directory` (where fitted priors are cached), then the study's own `run`. A
- * task that raises an error gives RUN_FAILED, NaN curves and a message; only lack of memory and unreadable
- * prior files are a Status. */
+/* Run a task: make its prior from `directory` (where fitted priors are cached), then the study's own `run`,
+ * which measures what the result does not have yet. A task that raises an error gives RUN_FAILED, NaN curves
+ * and a message; only lack of memory and unreadable prior files are a Status. */
 Status study_run_task(const Study *study, const Task *task, const char *directory, StudyTick tick,
                       TaskResult *result);
 

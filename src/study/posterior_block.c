@@ -1,0 +1,273 @@
+/* A task of the posterior study: a block of B runs, which draw at once. Metrics are taken run by run.
+ *
+ * Every policy meets the same theta*, arms, rewards and exact draws. What is measured of those alone is the
+ * same for all policies too (curves that are `shared`); where a task finds it in its result, neither that nor
+ * the draws that only it needs are made again. */
+#include "core/arena.h"
+#include "core/clock.h"
+#include "core/linalg.h"
+#include "sampler/methods.h"
+#include "sampler/tilted/tilt_end.h"
+#include "study/keys.h"
+#include "study/posterior_internal.h"
+#include "study/studies.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SEGMENTS = 64 /* between draws, of log_concavity */ };
+
+/* Exact draws that a curve is measured of: R, and R others. */
+enum { NEEDS_REFERENCE = 1, NEEDS_FLOOR = 2 };
+
+/* n draws of every run from the streams of `purpose`. */
+typedef struct {
+  RngPurpose purpose;
+  double *theta; /* [d, B n] */
+  Cloud run; /* one run's */
+} Draws;
+
+typedef struct {
+  const Study *study;
+  const Task *task;
+  const Config *setting;
+  Problem problem;
+  World world;
+  History history;
+  Sampler sampler, exact; /* exact: the same history, the true prior */
+  Prior truth; /* distribution of theta* */
+  bool *measured; /* [curve_count]: not those that the result has already */
+  int needs; /* of the curves that are measured */
+  int *arm; /* [B] */
+  double *phi, *reward, *regret; /* [d, B], [B], [B] */
+  Draws draws, reference, floor; /* of the sampler; exact ones, and others, where they are needed */
+  int64_t *ignored; /* [B], fallbacks of the reference */
+  Emd *emd;
+  Wasserstein *wasserstein;
+  TiltEnd end;
+  double *evidence; /* [d, d + 1] of one run */
+  double *work; /* a theta*, and what a Comparison has to work with */
+} Block;
+
+static Status draws_create(Arena *memory, const Block *block, RngPurpose purpose, int n, Draws *out) {
+  const size_t d = (size_t)block->problem.d, points = (size_t)n;
+  out->purpose = purpose, out->run.n = n;
+  ALLOCATE(memory, out->theta, d * points * (size_t)block->task->runs);
+  ALLOCATE(memory, out->run.theta, d * points);
+  ALLOCATE(memory, out->run.mean, d);
+  ALLOCATE(memory, out->run.covariance, d * d);
+  return STATUS_OK;
+}
+
+static Status allocate(Arena *memory, Block *block) {
+  const int m = posterior_draws(block->setting), r = posterior_reference_draws(block->setting);
+  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
+  ALLOCATE(memory, block->arm, runs);
+  ALLOCATE(memory, block->phi, d * runs);
+  ALLOCATE(memory, block->reward, runs);
+  ALLOCATE(memory, block->regret, runs);
+  ALLOCATE(memory, block->ignored, runs);
+  TRY(draws_create(memory, block, RNG_AGENT, m, &block->draws));
+  if (block->needs & NEEDS_REFERENCE) TRY(draws_create(memory, block, RNG_EXACT, r, &block->reference));
+  if (block->needs & NEEDS_FLOOR) TRY(draws_create(memory, block, RNG_FLOOR, r, &block->floor));
+  const int most = m > r ? m : r;
+  const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
+  const size_t points = 2 * (size_t)most + 2 * (size_t)modes;
+  ALLOCATE(memory, block->work, d + (points > d ? points : d));
+  TRY(wasserstein_create(block->problem.d, most, &block->wasserstein));
+  if (study_measures(block->study, "log_concavity")) {
+    ALLOCATE(memory, block->evidence, d * (d + 1));
+    TRY(tilt_end_create(memory, block->problem.d, &block->end));
+  }
+  return study_measures(block->study, "emd") ? emd_create(most, &block->emd) : STATUS_OK;
+}
+
+#define NEEDS_BESIDE(name, word, text)                                                                       \
+  [CURVE_##name] = NEEDS_REFERENCE, [CURVE_##name##_floor] = NEEDS_REFERENCE | NEEDS_FLOOR,
+#define NEEDS_EXACT(name, word, text) [CURVE_##name] = NEEDS_REFERENCE,
+#define NEEDS_NOTHING(name, word, text)
+static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_NOTHING)[CURVE_log_concavity] =
+                                      NEEDS_REFERENCE};
+
+static Status find_needs(Arena *memory, Block *block, const TaskResult *result) {
+  const Study *study = block->study;
+  ALLOCATE(memory, block->measured, study->curve_count);
+  for (int c = 0; c < study->curve_count; c++) {
+    block->measured[c] = !(result->has_shared && study->curves[c]->shared);
+    if (block->measured[c]) block->needs |= needs[study->curves[c] - study_posterior.curves];
+  }
+  return STATUS_OK;
+}
+
+static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
+                           const TaskResult *result, Block *block) {
+  const Config *setting = study->file->settings[task->setting];
+  const ConfigPolicy *policy = &study->file->policies[task->policy];
+  block->study = study, block->task = task, block->setting = setting;
+  TRY(find_needs(memory, block, result));
+  TRY(problem_create(setting, &block->problem));
+  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(history_reserve(&block->history, posterior_last_size(setting)));
+  PriorFit chain = study_prior_fit(setting, "prior.", study->seed, task->replicate);
+  TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
+  SamplerSetup setup = {.prior = prior,
+                        .likelihood = &block->problem.likelihood,
+                        .runs = task->runs,
+                        .draws = posterior_draws(setting),
+                        .seed = study->seed,
+                        .first_run = task->first_run,
+                        .options = policy->options};
+  TRY(sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler));
+  setup.prior = &block->truth, setup.draws = posterior_reference_draws(setting), setup.options = NULL;
+  TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
+  return allocate(memory, block);
+}
+
+static void block_destroy(Block *block) {
+  world_destroy(&block->world);
+  problem_destroy(&block->problem);
+  emd_destroy(block->emd);
+  wasserstein_destroy(block->wasserstein);
+}
+
+/* One more observation of every run: an arm at random, or the next one. */
+static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
+  const Task *task = block->task;
+  world_advance(&block->world, round);
+  for (int b = 0; b < task->runs; b++) {
+    Rng rng = {.key = rng_key(block->study->seed, RNG_HISTORY),
+               .run = task->first_run + (uint32_t)b,
+               .round = round};
+    block->arm[b] = block->problem.arms_in_order ? (int)((round - 1) % (uint32_t)block->problem.arms)
+                                                 : (int)rng_index(&rng, (uint64_t)block->problem.arms);
+  }
+  world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
+  history_record(&block->history, block->arm, block->phi, block->reward);
+  sampler_observe(&block->sampler, &block->history, fallbacks);
+}
+
+static void draw(const Block *block, const Draws *draws, Sampler *sampler, uint32_t round,
+                 int64_t *fallbacks) {
+  const uint32_t n = (uint32_t)draws->run.n;
+  RngLanes rng = {.key = rng_key(block->study->seed, draws->purpose),
+                  .run = block->task->first_run,
+                  .draws = n,
+                  .round = round,
+                  .lanes = n * (uint32_t)block->task->runs};
+  sampler_sample(sampler, &block->history, rng, draws->run.n, draws->theta, fallbacks);
+}
+
+static void pick_run(const Block *block, const Draws *draws, int b) {
+  const Cloud *run = &draws->run;
+  const size_t n = (size_t)run->n, stride = (size_t)block->task->runs * n;
+  for (int i = 0; i < block->problem.d; i++)
+    memcpy(run->theta + (size_t)i * n, draws->theta + (size_t)i * stride + (size_t)b * n,
+           n * sizeof *run->theta);
+  linalg_moments(block->problem.d, run->n, run->theta, run->mean, run->covariance);
+}
+
+/* theta*[d] of run b. */
+static const double *truth_of(const Block *block, int b, double *truth) {
+  for (int i = 0; i < block->problem.d; i++) truth[i] = block->world.theta[i * block->task->runs + b];
+  return truth;
+}
+
+/* Of the start of tilted transport, at the end of its flow; NAN without evidence. */
+static Status measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
+  const Mixture *mixture = block->truth.mixture;
+  double *precision = block->evidence, *vector = precision + block->problem.d * block->problem.d;
+  history_evidence(&(HistoryView){&block->history, 1, b, 1, NULL, NULL}, precision, vector);
+  TRY(tilt_end_set(&block->end, precision, vector));
+  const double alpha = tilt_end_alpha(&block->end);
+  *out = NAN;
+  if (!(alpha > 0 && alpha < 1)) return STATUS_OK;
+  if (which != CURVE_log_concavity) {
+    const double share = which == CURVE_log_concavity_sharp ? 0.25 : 1;
+    if (mixture) *out = tilt_end_bound(&block->end, tilt_end_susceptibility(&block->end, mixture, share));
+    return STATUS_OK;
+  }
+  const PriorFit chain = {.stages = 1, .alpha = alpha};
+  SCRATCH_ARENA(scratch);
+  Prior end;
+  TRY(problem_exact_prior(&scratch, &block->problem, &chain, &end));
+  return tilt_end_least(&block->end, end.chain, SEGMENTS, block->reference.run.n, block->reference.run.theta,
+                        rng, out);
+}
+
+#define MEASURE(name, word, text) [CURVE_##name] = measure_##name,
+#define MEASURE_AND_FLOOR(name, word, text) MEASURE(name, word, text)[CURVE_##name##_floor] = measure_##name,
+/* What measures each curve; NULL: the study itself. */
+static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE, MEASURE)};
+
+/* One number for run b at this sample size. A floor compares the second set of exact draws with the first. */
+static Status measure(Block *block, int which, int b, uint32_t round, double *out) {
+  const int d = block->problem.d;
+  const Comparison comparison = {.d = d,
+                                 .x = study_posterior.curves[which].shared ? &block->floor.run
+                                                                           : &block->draws.run,
+                                 .y = &block->reference.run,
+                                 .truth = truth_of(block, b, block->work),
+                                 .modes = block->truth.mixture,
+                                 .directions = {.key = rng_key(block->study->seed, RNG_DIRECTION),
+                                                .run = block->task->first_run + (uint32_t)b,
+                                                .round = round},
+                                 .work = block->work + d,
+                                 .emd = block->emd,
+                                 .wasserstein = block->wasserstein};
+  if (measures[which]) return measures[which](&comparison, out);
+  if (which != CURVE_ess) return measure_concavity(block, which, b, comparison.directions, out);
+  *out = block->sampler.ess[b];
+  return STATUS_OK;
+}
+
+/* Draw at this sample size, and measure every run. */
+static Status compare(Block *block, uint32_t round, int point, TaskResult *result) {
+  const Study *study = block->study;
+  const int runs = block->task->runs;
+  const bool reference = block->needs & NEEDS_REFERENCE, floor = block->needs & NEEDS_FLOOR;
+  if (reference) draw(block, &block->reference, &block->exact, round, block->ignored);
+  if (floor) draw(block, &block->floor, &block->exact, round, block->ignored);
+  for (int b = 0; b < runs; b++) {
+    pick_run(block, &block->draws, b);
+    if (reference) pick_run(block, &block->reference, b);
+    if (floor) pick_run(block, &block->floor, b);
+    for (int c = 0; c < study->curve_count; c++) {
+      if (!block->measured[c]) continue;
+      int which = (int)(study->curves[c] - study_posterior.curves);
+      size_t at = ((size_t)c * (size_t)runs + (size_t)b) * (size_t)result->points + (size_t)point;
+      TRY(measure(block, which, b, round, &result->curves[at]));
+    }
+  }
+  return STATUS_OK;
+}
+
+/* Grow the histories and stop at each sample size. `spent` is the CPU time of the sampler alone. */
+static Status simulate(Block *block, StudyTick tick, TaskResult *result, double *spent) {
+  const Config *setting = block->setting;
+  const int64_t last = posterior_last_size(setting);
+  for (int64_t k = 1, point = 0; k <= last; k++) {
+    const bool at_size = k == posterior_size(setting, (int)point);
+    double start = clock_cpu();
+    grow(block, (uint32_t)k, result->fallbacks);
+    if (at_size) draw(block, &block->draws, &block->sampler, (uint32_t)k, result->fallbacks);
+    *spent += clock_cpu() - start;
+    if (at_size) TRY(compare(block, (uint32_t)k, (int)point++, result));
+    /* Drawing is the work. */
+    if (tick.tick && !tick.tick(tick.context, (double)point / posterior_points(setting)))
+      return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
+  }
+  return STATUS_OK;
+}
+
+Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
+                           TaskResult *result) {
+  SCRATCH_ARENA(memory);
+  Block block = {0};
+  double spent = 0;
+  Status status = block_create(&memory, study, task, prior, result, &block);
+  if (status == STATUS_OK) status = simulate(&block, tick, result, &spent);
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
+  block_destroy(&block);
+  return status;
+}

@@ -1,0 +1,133 @@
+/* Curves that all policies share: measured once, taken from the file of a finished task, and the same numbers
+ * as when every task measures its own. */
+#include "harness.h"
+
+#include "parallel/checkpoint.h"
+#include "study/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { POLICIES = 3 };
+
+static char folder[] = "/tmp/thompson-shared-XXXXXX";
+static Study study;
+static TaskResult results[POLICIES]; /* each task on its own */
+
+static void test_a_study(void) {
+  StudyFile *file = NULL;
+  CHECK_OK(config_study_parse(
+      "test",
+      "name: t\nstudy: posterior\nseed: 9\nruns: 6\nblock: 3\ndraws: 40\n"
+      "metrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, log_concavity]\n"
+      "problem: {family: synthetic, theta: gm_cross, arms: 5, sample_sizes: [1, 7]}\n"
+      "prior: {standardise: false}\n"
+      "policies: [{name: joint, prior: exact}, exact, {name: diffts, prior: exact}]\n",
+      &study_schema, 0, NULL, &file));
+  CHECK_OK(study_create(file, &study));
+  CU_ASSERT_TRUE(study_has_shared(&study));
+}
+
+/* The task of the second block. */
+static Task task_of(int policy) { return study_task(&study, study_task_index(&study, 0, policy, 1)); }
+
+static const double *curve_of(const TaskResult *result, int curve) {
+  return result->curves + curve * result->runs * result->points;
+}
+
+/* How many curves of the kind differ. */
+static int differences(const TaskResult *a, const TaskResult *b, bool shared) {
+  int count = 0;
+  for (int c = 0; c < study.curve_count; c++)
+    if (study.curves[c]->shared == shared)
+      count += memcmp(curve_of(a, c), curve_of(b, c), sizeof(double) * (size_t)(a->runs * a->points)) != 0;
+  return count;
+}
+
+static int count_shared(void) {
+  int count = 0;
+  for (int c = 0; c < study.curve_count; c++) count += study.curves[c]->shared;
+  return count;
+}
+
+static void run(const Task *task, TaskResult *result) {
+  CHECK_OK(study_run_task(&study, task, "", (StudyTick){0}, result));
+  CU_ASSERT_EQUAL(result->status, RUN_OK);
+}
+
+static void test_same_for_all(void) {
+  for (int p = 0; p < POLICIES; p++) {
+    const Task task = task_of(p);
+    CHECK_OK(task_result_create(&study, &task, &results[p]));
+    run(&task, &results[p]);
+    CU_ASSERT_EQUAL(differences(&results[0], &results[p], true), 0);
+    for (int c = 0; c < study.curve_count; c++)
+      if (study.curves[c]->metric && !strstr(study.curves[c]->name, "concavity_")) /* bounds: none here */
+        CU_ASSERT_FALSE(isnan(curve_of(&results[p], c)[0]));
+  }
+}
+
+/* A task that has them measures neither them nor less of its own: values of no meaning stay. */
+static void test_not_measured_again(void) {
+  for (int p = 0; p < POLICIES; p++) {
+    const Task task = task_of(p);
+    TaskResult false_one, result;
+    CHECK_OK(task_result_create(&study, &task, &false_one));
+    CHECK_OK(task_result_create(&study, &task, &result));
+    for (int i = 0; i < study.curve_count * task.runs * study.points; i++) false_one.curves[i] = -7;
+    task_result_share(&study, &false_one, &result);
+    run(&task, &result);
+    CU_ASSERT_EQUAL(differences(&result, &results[p], false), 0);
+    CU_ASSERT_EQUAL(differences(&result, &false_one, true), 0);
+    CU_ASSERT_EQUAL(differences(&result, &results[p], true), count_shared());
+    CHECK_OK(task_result_fail(&study, "a reason", &result));
+    for (int c = 0; c < study.curve_count; c++) CU_ASSERT_TRUE(isnan(curve_of(&result, c)[0]));
+    task_result_destroy(&false_one);
+    task_result_destroy(&result);
+  }
+}
+
+/* What the folder gives a task of the first policy. */
+static bool found_in_folder(TaskResult *result) {
+  const Task task = task_of(0);
+  CHECK_OK(task_result_create(&study, &task, result));
+  CHECK_OK(checkpoint_share(folder, &study, &task, result));
+  return result->has_shared;
+}
+
+/* Not from another block, nor from a file that cannot be used. */
+static void test_from_the_folder(void) {
+  Lock *lock;
+  TaskResult result;
+  char path[200];
+  const Task second = task_of(1), other = study_task(&study, study_task_index(&study, 0, 1, 0));
+  CHECK_OK(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  CHECK_OK(checkpoint_save(folder, &study, &other, &results[1]));
+  CU_ASSERT_FALSE(found_in_folder(&result));
+  task_result_destroy(&result);
+  CHECK_OK(checkpoint_save(folder, &study, &second, &results[1]));
+  CU_ASSERT_TRUE(found_in_folder(&result));
+  CU_ASSERT_EQUAL(differences(&result, &results[0], true), 0);
+  task_result_destroy(&result);
+  snprintf(path, sizeof path, "%s/tasks/%06d.nc", folder, second.index);
+  CU_ASSERT_EQUAL(truncate(path, 1000), 0);
+  CU_ASSERT_FALSE(found_in_folder(&result));
+  task_result_destroy(&result);
+  lock_release(lock);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"a study", test_a_study},
+                         {"the same for all policies", test_same_for_all},
+                         {"not measured again", test_not_measured_again},
+                         {"from the folder", test_from_the_folder},
+                         CU_TEST_INFO_NULL};
+  if (!mkdtemp(folder)) return EXIT_FAILURE;
+  const int failed = harness_run("shared", tests);
+  for (int p = 0; p < POLICIES; p++) task_result_destroy(&results[p]);
+  study_destroy(&study);
+  char command[100];
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  return system(command) == 0 ? failed : EXIT_FAILURE;
+}
