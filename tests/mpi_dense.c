@@ -58,6 +58,54 @@ static void test_elements(void) {
   }
 }
 
+/* Every column goes to one rank in one round, from there and back; and what is taken of all elements. */
+static void test_columns(void) {
+  enum { ROWS = 7, MOST_COLUMNS = 600 };
+  static const int COLUMNS[] = {1, 3, 64, 65, 257, 600}, BLOCKS[] = {5, 64};
+  static double x[ROWS * MOST_COLUMNS], found[ROWS * MOST_COLUMNS];
+  static double mine[ROWS * DENSE_COLUMNS], back[ROWS * DENSE_COLUMNS], scratch[ROWS * DENSE_COLUMNS];
+  for (int c = 0; c < 12; c++) {
+    const int n = COLUMNS[c / 2], size = ROWS * n;
+    Dense grid = grid_create(&ranks, BLOCKS[c % 2]), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+    const Dense *const sides[] = {&grid, &one};
+    for (int k = 0; k < size; k++) x[k] = sin(k);
+    for (int s = 0; s < 2; s++) {
+      int next = 0;
+      double mean[ROWS], square = 0;
+      Side a = make(*sides[s], ROWS, n);
+      for (int round = 0; round < dense_rounds(sides[s], n); round++) {
+        for (int r = 0; r < ranks.size; r++) {
+          const DenseColumns columns = dense_columns(sides[s], n, round, r);
+          CU_ASSERT_EQUAL(columns.first, next);
+          CU_ASSERT_TRUE(columns.count >= 0 && columns.count <= DENSE_COLUMNS);
+          next += columns.count;
+        }
+        const DenseColumns columns = dense_columns(sides[s], n, round, ranks.rank);
+        for (int i = 0; i < ROWS; i++)
+          for (int k = 0; k < columns.count; k++) mine[i * columns.count + k] = x[i * n + columns.first + k];
+        dense_put_columns(sides[s], round, mine, scratch, &a.matrix);
+        dense_get_columns(sides[s], round, &a.matrix, scratch, back);
+        CHECK_NEAR(difference(ROWS * columns.count, mine, back), 0, 0);
+      }
+      CU_ASSERT_EQUAL(next, n);
+      gather(&a, found);
+      CHECK_NEAR(difference(size, x, found), 0, 0);
+      for (int k = 0; k < size; k++) square += x[k] * x[k];
+      CHECK_NEAR(dense_square(sides[s], &a.matrix), square, 1e-12 * size);
+      dense_centre(sides[s], &a.matrix, mean);
+      gather(&a, found);
+      for (int i = 0; i < ROWS; i++) {
+        double sum = 0;
+        for (int k = 0; k < n; k++) sum += x[i * n + k];
+        CHECK_NEAR(mean[i], sum / n, 1e-14);
+        for (int k = 0; k < n; k++) CHECK_NEAR(found[i * n + k], x[i * n + k] - sum / n, 1e-14);
+      }
+      dense_destroy(&a.matrix);
+    }
+    grid_destroy(&grid);
+  }
+}
+
 /* A B, A' B, A B' and A' A, element by element. */
 static void test_products(void) {
   for (int c = 0; c < CASES; c++) {
@@ -190,6 +238,7 @@ static void test_not_positive_definite(void) {
 
 int main(int argc, char **argv) {
   CU_TestInfo tests[] = {{"elements", test_elements},
+                         {"columns in rounds", test_columns},
                          {"products", test_products},
                          {"orthogonal factors", test_orthogonal},
                          {"eigenvalues and determinants", test_factorisations},

@@ -71,20 +71,18 @@ static Status count_priors(const Study *study, Estimate *estimate) {
   return status;
 }
 
-/* Four matrices at the peak: the eigenvectors are made of one, with another for them and two of work
- * space. */
+/* Over all ranks that have them, at the peak: the eigenvectors are made of one matrix, with another for them
+ * and two of work space; later they stand beside exact draws, draws that are being made, and a product of two
+ * sets. */
 static double large_bytes(const Config *setting) {
-  const double most = fmax(study_dimension(setting), problem_arms(setting));
-  return 4 * dense_bytes(most, most);
-}
-
-/* On every rank: two sets of draws and two of exact ones, and its share (at most all) of those being made. */
-static double large_draws(const Config *setting) {
-  const double draws = (double)config_int(setting, "draws"),
+  const double d = study_dimension(setting), most = fmax(d, problem_arms(setting)),
+               draws = (double)config_int(setting, "draws"),
                reference = config_is(setting, "reference_draws", "draws")
                                ? draws
-                               : (double)config_int(setting, "reference_draws");
-  return (draws + 2 * reference + 2 * fmax(draws, reference)) * dense_bytes(study_dimension(setting), 1);
+                               : (double)config_int(setting, "reference_draws"),
+               larger = fmax(draws, reference);
+  return fmax(4 * dense_bytes(most, most),
+              dense_bytes(d, d + reference + 2 * larger) + dense_bytes(larger, larger));
 }
 
 static double block_memory(const Study *study, double curves) {
@@ -108,15 +106,12 @@ Status estimate_study(const Study *study, const Speed *speed, Estimate *out) {
   double curves = (double)study->curve_count * study->points * sizeof(double);
   out->memory = 4e7 + 2 * curves * most + block_memory(study, curves);
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
-  double draws = 0;
   out->large_is_spread = true;
   for (int s = 0; s < file->setting_count; s++) {
     if (!problem_is_large(file->settings[s])) continue;
     out->large = fmax(out->large, large_bytes(file->settings[s]));
     out->large_is_spread &= problem_is_distributed(file->settings[s]);
-    draws = fmax(draws, large_draws(file->settings[s]));
   }
-  out->memory += draws;
   TRY(count_priors(study, out));
   out->memory += out->networks;
   out->training_hours = out->training_operations * speed->training / 3600;

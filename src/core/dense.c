@@ -89,23 +89,87 @@ void dense_scale_columns(const Dense *dense, const double *factor, DenseMatrix *
   }
 }
 
-void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix) {
-  for (int j = 0; j < matrix->local_columns; j++) {
-    const double *from = x + global_column(dense, j);
+void dense_centre(const Dense *dense, DenseMatrix *matrix, double *mean) {
+  memset(mean, 0, (size_t)matrix->rows * sizeof *mean);
+  for (int j = 0; j < matrix->local_columns; j++)
     for (int i = 0; i < matrix->local_rows; i++)
-      dense_column_of(matrix, j)[i] = from[(size_t)global_row(dense, i) * (size_t)matrix->columns];
+      mean[global_row(dense, i)] += dense_column_of(matrix, j)[i] / matrix->columns;
+  dense->sum((size_t)matrix->rows, mean);
+  for (int j = 0; j < matrix->local_columns; j++)
+    for (int i = 0; i < matrix->local_rows; i++) dense_column_of(matrix, j)[i] -= mean[global_row(dense, i)];
+}
+
+double dense_square(const Dense *dense, const DenseMatrix *matrix) {
+  double sum = 0;
+  for (int j = 0; j < matrix->local_columns; j++)
+    for (int i = 0; i < matrix->local_rows; i++)
+      sum += dense_column_of(matrix, j)[i] * dense_column_of(matrix, j)[i];
+  dense->sum(1, &sum);
+  return sum;
+}
+
+/* Columns first to first + count - 1 of the matrix, from and to x[rows, count]. */
+static void scatter_columns(const Dense *dense, int first, int count, const double *x, DenseMatrix *matrix) {
+  for (int j = 0; j < matrix->local_columns; j++) {
+    const int k = global_column(dense, j) - first;
+    for (int i = 0; i < matrix->local_rows && k >= 0 && k < count; i++)
+      dense_column_of(matrix, j)[i] = x[(size_t)global_row(dense, i) * (size_t)count + (size_t)k];
   }
 }
 
-void dense_gather(const Dense *dense, const DenseMatrix *matrix, double *x) {
-  const size_t size = (size_t)matrix->rows * (size_t)matrix->columns;
+static void gather_columns(const Dense *dense, int first, int count, const DenseMatrix *matrix, double *x) {
+  const size_t size = (size_t)matrix->rows * (size_t)count;
   memset(x, 0, size * sizeof *x);
   for (int j = 0; j < matrix->local_columns; j++) {
-    double *to = x + global_column(dense, j);
-    for (int i = 0; i < matrix->local_rows; i++)
-      to[(size_t)global_row(dense, i) * (size_t)matrix->columns] = dense_column_of(matrix, j)[i];
+    const int k = global_column(dense, j) - first;
+    for (int i = 0; i < matrix->local_rows && k >= 0 && k < count; i++)
+      x[(size_t)global_row(dense, i) * (size_t)count + (size_t)k] = dense_column_of(matrix, j)[i];
   }
   dense->sum(size, x);
+}
+
+void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix) {
+  scatter_columns(dense, 0, matrix->columns, x, matrix);
+}
+
+void dense_gather(const Dense *dense, const DenseMatrix *matrix, double *x) {
+  gather_columns(dense, 0, matrix->columns, matrix, x);
+}
+
+/* ---- columns in rounds */
+
+int dense_rounds(const Dense *dense, int columns) {
+  const int most = dense->ranks * DENSE_COLUMNS;
+  return columns / most + (columns % most > 0);
+}
+
+/* All that are left, in shares that differ by one at most, over the rounds and ranks to come. */
+DenseColumns dense_columns(const Dense *dense, int columns, int round, int rank) {
+  const int64_t shares = (int64_t)dense_rounds(dense, columns) * dense->ranks,
+                share = (int64_t)round * dense->ranks + rank;
+  const int first = (int)(columns * share / shares);
+  return (DenseColumns){first, (int)(columns * (share + 1) / shares) - first};
+}
+
+void dense_put_columns(const Dense *dense, int round, const double *x, double *scratch, DenseMatrix *matrix) {
+  for (int r = 0; r < dense->ranks; r++) {
+    const DenseColumns columns = dense_columns(dense, matrix->columns, round, r);
+    const size_t size = (size_t)matrix->rows * (size_t)columns.count;
+    if (r == dense->rank)
+      memcpy(scratch, x, size * sizeof *x);
+    else
+      memset(scratch, 0, size * sizeof *x);
+    dense->sum(size, scratch);
+    scatter_columns(dense, columns.first, columns.count, scratch, matrix);
+  }
+}
+
+void dense_get_columns(const Dense *dense, int round, const DenseMatrix *matrix, double *scratch, double *x) {
+  for (int r = 0; r < dense->ranks; r++) {
+    const DenseColumns columns = dense_columns(dense, matrix->columns, round, r);
+    gather_columns(dense, columns.first, columns.count, matrix, scratch);
+    if (r == dense->rank) memcpy(x, scratch, (size_t)matrix->rows * (size_t)columns.count * sizeof *x);
+  }
 }
 
 /* ---- algebra */

@@ -13,6 +13,7 @@
 
 #include "core/rng.h"
 #include "core/status.h"
+#include "core/tiling.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,9 +64,25 @@ double dense_bytes(double rows, double columns);
 void dense_fill_normal(const Dense *dense, Rng rng, DenseMatrix *matrix);
 /* Column j times factor[j]. */
 void dense_scale_columns(const Dense *dense, const double *factor, DenseMatrix *matrix);
+/* mean[rows] <- the mean of each row, which is taken from its elements. */
+void dense_centre(const Dense *dense, DenseMatrix *matrix, double *mean);
+/* Sum of the squares of all elements. */
+double dense_square(const Dense *dense, const DenseMatrix *matrix);
 /* matrix <- x[rows, columns]; x <- matrix. */
 void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix);
 void dense_gather(const Dense *dense, const DenseMatrix *matrix, double *x);
+
+/* Work on whole columns goes in rounds: in each, every rank has some, at most DENSE_COLUMNS; then they change
+ * hands. No rank ever holds more of the matrix than its part and the columns of two rounds. */
+enum { DENSE_COLUMNS = CHUNK_LANES };
+typedef struct {
+  int first, count; /* 0: this rank has none in this round */
+} DenseColumns;
+int dense_rounds(const Dense *dense, int columns);
+DenseColumns dense_columns(const Dense *dense, int columns, int round, int rank);
+/* matrix <- each rank's columns x[rows, count] of the round; x <- matrix. scratch[rows, DENSE_COLUMNS]. */
+void dense_put_columns(const Dense *dense, int round, const double *x, double *scratch, DenseMatrix *matrix);
+void dense_get_columns(const Dense *dense, int round, const DenseMatrix *matrix, double *scratch, double *x);
 
 /* C = factor A B, each of A and B transposed where asked for (dgemm). */
 void dense_multiply(const Dense *dense, double factor, bool transpose_a, const DenseMatrix *a,

@@ -2,11 +2,9 @@
  * ways, and a row-major lower triangle is LAPACK's upper one. */
 #include "core/linalg.h"
 
-#include "core/arena.h"
 #include "core/linalg_lapack.h"
 #include "core/memory.h"
 #include "core/simd.h"
-#include "core/tiling.h"
 
 #include <cblas.h>
 #include <lapacke.h>
@@ -118,30 +116,6 @@ void linalg_moments(int d, int n, const double *x, double *mean, double *covaria
     for (int j = 0; j <= i; j++)
       covariance[(size_t)i * d + j] = covariance[(size_t)j * d + i] =
           centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
-}
-
-/* A chunk of x at a time: the products of CHUNK_LANES columns with all of y. */
-Status linalg_product_square(int d, int n, const double *x, const double *mean_x, int m, const double *y,
-                             const double *mean_y, double *out) {
-  SCRATCH_ARENA(scratch);
-  const size_t rows = (size_t)d, columns = (size_t)m;
-  double *chunk, *centred, *product;
-  *out = 0;
-  ALLOCATE(&scratch, chunk, rows * CHUNK_LANES);
-  ALLOCATE(&scratch, centred, rows * columns);
-  ALLOCATE(&scratch, product, CHUNK_LANES * columns);
-  for (size_t i = 0; i < rows; i++)
-    for (size_t k = 0; k < columns; k++) centred[i * columns + k] = y[i * columns + k] - mean_y[i];
-  for (int first = 0; first < n; first += CHUNK_LANES) {
-    const int count = n - first < CHUNK_LANES ? n - first : CHUNK_LANES;
-    for (size_t i = 0; i < rows; i++)
-      for (int k = 0; k < count; k++)
-        chunk[i * CHUNK_LANES + (size_t)k] = x[i * (size_t)n + (size_t)(first + k)] - mean_x[i];
-    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, m, d, 1, chunk, CHUNK_LANES, centred, m, 0,
-                product, m);
-    for (size_t k = 0; k < (size_t)count * columns; k++) *out += product[k] * product[k];
-  }
-  return STATUS_OK;
 }
 
 /* Scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */

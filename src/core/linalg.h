@@ -54,9 +54,6 @@ double linalg_log_determinant(int d, const double *cholesky);
 /* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK
  * fails. */
 Status linalg_eigen(int d, const double *a, double *q, double *w);
-/* Squared Frobenius norm of X' Y, for x[d, n] and y[d, m] with the means given taken off their columns. */
-Status linalg_product_square(int d, int n, const double *x, const double *mean_x, int m, const double *y,
-                             const double *mean_y, double *out);
 /* mean[d] of x[d, n]. */
 void linalg_mean(int d, int n, const double *x, double *mean);
 /* mean[d] and covariance[d, d] (divided by n) of x[d, n]. */

@@ -34,6 +34,16 @@ int posterior_last_size(const Config *setting) {
   return (int)posterior_size(setting, posterior_points(setting) - 1);
 }
 
+#define NEEDS_BESIDE(name, word, text)                                                                       \
+  [CURVE_##name] = POSTERIOR_NEEDS_REFERENCE,                                                                \
+  [CURVE_##name##_floor] = POSTERIOR_NEEDS_REFERENCE | POSTERIOR_NEEDS_FLOOR,
+#define NEEDS_EXACT(name, word, text) [CURVE_##name] = POSTERIOR_NEEDS_REFERENCE,
+#define NEEDS_NOTHING(name, word, text)
+static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_NOTHING)[CURVE_log_concavity] =
+                                      POSTERIOR_NEEDS_REFERENCE};
+
+int posterior_needs(const StudyCurve *curve) { return needs[curve - study_posterior.curves]; }
+
 static double axis_value(const Config *setting, int point) { return (double)posterior_size(setting, point); }
 
 /* The exact posterior must be within reach, and the sizes must rise. */

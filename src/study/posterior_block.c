@@ -17,9 +17,6 @@
 
 enum { SEGMENTS = 64 /* between draws, of log_concavity */ };
 
-/* Exact draws that a curve is measured of: R, and R others. */
-enum { NEEDS_REFERENCE = 1, NEEDS_FLOOR = 2 };
-
 /* n draws of every run from the streams of `purpose`. */
 typedef struct {
   RngPurpose purpose;
@@ -68,8 +65,9 @@ static Status allocate(Arena *memory, Block *block) {
   ALLOCATE(memory, block->regret, runs);
   ALLOCATE(memory, block->ignored, runs);
   TRY(draws_create(memory, block, RNG_AGENT, m, &block->draws));
-  if (block->needs & NEEDS_REFERENCE) TRY(draws_create(memory, block, RNG_EXACT, r, &block->reference));
-  if (block->needs & NEEDS_FLOOR) TRY(draws_create(memory, block, RNG_FLOOR, r, &block->floor));
+  if (block->needs & POSTERIOR_NEEDS_REFERENCE)
+    TRY(draws_create(memory, block, RNG_EXACT, r, &block->reference));
+  if (block->needs & POSTERIOR_NEEDS_FLOOR) TRY(draws_create(memory, block, RNG_FLOOR, r, &block->floor));
   const int most = m > r ? m : r;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
   const size_t points = 2 * (size_t)most + 2 * (size_t)modes;
@@ -82,19 +80,12 @@ static Status allocate(Arena *memory, Block *block) {
   return study_measures(block->study, "emd") ? emd_create(most, &block->emd) : STATUS_OK;
 }
 
-#define NEEDS_BESIDE(name, word, text)                                                                       \
-  [CURVE_##name] = NEEDS_REFERENCE, [CURVE_##name##_floor] = NEEDS_REFERENCE | NEEDS_FLOOR,
-#define NEEDS_EXACT(name, word, text) [CURVE_##name] = NEEDS_REFERENCE,
-#define NEEDS_NOTHING(name, word, text)
-static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_NOTHING)[CURVE_log_concavity] =
-                                      NEEDS_REFERENCE};
-
 static Status find_needs(Arena *memory, Block *block, const TaskResult *result) {
   const Study *study = block->study;
   ALLOCATE(memory, block->measured, study->curve_count);
   for (int c = 0; c < study->curve_count; c++) {
     block->measured[c] = !(result->has_shared && study->curves[c]->shared);
-    if (block->measured[c]) block->needs |= needs[study->curves[c] - study_posterior.curves];
+    if (block->measured[c]) block->needs |= posterior_needs(study->curves[c]);
   }
   return STATUS_OK;
 }
@@ -225,7 +216,8 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
 static Status compare(Block *block, uint32_t round, int point, TaskResult *result) {
   const Study *study = block->study;
   const int runs = block->task->runs;
-  const bool reference = block->needs & NEEDS_REFERENCE, floor = block->needs & NEEDS_FLOOR;
+  const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
+             floor = block->needs & POSTERIOR_NEEDS_FLOOR;
   if (reference) draw(block, &block->reference, &block->exact, round, block->ignored);
   if (floor) draw(block, &block->floor, &block->exact, round, block->ignored);
   for (int b = 0; b < runs; b++) {

@@ -22,6 +22,9 @@ enum {
 /* M and R. */
 int posterior_draws(const Config *setting);
 int posterior_reference_draws(const Config *setting);
+/* Exact draws that a curve is measured of: R, and R others. */
+enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
+int posterior_needs(const StudyCurve *curve);
 /* Sample sizes: how many, the number of observations of each, and of the last. */
 int posterior_points(const Config *setting);
 int64_t posterior_size(const Config *setting, int point);

@@ -3,86 +3,21 @@
  * A run has one history, the whole of y, and all draws of all policies share its evidence. Q = A' A / sigma^2
  * and its eigenvectors are the only matrices, spread over ranks or on the first (core/dense.h); b and the
  * means of the prior are rotated into the eigenbasis once, there every rank takes its share of the draws
- * (sampler/diagonal.h), and the draws are rotated back in one product. Vectors are the same on all ranks. */
+ * (sampler/diagonal.h), and the draws are rotated back in one product. Draws are matrices on the grid too,
+ * and are measured there (metric/dense_draws.h); exact draws and floors once for all policies. Vectors are
+ * the same on all ranks. */
 #include "study/posterior_internal.h"
 
+#include "core/arena.h"
 #include "core/clock.h"
-#include "core/linalg.h"
 #include "core/memory.h"
-#include "metric/draws.h"
+#include "metric/dense_draws.h"
 #include "study/keys.h"
 #include "study/studies.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- what can be asked for */
-
-static Status check_policy(const Config *setting, const ConfigPolicy *policy, const Problem *problem) {
-  PolicyMethod method;
-  Belief belief;
-  ASSERT(policy_find(policy->name, &method));
-  if (!method.sampler || !method.sampler->diagonal)
-    return status_set(STATUS_INPUT, "it has no form for large settings; exact, mala and tilted have one");
-  TRY(policy_check(&method, policy->options, problem));
-  TRY(belief_create(setting, policy, problem, 0, &belief));
-  if (belief.kind != BELIEF_EXACT && belief.kind != BELIEF_STANDARD)
-    return status_set(STATUS_INPUT, "large settings need isotropic priors; give "
-                                    "it 'prior: exact' or 'prior: standard'");
-  if (config_real(policy->options, "temper") != 1)
-    return status_set(STATUS_INPUT, "key 'temper': %g; large settings have no tempered evidence",
-                      config_real(policy->options, "temper"));
-  const DiagonalOps *ops = method.sampler->diagonal;
-  return ops->check ? ops->check(policy->options) : STATUS_OK;
-}
-
-static Status check_keys(const Study *study, const Config *setting, const Problem *problem) {
-  static const char there[] = " sd_ratio mode_weight moments distance rank ";
-  if (study->ops->points(setting) != 1 || posterior_size(setting, 0) != problem->arms)
-    return status_set(STATUS_INPUT, "key 'problem.sample_sizes': large settings take the whole of y; 'arms'");
-  const char *word;
-  for (int i = 0; (word = study_metric_name(i)); i++) {
-    char whole[64];
-    snprintf(whole, sizeof whole, " %s ", word);
-    if (study_measures(study, word) && !strstr(there, whole))
-      return status_set(STATUS_INPUT,
-                        "key 'metrics': %s is not there in large settings; they have sd_ratio, mode_weight, "
-                        "moments, distance and rank",
-                        word);
-  }
-  if (!likelihood_is_conjugate(&problem->likelihood))
-    return status_set(STATUS_INPUT, "likelihood: %s, but large settings need gaussian",
-                      problem->likelihood.ops->name);
-  if (problem->resample_arms)
-    return status_set(STATUS_INPUT, "key 'problem.resample_arms': large settings have one matrix for a run");
-  if (config_bool(setting, "prior.standardise"))
-    return status_set(STATUS_INPUT, "key 'prior.standardise': large settings need false: scales of their own "
-                                    "would make isotropic priors differ from direction to direction");
-  return STATUS_OK;
-}
-
-Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem) {
-  Status status = check_keys(study, setting, problem);
-  if (status != STATUS_OK) return status_prefix(status, "%d dimensions make a large setting: ", problem->d);
-  for (int p = 0; p < study->file->policy_count; p++) {
-    const ConfigPolicy *policy = &study->file->policies[p];
-    status = check_policy(setting, policy, problem);
-    if (status != STATUS_OK)
-      return status_prefix(status, "%d dimensions make a large setting: policy '%s': ", problem->d,
-                           policy->label);
-  }
-  return STATUS_OK;
-}
-
-/* Two orthogonal factors, three products and the eigenvectors, shared by the policies; steps of the draws. */
-double posterior_cost_large(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  const double d = study_dimension(setting), steps = 300;
-  return task->runs *
-         (20 * d * d * d / study->file->policy_count + posterior_draws(setting) * steps * 40 * d);
-}
 
 /* ---- one run */
 
@@ -98,21 +33,20 @@ typedef struct {
   double *q, *b; /* [d] */
   double *truth; /* [d]: theta* */
   Isotropic exact, standard; /* of x = U' theta: the true distribution; N(0, I) */
-  double *x, *theta, *reference, *floor; /* [d, M], [d, R] at most, [d, R], [d, R]: x is scratch */
   double *direction; /* [d] */
+  double *lanes; /* [2, d, DENSE_COLUMNS], scratch */
+  int needs; /* of the curves */
+  DenseDraws reference; /* where they are needed */
+  double floor[CURVES]; /* the shared curves of this run */
 } Large;
 
 static Status allocate(Arena *memory, Large *self) {
-  const size_t d = (size_t)self->problem.d, m = d * (size_t)self->draws,
-               r = d * (size_t)self->reference_draws;
+  const size_t d = (size_t)self->problem.d;
   ALLOCATE(memory, self->q, d);
   ALLOCATE(memory, self->b, d);
   ALLOCATE(memory, self->truth, d);
   ALLOCATE(memory, self->direction, d);
-  ALLOCATE(memory, self->x, m > r ? m : r);
-  ALLOCATE(memory, self->theta, m);
-  ALLOCATE(memory, self->reference, r);
-  ALLOCATE(memory, self->floor, r);
+  ALLOCATE(memory, self->lanes, 2 * d * DENSE_COLUMNS);
   TRY(isotropic_create(memory, (int)d, 1, &self->standard));
   self->standard.weight[0] = self->standard.variance[0] = 1;
   return isotropic_create(memory, (int)d, self->problem.ops->isotropic(&self->problem)->components,
@@ -124,6 +58,7 @@ static Status create(const Study *study, const StudyLarge *large, const Task *ta
   self->replicate = task->replicate;
   self->draws = posterior_draws(self->setting);
   self->reference_draws = posterior_reference_draws(self->setting);
+  for (int c = 0; c < study->curve_count; c++) self->needs |= posterior_needs(study->curves[c]);
   Status status = problem_create(self->setting, &self->problem);
   if (status == STATUS_OK) status = allocate(&self->memory, self);
   self->round = (uint32_t)self->problem.arms;
@@ -133,6 +68,7 @@ static Status create(const Study *study, const StudyLarge *large, const Task *ta
 static void destroy(Large *self) {
   arena_free(&self->memory);
   dense_destroy(&self->basis);
+  dense_draws_destroy(&self->reference);
   problem_destroy(&self->problem);
 }
 
@@ -201,8 +137,11 @@ static Status rotate_vectors(Large *self) {
 }
 
 static Status begin_run(Large *self, uint32_t run) {
+  Rng direction = {.key = rng_key(self->study->seed, RNG_DIRECTION), .run = run, .round = self->round};
   self->run = run;
+  rng_normal(&direction, self->problem.d, self->direction);
   dense_destroy(&self->basis);
+  dense_draws_destroy(&self->reference);
   TRY(draw_problem(self));
   const double start = clock_wall();
   TRY(dense_eigen(self->large->dense, &self->basis, self->q));
@@ -213,154 +152,113 @@ static Status begin_run(Large *self, uint32_t run) {
 
 /* ---- draws */
 
-/* This rank's share of x[d, n], the rest zero. */
-static Status draw_share(const Large *self, const DiagonalOps *ops, const Diagonal *posterior, RngLanes rng,
-                         double *x, int64_t *fallbacks) {
-  const Dense *dense = self->large->dense;
-  const size_t d = (size_t)self->problem.d, n = rng.lanes, rank = (size_t)dense->rank,
-               ranks = (size_t)dense->ranks;
-  const size_t first = n * rank / ranks, count = n * (rank + 1) / ranks - first;
-  double *share;
-  memset(x, 0, d * n * sizeof *x);
-  if (count == 0) return STATUS_OK;
-  NEW(share, d * count);
-  rng.first_lane += (uint32_t)first;
-  rng.lanes = (uint32_t)count;
-  Status status = ops->draw(posterior, rng, share, fallbacks);
-  for (size_t i = 0; i < d; i++) memcpy(x + i * n + first, share + i * count, count * sizeof *x);
-  free(share);
-  return status;
+static DenseMeasure measure_of(const Large *self) {
+  return (DenseMeasure){.dense = self->large->dense,
+                        .modes = self->problem.ops->isotropic(&self->problem),
+                        .truth = self->truth,
+                        .direction = self->direction,
+                        .covariance = study_measures(self->study, "moments")};
 }
 
-/* theta[d, n] = U x, x by a sampler from the streams of `purpose`. */
-static Status draw(Large *self, const DiagonalOps *ops, const Config *options, const Isotropic *prior,
-                   RngPurpose purpose, uint32_t round, int n, double *theta, int64_t *fallbacks) {
+/* x[d, n] by a sampler, for the streams `rng`: in each round every rank takes some. */
+static Status draw_rotated(const Large *self, const DiagonalOps *ops, const Diagonal *posterior, RngLanes rng,
+                           DenseMatrix *x, double *fallbacks) {
+  const Dense *dense = self->large->dense;
+  double *scratch = self->lanes + (size_t)self->problem.d * DENSE_COLUMNS;
+  int64_t mine = 0;
+  for (int round = 0; round < dense_rounds(dense, x->columns); round++) {
+    const DenseColumns columns = dense_columns(dense, x->columns, round, dense->rank);
+    RngLanes here = rng;
+    here.first_lane += (uint32_t)columns.first, here.lanes = (uint32_t)columns.count;
+    TRY(dense_agree(dense, columns.count > 0 ? ops->draw(posterior, here, self->lanes, &mine) : STATUS_OK));
+    dense_put_columns(dense, round, self->lanes, scratch, x);
+  }
+  *fallbacks = (double)mine;
+  dense->sum(1, fallbacks);
+  return STATUS_OK;
+}
+
+/* theta[d, n] = U x, x by a sampler from the streams of `purpose`. The caller destroys it, also after a
+ * failure. */
+static Status draw(const Large *self, const DiagonalOps *ops, const Config *options, const Isotropic *prior,
+                   RngPurpose purpose, int n, int64_t *fallbacks, DenseMatrix *theta) {
   const Dense *dense = self->large->dense;
   const RngLanes rng = {.key = rng_key(self->study->seed, purpose),
                         .run = self->run,
                         .draws = (uint32_t)n,
-                        .round = round,
+                        .round = self->round,
                         .lanes = (uint32_t)n};
   const PriorFit fit = study_prior_fit(self->setting, "prior.", self->study->seed, 0);
+  double counted = 0;
   SCRATCH_ARENA(scratch);
   Chain chain;
-  int64_t mine = 0;
-  Status status = isotropic_chain(&scratch, prior, fit.stages, fit.alpha, fit.keep_signal, &chain);
+  DenseMatrix x = {0};
+  *theta = (DenseMatrix){0};
+  Status status =
+      dense_agree(dense, isotropic_chain(&scratch, prior, fit.stages, fit.alpha, fit.keep_signal, &chain));
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
-  if (status == STATUS_OK) status = draw_share(self, ops, &posterior, rng, self->x, &mine);
-  TRY(dense_agree(dense, status));
-  dense->sum((size_t)self->problem.d * (size_t)n, self->x);
-  double counted = (double)mine;
-  dense->sum(1, &counted);
+  if (status == STATUS_OK) status = dense_create(dense, self->problem.d, n, &x);
+  if (status == STATUS_OK) status = draw_rotated(self, ops, &posterior, rng, &x, &counted);
+  if (status == STATUS_OK) status = dense_create(dense, self->problem.d, n, theta);
+  if (status == STATUS_OK) dense_multiply(dense, 1, false, &self->basis, false, &x, theta);
+  dense_destroy(&x);
   *fallbacks += (int64_t)counted;
-  return dense_apply(dense, false, &self->basis, n, self->x, theta);
-}
-
-static Status draw_reference(Large *self) {
-  const double start = clock_wall();
-  int64_t ignored = 0;
-  TRY(draw(self, &diagonal_exact, NULL, &self->exact, RNG_EXACT, self->round, self->reference_draws,
-           self->reference, &ignored));
-  TRY(draw(self, &diagonal_exact, NULL, &self->exact, RNG_FLOOR, self->round, self->reference_draws,
-           self->floor, &ignored));
-  self->large->stage("exact draws", clock_wall() - start);
-  return STATUS_OK;
-}
-
-/* ---- metrics, in the coordinates of theta */
-
-/* Sample moments without a matrix: |X' Y|^2, of centred points, is n m <cov(x), cov(y)>. */
-typedef struct {
-  double mean_error, sd_ratio, covariance_error;
-} MomentErrors;
-
-static Status find_moments(int d, int n, const double *x, int m, const double *y, MomentErrors *out) {
-  double *mean_x, *mean_y, trace_x = 0, trace_y = 0, xx, xy, yy;
-  NEW(mean_x, 2 * (size_t)d);
-  mean_y = mean_x + d;
-  linalg_mean(d, n, x, mean_x);
-  linalg_mean(d, m, y, mean_y);
-  for (int i = 0; i < d; i++) {
-    for (int k = 0; k < n; k++) trace_x += pow(x[(size_t)i * (size_t)n + (size_t)k] - mean_x[i], 2) / n;
-    for (int k = 0; k < m; k++) trace_y += pow(y[(size_t)i * (size_t)m + (size_t)k] - mean_y[i], 2) / m;
-  }
-  Status status = linalg_product_square(d, n, x, mean_x, n, x, mean_x, &xx);
-  if (status == STATUS_OK) status = linalg_product_square(d, n, x, mean_x, m, y, mean_y, &xy);
-  if (status == STATUS_OK) status = linalg_product_square(d, m, y, mean_y, m, y, mean_y, &yy);
-  if (status == STATUS_OK) {
-    xx /= (double)n * n, xy /= (double)n * m, yy /= (double)m * m;
-    *out = (MomentErrors){.mean_error = metric_mean_error(d, mean_x, mean_y),
-                          .sd_ratio = sqrt(trace_x / trace_y),
-                          .covariance_error = sqrt(fmax(xx - 2 * xy + yy, 0) / yy)};
-  }
-  free(mean_x);
   return status;
 }
 
-/* fraction[C] of x[d, n] in each component. */
-static Status mode_fractions(const Isotropic *modes, int n, const double *x, double *fraction) {
-  const size_t d = (size_t)modes->d;
-  double *part;
-  NEW(part, d * CHUNK_LANES);
-  memset(fraction, 0, (size_t)modes->components * sizeof *fraction);
-  for (int first = 0; first < n; first += CHUNK_LANES) {
-    const int count = n - first < CHUNK_LANES ? n - first : CHUNK_LANES;
-    int component[CHUNK_LANES];
-    for (size_t i = 0; i < d; i++)
-      memcpy(part + i * (size_t)count, x + i * (size_t)n + (size_t)first, (size_t)count * sizeof *part);
-    isotropic_nearest(modes, count, part, component);
-    for (int k = 0; k < count; k++) fraction[component[k]] += 1.0 / n;
-  }
-  free(part);
-  return STATUS_OK;
+/* R exact draws, measured. The caller ends with dense_draws_destroy, also after a failure. */
+static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
+  const DenseMeasure measure = measure_of(self);
+  int64_t ignored = 0;
+  DenseMatrix theta;
+  *out = (DenseDraws){0};
+  Status status =
+      draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored, &theta);
+  if (status == STATUS_OK) status = dense_draws_create(&measure, &theta, out);
+  dense_destroy(&theta);
+  return status;
 }
 
-/* Of x beside y: total variation between their mode weights, and the largest weight of y. */
-static Status compare_modes(const Isotropic *modes, int n, const double *x, int m, const double *y,
-                            double *error, double *largest) {
-  double of_x[ISOTROPIC_COMPONENTS], of_y[ISOTROPIC_COMPONENTS];
-  TRY(mode_fractions(modes, n, x, of_x));
-  TRY(mode_fractions(modes, m, y, of_y));
-  *error = *largest = 0;
-  for (int c = 0; c < modes->components; c++) {
-    *error += fabs(of_x[c] - of_y[c]) / 2;
-    *largest = fmax(*largest, of_y[c]);
-  }
-  return STATUS_OK;
+/* ---- metrics */
+
+/* values[CURVES] of x beside the exact draws; for a floor x is the second set of those. */
+static Status compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
+  const DenseMeasure measure = measure_of(self);
+  const DenseDraws *y = &self->reference;
+  values[CURVE_distance + floor] = x->distance;
+  if (!floor) values[CURVE_rank] = x->rank, values[CURVE_ess] = NAN;
+  if (!(self->needs & POSTERIOR_NEEDS_REFERENCE)) return STATUS_OK;
+  values[CURVE_sd_ratio + floor] = dense_draws_sd_ratio(x, y);
+  values[CURVE_mode_weight_error + floor] = dense_draws_mode_weight_error(&measure, x, y);
+  values[CURVE_mean_error + floor] = dense_draws_mean_error(x, y);
+  values[CURVE_largest_mode] = dense_draws_largest_mode(&measure, y);
+  if (!measure.covariance) return STATUS_OK;
+  return dense_draws_covariance_error(&measure, x, y, &values[CURVE_covariance_error + floor]);
 }
 
-static double rank_of_truth(const Large *self, int n, const double *x) {
-  Rng rng = {.key = rng_key(self->study->seed, RNG_DIRECTION), .run = self->run, .round = self->round};
-  rng_normal(&rng, self->problem.d, self->direction);
-  return metric_rank(self->problem.d, n, x, self->truth, self->direction);
+/* Exact draws, and what others of them show. */
+static Status draw_reference(Large *self) {
+  const double start = clock_wall();
+  DenseDraws others = {0};
+  Status status = STATUS_OK;
+  if (self->needs & POSTERIOR_NEEDS_REFERENCE) status = draw_exact(self, RNG_EXACT, &self->reference);
+  if (status == STATUS_OK && self->needs & POSTERIOR_NEEDS_FLOOR) {
+    status = draw_exact(self, RNG_FLOOR, &others);
+    if (status == STATUS_OK) status = compare(self, true, &others, self->floor);
+    dense_draws_destroy(&others);
+  }
+  self->large->stage("exact draws", clock_wall() - start);
+  return status;
 }
 
-/* The curves of one policy for run b of its block; floors compare the second set of exact draws. */
-static Status measure(const Large *self, int b, TaskResult *result) {
-  const Study *study = self->study;
-  const int d = self->problem.d, r = self->reference_draws;
-  const Isotropic *modes = self->problem.ops->isotropic(&self->problem);
-  for (int floor = 0; floor < 2; floor++) {
-    const int n = floor ? r : self->draws;
-    const double *x = floor ? self->floor : self->theta, *y = self->reference;
-    double values[CURVES];
-    MomentErrors moments = {0};
-    if (study_measures(study, "moments") || study_measures(study, "sd_ratio"))
-      TRY(find_moments(d, n, x, r, y, &moments));
-    TRY(compare_modes(modes, n, x, r, y, &values[CURVE_mode_weight_error + floor],
-                      &values[CURVE_largest_mode]));
-    values[CURVE_sd_ratio + floor] = moments.sd_ratio;
-    values[CURVE_mean_error + floor] = moments.mean_error;
-    values[CURVE_covariance_error + floor] = moments.covariance_error;
-    values[CURVE_distance + floor] = metric_distance(d, n, x, self->truth);
-    if (!floor) values[CURVE_rank] = rank_of_truth(self, n, x), values[CURVE_ess] = NAN;
-    for (int c = 0; c < study->curve_count; c++)
-      if (study->curves[c]->shared == floor)
-        result->curves[(c * result->runs + b) * result->points] =
-            values[study->curves[c] - study_posterior.curves];
+/* The curves of one policy for run b of its block. */
+static void keep_values(const Large *self, const double *values, int b, TaskResult *result) {
+  for (int c = 0; c < self->study->curve_count; c++) {
+    const StudyCurve *curve = self->study->curves[c];
+    result->curves[(c * result->runs + b) * result->points] =
+        (curve->shared ? self->floor : values)[curve - study_posterior.curves];
   }
-  return STATUS_OK;
 }
 
 /* ---- tasks */
@@ -374,17 +272,26 @@ static double cpu_of_all(const Large *self) {
 
 static Status run_policy(Large *self, const Task *task, int b, TaskResult *result) {
   const ConfigPolicy *policy = &self->study->file->policies[task->policy];
+  const DenseMeasure measure = measure_of(self);
   const double start = clock_wall(), before = cpu_of_all(self);
+  double values[CURVES];
   PolicyMethod method;
   Belief belief;
+  DenseMatrix theta;
+  DenseDraws draws = {0};
   ASSERT(policy_find(policy->name, &method));
   TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
-  TRY(draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT, self->round, self->draws,
-           self->theta, &result->fallbacks[b]));
+  Status status = draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT, self->draws,
+                       &result->fallbacks[b], &theta);
   result->seconds[b] = cpu_of_all(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
-  return dense_agree(self->large->dense, measure(self, b, result));
+  if (status == STATUS_OK) status = dense_draws_create(&measure, &theta, &draws);
+  if (status == STATUS_OK) status = compare(self, false, &draws, values);
+  if (status == STATUS_OK) keep_values(self, values, b, result);
+  dense_draws_destroy(&draws);
+  dense_destroy(&theta);
+  return status;
 }
 
 Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,

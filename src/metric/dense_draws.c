@@ -1,0 +1,123 @@
+#include "metric/dense_draws.h"
+
+#include "core/memory.h"
+#include "metric/draws.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of each draw: its component, its distance to the truth, whether it is below the truth along the direction.
+ */
+enum { OF_COMPONENT, OF_DISTANCE, OF_RANK, OF_DRAW };
+
+/* values[OF_DRAW, n] of this rank's columns x[d, count]. */
+static void measure_columns(const DenseMeasure *measure, DenseColumns columns, int n, const double *x,
+                            double *values) {
+  const size_t d = (size_t)measure->modes->d, count = (size_t)columns.count, all = (size_t)n;
+  int component[DENSE_COLUMNS];
+  double square[DENSE_COLUMNS] = {0}, above[DENSE_COLUMNS] = {0};
+  if (count == 0) return;
+  isotropic_nearest(measure->modes, columns.count, x, component);
+  for (size_t i = 0; i < d; i++)
+    for (size_t k = 0; k < count; k++) {
+      const double step = x[i * count + k] - measure->truth[i];
+      square[k] += step * step;
+      above[k] += measure->direction[i] * step;
+    }
+  values += columns.first;
+  for (size_t k = 0; k < count; k++) {
+    values[OF_COMPONENT * all + k] = component[k];
+    values[OF_DISTANCE * all + k] = sqrt(square[k]);
+    values[OF_RANK * all + k] = above[k] < 0;
+  }
+}
+
+/* Every rank measures its columns; sums go in the order of draws, so that they do not depend on who did. */
+static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta, double *values, double *work,
+                          DenseDraws *out) {
+  const Dense *dense = measure->dense;
+  const int n = theta->columns;
+  double *x = work, *scratch = x + (size_t)theta->rows * DENSE_COLUMNS;
+  for (int round = 0; round < dense_rounds(dense, n); round++) {
+    dense_get_columns(dense, round, theta, scratch, x);
+    measure_columns(measure, dense_columns(dense, n, round, dense->rank), n, x, values);
+  }
+  dense->sum(OF_DRAW * (size_t)n, values);
+  int count[ISOTROPIC_COMPONENTS] = {0};
+  for (int k = 0; k < n; k++) {
+    count[(int)values[OF_COMPONENT * n + k]]++;
+    out->distance += values[OF_DISTANCE * n + k];
+    out->rank += values[OF_RANK * n + k];
+  }
+  out->distance /= n;
+  for (int c = 0; c < measure->modes->components; c++) out->fraction[c] = (double)count[c] / n;
+}
+
+/* |X' Y|^2 / (n m) of centred draws. */
+static Status covariance_product(const DenseMeasure *measure, const DenseMatrix *x, const DenseMatrix *y,
+                                 double *out) {
+  DenseMatrix product;
+  Status status = dense_create(measure->dense, x->columns, y->columns, &product);
+  if (status == STATUS_OK) {
+    dense_multiply(measure->dense, 1, true, x, false, y, &product);
+    *out = dense_square(measure->dense, &product) / ((double)x->columns * y->columns);
+  }
+  dense_destroy(&product);
+  return status;
+}
+
+static Status allocate(const DenseMatrix *theta, double **mean, double **values, double **work) {
+  NEW(*mean, theta->rows);
+  NEW(*values, OF_DRAW * (size_t)theta->columns);
+  NEW(*work, 2 * (size_t)theta->rows * DENSE_COLUMNS);
+  return STATUS_OK;
+}
+
+Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out) {
+  double *values = NULL, *work = NULL;
+  *out = (DenseDraws){.centred = *theta};
+  *theta = (DenseMatrix){0};
+  Status status = dense_agree(measure->dense, allocate(&out->centred, &out->mean, &values, &work));
+  if (status == STATUS_OK) {
+    measure_draws(measure, &out->centred, values, work, out);
+    dense_centre(measure->dense, &out->centred, out->mean);
+    out->trace = dense_square(measure->dense, &out->centred) / out->centred.columns;
+  }
+  free(values);
+  free(work);
+  if (status != STATUS_OK || !measure->covariance) return status;
+  return covariance_product(measure, &out->centred, &out->centred, &out->square);
+}
+
+void dense_draws_destroy(DenseDraws *draws) {
+  dense_destroy(&draws->centred);
+  free(draws->mean);
+  *draws = (DenseDraws){0};
+}
+
+double dense_draws_sd_ratio(const DenseDraws *x, const DenseDraws *y) { return sqrt(x->trace / y->trace); }
+
+double dense_draws_mean_error(const DenseDraws *x, const DenseDraws *y) {
+  return metric_mean_error(x->centred.rows, x->mean, y->mean);
+}
+
+double dense_draws_mode_weight_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y) {
+  double sum = 0;
+  for (int c = 0; c < measure->modes->components; c++) sum += fabs(x->fraction[c] - y->fraction[c]);
+  return sum / 2;
+}
+
+double dense_draws_largest_mode(const DenseMeasure *measure, const DenseDraws *x) {
+  double largest = 0;
+  for (int c = 0; c < measure->modes->components; c++) largest = fmax(largest, x->fraction[c]);
+  return largest;
+}
+
+Status dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y,
+                                    double *out) {
+  double both;
+  TRY(covariance_product(measure, &x->centred, &y->centred, &both));
+  *out = sqrt(fmax(x->square - 2 * both + y->square, 0) / y->square);
+  return STATUS_OK;
+}
