@@ -16,7 +16,7 @@ MPI_LAYERS = {"parallel", "app"}
 # Folders inside a layer. What stands directly in a layer is its interface and includes no header of these; their headers stay in the room,
 # but for the doors.
 ROOMS = {
-    "io/config": {"config.h"},
+    "io/config": {"config.h", "config_rows.h"},
     "sampler/exact": set(),
     "sampler/diffusion": set(),
     "sampler/localised": set(),

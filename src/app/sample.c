@@ -7,9 +7,9 @@
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
+#include "model/fit_keys.h"
 #include "sampler/sampler.h"
 #include "sampler/spread.h"
-#include "study/keys.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -200,15 +200,15 @@ Status app_sample(int argc, char **argv) {
   const SamplerOps *method;
   Likelihood likelihood;
   SCRATCH_ARENA(memory);
-  Config *chain, *config;
+  Config *config;
+  PriorFit fit;
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
   TRY(ownership_check_output(arguments.output));
   TRY(find_methods(&arguments, &method, &likelihood));
   TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
                      arguments.options.texts, &config));
-  TRY(config_options(&memory, "defaults", study_prior_keys(), 0, NULL, &chain));
-  const PriorFit fit = study_prior_fit(chain, "", arguments.seed, 0);
+  TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
   return draw(&arguments, method, &likelihood, &prior, config);
 }

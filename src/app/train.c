@@ -2,8 +2,8 @@
  * Works under mpiexec. */
 #include "app/app.h"
 #include "io/dataset.h"
+#include "model/fit_keys.h"
 #include "parallel/prepare.h"
-#include "study/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static Status from_study(const Arguments *arguments, Samples *samples, PriorFit 
   const Config *setting = study.file->settings[0];
   status = problem_create(setting, &problem);
   if (status == STATUS_OK) {
-    *fit = study_prior_fit(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0);
+    *fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0);
     status = problem.ops->training_samples(
         &problem, 0,
         config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples"),
@@ -89,13 +89,10 @@ static Status from_study(const Arguments *arguments, Samples *samples, PriorFit 
   return status;
 }
 
-/* All samples of the user's file, or the first train_samples of them. */
+/* All samples of the user's file. */
 static Status from_file(const Arguments *arguments, Samples *samples, PriorFit *fit) {
-  SCRATCH_ARENA(scratch);
-  Config *config;
-  TRY(config_options(&scratch, "--option", study_prior_keys(), arguments->options.count,
-                     arguments->options.texts, &config));
-  *fit = study_prior_fit(config, "", arguments->has_seed ? arguments->seed : 1, 0);
+  TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts,
+                     arguments->has_seed ? arguments->seed : 1, fit));
   return dataset_read_samples(arguments->theta, samples);
 }
 

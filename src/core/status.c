@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { MESSAGE_SIZE = 2048 };
-static char message[MESSAGE_SIZE];
+static _Thread_local char message[MESSAGE_SIZE];
 
 Status status_set(Status code, const char *format, ...) {
   va_list arguments;

@@ -1,8 +1,9 @@
 /* Errors that a user can cause: bad input, files, memory.
  *
  * A function that can fail returns a Status; STATUS_OK is zero. The sentence that says what was wrong is
- * kept beside the code until `main` prints it, once. Bugs in our own code are not a Status: ASSERT names the
- * place and aborts, in every build. Numerical events are neither: samplers count them (see sampler.h). */
+ * kept beside the code, in each thread its own, until `main` prints it, once. Bugs in our own code are not a
+ * Status: ASSERT names the place and aborts, in every build. Numerical events are neither: samplers count
+ * them (see sampler.h). */
 #ifndef CORE_STATUS_H
 #define CORE_STATUS_H
 

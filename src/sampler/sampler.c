@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,20 +92,27 @@ static const ConfigKey COMMON[] = {{.name = "temper",
                                     .help = "multiplies the log likelihood; 2 doubles the evidence"},
                                    {.name = NULL}};
 
-const ConfigKey *sampler_keys(const SamplerOps *method) {
-  enum { KEYS = 12, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
-  static ConfigKey joined[sizeof METHODS / sizeof *METHODS][KEYS];
-  size_t place = 0;
-  while (METHODS[place] && METHODS[place] != method) place++;
-  ConfigKey *keys = joined[place];
-  int count = COMMON_KEYS;
-  memcpy(keys, COMMON, sizeof COMMON);
-  for (const ConfigKey *own = method->keys; own && own->name; own++) {
-    ASSERT(count + 1 < KEYS);
-    keys[count++] = *own;
+enum { KEYS = 12, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
+static ConfigKey joined[sizeof METHODS / sizeof *METHODS][KEYS];
+
+static void join_keys(void) {
+  for (int m = 0; METHODS[m]; m++) {
+    int count = COMMON_KEYS;
+    memcpy(joined[m], COMMON, sizeof COMMON);
+    for (const ConfigKey *own = METHODS[m]->keys; own && own->name; own++) {
+      ASSERT(count + 1 < KEYS);
+      joined[m][count++] = *own;
+    }
   }
-  keys[count].name = NULL;
-  return keys;
+}
+
+const ConfigKey *sampler_keys(const SamplerOps *method) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, join_keys);
+  for (int m = 0; METHODS[m]; m++)
+    if (METHODS[m] == method) return joined[m];
+  ASSERT(!method->keys); /* outside of the registry: what all share */
+  return COMMON;
 }
 
 /* The lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by int. */

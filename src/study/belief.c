@@ -1,8 +1,8 @@
 #include "study/belief.h"
 
 #include "io/digest.h"
+#include "model/fit_keys.h"
 #include "policy/policy.h"
-#include "study/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   PolicyMethod method;
   ASSERT(policy_find(policy->name, &method));
   if (!method.default_prior) return STATUS_OK;
-  out->fit = study_prior_fit(setting, "prior.", problem->seed, replicate);
+  out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
   if (!has_own_components(method.sampler) && !config_is(policy->options, "components", "study"))
     out->fit.components = (int)config_int(policy->options, "components");
   const char *word = chosen_word(setting, policy, &method);

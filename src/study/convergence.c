@@ -10,8 +10,8 @@
 #include "core/clock.h"
 #include "core/simd.h"
 #include "metric/gaussian_kl.h"
+#include "model/fit_keys.h"
 #include "study/convergence_check.h"
-#include "study/keys.h"
 #include "study/studies.h"
 
 #include <math.h>
@@ -43,8 +43,7 @@ typedef struct {
 static Status create_sampler(Arena *memory, const Study *study, const Task *task, Block *block) {
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   TRY(convergence_options(memory, policy->options, &block->options));
-  PriorFit chain =
-      study_prior_fit(study->file->settings[task->setting], "prior.", study->seed, task->replicate);
+  PriorFit chain = fit_of_keys(study->file->settings[task->setting], "prior.", study->seed, task->replicate);
   TRY(prior_standard(memory, block->problem.d, &chain, &block->prior));
   SamplerSetup setup = {.prior = &block->prior,
                         .likelihood = &block->problem.likelihood,

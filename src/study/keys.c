@@ -1,5 +1,6 @@
 #include "study/keys.h"
 
+#include "io/config/config_rows.h"
 #include "model/likelihood.h"
 #include "model/prior.h"
 #include "policy/policy.h"
@@ -9,17 +10,6 @@
 #include "problem/synthetic.h"
 #include "problem/theta.h"
 #include "study/study.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#define INT(key, low, high, value, text)                                                                     \
-  .name = key, .type = KEY_INT, .minimum = low, .maximum = high, .fallback = value, .help = text
-#define REAL(key, low, high, value, text)                                                                    \
-  .name = key, .type = KEY_REAL, .minimum = low, .maximum = high, .fallback = value, .help = text
-#define BOOL(key, value, text) .name = key, .type = KEY_BOOL, .fallback = value, .help = text
-#define WORD(key, value, text) .name = key, .type = KEY_WORD, .fallback = value, .help = text
-#define TEXT(key, value, text) .name = key, .type = KEY_TEXT, .fallback = value, .help = text
 
 static const double TINY = 1e-12, HUGE_INT = 2147483647.0, MOST_RUNS = 4294967295.0;
 
@@ -129,90 +119,10 @@ const ConfigKey study_keys[] = {
     {INT("prior.replicates", 1, 100000, "1",
          "how many times priors are learned, each for a contiguous part of the runs"),
      .fixed = true},
-    {INT("prior.components", 1, 1000, "2", "components of a fitted mixture")},
-    {INT("prior.mixture_starts", 1, 10000, "20", "starts of expectation maximisation")},
-    {INT("prior.stages", 1, 100000, "100", "diffusion stages T")},
-    {REAL("prior.alpha", TINY, 0.999999999, "0.97", "diffusion factor alpha_t")},
-    {BOOL("prior.keep_signal", "false", "alpha follows from stages, so that alpha_bar_T stays alpha^100")},
-    {.name = "prior.hidden",
-     .type = KEY_INTS,
-     .minimum = 1,
-     .maximum = 4096,
-     .fallback = "auto",
-     .words = "auto",
-     .help = "widths of the networks' hidden layers; auto: two of 10 d for the stages of a diffusion prior, "
-             "two of 64 to 256 by dimension for a denoiser"},
-    {BOOL("prior.standardise", "true", "learn in coordinates of zero mean and unit variance")},
-    {WORD("prior.last_stage", "repaired", "variance of the last stage: beta_tilde_2, or the papers' 0"),
-     .words = "repaired literal"},
-    {INT("prior.training_steps", 1, 10000000, "auto",
-         "Adam steps for each network, at most; auto: 1000 for a stage, 20000 for a denoiser"),
-     .words = "auto"},
-    {INT("prior.training_batch", 1, 1000000, "auto",
-         "samples in a step; auto: 256 for a stage, 1024 for a denoiser"),
-     .words = "auto"},
-    {REAL("prior.learning_rate", TINY, 10, "auto",
-          "of Adam at its peak: a linear rise over the first 5% of steps, then cosine decay to 0; auto: 0.01 "
-          "for a stage, 0.003 for a denoiser"),
-     .words = "auto"},
-    {INT("prior.patience", 1, 10000, "10",
-         "checks of the held-out loss without improvement before training stops")},
+#define FIT_KEY(name) "prior." name
+#include "model/fit_keys.def"
+#undef FIT_KEY
     {.name = NULL}};
 
 const ConfigSchema study_schema = {
     .keys = study_keys, .policy_name = policy_name, .policy_keys = policy_keys};
-
-static const char PRIOR_PREFIX[] = "prior.";
-
-/* Keys of how a prior is fitted, not of which prior is used by whom. */
-static bool is_fit_key(const char *name) {
-  static const char *const others[] = {"prior.family", "prior.file", "prior.replicates",
-                                       "prior.test_fraction", NULL};
-  if (strncmp(name, PRIOR_PREFIX, sizeof PRIOR_PREFIX - 1) != 0) return false;
-  for (int i = 0; others[i]; i++)
-    if (strcmp(name, others[i]) == 0) return false;
-  return true;
-}
-
-const ConfigKey *study_prior_keys(void) {
-  static ConfigKey keys[sizeof study_keys / sizeof *study_keys];
-  int count = 0;
-  for (int i = 0; study_keys[i].name; i++)
-    if (is_fit_key(study_keys[i].name)) {
-      keys[count] = study_keys[i];
-      keys[count++].name += sizeof PRIOR_PREFIX - 1;
-    }
-  keys[count].name = NULL;
-  return keys;
-}
-
-/* 0 where the choice is left to the family. */
-static int int_or_auto(const Config *config, const char *key) {
-  return config_is(config, key, "auto") ? 0 : (int)config_int(config, key);
-}
-
-PriorFit study_prior_fit(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate) {
-  char key[64];
-#define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
-  PriorFit fit = {.components = (int)config_int(config, KEY("components")),
-                  .starts = (int)config_int(config, KEY("mixture_starts")),
-                  .stages = (int)config_int(config, KEY("stages")),
-                  .alpha = config_real(config, KEY("alpha")),
-                  .keep_signal = config_bool(config, KEY("keep_signal")),
-                  .standardise = config_bool(config, KEY("standardise")),
-                  .last_stage = schedule_last_stage(config_text(config, KEY("last_stage"))),
-                  .steps = int_or_auto(config, KEY("training_steps")),
-                  .batch = int_or_auto(config, KEY("training_batch")),
-                  .patience = (int)config_int(config, KEY("patience")),
-                  .seed = seed,
-                  .replicate = replicate};
-  const int64_t *hidden;
-  int most = sizeof fit.hidden / sizeof *fit.hidden;
-  fit.hidden_count = config_ints(config, KEY("hidden"), &hidden);
-  if (!config_is(config, KEY("learning_rate"), "auto"))
-    fit.learning_rate = config_real(config, KEY("learning_rate"));
-#undef KEY
-  if (fit.hidden_count > most) fit.hidden_count = most;
-  for (int i = 0; i < fit.hidden_count; i++) fit.hidden[i] = (int)hidden[i];
-  return fit;
-}

@@ -4,8 +4,8 @@
  * draws of the sampler are compared with R draws from the exact posterior, and so are R others of those: the
  * floor, which a perfect sampler reaches. What a task does is in posterior_block.c. */
 #include "core/arena.h"
+#include "model/fit_keys.h"
 #include "sampler/methods.h"
-#include "study/keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
@@ -56,7 +56,7 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
     return status_set(STATUS_INPUT,
                       "study posterior is about one theta* with rewards that depend on phi' theta*; "
                       "problem.unknown must be shared and problem.reward linear");
-  PriorFit chain = study_prior_fit(setting, "prior.", study->seed, 0);
+  PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
   SCRATCH_ARENA(scratch);
   Prior truth;
   char sentence[512];

@@ -6,9 +6,9 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/linalg.h"
+#include "model/fit_keys.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
-#include "study/keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
@@ -100,7 +100,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
   TRY(history_reserve(&block->history, posterior_last_size(setting)));
-  PriorFit chain = study_prior_fit(setting, "prior.", study->seed, task->replicate);
+  PriorFit chain = fit_of_keys(setting, "prior.", study->seed, task->replicate);
   TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
   SamplerSetup setup = {.prior = prior,
                         .likelihood = &block->problem.likelihood,

@@ -6,13 +6,12 @@
  * (sampler/diagonal.h), and the draws are rotated back in one product. Draws are matrices on the grid too,
  * and are measured there (metric/dense_draws.h); exact draws and floors once for all policies. Vectors are
  * the same on all ranks. */
-#include "study/posterior_internal.h"
-
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "metric/dense_draws.h"
-#include "study/keys.h"
+#include "model/fit_keys.h"
+#include "study/posterior_internal.h"
 #include "study/studies.h"
 
 #include <math.h>
@@ -188,7 +187,7 @@ static Status draw(const Large *self, const DiagonalOps *ops, const Config *opti
                         .draws = (uint32_t)n,
                         .round = self->round,
                         .lanes = (uint32_t)n};
-  const PriorFit fit = study_prior_fit(self->setting, "prior.", self->study->seed, 0);
+  const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
   double counted = 0;
   SCRATCH_ARENA(scratch);
   Chain chain;

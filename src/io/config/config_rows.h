@@ -1,0 +1,18 @@
+/* Rows of a table of keys, for tables of some length: `{INT("problem.rounds", 1, 1000, "200", "rounds n")},`.
+ * What a row has beyond that stands behind it in the braces. */
+#ifndef IO_CONFIG_CONFIG_ROWS_H
+#define IO_CONFIG_CONFIG_ROWS_H
+
+#include "io/config/config.h"
+
+#define INT(key, low, high, value, text)                                                                     \
+  .name = key, .type = KEY_INT, .minimum = low, .maximum = high, .fallback = value, .help = text
+#define REAL(key, low, high, value, text)                                                                    \
+  .name = key, .type = KEY_REAL, .minimum = low, .maximum = high, .fallback = value, .help = text
+#define INTS(key, low, high, value, text)                                                                    \
+  .name = key, .type = KEY_INTS, .minimum = low, .maximum = high, .fallback = value, .help = text
+#define BOOL(key, value, text) .name = key, .type = KEY_BOOL, .fallback = value, .help = text
+#define WORD(key, value, text) .name = key, .type = KEY_WORD, .fallback = value, .help = text
+#define TEXT(key, value, text) .name = key, .type = KEY_TEXT, .fallback = value, .help = text
+
+#endif
