@@ -161,7 +161,8 @@ static void test_orthogonal(void) {
     for (int columns = SIZES[c][0]; columns > 0; columns -= 15) {
       const int n = SIZES[c][0];
       static double found[MOST], rows[MOST];
-      Dense grid = grid_create(&ranks, SIZES[c][1]), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+      Dense grid = grid_create(&ranks, SIZES[c][1]),
+            one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
       Rng rng = STREAM;
       rotation_draw(&rng, columns, n, rows);
       const Dense *const sides[] = {&grid, &one};
@@ -184,7 +185,8 @@ static void test_factorisations(void) {
     const int n = SIZES[c][0];
     static double matrix[MOST], vectors[2][MOST], w[2][64];
     double log_determinant[2];
-    Dense grid = grid_create(&ranks, SIZES[c][1]), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+    Dense grid = grid_create(&ranks, SIZES[c][1]),
+          one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
     const Dense *const sides[] = {&grid, &one};
     for (int s = 0; s < 2; s++) {
       const Dense *dense = sides[s];
@@ -223,7 +225,7 @@ static void test_factorisations(void) {
 /* All ranks hear of it, with one sentence. */
 static void test_not_positive_definite(void) {
   static double matrix[MOST];
-  Dense grid = grid_create(&ranks, 5), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+  Dense grid = grid_create(&ranks, 5), one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
   const Dense *const sides[] = {&grid, &one};
   for (int i = 0; i < 20; i++) matrix[i * 20 + i] = i < 13 ? 1 : -1;
   for (int s = 0; s < 2; s++) {

@@ -78,7 +78,7 @@ static void test_block(void) {
   enum { POLICIES = 4 };
   Study study;
   TaskResult results[2][POLICIES];
-  Dense grid = grid_create(&ranks, BLOCK), lapack = dense_lapack(ranks.rank, ranks.size, grid_sum);
+  Dense grid = grid_create(&ranks, BLOCK), lapack = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
   const Dense *const sides[] = {&grid, &lapack};
   CHECK_OK(study_create(parse(37, 37, "30"), &study));
   CU_ASSERT_EQUAL(study.task_count, POLICIES);

@@ -1,6 +1,7 @@
 #include "app/estimate.h"
 
 #include "core/memory.h"
+#include "parallel/grid.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,7 +107,7 @@ Status estimate_study(const Study *study, const Speed *speed, Estimate *out) {
   double curves = (double)study->curve_count * study->points * sizeof(double);
   out->memory = 4e7 + 2 * curves * most + block_memory(study, curves);
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
-  out->large_is_spread = true;
+  out->large_is_spread = grid_is_available();
   for (int s = 0; s < file->setting_count; s++) {
     if (!problem_is_large(file->settings[s])) continue;
     out->large = fmax(out->large, large_bytes(file->settings[s]));

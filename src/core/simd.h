@@ -3,7 +3,7 @@
  * A file of kernels is compiled once for each instruction level (x86-64-v4: AVX-512, v3: AVX2 and FMA, v1:
  * plain) with SIMD_VARIANT set to its name; SIMD_NAME(f) is then f_v4, f_v3 or f_v1, and a small dispatcher
  * asks simd_level(). SIMD_BYTES is the width of its registers. A function marked SIMD_CLONES is plain C that
- * the compiler versions by itself. Sanitized and foreign builds get one version. See `thompson_simd_sources`
+ * the compiler versions by itself. Sanitized and foreign builds get one version. See `thompson_simd_objects`
  * in CMakeLists.txt. */
 #ifndef CORE_SIMD_H
 #define CORE_SIMD_H

@@ -5,7 +5,9 @@
 #include "core/memory.h"
 #include "io/version.h"
 
+#ifdef THOMPSON_OPENBLAS
 #include <cblas.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +118,11 @@ static Status write_flags(StoreFile *file) {
 }
 
 static Status write_blas(StoreFile *file) {
+#ifdef THOMPSON_OPENBLAS
   return store_text_attribute(file, NULL, "blas", openblas_get_config());
+#else
+  return store_text_attribute(file, NULL, "blas", VERSION_BLAS);
+#endif
 }
 
 /* Every provenance attribute and who writes it. */

@@ -1,7 +1,7 @@
 # Write io/version.h: which source, compiler and flags this build is from. Run at build time, not at configure time, so
 # that a commit made after `cmake` is named rightly. Works without git and outside a repository (commit "unknown").
 #
-#   cmake -D SOURCE=DIR -D OUTPUT=FILE -D version=X -D compiler=X -D flags=X -P version.cmake
+#   cmake -D SOURCE=DIR -D OUTPUT=FILE -D version=X -D compiler=X -D flags=X -D blas=X -P version.cmake
 
 set(commit unknown)
 set(dirty 0)
@@ -24,7 +24,7 @@ if(git)
 endif()
 
 # These become C strings.
-foreach(name version compiler flags)
+foreach(name version compiler flags blas)
   string(STRIP "${${name}}" ${name})
   string(REGEX REPLACE "[ ;]+" " " ${name} "${${name}}")
   string(REPLACE "\\" "\\\\" ${name} "${${name}}")

@@ -8,10 +8,10 @@
 /* Side of the blocks that are dealt out; 32 and 128 take as long (measured, d = 2 000). */
 enum { GRID_BLOCK = 64 };
 
+/* False in a build without ScaLAPACK (grid_none.c): then there is nothing to be created. */
+bool grid_is_available(void);
 /* The most square grid of all ranks. Collective; the caller ends with grid_destroy. */
 Dense grid_create(const Parallel *parallel, int block);
 void grid_destroy(Dense *grid);
-/* Sum over all ranks, in place: what Dense.sum needs. Collective. */
-void grid_sum(size_t n, double *values);
 
 #endif

@@ -44,7 +44,9 @@ static void report_setting(Runner *runner, int setting, const Dense *dense) {
   fprintf(stderr, "large setting %s: %s, because its dimension is %s linear_algebra.distributed_from%s\n",
           file->setting_labels[setting], dense->ops->name,
           problem_is_distributed(file->settings[setting]) ? "at least" : "below",
-          runner->parallel->size == 1 ? " and there is one rank" : "");
+          !grid_is_available()          ? " and this build has no ScaLAPACK"
+          : runner->parallel->size == 1 ? " and there is one rank"
+                                        : "");
 }
 
 /* The most memory that this process has held, VmHWM. Collective. */
@@ -73,7 +75,8 @@ static Status keep(Runner *runner, int count) {
 static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
   const Study *study = runner->study;
   const int setting = runner->tasks[0]->setting;
-  const bool spread = problem_is_distributed(study->file->settings[setting]) && runner->parallel->size > 1;
+  const bool spread = grid_is_available() && problem_is_distributed(study->file->settings[setting]) &&
+                      runner->parallel->size > 1;
   const StudyLarge large = {
       .dense = spread ? &runner->grid : &runner->lapack, .tick = {tick, runner}, .stage = report_stage};
   report_setting(runner, setting, large.dense);
@@ -142,9 +145,9 @@ Status large_run(const Parallel *parallel, const Study *study, const char *direc
                    .study = study,
                    .directory = directory,
                    .options = options,
-                   .lapack = dense_lapack(parallel->rank, parallel->size, grid_sum),
-                   .grid = grid_create(parallel, GRID_BLOCK),
+                   .lapack = dense_lapack(parallel->rank, parallel->size, parallel_sum_all),
                    .announced = -1};
+  if (grid_is_available()) runner.grid = grid_create(parallel, GRID_BLOCK);
   Status status = tasks_scan(parallel, study, directory, &state);
   if (status == STATUS_OK) status = run_all(&runner, state, outcome);
   grid_destroy(&runner.grid);

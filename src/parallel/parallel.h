@@ -32,6 +32,8 @@ void parallel_send(int to, const void *bytes, size_t size);
 void parallel_receive(int from, void *bytes, size_t size);
 /* Sum over ranks, on every rank. Collective. */
 double parallel_sum(double mine);
+/* The same of n values, in place. Collective. */
+void parallel_sum_all(size_t n, double *values);
 void parallel_barrier(void);
 /* "Open MPI v4.1.4 ..." */
 void parallel_library(size_t size, char *text);

@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
   rank = parallel.rank;
   const int d = argc > 1 ? atoi(argv[1]) : 500;
   const bool both = argc <= 2;
-  const Dense lapack = dense_lapack(parallel.rank, parallel.size, grid_sum);
+  const Dense lapack = dense_lapack(parallel.rank, parallel.size, parallel_sum_all);
   Dense grid = grid_create(&parallel, GRID_BLOCK);
   Outcome one = {0}, all = {0};
   if (d < 2) must(status_set(STATUS_USAGE, "the dimension must be at least 2"));

@@ -1,0 +1,13 @@
+/* In place of grid.c in a build without ScaLAPACK: large settings run on one rank, by LAPACK. */
+#include "parallel/grid.h"
+
+bool grid_is_available(void) { return false; }
+
+Dense grid_create(const Parallel *parallel, int block) {
+  (void)parallel;
+  (void)block;
+  ASSERT(grid_is_available());
+  return (Dense){0};
+}
+
+void grid_destroy(Dense *grid) { (void)grid; }
