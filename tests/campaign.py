@@ -116,7 +116,7 @@ class Campaign:
         return json.loads(answer.stdout)["done"] if answer.returncode == 0 else 0
 
     def begin(self, out, ranks):
-        command = ["mpiexec", "-n", str(ranks), self.program, "run", self.path("study.yaml"), "-o", out, "--resume", "--progress", "plain"]
+        command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", str(ranks), self.program, "run", self.path("study.yaml"), "-o", out, "--resume", "--progress", "plain"]
         with open(self.path("log"), "wb") as log:
             return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True)
 

@@ -10,8 +10,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 
 # A file may include its own layer and those before it. Only MPI_LAYERS know MPI.
-LAYERS = ["core", "io", "model", "sampler", "problem", "policy", "metric", "study", "parallel", "app"]
+LAYERS = ["core", "io", "model", "sampler", "library", "problem", "policy", "metric", "study", "parallel", "app"]
 MPI_LAYERS = {"parallel", "app"}
+LEAVES = {"library"}                # what is installed for others; the program does not use it
 # Headers *_internal.h stay in their folder.
 # Folders inside a layer. What stands directly in a layer is its interface and includes no header of these; their headers stay in the room,
 # but for the doors.
@@ -54,6 +55,8 @@ def check_include(room, kind, name):
         return f'includes "{name}", which does not exist'
     if LAYERS.index(above) > LAYERS.index(layer):
         return f'includes "{name}": layer {above} stands above {layer}'
+    if above in LEAVES and layer != above:
+        return f'includes "{name}": nothing here builds on {above}'
     if place in ROOMS and place != room and (room, name) not in BETWEEN and (above == layer or header not in ROOMS[place]):
         return f'includes "{name}", which is internal to {place}'
     if header.endswith("_internal.h") and place != room:

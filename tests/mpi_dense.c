@@ -66,7 +66,8 @@ static void test_columns(void) {
   static double mine[ROWS * DENSE_COLUMNS], back[ROWS * DENSE_COLUMNS], scratch[ROWS * DENSE_COLUMNS];
   for (int c = 0; c < 12; c++) {
     const int n = COLUMNS[c / 2], size = ROWS * n;
-    Dense grid = grid_create(&ranks, BLOCKS[c % 2]), one = dense_lapack(ranks.rank, ranks.size, grid_sum);
+    Dense grid = grid_create(&ranks, BLOCKS[c % 2]),
+          one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
     const Dense *const sides[] = {&grid, &one};
     for (int k = 0; k < size; k++) x[k] = sin(k);
     for (int s = 0; s < 2; s++) {

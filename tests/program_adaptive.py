@@ -102,7 +102,7 @@ class Adaptive(program.ProgramTest):
             if killed == 3:
                 break
             mode = ["--resume"] if attempt else []
-            command = ["mpiexec", "-n", str(ranks), program.PROGRAM, "run", self.study, "-o", self.path("killed"), *mode]
+            command = [program.MPIEXEC, "-n", str(ranks), program.PROGRAM, "run", self.study, "-o", self.path("killed"), *mode]
             job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             killed += self.kill_a_rank(self.path("killed"), job, chance)
         self.assertGreaterEqual(killed, 1, "no run lived long enough to be killed")

@@ -46,7 +46,7 @@ class FaultTest(program.ProgramTest):
         self.out = self.path("out")
 
     def begin(self, *arguments, ranks=0, environment=None):
-        command = ["mpiexec", "-n", str(ranks)] if ranks else []
+        command = [program.MPIEXEC, "-n", str(ranks)] if ranks else []
         job = subprocess.Popen([*command, program.PROGRAM, "run", self.study, "-o", self.out, *LONGER, *arguments], stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(environment or {})))
         self.addCleanup(lambda: job.poll() is None and job.kill())

@@ -41,7 +41,7 @@ class Invariance(program.ProgramTest):
             if killed == 2:
                 break
             mode = ["--resume"] if attempt else []
-            command = ["mpiexec", "-n", str(ranks), program.PROGRAM, "run", self.study, "-o", self.path("killed"), *mode]
+            command = [program.MPIEXEC, "-n", str(ranks), program.PROGRAM, "run", self.study, "-o", self.path("killed"), *mode]
             job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             killed += self.kill_a_rank(self.path("killed"), job, chance)
         self.assertEqual(killed, 2, "no run lived long enough to be killed twice")
@@ -85,7 +85,7 @@ class Invariance(program.ProgramTest):
     def test_early_stop(self):
         """SIGUSR1 ends the run with status 75, keeps what is finished, and --resume gives the same results."""
         reference = self.reference()
-        command = ["mpiexec", "-n", "2", program.PROGRAM, "run", self.study, "-o", self.path("stopped")]
+        command = [program.MPIEXEC, "-n", "2", program.PROGRAM, "run", self.study, "-o", self.path("stopped")]
         job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         while not os.path.isdir(self.path("stopped/priors")) and job.poll() is None:
             time.sleep(0.001)

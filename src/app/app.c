@@ -1,5 +1,6 @@
 #include "app/app.h"
 
+#include "app/manual.h"
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
@@ -28,6 +29,10 @@ static bool launched_as_first_rank(void) {
 
 void app_parse(const struct argp *argp, int argc, char **argv, void *input) {
   argp_err_exit_status = STATUS_USAGE;
+  if (argc == 2 && strcmp(argv[1], "--manual") == 0) {
+    manual_verb(argp, argv[0]);
+    exit(EXIT_SUCCESS);
+  }
   int out = -1, err = -1;
   if (!launched_as_first_rank()) {
     int nowhere = open("/dev/null", O_WRONLY);

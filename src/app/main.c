@@ -1,8 +1,10 @@
 /* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
  * printed. */
 #include "app/app.h"
+#include "app/manual.h"
 #include "app/output.h"
 #include "io/provenance.h"
+#include "io/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +54,11 @@ static Status call(int argc, char **argv) {
 int main(int argc, char **argv) {
   output_begin();
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
+  store_prepare_library();
   provenance_set_command(argc, argv);
   if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
     return print_help(), EXIT_SUCCESS;
+  if (argc == 2 && strcmp(argv[1], "--manual") == 0) return manual_program(verbs), EXIT_SUCCESS;
   if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s\n", provenance_source()), EXIT_SUCCESS;
   Status status = call(argc, argv);
   app_report(status);

@@ -29,9 +29,6 @@ static const size_t external_sizes[] = {[STORE_DOUBLE] = 8, [STORE_FLOAT] = 4, [
                                         [STORE_INT64] = 8,  [STORE_BYTE] = 1,  [STORE_CHAR] = 1};
 
 void store_prepare_library(void) {
-  static bool done;
-  if (done) return;
-  done = true;
   /* Files are renamed into place, never written while they are read, so HDF5's locks guard nothing; and on
    * network file systems without flock they make every open fail. The user's own setting wins. */
   setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
@@ -100,7 +97,6 @@ Status store_create(const char *path, StoreFormat format, StoreFile **out) {
   StoreFile *file;
   *out = NULL;
   TRY(store_path_check(path));
-  store_prepare_library();
   NEW(file, 1);
   file->format = format;
   file->defining = true;

@@ -21,6 +21,10 @@ typedef enum { STORE_DOUBLE, STORE_FLOAT, STORE_INT, STORE_INT64, STORE_BYTE, ST
 
 typedef struct StoreFile StoreFile;
 
+/* For a program whose own this process is, before its first file: settings of the HDF5 library for the whole
+ * process. */
+void store_prepare_library(void);
+
 /* NetCDF takes a backslash for a slash: STATUS_INPUT with a sentence when `path` has one. */
 Status store_path_check(const char *path);
 /* Begin to write `path`. *out is ended by store_finish, store_commit or store_abandon. */

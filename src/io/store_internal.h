@@ -19,9 +19,6 @@ Status store_check(StoreFile *file, int code, const char *format, ...) __attribu
 /* Free the memory of a file that is closed, or was never open. */
 void store_release(StoreFile *file);
 
-/* Settings of the HDF5 library that must stand before its first use. */
-void store_prepare_library(void);
-
 /* Append the seal to a closed file; 0 or errno. */
 int store_seal(const char *path);
 /* Whether a file has a seal; STATUS_INPUT when it does not fit. */

@@ -67,7 +67,6 @@ static Status begin(const char *path, StoreFile *file) {
 
 static Status open_checked(const char *path, bool own, StoreFile **out) {
   *out = NULL;
-  store_prepare_library();
   Magic magic;
   uint64_t size;
   TRY(store_path_check(path));

@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include "core/status.h"
+#include "io/store.h"
 
 #include <fenv.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@ int harness_run(const char *suite, CU_TestInfo *tests) {
   CU_SuiteInfo suites[] = {{.pName = suite, .pTests = tests}, CU_SUITE_INFO_NULL};
   if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
     return EXIT_FAILURE;
+  store_prepare_library();
   CU_basic_set_mode(CU_BRM_NORMAL);
   feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
   CU_basic_run_tests();

@@ -15,6 +15,7 @@ import summary
 
 PROGRAM = os.environ["THOMPSON_PROGRAM"]
 SOURCE = os.environ["THOMPSON_SOURCE"]
+MPIEXEC = os.environ.get("THOMPSON_MPIEXEC", "mpiexec")
 SANITIZED = os.environ.get("THOMPSON_SANITIZED") == "1"  # slow, and with memory of its own
 
 # Attributes that tell where a file came from; they may differ between files that are otherwise equal.
@@ -38,7 +39,7 @@ def thompson(*arguments, ranks=0, timeout=120, environment=None, cwd=None):
     """Run the program; `ranks` 0 means without mpiexec. Returns the finished process (text output)."""
     command = [PROGRAM, *map(str, arguments)]
     if ranks:
-        command = ["mpiexec", "-n", str(ranks), *command]
+        command = [MPIEXEC, "-n", str(ranks), *command]
     env = dict(os.environ, **(environment or {}))
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout * (10 if SANITIZED else 1), env=env, cwd=cwd, check=False)
 

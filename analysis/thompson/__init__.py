@@ -1,0 +1,20 @@
+"""Posterior sampling for contextual bandits with rich priors.
+
+    import thompson
+    prior = thompson.train(theta=samples, family="diffusion")        # samples[n, d] of past tasks' parameters
+    agent = thompson.Posterior(prior, sampler="diffts", noise=0.5, seed=1)
+    arm = agent.choose(arms)                                          # arms[k, d]: one posterior draw, its best arm
+    agent.observe(arms[arm], reward)
+    theta = agent.draw(1000)                                          # [1000, d]
+    ds = thompson.run("study.yaml", ranks=8)                          # a whole study, as an xarray Dataset
+
+Draws come from the library (libthompson), studies from the program (`thompson`); an installed copy finds both beside itself. The environment
+variables THOMPSON_LIBRARY and THOMPSON_PROGRAM name others.
+"""
+from ._library import Error, version
+from .posteriors import Posterior
+from .priors import Prior, train
+from .studies import results, run
+
+__all__ = ["Error", "Posterior", "Prior", "results", "run", "train", "version"]
+__version__ = version()

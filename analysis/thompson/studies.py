@@ -1,0 +1,83 @@
+"""Whole studies, by the program: run one, read what it wrote."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import xarray as xr
+
+from . import _library as library
+
+SOME_FAILED = 5  # exit status: some tasks failed, the results of the others are written
+# One machine with more ranks than cores, root in a container: what Open MPI asks to be told. What is set already stays.
+OPEN_MPI = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
+OPEN_MPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def program():
+    """The program `thompson`: that of THOMPSON_PROGRAM, the one beside this package, or the one in the path."""
+    path = os.environ.get("THOMPSON_PROGRAM") or library.beside("bin/thompson") or shutil.which("thompson")
+    if not path:
+        raise FileNotFoundError("the program thompson was found neither beside this package nor in PATH; THOMPSON_PROGRAM names it")
+    return path
+
+
+def call(*arguments, ranks=1, progress=False):
+    """Run the program; its last sentence becomes an Error, unless some tasks just failed. Returns what it printed."""
+    command = [program(), *map(str, arguments)]
+    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
+    if ranks > 1:
+        command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", str(ranks), *command]
+        environment = {**OPEN_MPI, **(OPEN_MPI_ROOT if os.geteuid() == 0 else {}), **environment}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        lines = []
+        for line in process.stderr:
+            lines.append(line.rstrip())
+            if progress:
+                print(line, end="", file=sys.stderr)
+        printed = process.stdout.read()
+    said = [line.removeprefix("thompson: ") for line in lines if line.startswith("thompson: ")]
+    sentence = said[-1] if said else "\n".join(lines[-5:])
+    if process.returncode == SOME_FAILED:
+        warnings.warn(f"some tasks failed: {sentence}", stacklevel=3)
+    elif process.returncode != 0:
+        raise library.Error(sentence, process.returncode)
+    return printed
+
+
+def plain(value):
+    """NumPy's numbers and arrays, and paths, as JSON has them."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return os.fspath(value)
+
+
+def run(study, output=None, ranks=1, resume=False, overwrite=False, progress=False, **keys):
+    """Run a study, given as a file or as a dictionary of its keys, and return its results. They stay in `output` (default: results/NAME).
+    `keys` replace keys of the study, double underscores for dots: run("figure2.yaml", runs=64, prior__stages=50)."""
+    with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
+        if isinstance(study, dict):
+            path = pathlib.Path(folder, "study.yaml")
+            path.write_text(json.dumps(study, default=plain), encoding="utf-8")  # every JSON text is YAML
+        else:
+            path = pathlib.Path(study)
+        sets = [word for key, value in keys.items() for word in ("--set", f"{key.replace('__', '.')}={json.dumps(value, default=plain)}")]
+        plan = json.loads(call("plan", path, *sets, "--json"))
+        target = pathlib.Path(output) if output else pathlib.Path("results", plan["name"])
+        mode = ["--resume"] if resume else ["--overwrite"] if overwrite else []
+        call("run", path, *sets, *mode, "-o", target, "--progress", "plain", ranks=ranks, progress=progress)
+    return results(target)
+
+
+def results(directory):
+    """The results of a study, as the program wrote them into its folder: an xarray Dataset."""
+    path = pathlib.Path(directory, "results.nc")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; `thompson reduce {directory}` writes it from the tasks that are finished")
+    with xr.open_dataset(path) as dataset:
+        return dataset.load()

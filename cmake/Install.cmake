@@ -1,0 +1,24 @@
+# What `cmake --install` puts in place beside the library (src/library/CMakeLists.txt). Nothing in it knows the build folder.
+install(TARGETS thompson RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+# Manual pages, printed by the program from the tables that --help is made of; a cross build without an emulator has none.
+if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)
+  file(STRINGS src/app/main.c verb_lines REGEX "^    {\"[a-z]+\", .*app_")
+  set(manual_folder ${CMAKE_CURRENT_BINARY_DIR}/manual)
+  set(manual_commands COMMAND ${CMAKE_COMMAND} -E make_directory ${manual_folder}
+                      COMMAND thompson --manual > ${manual_folder}/thompson.1)
+  set(manual_pages ${manual_folder}/thompson.1)
+  foreach(line IN LISTS verb_lines)
+    string(REGEX REPLACE "^    {\"([a-z]+)\".*" "\\1" verb "${line}")
+    list(APPEND manual_commands COMMAND thompson ${verb} --manual > ${manual_folder}/thompson-${verb}.1)
+    list(APPEND manual_pages ${manual_folder}/thompson-${verb}.1)
+  endforeach()
+  add_custom_command(OUTPUT ${manual_pages} ${manual_commands} DEPENDS thompson COMMENT "Printing the manual pages" VERBATIM)
+  add_custom_target(thompson_manual ALL DEPENDS ${manual_pages})
+  install(FILES ${manual_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+install(FILES jobs/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME thompson)
+install(DIRECTORY analysis/thompson DESTINATION ${CMAKE_INSTALL_LIBDIR}/python3/dist-packages FILES_MATCHING PATTERN "*.py")
+install(DIRECTORY jobs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/thompson/jobs FILES_MATCHING PATTERN "*.yaml" PATTERN "*.sbatch" PATTERN "*.pbs"
+        PATTERN "environment.sh")

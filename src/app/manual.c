@@ -1,0 +1,110 @@
+#include "app/manual.h"
+
+#include "io/provenance.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Text as it stands: a backslash, a hyphen, and a dot or quote at the start of a line mean something to man.
+ */
+static void print_text(const char *text) {
+  if (*text == '.' || *text == '\'') fputs("\\&", stdout);
+  for (; *text; text++) {
+    if (*text == '\\') {
+      fputs("\\e", stdout);
+      continue;
+    }
+    if (*text == '-') fputc('\\', stdout);
+    fputc(*text, stdout);
+  }
+}
+
+/* The first sentence, without its dot: the one line that man knows a page by. */
+static void print_sentence(const char *text) {
+  char line[256];
+  size_t length = strcspn(text, ".\v");
+  if (length >= sizeof line) length = sizeof line - 1;
+  memcpy(line, text, length);
+  line[length] = '\0';
+  print_text(line);
+}
+
+/* All of it, its parts as paragraphs. */
+static void print_description(const char *text) {
+  const char *rest = strchr(text, '\v');
+  char part[2048];
+  snprintf(part, sizeof part, "%.*s", (int)(rest ? rest - text : (long)strlen(text)), text);
+  printf(".SH DESCRIPTION\n");
+  print_text(part);
+  printf("\n");
+  if (!rest) return;
+  printf(".PP\n");
+  print_text(rest + 1);
+  printf("\n");
+}
+
+static void print_head(const char *title, const char *name, const char *summary) {
+  printf(".TH %s 1 \"\" \"", title);
+  print_text(provenance_source());
+  printf("\" \"thompson\"\n.SH NAME\n");
+  print_text(name);
+  printf(" \\- ");
+  print_sentence(summary);
+  printf("\n.SH SYNOPSIS\n");
+}
+
+static void print_exit_status(void) {
+  printf(".SH EXIT STATUS\n");
+#define PRINT_STATUS(name, code, text) printf(".TP\n%d\n%s\n", code, text);
+  STATUS_LIST(PRINT_STATUS)
+#undef PRINT_STATUS
+}
+
+void manual_program(const AppVerb *verbs) {
+  print_head("THOMPSON", "thompson",
+             "posterior sampling for contextual bandits with rich priors, at cluster scale");
+  printf("\\fBthompson\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\n"
+         "Runs alone and under mpiexec or srun. Each verb has a manual page of its own, such as "
+         "\\fBthompson\\-run\\fR(1).\n.SH VERBS\n");
+  for (; verbs->name; verbs++) {
+    printf(".TP\n\\fB%s\\fR\n", verbs->name);
+    print_text(verbs->summary);
+    printf("\n");
+  }
+  print_exit_status();
+}
+
+static void print_option(const struct argp_option *option) {
+  printf(".TP\n");
+  if (isprint(option->key)) printf("\\fB\\-%c\\fR%s", option->key, option->name ? ", " : "");
+  if (option->name) {
+    printf("\\fB\\-\\-");
+    print_text(option->name);
+    printf("\\fR");
+  }
+  if (option->arg) printf("=\\fI%s\\fR", option->arg);
+  printf("\n");
+  print_text(option->doc);
+  printf("\n");
+}
+
+void manual_verb(const struct argp *argp, const char *name) {
+  char page[64], title[64];
+  size_t length = 0;
+  for (; name[length] && length + 1 < sizeof page; length++) {
+    page[length] = name[length] == ' ' ? '-' : name[length];
+    title[length] = (char)toupper((unsigned char)page[length]);
+  }
+  page[length] = title[length] = '\0';
+  print_head(title, page, argp->doc);
+  printf("\\fB%s\\fR [\\fIOPTION\\fR...] ", name);
+  if (argp->args_doc) print_text(argp->args_doc);
+  printf("\n");
+  print_description(argp->doc);
+  printf(".SH OPTIONS\n");
+  for (const struct argp_option *option = argp->options; option->name || option->key || option->doc; option++)
+    if (option->doc && !(option->flags & OPTION_HIDDEN)) print_option(option);
+  print_exit_status();
+  printf(".SH SEE ALSO\n\\fBthompson\\fR(1)\n");
+}

@@ -1,0 +1,30 @@
+/* What the files of the library share. Its interface is thompson.h, which is installed. */
+#ifndef LIBRARY_LIBRARY_H
+#define LIBRARY_LIBRARY_H
+
+#include "library/thompson.h"
+#include "model/prior.h"
+
+struct thompson_prior {
+  Arena memory; /* of all that follows */
+  Prior prior;
+};
+
+/* The values of an array that somebody gives are finite and at most DATASET_MOST in size; `name` stands for
+ * it in the sentence of STATUS_INPUT. */
+Status library_check(const char *name, size_t count, const double *values);
+
+enum { LIBRARY_MOST_OPTIONS = 32 };
+
+/* "noise=0.5,hidden=[64,64]", cut at the commas outside of brackets. */
+typedef struct {
+  int count;
+  const char *text[LIBRARY_MOST_OPTIONS];
+} LibraryOptions;
+
+/* `options` may be NULL. The texts live as long as `memory`. */
+Status library_options(Arena *memory, const char *options, LibraryOptions *out);
+/* Remove the option `name` and return its value, or NULL where it is not given. */
+const char *library_take(LibraryOptions *options, const char *name);
+
+#endif

@@ -1,0 +1,240 @@
+/* Posteriors of the library: one run of a sampler beside its history, both of which grow as they are used. */
+#include "core/memory.h"
+#include "library/library.h"
+#include "sampler/sampler.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct thompson_posterior {
+  Arena memory; /* of the options; the other two arenas are of what grows, and is then made anew */
+  Arena history_memory, sampler_memory;
+  const Prior *prior;
+  const SamplerOps *method;
+  Likelihood likelihood;
+  Config *options; /* of the sampler */
+  uint64_t seed;
+  RngKey key;
+  uint32_t round; /* of the next draw */
+  int d;
+  int64_t fallbacks;
+  History history;
+  Sampler sampler; /* of setup.draws draws at most */
+  double *theta; /* [d, setup.draws] */
+  /* Where the history or the sampler cannot grow by themselves: all observations, to give them again. */
+  bool keeps;
+  int room; /* observations that there is room for */
+  double *x, *y; /* [room, d], [room] */
+};
+
+/* Blocks stay where they are, so that only the names of their arenas change. */
+static void exchange(Arena *a, Arena *b) {
+  const Arena kept = *a;
+  *a = *b;
+  *b = kept;
+}
+
+/* A new sampler, for this many draws, notified of what is observed so far. */
+static Status begin_sampler(thompson_posterior *self, int draws) {
+  const SamplerSetup setup = {.prior = self->prior,
+                              .likelihood = &self->likelihood,
+                              .runs = 1,
+                              .draws = draws,
+                              .seed = self->seed,
+                              .options = self->options};
+  SCRATCH_ARENA(memory);
+  Sampler sampler;
+  double *theta;
+  ALLOCATE(&memory, theta, (size_t)self->d * (size_t)draws);
+  TRY(sampler_create(&memory, self->method, &setup, &sampler));
+  exchange(&self->sampler_memory, &memory);
+  sampler.memory = &self->sampler_memory;
+  self->sampler = sampler;
+  self->theta = theta;
+  if (!self->method->observe) return STATUS_OK;
+  const int rounds = self->history.rounds;
+  int64_t counted_before = 0;
+  history_clear(&self->history);
+  for (int l = 0; l < rounds; l++) {
+    history_record(&self->history, NULL, self->x + (size_t)l * (size_t)self->d, self->y + l);
+    sampler_observe(&self->sampler, &self->history, &counted_before);
+  }
+  return STATUS_OK;
+}
+
+/* A new history with room for this many observations and as many again, in which are those so far. */
+static Status grow_history(thompson_posterior *self, int rounds) {
+  const int room = rounds > INT_MAX / 2 ? INT_MAX
+                   : rounds < 32        ? 64
+                                        : 2 * rounds,
+            kept = self->history.rounds;
+  const size_t d = (size_t)self->d;
+  SCRATCH_ARENA(memory);
+  History history;
+  double *x, *y;
+  ALLOCATE(&memory, x, (size_t)room * d);
+  ALLOCATE(&memory, y, room);
+  TRY(history_create(&memory, self->d, 1, &self->likelihood, &history));
+  TRY(history_reserve(&history, room));
+  if (kept > 0) {
+    memcpy(x, self->x, (size_t)kept * d * sizeof *x);
+    memcpy(y, self->y, (size_t)kept * sizeof *y);
+  }
+  for (int l = 0; l < kept; l++) history_record(&history, NULL, x + (size_t)l * d, y + l);
+  exchange(&self->history_memory, &memory);
+  history.memory = &self->history_memory;
+  self->history = history;
+  self->x = x;
+  self->y = y;
+  self->room = room;
+  return STATUS_OK;
+}
+
+/* ---- create and destroy */
+
+static const char *near_word(const char *text, const char *(*word)(int index), size_t size, char *out) {
+  const char *near = config_nearest(text, word);
+  out[0] = '\0';
+  if (near) snprintf(out, size, "; did you mean '%s'?", near);
+  return out;
+}
+
+static Status find_methods(thompson_posterior *self, const char *sampler, const char *likelihood) {
+  char hint[80];
+  self->method = sampler_find(sampler);
+  self->likelihood.ops = likelihood_find(likelihood);
+  if (!self->method)
+    return status_set(STATUS_INPUT, "'%s' is not a sampler%s", sampler,
+                      near_word(sampler, sampler_name, sizeof hint, hint));
+  if (!self->likelihood.ops)
+    return status_set(STATUS_INPUT, "'%s' is not a likelihood%s", likelihood,
+                      near_word(likelihood, likelihood_name, sizeof hint, hint));
+  return STATUS_OK;
+}
+
+/* The noise is an option of the likelihood; the others are the sampler's. */
+static Status read_options(thompson_posterior *self, LibraryOptions *options) {
+  const char *noise = library_take(options, "noise");
+  char *end;
+  self->likelihood.noise = noise ? strtod(noise, &end) : 1;
+  if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
+    return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
+  return config_options(&self->memory, "options", sampler_keys(self->method), options->count, options->text,
+                        &self->options);
+}
+
+static Status create(thompson_posterior *self, const char *sampler, const char *likelihood,
+                     const char *text) {
+  SCRATCH_ARENA(scratch);
+  LibraryOptions options;
+  TRY(find_methods(self, sampler, likelihood));
+  TRY(library_options(&scratch, text, &options));
+  TRY(read_options(self, &options));
+  self->keeps = self->method->observe || !likelihood_is_conjugate(&self->likelihood);
+  TRY(history_create(&self->history_memory, self->d, 1, &self->likelihood, &self->history));
+  TRY(history_reserve(&self->history, 0));
+  return begin_sampler(self, 1);
+}
+
+thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
+                                       const char *likelihood, const char *options, uint64_t seed,
+                                       thompson_posterior **out) {
+  thompson_posterior *self;
+  *out = NULL;
+  Status status = memory_new((void **)&self, 1, sizeof *self);
+  if (status != STATUS_OK) return (thompson_status)status;
+  self->prior = &prior->prior;
+  self->d = prior->prior.d;
+  self->seed = seed;
+  self->key = rng_key(seed, RNG_AGENT);
+  status = create(self, sampler, likelihood, options);
+  if (status == STATUS_OK)
+    *out = self;
+  else
+    thompson_posterior_free(self);
+  return (thompson_status)status;
+}
+
+void thompson_posterior_free(thompson_posterior *self) {
+  if (!self) return;
+  arena_free(&self->sampler_memory);
+  arena_free(&self->history_memory);
+  arena_free(&self->memory);
+  free(self);
+}
+
+thompson_status thompson_forget(thompson_posterior *self) {
+  history_clear(&self->history);
+  self->round = 0;
+  self->fallbacks = 0;
+  return (thompson_status)begin_sampler(self, self->sampler.setup.draws);
+}
+
+/* ---- use */
+
+static Status check(const thompson_posterior *self, int n, const double *x, const double *y) {
+  const LikelihoodOps *likelihood = self->likelihood.ops;
+  if (n < 0 || n > INT_MAX - self->history.rounds) return status_set(STATUS_INPUT, "%d observations", n);
+  TRY(library_check("x", (size_t)n * (size_t)self->d, x));
+  for (int row = 0; row < n; row++)
+    if (!likelihood->admits(y[row]))
+      return status_set(STATUS_INPUT,
+                        "y: the reward of observation %d, from 0, is %g; with likelihood %s it is %s", row,
+                        y[row], likelihood->name, likelihood->rewards);
+  return library_check("y", (size_t)n, y);
+}
+
+thompson_status thompson_observe(thompson_posterior *self, int n, const double *x, const double *y) {
+  Status status = check(self, n, x, y);
+  const size_t d = (size_t)self->d;
+  if (status == STATUS_OK && self->keeps && self->history.rounds + n > self->room)
+    status = grow_history(self, self->history.rounds + n);
+  for (int row = 0; row < n && status == STATUS_OK; row++) {
+    const size_t place = (size_t)self->history.rounds;
+    if (self->keeps) {
+      memcpy(self->x + place * d, x + (size_t)row * d, d * sizeof *x);
+      self->y[place] = y[row];
+    }
+    history_record(&self->history, NULL, x + (size_t)row * d, y + row);
+    sampler_observe(&self->sampler, &self->history, &self->fallbacks);
+  }
+  return (thompson_status)status;
+}
+
+/* m draws in self->theta[d, m]. */
+static Status draw(thompson_posterior *self, int m) {
+  if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
+  if (m > self->sampler.setup.draws) TRY(begin_sampler(self, m));
+  const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
+  sampler_sample(&self->sampler, &self->history, rng, m, self->theta, &self->fallbacks);
+  self->round++;
+  return STATUS_OK;
+}
+
+thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
+  Status status = draw(self, m);
+  const size_t d = (size_t)self->d;
+  for (size_t n = 0; n < (size_t)m && status == STATUS_OK; n++)
+    for (size_t i = 0; i < d; i++) theta[n * d + i] = self->theta[i * (size_t)m + n];
+  return (thompson_status)status;
+}
+
+thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
+  const size_t d = (size_t)self->d;
+  Status status =
+      k >= 1 ? library_check("arms", (size_t)k * d, arms) : status_set(STATUS_INPUT, "%d arms", k);
+  if (status == STATUS_OK) status = draw(self, 1);
+  double best = 0;
+  for (int a = 0; a < k && status == STATUS_OK; a++) {
+    double score = 0;
+    for (size_t i = 0; i < d; i++) score += arms[(size_t)a * d + i] * self->theta[i];
+    if (a > 0 && score <= best) continue;
+    best = score;
+    *arm = a;
+  }
+  return (thompson_status)status;
+}
+
+int64_t thompson_fallbacks(const thompson_posterior *self) { return self->fallbacks; }

@@ -1,0 +1,136 @@
+/* Priors of the library: from files, samples and arrays. */
+#include "library/library.h"
+#include "model/fit_keys.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* HDF5 is not made for threads. */
+static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER;
+
+static Status prior_new(thompson_prior **out) {
+  *out = NULL;
+  NEW(*out, 1);
+  return STATUS_OK;
+}
+
+/* After a failure there is no prior. */
+static thompson_status finish(Status status, thompson_prior **out) {
+  if (status != STATUS_OK) {
+    thompson_prior_close(*out);
+    *out = NULL;
+  }
+  return (thompson_status)status;
+}
+
+static Status read_prior(const char *path, thompson_prior *self) {
+  PriorFit defaults;
+  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
+  pthread_mutex_lock(&files);
+  Status status = prior_load(&self->memory, path, &defaults, &self->prior);
+  pthread_mutex_unlock(&files);
+  return status;
+}
+
+thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
+  Status status = prior_new(out);
+  if (status == STATUS_OK) status = read_prior(path, *out);
+  return finish(status, out);
+}
+
+static Status seed_of(const char *text, uint64_t *seed) {
+  char *end;
+  *seed = 1;
+  if (!text) return STATUS_OK;
+  errno = 0;
+  *seed = strtoull(text, &end, 10);
+  if (*text >= '0' && *text <= '9' && !*end && errno == 0 && *seed <= 1ULL << 53) return STATUS_OK;
+  return status_set(STATUS_INPUT, "option seed=%s: it is an integer from 0 to 2^53", text);
+}
+
+static Status fit_theta(const double *theta, int n, int d, const char *name, const char *text,
+                        thompson_prior *self) {
+  SCRATCH_ARENA(scratch);
+  const PriorOps *family = prior_find(name);
+  LibraryOptions options;
+  PriorFit fit;
+  Samples samples = {.d = d, .n = n};
+  uint64_t seed;
+  if (!family) return status_set(STATUS_INPUT, "'%s' is not a family of priors", name);
+  if (n < 1 || d < 1) return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions", n, d);
+  TRY(library_check("theta", (size_t)n * (size_t)d, theta));
+  TRY(library_options(&scratch, text, &options));
+  TRY(seed_of(library_take(&options, "seed"), &seed));
+  TRY(fit_of_options("options", options.count, options.text, seed, &fit));
+  ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
+  for (size_t row = 0; row < (size_t)n; row++)
+    for (size_t i = 0; i < (size_t)d; i++) samples.theta[i * (size_t)n + row] = theta[row * (size_t)d + i];
+  TRY(samples_check_spread("theta", &samples));
+  prior_settle(family, &fit, d);
+  return prior_fit(&self->memory, family, &fit, &samples, &self->prior);
+}
+
+thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
+                                          const char *options, thompson_prior **out) {
+  Status status = prior_new(out);
+  if (status == STATUS_OK) status = fit_theta(theta, n, d, family, options, *out);
+  return finish(status, out);
+}
+
+static Status copy_mixture(int c, int d, const double *weight, const double *mean, const double *covariance,
+                           thompson_prior *self) {
+  SCRATCH_ARENA(scratch);
+  PriorFit defaults;
+  Mixture mixture;
+  if (c < 1 || d < 1) return status_set(STATUS_INPUT, "%d components in %d dimensions", c, d);
+  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
+  TRY(mixture_create(&scratch, d, c, &mixture));
+  const size_t entries = (size_t)c * (size_t)d;
+  memcpy(mixture.weight, weight, (size_t)c * sizeof *weight);
+  memcpy(mixture.mean, mean, entries * sizeof *mean);
+  memcpy(mixture.covariance, covariance, entries * (size_t)d * sizeof *covariance);
+  TRY(mixture_check("mixture", &mixture));
+  return prior_from_mixture(&self->memory, &mixture, &defaults, &self->prior);
+}
+
+thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, const double *mean,
+                                            const double *covariance, thompson_prior **out) {
+  Status status = prior_new(out);
+  if (status == STATUS_OK) status = copy_mixture(c, d, weight, mean, covariance, *out);
+  return finish(status, out);
+}
+
+thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
+  pthread_mutex_lock(&files);
+  Status status = prior_save(&self->prior, path);
+  pthread_mutex_unlock(&files);
+  return (thompson_status)status;
+}
+
+static Status sample(const Prior *prior, int m, uint64_t seed, double *theta) {
+  SCRATCH_ARENA(scratch);
+  if (m < 1) return status_set(STATUS_INPUT, "%d samples were asked for", m);
+  RngLanes rng = {.key = rng_key(seed, RNG_UNCONDITIONAL), .draws = (uint32_t)m, .lanes = (uint32_t)m};
+  const size_t d = (size_t)prior->d;
+  double *lanes; /* [d, m] */
+  ALLOCATE(&scratch, lanes, d * (size_t)m);
+  prior->ops->sample(prior, &rng, lanes);
+  for (size_t n = 0; n < (size_t)m; n++)
+    for (size_t i = 0; i < d; i++) theta[n * d + i] = lanes[i * (size_t)m + n];
+  return STATUS_OK;
+}
+
+thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_t seed, double *theta) {
+  return (thompson_status)sample(&self->prior, m, seed, theta);
+}
+
+int thompson_prior_dimension(const thompson_prior *self) { return self->prior.d; }
+
+const char *thompson_prior_family(const thompson_prior *self) { return self->prior.ops->name; }
+
+void thompson_prior_close(thompson_prior *self) {
+  if (self) arena_free(&self->memory);
+  free(self);
+}

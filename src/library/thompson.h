@@ -1,0 +1,103 @@
+/* libthompson: draw from posteriors under rich priors, from a program of your own.
+ *
+ *     thompson_prior *prior;
+ *     thompson_posterior *posterior;
+ *     if (thompson_prior_open("prior.nc", &prior)) return puts(thompson_error());
+ *     thompson_posterior_new(prior, "localised", "gaussian", "noise=0.5", 1, &posterior);
+ *     thompson_observe(posterior, n, x, y);
+ *     thompson_draw(posterior, m, theta);
+ *
+ * Every function that can fail returns a thompson_status, 0 on success; thompson_error() is then a sentence
+ * that says what was wrong, in the calling thread. Objects share no state: different ones may be used in
+ * different threads at the same time, and so may one prior by several posteriors; one posterior belongs to
+ * one thread at a time. Priors are read and written through HDF5, which is called by one thread at a time; a
+ * program that calls HDF5 or NetCDF in threads of its own does not do so while it opens or saves a prior
+ * here.
+ *
+ * Arrays are row-major. d entries of theta and of the features x; n observations, m draws, k arms. Draws are
+ * the same, byte for byte, as those of the program `thompson` with the same seed, where BLAS runs on one
+ * thread (OPENBLAS_NUM_THREADS=1), as it does there; matrices of a few dozen rows are multiplied on one
+ * anyway. */
+#ifndef LIBRARY_THOMPSON_H
+#define LIBRARY_THOMPSON_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define THOMPSON_API __attribute__((visibility("default")))
+#else
+#define THOMPSON_API
+#endif
+
+typedef enum {
+  THOMPSON_OK = 0,
+  THOMPSON_INTERNAL = 1, /* out of memory */
+  THOMPSON_INPUT = 3, /* a wrong value, name or option, or a file with wrong content */
+  THOMPSON_FILE = 4 /* a file that cannot be read or written */
+} thompson_status;
+
+typedef struct thompson_prior thompson_prior;
+typedef struct thompson_posterior thompson_posterior;
+
+/* "0.1.0" */
+THOMPSON_API const char *thompson_version(void);
+/* The sentence of the last failure in this thread; valid until the next one. */
+THOMPSON_API const char *thompson_error(void);
+
+/* ---- priors; each is ended by thompson_prior_close, after the posteriors that use it */
+
+/* A prior file: written by thompson_prior_save, by `thompson train`, or by yourself (docs/files.md). */
+THOMPSON_API thompson_status thompson_prior_open(const char *path, thompson_prior **out);
+/* Fit a prior of this family (gaussian, mixture, diffusion, denoiser) to samples theta[n, d]. `options` are
+ * the keys of `thompson train --option`, and the seed: "seed=1,components=5"; NULL or "": the defaults. */
+THOMPSON_API thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
+                                                       const char *options, thompson_prior **out);
+/* A mixture of c Gaussians, of one too: weight[c], mean[c, d], covariance[c, d, d]. */
+THOMPSON_API thompson_status thompson_prior_from_mixture(int c, int d, const double *weight,
+                                                         const double *mean, const double *covariance,
+                                                         thompson_prior **out);
+THOMPSON_API thompson_status thompson_prior_save(const thompson_prior *prior, const char *path);
+/* m samples of the prior itself: theta[m, d]. */
+THOMPSON_API thompson_status thompson_prior_sample(const thompson_prior *prior, int m, uint64_t seed,
+                                                   double *theta);
+THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
+/* "gaussian", "mixture", "diffusion", "denoiser" */
+THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);
+/* NULL is allowed. */
+THOMPSON_API void thompson_prior_close(thompson_prior *prior);
+
+/* ---- posteriors; each is ended by thompson_posterior_free */
+
+/* No observations so far. `sampler` and `likelihood` are names of `thompson list`; `options` are those of the
+ * sampler, and the standard deviation of Gaussian rewards: "noise=0.5,particles=4"; NULL or "": the defaults.
+ * A sampler that does not fit the prior or the likelihood is refused. `prior` is not copied and must outlive
+ * the posterior. */
+THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
+                                                    const char *likelihood, const char *options,
+                                                    uint64_t seed, thompson_posterior **out);
+/* n more observations: features x[n, d] and rewards y[n]. A refused call leaves everything as it was. */
+THOMPSON_API thompson_status thompson_observe(thompson_posterior *posterior, int n, const double *x,
+                                              const double *y);
+/* As after thompson_posterior_new: no observations, and the first draw is next. */
+THOMPSON_API thompson_status thompson_forget(thompson_posterior *posterior);
+/* m draws, theta[m, d]. Call k (of this and of thompson_choose) uses the random numbers of round k - 1, so
+ * the first call equals `thompson sample -n m`. */
+THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m, double *theta);
+/* Thompson sampling: one draw, and *arm, from 0, with the largest x' theta of arms[k, d]. */
+THOMPSON_API thompson_status thompson_choose(thompson_posterior *posterior, int k, const double *arms,
+                                             int *arm);
+/* Numerical rescues so far, such as a draw that was not finite; not 0: look at the draws before you trust
+ * them. */
+THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
+/* NULL is allowed. */
+THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

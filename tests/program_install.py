@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""An installed copy, in a prefix of its own that was moved after it was installed: what is in it, that nothing knows where it was built, C
+programs that find it through pkg-config and CMake, and the Python package, whose draws are those of `thompson sample`."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import program
+import xarray as xr
+
+BUILD, SOURCE = pathlib.Path(os.environ["THOMPSON_BUILD"]), pathlib.Path(os.environ["THOMPSON_SOURCE"])
+NAMES = """thompson_choose thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observe thompson_posterior_free
+           thompson_posterior_new thompson_prior_close thompson_prior_dimension thompson_prior_family thompson_prior_from_mixture
+           thompson_prior_from_theta thompson_prior_open thompson_prior_sample thompson_prior_save thompson_version""".split()
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="thompson install-"))       # with a space
+PREFIX = FOLDER / "moved"
+PROGRAM = PREFIX / "bin" / "thompson"
+USER_CMAKE = """
+cmake_minimum_required(VERSION 3.22)
+project(user C)
+find_package(thompson 0.1 REQUIRED)
+foreach(kind thompson static)
+  add_executable(example_${kind} example.c)
+  target_link_libraries(example_${kind} PRIVATE thompson::${kind} m)
+endforeach()
+"""
+
+
+def output(*command, **options):
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, **options).stdout
+
+
+def setUpModule():
+    output("cmake", "--install", BUILD, "--prefix", FOLDER / "first")
+    (FOLDER / "first").rename(PREFIX)
+    sys.path.insert(0, str(PREFIX / "lib/python3/dist-packages"))
+    for name in ("THOMPSON_PROGRAM", "THOMPSON_LIBRARY"):
+        os.environ.pop(name, None)
+
+
+def tearDownModule():
+    shutil.rmtree(FOLDER)
+
+
+class Contents(unittest.TestCase):
+    def test_files(self):
+        for name in ("bin/thompson", "lib/libthompson.so", "lib/libthompson.so.0", "lib/libthompson.a", "include/thompson.h", "lib/pkgconfig/thompson.pc",
+                     "lib/cmake/thompson/thompsonConfig.cmake", "lib/python3/dist-packages/thompson/__init__.py", "share/man/man1/thompson.1",
+                     "share/bash-completion/completions/thompson", "share/thompson/jobs/quickstart.yaml", "share/thompson/jobs/single.sbatch"):
+            self.assertTrue((PREFIX / name).exists(), name)
+
+    def test_no_trace_of_the_build(self):
+        for file in filter(pathlib.Path.is_file, PREFIX.rglob("*")):
+            content = file.read_bytes()
+            for place in (BUILD, SOURCE, FOLDER / "first"):
+                self.assertNotIn(bytes(place), content, file)
+
+    def test_symbols(self):
+        """Nothing but the interface can be seen, in the shared and in the static library, and all of it is in the header."""
+        shared = output("nm", "-D", "--defined-only", PREFIX / "lib/libthompson.so")
+        static = output("nm", "-g", "--defined-only", PREFIX / "lib/libthompson.a")
+        for listing in (shared, static):
+            self.assertEqual(sorted(re.findall(r" [A-Za-z] (\w\S*)$", listing, re.MULTILINE)), NAMES)
+        header = (PREFIX / "include/thompson.h").read_text(encoding="utf-8")
+        self.assertEqual(sorted(set(re.findall(r"THOMPSON_API [^(;]*?(thompson_\w+)\(", header))), NAMES)
+
+    def test_no_mpi(self):
+        self.assertNotIn("libmpi", output("ldd", PREFIX / "lib/libthompson.so"))
+
+    def test_manual(self):
+        """Each verb has a page with the options of its --help."""
+        verbs = re.findall(r"^  ([a-z]+) ", output(PROGRAM, "--help"), re.MULTILINE)
+        self.assertIn("run", verbs)
+        for verb in verbs:
+            page = (PREFIX / f"share/man/man1/thompson-{verb}.1").read_text(encoding="utf-8").replace("\\", "")
+            for option in re.findall(r"--[a-z][a-z-]+", output(PROGRAM, verb, "--help")):
+                if option not in ("--help", "--usage"):
+                    self.assertIn(option, page, verb)
+
+    def test_completion(self):
+        script = PREFIX / "share/bash-completion/completions/thompson"
+
+        def complete(*words):
+            line = " ".join(f"'{word}'" for word in words)
+            return output("bash", "-c", f"compopt() {{ :; }}; source '{script}'; COMP_WORDS=('{PROGRAM}' {line}); COMP_CWORD={len(words)}; "
+                                        "_thompson; printf '%s\\n' \"${COMPREPLY[@]}\"").split()
+
+        self.assertEqual(complete("ru"), ["run"])
+        self.assertEqual(complete("sample", "--sampler", "local"), ["localised"])
+        self.assertIn("--resume", complete("run", "--re"))
+
+
+class CPrograms(unittest.TestCase):
+    """docs/example.c, with the flags of pkg-config and of find_package, shared and static: the same regret, as is the wrapper's."""
+
+    def test_example(self):
+        prior = FOLDER / "example prior.nc"
+        make_prior("mixture").save(prior)
+        user = FOLDER / "user"
+        user.mkdir()
+        shutil.copy(SOURCE / "docs/example.c", user)
+        (user / "CMakeLists.txt").write_text(USER_CMAKE, encoding="utf-8")
+        output("cmake", "-S", user, "-B", user / "build", f"-DCMAKE_PREFIX_PATH={PREFIX}")
+        output("cmake", "--build", user / "build")
+        found = dict(os.environ, PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig"), LD_LIBRARY_PATH=str(PREFIX / "lib"))
+        flags = f"cc -Wall -Wextra -Werror example.c $(pkg-config --cflags --libs thompson | sed 's/\\\\ /\\\\ /g') -lm -o example"
+        output("bash", "-c", f'eval "{flags}"', cwd=user, env=found)
+        said = {output(program, prior, env=found) for program in (user / "example", user / "build/example_thompson", user / "build/example_static")}
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said.pop(), r"^regret [\d.]+, theta ")
+
+
+def past_tasks():
+    rng = np.random.default_rng(1)
+    return rng.choice([-1.0, 1.0], (2000, 1)) * [1, 0.5] + 0.1 * rng.standard_normal((2000, 2))
+
+
+QUICK = {"gaussian": {}, "mixture": {}, "diffusion": {"stages": 8, "training_steps": 60, "hidden": [8, 8]}, "denoiser": {"training_steps": 60, "hidden": [8, 8]}}
+
+
+def make_prior(family):
+    import thompson
+    return thompson.train(theta=past_tasks(), family=family, **QUICK[family])
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import thompson
+        cls.thompson = thompson
+        cls.priors = {family: make_prior(family) for family in QUICK}
+        for family, prior in cls.priors.items():
+            prior.save(FOLDER / f"{family}.nc")
+        rng = np.random.default_rng(2)
+        cls.x = rng.standard_normal((7, 2))
+        mean = cls.x @ [1, 0.5]
+        cls.y = {"gaussian": mean, "logistic": (mean > 0) * 1.0, "poisson": np.floor(np.exp(mean))}
+
+    def sampled(self, family, sampler, likelihood):
+        """What `thompson sample` draws."""
+        np.savetxt(FOLDER / "h.csv", np.c_[self.x, self.y[likelihood]], delimiter=",", header="x1,x2,y", comments="", fmt="%.17g")
+        output(PROGRAM, "sample", "--prior", FOLDER / f"{family}.nc", "--data", FOLDER / "h.csv", "--sampler", sampler, "--likelihood", likelihood,
+               "--noise", 0.5, "--seed", 3, "-n", 40, "-o", FOLDER / "d.nc")
+        with xr.open_dataset(FOLDER / "d.nc") as draws:
+            return draws.theta.values
+
+    def test_draws_are_those_of_the_program(self):
+        """Every sampler, with every likelihood and the first prior that fits: all at once or one by one, fewer of them, and after forget."""
+        tried = 0
+        for sampler in [entry["name"] for entry in json.loads(output(PROGRAM, "list", "samplers", "--json"))]:
+            for likelihood, y in self.y.items():
+                for family, prior in self.priors.items():
+                    try:
+                        agents = [self.thompson.Posterior(prior, sampler, likelihood, noise=0.5, seed=3) for _ in range(3)]
+                    except self.thompson.Error:
+                        continue
+                    tried += 1
+                    want = self.sampled(family, sampler, likelihood)
+                    agents[0].observe(self.x, y)
+                    np.testing.assert_array_equal(agents[0].draw(40), want, f"{sampler} {likelihood} {family}")
+                    for row, reward in zip(self.x, y):
+                        agents[1].observe(row, reward)
+                    np.testing.assert_array_equal(agents[1].draw(5), want[:5], f"{sampler} {likelihood} {family}, one by one")
+                    agents[2].observe(self.x[:3], y[:3])
+                    agents[2].draw(60)
+                    agents[2].forget()
+                    agents[2].observe(self.x, y)
+                    np.testing.assert_array_equal(agents[2].draw(40), want, f"{sampler} {likelihood} {family}, after forget")
+                    break
+        self.assertGreater(tried, 20)
+
+    def test_training_is_that_of_the_program(self):
+        np.savetxt(FOLDER / "theta.csv", past_tasks(), delimiter=",", fmt="%.17g")
+        for family, options in QUICK.items():
+            words = [word for key, value in options.items() for word in ("--option", f"{key}={value}".replace(" ", ""))]
+            output(PROGRAM, "train", "--theta", FOLDER / "theta.csv", "--family", family, *words, "-o", FOLDER / "trained.nc")
+            with xr.open_dataset(FOLDER / "trained.nc") as theirs, xr.open_dataset(FOLDER / f"{family}.nc") as ours:
+                xr.testing.assert_equal(theirs, ours)
+
+    def test_threads(self):
+        """Objects of several threads at once: the draws of one thread."""
+        def loop(seed):
+            agent = self.thompson.Posterior(FOLDER / "mixture.nc", ("diffts", "localised", "exact", "smc")[seed % 4], noise=0.5, seed=seed)
+            theta = []
+            for i in range(100):
+                agent.observe(self.x[i % 7], self.y["gaussian"][i % 7])
+                theta.append(agent.draw(4))
+                try:
+                    self.thompson.Posterior(agent.prior, f"nobody{seed}")
+                except self.thompson.Error as error:
+                    assert f"nobody{seed}" in str(error), error        # each thread has its own sentence
+            return np.concatenate(theta)
+
+        alone = [loop(seed) for seed in range(8)]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for one, other in zip(alone, pool.map(loop, range(8))):
+                np.testing.assert_array_equal(one, other)
+
+    def test_choose(self):
+        """The best arm for the draw that would have been made instead."""
+        arms = np.random.default_rng(3).standard_normal((20, 2))
+        agents = [self.thompson.Posterior(self.priors["diffusion"], "diffts", noise=0.5) for _ in range(2)]
+        for _ in range(20):
+            arm = agents[0].choose(arms)
+            self.assertEqual(arm, int((arms @ agents[1].draw(1)[0]).argmax()))
+            for agent in agents:
+                agent.observe(arms[arm], arms[arm] @ [1, 0.5])
+
+    def test_mixture_of_arrays(self):
+        """Known moments, through a file and back; samples within 6 standard errors of their mean."""
+        weight, mean, covariance = [0.25, 0.75], [[-1.0, 2.0], [1.0, 0.0]], [np.eye(2), [[2.0, 0.5], [0.5, 1.0]]]
+        prior = self.thompson.Prior.from_mixture(weight, mean, covariance)
+        self.assertEqual((prior.family, prior.dimension), ("mixture", 2))
+        prior.save(FOLDER / "arrays.nc")
+        samples = self.thompson.Prior.open(FOLDER / "arrays.nc").sample(20000)
+        np.testing.assert_array_equal(samples, prior.sample(20000))
+        np.testing.assert_allclose(samples.mean(axis=0), np.dot(weight, mean), atol=6 * samples.std() / np.sqrt(20000))
+
+    def test_errors(self):
+        Posterior, prior = self.thompson.Posterior, self.priors["diffusion"]
+        refused = {
+            "did you mean 'diffts'": lambda: Posterior(prior, "difts"),
+            "not a likelihood": lambda: Posterior(prior, "diffts", "gausian"),
+            "noise=": lambda: Posterior(prior, "diffts", noise=-1),
+            "no_such_option": lambda: Posterior(prior, "diffts", no_such_option=1),
+            "needs": lambda: Posterior(prior, "mixts"),
+            "element 1": lambda: Posterior(prior, "diffts").observe([0, np.nan], 1),
+            "with likelihood logistic": lambda: Posterior(prior, "diffts", "logistic").observe([0, 1], 7),
+            "nowhere.nc": lambda: self.thompson.Prior.open("nowhere.nc"),
+            "family of priors": lambda: self.thompson.train(theta=past_tasks(), family="gaussain"),
+            "seed=": lambda: self.thompson.train(theta=past_tasks(), family="gaussian", seed=-1),
+            "mixture": lambda: self.thompson.Prior.from_mixture([0.5, 0.6], np.zeros((2, 2)), [np.eye(2)] * 2),
+        }
+        for part, action in refused.items():
+            with self.assertRaisesRegex(self.thompson.Error, part) as caught:
+                action()
+            self.assertIn(caught.exception.code, (3, 4))
+        with self.assertRaises(ValueError):
+            Posterior(prior, "diffts").observe([1, 2, 3], 1)
+
+    def test_arviz_layout(self):
+        """Groups, dimensions and attributes of ArviZ' schema."""
+        agent = self.thompson.Posterior(self.priors["mixture"], "localised", noise=0.5)
+        agent.observe(self.x, self.y["gaussian"])
+        groups = agent.to_arviz(50)
+        self.assertEqual(set(groups), {"posterior", "prior", "sample_stats", "observed_data", "constant_data"})
+        for name in ("posterior", "prior", "sample_stats"):
+            for variable in groups[name].data_vars.values():
+                self.assertEqual(variable.dims[:2], ("chain", "draw"))
+                self.assertEqual(variable.shape[:2], (1, 50))
+        self.assertEqual(groups["posterior"].theta.dims, ("chain", "draw", "theta_dim_0"))
+        np.testing.assert_array_equal(groups["observed_data"].y, self.y["gaussian"])
+        for group in groups.values():
+            self.assertLessEqual({"created_at", "inference_library", "inference_library_version"}, set(group.attrs))
+
+    def test_study(self):
+        """A study from a dictionary, resumed on other ranks, with a key replaced; what is refused is an exception."""
+        study = {"name": "dict", "study": "bandit", "runs": 8, "block": 4, "problem": {"theta": "cross", "arms": np.int64(5), "rounds": 10},
+                 "policies": ["ts", {"name": "lints", "label": "mine"}]}
+        dataset = self.thompson.run(study, output=FOLDER / "results", ranks=2, problem__noise=[0.5, 1.0])
+        self.assertEqual(list(dataset.policy.values), ["ts", "mine"])
+        self.assertEqual(list(dataset.problem_noise.values), [0.5, 1.0])
+        self.assertTrue(dataset.identical(self.thompson.results(FOLDER / "results")))
+        with self.assertRaisesRegex(self.thompson.Error, "already|resume"):
+            self.thompson.run(study, output=FOLDER / "results", problem__noise=[0.5, 1.0])
+        with self.assertRaisesRegex(self.thompson.Error, "policys"):
+            self.thompson.run({**study, "policys": []}, output=FOLDER / "other")
+        with self.assertRaisesRegex(FileNotFoundError, "thompson reduce"):
+            self.thompson.results(FOLDER)
+
+    def test_example(self):
+        """docs/example.py, by the installed copy alone; on a problem this easy both agents find theta*."""
+        environment = dict(os.environ, PYTHONPATH=str(PREFIX / "lib/python3/dist-packages"))
+        said = output(sys.executable, SOURCE / "docs/example.py", env=environment, cwd=FOLDER)
+        for name in ("DiffTS", "localised"):
+            self.assertLess(float(re.search(rf"{name}: regret ([\d.]+)", said).group(1)), 40)   # 200 rounds of random arms lose about 400
+
+
+if __name__ == "__main__":
+    program.main()
