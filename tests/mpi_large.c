@@ -44,7 +44,7 @@ static void test_matrix(void) {
     dense_gather(&grid, &a, a_values);
     for (int i = 0; i < m * d; i++) CHECK_NEAR(a_values[i], world.features[i], 1e-10);
     static double truth[40];
-    large.ops->theta(&large, 0, 3, 1, truth);
+    problem_theta(&large, 0, 3, 1, truth);
     for (int i = 0; i < d; i++) CHECK_NEAR(truth[i], world.theta[i], 1e-12);
     CHECK_OK(dense_create(&grid, d, d, &gram));
     dense_gram(&grid, 1 / (0.7 * 0.7), &a, &gram);

@@ -140,7 +140,7 @@ static void test_target(void) {
   CHECK_NEAR(direction, 0.25, 0.0185);
   for (int k = 0; k < D; k++) CHECK_NEAR(squares[k], 1, 4 * sqrt(2.0 / RUNS));
   Samples samples;
-  CHECK_OK(problem.ops->training_samples(&problem, 0, RUNS, &samples));
+  CHECK_OK(problem_training_samples(&problem, 0, RUNS, &samples));
   double square = 0, expected = (1 + 2 + 4 + 8) / 4.0; /* mean of the variances; 4 errors of .06 */
   for (int n = 0; n < D * RUNS; n++) square += samples.theta[n] * samples.theta[n] / (D * RUNS);
   CHECK_NEAR(square, expected, 0.24);

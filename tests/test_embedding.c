@@ -245,14 +245,14 @@ static void test_split(void) {
     Samples samples;
     double theta[D * RUNS];
     bool learned[ITEMS] = {false};
-    CHECK_OK(problem.ops->training_samples(&problem, replicate, -1, &samples));
+    CHECK_OK(problem_training_samples(&problem, replicate, -1, &samples));
     CU_ASSERT_EQUAL(samples.n, 40); /* 0.2 of 50 are kept */
     for (int s = 0; s < samples.n; s++) {
       int row = (int)samples.theta[s];
       for (int i = 0; i < D; i++) CHECK_NEAR(samples.theta[i * samples.n + s], place(row, i), 0);
       learned[row] = true;
     }
-    problem.ops->theta(&problem, replicate, 0, RUNS, theta);
+    problem_theta(&problem, replicate, 0, RUNS, theta);
     for (int b = 0; b < RUNS; b++) {
       int row = (int)theta[b];
       for (int i = 0; i < D; i++) CHECK_NEAR(theta[i * RUNS + b], place(row, i), 0);

@@ -432,7 +432,7 @@ static void test_items(void) {
       count[item]++;
     }
   }
-  CHECK_OK(problem.ops->training_samples(&problem, 1, -1, &samples));
+  CHECK_OK(problem_training_samples(&problem, 1, -1, &samples));
   CU_ASSERT_EQUAL(samples.n, ITEMS - KEPT);
   for (int s = 0; s < samples.n; s++) learned += count[(int)samples.theta[s]];
   CU_ASSERT_EQUAL(learned, 0);

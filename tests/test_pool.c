@@ -103,13 +103,13 @@ static void test_theta(void) {
   enum { RUNS = 4000 };
   CHECK_OK(make_problem("", "gaussian", &problem));
   double *theta = malloc(20 * RUNS * sizeof *theta), mean = 0, square = 0;
-  problem.ops->theta(&problem, 0, 0, RUNS, theta);
+  problem_theta(&problem, 0, 0, RUNS, theta);
   for (int n = 0; n < 20 * RUNS; n++) mean += theta[n], square += theta[n] * theta[n];
   /* 80 000 normals of variance 1 / 20: standard errors sqrt(.05 / 80000) and .05 sqrt(2 / 80000); 4. */
   CHECK_NEAR(mean / (20 * RUNS), 0, 0.0032);
   CHECK_NEAR(square / (20 * RUNS), 0.05, 0.001);
   Samples samples;
-  CHECK_OK(problem.ops->training_samples(&problem, 0, RUNS, &samples));
+  CHECK_OK(problem_training_samples(&problem, 0, RUNS, &samples));
   CU_ASSERT_EQUAL(samples.n, RUNS);
   square = 0;
   for (int n = 0; n < 20 * RUNS; n++) square += samples.theta[n] * samples.theta[n];

@@ -264,7 +264,7 @@ static void test_prior_of_a_density(void) {
   theta_destroy(&source);
 }
 
-/* Only what is no finite set has an exact prior. */
+/* Mixtures with a chain, densities without. */
 static void test_exact_prior(void) {
   SCRATCH_ARENA(memory);
   static const char *const names[] = {"cross", "rays"};
@@ -279,8 +279,6 @@ static void test_exact_prior(void) {
     CHECK_OK(problem_exact_prior(&memory, &problem, &fit, &prior));
     CU_ASSERT_EQUAL(prior.mixture != NULL, i == 0);
     CU_ASSERT_EQUAL(prior.chain != NULL, i == 0);
-    problem.has_exact_prior = false;
-    CHECK_FAILS(problem_exact_prior(&memory, &problem, &fit, &prior), STATUS_INPUT, "finite set");
     problem_destroy(&problem);
     config_study_free(study);
   }
@@ -295,6 +293,7 @@ static void test_file_split(void) {
   fclose(out);
   ThetaSource source;
   CHECK_OK(theta_create(theta_find("file"), 0, path, 0.2, 11, &source));
+  CU_ASSERT_FALSE(theta_has_prior(&source));
   int replicate_difference = 0;
   bool first[N] = {false};
   for (uint32_t replicate = 0; replicate < 2; replicate++) {
@@ -445,7 +444,7 @@ static void check_problem(const Problem *problem) {
     world_play(&block, block.best, phi, y, regret);
     for (int b = 0; b < B; b++) CU_ASSERT_EQUAL(regret[b], 0);
   }
-  CHECK_OK(problem->ops->training_samples(problem, 0, 50, &samples));
+  CHECK_OK(problem_training_samples(problem, 0, 50, &samples));
   CU_ASSERT(samples.d == d && samples.n == 50);
   for (int i = 0; i < d * samples.n; i++) CU_ASSERT(isfinite(samples.theta[i]));
   samples_free(&samples);
@@ -462,7 +461,6 @@ static void test_every_problem(void) {
     Problem problem;
     CU_ASSERT_STRING_EQUAL(problem_name(i), ops->name);
     CU_ASSERT(ops->summary[0] && ops->reference[0]);
-    CU_ASSERT_EQUAL(!ops->matrix, !ops->isotropic);
     snprintf(text, sizeof text, "name: t\nproblem: {family: %s}\npolicies: [ts]\n", ops->name);
     StudyFile *study = read_study(text);
     Status status = problem_create(study->settings[0], &problem);
@@ -473,8 +471,8 @@ static void test_every_problem(void) {
       Prior prior;
       check_problem(&problem);
       CU_ASSERT_EQUAL(problem_exact_prior(&memory, &problem, &fit, &prior) == STATUS_OK,
-                      problem.has_exact_prior);
-      if (problem.has_exact_prior) {
+                      problem_has_exact_prior(&problem));
+      if (problem_has_exact_prior(&problem)) {
         CU_ASSERT_EQUAL(prior.d, problem.d);
       }
       problem_destroy(&problem);

@@ -79,7 +79,7 @@ static Status from_study(const Arguments *arguments, Samples *samples, PriorFit 
   status = problem_create(setting, &problem);
   if (status == STATUS_OK) {
     *fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0);
-    status = problem.ops->training_samples(
+    status = problem_training_samples(
         &problem, 0,
         config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples"),
         samples);

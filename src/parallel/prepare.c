@@ -167,7 +167,7 @@ static Status need_samples(const Study *study, const Need *need, Samples *out) {
   Problem problem;
   TRY(problem_create(study->file->settings[need->setting], &problem));
   Status status =
-      problem.ops->training_samples(&problem, need->belief.fit.replicate, need->belief.train_samples, out);
+      problem_training_samples(&problem, need->belief.fit.replicate, need->belief.train_samples, out);
   problem_destroy(&problem);
   return status;
 }

@@ -41,7 +41,7 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
                              const char *directory, int width, double *theta, double *out) {
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
   if (problem->large) return STATUS_OK; /* too many numbers for a picture */
-  problem->ops->theta(problem, 0, UINT32_MAX - SAMPLES, SAMPLES, theta);
+  problem_theta(problem, 0, UINT32_MAX - SAMPLES, SAMPLES, theta);
   transpose(problem->d, width, theta, out);
   SCRATCH_ARENA(scratch);
   Prior prior;

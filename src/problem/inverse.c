@@ -1,16 +1,15 @@
-/* A[m, d] is drawn for each run: min(m, d) singular values between snr sigma and kappa snr sigma, each the
+/* Linear inverse problems, y = A theta* + sigma w (Bruna and Han, Tilted transport).
+ *
+ * A[m, d] is drawn for each run: min(m, d) singular values between snr sigma and kappa snr sigma, each the
  * same multiple of the last, and singular vectors uniform among all; or the right ones are the principal axes
  * of theta*, so that the world shows least of where theta* varies most. Its rows are the arms, m =
  * problem.arms, so a history holds them in order, and one of m observations is the whole of y. With Q = A' A
  * / sigma^2: snr^2 is its smallest eigenvalue that is not 0 by construction, kappa^2 the ratio of largest to
  * smallest. */
-#include "problem/inverse.h"
-
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
-#include "problem/theta_prior.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,25 +18,24 @@
 const char INVERSE_SINGULAR_VECTORS[] = "random principal";
 
 typedef struct {
-  ThetaSource theta;
   double snr, condition_number;
   double *axes; /* [d, d], rows: the principal axes of theta*, variances rising; NULL: random */
 } Inverse;
 
 static int rank_of(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
 
-static Status find_axes(Inverse *state) {
-  const size_t d = (size_t)state->theta.d;
+static Status find_axes(const ThetaSource *theta, Inverse *state) {
+  const size_t d = (size_t)theta->d;
   double *work;
-  if (!state->theta.has_mixture)
+  if (!theta->has_mixture)
     return status_set(STATUS_INPUT,
                       "problem.singular_vectors: principal needs theta* from a mixture of Gaussians; "
                       "problem.theta = %s is not one",
-                      state->theta.ops->name);
+                      theta->ops->name);
   NEW(state->axes, d * d);
   NEW(work, 2 * d * d + 2 * d);
   double *covariance = work, *columns = covariance + d * d, *mean = columns + d * d, *variance = mean + d;
-  mixture_moments(&state->theta.mixture, mean, covariance);
+  mixture_moments(&theta->mixture, mean, covariance);
   Status status = linalg_eigen((int)d, covariance, columns, variance);
   for (size_t k = 0; k < d; k++)
     for (size_t i = 0; i < d; i++) state->axes[k * d + i] = columns[i * d + k];
@@ -49,44 +47,19 @@ static Status create(Problem *self, const Config *config) {
   Inverse *state;
   NEW(state, 1);
   self->state = state;
-  int dimension =
-      config_is(config, "problem.dimension", "auto") ? 0 : (int)config_int(config, "problem.dimension");
-  const ThetaOps *distribution = theta_find(config_text(config, "problem.theta"));
-  if (self->large)
-    TRY(theta_create_large(distribution, dimension, self->seed, &state->theta));
-  else
-    TRY(theta_create(distribution, dimension, config_text(config, "problem.file"),
-                     config_real(config, "prior.test_fraction"), self->seed, &state->theta));
-  self->d = state->theta.d;
-  self->has_exact_prior = self->large || theta_has_prior(&state->theta);
+  TRY(problem_create_theta(self, config));
+  self->d = self->theta.d;
   self->arms_in_order = true;
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
   self->feature_scratch = (size_t)rank_of(self) * ((size_t)self->arms + (size_t)self->d);
-  return config_is(config, "problem.singular_vectors", "principal") ? find_axes(state) : STATUS_OK;
+  return config_is(config, "problem.singular_vectors", "principal") ? find_axes(&self->theta, state)
+                                                                    : STATUS_OK;
 }
 
 static void destroy(Problem *self) {
   Inverse *state = self->state;
-  if (!state) return;
-  theta_destroy(&state->theta);
-  free(state->axes);
-  free(state);
-}
-
-static void draw_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  const Inverse *state = self->state;
-  theta_draw(&state->theta, replicate, first_run, runs, theta);
-}
-
-static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
-  const Inverse *state = self->state;
-  return theta_training_samples(&state->theta, replicate, limit, out);
-}
-
-static Status exact_prior(Arena *memory, const Problem *self, const PriorFit *chain_settings, Prior *out) {
-  const Inverse *state = self->state;
-  return theta_prior(memory, &state->theta, chain_settings, out);
+  if (state) free(state->axes);
 }
 
 /* Singular value k of 0 .. rank - 1, falling. */
@@ -154,19 +127,10 @@ static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
   return status;
 }
 
-static const Isotropic *isotropic(const Problem *self) {
-  const Inverse *state = self->state;
-  return &state->theta.isotropic;
-}
-
 const ProblemOps problem_inverse = {.name = "inverse",
                                     .summary = "y = A theta* + noise, the rows of A in order as the arms",
                                     .reference = "Bruna and Han (2024), Tilted transport",
                                     .create = create,
                                     .destroy = destroy,
-                                    .theta = draw_theta,
                                     .features = draw_features,
-                                    .training_samples = training_samples,
-                                    .exact_prior = exact_prior,
-                                    .matrix = draw_matrix,
-                                    .isotropic = isotropic};
+                                    .matrix = draw_matrix};

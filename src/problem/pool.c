@@ -1,30 +1,23 @@
 /* A run has a pool of K vectors N(0, I), fixed for all rounds. In a round the features of each arm are a
  * member of the pool, drawn with replacement, plus zeta times N(0, I): the smaller zeta, the fewer directions
  * are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every dimension. */
-#include "problem/pool.h"
-
 #include "core/memory.h"
 #include "core/tiling.h"
 #include "problem/problems.h"
-#include "problem/theta.h"
-#include "problem/theta_prior.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 const char POOL_REWARDS[] = "linear quadratic";
 
-enum { DIMENSION = 20 };
-
 typedef struct {
-  ThetaSource theta;
   double zeta;
   double *pool; /* [d, K], of one run: scratch */
 } Pool;
 
 /* N(0, I / d). */
 static Status create_theta(int d, uint64_t seed, ThetaSource *out) {
-  TRY(theta_create(theta_find("gaussian"), d, NULL, 0, seed, out));
+  TRY(theta_create_gaussian(d, seed, out));
   for (int i = 0; i < d; i++) out->mixture.covariance[(size_t)i * (size_t)d + (size_t)i] = 1.0 / d;
   return mixture_prepare(&out->mixture);
 }
@@ -41,10 +34,7 @@ static Status create(Problem *self, const Config *config) {
   NEW(state, 1);
   self->state = state;
   state->zeta = config_real(config, "problem.zeta");
-  self->d = config_is(config, "problem.dimension", "auto") ? DIMENSION
-                                                           : (int)config_int(config, "problem.dimension");
   self->resample_arms = true;
-  self->has_exact_prior = true;
   self->quadratic = config_is(config, "problem.reward", "quadratic");
   if (self->quadratic && !likelihood_is_conjugate(&self->likelihood))
     return status_set(STATUS_INPUT,
@@ -54,31 +44,12 @@ static Status create(Problem *self, const Config *config) {
   self->likelihood.noise *= unit_noise(self, state->zeta);
   self->kept = (size_t)self->d * (size_t)self->arms;
   NEW(state->pool, self->kept);
-  return create_theta(self->d, self->seed, &state->theta);
+  return create_theta(self->d, self->seed, &self->theta);
 }
 
 static void destroy(Problem *self) {
   Pool *state = self->state;
-  if (state) {
-    theta_destroy(&state->theta);
-    free(state->pool);
-  }
-  free(state);
-}
-
-static void draw_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  const Pool *state = self->state;
-  theta_draw(&state->theta, replicate, first_run, runs, theta);
-}
-
-static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
-  const Pool *state = self->state;
-  return theta_training_samples(&state->theta, replicate, limit, out);
-}
-
-static Status exact_prior(Arena *memory, const Problem *self, const PriorFit *chain_settings, Prior *out) {
-  const Pool *state = self->state;
-  return theta_prior(memory, &state->theta, chain_settings, out);
+  if (state) free(state->pool);
 }
 
 /* The pools of the runs, kept[B, K, d]: member m has the stream (POOL, run, round 0, draw m). */
@@ -135,10 +106,8 @@ const ProblemOps problem_pool = {.name = "pool",
                                  .summary = "arms from a pool of K vectors plus noise, redrawn each round",
                                  .reference = "VITS, Section 4.1 and Appendix H",
                                  .arms = 50,
+                                 .dimension = 20,
                                  .create = create,
                                  .destroy = destroy,
-                                 .theta = draw_theta,
                                  .keep = keep_pools,
-                                 .features = draw_features,
-                                 .training_samples = training_samples,
-                                 .exact_prior = exact_prior};
+                                 .features = draw_features};

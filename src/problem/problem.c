@@ -4,6 +4,7 @@
 #include "core/simd.h"
 #include "problem/greedy_kernel.h"
 #include "problem/problems.h"
+#include "problem/theta_prior.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,15 +69,32 @@ static Status check_distribution(const Config *config, const Problem *problem) {
 static Status check_unknown(Problem *problem) {
   if (!problem->per_arm) return STATUS_OK;
   problem->resample_arms = true;
-  if (problem->ops->arm_theta) return STATUS_OK;
+  if (problem->ops->per_arm) return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; take "
                     "synthetic or embedding",
                     problem->ops->name);
 }
 
+/* A run needs different members of a finite set. */
+static Status check_items(const Problem *problem) {
+  const int items = theta_test_size(&problem->theta);
+  if (problem_unknowns(problem) <= items) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "problem.arms: %d, but the file has only %d theta* for them; raise prior.test_fraction",
+                    problem->arms, items);
+}
+
+Status problem_create_theta(Problem *self, const Config *config) {
+  const ThetaOps *distribution = theta_find(config_text(config, "problem.theta"));
+  if (self->large) return theta_create_large(distribution, self->d, self->seed, &self->theta);
+  return theta_create(distribution, self->d, config_text(config, "problem.file"),
+                      config_real(config, "prior.test_fraction"), self->seed, &self->theta);
+}
+
 Status problem_create(const Config *config, Problem *out) {
   *out = (Problem){.ops = family_of(config),
+                   .d = (int)dimension_of(config),
                    .arms = problem_arms(config),
                    .rounds = (int)config_int(config, "problem.rounds"),
                    .resample_arms = config_bool(config, "problem.resample_arms"),
@@ -86,27 +104,45 @@ Status problem_create(const Config *config, Problem *out) {
   double noise = config_is(config, "problem.noise", "auto") ? 1 : config_real(config, "problem.noise");
   out->likelihood = (Likelihood){.ops = likelihood_find(config_text(config, "likelihood")), .noise = noise};
   ASSERT(out->ops && out->likelihood.ops);
+  if (out->d == 0) out->d = out->ops->dimension;
   Status status = check_unknown(out);
   if (status == STATUS_OK) status = check_distribution(config, out);
   if (status == STATUS_OK) status = out->ops->create(out, config);
+  if (status == STATUS_OK) out->d = out->theta.d, status = check_items(out);
   if (status != STATUS_OK) problem_destroy(out);
   return status;
 }
 
-Status problem_check_items(const Problem *problem, int items) {
-  if (problem_unknowns(problem) <= items) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "problem.arms: %d, but the file has only %d theta* for them; raise prior.test_fraction",
-                    problem->arms, items);
-}
-
 void problem_destroy(Problem *problem) {
-  if (problem->ops) problem->ops->destroy(problem);
+  if (problem->ops && problem->ops->destroy) problem->ops->destroy(problem);
+  theta_destroy(&problem->theta);
+  free(problem->state);
   *problem = (Problem){0};
 }
 
+void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
+  const RngLanes rng = {
+      .key = rng_key(problem->seed, RNG_ROTATION), .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+  theta_draw(&problem->theta, replicate, first_run, runs, theta);
+  if (problem->ops->transform) problem->ops->transform(problem, rng, theta);
+}
+
+Status problem_training_samples(const Problem *problem, uint32_t replicate, int64_t limit, Samples *out) {
+  TRY(theta_training_samples(&problem->theta, replicate, limit, out));
+  const RngLanes rng = {.key = rng_subkey(rng_key(problem->seed, RNG_PRIOR_SAMPLES), RNG_ROTATION),
+                        .run = replicate,
+                        .draws = (uint32_t)out->n,
+                        .lanes = (uint32_t)out->n};
+  if (problem->ops->transform) problem->ops->transform(problem, rng, out->theta);
+  return STATUS_OK;
+}
+
+bool problem_has_exact_prior(const Problem *problem) {
+  return !problem->ops->transform && (problem->large || theta_has_prior(&problem->theta));
+}
+
 Status problem_check_exact_prior(const Problem *problem) {
-  if (problem->has_exact_prior) return STATUS_OK;
+  if (problem_has_exact_prior(problem)) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
       "there is no exact prior: theta* is drawn from a finite set, or its density is not known; "
@@ -116,7 +152,7 @@ Status problem_check_exact_prior(const Problem *problem) {
 Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit *chain_settings,
                            Prior *out) {
   TRY(problem_check_exact_prior(problem));
-  return problem->ops->exact_prior(memory, problem, chain_settings, out);
+  return theta_prior(memory, &problem->theta, chain_settings, out);
 }
 
 /* What a reward depends on. */
@@ -195,9 +231,9 @@ Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_r
     return status;
   }
   if (problem->per_arm)
-    problem->ops->arm_theta(problem, replicate, first_run, runs, out->theta);
+    theta_draw_each(&problem->theta, replicate, first_run, runs, problem->arms, out->theta);
   else
-    problem->ops->theta(problem, replicate, first_run, runs, out->theta);
+    problem_theta(problem, replicate, first_run, runs, out->theta);
   if (problem->ops->keep) problem->ops->keep(problem, first_run, runs, out->kept);
   if (!problem->resample_arms) new_arms(out, 0);
   return STATUS_OK;

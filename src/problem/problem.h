@@ -7,53 +7,46 @@
 
 #include "core/dense.h"
 #include "io/config/config.h"
-#include "io/dataset.h"
-#include "model/isotropic.h"
 #include "model/likelihood.h"
-#include "model/prior.h"
+#include "problem/theta.h"
 
 typedef struct Problem Problem;
 
 typedef struct {
   const char *name, *summary, *reference;
   int arms; /* K when problem.arms is auto; 0: 100 */
-  /* REQUIRED. Read the keys problem.*; fill d; feature_scratch, kept and has_exact_prior where they are not 0
-   * and false; arms_in_order; likelihood.noise where problem.noise is auto and the family knows better
-   * than 1. */
+  int dimension; /* d when problem.dimension is auto; 0: the distribution of theta* knows it */
+  bool per_arm; /* problem.unknown may be per_arm */
+  /* REQUIRED. Read the keys problem.*; make `theta`; feature_scratch and kept where they are not 0;
+   * arms_in_order; likelihood.noise where problem.noise is auto and the family knows better than 1. self->d
+   * is problem.dimension, or as above, and afterwards that of `theta`. */
   Status (*create)(Problem *self, const Config *config);
-  /* REQUIRED. Takes half-built instances. */
+  /* OPTIONAL. What `state` owns, which may be half-built or NULL; it is freed by the caller. */
   void (*destroy)(Problem *self);
-  /* REQUIRED. theta* of the runs: theta[d, B]. */
-  void (*theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
-  /* OPTIONAL. With problem.unknown = per_arm: the theta* of every arm, theta[d, B K], lane run K + arm. */
-  void (*arm_theta)(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+  /* OPTIONAL. theta[d, lanes] <- theta* made of these samples of `theta`, lane by lane, from the streams
+   * `rng` where it is random. Such a theta* has no exact prior. */
+  void (*transform)(const Problem *self, RngLanes rng, double *theta);
   /* OPTIONAL, needed with `kept`. What the runs keep for the features of all their rounds: kept[B, kept]. */
   void (*keep)(const Problem *self, uint32_t first_run, int runs, double *kept);
   /* REQUIRED. Feature vectors of this round (1-based): features[problem_vectors, d, B]; scratch[2 B +
    * feature_scratch]. Called once, with round 0, when the arms are not resampled. */
   void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
                    double *features, double *scratch);
-  /* REQUIRED. Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
-   * caller ends with samples_free. */
-  Status (*training_samples)(const Problem *self, uint32_t replicate, int64_t limit, Samples *out);
-  /* REQUIRED where has_exact_prior. The distribution of theta*. */
-  Status (*exact_prior)(Arena *memory, const Problem *self, const PriorFit *chain_settings, Prior *out);
-  /* OPTIONAL, both or none: the family has large settings. A[arms, d] of a run, created here, collective; the
-   * caller ends with dense_destroy, also after a failure. And the distribution of theta*, not owned. */
+  /* OPTIONAL: the family has large settings. A[arms, d] of a run, created here, collective; the caller ends
+   * with dense_destroy, also after a failure. */
   Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);
-  const Isotropic *(*isotropic)(const Problem *self);
 } ProblemOps;
 
 struct Problem {
   const ProblemOps *ops;
   int d, arms, rounds;
+  ThetaSource theta; /* what theta* is drawn from */
   bool resample_arms;
   /* Each arm has a theta* of its own; the features of a round are a context, the same for all arms. */
   bool per_arm;
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
   bool arms_in_order; /* a history of the posterior study holds the arms one after the other */
-  bool large; /* a large setting: only `theta`, `matrix` and `isotropic` are called */
-  bool has_exact_prior; /* the distribution of theta* has a density */
+  bool large; /* a large setting: there is `matrix`, and theta.isotropic, and no more */
   size_t feature_scratch; /* doubles that drawing the features needs, beside two for each run */
   size_t kept; /* doubles that a run keeps for the features of all its rounds */
   Likelihood likelihood;
@@ -78,6 +71,16 @@ int problem_arms(const Config *config);
 /* Of one setting: reads problem.*, likelihood and seed. The caller ends with problem_destroy. */
 Status problem_create(const Config *config, Problem *out);
 void problem_destroy(Problem *problem);
+/* Make self->theta as problem.theta and its keys have it: for `create`. */
+Status problem_create_theta(Problem *self, const Config *config);
+
+/* theta* of the runs: theta[d, B]. */
+void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+/* Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The caller ends with
+ * samples_free. */
+Status problem_training_samples(const Problem *problem, uint32_t replicate, int64_t limit, Samples *out);
+/* Whether the distribution of theta* has a density. */
+bool problem_has_exact_prior(const Problem *problem);
 /* STATUS_INPUT with a sentence when the distribution of theta* has no density. */
 Status problem_check_exact_prior(const Problem *problem);
 /* The distribution of theta* as a prior; errors as above. A mixture has the exact chain of `chain_settings`;
@@ -88,9 +91,6 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
  * other. */
 static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
 static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
-/* For families whose theta* come from a finite set: STATUS_INPUT when it has fewer members than a run
- * needs. */
-Status problem_check_items(const Problem *problem, int items);
 
 /* The world of one block of runs, and what happens in it. */
 typedef struct {

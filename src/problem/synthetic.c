@@ -1,18 +1,14 @@
-#include "problem/synthetic.h"
-
+/* Synthetic bandits: theta* from a named distribution, random arms (DiffTS paper, Section 6.2). */
 #include "core/memory.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
-#include "problem/theta_prior.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char SYNTHETIC_FEATURES[] = "ball sphere gaussian";
 
 typedef struct {
-  ThetaSource theta;
   bool normalised; /* ball and sphere: directions */
   bool radius; /* ball: radius u^(1/d) */
   double condition_number; /* kappa, of E[phi phi'] */
@@ -29,43 +25,11 @@ static Status create(Problem *self, const Config *config) {
   self->state = state;
   state->normalised = !config_is(config, "problem.features", "gaussian");
   state->radius = config_is(config, "problem.features", "ball");
-  int dimension =
-      config_is(config, "problem.dimension", "auto") ? 0 : (int)config_int(config, "problem.dimension");
-  TRY(theta_create(theta_find(config_text(config, "problem.theta")), dimension,
-                   config_text(config, "problem.file"), config_real(config, "prior.test_fraction"),
-                   self->seed, &state->theta));
-  self->d = state->theta.d;
-  self->has_exact_prior = theta_has_prior(&state->theta);
+  TRY(problem_create_theta(self, config));
+  self->d = self->theta.d;
   state->condition_number = config_real(config, "problem.condition_number");
   if (is_shaped(self, state)) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
-  return problem_check_items(self, theta_test_size(&state->theta));
-}
-
-static void destroy(Problem *self) {
-  Synthetic *state = self->state;
-  if (state) theta_destroy(&state->theta);
-  free(state);
-}
-
-static void draw_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  const Synthetic *state = self->state;
-  theta_draw(&state->theta, replicate, first_run, runs, theta);
-}
-
-static void draw_arm_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs,
-                           double *theta) {
-  const Synthetic *state = self->state;
-  theta_draw_each(&state->theta, replicate, first_run, runs, self->arms, theta);
-}
-
-static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
-  const Synthetic *state = self->state;
-  return theta_training_samples(&state->theta, replicate, limit, out);
-}
-
-static Status exact_prior(Arena *memory, const Problem *self, const PriorFit *chain_settings, Prior *out) {
-  const Synthetic *state = self->state;
-  return theta_prior(memory, &state->theta, chain_settings, out);
+  return STATUS_OK;
 }
 
 /* shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' of a run; q[d, d] is scratch. */
@@ -139,10 +103,6 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
 const ProblemOps problem_synthetic = {.name = "synthetic",
                                       .summary = "theta* from a named distribution, random arms",
                                       .reference = "DiffTS, Section 6.2",
+                                      .per_arm = true,
                                       .create = create,
-                                      .destroy = destroy,
-                                      .theta = draw_theta,
-                                      .arm_theta = draw_arm_theta,
-                                      .features = draw_features,
-                                      .training_samples = training_samples,
-                                      .exact_prior = exact_prior};
+                                      .features = draw_features};

@@ -1,20 +1,17 @@
 /* A Gaussian target N(mu*, A^-1) as what can be learned in a world: theta* is mu*, and the d arms are phi_i =
  * sqrt(a_i) q_i, so that each of them taken once without noise gives the evidence A = sum phi phi' and A mu*.
  * The precisions a_i fall geometrically from 1 to 1 / kappa; the directions q_i are the rows of a random
- * rotation, drawn for each run, and mu* is drawn from N(0, A^-1). */
+ * rotation, drawn for each run, and mu* is drawn from N(0, A^-1): what the problem's source gives is mu*
+ * along the q_i, in units of its standard deviation there. */
 #include "core/memory.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
-#include "problem/theta.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMENSION = 5 };
-
 typedef struct {
-  ThetaSource normal; /* N(0, I): mu* along the q_i, in units of its standard deviation there */
   double *deviation; /* [d]: 1 / sqrt(a_i) */
   double *rotation, *point; /* [d, d], [d]: scratch */
 } Target;
@@ -23,8 +20,6 @@ static Status create(Problem *self, const Config *config) {
   Target *state;
   NEW(state, 1);
   self->state = state;
-  self->d = config_is(config, "problem.dimension", "auto") ? DIMENSION
-                                                           : (int)config_int(config, "problem.dimension");
   self->arms = self->d;
   self->resample_arms = false;
   if (!likelihood_is_conjugate(&self->likelihood))
@@ -37,18 +32,15 @@ static Status create(Problem *self, const Config *config) {
   NEW(state->point, self->d);
   const double kappa = config_real(config, "problem.condition_number");
   for (int i = 0; i < self->d; i++) state->deviation[i] = i ? pow(kappa, 0.5 * i / (self->d - 1)) : 1;
-  return theta_create(theta_find("gaussian"), self->d, NULL, 0, self->seed, &state->normal);
+  return theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
 static void destroy(Problem *self) {
   Target *state = self->state;
-  if (state) {
-    theta_destroy(&state->normal);
-    free(state->deviation);
-    free(state->rotation);
-    free(state->point);
-  }
-  free(state);
+  if (!state) return;
+  free(state->deviation);
+  free(state->rotation);
+  free(state->point);
 }
 
 /* The rows q_i[d] of a rotation, uniform among all. */
@@ -58,7 +50,7 @@ static const double *draw_rotation(const Problem *self, Rng rng) {
   return state->rotation;
 }
 
-/* The rotation of a run. */
+/* The rotation of a run, as its theta* has it (problem_theta). */
 static Rng run_stream(const Problem *self, uint32_t run) {
   return (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = run};
 }
@@ -74,19 +66,11 @@ static void place(const Problem *self, Rng rotation, size_t at, size_t n, double
   for (size_t j = 0; j < d; j++) x[j * n + at] = state->point[j];
 }
 
-static void draw_mean(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *mean) {
-  const Target *state = self->state;
-  theta_draw(&state->normal, replicate, first_run, runs, mean);
-  for (uint32_t b = 0; b < (uint32_t)runs; b++)
-    place(self, run_stream(self, first_run + b), b, (size_t)runs, mean);
-}
-
-static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
-  const Target *state = self->state;
-  TRY(theta_training_samples(&state->normal, replicate, limit, out));
-  Rng rng = {.key = rng_subkey(rng_key(self->seed, RNG_PRIOR_SAMPLES), RNG_ROTATION), .run = replicate};
-  for (; rng.draw < (uint32_t)out->n; rng.draw++) place(self, rng, rng.draw, (size_t)out->n, out->theta);
-  return STATUS_OK;
+static void transform(const Problem *self, RngLanes lanes, double *theta) {
+  for (uint32_t n = 0; n < lanes.lanes; n++) {
+    const Rng rng = {.key = lanes.key, .run = lanes.run + n / lanes.draws, .draw = n % lanes.draws};
+    place(self, rng, n, lanes.lanes, theta);
+  }
 }
 
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
@@ -104,8 +88,8 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
 const ProblemOps problem_target = {.name = "target",
                                    .summary = "a Gaussian target of given condition number, no bandit",
                                    .reference = "VITS, Appendices F and I",
+                                   .dimension = 5,
                                    .create = create,
                                    .destroy = destroy,
-                                   .theta = draw_mean,
-                                   .features = draw_features,
-                                   .training_samples = training_samples};
+                                   .transform = transform,
+                                   .features = draw_features};

@@ -157,6 +157,10 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   return check_dimension(dimension, out->d, file ? file : ops->name);
 }
 
+Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
+  return theta_create(&theta_gaussian, d, NULL, 0, seed, out);
+}
+
 Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {
   *out = (ThetaSource){.ops = ops, .d = d, .seed = seed};
   if (!ops->isotropic)

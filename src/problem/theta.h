@@ -55,6 +55,8 @@ struct ThetaSource {
 /* `dimension` 0 means the distribution's own. Errors: STATUS_INPUT when it has another, or lacks its file. */
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
                     ThetaSource *out);
+/* N(0, I). */
+Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out);
 /* The distribution without d x d matrices; it can be drawn from, and that is all. STATUS_INPUT where it has
  * no such form. */
 Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);

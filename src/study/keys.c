@@ -4,10 +4,7 @@
 #include "model/likelihood.h"
 #include "model/prior.h"
 #include "policy/policy.h"
-#include "problem/inverse.h"
-#include "problem/pool.h"
-#include "problem/problem.h"
-#include "problem/synthetic.h"
+#include "problem/problems.h"
 #include "problem/theta.h"
 #include "study/study.h"
 

@@ -48,8 +48,7 @@ static Status allocate(Arena *memory, Large *self) {
   ALLOCATE(memory, self->lanes, 2 * d * DENSE_COLUMNS);
   TRY(isotropic_create(memory, (int)d, 1, &self->standard));
   self->standard.weight[0] = self->standard.variance[0] = 1;
-  return isotropic_create(memory, (int)d, self->problem.ops->isotropic(&self->problem)->components,
-                          &self->exact);
+  return isotropic_create(memory, (int)d, self->problem.theta.isotropic.components, &self->exact);
 }
 
 static Status create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
@@ -87,7 +86,7 @@ static void add_noise(const Large *self, double *y) {
 static Status gather_evidence(Large *self, const DenseMatrix *a, double *y) {
   const Dense *dense = self->large->dense;
   const double sigma = self->problem.likelihood.noise, precision = 1 / (sigma * sigma);
-  self->problem.ops->theta(&self->problem, self->replicate, self->run, 1, self->truth);
+  problem_theta(&self->problem, self->replicate, self->run, 1, self->truth);
   TRY(dense_apply(dense, false, a, 1, self->truth, y));
   add_noise(self, y);
   TRY(dense_apply(dense, true, a, 1, y, self->b));
@@ -114,7 +113,7 @@ static Status draw_problem(Large *self) {
 
 /* b and the means of the prior, side by side [d, 1 + C], into the eigenbasis. */
 static Status rotate_vectors(Large *self) {
-  const Isotropic *prior = self->problem.ops->isotropic(&self->problem);
+  const Isotropic *prior = &self->problem.theta.isotropic;
   const size_t d = (size_t)self->problem.d, count = (size_t)prior->components, width = count + 1;
   const Dense *dense = self->large->dense;
   double *from;
@@ -153,7 +152,7 @@ static Status begin_run(Large *self, uint32_t run) {
 
 static DenseMeasure measure_of(const Large *self) {
   return (DenseMeasure){.dense = self->large->dense,
-                        .modes = self->problem.ops->isotropic(&self->problem),
+                        .modes = &self->problem.theta.isotropic,
                         .truth = self->truth,
                         .direction = self->direction,
                         .covariance = study_measures(self->study, "moments")};

@@ -41,7 +41,7 @@ static void make_prior(Arena *memory, Case *c) {
   Belief belief;
   Samples samples;
   ok(belief_create(setting, &c->study.file->policies[0], &c->problem, 0, &belief));
-  ok(c->problem.ops->training_samples(&c->problem, 0, belief.train_samples, &samples));
+  ok(problem_training_samples(&c->problem, 0, belief.train_samples, &samples));
   ok(prior_fit(memory, belief.family, &belief.fit, &samples, &c->prior));
   samples_free(&samples);
 }

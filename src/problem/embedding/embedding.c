@@ -3,66 +3,34 @@
 #include "core/memory.h"
 #include "problem/embedding/embedding_file.h"
 #include "problem/problems.h"
-#include "problem/theta.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-typedef struct {
-  ThetaSource theta;
-  Embedding file; /* its theta has gone over to the source */
-} EmbeddingProblem;
 
 /* sigma of the file, unless the study gives it. */
-static Status choose_noise(Problem *self, const Config *config, const EmbeddingProblem *state) {
+static Status choose_noise(Problem *self, const Config *config, const Embedding *file) {
   if (!config_is(config, "problem.noise", "auto")) return STATUS_OK;
-  if (isnan(state->file.noise))
+  if (isnan(file->noise))
     return status_set(STATUS_INPUT, "%s has no attribute 'noise', so problem.noise is needed",
                       config_text(config, "problem.file"));
-  self->likelihood.noise = state->file.noise;
+  self->likelihood.noise = file->noise;
   return STATUS_OK;
 }
 
 static Status create(Problem *self, const Config *config) {
-  EmbeddingProblem *state;
-  NEW(state, 1);
-  self->state = state;
+  Embedding *file; /* its theta goes over to the problem's */
+  NEW(file, 1);
+  self->state = file;
   const char *path = config_text(config, "problem.file");
   if (!path)
     return status_set(STATUS_INPUT, "problem.family = embedding needs problem.file, which is not given");
-  TRY(embedding_read(path, &state->file));
-  TRY(choose_noise(self, config, state));
-  int dimension =
-      config_is(config, "problem.dimension", "auto") ? 0 : (int)config_int(config, "problem.dimension");
-  self->d = state->file.d;
-  TRY(theta_create_set(&state->file.theta, path, dimension, config_real(config, "prior.test_fraction"),
-                       self->seed, &state->theta));
-  return problem_check_items(self, theta_test_size(&state->theta));
+  TRY(embedding_read(path, file));
+  TRY(choose_noise(self, config, file));
+  return theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"), self->seed,
+                          &self->theta);
 }
 
 static void destroy(Problem *self) {
-  EmbeddingProblem *state = self->state;
-  if (state) {
-    theta_destroy(&state->theta);
-    embedding_free(&state->file);
-  }
-  free(state);
-}
-
-static void draw_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  const EmbeddingProblem *state = self->state;
-  theta_draw(&state->theta, replicate, first_run, runs, theta);
-}
-
-static void draw_arm_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs,
-                           double *theta) {
-  const EmbeddingProblem *state = self->state;
-  theta_draw_each(&state->theta, replicate, first_run, runs, self->arms, theta);
-}
-
-static Status training_samples(const Problem *self, uint32_t replicate, int64_t limit, Samples *out) {
-  const EmbeddingProblem *state = self->state;
-  return theta_training_samples(&state->theta, replicate, limit, out);
+  if (self->state) embedding_free(self->state);
 }
 
 /* K rows of the file's features for each run (one where each arm has its own theta*), uniform with
@@ -71,7 +39,7 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
                           const double *kept, double *features, double *scratch) {
   (void)kept;
   (void)scratch;
-  const Embedding *file = &((const EmbeddingProblem *)self->state)->file;
+  const Embedding *file = self->state;
   RngKey key = rng_key(self->seed, RNG_ARMS);
   size_t d = (size_t)self->d;
   for (int b = 0; b < runs; b++) {
@@ -86,9 +54,7 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
 const ProblemOps problem_embedding = {.name = "embedding",
                                       .summary = "theta* and arms from the rows of an embedding file",
                                       .reference = "DiffTS, Section 6.3",
+                                      .per_arm = true,
                                       .create = create,
                                       .destroy = destroy,
-                                      .theta = draw_theta,
-                                      .arm_theta = draw_arm_theta,
-                                      .features = draw_features,
-                                      .training_samples = training_samples};
+                                      .features = draw_features};
