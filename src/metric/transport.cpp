@@ -1,4 +1,9 @@
-/* LEMON's network simplex. Each source sends m / g units and each sink takes n / g, g their greatest common
+/* Clouds of unequal sizes, the one thing that is written in C++: LEMON's network simplex takes them as they
+ * are. As assignments of equal sizes, with points repeated, they are solved by metric/assignment.c to the
+ * same 15 digits, where one size is a multiple of the other, but in .4 to 21 times its time (500 or 1000
+ * points beside 2, 3 and 5 times as many, together or half a standard deviation apart).
+ *
+ * LEMON's network simplex. Each source sends m / g units and each sink takes n / g, g their greatest common
  * divisor; arc i m + j goes from source i to sink j. Nothing is thrown past the C interface. */
 #include "metric/transport.h"
 
