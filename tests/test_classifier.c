@@ -1,6 +1,7 @@
 /* The classifier of digits and what it is trained with: gradients against differences, outputs against the
  * plain double-precision network, a separable problem. */
 #include "harness.h"
+#include "network_reference.h"
 
 #include "core/memory.h"
 #include "core/rng.h"

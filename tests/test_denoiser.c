@@ -1,5 +1,6 @@
 /* The learned denoiser: its cases, its network, its training and its files. */
 #include "core/arena.h"
+#include "network_reference.h"
 #include "sampler_fixture.h"
 
 #include "core/linalg.h"

@@ -2,6 +2,7 @@
  * noise for a mixture, and the plain network. Seeds are fixed, so a test that passes goes on passing;
  * tolerances say what another seed would give. */
 #include "harness.h"
+#include "network_reference.h"
 
 #include "core/arena.h"
 #include "core/memory.h"

@@ -241,7 +241,7 @@ static void test_fit_gaussian(void) {
     }
   }
   Mixture mixture;
-  CHECK_OK(mixture_fit_gaussian(&memory, D, N, x, &mixture));
+  CHECK_OK(mixture_fit(&memory, D, N, x, 1, 1, (RngKey){{0, 0}}, 0, &mixture, NULL));
   CU_ASSERT_EQUAL(mixture.components, 1);
   CU_ASSERT_EQUAL(mixture.weight[0], 1);
   for (int i = 0; i < D; i++) CHECK_NEAR(mixture.mean[i], mean[i], 1e-12);
@@ -257,7 +257,8 @@ static void test_degenerate(void) {
   RngKey key = rng_key(6, RNG_MIXTURE_START);
   Mixture mixture;
   CHECK_FAILS(mixture_fit(&memory, 2, 3, x, 4, 5, key, 0, &mixture, NULL), STATUS_INPUT, "there are 3");
-  CHECK_FAILS(mixture_fit_gaussian(&memory, 2, 0, x, &mixture), STATUS_INPUT, "there are 0");
+  CHECK_FAILS(mixture_fit(&memory, 2, 0, x, 1, 1, (RngKey){{0, 0}}, 0, &mixture, NULL), STATUS_INPUT,
+              "there are 0");
   for (int kind = 0; kind < 5; kind++) {
     RngLanes rng = golden_lanes(N, 6);
     rng_lanes_normal(&rng, 2, x);
@@ -281,7 +282,7 @@ static void test_degenerate(void) {
       for (int n = 0; n < N; n++) CU_ASSERT(isfinite(out[n]));
     }
   }
-  CHECK_OK(mixture_fit_gaussian(&memory, 2, 1, point, &mixture));
+  CHECK_OK(mixture_fit(&memory, 2, 1, point, 1, 1, (RngKey){{0, 0}}, 0, &mixture, NULL));
   CHECK_NEAR(mixture.mean[1], 4, 1e-12);
   CHECK_NEAR(mixture.covariance[3], 1e-6, 1e-15);
   CHECK_OK(mixture_fit(&memory, 1, 4, (double[]){1, 2, 3, 4}, 4, 5, key, 0, &mixture,

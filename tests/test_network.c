@@ -1,6 +1,7 @@
 /* The stage networks: every kernel against the plain double-precision reference, the reference against finite
  * differences, v3 against v4. */
 #include "harness.h"
+#include "network_reference.h"
 
 #include "core/memory.h"
 #include "core/rng.h"

@@ -1,6 +1,7 @@
 /* Policies whose mean reward is a network: the arm they take, what they are refused, and that they learn a
  * reward that no linear model can. */
 #include "core/arena.h"
+#include "network_reference.h"
 #include "sampler_fixture.h"
 
 #include "policy/network_arms.h"

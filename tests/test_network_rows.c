@@ -1,6 +1,7 @@
 /* A network as mean reward: gradient, Gauss-Newton and exact Hessian against finite differences in double
  * precision, batches, and samplers that take it. */
 #include "catch_up_fixture.h"
+#include "network_reference.h"
 
 #include "core/arena.h"
 #include "sampler/gradient/potential.h"

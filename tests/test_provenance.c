@@ -81,22 +81,7 @@ static void test_attributes(void) {
   remove(path);
 }
 
-/* What describes content must be compared, what describes origin must not. */
-static void test_kinds(void) {
-  static const char *const origin[] = {"source",      "history",  "hostname",       "mpi_ranks",
-                                       "mpi_library", "compiler", "compiler_flags", "blas"};
-  static const char *const content[] = {"title",  "references",    "Conventions",
-                                        "config", "config_sha256", "seed"};
-  for (size_t i = 0; i < sizeof origin / sizeof *origin; i++)
-    CU_ASSERT_TRUE(provenance_is_provenance(origin[i]));
-  for (size_t i = 0; i < sizeof content / sizeof *content; i++)
-    CU_ASSERT_FALSE(provenance_is_provenance(content[i]));
-}
-
 int main(void) {
-  CU_TestInfo tests[] = {{"digest", test_digest},
-                         {"attributes", test_attributes},
-                         {"origin and content", test_kinds},
-                         CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"digest", test_digest}, {"attributes", test_attributes}, CU_TEST_INFO_NULL};
   return harness_run("provenance", tests);
 }

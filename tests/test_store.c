@@ -102,12 +102,12 @@ static void check_sample(const char *path) {
 
   static double regret[ROWS * COLUMNS], unused[ROWS];
   static float single[ROWS];
-  int steps[ROWS];
+  int64_t steps[ROWS];
   signed char flags[ROWS];
   CHECK_OK(store_get_doubles(file, "regret", regret));
   CHECK_OK(store_get_doubles(file, "unused", unused));
   CHECK_OK(store_get_floats(file, "single", single));
-  CHECK_OK(store_get_ints(file, "steps", steps));
+  CHECK_OK(store_get_int64s(file, "steps", steps));
   CHECK_OK(store_get_bytes(file, "status", flags));
   for (int i = 0; i < ROWS; i++) {
     CHECK_NEAR(regret[i * COLUMNS + 7 * i], value_at(i, 7 * i), 0);
@@ -282,7 +282,7 @@ static void test_wrong_content(void) {
   CHECK_OK(store_open(path, &file));
   size_t shape[3] = {SIZE_MAX, 299, 1};
   double real, reals[ROWS];
-  int ints[ROWS];
+  int64_t ints[ROWS];
   int64_t integer;
   char *text;
   CHECK_FAILS(store_shape(file, "regret", 2, shape), STATUS_INPUT,
@@ -294,7 +294,7 @@ static void test_wrong_content(void) {
   CHECK_FAILS(store_dimension_length(file, "dim", shape), STATUS_INPUT, "has no dimension 'dim'");
   CHECK_FAILS(store_get_doubles(file, "theta", reals), STATUS_INPUT, "has no variable 'theta'");
   CHECK_FAILS(store_get_doubles(file, "policy", reals), STATUS_INPUT, "'policy' does not hold numbers");
-  CHECK_FAILS(store_get_ints(file, "single", ints), STATUS_INPUT, "'single' does not hold integers");
+  CHECK_FAILS(store_get_int64s(file, "single", ints), STATUS_INPUT, "'single' does not hold integers");
   CHECK_FAILS(store_get_text_attribute(file, NULL, "title", &text), STATUS_INPUT, "has no attribute 'title'");
   CHECK_FAILS(store_get_text_attribute(file, "regret", "title", &text), STATUS_INPUT,
               "attribute 'regret:title'");
@@ -360,7 +360,7 @@ static void test_foreign_files(void) {
   StoreFile *file;
   char *note;
   double theta[15], x[12];
-  int y[4];
+  int64_t y[4];
   signed char tag[4];
   snprintf(path, sizeof path, "%s/tests/golden/dataset_float.nc", source ? source : ".");
   CHECK_OK(store_open(path, &file));
@@ -374,7 +374,7 @@ static void test_foreign_files(void) {
   snprintf(path, sizeof path, "%s/tests/golden/dataset_history_records.nc", source ? source : ".");
   CHECK_OK(store_open(path, &file));
   CHECK_OK(store_get_doubles(file, "x", x));
-  CHECK_OK(store_get_ints(file, "y", y));
+  CHECK_OK(store_get_int64s(file, "y", y));
   CHECK_OK(store_get_bytes(file, "tag", tag));
   CU_ASSERT(x[11] == 2.5 && y[3] == 9 && tag[3] == 3);
   store_abandon(file);

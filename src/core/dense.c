@@ -261,20 +261,6 @@ Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w) {
   return status;
 }
 
-Status dense_cholesky(const Dense *dense, DenseMatrix *a) {
-  ASSERT(a->rows == a->columns);
-  return dense_judge(dense, "dpotrf", a, dense->row < 0 ? 0 : dense->ops->cholesky(dense, a));
-}
-
-double dense_log_determinant(const Dense *dense, const DenseMatrix *cholesky) {
-  double sum = 0;
-  for (int j = 0; j < cholesky->local_columns; j++)
-    for (int i = 0; i < cholesky->local_rows; i++)
-      if (global_row(dense, i) == global_column(dense, j)) sum += log(dense_column_of(cholesky, j)[i]);
-  dense->sum(1, &sum);
-  return 2 * sum;
-}
-
 /* ---- LAPACK on one rank */
 
 static void lapack_multiply(const Dense *dense, double factor, bool transpose_a, const DenseMatrix *a,
@@ -309,17 +295,11 @@ static int lapack_eigen(const Dense *dense, DenseMatrix *a, double *w) {
   return info == LAPACK_WORK_MEMORY_ERROR ? DENSE_NO_MEMORY : info;
 }
 
-static int lapack_cholesky(const Dense *dense, DenseMatrix *a) {
-  (void)dense;
-  return LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', a->rows, a->values, a->rows);
-}
-
 static const DenseOps lapack = {.name = "LAPACK on one rank",
                                 .multiply = lapack_multiply,
                                 .gram = lapack_gram,
                                 .orthogonal = lapack_orthogonal,
-                                .eigen = lapack_eigen,
-                                .cholesky = lapack_cholesky};
+                                .eigen = lapack_eigen};
 
 static void sum_of_one(size_t n, double *values) {
   (void)n;

@@ -35,7 +35,6 @@ typedef struct {
   /* a <- its orthogonal factor; diagonal[columns] of R where it is here, else 0. */
   int (*orthogonal)(const Dense *dense, DenseMatrix *a, double *diagonal);
   int (*eigen)(const Dense *dense, DenseMatrix *a, double *w);
-  int (*cholesky)(const Dense *dense, DenseMatrix *a);
 } DenseOps;
 
 enum { DENSE_NO_MEMORY = -1000000 };
@@ -99,12 +98,6 @@ Status dense_orthogonal(const Dense *dense, DenseMatrix *a);
 /* Of the lower triangle of a symmetric A = U diag(w) U': a <- U, w[n] ascending (dsyevd). The product of each
  * eigenvector with one fixed random direction is positive. */
 Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w);
-/* Of the lower triangle of A = L L': a <- L there, the rest is left (dpotrf). STATUS_INPUT when A is not
- * positive definite. */
-Status dense_cholesky(const Dense *dense, DenseMatrix *a);
-/* log det A from its Cholesky factor. */
-double dense_log_determinant(const Dense *dense, const DenseMatrix *cholesky);
-
 /* Every rank brings its own outcome; when one has failed, all fail. */
 Status dense_agree(const Dense *dense, Status mine);
 

@@ -143,9 +143,3 @@ Status provenance_write(StoreFile *file, const char *title) {
   for (int i = 0; i < ATTRIBUTES; i++) TRY(attributes[i].write(file));
   return STATUS_OK;
 }
-
-bool provenance_is_provenance(const char *attribute) {
-  for (int i = 0; i < ATTRIBUTES; i++)
-    if (strcmp(attribute, attributes[i].name) == 0) return true;
-  return false;
-}

@@ -21,8 +21,4 @@ const char *provenance_source(void);
 /* Write Conventions, title, references, and the provenance proper. */
 Status provenance_write(StoreFile *file, const char *title);
 
-/* Does this global attribute say where a file came from rather than what is in it? Such attributes may
- * differ between files that are otherwise equal byte for byte. */
-bool provenance_is_provenance(const char *attribute);
-
 #endif

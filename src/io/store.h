@@ -85,7 +85,6 @@ bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dime
  * in doubles. */
 Status store_get_doubles(StoreFile *file, const char *name, double *out);
 Status store_get_floats(StoreFile *file, const char *name, float *out);
-Status store_get_ints(StoreFile *file, const char *name, int *out);
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out);
 Status store_get_bytes(StoreFile *file, const char *name, signed char *out);
 /* *out is allocated; free() it. */

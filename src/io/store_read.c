@@ -250,13 +250,6 @@ Status store_get_floats(StoreFile *file, const char *name, float *out) {
   return STATUS_OK;
 }
 
-Status store_get_ints(StoreFile *file, const char *name, int *out) {
-  Variable variable;
-  TRY(find_numbers(file, name, true, &variable));
-  READ(file, name, nc_get_var_int(file->ncid, variable.id, out));
-  return STATUS_OK;
-}
-
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out) {
   Variable variable;
   TRY(find_numbers(file, name, true, &variable));

@@ -140,7 +140,7 @@ static double claimed_of(const Check *self, int n) {
   return sum;
 }
 
-int denoiser_check_bin(int d, double log_determinant) {
+static int denoiser_check_bin(int d, double log_determinant) {
   const int bin = (int)(DENOISER_BINS * log_determinant / (d * log1p(DENOISER_MOST_PRECISION)));
   return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
 }

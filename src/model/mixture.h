@@ -56,13 +56,10 @@ void mixture_hessian_product(const Mixture *mixture, int lanes, const double *th
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                            double *score, double *hessian);
 
-/* Maximum likelihood Gaussian (mean and covariance divided by n) of theta[d, n], as a mixture of one,
- * prepared. To each variance 1e-6 of itself is added (1e-6 where it is zero), as in mixture_fit: so few or
- * flat samples have a fit too. */
-Status mixture_fit_gaussian(Arena *memory, int d, int n, const double *theta, Mixture *out);
 /* Expectation maximisation with full covariances, best of `starts` by likelihood; prepared. The streams of a
  * start are (key, run, round = start). mean_log_likelihood may be NULL. STATUS_INPUT with fewer samples than
- * components. */
+ * components. To each variance 1e-6 of itself is added (1e-6 where it is zero): so few or flat samples have a
+ * fit too; one component is the Gaussian of their mean and covariance (divided by n). */
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *mean_log_likelihood);
 

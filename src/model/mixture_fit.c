@@ -365,7 +365,3 @@ Status mixture_fit(Arena *memory, int d, int n, const double *theta, int compone
   }
   return STATUS_OK;
 }
-
-Status mixture_fit_gaussian(Arena *memory, int d, int n, const double *theta, Mixture *out) {
-  return mixture_fit(memory, d, n, theta, 1, 1, (RngKey){{0, 0}}, 0, out, NULL);
-}

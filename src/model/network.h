@@ -56,13 +56,4 @@ float network_loss_gradient(const NetworkShape *shape, const float *parameters, 
 float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                                const float *target, float *gradient, float *workspace);
 
-/* The plain double-precision version of the same three, one input at a time; kept to test the fast ones
- * against. */
-void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x,
-                               double *y);
-void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x,
-                           const double *v, double *out);
-double network_reference_loss_gradient(const NetworkShape *shape, const double *parameters, int lanes,
-                                       const double *x, const double *target, double *gradient);
-
 #endif

@@ -111,19 +111,11 @@ static int eigen(const Dense *grid, DenseMatrix *a, double *w) {
   return info;
 }
 
-static int cholesky(const Dense *grid, DenseMatrix *a) {
-  const Descriptor of_a = describe(grid, a);
-  int info;
-  pdpotrf_("L", &a->rows, a->values, &FIRST, &FIRST, of_a.field, &info);
-  return info;
-}
-
 static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
                                    .multiply = multiply,
                                    .gram = gram,
                                    .orthogonal = orthogonal,
-                                   .eigen = eigen,
-                                   .cholesky = cholesky};
+                                   .eigen = eigen};
 
 bool grid_is_available(void) { return true; }
 

@@ -26,7 +26,5 @@ void pdorgqr_(const int *m, const int *n, const int *k, double *a, const int *ia
 void pdsyevd_(const char *vectors, const char *triangle, const int *n, double *a, const int *ia,
               const int *ja, const int *desc_a, double *w, double *z, const int *iz, const int *jz,
               const int *desc_z, double *work, const int *lwork, int *iwork, const int *liwork, int *info);
-void pdpotrf_(const char *triangle, const int *n, double *a, const int *ia, const int *ja, const int *desc_a,
-              int *info);
 
 #endif

@@ -1,5 +1,4 @@
-/* The network in plain double precision, one input at a time: what the fast kernels are tested against. */
-#include "model/network.h"
+#include "network_reference.h"
 
 #include "core/status.h"
 

@@ -1,0 +1,15 @@
+/* The network in plain double precision, one input at a time: what the fast kernels are tested against. */
+#ifndef TESTS_NETWORK_REFERENCE_H
+#define TESTS_NETWORK_REFERENCE_H
+
+#include "model/network.h"
+
+/* As model/network.h has them, of one input x; the gradient of `lanes`. */
+void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x,
+                               double *y);
+void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x,
+                           const double *v, double *out);
+double network_reference_loss_gradient(const NetworkShape *shape, const double *parameters, int lanes,
+                                       const double *x, const double *target, double *gradient);
+
+#endif
