@@ -6,6 +6,7 @@
  * problem.arms, so a history holds them in order, and one of m observations is the whole of y. With Q = A' A
  * / sigma^2: snr^2 is its smallest eigenvalue that is not 0 by construction, kappa^2 the ratio of largest to
  * smallest. */
+#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "problem/problems.h"
@@ -25,6 +26,7 @@ typedef struct {
 static int rank_of(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
 
 static Status find_axes(const ThetaSource *theta, Inverse *state) {
+  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)theta->d;
   double *work;
   if (!theta->has_mixture)
@@ -33,13 +35,12 @@ static Status find_axes(const ThetaSource *theta, Inverse *state) {
                       "problem.theta = %s is not one",
                       theta->ops->name);
   NEW(state->axes, d * d);
-  NEW(work, 2 * d * d + 2 * d);
+  ALLOCATE(&scratch, work, 2 * d * d + 2 * d);
   double *covariance = work, *columns = covariance + d * d, *mean = columns + d * d, *variance = mean + d;
   mixture_moments(&theta->mixture, mean, covariance);
   Status status = linalg_eigen((int)d, covariance, columns, variance);
   for (size_t k = 0; k < d; k++)
     for (size_t i = 0; i < d; i++) state->axes[k * d + i] = columns[i * d + k];
-  free(work);
   return status;
 }
 

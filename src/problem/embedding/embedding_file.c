@@ -1,5 +1,6 @@
 #include "problem/embedding/embedding_file.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "io/provenance.h"
 
@@ -78,10 +79,11 @@ static Status write_all(StoreFile *file, const char *title, const Embedding *emb
 
 Status embedding_create(const char *path, const char *title, const Embedding *embedding, int *item, int *arm,
                         StoreFile **out) {
+  SCRATCH_ARENA(scratch);
   int ids[2];
   double *theta;
   *out = NULL;
-  NEW(theta, (size_t)embedding->theta.n * (size_t)embedding->d);
+  ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
   transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   Status status = store_create(path, STORE_NETCDF4, out);
   if (status == STATUS_OK) {
@@ -91,6 +93,5 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
       *out = NULL;
     }
   }
-  free(theta);
   return status;
 }

@@ -1,5 +1,6 @@
 #include "problem/embedding/ratings.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "problem/embedding/ratings_lines.h"
 
@@ -56,8 +57,9 @@ static int64_t unique(int64_t n, int64_t *ids) {
 
 /* The different ids of one column, ascending. */
 static Status list_ids(const Pile *pile, bool items, int *count, int64_t **out) {
+  SCRATCH_ARENA(scratch);
   int64_t *ids;
-  NEW(ids, pile->count);
+  ALLOCATE(&scratch, ids, pile->count);
   for (int64_t i = 0; i < pile->count; i++) ids[i] = items ? pile->line[i].item_id : pile->line[i].user_id;
   int64_t n = unique(pile->count, ids);
   Status status = STATUS_OK;
@@ -66,7 +68,6 @@ static Status list_ids(const Pile *pile, bool items, int *count, int64_t **out) 
   else
     status = memory_new((void **)out, (size_t)n, sizeof *ids);
   if (status == STATUS_OK) memcpy(*out, ids, (size_t)n * sizeof *ids), *count = (int)n;
-  free(ids);
   return status;
 }
 

@@ -1,6 +1,6 @@
 #include "problem/embedding/ratings_lines.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "io/gzip.h"
 #include "problem/embedding/ratings.h"
 
@@ -251,8 +251,9 @@ static Status read_all(Lines *lines, uint32_t input, const char *format,
 
 Status ratings_lines(const char *path, uint32_t input, const char *format,
                      Status (*take)(void *context, const RatingLine *rating), void *context) {
+  SCRATCH_ARENA(scratch);
   Lines *lines;
-  NEW(lines, 1);
+  ALLOCATE(&scratch, lines, 1);
   lines->path = path;
   /* A rating that is too large is the user's error, to be reported, not to be trapped. */
   fenv_t environment;
@@ -261,6 +262,5 @@ Status ratings_lines(const char *path, uint32_t input, const char *format,
   if (status == STATUS_OK) status = read_all(lines, input, format, take, context);
   fesetenv(&environment);
   gzip_close(lines->file);
-  free(lines);
   return status;
 }
