@@ -10,6 +10,7 @@
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/denoiser.h"
+#include "model/mixture_evidence.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,33 +46,6 @@ void denoiser_spectral(int d, int lanes, const double *restrict basis, const dou
       }
       if (j < i) memcpy(out + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
     }
-}
-
-/* out[rows, lanes] = a[rows] + b[rows, lanes]. */
-SIMD_CLONES
-static void add(int rows, int lanes, const double *restrict a, const double *restrict b,
-                double *restrict out) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) out[i * lanes + n] = a[i] + b[i * lanes + n];
-}
-
-/* log_weight = constant + |L^-1 h|^2 / 2 - log |L|. */
-SIMD_CLONES
-static void weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
-                  double *restrict log_weight) {
-  for (int first = 0; first < lanes; first += VECTOR_LANES) {
-    const size_t count = lanes - first < VECTOR_LANES ? (size_t)(lanes - first) : VECTOR_LANES;
-    SpecialReal sum = {0}, one = {0};
-    sum += constant, one += 1;
-    for (int i = 0; i < d; i++) {
-      SpecialReal y = {0}, pivot = one;
-      memcpy(&y, whitened + i * lanes + first, count * sizeof *whitened);
-      memcpy(&pivot, factor + (i * d + i) * lanes + first, count * sizeof *factor);
-      special_log(&pivot);
-      sum += 0.5 * y * y - pivot;
-    }
-    memcpy(log_weight + first, &sum, count * sizeof *log_weight);
-  }
 }
 
 /* Take log_weight into the running total, all relative to exp(top): what was there counts old_share, the new
@@ -153,11 +127,10 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
   memset(mean, 0, values * sizeof *mean);
   memset(covariance, 0, values * (size_t)d * sizeof *covariance);
   for (int c = 0; c < mixture->components; c++) {
-    add(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), at.precision, at.factor);
-    add(d, lanes, mixture->information + c * d, vector, at.mean);
+    mixture_evidence_add(mixture, c, lanes, at.precision, vector, at.factor, at.mean);
     linalg_cholesky_lanes(d, lanes, at.factor, rescues);
     linalg_forward_lanes(d, lanes, at.factor, at.mean);
-    weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
+    mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
     linalg_backward_lanes(d, lanes, at.factor, at.mean);
     linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
     join(c == 0, lanes, &at);
@@ -200,12 +173,7 @@ Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool stand
   ALLOCATE(&scratch, covariance, d * d);
   Status status = standardise(self, mixture, standardised, covariance);
   TRY(status);
-  for (size_t c = 0; c < (size_t)mixture->components; c++) {
-    double square = 0;
-    for (size_t i = 0; i < d; i++)
-      square += self->mixture.mean[c * d + i] * self->mixture.information[c * d + i];
-    self->constant[c] = self->mixture.log_norm[c] - 0.5 * square;
-  }
+  mixture_evidence_constants(&self->mixture, self->constant);
   out->shift = self->shift;
   out->scale = self->scale;
   out->workspace = (3 * d * d + d + 7) * row;

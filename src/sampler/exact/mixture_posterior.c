@@ -2,11 +2,8 @@
  * are this one method with three priors. Exact with a conjugate likelihood; by the Laplace approximation of
  * every component (irls.h) with any other.
  *
- * With evidence (Lambda, b) component c has the posterior N(P_c^-1 h_c, P_c^-1) of equation 3, P_c =
- * Sigma_c^-1 + Lambda, h_c = Sigma_c^-1 mu_c + b, and the weight (Hong et al. 2022, Thompson sampling with a
- * mixture prior)
- *
- *     w_c |Sigma_c|^-1/2 |P_c|^-1/2 exp(-mu_c' Sigma_c^-1 mu_c / 2 + h_c' P_c^-1 h_c / 2).
+ * With evidence (Lambda, b) the posterior is a mixture again, with new weights (model/mixture_evidence.h;
+ * Hong et al. 2022, Thompson sampling with a mixture prior).
  *
  * Under the Laplace approximation every component has evidence of its own, taken at its own mode m: the log
  * likelihood near m is l(m) - b' m + m' Lambda m / 2 + b' theta - theta' Lambda theta / 2, and the first
@@ -15,30 +12,31 @@
  * A draw uses 1 uniform and d normals of its stream. */
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "core/simd.h"
+#include "core/special.h"
 #include "model/irls.h"
+#include "model/mixture_evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* C components, n <= CHUNK_LANES lanes, lane last, in r <= n parts of one posterior each: the runs of a
- * chunk, whose draws share it, or its lanes. */
+ * chunk, whose draws share it, or its lanes. Components go by one after the other and leave their weight; the
+ * posterior of the one that is drawn is made once more. */
 typedef struct {
-  double *
-      prior_constant; /* [C]: log weight of a component before the first observation, without its h_c terms */
-  double *precision; /* [d, d, r]: Lambda */
-  double *vector; /* [d, r]: b */
-  double *factor; /* [C, d, d, r]: P_c, then its Cholesky factor L_c */
-  double *whitened; /* [C, d, r]: L_c^-1 h_c */
-  double *weight; /* [C, r]: first its logarithm */
-  double *chosen_factor; /* [d, d, n]: L of the drawn component */
+  double *constant; /* [C]: mixture_evidence_constants */
+  double *precision, *vector; /* [d, d, r], [d, r]: Lambda and b, where components share them */
+  double *factor; /* [d, d, n]: P_c, then its Cholesky factor L_c */
+  double *whitened; /* [d, n]: h_c, then L_c^-1 h_c */
+  double *weight; /* [C, r]: first its logarithm, then the sum of weights so far */
+  double *largest; /* [r] */
   double *uniform, *normal; /* [n], [d, n] */
-  int *jitters; /* [r] */
+  int *jitters; /* [n] */
   /* Of the Laplace approximation. */
   Irls irls;
+  double *own_precision, *own_vector; /* [C, d, d, n], [C, d, n]: evidence of each component */
   double *prior_precision, *prior_vector; /* [d, d, r], [d, r]: one component's, the same in all parts */
   double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence that IRLS found last */
   double *mode; /* [d, r] */
@@ -52,23 +50,21 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;
   ALLOCATE(memory, state, 1);
   self->state = state;
-  ALLOCATE(memory, state->prior_constant, components);
+  ALLOCATE(memory, state->constant, components);
   ALLOCATE(memory, state->precision, d * d * n);
   ALLOCATE(memory, state->vector, d * n);
-  ALLOCATE(memory, state->factor, components * d * d * n);
-  ALLOCATE(memory, state->whitened, components * d * n);
+  ALLOCATE(memory, state->factor, d * d * n);
+  ALLOCATE(memory, state->whitened, d * n);
   ALLOCATE(memory, state->weight, components * n);
-  ALLOCATE(memory, state->chosen_factor, d * d * n);
+  ALLOCATE(memory, state->largest, n);
   ALLOCATE(memory, state->uniform, n);
   ALLOCATE(memory, state->normal, d * n);
   ALLOCATE(memory, state->jitters, n);
-  for (size_t c = 0; c < components; c++) {
-    double square = 0;
-    for (size_t i = 0; i < d; i++) square += prior->mean[c * d + i] * prior->information[c * d + i];
-    state->prior_constant[c] = prior->log_norm[c] - 0.5 * square;
-  }
+  mixture_evidence_constants(prior, state->constant);
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   TRY(irls_create(memory, prior->d, CHUNK_LANES, 1e-8, &state->irls));
+  ALLOCATE(memory, state->own_precision, components * d * d * n);
+  ALLOCATE(memory, state->own_vector, components * d * n);
   ALLOCATE(memory, state->prior_precision, d * d * n);
   ALLOCATE(memory, state->prior_vector, d * n);
   ALLOCATE(memory, state->last_precision, components * d * d * (size_t)setup->runs);
@@ -78,42 +74,31 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* out[rows, lanes] = prior[rows] + evidence[rows, lanes]. */
-static void add_evidence(int rows, int lanes, const double *prior, const double *evidence, double *out) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) out[i * lanes + n] = prior[i] + evidence[i * lanes + n];
+/* weight[C, parts], from its logarithm to the sum of the weights so far, up to a factor of the part. */
+SIMD_CLONES
+static void accumulate_weights(int components, int parts, double *restrict largest, double *restrict weight) {
+  for (int r = 0; r < parts; r++) largest[r] = weight[r];
+  for (int c = 1; c < components; c++)
+    for (int r = 0; r < parts; r++)
+      largest[r] = weight[c * parts + r] > largest[r] ? weight[c * parts + r] : largest[r];
+  for (int c = 0; c < components; c++)
+    for (int r = 0; r < parts; r++)
+      weight[c * parts + r] =
+          special_exp(weight[c * parts + r] - largest[r]) + (c > 0 ? weight[(c - 1) * parts + r] : 0);
 }
 
-/* log_weight[lanes] = constant + h' P^-1 h / 2 - log |P| / 2, with P = L L' and whitened = L^-1 h. */
-static void mixture_posterior_weigh(int d, int lanes, double constant, const double *factor,
-                                    const double *whitened, double *log_weight) {
-  for (int n = 0; n < lanes; n++) log_weight[n] = constant;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double y = whitened[i * lanes + n];
-      log_weight[n] += 0.5 * y * y - log(factor[(i * d + i) * lanes + n]);
-    }
-}
-
-/* weight[C, parts] from its logarithm, up to a factor of the part. */
-static void exponentiate(int components, int parts, double *weight) {
-  for (int r = 0; r < parts; r++) {
-    double largest = weight[r];
-    for (int c = 1; c < components; c++) largest = fmax(largest, weight[c * parts + r]);
-    for (int c = 0; c < components; c++) weight[c * parts + r] = exp(weight[c * parts + r] - largest);
+/* The first component at which the sum of part r's weights exceeds this share of all. */
+static int pick_component(int components, int parts, int r, const double *sum, double uniform) {
+  const double below = uniform * sum[(components - 1) * parts + r];
+  int low = 0, high = components - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (sum[middle * parts + r] > below)
+      high = middle;
+    else
+      low = middle + 1;
   }
-}
-
-/* By the inverse of the cumulative sum of part r's weight[C, parts]. */
-static int pick_component(int components, int parts, int r, const double *weight, double uniform) {
-  double total = 0;
-  for (int c = 0; c < components; c++) total += weight[c * parts + r];
-  double left = uniform * total;
-  for (int c = 0; c < components - 1; c++) {
-    left -= weight[c * parts + r];
-    if (left < 0) return c;
-  }
-  return components - 1;
+  return low;
 }
 
 /* out[rows, lanes] = prior[rows]. */
@@ -166,25 +151,28 @@ static void weigh_mode(MixturePosterior *state, const HistoryView *view, double 
     }
 }
 
-/* Posterior of every component for the parts of a chunk, which are the lanes of `view`. */
-static void update_components(MixturePosterior *state, const Mixture *prior, int runs,
-                              const HistoryView *view, int64_t *fallbacks) {
+/* Weights of all components for the parts of a chunk, which are the lanes of `view`. */
+static void weigh_components(MixturePosterior *state, const Mixture *prior, int runs, const HistoryView *view,
+                             int64_t *fallbacks) {
   const int d = prior->d, lanes = view->lanes;
-  const size_t square = (size_t)d * (size_t)d;
   const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
   if (conjugate) history_evidence(view, state->precision, state->vector);
+  if (conjugate && prior->components == 1) return; /* weights are for several */
   for (int c = 0; c < prior->components; c++) {
-    double *factor = state->factor + (size_t)c * square * (size_t)lanes;
-    double *whitened = state->whitened + (size_t)c * (size_t)(d * lanes);
+    double *log_weight = state->weight + c * lanes;
     if (!conjugate) linearise(state, prior, runs, c, view, fallbacks);
-    add_evidence(d * d, lanes, prior->precision + (size_t)c * square, state->precision, factor);
-    add_evidence(d, lanes, prior->information + c * d, state->vector, whitened);
-    linalg_cholesky_lanes(d, lanes, factor, state->jitters);
-    linalg_forward_lanes(d, lanes, factor, whitened);
-    if (prior->components == 1) return; /* weights are for several */
-    mixture_posterior_weigh(d, lanes, state->prior_constant[c], factor, whitened, state->weight + c * lanes);
-    if (!conjugate) weigh_mode(state, view, state->weight + c * lanes);
+    mixture_evidence_add(prior, c, lanes, state->precision, state->vector, state->factor, state->whitened);
+    linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
+    linalg_forward_lanes(d, lanes, state->factor, state->whitened);
+    mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
+    if (conjugate) continue;
+    weigh_mode(state, view, log_weight);
+    memcpy(state->own_precision + (size_t)(c * d * d) * CHUNK_LANES, state->precision,
+           (size_t)(d * d * lanes) * sizeof *state->precision);
+    memcpy(state->own_vector + (size_t)(c * d) * CHUNK_LANES, state->vector,
+           (size_t)(d * lanes) * sizeof *state->vector);
   }
+  accumulate_weights(prior->components, lanes, state->largest, state->weight);
 }
 
 /* The part of its view that lane n of the chunk belongs to. */
@@ -192,25 +180,34 @@ static int mixture_posterior_part_of(const HistoryView *view, const Chunk *chunk
   return (int)((int64_t)(chunk->first + n) * view->draws / chunk->rng.draws) - view->first;
 }
 
-/* z[d, lanes] <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. */
-static void mixture_posterior_draw(MixturePosterior *state, int components, const HistoryView *view,
-                                   const Chunk *chunk, double *z) {
-  const int d = view->history->d, lanes = chunk->lanes;
-  const size_t rows = (size_t)d * (size_t)d, parts = (size_t)view->lanes;
-  const double *factor[CHUNK_LANES], *whitened[CHUNK_LANES];
+/* P_c and h_c of the component that each lane of the chunk draws: factor and whitened. */
+static void gather_chosen(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
+                          const Chunk *chunk) {
+  const int d = prior->d, lanes = chunk->lanes, parts = view->lanes, components = prior->components;
+  const bool own = !likelihood_is_conjugate(view->history->likelihood);
   for (int n = 0; n < lanes; n++) {
     const int r = mixture_posterior_part_of(view, chunk, n);
     const int c =
-        components == 1 ? 0 : pick_component(components, view->lanes, r, state->weight, state->uniform[n]);
-    factor[n] = state->factor + (size_t)c * rows * parts + r;
-    whitened[n] = state->whitened + (size_t)(c * d) * parts + r;
+        components == 1 ? 0 : pick_component(components, parts, r, state->weight, state->uniform[n]);
+    const double *precision =
+        own ? state->own_precision + (size_t)(c * d * d) * CHUNK_LANES : state->precision;
+    const double *vector = own ? state->own_vector + (size_t)(c * d) * CHUNK_LANES : state->vector;
+    for (int i = 0; i < d * d; i++)
+      state->factor[i * lanes + n] = prior->precision[c * d * d + i] + precision[i * parts + r];
+    for (int i = 0; i < d; i++)
+      state->whitened[i * lanes + n] = prior->information[c * d + i] + vector[i * parts + r];
   }
-  for (size_t i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++)
-      state->chosen_factor[i * (size_t)lanes + (size_t)n] = factor[n][i * parts];
-  for (size_t i = 0; i < (size_t)d; i++)
-    for (int n = 0; n < lanes; n++) z[i * (size_t)lanes + (size_t)n] += whitened[n][i * parts];
-  linalg_backward_lanes(d, lanes, state->chosen_factor, z);
+}
+
+/* z[d, lanes] <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. */
+static void mixture_posterior_draw(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
+                                   const Chunk *chunk, double *z) {
+  const int d = prior->d, lanes = chunk->lanes;
+  gather_chosen(state, prior, view, chunk);
+  linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
+  linalg_forward_lanes(d, lanes, state->factor, state->whitened);
+  for (int i = 0; i < d * lanes; i++) z[i] += state->whitened[i];
+  linalg_backward_lanes(d, lanes, state->factor, z);
 }
 
 /* Where there is a closed form the draws of a run share it; IRLS goes by lanes. */
@@ -226,17 +223,18 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   MixturePosterior *state = self->state;
   const Mixture *prior = self->setup.prior->mixture;
   const int d = self->d;
-  (void)draws;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = mixture_posterior_parts_of(history, &chunk);
     memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-    update_components(state, prior, self->setup.runs, &view, fallbacks);
-    if (prior->components > 1) exponentiate(prior->components, view.lanes, state->weight);
+    weigh_components(state, prior, self->setup.runs, &view, fallbacks);
+    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->jitters[r];
+    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
     rng_lanes_normal(&chunk.rng, d, state->normal);
-    mixture_posterior_draw(state, prior->components, &view, &chunk, state->normal);
+    mixture_posterior_draw(state, prior, &view, &chunk, state->normal);
     chunk_store(&chunk, d, state->normal, theta);
-    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->jitters[r];
+    for (int n = 0; n < chunk.lanes && prior->components == 1; n++) /* else those above are the same */
+      fallbacks[(chunk.first + n) / draws] += state->jitters[n];
   }
 }
 
