@@ -9,6 +9,7 @@
 #include "model/denoiser_training.h"
 #include "model/families.h"
 #include "model/localisation.h"
+#include "model/mixture_fit.h"
 #include "model/mixture_store.h"
 
 #include <unistd.h>

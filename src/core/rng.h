@@ -49,7 +49,8 @@
   ENTRY(REVERSE, "the stages of a reverse process after its start")                                          \
   ENTRY(DENOISER_START, "initial weights of a denoiser")                                                     \
   ENTRY(DENOISER_TRAINING, "batches of denoiser training, and cases that it is checked on")                  \
-  ENTRY(DENOISER_MIXTURE, "the mixture that a denoiser corrects")
+  ENTRY(DENOISER_MIXTURE, "the mixture that a denoiser corrects")                                            \
+  ENTRY(MIXTURE_FOLD, "which samples are held out to choose the number of components")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -10,7 +10,7 @@ const ConfigKey fit_keys[] = {
 #undef FIT_KEY
     {.name = NULL}};
 
-/* 0 where the choice is left to the family. */
+/* 0 where the choice is left to the family, or to the samples. */
 static int int_or_auto(const Config *config, const char *key) {
   return config_is(config, key, "auto") ? 0 : (int)config_int(config, key);
 }
@@ -18,7 +18,7 @@ static int int_or_auto(const Config *config, const char *key) {
 PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate) {
   char key[64];
 #define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
-  PriorFit fit = {.components = (int)config_int(config, KEY("components")),
+  PriorFit fit = {.components = int_or_auto(config, KEY("components")),
                   .starts = (int)config_int(config, KEY("mixture_starts")),
                   .stages = (int)config_int(config, KEY("stages")),
                   .alpha = config_real(config, KEY("alpha")),

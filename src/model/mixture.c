@@ -52,12 +52,17 @@ Status mixture_prepare(Mixture *mixture) {
   return STATUS_OK;
 }
 
+void mixture_copy_parameters(const Mixture *from, const Mixture *to) {
+  const size_t count = (size_t)from->components, vectors = count * (size_t)from->d;
+  ASSERT(to->components == from->components && to->d == from->d);
+  memcpy(to->weight, from->weight, count * sizeof *to->weight);
+  memcpy(to->mean, from->mean, vectors * sizeof *to->mean);
+  memcpy(to->covariance, from->covariance, vectors * (size_t)from->d * sizeof *to->covariance);
+}
+
 Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out) {
   TRY(mixture_create(memory, mixture->d, mixture->components, out));
-  size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
-  memcpy(out->weight, mixture->weight, count * sizeof *out->weight);
-  memcpy(out->mean, mixture->mean, vectors * sizeof *out->mean);
-  memcpy(out->covariance, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out->covariance);
+  mixture_copy_parameters(mixture, out);
   return mixture_prepare(out);
 }
 

@@ -1,4 +1,4 @@
-/* A mixture of Gaussians in R^d, and its fit by expectation maximisation. A Gaussian is a mixture of one.
+/* A mixture of Gaussians in R^d, and what can be asked of it. A Gaussian is a mixture of one.
  *
  * Letters: C components, N lanes, lane last: theta[d, N]. */
 #ifndef MODEL_MIXTURE_H
@@ -32,6 +32,8 @@ Status mixture_prepare(Mixture *mixture);
  * symmetric, or a value is not finite or beyond what arithmetic with a few of them keeps finite. Weights and
  * covariances that are off by the rounding of a float are put right. */
 Status mixture_check(const char *name, Mixture *mixture);
+/* Weight, mean and covariance of a mixture of the same size. */
+void mixture_copy_parameters(const Mixture *from, const Mixture *to);
 /* A prepared copy of a mixture that has weight, mean and covariance. */
 Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out);
 /* One Gaussian N(m, I), to the last bit. */
@@ -55,12 +57,5 @@ void mixture_hessian_product(const Mixture *mixture, int lanes, const double *th
  * gradient[d, CHUNK_LANES]. */
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                            double *score, double *hessian);
-
-/* Expectation maximisation with full covariances, best of `starts` by likelihood; prepared. The streams of a
- * start are (key, run, round = start). mean_log_likelihood may be NULL. STATUS_INPUT with fewer samples than
- * components. To each variance 1e-6 of itself is added (1e-6 where it is zero): so few or flat samples have a
- * fit too; one component is the Gaussian of their mean and covariance (divided by n). */
-Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
-                   uint32_t run, Mixture *out, double *mean_log_likelihood);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct Prior Prior;
 
 /* How a prior is fitted; a plain copy of the keys `prior.*` of a study. */
 typedef struct {
-  int components, starts; /* mixture: number of components; EM starts */
+  int components, starts; /* mixture: number of components, 0 is chosen by held-out likelihood; EM starts */
   int stages; /* T */
   double alpha;
   bool keep_signal, standardise;

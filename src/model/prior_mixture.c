@@ -9,6 +9,8 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
+#include "model/mixture_choice.h"
+#include "model/mixture_fit.h"
 #include "model/mixture_store.h"
 
 #include <float.h>
@@ -17,8 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The mixture of one stage. */
-typedef struct {
+typedef struct { /* the mixture of one stage */
   int stage; /* the stage that `mixture` is of; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
   double *gradient; /* [d, CHUNK_LANES] */
@@ -31,6 +32,7 @@ typedef struct {
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
   DiffusedMixture *diffused;
   Denoiser denoiser;
+  MixtureChoice choice; /* how many components it was to have */
 } Closed;
 
 /* P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
@@ -129,11 +131,13 @@ static Status prior_mixture_decompose(Closed *self) {
 }
 
 /* The prior of `mixture`, which is in its memory and prepared here; build the chain. */
-static Status closed_create(Prior *prior, const Mixture *mixture, const PriorFit *settings) {
+static Status closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
+                            const PriorFit *settings) {
   Arena *memory = prior->memory;
   Closed *self;
   ALLOCATE(memory, self, 1);
   self->mixture = *mixture;
+  self->choice = *choice;
   prior->state = self;
   prior->d = mixture->d;
   TRY(mixture_prepare(&self->mixture));
@@ -165,7 +169,7 @@ Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit 
   *out = (Prior){.memory = memory, .ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
   Mixture copy;
   TRY(mixture_copy(memory, mixture, &copy));
-  return closed_create(out, &copy, chain_settings);
+  return closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings);
 }
 
 static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -185,11 +189,18 @@ static void closed_hessian_product(const Prior *prior, int lanes, const double *
   mixture_hessian_product(prior->mixture, lanes, theta, v, out);
 }
 
-/* Fitting is one part: all starts compete, so they stay together. A part is weight[C], mean[C, d],
- * covariance[C, d, d]. */
-static int closed_parts(const PriorFit *fit) {
+/* A part is one fit, whose starts compete and stay together: of the number of components asked for, or one
+ * for each candidate. It is weight[C], mean[C, d], covariance[C, d, d], and of a candidate, before them, the
+ * log densities of held-out samples. */
+static int one(const PriorFit *fit) {
   (void)fit;
   return 1;
+}
+static int mixture_parts(const PriorFit *fit) { return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES; }
+
+/* 0 where there are fewer candidates in d dimensions. */
+static int mixture_part_components(const PriorFit *fit, int d, int part) {
+  return fit->components > 0 ? fit->components : mixture_candidate(d, part);
 }
 
 static size_t packed_size(int components, int d) {
@@ -200,7 +211,10 @@ static size_t gaussian_part_size(const PriorFit *fit, int d) {
   (void)fit;
   return packed_size(1, d);
 }
-static size_t mixture_part_size(const PriorFit *fit, int d) { return packed_size(fit->components, d); }
+static size_t mixture_part_size(const PriorFit *fit, int d) {
+  const size_t packed = packed_size(mixture_part_components(fit, d, 0), d);
+  return fit->components > 0 ? packed : MIXTURE_MOST_HELD_OUT + packed;
+}
 
 /* The three arrays of a part, in a mixture that owns nothing. */
 static Mixture unpack(int components, int d, double *part) {
@@ -212,58 +226,74 @@ static Mixture unpack(int components, int d, double *part) {
                    .covariance = part + count + count * (size_t)d};
 }
 
-static void copy_parameters(const Mixture *from, const Mixture *to) {
-  size_t count = (size_t)from->components, vectors = count * (size_t)from->d;
-  memcpy(to->weight, from->weight, count * sizeof(double));
-  memcpy(to->mean, from->mean, vectors * sizeof(double));
-  memcpy(to->covariance, from->covariance, vectors * (size_t)from->d * sizeof(double));
-}
-
-static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *out) {
+static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *held_out,
+                             double *out) {
+  const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
   SCRATCH_ARENA(scratch);
-  Mixture fitted;
-  TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts,
-                  rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted, NULL));
-  Mixture part = unpack(components, samples->d, out);
-  copy_parameters(&fitted, &part);
+  Mixture fitted, part = unpack(components, samples->d, out);
+  if (held_out)
+    TRY(mixture_try(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
+                    fit->replicate, &fitted, held_out));
+  else
+    TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
+                    fit->replicate, &fitted, NULL));
+  mixture_copy_parameters(&fitted, &part);
   return STATUS_OK;
 }
 
-static int gaussian_components(const PriorFit *fit) {
-  (void)fit;
-  return 1;
+static int mixture_components(const PriorFit *fit) {
+  enum { TYPICAL = 64 };
+  return fit->components > 0 ? fit->components : TYPICAL;
 }
-static int mixture_components(const PriorFit *fit) { return fit->components; }
 
 static Status gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   (void)part;
-  return fit_components(fit, samples, 1, out);
+  return fit_components(fit, samples, 1, NULL, out);
 }
+static bool is_candidate(const Samples *samples, int components) {
+  return components > 0 && mixture_candidate_fits(samples->d, samples->n, components);
+}
+
 static Status mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
-  (void)part;
-  return fit_components(fit, samples, fit->components, out);
+  const int components = mixture_part_components(fit, samples->d, part);
+  if (fit->components > 0) return fit_components(fit, samples, components, NULL, out);
+  return is_candidate(samples, components)
+             ? fit_components(fit, samples, components, out, out + MIXTURE_MOST_HELD_OUT)
+             : STATUS_OK;
 }
 
 /* What the reader of prior files would refuse is not made. */
-static Status assemble_components(Prior *prior, const PriorFit *fit, int components, int d,
-                                  const double *parts) {
+static Status assemble_components(Prior *prior, const PriorFit *fit, const MixtureChoice *choice,
+                                  int components, int d, const double *part) {
   Mixture mixture;
   TRY(mixture_create(prior->memory, d, components, &mixture));
-  size_t count = (size_t)components;
-  memcpy(mixture.weight, parts, count * sizeof *parts);
-  memcpy(mixture.mean, parts + count, count * (size_t)d * sizeof *parts);
-  memcpy(mixture.covariance, parts + count * (1 + (size_t)d), count * (size_t)d * (size_t)d * sizeof *parts);
+  const Mixture fitted = unpack(components, d, (double *)(uintptr_t)part);
+  mixture_copy_parameters(&fitted, &mixture);
   TRY(mixture_check("the fitted prior", &mixture));
-  return closed_create(prior, &mixture, fit);
+  return closed_create(prior, &mixture, choice, fit);
 }
 
 static Status gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
                                 const double *parts) {
-  return assemble_components(prior, fit, 1, samples->d, parts);
+  return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
 }
+
 static Status mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
                                const double *parts) {
-  return assemble_components(prior, fit, fit->components, samples->d, parts);
+  const int d = samples->d;
+  const size_t size = mixture_part_size(fit, d);
+  MixtureChoice choice = {.count = 0};
+  if (fit->components > 0) return assemble_components(prior, fit, &choice, fit->components, d, parts);
+  int components[MIXTURE_MOST_CANDIDATES], count = 0;
+  const double *candidate[MIXTURE_MOST_CANDIDATES];
+  for (int part = mixture_parts(fit) - 1; part >= 0; part--) { /* they come falling */
+    components[count] = mixture_candidate(d, part);
+    candidate[count] = parts + (size_t)part * size;
+    count += is_candidate(samples, components[count]);
+  }
+  mixture_choice_make(mixture_held_out(samples->n), count, components, candidate, &choice);
+  return assemble_components(prior, fit, &choice, components[choice.chosen], d,
+                             candidate[choice.chosen] + MIXTURE_MOST_HELD_OUT);
 }
 
 /* The chain is exact and made again from the study's keys when a file is loaded, so a fit does not depend on
@@ -273,46 +303,64 @@ static void gaussian_describe_fit(const PriorFit *fit, FILE *out) {
   fprintf(out, "maximum likelihood");
 }
 static void mixture_describe_fit(const PriorFit *fit, FILE *out) {
-  fprintf(out, "components %d starts %d", fit->components, fit->starts);
+  if (fit->components > 0)
+    fprintf(out, "components %d starts %d", fit->components, fit->starts);
+  else
+    fprintf(out, "components auto starts %d", fit->starts);
+}
+
+static void mixture_report(const Prior *prior, FILE *out) {
+  const Closed *self = prior->state;
+  if (self->choice.count > 0)
+    mixture_choice_report(&self->choice, out);
+  else
+    fprintf(out, "%d components\n", self->mixture.components);
 }
 
 static Status closed_save(const Prior *prior, StoreFile *file) {
+  const Closed *self = prior->state;
   int dim;
+  TRY(mixture_choice_save(&self->choice, file));
   return mixture_save(prior->mixture, file, &dim);
 }
 
 static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Mixture mixture;
+  MixtureChoice choice;
+  TRY(mixture_choice_load(file, &choice));
   TRY(mixture_load(prior->memory, file, &mixture));
   if (prior->ops == &prior_gaussian && mixture.components != 1)
     return status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
                       store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);
-  Status status = closed_create(prior, &mixture, chain_settings);
+  Status status = closed_create(prior, &mixture, &choice, chain_settings);
   return status == STATUS_OK ? status : status_prefix(status, "%s: ", store_path(file));
 }
 
 #define CLOSED_OPS                                                                                           \
   .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = closed_sample, .save = closed_save,        \
-  .load = closed_load, .parts = closed_parts, .log_density = closed_log_density, .score = closed_score,      \
+  .load = closed_load, .log_density = closed_log_density, .score = closed_score,                             \
   .hessian_product = closed_hessian_product
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",
                                  .reference = "DiffTS, Section 6.1 (TunedTS)",
+                                 .parts = one,
                                  .part_size = gaussian_part_size,
                                  .fit_part = gaussian_fit_part,
                                  .assemble = gaussian_assemble,
                                  .describe_fit = gaussian_describe_fit,
-                                 .components = gaussian_components,
+                                 .components = one,
                                  CLOSED_OPS};
 
-const PriorOps prior_mixture = {.name = "mixture",
-                                .summary =
-                                    "Gaussians fitted by expectation maximisation, best of several starts",
-                                .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
-                                .part_size = mixture_part_size,
-                                .fit_part = mixture_fit_part,
-                                .assemble = mixture_assemble,
-                                .describe_fit = mixture_describe_fit,
-                                .components = mixture_components,
-                                CLOSED_OPS};
+const PriorOps prior_mixture = {
+    .name = "mixture",
+    .summary = "Gaussians fitted by expectation maximisation, as many as asked for or best predict",
+    .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
+    .parts = mixture_parts,
+    .part_size = mixture_part_size,
+    .fit_part = mixture_fit_part,
+    .assemble = mixture_assemble,
+    .describe_fit = mixture_describe_fit,
+    .report = mixture_report,
+    .components = mixture_components,
+    CLOSED_OPS};

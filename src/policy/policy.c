@@ -49,8 +49,9 @@ static const ConfigKey sampling_keys[] = {
      .minimum = 1,
      .maximum = 1000,
      .fallback = "study",
-     .words = "study",
-     .help = "components of this policy's fitted mixture; study: prior.components"},
+     .words = "study auto",
+     .help =
+         "components of this policy's fitted mixture; auto: by held-out likelihood; study: prior.components"},
     {.name = "posterior",
      .type = KEY_WORD,
      .words = "shared per_arm",

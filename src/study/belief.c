@@ -67,7 +67,8 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   if (!method.default_prior) return STATUS_OK;
   out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
   if (!has_own_components(method.sampler) && !config_is(policy->options, "components", "study"))
-    out->fit.components = (int)config_int(policy->options, "components");
+    out->fit.components =
+        config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
   const char *word = chosen_word(setting, policy, &method);
   out->likelihood = policy_likelihood(&method, policy->options, problem);
   if (likelihood_has_network(&out->likelihood)) {

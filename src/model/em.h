@@ -1,0 +1,52 @@
+/* Expectation maximisation for a mixture of Gaussians with full covariances (Dempster, Laird and Rubin 1977).
+ *
+ * It is fitted to items of which each says something about a z in R^d of its own: a sample says all. What an
+ * item is, only its E-step knows, which gives the expected moments of z under each component; so the same EM
+ * serves samples (em_samples.h) and anything else that has such moments. z is expected in coordinates of unit
+ * variance, which the floor of the covariances is made for. */
+#ifndef MODEL_EM_H
+#define MODEL_EM_H
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/status.h"
+#include "model/mixture.h"
+
+#include <stddef.h>
+
+static const double EM_FLOOR = 1e-6; /* added to each variance of z; scikit-learn's reg_covar */
+
+/* Entries of the features 1, z_i, z_i z_j (j <= i) of z. */
+static inline size_t em_features(int d) { return (size_t)(1 + d + d * (d + 1) / 2); }
+
+typedef struct EmData EmData;
+struct EmData {
+  int d, items;
+  /* sums[C, em_features] += expected features of z and the component, over the first `items` items, under a
+   * prepared mixture. Returns the sum of the items' log likelihoods. */
+  double (*expect)(EmData *self, int items, const Mixture *mixture, double *sums);
+  /* The same where every item is given to one of `components` centres, chosen among the first `items`. */
+  void (*seed)(EmData *self, int items, int components, Rng *rng, double *sums);
+  /* A place z[d] where an item puts its own. */
+  void (*place)(EmData *self, int item, double *z);
+};
+
+/* All starts run trial_iterations on the first trial_items; the best `finalists` of them go on with all items
+ * until the mean log likelihood rises by no more than `tolerance` of itself, and the best of these wins. */
+typedef struct {
+  int starts, finalists, trial_items, trial_iterations, most_iterations;
+  double tolerance;
+  /* Every covariance has so many items of covariance C^(-2/d) I beside its own (Fraley and Raftery 2007); 0
+   * is maximum likelihood. */
+  double prior_items;
+} EmPlan;
+
+/* The fit, not yet prepared. The streams of a start are (key, run, round = start). *likelihood is the mean
+ * log likelihood of the items; NULL allowed. data->items >= components. */
+Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
+              Mixture *out, double *likelihood);
+/* From the parameters in `mixture` on, with all items. */
+Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
+                   double *likelihood);
+
+#endif
