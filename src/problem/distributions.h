@@ -19,6 +19,9 @@
   ENTRY(mixture) /* theta.c */                                                                               \
   ENTRY(gaussian) /* theta.c */                                                                              \
   ENTRY(gm_sphere) /* theta.c */                                                                             \
+  ENTRY(spiral) /* theta_shapes.c */                                                                         \
+  ENTRY(roll) /* theta_shapes.c */                                                                           \
+  ENTRY(student) /* theta_shapes.c */                                                                        \
   ENTRY(ising) /* theta.c */                                                                                 \
   ENTRY(file) /* theta.c */
 
