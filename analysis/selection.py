@@ -14,6 +14,10 @@ other half is what is reported, which nobody tuned for; then the halves change p
   minus FIRST, SE    reported regret minus that of the first method, run by run
   points, failed     size of the grid; points with a run that failed, which cannot be chosen
 
+With --control OPTION=VALUE the table asks what choosing an option does to the comparison of methods: for each setting and method the
+regret of the point with that value, and that of the points chosen on the other half, both over all runs and with their paired
+differences to the first method, or to that of --minus.
+
 With --tune N only N runs of the half are used to choose, as a search on few runs would. analysis/table.py lists the whole grid.
 
 Reads DIR/results.nc; writes nothing but the table.
@@ -88,6 +92,60 @@ def frame(dataset, by=(), tune=None):
     return pd.DataFrame(rows).reindex(columns=COLUMNS)
 
 
+CONTROL = ["setting", "method", "fixed", "fixed_se", "fixed_difference", "fixed_difference_se", "chosen", "reported", "reported_se",
+           "difference", "difference_se"]
+
+
+def same(one, other):
+    """Whether two values of an option are equal, as numbers or as words."""
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return one == other
+
+
+def control_rows(regret, failed, groups, fixed):
+    """{method: (policies chosen on the first and the second half, regret fixed and reported, [run] each)}. What a half reports is of the point chosen on the other one."""
+    halves, rows = np.array_split(np.arange(regret.shape[1]), 2), {}
+    for method, members in groups.items():
+        start = [p for p in members if p in fixed and not failed[p]]
+        if not start:
+            raise load.BadInput(f"method {method} has no point at the value of --control, or its runs have failed")
+        chosen = [choose(regret, failed, {method: members}, mine, others)[method]["policy"] for mine, others in (halves, halves[::-1])]
+        reported = np.concatenate([regret[chosen[1], halves[0]], regret[chosen[0], halves[1]]])
+        rows[method] = (chosen, regret[start[0]], reported)
+    return rows
+
+
+def control(dataset, option, value, by=(), minus=None):
+    """One row for each setting and method, columns CONTROL, numbers unrounded; differences are to method `minus`, or to the first."""
+    groups, options, labels, rows = methods(dataset, by), list(load.options(dataset).values()), load.labels(dataset), []
+    if minus is not None and minus not in groups:
+        raise load.BadInput(f"--minus {minus}: the methods are {', '.join(groups)}")
+    fixed = {p for p, chosen in enumerate(options) if option in chosen and same(chosen[option], value)}
+    for s, title in enumerate(load.titles(dataset)):
+        regret, failed = finals(dataset, s)
+        if regret.shape[1] < 4:
+            raise load.BadInput(f"{title}: {regret.shape[1]} runs are complete for all policies, and choosing on one half needs 4")
+        found = control_rows(regret, failed, groups, fixed)
+        base = found[minus or next(iter(found))]
+        for method, (chosen, plain, reported) in found.items():
+            row = {"setting": title, "method": method, "chosen": " / ".join(dict.fromkeys(labels[p] for p in chosen))}
+            for name, values in (("fixed", plain), ("reported", reported)):
+                row[name], row[f"{name}_se"] = load.mean_and_error(values)[:2]
+            row["fixed_difference"], row["fixed_difference_se"] = load.mean_and_error(plain - base[1])[:2]
+            row["difference"], row["difference_se"] = load.mean_and_error(reported - base[2])[:2]
+            rows.append(row)
+    return pd.DataFrame(rows).reindex(columns=CONTROL)
+
+
+def printed_control(table, what, minus):
+    """The table of --control as text."""
+    minus = f"minus {minus or table.method[0]}"
+    head = {"fixed": what, "reported": "chosen on other half", "difference": minus, "fixed_difference": minus, **{name: "SE" for name in CONTROL if name.endswith("_se")}}
+    return table.rename(columns=head).to_string(index=False, na_rep="", float_format="{:.2f}".format)
+
+
 def printed(table):
     """The table as text; the names of its columns say what they are compared with."""
     head = {"half": "tuned on", "tuned_se": "SE", "reported_se": "SE", "difference": f"minus {table.method[0]}",
@@ -100,11 +158,20 @@ def main():
     parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
     parser.add_argument("--by", metavar="OPTION", action="append", default=[],
                         help="distinguish methods by this option too (may be repeated)")
+    parser.add_argument("--control", metavar="OPTION=VALUE", help="compare methods at this value and where it was chosen")
+    parser.add_argument("--minus", metavar="METHOD", help="with --control: differences to this method (default: the first)")
     parser.add_argument("--tune", metavar="N", type=int, help="choose on so many runs of the half only")
     parser.add_argument("-f", "--format", choices=("text", "csv"), default="text")
     arguments = parser.parse_args()
-    table = frame(load.results(arguments.folder), arguments.by, arguments.tune)
-    print(table.to_csv(index=False, lineterminator="\n") if arguments.format == "csv" else printed(table) + "\n", end="")
+    dataset = load.results(arguments.folder)
+    if arguments.control:
+        option, _, value = arguments.control.partition("=")
+        table = control(dataset, option, value, arguments.by, arguments.minus)
+        text = printed_control(table, arguments.control, arguments.minus)
+    else:
+        table = frame(dataset, arguments.by, arguments.tune)
+        text = printed(table)
+    print(table.to_csv(index=False, lineterminator="\n") if arguments.format == "csv" else text + "\n", end="")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""The regret of each sampler above that of exact draws, split into the error of learning and the error of approximation.
+
+For a bandit study that has samplers of a learned prior, the same samplers with `prior: exact`, a sampler that is right for a learned
+prior, and the policy `exact` (jobs/errors.yaml). For each setting and sampler, in regret at the last round, run by run:
+
+  whole          learned prior, this sampler, minus exact
+  learning       learned prior, the right sampler, minus exact
+  approximation  exact prior, this sampler, minus exact
+  rest           whole minus both: what the two errors do to each other
+
+The right sampler of a diffusion prior is `twisted` (particles make it asymptotically exact); one in closed form is its own. SE: over
+runs, or over learned priors where these say more.
+
+Reads DIR/results.nc; writes nothing but the table.
+"""
+import argparse
+
+import numpy as np
+import pandas as pd
+
+import load
+
+OF_A_CHAIN, RIGHT = ("diffts", "joint", "dps", "twisted"), "twisted"
+PARTS = ["whole", "learning", "approximation", "rest"]
+
+
+def named(dataset):
+    """{(registered name, whether its prior is the exact one): its policy}."""
+    return {(chosen["name"], chosen["name"] == "exact" or chosen.get("prior") == "exact"): p
+            for p, chosen in enumerate(load.options(dataset).values())}
+
+
+def split(regret, policies, name):
+    """{part: difference by run} of one sampler, those that the study allows; regret [policy, run]."""
+    exact = regret[policies["exact", True]]
+    right = RIGHT if name in OF_A_CHAIN else name
+    parts = {"whole": (name, False), "learning": (right, False), "approximation": (name, True)}
+    made = {part: regret[policies[key]] - exact for part, key in parts.items() if key in policies}
+    if len(made) == len(parts):
+        made["rest"] = made["whole"] - made["learning"] - made["approximation"]
+    return made
+
+
+def error(values, replicate):
+    """Standard error of the mean over runs, or over the means of replicates where these say more."""
+    over_runs = load.mean_and_error(values)[1]
+    means = np.array([values[replicate == r].mean() for r in np.unique(replicate)])
+    return float(np.fmax(over_runs, load.mean_and_error(means)[1]))
+
+
+def frame(dataset):
+    """One row for each setting and sampler, numbers unrounded."""
+    policies, rows = named(dataset), []
+    if ("exact", True) not in policies:
+        raise load.BadInput("the study has no policy exact to compare with")
+    replicate = dataset["replicate"].values if "replicate" in dataset else np.zeros(dataset.sizes["run"])
+    complete = (dataset["status"].values == load.STATUS_OK).all(axis=1)
+    for s, title in enumerate(load.titles(dataset)):
+        regret = dataset["regret"].values[s, :, :, load.last_rounds(dataset)[s]][:, complete[s]]
+        for name in dict.fromkeys(name for name, _ in policies if name != "exact"):
+            row = {"setting": title, "sampler": name}
+            for part, values in split(regret, policies, name).items():
+                row[part], row[f"{part} SE"] = values.mean(), error(values, replicate[complete[s]])
+            rows.append(row)
+    return pd.DataFrame(rows).reindex(columns=["setting", "sampler", *(name for part in PARTS for name in (part, f"{part} SE"))])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
+    parser.add_argument("-f", "--format", choices=("text", "csv"), default="text")
+    arguments = parser.parse_args()
+    table = frame(load.results(arguments.folder))
+    text = table.rename(columns={f"{part} SE": "SE" for part in PARTS}).to_string(index=False, na_rep="", float_format="{:.2f}".format)
+    print(table.to_csv(index=False, lineterminator="\n") if arguments.format == "csv" else text + "\n", end="")
+
+
+if __name__ == "__main__":
+    load.script(main)

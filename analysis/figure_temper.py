@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Regret against temper, the factor of the evidence: a line for each method, a panel for each problem.
+
+For bandit studies whose policies are methods at several values of the option temper (jobs/temper.yaml and its kin for real data).
+Where the lines of two methods are the same curve moved sideways, one is the other with more or less evidence.
+analysis/selection.py --control temper=1 has the table: what is left of a difference when every method may choose its temper.
+
+Reads results.nc of each DIR; writes figure_temper.png and .pdf into the first DIR.
+"""
+import numpy as np
+
+import load
+import panel
+import selection
+import style
+
+
+def panels(dataset):
+    """One panel for each setting."""
+    options = list(load.options(dataset).values())
+    groups = selection.methods(dataset)
+    tempers = [float(chosen.get("temper", 1)) for chosen in options]
+    x = np.array(sorted(set(tempers)))
+    means, errors = (load.at_end(dataset, values) for values in load.moments(dataset, "regret"))
+    done, wanted = load.counts(dataset)[0], load.asked(dataset)
+    if len(x) < 2:
+        raise load.BadInput("all policies have the same temper, so there is nothing to draw against")
+    made = []
+    for s, title in enumerate(load.titles(dataset)):
+        lines = np.full((2, len(groups), len(x)), np.nan)
+        for row, members in enumerate(groups.values()):
+            for p in members:
+                lines[:, row, np.searchsorted(x, tempers[p])] = means[s, p], errors[s, p]
+        fewest = np.array([done[s, members].min() for members in groups.values()])
+        made.append(panel.Panel(title, "temper: factor of the evidence", "regret at the last round", x, *lines,
+                                {method: method for method in groups}, fewest, wanted[s], log=False))
+    return made
+
+
+def draw(datasets):
+    """The whole figure, of the results of one or more studies."""
+    figure = panel.page([one for dataset in datasets for one in panels(dataset)], datasets)
+    for axis in figure.axes:
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(lambda value, _: load.plain(value))
+        axis.xaxis.set_minor_formatter("")
+    return figure
+
+
+def main():
+    arguments = style.studies_options(__doc__, "a bandit study").parse_args()
+    paths = style.outputs(arguments.output, arguments.folders[0], "figure_temper")
+    style.save(draw([load.results(folder) for folder in arguments.folders]), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Selection as a control, the figure of regret against temper, and the two errors of a sampler, on made results."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
+from study_fixture import bandit, call, main  # noqa: E402  (also finds analysis/)
+
+import errors  # noqa: E402
+import figure_temper  # noqa: E402
+import load  # noqa: E402
+import selection  # noqa: E402
+
+TEMPERS = {f"{name} x{temper}": (name, {"temper": temper}) for name in ("ts", "mixts") for temper in (1, 2, 4)}
+SAMPLERS = {"exact": ("exact", {}), "diffts": ("diffts", {}), "diffts exact chain": ("diffts", {"prior": "exact"}),
+            "twisted": ("twisted", {"particles": 16}), "mixts": ("mixts", {"components": 10})}
+
+
+class Temper(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+
+    def test_control(self):
+        """A half reports the point that was chosen on the other one; the fixed point is that of temper 1."""
+        regret = bandit(self.folder, policies=TEMPERS)[..., -1]
+        table = selection.control(load.results(self.folder), "temper", "1", minus="mixts")
+        self.assertEqual(list(table.method), 2 * ["ts", "mixts"])
+        halves = slice(0, 10), slice(10, 20)
+        for s in range(2):
+            reported = {}
+            for method, members in (("ts", [0, 1, 2]), ("mixts", [3, 4, 5])):
+                chosen = [members[regret[s, members, half].mean(axis=1).argmin()] for half in halves]
+                reported[method] = np.concatenate([regret[s, chosen[1], halves[0]], regret[s, chosen[0], halves[1]]])
+                row = table[table.method == method].iloc[s]
+                np.testing.assert_allclose([row.fixed, row.reported], [regret[s, members[0]].mean(), reported[method].mean()])
+            row, gap = table[table.method == "ts"].iloc[s], reported["ts"] - reported["mixts"]
+            np.testing.assert_allclose([row.difference, row.difference_se, row.fixed_difference],
+                                       [gap.mean(), gap.std(ddof=1) / np.sqrt(20), (regret[s, 0] - regret[s, 3]).mean()])
+
+    def test_control_refuses(self):
+        bandit(self.folder, policies=TEMPERS)
+        for arguments, sentence in ((["--control", "temper=3"], "has no point at the value of --control"),
+                                    (["--control", "temper=1", "--minus", "dps"], "the methods are ts, mixts")):
+            status, _, err = call(selection, self.folder, *arguments)
+            self.assertEqual(status, 3)
+            self.assertIn(sentence, err)
+
+    def test_figure(self):
+        """A panel for each setting, a line for each method over the tempers."""
+        regret = bandit(self.folder, policies=TEMPERS)[..., -1].mean(axis=2)
+        panels = figure_temper.panels(load.results(self.folder))
+        self.assertEqual(len(panels), 2)
+        self.assertEqual(list(panels[0].names), ["ts", "mixts"])
+        self.assertEqual(list(panels[0].x), [1, 2, 4])
+        np.testing.assert_allclose(panels[1].means, regret[1].reshape(2, 3))
+        self.assertEqual(call(figure_temper, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
+
+    def test_errors(self):
+        """whole = learning + approximation + rest; of a chain the right sampler is twisted, of a mixture its own."""
+        regret = bandit(self.folder, policies=SAMPLERS)[..., -1]
+        table = errors.frame(load.results(self.folder))
+        self.assertEqual(list(table.sampler), 2 * ["diffts", "twisted", "mixts"])
+        for s in range(2):
+            diffts, twisted, mixts = (table.iloc[3 * s + k] for k in range(3))
+            gap = (regret[s] - regret[s, 0]).mean(axis=1)
+            np.testing.assert_allclose([diffts.whole, diffts.learning, diffts.approximation], gap[[1, 3, 2]])
+            np.testing.assert_allclose(diffts["rest"], gap[1] - gap[3] - gap[2])
+            np.testing.assert_allclose([twisted.whole, twisted.learning, mixts.whole, mixts.learning], gap[[3, 3, 4, 4]])
+            self.assertTrue(np.isnan(mixts.approximation))
+
+    def test_errors_need_exact_draws(self):
+        bandit(self.folder, policies=TEMPERS)
+        status, _, err = call(errors, self.folder)
+        self.assertEqual(status, 3)
+        self.assertIn("no policy exact", err)
+
+
+if __name__ == "__main__":
+    main(Temper)
