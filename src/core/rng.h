@@ -50,7 +50,8 @@
   ENTRY(DENOISER_START, "initial weights of a denoiser")                                                     \
   ENTRY(DENOISER_TRAINING, "batches of denoiser training, and cases that it is checked on")                  \
   ENTRY(DENOISER_MIXTURE, "the mixture that a denoiser corrects")                                            \
-  ENTRY(MIXTURE_FOLD, "which samples are held out to choose the number of components")
+  ENTRY(MIXTURE_FOLD, "which samples are held out to choose the number of components")                       \
+  ENTRY(OPTIMAL_ARM, "posterior draws of which the best arm is asked for")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

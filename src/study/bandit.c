@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "policy/policy.h"
+#include "study/optimal_arm.h"
 #include "study/studies.h"
 
 #include <math.h>
@@ -18,7 +19,11 @@ typedef struct {
   double *phi; /* [d, B], of the arms taken */
   double *reward; /* [B] */
   double *regret; /* [B], of the present round */
+  bool asked, known; /* H(A*) is; it is known of the policy */
+  OptimalArm optimal; /* where both are */
 } Block;
+
+enum { CURVE_REGRET, CURVE_ENTROPY };
 
 static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
                            Block *block) {
@@ -39,6 +44,11 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
                        .first_run = task->first_run,
                        .runs = task->runs};
   TRY(policy_create(memory, &method, &setup, &block->policy));
+  block->asked = study_measures(study, "optimal_arm_entropy");
+  block->known = block->asked && optimal_arm_known(&method, chosen->options);
+  if (block->known)
+    TRY(optimal_arm_create(memory, &method, &setup,
+                           (int)config_int(study->file->settings[task->setting], "draws"), &block->optimal));
   ALLOCATE(memory, block->arm, task->runs);
   ALLOCATE(memory, block->phi, block->problem.d * task->runs);
   ALLOCATE(memory, block->reward, task->runs);
@@ -51,18 +61,35 @@ static void block_destroy(Block *block) {
   problem_destroy(&block->problem);
 }
 
+static double *curve_of(const TaskResult *result, int which, int run) {
+  return result->curves + ((size_t)which * (size_t)result->runs + (size_t)run) * (size_t)result->points;
+}
+
+/* H(A*) before round k, NaN where it is not known; returns the CPU seconds that it took. */
+static double ask_for_best_arm(Block *block, int k, TaskResult *result) {
+  const double start = clock_cpu();
+  double *entropy = curve_of(result, CURVE_ENTROPY, 0) + k - 1;
+  if (!block->asked) return 0;
+  for (int b = 0; b < result->runs && !block->known; b++) entropy[b * result->points] = NAN;
+  if (block->known)
+    optimal_arm_entropy(&block->optimal, &block->world, &block->history, (size_t)result->points, entropy);
+  return clock_cpu() - start;
+}
+
 /* Contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point] gets the
- * cumulative regret. */
-static Status simulate(Block *block, StudyTick tick, TaskResult *result) {
+ * cumulative regret. *aside: CPU seconds of what is only measured. */
+static Status simulate(Block *block, StudyTick tick, TaskResult *result, double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
     world_advance(&block->world, (uint32_t)k);
+    *aside += ask_for_best_arm(block, k, result);
     policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
     history_record(&block->history, block->arm, block->phi, block->reward);
     policy_observe(&block->policy, &block->history, result->fallbacks);
+    if (block->known) optimal_arm_observe(&block->optimal, &block->history);
     for (int b = 0; b < result->runs; b++) {
-      double *curve = result->curves + (size_t)b * (size_t)result->points;
+      double *curve = curve_of(result, CURVE_REGRET, b);
       curve[k - 1] = block->regret[b] + (k > 1 ? curve[k - 2] : 0);
     }
     if (tick.tick && !tick.tick(tick.context, (double)k / rounds))
@@ -77,9 +104,9 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Stud
   Block block = {0};
   Status status = block_create(&memory, study, task, prior, &block);
   if (status == STATUS_OK) {
-    double start = clock_cpu();
-    status = simulate(&block, tick, result);
-    for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
+    double start = clock_cpu(), aside = 0;
+    status = simulate(&block, tick, result, &aside);
+    for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start - aside) / result->runs;
   }
   block_destroy(&block);
   return status;
@@ -105,11 +132,19 @@ static double cost(const Study *study, const Task *task) {
   PolicyWork work = study_work(study, task);
   work.sampler.rounds = points(setting);
   work.sampler.rows = mean_rows(&work, work.sampler.rounds);
-  return task->runs * work.sampler.rounds * (policy_cost(&method, &work) + study_world_cost(&work));
+  const double asked =
+      study_measures(study, "optimal_arm_entropy") ? (double)config_int(setting, "draws") : 0;
+  return task->runs * work.sampler.rounds *
+         ((1 + asked) * policy_cost(&method, &work) + study_world_cost(&work));
 }
 
 static const StudyCurve curves[] = {
-    {.name = "regret", .long_name = "cumulative expected regret", .units = "1"}, {.name = NULL}};
+    [CURVE_REGRET] = {.name = "regret", .long_name = "cumulative expected regret", .units = "1"},
+    [CURVE_ENTROPY] = {.name = "optimal_arm_entropy",
+                       .long_name = "entropy of the best arm under posterior draws, in nats",
+                       .units = "1",
+                       .metric = "optimal_arm_entropy"},
+    {.name = NULL}};
 
 const StudyOps study_bandit = {.name = "bandit",
                                .summary = "contextual bandit simulations: cumulative regret by round",

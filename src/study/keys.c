@@ -82,7 +82,10 @@ const ConfigKey study_keys[] = {
          "posterior study: numbers of observations at which draws are compared, in rising order; arms: once, "
          "at as many as there are arms"},
     {WORD("likelihood", "gaussian", "how a reward depends on phi' theta"), .word = likelihood_name},
-    {INT("draws", 2, 20000, "500", "posterior study: draws of each sampler for each history"), .fixed = true},
+    {INT("draws", 2, 20000, "500",
+         "posterior study: draws of each sampler for each history; optimal_arm_entropy: posterior draws in "
+         "each round"),
+     .fixed = true},
     {INT("reference_draws", 2, 20000, "draws",
          "posterior study: draws from the exact posterior to compare with; draws: as many"),
      .words = "draws", .fixed = true},
@@ -91,7 +94,7 @@ const ConfigKey study_keys[] = {
      .fallback = "[emd]",
      .word = study_metric_name,
      .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
-             "tilted transport"},
+             "tilted transport; bandit study: optimal_arm_entropy, H(A*) before each round"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from "
