@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 static double mean_of(int n, const double *x) {
   double sum = 0;
@@ -50,7 +49,7 @@ Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
 
 Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
   size_t count = SIZE_MAX;
-  int64_t chosen;
+  int64_t chosen, components[MIXTURE_MOST_CANDIDATES];
   *out = (MixtureChoice){.count = 0};
   if (!store_has_variable(file, "held_out_log_likelihood")) return STATUS_OK;
   TRY(store_shape(file, "held_out_log_likelihood", 1, &count));
@@ -59,7 +58,13 @@ Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
                       store_path(file), count, MIXTURE_MOST_CANDIDATES);
   TRY(store_shape(file, "candidate_components", 1, &count));
   TRY(store_shape(file, "held_out_error", 1, &count));
-  TRY(store_get_ints(file, "candidate_components", out->components));
+  TRY(store_get_int64s(file, "candidate_components", components));
+  for (size_t k = 0; k < count; k++) {
+    if (components[k] < 1 || components[k] > INT32_MAX)
+      return status_set(STATUS_INPUT, "%s: candidate_components[%zu] is %lld", store_path(file), k,
+                        (long long)components[k]);
+    out->components[k] = (int)components[k];
+  }
   TRY(store_get_doubles(file, "held_out_log_likelihood", out->held_out));
   TRY(store_get_doubles(file, "held_out_error", out->error));
   TRY(store_get_int_attribute(file, NULL, "candidate_chosen", &chosen));
