@@ -1,0 +1,46 @@
+/* Explore, then commit (Lattimore and Szepesvari 2020, Chapter 6): the arms in turn for the first rounds,
+ * then the best by the regularised estimate of ridge.h. */
+#include "core/arena.h"
+#include "policy/policies.h"
+#include "policy/ridge.h"
+
+static Status explore_first_create(Policy *self) {
+  Ridge *state;
+  ALLOCATE(self->memory, state, 1);
+  self->state = state;
+  return ridge_create(self->memory, self->setup.problem->d, self->setup.runs,
+                      &self->setup.problem->likelihood, state);
+}
+
+static void explore_first_choose(Policy *self, const World *world, const History *history, int *arm,
+                                 int64_t *fallbacks) {
+  Ridge *ridge = self->state;
+  if (world->round > (uint32_t)config_int(self->setup.options, "explore")) {
+    ridge_update(ridge, history, fallbacks);
+    world_greedy(world, ridge->theta, arm);
+    return;
+  }
+  for (int b = 0; b < world->runs; b++) arm[b] = (int)(world->round - 1) % world->problem->arms;
+}
+
+static double explore_first_cost(const PolicyMethod *method, const PolicyWork *work) {
+  (void)method;
+  return ridge_cost(work) + 2 * work->sampler.d * work->arms;
+}
+
+static const ConfigKey keys[] = {{.name = "explore",
+                                  .type = KEY_INT,
+                                  .minimum = 0,
+                                  .maximum = 10000000,
+                                  .fallback = "10",
+                                  .help = "rounds in which the arms are taken in turn"},
+                                 {.name = NULL}};
+
+const PolicyOps policy_explore_first = {.name = "explore_first",
+                                        .summary = "takes the arms in turn, then the best by the estimate",
+                                        .reference = "Lattimore and Szepesvari (2020), Chapter 6",
+                                        .one_theta = true,
+                                        .keys = keys,
+                                        .create = explore_first_create,
+                                        .choose = explore_first_choose,
+                                        .cost = explore_first_cost};

@@ -1,0 +1,64 @@
+/* Perturb and solve (Papandreou and Yuille 2010, Gaussian sampling by local perturbations): the posterior of
+ * a Gaussian prior has the precision A = P + Lambda, and A theta = P m + b + L eps with A = L L' and standard
+ * normal eps has a draw from it for its solution. */
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "sampler/chunk.h"
+#include "sampler/cost.h"
+#include "sampler/methods.h"
+
+typedef struct {
+  double *precision, *vector, *normal; /* [d, d, CHUNK_LANES], [d, CHUNK_LANES] twice: scratch */
+} Perturbed;
+
+static Status perturbed_create(Sampler *sampler, const SamplerSetup *setup) {
+  (void)setup;
+  Perturbed *self;
+  ALLOCATE(sampler->memory, self, 1);
+  sampler->state = self;
+  ALLOCATE(sampler->memory, self->precision, sampler->d * sampler->d * CHUNK_LANES);
+  ALLOCATE(sampler->memory, self->vector, sampler->d * CHUNK_LANES);
+  ALLOCATE(sampler->memory, self->normal, sampler->d * CHUNK_LANES);
+  return STATUS_OK;
+}
+
+static void perturbed_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                             int64_t *fallbacks) {
+  const Perturbed *self = sampler->state;
+  const Mixture *prior = sampler->setup.prior->mixture;
+  const int d = sampler->d;
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const int lanes = chunk.lanes;
+    int jitters[CHUNK_LANES] = {0};
+    history_evidence(&(HistoryView){history, draws, chunk.first, lanes, NULL, NULL}, self->precision,
+                     self->vector);
+    for (int i = 0; i < d * d; i++)
+      for (int n = 0; n < lanes; n++) self->precision[i * lanes + n] += prior->precision[i];
+    linalg_cholesky_lanes(d, lanes, self->precision, jitters);
+    rng_lanes_normal(&chunk.rng, d, self->normal);
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < lanes; n++) {
+        double sum = prior->information[i];
+        for (int j = 0; j <= i; j++)
+          sum += self->precision[(i * d + j) * lanes + n] * self->normal[j * lanes + n];
+        self->vector[i * lanes + n] += sum;
+      }
+    linalg_solve_lanes(d, lanes, self->precision, self->vector);
+    chunk_store(&chunk, d, self->vector, theta);
+    for (int n = 0; n < lanes; n++) fallbacks[(chunk.first + n) / draws] += jitters[n];
+  }
+}
+
+static double perturbed_cost(const SamplerWork *work) {
+  return work->drawn * cost_drawn_lanes(work) * cost_gaussian(work);
+}
+
+const SamplerOps sampler_perturbed = {.name = "perturbed",
+                                      .summary = "the posterior of a Gaussian prior, by perturb and solve",
+                                      .reference = "Papandreou and Yuille (2010)",
+                                      .default_prior = "gaussian",
+                                      .needs = NEEDS_GAUSSIAN | NEEDS_CONJUGATE,
+                                      .exact = true,
+                                      .create = perturbed_create,
+                                      .sample = perturbed_sample,
+                                      .cost = perturbed_cost};
