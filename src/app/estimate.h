@@ -8,7 +8,7 @@
 /* Seconds for each modelled operation. */
 typedef struct {
   bool measured;
-  double training; /* of diffusion models */
+  double training; /* of networks */
   double *policy; /* [policy_count], of simulation; owned */
 } Speed;
 

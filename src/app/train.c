@@ -22,11 +22,20 @@ enum { KEY_THETA = 256, KEY_FAMILY, KEY_SEED, KEY_OPTION };
 
 static const struct argp_option options[] = {
     {"theta", KEY_THETA, "FILE", 0, "samples of theta: NetCDF theta(sample, dim), or CSV without header", 0},
-    {"family", KEY_FAMILY, "NAME", 0, "diffusion (default), gaussian, mixture or denoiser", 0},
+    {"family", KEY_FAMILY, "NAME", 0, "family of the prior, see `thompson list priors` (default: diffusion)",
+     0},
     {"output", 'o', "FILE", 0, "prior file (default: prior.nc)", 0},
     {"seed", KEY_SEED, "N", 0, "seed of the fit (default: the study's, or 1)", 0},
     {"option", KEY_OPTION, "KEY=VALUE", 0, "a key of prior.*, without the prefix: stages=50", 0},
     {0}};
+
+static void refuse_family(struct argp_state *state, const char *text) {
+  char names[256];
+  size_t used = 0;
+  for (int i = 0; prior_name(i) && used < sizeof names; i++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", prior_name(i));
+  argp_error(state, "--family %s: it is one of %s", text, names);
+}
 
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
@@ -34,8 +43,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_THETA: arguments->theta = text; return 0;
   case KEY_FAMILY:
     arguments->family = prior_find(text);
-    if (!arguments->family)
-      argp_error(state, "--family %s: it is diffusion, gaussian, mixture or denoiser", text);
+    if (!arguments->family) refuse_family(state, text);
     return 0;
   case 'o': app_take_output(state, &arguments->output, text); return 0;
   case KEY_SEED:

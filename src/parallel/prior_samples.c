@@ -12,15 +12,23 @@
 
 enum { SAMPLES = 1000, SOURCES = 2 };
 
-/* The first learned diffusion prior of a setting (replicate 0); false when it has none on disk. */
-static Status find_diffusion(Arena *memory, const Study *study, const Config *setting, const Problem *problem,
-                             const char *directory, Prior *out, bool *found) {
+/* The family that learns a reverse chain: its samples are what the figures show beside the true ones. */
+static const PriorOps *learned_family(void) {
+  for (int i = 0; prior_family(i); i++)
+    if (prior_family(i)->settle && (prior_family(i)->able & PRIOR_CHAIN)) return prior_family(i);
+  ASSERT(false);
+  return NULL;
+}
+
+/* The first prior of that family in a setting (replicate 0); false when it has none on disk. */
+static Status find_learned(Arena *memory, const Study *study, const Config *setting, const Problem *problem,
+                           const char *directory, Prior *out, bool *found) {
   *found = false;
   for (int p = 0; p < study->file->policy_count && !*found; p++) {
     Belief belief;
     char path[4096];
     TRY(belief_create(setting, &study->file->policies[p], problem, 0, &belief));
-    if (belief.kind != BELIEF_FITTED || strcmp(belief.family->name, "diffusion") != 0) continue;
+    if (belief.kind != BELIEF_FITTED || belief.family != learned_family()) continue;
     belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
     *found = belief_prior(memory, &belief, problem, directory, out) == STATUS_OK;
@@ -46,7 +54,7 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
   SCRATCH_ARENA(scratch);
   Prior prior;
   bool found;
-  TRY(find_diffusion(&scratch, study, setting, problem, directory, &prior, &found));
+  TRY(find_learned(&scratch, study, setting, problem, directory, &prior, &found));
   if (!found) return STATUS_OK;
   RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
   prior.ops->sample(&prior, &rng, theta);
@@ -67,7 +75,7 @@ static Status widest(const Study *study, int *width) {
 
 static Status fill(const Study *study, const char *directory, StoreFile *file, int width, double *theta,
                    double *out) {
-  static const char *const sources[SOURCES] = {"true", "diffusion"};
+  const char *const sources[SOURCES] = {"true", learned_family()->name};
   int dimension[4], id;
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &dimension[0]));
   TRY(store_dimension(file, "source", SOURCES, &dimension[1]));
@@ -78,7 +86,7 @@ static Status fill(const Study *study, const char *directory, StoreFile *file, i
   TRY(store_texts(file, "setting", dimension[0], study->file->setting_count, study->file->setting_labels,
                   "label of the setting"));
   TRY(store_texts(file, "source", dimension[1], SOURCES, sources,
-                  "true distribution of theta*, or the learned diffusion prior"));
+                  "true distribution of theta*, or the family of the learned prior"));
   TRY(store_variable(file, "theta", STORE_DOUBLE, 4, dimension, "sample of theta", "1", &id));
   TRY(store_text_attribute(file, "theta", "coordinates", "setting source"));
   for (size_t s = 0; s < (size_t)study->file->setting_count; s++) {
