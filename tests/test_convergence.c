@@ -266,8 +266,7 @@ static void test_refusals(void) {
   Study study;
   CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [ts]\n", &study), STATUS_INPUT,
               "policy 'ts': it does not step towards a target, and study convergence counts steps: take one "
-              "of vits1, "
-              "vits2, vits2_hf, lmc, rvga");
+              "of vits1, vits2, vits2_hf, lmc, rvga");
   study_destroy(&study);
   CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [egreedy]\n", &study), STATUS_INPUT,
               "does not step");
@@ -282,22 +281,20 @@ static void test_unused_options(void) {
   static const struct {
     const char *policy, *sentence;
   } refused[] = {
-      {"{name: lmc, steps: 20}",
-       "policy 'lmc': option steps = 20, but study convergence makes one step after "
-       "another: leave it out, or give 1"},
+      {"{name: lmc, steps: 20}", "policy 'lmc': option steps = 20, but study convergence makes one step "
+                                 "after another: leave it out, or give 1"},
       {"{name: lmc, eta: 10}", "option eta = 10, but study convergence has a target that is not tempered"},
       {"{name: lmc, lambda: 0.5}", "option lambda = 0.5, but"},
       {"{name: lmc, temper: 2}", "option temper = 2, but"},
-      {"{name: vits1, prior: gaussian}",
-       "option prior = gaussian, but study convergence starts every method at "
-       "N(0, I): leave it out, or give standard"},
+      {"{name: vits1, prior: gaussian}", "option prior = gaussian, but study convergence starts every method "
+                                         "at N(0, I): leave it out, or give standard"},
       {"{name: vits2, components: 4}", "option components = 4, but study convergence compares one Gaussian"},
       {"{name: lmc, components: 4}", "option components = 4, but"},
       {"{name: fgts}", "does not step towards a target"}};
-  static const char *const admitted[] = {"{name: lmc, steps: 1, step_rule: eta_t, eta: 1, lambda: 1, temper: "
-                                         "1, prior: standard, posterior: shared}",
-                                         "{name: vits2_hf, samples: 30, step_size: 0.02, components: 1}",
-                                         "{name: rvga, eta: 1.0}"};
+  static const char *const admitted[] = {
+      "{name: lmc, steps: 1, step_rule: eta_t, eta: 1, lambda: 1, temper: 1, prior: standard}",
+      "{name: lmc, posterior: shared}", "{name: vits2_hf, samples: 30, step_size: 0.02, components: 1}",
+      "{name: rvga, eta: 1.0}"};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     char text[300];
     Study study;

@@ -129,7 +129,7 @@ static void test_numpy(void) {
   CHECK_OK(store_shape(file, "rmse", 1, &sweeps));
   CHECK_OK(store_get_real_attribute(file, NULL, "mean", &mean));
   CHECK_OK(store_get_real_attribute(file, NULL, "ridge", &setup.ridge));
-  CU_ASSERT_EQUAL_FATAL(shape[0], ratings.items);
+  CU_ASSERT_EQUAL_FATAL(shape[0], (size_t)ratings.items);
   CU_ASSERT_EQUAL_FATAL(shape[1], 4);
   size_t item_size = shape[0] * 4, user_size = (size_t)ratings.users * 4;
   double *item = golden(file, "start", item_size), *user = array(user_size), *found = array(sweeps),
