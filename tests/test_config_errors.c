@@ -119,12 +119,10 @@ static void policies_are_strict(void) {
       "name: x\npolicies: [ts, vits2, {name: ts}]\n",
       "t.yaml:2:23: key 'policies': two policies have the label 'ts'; give one of them another label");
   CHECK_REFUSED("name: x\npolicies: [ts, difts]\n",
-                "value 'difts' is not one of them; allowed: ts | diffts | vits2; did you "
-                "mean 'diffts'?");
+                "value 'difts' is not one of them; allowed: ts | diffts | vits2; did you mean 'diffts'?");
   CHECK_REFUSED("name: x\npolicies:\n  - name: vits2\n    stepsize: 2\n",
                 "t.yaml:4:5: key 'policies.vits2.stepsize': unknown key; allowed here: steps | step_size | "
-                "rule; did you mean "
-                "'step_size'?");
+                "rule; did you mean 'step_size'?");
   CHECK_REFUSED(
       "name: x\npolicies: [{name: vits2, steps: 0}]\n",
       "t.yaml:2:33: key 'policies.vits2.steps': value '0' is out of range; allowed: an integer in [1, 1000]");

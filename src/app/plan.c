@@ -153,15 +153,14 @@ static Status plan(const Arguments *arguments, const char *text, int argc, char 
 }
 
 Status app_plan(int argc, char **argv) {
-  static const struct argp argp = {
-      options,
-      parse,
-      "STUDY.yaml",
-      "Show the resolved study, its tasks and estimated cost. Runs nothing, but for the "
-      "seconds of --calibrate and --slurm.",
-      NULL,
-      NULL,
-      NULL};
+  static const struct argp argp = {options,
+                                   parse,
+                                   "STUDY.yaml",
+                                   "Show the resolved study, its tasks and estimated cost. Runs nothing, but "
+                                   "for the seconds of --calibrate and --slurm.",
+                                   NULL,
+                                   NULL,
+                                   NULL};
   Arguments arguments = {0};
   char *text;
   app_parse(&argp, argc, argv, &arguments);

@@ -40,8 +40,8 @@ const ConfigKey prepare_mnist_keys[] = {
      .minimum = 1e-9,
      .maximum = 1e9,
      .fallback = "0.1",
-     .help = "penalty on |theta|^2, in units of the mean squared "
-             "length of the embeddings; a linear model has 20 points"},
+     .help = "penalty on |theta|^2, in units of the mean squared length of the embeddings; a linear model "
+             "has 20 points"},
     {.name = "scale",
      .type = KEY_WORD,
      .fallback = "unit",

@@ -233,9 +233,8 @@ Status app_run(int argc, char **argv) {
       "STUDY.yaml",
       "Run a study, alone or under mpiexec or srun.\v"
       "Results go to DIR/results.nc; finished tasks are kept, so a job that was killed goes on with --resume "
-      "on any number of ranks. "
-      "SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and Slurm's end of the job end the run early and keep what "
-      "is finished (exit status 75).",
+      "on any number of ranks. SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and Slurm's end of the job end the "
+      "run early and keep what is finished (exit status 75).",
       NULL,
       NULL,
       NULL};

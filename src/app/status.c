@@ -187,8 +187,8 @@ Status app_status(int argc, char **argv) {
       options,
       parse,
       "DIR",
-      "Tell what is done, failed and left in a results folder, and how large standard "
-      "errors are now. With an adaptive number of runs, `left` is of the present wave.",
+      "Tell what is done, failed and left in a results folder, and how large standard errors are now. With "
+      "an adaptive number of runs, `left` is of the present wave.",
       NULL,
       NULL,
       NULL};

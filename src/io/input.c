@@ -20,8 +20,8 @@ Status input_open(const char *path, int *fd) {
   *fd = -1;
   if (error == 0 && S_ISDIR(info.st_mode)) error = EISDIR;
   return refuse(path, error ? strerror(error)
-                            : "it is not a regular file (a pipe or a device "
-                              "cannot be read twice; write its content to a file)");
+                            : "it is not a regular file (a pipe or a device cannot be read twice; write its "
+                              "content to a file)");
 }
 
 Status input_stream(const char *path, FILE **stream) {

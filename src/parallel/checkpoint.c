@@ -78,10 +78,10 @@ static Status inspect(const char *directory, CheckpointMode mode, bool *exists) 
   TRY(path_of(sizeof path, path, directory, "study.yaml"));
   *exists = access(path, F_OK) == 0;
   if (!*exists && work[0] != '\0')
-    return status_set(STATUS_FILE,
-                      "%s holds %s but no study.yaml that says of "
-                      "what; move it away, or use -o for another folder",
-                      directory, work);
+    return status_set(
+        STATUS_FILE,
+        "%s holds %s but no study.yaml that says of what; move it away, or use -o for another folder",
+        directory, work);
   if (!*exists || mode != CHECKPOINT_FRESH) return STATUS_OK;
   return status_set(STATUS_FILE,
                     "%s already holds a study; use --resume to go on with it, --overwrite to replace it, "

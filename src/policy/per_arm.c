@@ -40,8 +40,8 @@ static Status create(Policy *self) {
   self->state = state;
   if (lanes > INT32_MAX || ((int64_t)setup->first_run + setup->runs) * arms > UINT32_MAX)
     return status_set(STATUS_INPUT,
-                      "posterior: per_arm has a random stream for each arm of each run, and "
-                      "%lld arms in run %lld are too many",
+                      "posterior: per_arm has a random stream for each arm of each run, and %lld arms in run "
+                      "%lld are too many",
                       (long long)arms, (long long)setup->first_run + setup->runs);
   state->key = rng_key(setup->seed, RNG_AGENT);
   ALLOCATE(memory, state->theta, setup->problem->d * lanes);

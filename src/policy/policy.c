@@ -133,8 +133,8 @@ static Status check_posterior(const PolicyMethod *method, const Config *options,
                       "drawn again (problem.resample_arms, or problem.family = pool)");
   if (sampler->observe && !sampler->carry && !sampler->restless)
     return status_set(STATUS_INPUT,
-                      "sampler %s carries a state from round to round that cannot be kept for "
-                      "each arm apart, so it has no posterior: per_arm",
+                      "sampler %s carries a state from round to round that cannot be kept for each arm "
+                      "apart, so it has no posterior: per_arm",
                       method->name);
   return STATUS_OK;
 }
@@ -152,8 +152,8 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
   if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
-                    "policy %s needs a likelihood that is quadratic in phi' "
-                    "theta (gaussian); likelihood %s is not: take glm_ucb",
+                    "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s "
+                    "is not: take glm_ucb",
                     method->name, problem->likelihood.ops->name);
 }
 

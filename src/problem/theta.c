@@ -30,8 +30,8 @@ static Status mixture_from_file(Arena *memory, int d, const char *file, Mixture 
   TRY(prior_load(&scratch, file, &chain, &prior));
   if (!prior.mixture)
     return status_set(STATUS_INPUT,
-                      "%s: problem.theta = mixture needs a Gaussian or "
-                      "mixture prior file, this one holds a diffusion prior",
+                      "%s: problem.theta = mixture needs a Gaussian or mixture prior file, this one holds a "
+                      "diffusion prior",
                       file);
   return mixture_copy(memory, prior.mixture, out);
 }

@@ -75,8 +75,7 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   else if ((needs & NEEDS_DENOISER) && !prior->denoiser)
     snprintf(sentence, size,
              "sampler %s needs a prior with a denoiser for any precision (denoiser, gaussian, mixture, or "
-             "ising in "
-             "at most %d dimensions); prior %s has none",
+             "ising in at most %d dimensions); prior %s has none",
              name, DENOISER_MOST_CORNERS, prior_family);
   else
     return method->fits && !method->fits(prior, likelihood, size, sentence);

@@ -25,9 +25,8 @@ const ConfigKey study_keys[] = {
      .fixed = true},
     {INT("runs.max", 2, MOST_RUNS, "4096", "runs of a setting, at most"), .fixed = true},
     {REAL("runs.target_se", TINY, 1e12, NULL,
-          "blocks are added to a setting until the "
-          "standard error is at most this for every "
-          "policy, at the last point of the curve"),
+          "blocks are added to a setting until the standard error is at most this for every policy, at the "
+          "last point of the curve"),
      .fixed = true},
     {WORD("runs.of", "regret_diff",
           "whose standard error: a curve, or with _diff its paired difference to the first policy"),
@@ -50,9 +49,8 @@ const ConfigKey study_keys[] = {
      .words = "auto"},
     {WORD("problem.features", "ball", "distribution of the arms' features"), .words = SYNTHETIC_FEATURES},
     {REAL("problem.condition_number", 1, 1e12, "1",
-          "kappa: of the second moment of the synthetic problem's "
-          "features, of the inverse problem's matrix, or of the "
-          "convergence study's target; 1: the same in all directions")},
+          "kappa: of the second moment of the synthetic problem's features, of the inverse problem's matrix, "
+          "or of the convergence study's target; 1: the same in all directions")},
     {REAL("problem.snr", TINY, 1e12, "1",
           "inverse problem: the smallest singular value of its matrix over sigma")},
     {WORD("problem.singular_vectors", "random",
@@ -69,8 +67,8 @@ const ConfigKey study_keys[] = {
     {WORD("problem.reward", "linear", "what a reward in a pool depends on: phi' theta or its square"),
      .words = POOL_REWARDS},
     {WORD("problem.unknown", "shared",
-          "one theta* for all arms; or per_arm: a theta* for each "
-          "arm, and in every round one context, the same for all arms"),
+          "one theta* for all arms; or per_arm: a theta* for each arm, and in every round one context, the "
+          "same for all arms"),
      .words = "shared per_arm"},
     {.name = "problem.sample_sizes",
      .type = KEY_INTS,
@@ -97,9 +95,8 @@ const ConfigKey study_keys[] = {
              "tilted transport; bandit study: optimal_arm_entropy, H(A*) before each round"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
-         "inverse problem in the posterior study: dimension from "
-         "which its matrices are spread over all ranks (ScaLAPACK); "
-         "auto: 8192, below which one rank is faster (LAPACK)"),
+         "inverse problem in the posterior study: dimension from which its matrices are spread over all "
+         "ranks (ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK)"),
      .words = "auto"},
 
     {REAL("target_kl", TINY, 1e6, "0.1",

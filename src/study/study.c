@@ -202,10 +202,10 @@ Status study_create(StudyFile *file, Study *out) {
   NEW(out->work, file->setting_count * file->policy_count);
   for (int s = 0; s < file->setting_count; s++) {
     if (out->runs.adaptive && problem_is_large(file->settings[s]))
-      return status_set(STATUS_INPUT,
-                        "key 'runs': settings with shared matrices "
-                        "(%s) take a fixed number, not runs.target_se",
-                        file->setting_labels[s]);
+      return status_set(
+          STATUS_INPUT,
+          "key 'runs': settings with shared matrices (%s) take a fixed number, not runs.target_se",
+          file->setting_labels[s]);
     Status status = check_policies(out, file->settings[s], out->work + s * file->policy_count);
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status

@@ -155,11 +155,10 @@ static Status read_policies(Arena *memory, const ConfigSchema *schema, const Con
     TRY(read_policy(memory, schema, node, &policies[i]));
     for (int j = 0; j < i; j++)
       if (strcmp(policies[j].label, policies[i].label) == 0)
-        return config_refuse(
-            node->place,
-            "key 'policies': two policies have the label '%s'; give one of them another label, "
-            "as in {name: %s, label: other}",
-            policies[i].label, policies[i].name);
+        return config_refuse(node->place,
+                             "key 'policies': two policies have the label '%s'; give one of them another "
+                             "label, as in {name: %s, label: other}",
+                             policies[i].label, policies[i].name);
   }
   study->policy_count = count;
   return STATUS_OK;

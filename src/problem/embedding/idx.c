@@ -133,8 +133,8 @@ static Status is_longer(int i, const char *const *paths, const IdxFile files[ROL
     if (other >= 0 || files[i].count != files[j].count) return STATUS_OK;
   }
   return status_set(STATUS_INPUT,
-                    "%s holds %d %s; nothing says whether they are for training "
-                    "or for test: let its name begin with train- or t10k-",
+                    "%s holds %d %s; nothing says whether they are for training or for test: let its name "
+                    "begin with train- or t10k-",
                     paths[i], files[i].count, kind(&files[i]));
 }
 

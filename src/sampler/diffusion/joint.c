@@ -59,8 +59,8 @@ const SamplerOps sampler_joint = {
     .name = "joint",
     .summary = "Joint moments: reverse stages of a diffusion prior, each conditioned on the evidence by the "
                "Gaussian of its clean sample",
-    .reference = "Boys et al. (2023), Tweedie moment projected "
-                 "diffusions; sampled with the exact moments of the bridge",
+    .reference = "Boys et al. (2023), Tweedie moment projected diffusions; sampled with the exact moments of "
+                 "the bridge",
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN,
     .keys = KEYS,

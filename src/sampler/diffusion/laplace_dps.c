@@ -238,8 +238,8 @@ static const ConfigKey KEYS[] = {{.name = "last_stage",
 
 const SamplerOps sampler_diffts = {
     .name = "diffts",
-    .summary = "LaplaceDPS: a chain of products of the reverse "
-               "stages of a diffusion prior and the diffused evidence",
+    .summary = "LaplaceDPS: a chain of products of the reverse stages of a diffusion prior and the diffused "
+               "evidence",
     .reference = "Kveton et al., DiffTS paper, Algorithm 2 with Theorems 2 and 4",
     .default_prior = "diffusion",
     .narrow = M_SQRT1_2, /* every stage uses the evidence: as much as twice in all */

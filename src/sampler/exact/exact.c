@@ -30,9 +30,9 @@ static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t 
   if ((prior->mixture || enumerable) && likelihood_is_conjugate(likelihood)) return true;
   if (prior->ops->log_density && prior->d == 2) return true;
   snprintf(sentence, size,
-           "sampler exact needs a mixture prior, or prior ising in at most %d "
-           "dimensions, with likelihood gaussian; or a prior with a density in two "
-           "dimensions; prior %s (%d dimensions) with likelihood %s is none of these",
+           "sampler exact needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
+           "gaussian; or a prior with a density in two dimensions; prior %s (%d dimensions) with likelihood "
+           "%s is none of these",
            HYPERCUBE_MOST_DIMENSIONS, prior->ops->name, prior->d, likelihood->ops->name);
   return false;
 }
@@ -148,8 +148,8 @@ static double exact_cost(const SamplerWork *work) {
 
 const SamplerOps sampler_exact = {
     .name = "exact",
-    .summary = "the exact posterior: mixtures and Ising models with "
-               "Gaussian rewards, or any density in two dimensions",
+    .summary = "the exact posterior: mixtures and Ising models with Gaussian rewards, or any density in two "
+               "dimensions",
     .reference = "Hong et al. (2022); von Neumann (1951)",
     .default_prior = "exact",
     .needs = NEEDS_TRACTABLE,

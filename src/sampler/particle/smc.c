@@ -164,21 +164,21 @@ static double smc_cost(const SamplerWork *work) {
          work->drawn * work->draws * 10 * d;
 }
 
-static const ConfigKey KEYS[] = {{.name = "particles",
-                                  .type = KEY_INT,
-                                  .minimum = 2,
-                                  .maximum = 10000000,
-                                  .fallback = "3000",
-                                  .help = "particles in the cloud of a run"},
-                                 {.name = "step_size",
-                                  .type = KEY_REAL,
-                                  .minimum = 0,
-                                  .maximum = 1000,
-                                  .fallback = "0.2",
-                                  .help = "in round k particles are perturbed with "
-                                          "standard deviation step_size sigma / sqrt(k); "
-                                          "sigma is 1 for rewards that are not Gaussian"},
-                                 {.name = NULL}};
+static const ConfigKey KEYS[] = {
+    {.name = "particles",
+     .type = KEY_INT,
+     .minimum = 2,
+     .maximum = 10000000,
+     .fallback = "3000",
+     .help = "particles in the cloud of a run"},
+    {.name = "step_size",
+     .type = KEY_REAL,
+     .minimum = 0,
+     .maximum = 1000,
+     .fallback = "0.2",
+     .help = "in round k particles are perturbed with standard deviation step_size sigma / sqrt(k); sigma is "
+             "1 for rewards that are not Gaussian"},
+    {.name = NULL}};
 
 const SamplerOps sampler_smc = {
     .name = "smc",

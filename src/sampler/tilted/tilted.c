@@ -353,8 +353,8 @@ static const ConfigKey KEYS[] = {
 
 const SamplerOps sampler_tilted = {
     .name = "tilted",
-    .summary = "Tilted transport: the prior's own reverse process, "
-               "started where the evidence has become an easier tilt",
+    .summary = "Tilted transport: the prior's own reverse process, started where the evidence has become an "
+               "easier tilt",
     .reference = "Bruna and Han (2024), Tilted transport",
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,
