@@ -13,7 +13,7 @@
 double peak_float(void);
 double peak_double(void);
 /* The best of twenty tries. */
-double peak_best(double (*rate)(void));
+double peak_best(double (*one)(void));
 
 /* Memory traffic of a = b + s c (the triad of STREAM: McCalpin, IEEE TCCA Newsletter, December 1995), 24
  * bytes for each element. A try goes on through the arrays where the last one ended. */

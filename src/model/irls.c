@@ -44,7 +44,7 @@ static void irls_factorise(Irls *irls, int lanes, const double *prior_precision,
 /* The mode under the evidence to start from. */
 static void irls_start(Irls *irls, int lanes, const double *prior_precision, const double *prior_vector,
                        const double *precision, const double *vector, double *z) {
-  irls_add((size_t)(irls->d * lanes), prior_vector, vector, z);
+  irls_add((size_t)irls->d * (size_t)lanes, prior_vector, vector, z);
   irls_factorise(irls, lanes, prior_precision, precision);
   linalg_solve_lanes(irls->d, lanes, irls->factor, z);
 }

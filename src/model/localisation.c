@@ -64,7 +64,7 @@ void localisation_moments(Localisation *self, int k, int lanes, const double *ba
                                            self->covariance, rescues, self->workspace);
   guard(d, lanes, self->mean, rescues);
   linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
-  clip((size_t)(d * lanes), self->variance);
+  clip((size_t)d * (size_t)lanes, self->variance);
 }
 
 /* normal <- sqrt(gain^2 c + noise) normal. */
@@ -78,7 +78,7 @@ static void colour(size_t count, double gain, double noise, const double *restri
 static void add_draw(Localisation *self, double gain, double noise, RngLanes *rng, double *x) {
   const int d = self->denoiser->d, lanes = (int)rng->lanes;
   rng_lanes_normal(rng, d, self->normal);
-  colour((size_t)(d * lanes), gain, noise, self->variance, self->normal);
+  colour((size_t)d * (size_t)lanes, gain, noise, self->variance, self->normal);
   linalg_multiply_lanes(d, lanes, self->axes, self->normal, self->moved);
   for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
 }

@@ -38,9 +38,9 @@ static void read_diagonal(const Dense *grid, const DenseMatrix *a, double *diago
   for (int j = 0; j < a->columns; j++) {
     const int block = j / grid->block, rest = j % grid->block;
     if (block % grid->grid_rows != grid->row || block % grid->grid_columns != grid->column) continue;
-    const size_t i = (size_t)(block / grid->grid_rows * grid->block + rest),
-                 k = (size_t)(block / grid->grid_columns * grid->block + rest);
-    diagonal[j] = a->values[k * (size_t)a->local_rows + i];
+    const int i = block / grid->grid_rows * grid->block + rest,
+              k = block / grid->grid_columns * grid->block + rest;
+    diagonal[j] = a->values[(size_t)k * (size_t)a->local_rows + (size_t)i];
   }
 }
 

@@ -143,7 +143,7 @@ void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const do
   }
   denoised_moments_covariance(self, t, lanes, s, mean, matrix, column);
   linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
-  set_deviations((size_t)(d * lanes), deviation);
+  set_deviations((size_t)d * (size_t)lanes, deviation);
 }
 
 /* alpha_bar / (1 - alpha_bar) of stages T + 1 .. 1. */

@@ -53,6 +53,6 @@ Status envelope_create(Arena *memory, const Prior *prior, Envelope *out);
 /* Fit to the data of a run. False when no cell is left, so that nothing can be drawn. */
 bool envelope_build(Envelope *envelope, const EnvelopeData *data);
 /* A point x[2] of density proportional to the bound, and the log of the bound there, from three uniforms. */
-void envelope_draw(const Envelope *envelope, const double *uniform, double *x, double *log_bound);
+void envelope_draw(const Envelope *self, const double *uniform, double *x, double *log_bound);
 
 #endif

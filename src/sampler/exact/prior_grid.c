@@ -74,8 +74,9 @@ static void raise_to_samples(PriorGrid *grid, const double *theta, double *densi
 
 /* Squared distance of a finest cell from the centre of cell (column, row) of a level, in finest cells. */
 static double prior_grid_distance(int level, uint32_t column, uint32_t row, int finest) {
+  const int finest_column = finest % SIDE, finest_row = finest / SIDE;
   double width = 1 << (LEVELS - level);
-  double x = (column + 0.5) * width - 0.5 - finest % SIDE, y = (row + 0.5) * width - 0.5 - finest / SIDE;
+  double x = (column + 0.5) * width - 0.5 - finest_column, y = (row + 0.5) * width - 0.5 - finest_row;
   return x * x + y * y;
 }
 
@@ -137,10 +138,10 @@ static void locate(const PriorGrid *grid, int level, double column, double row, 
 static void look_up_table(const PriorGrid *grid, GridCell cell, double *top, double *mean, double *x,
                           double *y) {
   size_t at = cell_at(cell.level, cell.column, cell.row);
-  int peak = grid->peak[at];
+  const int column = grid->peak[at] % SIDE, row = grid->peak[at] / SIDE;
   *top = grid->top[at];
   *mean = grid->mean[at];
-  locate(grid, LEVELS, peak % SIDE + 0.5, peak / SIDE + 0.5, x, y);
+  locate(grid, LEVELS, column + 0.5, row + 0.5, x, y);
 }
 
 /* Centre, then corners, of a cell below the table. */

@@ -41,7 +41,7 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count);
  * that belong to the chunk's: d normals for each of the stages, at positions of their own. */
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s, int64_t *fallbacks);
 /* One stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
-void tilt_reverse_exponential(const Chain *chain, int t, int lanes, double *s, const double *normal,
+void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
                               double *eps);
 
 #endif

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""clang-tidy finds nothing in src by the checks of .clang-tidy."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ["THOMPSON_PROGRAM"]).parent
+AT_ONCE = 16  # files of one process
+
+
+def main():
+    tool = shutil.which("clang-tidy")
+    if not tool or not (BUILD / "compile_commands.json").exists():
+        print("clang-tidy is missing: install the package clang-tidy" if not tool else f"{BUILD} has no compile_commands.json: configure it by a preset")
+        print("0 passed, 1 failed")
+        return 1
+    files = sorted((ROOT / "src").rglob("*.c"))
+    wrong = set()
+    for start in range(0, len(files), AT_ONCE):
+        process = subprocess.run([tool, "-p", BUILD, "--quiet", *files[start:start + AT_ONCE]], capture_output=True, text=True, check=False)
+        found = set(re.findall(r"^(\S+:\d+:\d+: .*)$", process.stdout, re.MULTILINE))
+        wrong |= found if found or process.returncode == 0 else {process.stderr}
+    print("".join(f"{line}\n" for line in sorted(wrong)), end="")
+    print(f"{len(files) if not wrong else 0} passed, {len(wrong)} failed")
+    return 1 if wrong or not files else 0
+
+
+sys.exit(main())
