@@ -6,10 +6,11 @@ set -euo pipefail
 
 usage() {
   cat <<END
-usage: tests/run.sh [--no-install] [--sanitize]
+usage: tests/run.sh [--no-install] [--sanitize | --matrix]
 
   --no-install   do not look for missing Debian packages
   --sanitize     build with AddressSanitizer and UndefinedBehaviorSanitizer instead
+  --matrix       after that also build with clang and its sanitizers, and run the quick unit tests and the fuzz targets
 END
 }
 
@@ -18,12 +19,13 @@ fail() {
   exit 1
 }
 
-install=yes preset=ci
+install=yes presets=(ci)
 for argument in "$@"; do
   case "$argument" in
   -h | --help) usage && exit 0 ;;
   --no-install) install=no ;;
-  --sanitize) preset=debug ;;
+  --sanitize) presets=(debug) ;;
+  --matrix) presets=(ci clang) ;;
   *) echo "run.sh: unknown argument '$argument'; see --help" >&2 && exit 2 ;;
   esac
 done
@@ -32,25 +34,34 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [ "$install" = no ] || jobs/install_debian.sh --tests
 source jobs/environment.sh
 
-cmake --preset "$preset" || fail "cmake could not configure; its messages are above"
-cmake --build --preset "$preset" -j "$(nproc)" || fail "the build failed; its messages are above"
-
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-status=0
-ctest --preset "$preset" -j "$(nproc)" 2>&1 | tee "$log" || status=$?
+all_passed=0 all_failed=0
 
-# CTest's summary: "95% tests passed, 1 tests failed out of 20"
-summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log" | tail -n 1)
-[ -n "$summary" ] || fail "ctest ran no tests (status $status)"
-read -r failed total <<<"$summary"
-# A test that passes while CTest reports an error (or the other way round) must not look well.
-[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || fail "ctest ended with status $status although no test failed"
-# CTest counts skipped tests as passed and hides what they say.
-mapfile -t skipped < <(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*/\1/p' "$log")
-for test in "${skipped[@]}"; do
-  reason=$(sed -nE '/^[0-9]+\/[0-9]+ Testing: '"$test"'$/,/^<end of output>$/s/^skipped: //p' "build/$preset/Testing/Temporary/LastTest.log")
-  echo "$test skipped: ${reason:-no reason given}"
-done
-echo "$((total - failed - ${#skipped[@]})) passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$total" -gt "${#skipped[@]}" ]
+# Build and run a preset; adds to the numbers.
+run_preset() {
+  local preset=$1 status=0 summary failed total
+  cmake --preset "$preset" || fail "cmake could not configure preset $preset; its messages are above"
+  cmake --build --preset "$preset" -j "$(nproc)" || fail "the build of preset $preset failed; its messages are above"
+  ctest --preset "$preset" -j "$(nproc)" 2>&1 | tee "$log" || status=$?
+  # CTest's summary: "95% tests passed, 1 tests failed out of 20"
+  summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log" | tail -n 1)
+  [ -n "$summary" ] || fail "ctest ran no tests of preset $preset (status $status)"
+  read -r failed total <<<"$summary"
+  # A test that passes while CTest reports an error (or the other way round) must not look well.
+  [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || fail "ctest ended with status $status although no test failed"
+  # CTest counts skipped tests as passed and hides what they say.
+  mapfile -t skipped < <(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*/\1/p' "$log")
+  for test in "${skipped[@]}"; do
+    reason=$(sed -nE '/^[0-9]+\/[0-9]+ Testing: '"$test"'$/,/^<end of output>$/s/^skipped: //p' "build/$preset/Testing/Temporary/LastTest.log")
+    reasons+=("$test skipped: ${reason:-no reason given}")
+  done
+  all_passed=$((all_passed + total - failed - ${#skipped[@]}))
+  all_failed=$((all_failed + failed))
+}
+
+reasons=()
+for preset in "${presets[@]}"; do run_preset "$preset"; done
+[ "${#reasons[@]}" -eq 0 ] || printf '%s\n' "${reasons[@]}"
+echo "$all_passed passed, $all_failed failed"
+[ "$all_failed" -eq 0 ] && [ "$all_passed" -gt 0 ]

@@ -3,7 +3,7 @@
  *
  * Input: the bytes of a study file, read as from a disk; each byte 0x1E (record separator) starts a --set.
  *
- * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
+ * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "config_toy.h"
 
 #include <stdlib.h>

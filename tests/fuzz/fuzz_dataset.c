@@ -3,7 +3,7 @@
  * Every input is read in both forms. A table that was accepted must hold finite numbers only, and must come
  * back bit for bit when it is printed with 17 digits and read again.
  *
- * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
+ * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
 #include "io/dataset_csv.h"
 

@@ -4,7 +4,7 @@
  * be refused when the last byte is missing, unless it is compressed (then zlib's own check is tested by
  * reading it at all).
  *
- * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
+ * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
 #include "problem/embedding/idx.h"
 

@@ -3,7 +3,7 @@
  * Ratings that were accepted must be sorted, each pair once, ids ascending and in range, values in range, and
  * come back the same when they are printed as CSV and read again.
  *
- * Built and run by preset fuzz, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
+ * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
 #include "problem/embedding/ratings.h"
 

@@ -4,7 +4,7 @@
  * Inputs that are not classic NetCDF are left out: HDF5 1.10 is known to crash on hostile files, and what our
  * readers do with the contents of netCDF-4 files is for fuzz_store_contents.c.
  *
- * Built and run by preset fuzz, with -max_len=7000 (tests/fuzz/CMakeLists.txt). */
+ * Built and run by preset clang, with -max_len=7000 (tests/fuzz/CMakeLists.txt). */
 #include "store_readers.h"
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * what is flipped, overwritten, cut off or appended (store_damage.h). What stands where only this program
  * writes is taken when it is whole and refused otherwise; the readers of users' files keep their promises.
  *
- * Built and run by preset fuzz, with -max_len=33 (tests/fuzz/CMakeLists.txt). */
+ * Built and run by preset clang, with -max_len=33 (tests/fuzz/CMakeLists.txt). */
 #include "store_damage.h"
 
 #include <unistd.h>
