@@ -1,53 +1,15 @@
 /* Arms in clusters (Gentile, Li and Zappella 2014, Online clustering of bandits, has users in such): those of
  * a run are near one of four centres, which are N(0, I) and stay for the run. theta* is N(0, I). */
-#include "core/memory.h"
 #include "problem/problems.h"
-#include "problem/theta.h"
-#include "problem/theta_prior.h"
 
-#include <stdlib.h>
-
-enum { DIMENSION = 4, CENTRES = 4 };
+enum { CENTRES = 4 };
 
 static const double SPREAD = 0.3; /* standard deviation of an arm about its centre */
 
-typedef struct {
-  ThetaSource theta;
-} Clustered;
-
 static Status clustered_create(Problem *self, const Config *config) {
-  Clustered *state;
-  NEW(state, 1);
-  self->state = state;
-  self->d = config_is(config, "problem.dimension", "auto") ? DIMENSION
-                                                           : (int)config_int(config, "problem.dimension");
+  (void)config;
   self->kept = CENTRES * (size_t)self->d;
-  self->has_exact_prior = true;
-  return theta_create(theta_find("gaussian"), self->d, NULL, 0, self->seed, &state->theta);
-}
-
-static void clustered_destroy(Problem *self) {
-  Clustered *state = self->state;
-  if (state) theta_destroy(&state->theta);
-  free(state);
-}
-
-static void clustered_theta(const Problem *self, uint32_t replicate, uint32_t first_run, int runs,
-                            double *theta) {
-  const Clustered *state = self->state;
-  theta_draw(&state->theta, replicate, first_run, runs, theta);
-}
-
-static Status clustered_training_samples(const Problem *self, uint32_t replicate, int64_t limit,
-                                         Samples *out) {
-  const Clustered *state = self->state;
-  return theta_training_samples(&state->theta, replicate, limit, out);
-}
-
-static Status clustered_exact_prior(Arena *memory, const Problem *self, const PriorFit *chain_settings,
-                                    Prior *out) {
-  const Clustered *state = self->state;
-  return theta_prior(memory, &state->theta, chain_settings, out);
+  return theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
 /* What a run keeps are its centres, kept[B, CENTRES, d]. */
@@ -80,10 +42,7 @@ static void clustered_features(const Problem *self, uint32_t first_run, int runs
 const ProblemOps problem_clustered = {.name = "clustered",
                                       .summary = "arms in four clusters",
                                       .reference = "Gentile et al. (2014)",
+                                      .dimension = 4,
                                       .create = clustered_create,
-                                      .destroy = clustered_destroy,
-                                      .theta = clustered_theta,
                                       .keep = clustered_keep,
-                                      .features = clustered_features,
-                                      .training_samples = clustered_training_samples,
-                                      .exact_prior = clustered_exact_prior};
+                                      .features = clustered_features};
