@@ -43,13 +43,12 @@ static void transpose(int d, int width, const double *theta, double *out) {
     for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
 }
 
-/* out[SOURCES, SAMPLES, width] of one setting. The true samples are theta* of the first runs' streams, far
- * beyond those that are simulated. */
+/* out[SOURCES, SAMPLES, width] of one setting. */
 static Status sample_setting(const Study *study, const Config *setting, const Problem *problem,
                              const char *directory, int width, double *theta, double *out) {
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
   if (problem->large) return STATUS_OK; /* too many numbers for a picture */
-  problem_theta(problem, 0, UINT32_MAX - SAMPLES, SAMPLES, theta);
+  problem_theta_shown(problem, SAMPLES, theta);
   transpose(problem->d, width, theta, out);
   SCRATCH_ARENA(scratch);
   Prior prior;

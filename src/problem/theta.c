@@ -222,8 +222,8 @@ static void copy_member(const ThetaSource *source, int member, int at, int strid
         source->set.theta[(size_t)i * (size_t)source->set.n + (size_t)member];
 }
 
-void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  RngKey key = rng_key(source->seed, RNG_THETA);
+static void draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate, uint32_t first_run,
+                         int runs, double *theta) {
   if (source->isotropic.d > 0) {
     RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
     isotropic_sample(&source->isotropic, &lanes, theta);
@@ -248,6 +248,14 @@ void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_ru
                   member_at(source, replicate, (int)rng_index(&rng, (uint64_t)theta_test_size(source))), b,
                   runs, theta);
   }
+}
+
+void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
+  draw_streams(source, rng_key(source->seed, RNG_THETA), replicate, first_run, runs, theta);
+}
+
+void theta_draw_shown(const ThetaSource *source, int count, double *theta) {
+  draw_streams(source, rng_key(source->seed, RNG_THETA_SHOWN), 0, 0, count, theta);
 }
 
 void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,

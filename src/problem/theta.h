@@ -68,6 +68,9 @@ void theta_destroy(ThetaSource *source);
 /* theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A finite set
  * gives members of the replicate's test part. */
 void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+/* Others of the same distribution, which no run meets: theta[d, count], from streams (THETA_SHOWN, sample).
+ * Of a finite set, members of the test part of replicate 0. */
+void theta_draw_shown(const ThetaSource *source, int count, double *theta);
 /* Several for each run: theta[d, runs * each], run n's at n each .. From streams (THETA, run, draw). Those of
  * a finite set are different members; there must be enough (theta_test_size). */
 void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
