@@ -4,6 +4,7 @@
  *   log p = constant - (nu + d) / 2 log(1 + q / (nu - 2)),   theta = m + sqrt((nu - 2) / chi^2_nu) N(0, S).
  */
 #include "core/arena.h"
+#include "core/linalg.h"
 #include "model/mixture_store.h"
 #include "model/prior.h"
 
@@ -116,12 +117,7 @@ static size_t student_part_size(const PriorFit *fit, int d) {
 
 static Status student_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   (void)fit, (void)part;
-  const size_t d = (size_t)samples->d;
-  SCRATCH_ARENA(scratch);
-  Mixture gaussian;
-  TRY(mixture_fit_gaussian(&scratch, samples->d, samples->n, samples->theta, &gaussian));
-  memcpy(out, gaussian.mean, d * sizeof *out);
-  memcpy(out + d, gaussian.covariance, d * d * sizeof *out);
+  linalg_moments(samples->d, samples->n, samples->theta, out, out + samples->d);
   return STATUS_OK;
 }
 
