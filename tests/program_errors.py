@@ -90,6 +90,12 @@ class StudyErrors(program.ProgramTest):
                                   f"problem.file={self.path('theta.csv')}", "--set", "policies=[exact]")
         self.assertIn("prior 'exact'", sentence)
 
+    def test_schedules_that_are_none(self):
+        for sets, part in ((["prior.keep_signal=true"], "keep_signal is about a constant alpha"), (["prior.first_snr=0.01"], "above last_snr 0.05")):
+            sets = [word for text in ["prior.schedule=log_snr"] + sets for word in ("--set", text)]
+            sentence = self.fail_with(3, part, "run", self.study, "-o", self.path("out"), *sets)
+            self.assertIn("prior.schedule", sentence)
+
     def test_prior_file_that_is_missing(self):
         self.fail_with(4, "nowhere.nc", "run", self.study, "-o", self.path("out"), "--set", "policies=[{name: mixts, prior: nowhere.nc}]")
 

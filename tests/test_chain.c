@@ -5,10 +5,13 @@
 
 #include "model/chain.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static void test_schedule(void) {
   SCRATCH_ARENA(memory);
   Schedule schedule;
-  CHECK_OK(schedule_create(&memory, 100, 0.97, false, &schedule));
+  CHECK_OK(schedule_create(&memory, &(ScheduleRule){.stages = 100, .alpha = 0.97}, &schedule));
   CHECK_NEAR(schedule.alpha_bar[100], pow(0.97, 100), 1e-15);
   CU_ASSERT_EQUAL(schedule.alpha_bar[0], 1);
   CU_ASSERT_EQUAL(schedule.beta_tilde[1], 0);
@@ -20,18 +23,70 @@ static void test_schedule(void) {
   CU_ASSERT_EQUAL(schedule_variance(&schedule, 1, LAST_STAGE_LITERAL), 0);
   CU_ASSERT_EQUAL(schedule_variance(&schedule, 1, LAST_STAGE_REPAIRED), schedule.beta_tilde[2]);
   CU_ASSERT_EQUAL(schedule_variance(&schedule, 50, LAST_STAGE_REPAIRED), schedule.beta_tilde[50]);
-  CHECK_OK(schedule_create(&memory, 1, 0.97, false, &schedule));
+  CHECK_OK(schedule_create(&memory, &(ScheduleRule){.stages = 1, .alpha = 0.97}, &schedule));
   CHECK_NEAR(schedule_variance(&schedule, 1, LAST_STAGE_REPAIRED), 0.03, 1e-15);
-  CHECK_FAILS(schedule_create(&memory, 3, 1.5, false, &schedule), STATUS_INPUT, "between 0 and 1");
-  CHECK_FAILS(schedule_create(&memory, 0, 0.97, false, &schedule), STATUS_INPUT, "at least 1 stage");
+  CHECK_FAILS(schedule_create(&memory, &(ScheduleRule){.stages = 3, .alpha = 1.5}, &schedule), STATUS_INPUT,
+              "between 0 and 1");
+  CHECK_FAILS(schedule_create(&memory, &(ScheduleRule){.stages = 0, .alpha = 0.97}, &schedule), STATUS_INPUT,
+              "at least 1 stage");
 }
 
 static void test_keep_signal(void) {
   SCRATCH_ARENA(memory);
   for (int i = 0, stages[] = {1, 5, 10, 25, 300}; i < 5; i++) {
     Schedule schedule;
-    CHECK_OK(schedule_create(&memory, stages[i], 0.97, true, &schedule));
+    CHECK_OK(schedule_create(
+        &memory, &(ScheduleRule){.stages = stages[i], .alpha = 0.97, .keep_signal = true}, &schedule));
     CHECK_NEAR(schedule.alpha_bar[stages[i]], pow(0.97, 100), 1e-13);
+  }
+}
+
+/* The logarithm of r_t = alpha_bar_t / (1 - alpha_bar_t) rises in equal steps; one stage has the last ratio.
+ */
+static void test_log_snr(void) {
+  SCRATCH_ARENA(memory);
+  for (int i = 0, stages[] = {1, 2, 7, 300}; i < 4; i++) {
+    const int T = stages[i];
+    Schedule schedule;
+    CHECK_OK(schedule_create(
+        &memory,
+        &(ScheduleRule){.stages = T, .log_snr = true, .alpha = 7, .first_snr = 200, .last_snr = 0.05},
+        &schedule));
+    for (int t = 1; t <= T; t++) {
+      const double ratio = schedule.alpha_bar[t] / (1 - schedule.alpha_bar[t]),
+                   even = T == 1 ? log(0.05) : (log(200) * (T - t) + log(0.05) * (t - 1)) / (T - 1);
+      CHECK_NEAR(log(ratio), even, 1e-10);
+    }
+  }
+}
+
+static void test_log_snr_refusals(void) {
+  SCRATCH_ARENA(memory);
+  Schedule schedule;
+  ScheduleRule rule = {.stages = 3, .log_snr = true, .first_snr = 0.05, .last_snr = 0.05};
+  CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT, "first_snr 0.05 above last_snr 0.05");
+  rule.first_snr = 200, rule.keep_signal = true;
+  CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT,
+              "keep_signal is about a constant alpha");
+  rule.keep_signal = false, rule.stages = 100000, rule.first_snr = 1e9, rule.last_snr = 1e9 - 1;
+  CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT, "between 0 and 1"); /* no step left */
+}
+
+/* What names a fitted prior holds the numbers that its schedule uses, and no others. */
+static void test_description(void) {
+  const ScheduleRule base = {.stages = 9, .alpha = 0.97, .first_snr = 200, .last_snr = 0.05};
+  for (int log_snr = 0; log_snr <= 1; log_snr++) {
+    ScheduleRule rules[] = {base, base, base, base, base};
+    const bool differs[] = {false, true, !log_snr, log_snr, log_snr};
+    rules[1].stages = 8, rules[2].alpha = 0.9, rules[3].first_snr = 100, rules[4].last_snr = 1;
+    char text[5][100] = {{0}};
+    for (int i = 0; i < 5; i++) {
+      FILE *out = fmemopen(text[i], sizeof text[i], "w");
+      rules[i].log_snr = log_snr;
+      schedule_describe(&rules[i], out);
+      fclose(out);
+      CU_ASSERT_EQUAL(strcmp(text[0], text[i]) != 0, differs[i]);
+    }
   }
 }
 
@@ -40,7 +95,7 @@ static void test_keep_signal(void) {
 static void test_mean_factors(void) {
   SCRATCH_ARENA(memory);
   Schedule c;
-  CHECK_OK(schedule_create(&memory, 100, 0.97, false, &c));
+  CHECK_OK(schedule_create(&memory, &(ScheduleRule){.stages = 100, .alpha = 0.97}, &c));
   for (int t = 1; t <= 100; t++) {
     double s = 1.3, eps = -0.4, of_state, of_noise;
     double s0 = (s - sqrt(1 - c.alpha_bar[t]) * eps) / sqrt(c.alpha_bar[t]);
@@ -65,7 +120,8 @@ enum { CHAIN_D = 3, CHAIN_LANES = 100 };
 
 static Chain gaussian_chain(Arena *memory, int stages, LastStage last_stage) {
   Chain chain;
-  CHECK_OK(chain_create(memory, &chain, CHAIN_D, stages, 0.9, false, last_stage));
+  CHECK_OK(
+      chain_create(memory, &chain, CHAIN_D, &(ScheduleRule){.stages = stages, .alpha = 0.9}, last_stage));
   chain.noise = gaussian_noise;
   chain.shift[1] = -4, chain.scale[1] = 0.5;
   return chain;
@@ -116,6 +172,9 @@ static void test_chain_guard(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"schedule", test_schedule},
                          {"keep_signal", test_keep_signal},
+                         {"stages even in the logarithm of the signal-to-noise ratio", test_log_snr},
+                         {"refused signal-to-noise ratios", test_log_snr_refusals},
+                         {"description", test_description},
                          {"mean of the reverse step", test_mean_factors},
                          {"streams of an unconditional sample", test_chain_stream},
                          {"guard", test_chain_guard},

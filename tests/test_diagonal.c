@@ -102,7 +102,7 @@ static double *draw_diagonal(const SamplerOps *method, int draws, int set_count,
   double b[D], *theta = fixture_new((size_t)(D * draws), sizeof *theta);
   int64_t fallbacks = 0;
   for (int i = 0; i < D; i++) b[i] = sqrt(Q[i]) * Y[i];
-  CHECK_OK(isotropic_chain(&memory, &prior, 100, 0.97, false, &chain));
+  CHECK_OK(isotropic_chain(&memory, &prior, &(ScheduleRule){.stages = 100, .alpha = 0.97}, &chain));
   CHECK_OK(config_options(&memory, "test", sampler_keys(method), set_count, sets, &options));
   const Diagonal posterior = {.q = Q, .b = b, .prior = &prior, .chain = &chain, .options = options};
   const RngLanes rng = {

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const PriorFit standard_fit = {.stages = 100,
-                                      .alpha = 0.97,
+static const PriorFit standard_fit = {.schedule.stages = 100,
+                                      .schedule.alpha = 0.97,
                                       .standardise = true,
                                       .hidden_count = 2,
                                       .hidden = {20, 20},
@@ -236,7 +236,7 @@ static Prior assembled(Arena *memory, const PriorFit *fit, const Samples *sample
 static void test_noise(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
-  fit.steps = 50, fit.stages = 4, fit.hidden_count = 3, fit.hidden[2] = 7;
+  fit.steps = 50, fit.schedule.stages = 4, fit.hidden_count = 3, fit.hidden[2] = 7;
   Samples samples = draw_samples(2, 300, true);
   double *parts = fit_parts(&fit, &samples);
   Prior prior = assembled(&memory, &fit, &samples, parts);
@@ -300,7 +300,8 @@ static void check_moments(const Chain *learned, const double *theta, double *exa
   SCRATCH_ARENA(memory);
   Chain exact;
   RngLanes rng = draw_lanes();
-  CHECK_OK(chain_create(&memory, &exact, 2, 100, 0.97, false, LAST_STAGE_REPAIRED));
+  CHECK_OK(
+      chain_create(&memory, &exact, 2, &(ScheduleRule){.stages = 100, .alpha = 0.97}, LAST_STAGE_REPAIRED));
   exact.noise = cross_chain_noise;
   for (int i = 0; i < 2; i++) exact.shift[i] = learned->shift[i], exact.scale[i] = learned->scale[i];
   chain_sample(&exact, &rng, exact_theta, scratch);

@@ -61,7 +61,7 @@ static void test_exact_noise(void) {
     for (int standardise = 0; standardise < 2; standardise++) {
       int d = DIMENSIONS[c], stages[] = {50, 1, 7, 50, 100};
       PriorFit fit = golden_fit();
-      fit.stages = 100, fit.alpha = 0.97, fit.standardise = standardise;
+      fit.schedule.stages = 100, fit.schedule.alpha = 0.97, fit.standardise = standardise;
       Mixture mixture = golden_mixture(&memory, file, d);
       Prior prior;
       CHECK_OK(prior_from_mixture(&memory, &mixture, &fit, &prior));
@@ -109,7 +109,7 @@ static void test_exact_jacobian(void) {
   for (int c = 0; c < 2 * DIMENSION_COUNT; c++) {
     const int d = DIMENSIONS[c / 2], stages[] = {1, 40, 100}, independent = c % 2;
     PriorFit fit = golden_fit();
-    fit.stages = 100, fit.alpha = 0.97;
+    fit.schedule.stages = 100, fit.schedule.alpha = 0.97;
     Mixture mixture = golden_mixture(&memory, file, d);
     for (int k = 0; independent && k < mixture.components * d * d; k++)
       if (k % (d * d) % (d + 1) != 0) mixture.covariance[k] = 0;
@@ -195,7 +195,7 @@ static void test_mixture_chain(void) {
   for (int c = 0; c < 2 * DIMENSION_COUNT; c++) {
     int d = DIMENSIONS[c / 2], fine = c % 2;
     PriorFit fit = golden_fit();
-    fit.stages = stages[fine], fit.alpha = pow(0.92, 100.0 / stages[fine]);
+    fit.schedule.stages = stages[fine], fit.schedule.alpha = pow(0.92, 100.0 / stages[fine]);
     Mixture mixture = golden_mixture(&memory, file, d);
     Prior prior;
     CHECK_OK(prior_from_mixture(&memory, &mixture, &fit, &prior));

@@ -86,7 +86,7 @@ static double play(Game *game, int *arms /* [ROUNDS, runs] */) {
 
 static Prior make_prior(Arena *memory) {
   Prior prior;
-  PriorFit chain = {.stages = 20, .alpha = 0.9};
+  PriorFit chain = {.schedule.stages = 20, .schedule.alpha = 0.9};
   CHECK_OK(prior_standard(memory, D, &chain, &prior));
   return prior;
 }

@@ -61,7 +61,7 @@ static double play(Game *game, int *arms) {
 /* A mixture of one: every sampler fits it, exact chain included. */
 static Prior make_prior(Arena *memory) {
   Prior prior;
-  PriorFit chain = {.stages = 20, .alpha = 0.9};
+  PriorFit chain = {.schedule.stages = 20, .schedule.alpha = 0.9};
   CHECK_OK(prior_standard(memory, 2, &chain, &prior));
   return prior;
 }

@@ -45,7 +45,8 @@ static void test_defaults(void) {
   CU_ASSERT_TRUE(problem.resample_arms);
   CHECK_NEAR(problem.likelihood.noise, sqrt(2), 1e-15);
   Prior prior;
-  CHECK_OK(problem_exact_prior(&memory, &problem, &(PriorFit){.stages = 1, .alpha = 0.5}, &prior));
+  CHECK_OK(problem_exact_prior(&memory, &problem, &(PriorFit){.schedule.stages = 1, .schedule.alpha = 0.5},
+                               &prior));
   const Mixture *exact = prior.mixture;
   CU_ASSERT_EQUAL(exact->components, 1);
   for (int i = 0; i < 20; i++) {

@@ -71,8 +71,8 @@ static void write_samples(Shape *shape, int n, double scale) {
 static PriorFit small_fit(bool standardise) {
   return (PriorFit){.components = 1,
                     .starts = 2,
-                    .stages = 3,
-                    .alpha = 0.8,
+                    .schedule.stages = 3,
+                    .schedule.alpha = 0.8,
                     .standardise = standardise,
                     .hidden_count = 1,
                     .hidden = {4},

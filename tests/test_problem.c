@@ -272,7 +272,7 @@ static void test_exact_prior(void) {
     char text[100];
     Problem problem;
     Prior prior;
-    PriorFit fit = {.stages = 2, .alpha = 0.9};
+    PriorFit fit = {.schedule.stages = 2, .schedule.alpha = 0.9};
     snprintf(text, sizeof text, "name: t\nproblem: {theta: %s}\npolicies: [ts]\n", names[i]);
     StudyFile *study = read_study(text);
     CHECK_OK(problem_create(study->settings[0], &problem));
@@ -467,7 +467,7 @@ static void test_every_problem(void) {
     if (status != STATUS_OK) {
       CU_ASSERT(status == STATUS_INPUT && strstr(status_message(), "problem.file"));
     } else {
-      PriorFit fit = {.stages = 2, .alpha = 0.9};
+      PriorFit fit = {.schedule.stages = 2, .schedule.alpha = 0.9};
       Prior prior;
       check_problem(&problem);
       CU_ASSERT_EQUAL(problem_exact_prior(&memory, &problem, &fit, &prior) == STATUS_OK,

@@ -7,10 +7,11 @@ enum { RUNS = 3, DRAWS = 40 };
 
 static const int DIMENSIONS[] = {1, 2, 5};
 
-/* A prior of the family fitted to samples of a mixture in R^d. */
-static Prior fitted_prior(Arena *memory, const PriorOps *family, int d) {
+/* A prior of the family fitted to samples of a mixture in R^d, with a chain of either schedule. */
+static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, bool log_snr) {
   enum { SAMPLES = 400 };
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
+  fit.schedule.log_snr = log_snr;
   Mixture mixture = fixture_mixture(memory, d, 2, 1.5);
   Samples samples = {.d = d, .n = SAMPLES};
   Prior prior;
@@ -80,11 +81,14 @@ static void check_exact(const SamplerOps *method, const Prior *prior, const Like
   }
 }
 
-/* Every method that fits the prior and the likelihood; adds to the numbers of tests. */
-static void check_methods(const Prior *prior, const Likelihood *likelihood, int *pairs, int *exact) {
+/* Every method that needs all of `needs` and fits the prior and the likelihood; adds to the numbers of tests.
+ */
+static void check_methods(unsigned needs, const Prior *prior, const Likelihood *likelihood, int *pairs,
+                          int *exact) {
   char sentence[256];
   for (int i = 0; sampler_method(i); i++) {
     const SamplerOps *method = sampler_method(i);
+    if ((method->needs & needs) != needs) continue;
     if (sampler_misfit(method, prior, likelihood, sizeof sentence, sentence)) continue;
     check_streams(method, prior, likelihood);
     ++*pairs;
@@ -99,13 +103,28 @@ static void test_every_sampler_prior_and_likelihood(void) {
   int pairs = 0, exact = 0;
   for (int family = 0; prior_family(family); family++)
     for (size_t k = 0; k < sizeof DIMENSIONS / sizeof *DIMENSIONS; k++) {
-      Prior prior = fitted_prior(&memory, prior_family(family), DIMENSIONS[k]);
+      Prior prior = fitted_prior(&memory, prior_family(family), DIMENSIONS[k], false);
       for (int i = 0; likelihood_family(i); i++) {
         const Likelihood likelihood = {.ops = likelihood_family(i), .noise = 0.7};
-        check_methods(&prior, &likelihood, &pairs, &exact);
+        check_methods(0, &prior, &likelihood, &pairs, &exact);
       }
     }
   CU_ASSERT(pairs > 0 && exact > 0);
+}
+
+/* Every sampler of a reverse chain, with stages even in the logarithm of the signal-to-noise ratio. */
+static void test_every_chain_of_even_stages(void) {
+  int pairs = 0, exact = 0;
+  for (int family = 0; prior_family(family); family++) {
+    if (!(prior_family(family)->able & PRIOR_CHAIN)) continue;
+    SCRATCH_ARENA(memory);
+    Prior prior = fitted_prior(&memory, prior_family(family), 2, true);
+    for (int i = 0; likelihood_family(i); i++) {
+      const Likelihood likelihood = {.ops = likelihood_family(i), .noise = 0.7};
+      check_methods(NEEDS_CHAIN, &prior, &likelihood, &pairs, &exact);
+    }
+  }
+  CU_ASSERT(pairs > 0);
 }
 
 static void test_registry(void) {
@@ -236,6 +255,7 @@ int main(void) {
   CU_TestInfo tests[] = {
       {"registry", test_registry},
       {"every sampler with every prior and likelihood it fits", test_every_sampler_prior_and_likelihood},
+      {"every sampler of a chain with even stages", test_every_chain_of_even_stages},
       {"refusals", test_refusals},
       {"a draw that is not finite is replaced and counted", test_non_finite_draw_is_replaced},
       {"too many draws", test_too_many_draws},

@@ -78,7 +78,7 @@ static void test_seal(void) {
 /* The corpora begin with one valid file of each kind in each format. */
 static void check_kind(const char *path) {
   SCRATCH_ARENA(memory);
-  static const PriorFit settings = {.stages = 3, .alpha = 0.8};
+  static const PriorFit settings = {.schedule.stages = 3, .schedule.alpha = 0.8};
   static const char *const formats[] = {"_cdf1",        "_cdf2",        "_cdf5",      "_nc4",
                                         "_cdf1_sealed", "_cdf5_sealed", "_nc4_sealed"};
   const char *name = strrchr(path, '/') + 1, *ending = strchr(name, '_');
@@ -120,7 +120,7 @@ static void test_seeds(void) {
 
 static Status read_prior(const char *path) {
   SCRATCH_ARENA(memory);
-  static const PriorFit settings = {.stages = 3, .alpha = 0.8};
+  static const PriorFit settings = {.schedule.stages = 3, .schedule.alpha = 0.8};
   Prior prior;
   Status status = prior_load(&memory, path, &settings, &prior);
   return status;

@@ -186,7 +186,7 @@ static void test_kappa_one(void) {
 static void test_stage(void) {
   SCRATCH_ARENA(memory);
   Schedule schedule;
-  CHECK_OK(schedule_create(&memory, 100, 0.97, false, &schedule));
+  CHECK_OK(schedule_create(&memory, &(ScheduleRule){.stages = 100, .alpha = 0.97}, &schedule));
   for (double largest = 1e-3; largest < 1e4; largest *= 1.37) {
     int t = tilt_flow_stage(&schedule, largest, 1e-9);
     double end = 0.5 * log1p(1 / largest), step = -0.5 * log(0.97);

@@ -40,7 +40,7 @@ static void case_create(Arena *memory, Case *self, const Prior *prior, const His
 
 static Prior standard_prior(Arena *memory, int d) {
   Prior prior;
-  PriorFit chain = {.stages = 2, .alpha = 0.9};
+  PriorFit chain = {.schedule.stages = 2, .schedule.alpha = 0.9};
   CHECK_OK(prior_standard(memory, d, &chain, &prior));
   return prior;
 }
@@ -49,7 +49,7 @@ static Prior standard_prior(Arena *memory, int d) {
 static Prior two_modes(Arena *memory, int d) {
   Prior prior;
   Mixture mixture;
-  PriorFit chain = {.stages = 2, .alpha = 0.9};
+  PriorFit chain = {.schedule.stages = 2, .schedule.alpha = 0.9};
   CHECK_OK(mixture_create(memory, d, 2, &mixture));
   mixture.weight[0] = 0.7, mixture.weight[1] = 0.3;
   for (int i = 0; i < d; i++) {

@@ -202,7 +202,7 @@ static Status measure(Case *c, const char *directory, Throughput *out) {
   const bool chain = c->method.sampler && (c->method.sampler->needs & NEEDS_CHAIN),
              learned = chain && c->belief.kind == BELIEF_FITTED && !c->prior.mixture;
   const NetworkShape shape = network_shape(c->problem.d, fit->hidden_count, fit->hidden);
-  if (chain) out->stages = fit->stages;
+  if (chain) out->stages = fit->schedule.stages;
   if (learned) out->hidden_count = fit->hidden_count;
   for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
   counted_begin(&c->prior, learned ? &shape : NULL, &c->counted);

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status chain_create(Arena *memory, Chain *chain, int d, int stages, double alpha, bool keep_signal,
-                    LastStage last_stage) {
+Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage) {
   *chain = (Chain){.d = d, .last_stage = last_stage};
-  TRY(schedule_create(memory, stages, alpha, keep_signal, &chain->schedule));
+  TRY(schedule_create(memory, rule, &chain->schedule));
   ALLOCATE(memory, chain->shift, d);
   ALLOCATE(memory, chain->scale, d);
   for (int i = 0; i < d; i++) chain->scale[i] = 1;

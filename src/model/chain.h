@@ -41,8 +41,7 @@ struct Chain {
 
 /* Everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The owner sets the
  * rest. */
-Status chain_create(Arena *memory, Chain *chain, int d, int stages, double alpha, bool keep_signal,
-                    LastStage last_stage);
+Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage);
 
 /* eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
 void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,

@@ -128,9 +128,8 @@ static void density(const Chain *chain, int t, int lanes, const double *s, doubl
   isotropic_density(chain->state, chain->schedule.alpha_bar[t], lanes, s, log_density, score);
 }
 
-Status isotropic_chain(Arena *memory, const Isotropic *mixture, int stages, double alpha, bool keep_signal,
-                       Chain *out) {
-  TRY(chain_create(memory, out, mixture->d, stages, alpha, keep_signal, LAST_STAGE_REPAIRED));
+Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out) {
+  TRY(chain_create(memory, out, mixture->d, rule, LAST_STAGE_REPAIRED));
   out->state = mixture;
   out->noise = isotropic_noise;
   out->density = density;

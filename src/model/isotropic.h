@@ -33,7 +33,6 @@ void isotropic_density(const Isotropic *mixture, double signal, int lanes, const
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 
 /* The exact reverse chain, in the coordinates of theta. `mixture` outlives it. */
-Status isotropic_chain(Arena *memory, const Isotropic *mixture, int stages, double alpha, bool keep_signal,
-                       Chain *out);
+Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out);
 
 #endif

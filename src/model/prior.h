@@ -23,9 +23,8 @@ typedef struct Prior Prior;
 /* How a prior is fitted; a plain copy of the keys `prior.*` of a study. */
 typedef struct {
   int components, starts; /* mixture: number of components, 0 is chosen by held-out likelihood; EM starts */
-  int stages; /* T */
-  double alpha;
-  bool keep_signal, standardise;
+  ScheduleRule schedule; /* of a chain */
+  bool standardise;
   int hidden_count, hidden[NETWORK_MOST_HIDDEN]; /* widths of the hidden layers; none: PriorOps.settle */
   LastStage last_stage;
   /* Network training: Adam steps at most; batch; checks without improvement before an early stop. 0 steps,

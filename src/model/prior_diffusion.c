@@ -170,9 +170,9 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   ALLOCATE(memory, self, 1);
   prior->state = self;
   prior->d = d;
-  TRY(chain_create(memory, &self->chain, d, fit->stages, fit->alpha, fit->keep_signal, fit->last_stage));
+  TRY(chain_create(memory, &self->chain, d, &fit->schedule, fit->last_stage));
   self->shape = network_shape(d, fit->hidden_count, fit->hidden);
-  size_t stages = (size_t)fit->stages, block = (size_t)d * LANES;
+  size_t stages = (size_t)fit->schedule.stages, block = (size_t)d * LANES;
   ALLOCATE(memory, self->parameters, stages * network_parameters(&self->shape));
   ALLOCATE(memory, self->loss, stages + 1);
   ALLOCATE(memory, self->input, block);
@@ -192,7 +192,7 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   return STATUS_OK;
 }
 
-static int diffusion_parts(const PriorFit *fit) { return fit->stages; }
+static int diffusion_parts(const PriorFit *fit) { return fit->schedule.stages; }
 
 /* The parameters of a stage, then its loss. */
 static size_t diffusion_part_size(const PriorFit *fit, int d) {
@@ -243,7 +243,7 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   Diffusion *self;
   TRY(diffusion_create(prior, fit, samples->d, &self));
   size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
-  for (int t = 1; t <= fit->stages; t++, parts += count + 1) {
+  for (int t = 1; t <= fit->schedule.stages; t++, parts += count + 1) {
     float *parameters = self->parameters + (size_t)(t - 1) * count;
     for (size_t i = 0; i < count; i++) parameters[i] = (float)parts[i];
     self->loss[t] = parts[count];
@@ -273,10 +273,9 @@ static void diffusion_report(const Prior *prior, FILE *out) {
 }
 
 static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
-  fprintf(out,
-          "stages %d alpha %a keep %d standardise %d last %d steps %d batch %d patience %d rate %a hidden",
-          fit->stages, fit->alpha, fit->keep_signal, fit->standardise, fit->last_stage, fit->steps,
-          fit->batch, fit->patience, fit->learning_rate);
+  schedule_describe(&fit->schedule, out);
+  fprintf(out, " standardise %d last %d steps %d batch %d patience %d rate %a hidden", fit->standardise,
+          fit->last_stage, fit->steps, fit->batch, fit->patience, fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
@@ -318,7 +317,7 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
     return status_set(STATUS_INPUT, "%s: %zu stages are not a prior", store_path(file), stages);
   Status status = prior_diffusion_check_dimension(*d);
   if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
-  fit->stages = (int)stages;
+  fit->schedule.stages = (int)stages;
   return network_load_hidden(file, stages, *d, *d, &fit->hidden_count, fit->hidden);
 }
 
@@ -354,7 +353,7 @@ static Status load_vectors(Diffusion *self, StoreFile *file) {
 
 /* The file says everything, so that a stored prior is used as it was fitted. */
 static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
-  PriorFit fit = {.alpha = 0.5}; /* until load_vectors */
+  PriorFit fit = {.schedule.alpha = 0.5}; /* until load_vectors */
   size_t d;
   Diffusion *self;
   (void)chain_settings;

@@ -108,8 +108,7 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   ALLOCATE(out->memory, self, 1);
   out->state = self;
   Chain *chain = &self->chain;
-  TRY(chain_create(out->memory, chain, d, chain_settings->stages, chain_settings->alpha,
-                   chain_settings->keep_signal, chain_settings->last_stage));
+  TRY(chain_create(out->memory, chain, d, &chain_settings->schedule, chain_settings->last_stage));
   chain->noise = ising_noise;
   chain->noise_vjp = ising_noise_vjp;
   chain->noise_jacobian = ising_noise_jacobian;

@@ -142,8 +142,7 @@ static Status closed_create(Prior *prior, const Mixture *mixture, const MixtureC
   prior->d = mixture->d;
   TRY(mixture_prepare(&self->mixture));
   size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
-  TRY(chain_create(memory, &self->chain, mixture->d, settings->stages, settings->alpha, settings->keep_signal,
-                   settings->last_stage));
+  TRY(chain_create(memory, &self->chain, mixture->d, &settings->schedule, settings->last_stage));
   ALLOCATE(memory, self->mean, count * d);
   ALLOCATE(memory, self->basis, count * d * d);
   ALLOCATE(memory, self->eigenvalue, count * d);

@@ -6,9 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status schedule_create(Arena *memory, int stages, double alpha, bool keep_signal, Schedule *out) {
+Status schedule_check(const ScheduleRule *rule) {
+  if (rule->stages < 1)
+    return status_set(STATUS_INPUT, "a diffusion model needs at least 1 stage, not %d", rule->stages);
+  if (!rule->log_snr) return STATUS_OK;
+  if (rule->keep_signal)
+    return status_set(STATUS_INPUT, "keep_signal is about a constant alpha; schedule: log_snr has none");
+  if (!(rule->last_snr > 0 && rule->first_snr > rule->last_snr))
+    return status_set(STATUS_INPUT,
+                      "schedule: log_snr needs first_snr %g above last_snr %g, and both above 0",
+                      rule->first_snr, rule->last_snr);
+  return STATUS_OK;
+}
+
+void schedule_describe(const ScheduleRule *rule, FILE *out) {
+  if (rule->log_snr)
+    fprintf(out, "stages %d snr %a %a", rule->stages, rule->first_snr, rule->last_snr);
+  else
+    fprintf(out, "stages %d alpha %a keep %d", rule->stages, rule->alpha, rule->keep_signal);
+}
+
+/* alpha_bar_t where the logarithm of r_t = alpha_bar_t / (1 - alpha_bar_t) is linear in t. */
+static double even_alpha_bar(const ScheduleRule *rule, int t) {
+  if (t == 0) return 1;
+  const double share = rule->stages > 1 ? (t - 1.0) / (rule->stages - 1) : 1,
+               snr = rule->first_snr * pow(rule->last_snr / rule->first_snr, share);
+  return snr / (1 + snr);
+}
+
+static double alpha_of(const ScheduleRule *rule, int t) {
+  if (rule->log_snr) return even_alpha_bar(rule, t) / even_alpha_bar(rule, t - 1);
+  return rule->keep_signal ? pow(rule->alpha, 100.0 / rule->stages) : rule->alpha;
+}
+
+Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out) {
   *out = (Schedule){0};
-  if (stages < 1) return status_set(STATUS_INPUT, "a diffusion model needs at least 1 stage, not %d", stages);
+  TRY(schedule_check(rule));
+  const int stages = rule->stages;
   out->stages = stages;
   size_t entries = (size_t)stages + 1;
   ALLOCATE(memory, out->alpha, 4 * entries);
@@ -16,7 +50,7 @@ Status schedule_create(Arena *memory, int stages, double alpha, bool keep_signal
   out->beta = out->alpha_bar + entries;
   out->beta_tilde = out->beta + entries;
   out->alpha[0] = 1;
-  for (int t = 1; t <= stages; t++) out->alpha[t] = keep_signal ? pow(alpha, 100.0 / stages) : alpha;
+  for (int t = 1; t <= stages; t++) out->alpha[t] = alpha_of(rule, t);
   return schedule_derive(out);
 }
 

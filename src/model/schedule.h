@@ -4,9 +4,9 @@
 #define MODEL_SCHEDULE_H
 
 #include "core/arena.h"
-#include "core/status.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* What the last stage's covariance Sigma_1 is. beta_tilde_1 = 0, so the last stage as printed ignores the
  * evidence. */
@@ -14,6 +14,18 @@ typedef enum {
   LAST_STAGE_REPAIRED, /* Sigma_1 = beta_tilde_2 (beta_1 when T = 1) */
   LAST_STAGE_LITERAL /* Sigma_1 = beta_tilde_1 = 0, the papers' */
 } LastStage;
+
+/* How the stages of a schedule follow from a few numbers: a constant alpha, or stages even in the logarithm
+ * of the signal-to-noise ratio (of powers) r_t = alpha_bar_t / (1 - alpha_bar_t), from r_1 to r_T. */
+typedef struct {
+  int stages; /* T */
+  bool log_snr;
+  /* Constant alpha. With keep_signal alpha is replaced by alpha^(100/T), so that alpha_bar_T stays alpha^100
+   * (T ablation). */
+  double alpha;
+  bool keep_signal;
+  double first_snr, last_snr; /* log_snr: r_1 > r_T; one stage takes last_snr */
+} ScheduleRule;
 
 /* All arrays have T + 1 entries and are indexed by stage t = 1 .. T; entry 0 is "no noise" (alpha_bar[0] =
  * 1). */
@@ -25,9 +37,12 @@ typedef struct {
   double *beta_tilde; /* variance of s_{t-1} given s_t and s_0; [1] is 0 */
 } Schedule;
 
-/* Constant alpha. With keep_signal alpha is replaced by alpha^(100/T), so that alpha_bar_T stays alpha^100 (T
- * ablation). */
-Status schedule_create(Arena *memory, int stages, double alpha, bool keep_signal, Schedule *out);
+/* STATUS_INPUT, with a sentence, when no schedule follows from the rule. */
+Status schedule_check(const ScheduleRule *rule);
+/* Checks the rule. */
+Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out);
+/* Print everything that the schedule depends on: rules that print the same give the same. */
+void schedule_describe(const ScheduleRule *rule, FILE *out);
 /* Fill alpha_bar, beta and beta_tilde from alpha[1 .. T]. STATUS_INPUT when one of those is not between 0
  * and 1. */
 Status schedule_derive(Schedule *schedule);

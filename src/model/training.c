@@ -38,7 +38,7 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
   TRY(training_samples_create(memory, fit, fit->standardise, samples, &out->samples));
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
-  TRY(schedule_create(memory, fit->stages, fit->alpha, fit->keep_signal, &out->schedule));
+  TRY(schedule_create(memory, &fit->schedule, &out->schedule));
   return create_scratch(memory, out);
 }
 

@@ -25,7 +25,7 @@ static Status standard_gaussian(Arena *memory, int d, const char *file, Mixture 
 static Status mixture_from_file(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d;
   SCRATCH_ARENA(scratch);
-  PriorFit chain = {.stages = 1, .alpha = 0.5};
+  PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
   Prior prior;
   TRY(prior_load(&scratch, file, &chain, &prior));
   if (!prior.mixture)
@@ -148,7 +148,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
     out->d = out->mixture.d;
   }
   if (ops->prior) {
-    const PriorFit chain = {.stages = 1, .alpha = 0.5};
+    const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
     TRY(ops->prior(&out->memory, out->d, &chain, &out->prior));
   }
   if (ops->dimension && out->d != ops->dimension)

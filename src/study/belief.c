@@ -66,6 +66,8 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   ASSERT(policy_find(policy->name, &method));
   if (!method.default_prior) return STATUS_OK;
   out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
+  Status status = schedule_check(&out->fit.schedule);
+  if (status != STATUS_OK) return status_prefix(status, "key 'prior.schedule': ");
   if (!has_own_components(method.sampler) && !config_is(policy->options, "components", "study"))
     out->fit.components =
         config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
@@ -81,7 +83,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   out->kind = kind_of(word);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
-    Status status = problem_check_exact_prior(problem);
+    status = problem_check_exact_prior(problem);
     if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
   }
   if (out->kind != BELIEF_FITTED) return STATUS_OK;
@@ -151,7 +153,7 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
   out->mixture =
       (Mixture){.d = problem->d,
                 .components = belief->family->components ? belief->family->components(&belief->fit) : 1};
-  out->chain = (Chain){.d = problem->d, .schedule.stages = belief->fit.stages};
+  out->chain = (Chain){.d = problem->d, .schedule.stages = belief->fit.schedule.stages};
   out->denoiser = (Denoiser){.d = problem->d};
   out->prior = (Prior){.ops = belief->family,
                        .d = problem->d,

@@ -178,7 +178,7 @@ static Status measure_concavity(Block *block, int which, int b, Rng rng, double 
     if (mixture) *out = tilt_end_bound(&block->end, tilt_end_susceptibility(&block->end, mixture, share));
     return STATUS_OK;
   }
-  const PriorFit chain = {.stages = 1, .alpha = alpha};
+  const PriorFit chain = {.schedule = {.stages = 1, .alpha = alpha}};
   SCRATCH_ARENA(scratch);
   Prior end;
   TRY(problem_exact_prior(&scratch, &block->problem, &chain, &end));

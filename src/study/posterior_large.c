@@ -192,8 +192,7 @@ static Status draw(const Large *self, const DiagonalOps *ops, const Config *opti
   Chain chain;
   DenseMatrix x = {0};
   *theta = (DenseMatrix){0};
-  Status status =
-      dense_agree(dense, isotropic_chain(&scratch, prior, fit.stages, fit.alpha, fit.keep_signal, &chain));
+  Status status = dense_agree(dense, isotropic_chain(&scratch, prior, &fit.schedule, &chain));
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
   if (status == STATUS_OK) status = dense_create(dense, self->problem.d, n, &x);

@@ -25,8 +25,8 @@ static void ok(Status status) {
 
 /* A diffusion prior learned from N(0, I), well enough for its states to move as they do in a study. */
 static void make_prior(Prior *prior) {
-  const PriorFit fit = {.stages = STAGES,
-                        .alpha = 0.97,
+  const PriorFit fit = {.schedule.stages = STAGES,
+                        .schedule.alpha = 0.97,
                         .standardise = true,
                         .hidden_count = 2,
                         .hidden = {10 * D, 10 * D},

@@ -25,8 +25,8 @@ static Samples read_samples(const char *path, int d) {
 int main(int argc, char **argv) {
   if (argc < 9) return 2;
   Samples samples = read_samples(argv[1], atoi(argv[2]));
-  PriorFit fit = {.stages = 100,
-                  .alpha = 0.97,
+  PriorFit fit = {.schedule.stages = 100,
+                  .schedule.alpha = 0.97,
                   .hidden_count = 2,
                   .hidden = {atoi(argv[3]), atoi(argv[3])},
                   .steps = atoi(argv[4]),

@@ -46,7 +46,7 @@ static Status damage_write_task(const char *path) {
 
 static Status damage_write_prior(const char *path) {
   SCRATCH_ARENA(memory);
-  static const PriorFit settings = {.stages = 3, .alpha = 0.8};
+  static const PriorFit settings = {.schedule.stages = 3, .schedule.alpha = 0.8};
   Prior prior;
   TRY(prior_standard(&memory, 2, &settings, &prior));
   return prior_save(&prior, path);

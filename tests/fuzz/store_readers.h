@@ -73,7 +73,7 @@ static bool can_be_used(const Prior *prior) {
 
 static bool good_prior(const char *path) {
   SCRATCH_ARENA(memory);
-  static const PriorFit settings = {.stages = 3, .alpha = 0.8, .standardise = true};
+  static const PriorFit settings = {.schedule.stages = 3, .schedule.alpha = 0.8, .standardise = true};
   Prior prior;
   Status status = prior_load(&memory, path, &settings, &prior);
   if (status != STATUS_OK) return !prior.ops && !prior.state && refused_well(status, path);

@@ -91,8 +91,8 @@ static inline void golden_moments(int d, int n, const double *x, double *mean, d
 static inline PriorFit golden_fit(void) {
   return (PriorFit){.components = 2,
                     .starts = 5,
-                    .stages = 20,
-                    .alpha = 0.8,
+                    .schedule.stages = 20,
+                    .schedule.alpha = 0.8,
                     .standardise = true,
                     .hidden_count = 2,
                     .hidden = {20, 20},

@@ -114,8 +114,7 @@ static inline History fixture_history(Arena *memory, int d, int runs, uint32_t f
 static inline PriorFit fixture_fit(int stages, double alpha, LastStage last_stage) {
   return (PriorFit){.components = 2,
                     .starts = 2,
-                    .stages = stages,
-                    .alpha = alpha,
+                    .schedule = {.stages = stages, .alpha = alpha, .first_snr = 200, .last_snr = 0.05},
                     .standardise = true,
                     .hidden_count = 2,
                     .hidden = {16, 16},
@@ -299,17 +298,19 @@ static inline void fixture_check_moments(int d, int runs, int draws, int run, co
 }
 
 /* Gaussian prior, exact chain: mean and covariance of the exact posterior given these numbers of observations
- * (0: of the prior), within 5 standard errors, for any number of stages. */
+ * (0: of the prior), within 5 standard errors, for any number of stages and both schedules. */
 static inline void fixture_check_gaussian_prior(const SamplerOps *method, int draws, int set_count,
                                                 const char *const *sets, int count, const int *observations) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 2 };
   const int stages[] = {1, 5, 100}, dimensions[] = {1, 2, 5};
   const Likelihood likelihood = fixture_likelihood(0.8);
-  for (int a = 0; a < 9; a++) {
-    const int d = dimensions[a / 3], t = stages[a % 3];
-    if (t == 100 && d != 2) continue; /* as the others, and slow */
+  for (int a = 0; a < 18; a++) {
+    const int d = dimensions[a / 6], t = stages[a / 2 % 3];
+    const bool log_snr = a % 2;
+    if (t == 100 && (d != 2 || log_snr)) continue; /* as the others, and slow */
     PriorFit fit = fixture_fit(t, 0.97, LAST_STAGE_LITERAL);
+    fit.schedule.log_snr = log_snr;
     Mixture mixture = fixture_mixture(&memory, d, 1, 1.5);
     Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     for (int k = 0; k < count; k++) {
