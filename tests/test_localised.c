@@ -6,6 +6,7 @@
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
 #include "model/localisation.h"
+#include "sampler/localised/reservoir.h"
 
 enum { MOST = 5 * 5 * DENOISER_LANES };
 
@@ -215,6 +216,46 @@ static void test_logistic_rewards(void) {
     CHECK_NEAR(distance_over_floor(&cross, observations[i], &likelihood, "steps=12"), 1, 0.25);
 }
 
+/* Four modes far apart, where the unweighted walk is at 1.19 with logistic rewards and 1.7 with Poisson ones:
+ * weights bring it to the floor. */
+static void test_weighted_draws(void) {
+  const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
+  const int observations[] = {1, 10, 50};
+  SCRATCH_ARENA(memory);
+  Mixture four = sphere(&memory, 2);
+  for (int i = 0; i < 3; i++)
+    CHECK_NEAR(distance_over_floor(&four, observations[i], &likelihood, "particles=16"), 1, 0.25);
+}
+
+/* Candidates 0, 1, 2 of weights 1, 0 and 3 in lane 0, none, 1 and 1 in lane 1: each kept as often as its
+ * weight says, in 40 000 trials within 5 standard errors (0.0125). */
+static void test_reservoir(void) {
+  enum { TRIALS = 40000 };
+  const double weights[2][3] = {{1, 0, 3}, {0, 2, 2}}, ess[2] = {1.6, 2},
+               log_weights[2][3] = {{-800, -INFINITY, log(3) - 800}, {NAN, 800, 800}};
+  double kept[2], share[2][3] = {{0}}, error;
+  Reservoir reservoir;
+  Rng rng = fixture_rng(0, 8000);
+  SCRATCH_ARENA(memory);
+  CHECK_OK(reservoir_create(&memory, 2, &reservoir));
+  for (int trial = 0; trial < TRIALS; trial++) {
+    reservoir_clear(&reservoir, 2);
+    for (int c = 0; c < 3; c++) {
+      const double candidate[2] = {c, c}, log_weight[2] = {log_weights[0][c], log_weights[1][c]};
+      double uniform[2];
+      rng_uniform(&rng, 2, uniform);
+      reservoir_offer(&reservoir, 1, 2, log_weight, uniform, candidate, kept);
+    }
+    for (int n = 0; n < 2; n++) share[n][(int)kept[n]] += 1.0 / TRIALS;
+  }
+  for (int n = 0; n < 2; n++) {
+    CHECK_NEAR(reservoir_ess(&reservoir, n), ess[n], 1e-12);
+    for (int c = 0; c < 3; c++) CHECK_NEAR(share[n][c], weights[n][c] / 4, weights[n][c] > 0 ? 0.0125 : 0);
+  }
+  CHECK_NEAR(reservoir_log_mean(&reservoir, 0, 3, &error), log(4.0 / 3) - 800, 1e-12);
+  CHECK_NEAR(error, sqrt(7.0 / 16), 1e-12); /* deviations -1/3, -4/3, 5/3: sd sqrt(7/3), over 4/3 sqrt(3) */
+}
+
 /* ---- corners of a cube */
 
 /* D and C by the sum over all corners, written out. */
@@ -327,6 +368,8 @@ int main(void) {
                          {"exact for a Gaussian prior", test_gaussian_prior},
                          {"posterior of mixtures", test_mixture_posterior},
                          {"logistic rewards", test_logistic_rewards},
+                         {"weighted draws", test_weighted_draws},
+                         {"one of several weighted candidates", test_reservoir},
                          {"corners of a cube", test_corners},
                          {"posterior on corners", test_corner_posterior},
                          {"refusals", test_refusals},

@@ -52,7 +52,8 @@
   ENTRY(DENOISER_MIXTURE, "the mixture that a denoiser corrects")                                            \
   ENTRY(MIXTURE_FOLD, "which samples are held out to choose the number of components")                       \
   ENTRY(OPTIMAL_ARM, "posterior draws of which the best arm is asked for")                                   \
-  ENTRY(THETA_SHOWN, "theta* of no run, for pictures of their distribution")
+  ENTRY(THETA_SHOWN, "theta* of no run, for pictures of their distribution")                                 \
+  ENTRY(MARGINAL, "posterior draws that a marginal likelihood is estimated from")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -159,6 +159,16 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }
 
+bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
+                      int64_t *fallbacks) {
+  if (!sampler->ops->marginal) return false;
+  ASSERT(history->runs <= sampler->setup.runs && rng.lanes == (uint32_t)history->runs * rng.draws);
+  History tempered = *history;
+  tempered.temper *= sampler->temper;
+  sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
+  return true;
+}
+
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   if (!sampler->ops->observe) return;
   History tempered = *history;

@@ -80,6 +80,9 @@ typedef struct {
    * In floating-point operations, of which one core is taken to do 2e10 a second (app/estimate.c), and put
    * together from the parts in sampler/cost.h. Within a factor of 3. */
   double (*cost)(const SamplerWork *work);
+  /* OPTIONAL. sampler_marginal of a history with `temper` in it. */
+  void (*marginal)(Sampler *self, const History *history, RngLanes rng, double *value, double *error,
+                   int64_t *fallbacks);
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
    * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
@@ -129,6 +132,15 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
  * `history` may hold fewer runs than the sampler was created for. */
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);
+
+/* The logarithm of the marginal likelihood of each run, of its rewards given phi under the prior, up to the
+ * constant of the run that history_log_likelihood leaves out: value[B], and how far it may be off, error[B]:
+ * the error of a numerical integral and the standard error of a mean over draws, whose streams are `rng`, as
+ * for sampler_sample. Errors of a learned prior are not in it. False, and nothing done, where the method has
+ * none.
+ */
+bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
+                      int64_t *fallbacks);
 
 /* Notify the sampler of the last observation of `history`: of every one, in order. */
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks);

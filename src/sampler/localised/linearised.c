@@ -100,6 +100,23 @@ static void find_moments(Linearised *self, Localisation *walk, int k, const Hist
   for (int n = 0; n < lanes; n++) rescues[n] += self->rescues[n] + !self->settled[n];
 }
 
+void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view, int64_t *fallbacks) {
+  int ignored[DENOISER_LANES] = {0};
+  memset(self->added, 0, (size_t)(walk->denoiser->d * view->lanes) * sizeof *self->added);
+  start(self, walk, view, ignored, fallbacks);
+  find_moments(self, walk, 0, view, ignored);
+  linearise(self, walk->denoiser->d, view);
+}
+
+void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out) {
+  const int d = view->history->d, lanes = view->lanes;
+  history_log_likelihood(view, draw, out, NULL);
+  linalg_multiply_lanes(d, lanes, self->precision, draw, self->gradient);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      out[n] -= draw[i * lanes + n] * (self->vector[i * lanes + n] - 0.5 * self->gradient[i * lanes + n]);
+}
+
 void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,
                      int *rescues, int64_t *fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;

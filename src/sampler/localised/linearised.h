@@ -33,4 +33,11 @@ Status linearised_create(Arena *memory, int d, Linearised *out);
 void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,
                      int *rescues, int64_t *fallbacks);
 
+/* The same evidence for every draw of a run, at z, the fixed point with nothing added: fills basis,
+ * eigenvalue, precision and vector. A point that has not settled is not counted. */
+void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view, int64_t *fallbacks);
+/* out[n]: the log likelihood at draw[d, n], up to a constant of the run, without that evidence b' x - x' M x
+ * / 2. */
+void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out);
+
 #endif

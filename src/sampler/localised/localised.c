@@ -1,17 +1,26 @@
 /* Stochastic localisation from the evidence (model/localisation.h): the posterior itself, in a dozen steps.
  *
  * With Gaussian rewards the posterior is p(. | b, Lambda), and adding precision to it leads to a draw. With
- * any other the evidence is linearised again before every step (linearised.h). Without observations it is a
- * draw from the prior, to the bit that of a learned denoiser's own. */
+ * any other the evidence is linearised again before every step (linearised.h); or, with `particles`, a draw
+ * is one of several from the posterior under evidence (b, Lambda) that is linearised once, chosen by the
+ * weight that the likelihood has relative to it, exp(l(z) - b' z + z' Lambda z / 2), which is right when
+ * these are many. Without observations it is a draw from the prior, to the bit that of a learned denoiser's
+ * own.
+ *
+ * The marginal likelihood of a history is Z(b, Lambda) (model/normaliser.h) times the mean of those weights.
+ */
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "model/evidence.h"
 #include "model/localisation.h"
+#include "model/normaliser.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/localised/linearised.h"
+#include "sampler/localised/reservoir.h"
 #include "sampler/methods.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +31,13 @@ typedef struct {
   double *column, *eigenvalue, *rotated, *vector; /* [d, n]: scratch, q, U' b, b */
   double *z; /* [d, n] */
   int *rescues; /* [n] */
-  Linearised linearised; /* of a likelihood that is not conjugate */
+  int particles;
+  Normaliser normaliser;
+  /* Of a likelihood that is not conjugate. */
+  Linearised linearised;
+  Reservoir reservoir;
+  double *candidate; /* [d, n] */
+  double *log_weight, *uniform; /* [n] */
 } Localised;
 
 /* basis, eigenvalue and vector. */
@@ -36,11 +51,41 @@ static void find_evidence(Localised *self, const HistoryView *view) {
   linalg_multiply_lanes(d, lanes, self->basis, self->rotated, self->vector);
 }
 
-static void draw(Localised *self, const HistoryView *view, RngLanes *rng, int64_t *fallbacks) {
-  if (likelihood_is_conjugate(view->history->likelihood) || view->history->rounds == 0) {
+static bool is_conjugate(const History *history) {
+  return likelihood_is_conjugate(history->likelihood) || history->rounds == 0;
+}
+
+/* A candidate for each lane, drawn under the linearised evidence, and its log_weight. */
+static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
+  const Linearised *at = &self->linearised;
+  memcpy(self->vector, at->vector, (size_t)(view->history->d * view->lanes) * sizeof *self->vector);
+  localisation_draw(&self->walk, view->lanes, at->basis, at->eigenvalue, self->vector, rng, self->candidate,
+                    self->rescues);
+  linearised_log_ratio(&self->linearised, view, self->candidate, self->log_weight);
+}
+
+/* ess[run] is the mean over its draws. */
+static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
+                          int64_t *fallbacks) {
+  linearised_find(&self->linearised, &self->walk, view, fallbacks);
+  reservoir_clear(&self->reservoir, view->lanes);
+  for (int p = 0; p < self->particles; p++) {
+    draw_candidate(self, view, rng);
+    rng_lanes_uniform(rng, 1, self->uniform);
+    reservoir_offer(&self->reservoir, view->history->d, view->lanes, self->log_weight, self->uniform,
+                    self->candidate, self->z);
+  }
+  for (int n = 0; n < view->lanes; n++)
+    ess[(view->first + n) / view->draws] += reservoir_ess(&self->reservoir, n) / view->draws;
+}
+
+static void draw(Localised *self, const HistoryView *view, RngLanes *rng, double *ess, int64_t *fallbacks) {
+  if (is_conjugate(view->history)) {
     find_evidence(self, view);
     localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
                       self->rescues);
+  } else if (self->particles > 1) {
+    draw_weighted(self, view, rng, ess, fallbacks);
   } else {
     linearised_draw(&self->linearised, &self->walk, view, rng, self->z, self->rescues, fallbacks);
   }
@@ -50,14 +95,70 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
                              int64_t *fallbacks) {
   Localised *self = sampler->state;
   const Denoiser *denoiser = sampler->setup.prior->denoiser;
+  const bool weighted = self->particles > 1 && !is_conjugate(history);
+  for (int run = 0; run < history->runs; run++) sampler->ess[run] = weighted ? 0 : NAN;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
     memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
-    draw(self, &view, &chunk.rng, fallbacks);
+    draw(self, &view, &chunk.rng, sampler->ess, fallbacks);
     chunk_guard(&chunk, sampler->d, self->z, fallbacks);
     localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
     for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->rescues[n];
+  }
+}
+
+/* ---- the marginal likelihood, run by run */
+
+/* The logarithm of the mean weight of so many draws of a run, and the standard error of it. */
+static double log_mean_weight(Localised *self, const History *history, int run, RngLanes rng, double *error,
+                              int64_t *fallbacks) {
+  const Denoiser *denoiser = self->walk.denoiser;
+  const int draws = (int)rng.draws;
+  rng.first_lane += (uint32_t)(run * draws);
+  rng.lanes = rng.draws;
+  reservoir_clear(&self->reservoir, 1);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const HistoryView view = {history,     draws,           run * draws + chunk.first,
+                              chunk.lanes, denoiser->shift, denoiser->scale};
+    linearised_find(&self->linearised, &self->walk, &view, fallbacks);
+    draw_candidate(self, &view, &chunk.rng);
+    for (int n = 0; n < chunk.lanes; n++) reservoir_add(&self->reservoir, 0, self->log_weight[n]);
+  }
+  return reservoir_log_mean(&self->reservoir, 0, draws, error);
+}
+
+static double marginal_of_run(Localised *self, const History *history, int run, RngLanes rng, double *error,
+                              int64_t *fallbacks) {
+  const Denoiser *denoiser = self->walk.denoiser;
+  /* The first of two draws: lanes that share a run. */
+  const HistoryView view = {history, 2, 2 * run, 1, denoiser->shift, denoiser->scale};
+  double weight, weight_error = 0;
+  int rescues = 0;
+  if (likelihood_is_conjugate(history->likelihood)) {
+    find_evidence(self, &view);
+    history_residual(&view, &weight);
+    weight *= -0.5;
+  } else {
+    weight = log_mean_weight(self, history, run, rng, &weight_error, fallbacks);
+    linearised_find(&self->linearised, &self->walk, &view, fallbacks);
+    memcpy(self->basis, self->linearised.basis, (size_t)(history->d * history->d) * sizeof *self->basis);
+    memcpy(self->eigenvalue, self->linearised.eigenvalue, (size_t)history->d * sizeof *self->eigenvalue);
+    memcpy(self->vector, self->linearised.vector, (size_t)history->d * sizeof *self->vector);
+  }
+  const double normaliser =
+      normaliser_find(&self->normaliser, self->basis, self->eigenvalue, self->vector, error, &rescues);
+  *error = hypot(*error, weight_error);
+  fallbacks[run] += rescues;
+  return normaliser + weight;
+}
+
+static void localised_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value,
+                               double *error, int64_t *fallbacks) {
+  for (int run = 0; run < history->runs; run++) {
+    value[run] = error[run] = 0;
+    if (history->rounds > 0)
+      value[run] = marginal_of_run(sampler->state, history, run, rng, &error[run], fallbacks);
   }
 }
 
@@ -89,9 +190,14 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->vector, vector);
   ALLOCATE(memory, self->z, vector);
   ALLOCATE(memory, self->rescues, CHUNK_LANES);
-  return likelihood_is_conjugate(setup->likelihood)
-             ? STATUS_OK
-             : linearised_create(memory, sampler->d, &self->linearised);
+  TRY(normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
+  if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
+  self->particles = (int)config_int(setup->options, "particles");
+  ALLOCATE(memory, self->candidate, vector);
+  ALLOCATE(memory, self->log_weight, CHUNK_LANES);
+  ALLOCATE(memory, self->uniform, CHUNK_LANES);
+  TRY(reservoir_create(memory, CHUNK_LANES, &self->reservoir));
+  return linearised_create(memory, sampler->d, &self->linearised);
 }
 
 /* A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned denoiser corrects or the
@@ -105,8 +211,12 @@ static double localised_cost(const SamplerWork *work) {
   const double mixture = (learned ? CORRECTED : work->components) * (400 + 70 * d * d);
   const double network = 0.15 * (d + 1) * work->stage_parameters;
   const double once = cost_share(lanes) * (mixture + network + 150 + 20 * d * d + 4 * d * d * d);
-  const double expansion = work->conjugate ? 0 : PASSES * (once + cost_rows(work, lanes, true));
-  return work->drawn * work->draws * (steps + 1) * (once + expansion);
+  if (work->conjugate) return work->drawn * work->draws * (steps + 1) * once;
+  const double expansion = PASSES * (once + cost_rows(work, lanes, true)),
+               particles = (double)config_int(work->options, "particles");
+  if (particles == 1) return work->drawn * work->draws * (steps + 1) * (once + expansion);
+  return work->drawn * work->draws *
+         (expansion + particles * ((steps + 1) * once + cost_rows(work, lanes, false)));
 }
 
 static const ConfigKey KEYS[] = {
@@ -128,6 +238,14 @@ static const ConfigKey KEYS[] = {
      .maximum = 1e9,
      .fallback = "300",
      .help = "precision after the last step; those between are even in their logarithm"},
+    {.name = "particles",
+     .type = KEY_INT,
+     .minimum = 1,
+     .maximum = 100000,
+     .fallback = "1",
+     .help =
+         "candidates of a draw, one of which is kept by its weight, where rewards are not Gaussian; 1: not "
+         "weighted"},
     {.name = "covariance",
      .type = KEY_WORD,
      .fallback = "jacobian",
@@ -145,5 +263,6 @@ const SamplerOps sampler_localised = {
     .keys = KEYS,
     .create = localised_create,
     .sample = localised_sample,
+    .marginal = localised_marginal,
     .cost = localised_cost,
 };
