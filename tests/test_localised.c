@@ -327,7 +327,7 @@ static void test_refusals(void) {
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
   Prior prior, ising;
   CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
-  CHECK_OK(prior_ising(&memory, 11, &fit, &ising));
+  CHECK_OK(prior_ising(&memory, 21, &fit, &ising));
   fixture_refused("localised", &prior, &likelihood, 1, 1, "first_precision=1000",
                   "first_precision 1000 is above last_precision 300");
   fixture_refused("localised", &prior, &likelihood, 1, 1, "covariance=mixture",

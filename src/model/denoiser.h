@@ -42,7 +42,7 @@ void denoiser_spectral(int d, int lanes, const double *basis, const double *f, d
 Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out);
 
 /* That of the corners of {-1, 1}^d, by enumeration (denoiser_corners.c), for d <= DENOISER_MOST_CORNERS. */
-enum { DENOISER_MOST_CORNERS = 10 };
+enum { DENOISER_MOST_CORNERS = 20 };
 Status denoiser_corners_create(Arena *memory, int d, Denoiser *out);
 
 #endif

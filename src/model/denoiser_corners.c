@@ -1,12 +1,17 @@
 /* The denoiser of the uniform distribution on the corners of {-1, 1}^d, by enumeration: p(x | b, M) is an
- * Ising model. The corners are walked in Gray code order, one coordinate at a time, x_i -> -x_i, by which the
- * logarithm of the weight exp(b' x - x' M x / 2) changes by -2 x_i (b - M x)_i - 2 M_ii. */
+ * Ising model.
+ *
+ * A tree fixes the coordinates one by one, from the last: with k of them free and f = b - M x the field of
+ * the fixed ones, the logarithm of the weight exp(b' x - x' M x / 2) changes by x_i f_i - M_ii / 2 when
+ * coordinate i = k - 1 becomes x_i, and the field of those that are still free by -M_ji x_i. The sums over a
+ * branch follow from those over its two halves, as x_i is constant in each. Both take k or k^2 operations at
+ * one of 2^(d - k) nodes, a few for each corner. A first walk finds the largest weight. */
 #include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/denoiser.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 /* shift[d] = 0 and scale[d] = 1: the coordinates are standard already. */
@@ -14,86 +19,137 @@ typedef struct {
   double *shift, *scale;
 } Corners;
 
-/* Coordinate i of corner number c = 0 .. 2^d - 1. */
-static inline double spin(unsigned c, int i) { return (c ^ c >> 1) >> i & 1 ? 1 : -1; }
+/* n lanes, lane last. */
+typedef struct {
+  int d, lanes;
+  const double *precision; /* [d, d, n]: M */
+  double *top; /* [n]: the largest log weight */
+  /* At k = 0 .. d free coordinates: log weight and field, [k + 1, n]; sums, [corner_sums(k), n], with x_{k} =
+   * 1 and with x_k = -1. */
+  double *at[DENOISER_MOST_CORNERS + 1], *sums[DENOISER_MOST_CORNERS + 1][2];
+} Tree;
 
-/* log_weight[2^d, n] and their largest, top[n]. field[d, n], scratch, holds b - M x. */
+/* The sums over a branch with k free coordinates: of the weights, with x_i, and with x_i x_j for j < i. */
+static inline int corner_sums(int k) { return 1 + k + k * (k - 1) / 2; }
+static inline int pair(int k, int i, int j) { return 1 + k + i * (i - 1) / 2 + j; }
+
+/* to: log weight and field after x_i = spin, from those before. */
 SIMD_CLONES
-static void weigh(int d, int lanes, const double *restrict precision, const double *restrict vector,
-                  double *restrict field, double *restrict log_weight, double *restrict top) {
-  for (int n = 0; n < lanes; n++) log_weight[n] = 0;
-  for (int i = 0; i < d; i++) {
-    double *restrict f = field + i * lanes;
-    memcpy(f, vector + i * lanes, (size_t)lanes * sizeof *f);
-    for (int j = 0; j < d; j++)
-      for (int n = 0; n < lanes; n++) f[n] += precision[(i * d + j) * lanes + n];
-    for (int n = 0; n < lanes; n++) log_weight[n] -= 0.5 * (f[n] + vector[i * lanes + n]);
-  }
-  memcpy(top, log_weight, (size_t)lanes * sizeof *top);
-  for (unsigned c = 1; c < 1u << d; c++) {
-    const int i = __builtin_ctz(c);
-    const double flip = -2 * spin(c - 1, i);
-    const double *restrict before = log_weight + (size_t)(c - 1) * (size_t)lanes;
-    double *restrict now = log_weight + (size_t)c * (size_t)lanes;
-    for (int n = 0; n < lanes; n++) {
-      now[n] = before[n] + flip * field[i * lanes + n] - 2 * precision[(i * d + i) * lanes + n];
-      top[n] = top[n] > now[n] ? top[n] : now[n];
-    }
-    for (int j = 0; j < d; j++)
-      for (int n = 0; n < lanes; n++) field[j * lanes + n] -= flip * precision[(j * d + i) * lanes + n];
+static void fix(int d, int lanes, int i, double spin, const double *restrict precision,
+                const double *restrict from, double *restrict to) {
+  const double *restrict field = from + (1 + i) * lanes, *restrict own = precision + (i * d + i) * lanes;
+  for (int n = 0; n < lanes; n++) to[n] = from[n] + spin * field[n] - 0.5 * own[n];
+  for (int j = 0; j < i; j++) {
+    const double *restrict m = precision + (j * d + i) * lanes;
+    for (int n = 0; n < lanes; n++) to[(1 + j) * lanes + n] = from[(1 + j) * lanes + n] - spin * m[n];
   }
 }
 
-/* The sums of the weights, total[n], with x, mean[d, n], and with x x', covariance[d, d, n], lower triangle.
- */
 SIMD_CLONES
-static void add_corners(int d, int lanes, const double *restrict top, double *restrict log_weight,
-                        double *restrict total, double *restrict mean, double *restrict covariance) {
-  for (unsigned c = 0; c < 1u << d; c++) {
-    double *restrict weight = log_weight + (size_t)c * (size_t)lanes;
+static void raise(int lanes, const double *restrict log_weight, double *restrict top) {
+  for (int n = 0; n < lanes; n++) top[n] = top[n] > log_weight[n] ? top[n] : log_weight[n];
+}
+
+static void find_top(const Tree *tree, int k) {
+  if (k == 0) {
+    raise(tree->lanes, tree->at[0], tree->top);
+    return;
+  }
+  for (int half = 0; half < 2; half++) {
+    fix(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
+    find_top(tree, k - 1);
+  }
+}
+
+SIMD_CLONES
+static void weigh(int lanes, const double *restrict log_weight, const double *restrict top,
+                  double *restrict weight) {
+  for (int n = 0; n < lanes; n++) weight[n] = special_exp(log_weight[n] - top[n]);
+}
+
+/* sums of k free coordinates from those of the two halves, x_{k - 1} = 1 and -1. */
+SIMD_CLONES
+static void join(int k, int lanes, const double *restrict plus, const double *restrict minus,
+                 double *restrict sums) {
+  const int i = k - 1;
+  for (int n = 0; n < lanes; n++) {
+    sums[n] = plus[n] + minus[n];
+    sums[(1 + i) * lanes + n] = plus[n] - minus[n];
+  }
+  for (int j = 0; j < i; j++) {
+    const int from = (1 + j) * lanes, to = pair(k, i, j) * lanes;
     for (int n = 0; n < lanes; n++) {
-      weight[n] = special_exp(weight[n] - top[n]);
-      total[n] += weight[n];
+      sums[from + n] = plus[from + n] + minus[from + n];
+      sums[to + n] = plus[from + n] - minus[from + n];
     }
-    for (int i = 0; i < d; i++) {
-      for (int n = 0; n < lanes; n++) mean[i * lanes + n] += spin(c, i) * weight[n];
-      for (int j = 0; j <= i; j++) {
-        const double product = spin(c, i) * spin(c, j);
-        for (int n = 0; n < lanes; n++) covariance[(i * d + j) * lanes + n] += product * weight[n];
-      }
+    for (int l = 0; l < j; l++) {
+      const int before = pair(i, j, l) * lanes, after = pair(k, j, l) * lanes;
+      for (int n = 0; n < lanes; n++) sums[after + n] = plus[before + n] + minus[before + n];
     }
   }
+}
+
+static void add_up(const Tree *tree, int k, double *sums) {
+  if (k == 0) {
+    weigh(tree->lanes, tree->at[0], tree->top, sums);
+    return;
+  }
+  for (int half = 0; half < 2; half++) {
+    fix(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
+    add_up(tree, k - 1, tree->sums[k - 1][half]);
+  }
+  join(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
 }
 
 /* From sums to D and C, both triangles. */
 SIMD_CLONES
-static void finish(int d, int lanes, const double *restrict total, double *restrict mean,
+static void finish(int d, int lanes, const double *restrict sums, double *restrict mean,
                    double *restrict covariance) {
   for (int i = 0; i < d; i++) {
-    for (int n = 0; n < lanes; n++) mean[i * lanes + n] /= total[n];
+    for (int n = 0; n < lanes; n++) mean[i * lanes + n] = sums[(1 + i) * lanes + n] / sums[n];
     for (int j = 0; j <= i; j++) {
+      const double *restrict product = sums + (j < i ? pair(d, i, j) : 0) * lanes; /* x_i^2 = 1 */
       double *restrict low = covariance + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) low[n] = low[n] / total[n] - mean[i * lanes + n] * mean[j * lanes + n];
+      for (int n = 0; n < lanes; n++)
+        low[n] = product[n] / sums[n] - mean[i * lanes + n] * mean[j * lanes + n];
       if (j < i) memcpy(covariance + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
     }
   }
+}
+
+/* Places of the tree in the workspace, after the precision. */
+static void lay_out(int d, int lanes, double *workspace, Tree *tree) {
+  *tree = (Tree){.d = d, .lanes = lanes, .precision = workspace, .top = workspace + d * d * lanes};
+  double *next = tree->top + lanes;
+  for (int k = 0; k <= d; k++) {
+    tree->at[k] = next;
+    tree->sums[k][0] = tree->at[k] + (k + 1) * lanes;
+    tree->sums[k][1] = tree->sums[k][0] + corner_sums(k) * lanes;
+    next = tree->sums[k][1] + corner_sums(k) * lanes;
+  }
+}
+
+static size_t corners_workspace(int d) {
+  int rows = d * d + 1;
+  for (int k = 0; k <= d; k++) rows += k + 1 + 2 * corner_sums(k);
+  return (size_t)rows * DENOISER_LANES;
 }
 
 static void corners_moments(const Denoiser *denoiser, int lanes, const double *basis,
                             const double *eigenvalue, const double *vector, double *mean, double *covariance,
                             int *rescues, double *workspace) {
   const int d = denoiser->d;
-  const size_t row = (size_t)lanes, column = (size_t)d * row;
-  double *precision = workspace, *field = precision + (size_t)d * column, *top = field + column,
-         *total = top + row, *log_weight = total + row;
+  const size_t row = (size_t)lanes;
+  Tree tree;
   (void)rescues;
-  denoiser_spectral(d, lanes, basis, eigenvalue, precision);
-  memset(total, 0, row * sizeof *total);
-  memset(mean, 0, column * sizeof *mean);
-  memset(covariance, 0, (size_t)d * column * sizeof *covariance);
-  weigh(d, lanes, precision, vector, field, log_weight, top);
-  add_corners(d, lanes, top, log_weight, total, mean, covariance);
-  finish(d, lanes, total, mean, covariance);
+  lay_out(d, lanes, workspace, &tree);
+  denoiser_spectral(d, lanes, basis, eigenvalue, workspace);
+  memset(tree.at[d], 0, row * sizeof *workspace);
+  memcpy(tree.at[d] + row, vector, (size_t)d * row * sizeof *workspace);
+  for (int n = 0; n < lanes; n++) tree.top[n] = -INFINITY;
+  find_top(&tree, d);
+  add_up(&tree, d, tree.sums[d][0]);
+  finish(d, lanes, tree.sums[d][0], mean, covariance);
 }
 
 Status denoiser_corners_create(Arena *memory, int d, Denoiser *out) {
@@ -108,7 +164,7 @@ Status denoiser_corners_create(Arena *memory, int d, Denoiser *out) {
   for (size_t i = 0; i < size; i++) self->scale[i] = 1;
   out->shift = self->shift;
   out->scale = self->scale;
-  out->workspace = (size * size + size + 2 + ((size_t)1 << d)) * DENOISER_LANES;
+  out->workspace = corners_workspace(d);
   out->moments = corners_moments;
   return STATUS_OK;
 }

@@ -201,16 +201,17 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 /* A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned denoiser corrects or the
- * prior itself, and the network. Rewards that are not Gaussian take some more for the point at which they are
- * expanded, with a pass over the rows each. */
+ * prior itself, and the network; or the corners of a cube. Rewards that are not Gaussian take some more for
+ * the point at which they are expanded, with a pass over the rows each. */
 static double localised_cost(const SamplerWork *work) {
   enum { PASSES = 2, CORRECTED = 10 };
   const double lanes = cost_drawn_lanes(work), d = work->d,
                steps = (double)config_int(work->options, "steps");
   const bool learned = work->stage_parameters > 0;
-  const double mixture = (learned ? CORRECTED : work->components) * (400 + 70 * d * d);
+  const double mixture = (learned ? CORRECTED : work->components) * (400 + 70 * d * d),
+               corners = learned || work->components > 0 ? 0 : 55 * exp2(d);
   const double network = 0.15 * (d + 1) * work->stage_parameters;
-  const double once = cost_share(lanes) * (mixture + network + 150 + 20 * d * d + 4 * d * d * d);
+  const double once = cost_share(lanes) * (mixture + corners + network + 150 + 20 * d * d + 4 * d * d * d);
   if (work->conjugate) return work->drawn * work->draws * (steps + 1) * once;
   const double expansion = PASSES * (once + cost_rows(work, lanes, true)),
                particles = (double)config_int(work->options, "particles");
