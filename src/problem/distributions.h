@@ -16,6 +16,7 @@
   ENTRY(gm_rays) /* theta_mixtures.c */                                                                      \
   ENTRY(gm_triangles) /* theta_mixtures.c */                                                                 \
   ENTRY(gm_four) /* theta_mixtures.c */                                                                      \
+  ENTRY(gm_curve) /* theta_mixtures.c */                                                                     \
   ENTRY(mixture) /* theta.c */                                                                               \
   ENTRY(gaussian) /* theta.c */                                                                              \
   ENTRY(gm_sphere) /* theta.c */                                                                             \

@@ -50,6 +50,25 @@ static Status triangles(Arena *memory, int d, const char *file, Mixture *out) {
   return make(memory, 2, component, out);
 }
 
+/* A tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few Gaussians are
+ * near it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the angle; |mean| = 2 for even d.
+ */
+static Status curve(Arena *memory, int d, const char *file, Mixture *out) {
+  enum { ALONG = 100 };
+  const double variance = 0.05, radius = 2 / sqrt(d > 1 ? 0.5 * d : 1), turn = 2 * acos(-1);
+  (void)file;
+  TRY(mixture_create(memory, d, ALONG, out));
+  for (int c = 0; c < ALONG; c++) {
+    out->weight[c] = 1.0 / ALONG;
+    for (int i = 0; i < d; i++) {
+      const double angle = turn * (c * (i / 2 + 1)) / ALONG;
+      out->mean[c * d + i] = radius * (i % 2 ? sin(angle) : cos(angle));
+      out->covariance[(c * d + i) * d + i] = variance;
+    }
+  }
+  return mixture_prepare(out);
+}
+
 /* Modes so far apart that a local method stays in the one where it starts. */
 static Status four(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
@@ -80,6 +99,10 @@ const ThetaOps theta_gm_triangles = {.name = "gm_triangles",
                                      .reference = VARIANT,
                                      .dimension = 2,
                                      .mixture = triangles};
+const ThetaOps theta_gm_curve = {.name = "gm_curve",
+                                 .summary = "a tube of 100 Gaussians along a closed curve, in any dimension",
+                                 .reference = "in neither paper",
+                                 .mixture = curve};
 const ThetaOps theta_gm_four = {.name = "gm_four",
                                 .summary = "four narrow Gaussians far apart",
                                 .reference = "in neither paper",
