@@ -143,13 +143,13 @@ static void test_same_draws_as_ordinary_samplers(void) {
   }
 }
 
-/* Exact draws: mean and covariance within 5 standard errors of the closed form. */
-static void test_exact(void) {
+/* Mean and covariance within 5 standard errors of the closed form. */
+static void check_moments(const SamplerOps *method, int set_count, const char *const *sets) {
   SCRATCH_ARENA(memory);
   Mixture mixture = make_mixture(&memory, 1);
   const FixtureData data = axes();
   const FixturePosterior posterior = fixture_posterior(&mixture, &data);
-  double *x = draw_diagonal(&sampler_exact, MANY, 0, NULL);
+  double *x = draw_diagonal(method, MANY, set_count, sets);
   for (int i = 0; i < D; i++)
     for (int j = 0; j <= i; j++) {
       double sum = 0, square = 0, first = 0;
@@ -164,7 +164,16 @@ static void test_exact(void) {
   free(x);
 }
 
+static void test_exact(void) { check_moments(&sampler_exact, 0, NULL); }
+
+/* The error of 40 steps is below the standard error of 20 000 draws. */
+static void test_localised(void) {
+  static const char *const steps[] = {"steps=40"};
+  check_moments(&sampler_localised, 1, steps);
+}
+
 static void test_refusals(void) {
+  static const char *const mixture[] = {"covariance=mixture"};
   SCRATCH_ARENA(memory);
   static const char *const smc[] = {"baseline=smc"}, *const moments[] = {"reverse=moments"};
   Config *options = NULL;
@@ -172,6 +181,8 @@ static void test_refusals(void) {
   CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings have mala and ula");
   CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_tilted), 1, moments, &options));
   CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings have exponential");
+  CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_localised), 1, mixture, &options));
+  CHECK_FAILS(diagonal_localised.check(options), STATUS_INPUT, "large settings have it in closed form");
 }
 
 int main(void) {
@@ -179,6 +190,7 @@ int main(void) {
                          {"samples and moments", test_samples_and_moments},
                          {"the draws of ordinary samplers", test_same_draws_as_ordinary_samplers},
                          {"exact draws", test_exact},
+                         {"moments of localised draws", test_localised},
                          {"refusals", test_refusals},
                          CU_TEST_INFO_NULL};
   return harness_run("diagonal", tests);

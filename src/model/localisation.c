@@ -9,14 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+void localisation_precisions(int steps, double first, double last, double *precision) {
+  precision[0] = 0;
+  for (int k = 1; k < steps; k++) precision[k] = first * pow(last / first, (k - 1.0) / (steps - 1));
+  precision[steps] = last;
+}
+
 Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
                            double first, double last, Localisation *out) {
   const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
   ASSERT(steps >= 1 && first > 0 && first <= last);
   *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
   ALLOCATE(memory, out->precision, steps + 1);
-  for (int k = 1; k < steps; k++) out->precision[k] = first * pow(last / first, (k - 1.0) / (steps - 1));
-  out->precision[steps] = last;
+  localisation_precisions(steps, first, last, out->precision);
   ALLOCATE(memory, out->mean, vector);
   ALLOCATE(memory, out->axes, matrix);
   ALLOCATE(memory, out->variance, vector);

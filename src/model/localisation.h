@@ -40,6 +40,9 @@ typedef struct {
 Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
                            double first, double last, Localisation *out);
 
+/* precision[steps + 1] as above. */
+void localisation_precisions(int steps, double first, double last, double *precision);
+
 /* No evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */
 void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
 

@@ -27,7 +27,7 @@ typedef struct {
 } DiagonalOps;
 
 /* `exact`: a component by its weight in the posterior, then a Gaussian. `mala`; `tilted` with the baselines
- * mala and ula and the reverse process exponential. */
-extern const DiagonalOps diagonal_exact, diagonal_mala, diagonal_tilted;
+ * mala and ula and the reverse process exponential; `localised` (localised/diagonal.c). */
+extern const DiagonalOps diagonal_exact, diagonal_mala, diagonal_tilted, diagonal_localised;
 
 #endif

@@ -10,7 +10,8 @@ static Status check_policy(const Config *setting, const ConfigPolicy *policy, co
   Belief belief;
   ASSERT(policy_find(policy->name, &method));
   if (!method.sampler || !method.sampler->diagonal)
-    return status_set(STATUS_INPUT, "it has no form for large settings; exact, mala and tilted have one");
+    return status_set(STATUS_INPUT,
+                      "it has no form for large settings; exact, localised, mala and tilted have one");
   TRY(policy_check(&method, policy->options, problem));
   TRY(belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind != BELIEF_EXACT && belief.kind != BELIEF_STANDARD)

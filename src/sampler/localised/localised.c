@@ -265,5 +265,6 @@ const SamplerOps sampler_localised = {
     .create = localised_create,
     .sample = localised_sample,
     .marginal = localised_marginal,
+    .diagonal = &diagonal_localised,
     .cost = localised_cost,
 };

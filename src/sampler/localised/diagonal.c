@@ -1,0 +1,151 @@
+/* Stochastic localisation in the eigenbasis of the evidence (sampler/diagonal.h). Added precision stays a
+ * multiple of I, so that a component of the prior, N(m_c, v_c I), has the posterior mean (m_c + v_c b) / (1 +
+ * v_c p) and variance v_c / (1 + v_c p) in each coordinate, p = q + s, and
+ *
+ *     C = diag(sum_c r_c v_c / (1 + v_c p)) + sum_c r_c (D_c - D) (D_c - D)',
+ *
+ * a draw of which takes d + C normals and no matrix. */
+#include "sampler/diagonal.h"
+#include "core/arena.h"
+#include "model/localisation.h"
+#include "sampler/chunk.h"
+
+#include <math.h>
+#include <string.h>
+
+/* n <= CHUNK_LANES lanes, lane last. */
+typedef struct {
+  const Diagonal *posterior;
+  double scale; /* of x: precisions are in units of 1 / scale^2 */
+  double *vector, *mean, *variance, *normal; /* [d, n]: b, D, the diagonal part of C */
+  double *share; /* [components, n]: r_c */
+  double *along; /* [components, n]: normals of the rest of C */
+} Walk;
+
+static double component_mean(const Walk *walk, int c, int i, double p, double b) {
+  const Isotropic *prior = walk->posterior->prior;
+  const double v = prior->variance[c];
+  return (prior->mean[c * prior->d + i] + v * b) / (1 + v * p);
+}
+
+/* share, with added precision s. */
+static void find_shares(Walk *walk, int lanes, double s) {
+  const Isotropic *prior = walk->posterior->prior;
+  const int count = prior->components;
+  for (int c = 0; c < count; c++) {
+    double *restrict share = walk->share + c * lanes;
+    const double v = prior->variance[c];
+    for (int n = 0; n < lanes; n++) share[n] = log(prior->weight[c]);
+    for (int i = 0; i < prior->d; i++) {
+      const double p = walk->posterior->q[i] + s, m = prior->mean[c * prior->d + i], spread = log1p(p * v);
+      const double *restrict b = walk->vector + i * lanes;
+      for (int n = 0; n < lanes; n++)
+        share[n] += 0.5 * ((b[n] * b[n] * v + 2 * b[n] * m - m * m * p) / (1 + p * v) - spread);
+    }
+  }
+  for (int n = 0; n < lanes; n++) {
+    double top = -INFINITY, total = 0;
+    for (int c = 0; c < count; c++) top = fmax(top, walk->share[c * lanes + n]);
+    for (int c = 0; c < count; c++)
+      total += walk->share[c * lanes + n] = exp(fmax(walk->share[c * lanes + n] - top, -700));
+    for (int c = 0; c < count; c++) walk->share[c * lanes + n] /= total;
+  }
+}
+
+static void find_moments(Walk *walk, int lanes, double s) {
+  const Isotropic *prior = walk->posterior->prior;
+  find_shares(walk, lanes, s);
+  for (int i = 0; i < prior->d; i++) {
+    const double p = walk->posterior->q[i] + s;
+    double *restrict mean = walk->mean + i * lanes, *restrict variance = walk->variance + i * lanes;
+    for (int n = 0; n < lanes; n++) mean[n] = variance[n] = 0;
+    for (int c = 0; c < prior->components; c++) {
+      const double *restrict share = walk->share + c * lanes, v = prior->variance[c];
+      for (int n = 0; n < lanes; n++) {
+        mean[n] += share[n] * component_mean(walk, c, i, p, walk->vector[i * lanes + n]);
+        variance[n] += share[n] * v / (1 + v * p);
+      }
+    }
+  }
+}
+
+/* x[d, n] += N(gain D, gain^2 C + noise I) of the moments at added precision s. */
+static void add_draw(Walk *walk, double s, double gain, double noise, RngLanes *rng, double *x) {
+  const Isotropic *prior = walk->posterior->prior;
+  const int lanes = (int)rng->lanes, count = prior->components;
+  rng_lanes_normal(rng, prior->d, walk->normal);
+  rng_lanes_normal(rng, count, walk->along);
+  for (int i = 0; i < prior->d; i++)
+    for (int n = 0; n < lanes; n++) {
+      const int k = i * lanes + n;
+      double step = walk->mean[k];
+      for (int c = 0; c < count; c++)
+        step += sqrt(walk->share[c * lanes + n]) * walk->along[c * lanes + n] *
+                (component_mean(walk, c, i, walk->posterior->q[i] + s, walk->vector[k]) - walk->mean[k]);
+      walk->normal[k] = gain * step + sqrt(gain * gain * walk->variance[k] + noise) * walk->normal[k];
+    }
+  for (int k = 0; k < prior->d * lanes; k++) x[k] += walk->normal[k];
+}
+
+static void walk_draw(Walk *walk, int steps, const double *precision, RngLanes *rng, double *x) {
+  const int d = walk->posterior->prior->d, lanes = (int)rng->lanes;
+  const double unit = 1 / (walk->scale * walk->scale);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) walk->vector[i * lanes + n] = walk->posterior->b[i];
+  memset(x, 0, (size_t)(d * lanes) * sizeof *x);
+  for (int k = 0; k <= steps; k++) {
+    const double s = unit * precision[k], delta = k < steps ? unit * precision[k + 1] - s : 0;
+    find_moments(walk, lanes, s);
+    if (k < steps)
+      add_draw(walk, s, delta, delta, rng, walk->vector);
+    else
+      add_draw(walk, s, 1, 0, rng, x);
+  }
+}
+
+static Status walk_create(Arena *memory, const Diagonal *posterior, Walk *out) {
+  const Isotropic *prior = posterior->prior;
+  const size_t block = (size_t)prior->d * CHUNK_LANES, parts = (size_t)prior->components * CHUNK_LANES;
+  *out = (Walk){.posterior = posterior};
+  ALLOCATE(memory, out->vector, block);
+  ALLOCATE(memory, out->mean, block);
+  ALLOCATE(memory, out->variance, block);
+  ALLOCATE(memory, out->normal, block);
+  ALLOCATE(memory, out->share, parts);
+  ALLOCATE(memory, out->along, parts);
+  isotropic_moments(prior, out->mean, out->variance);
+  for (int i = 0; i < prior->d; i++) out->scale += out->variance[i] / prior->d;
+  out->scale = sqrt(out->scale);
+  return STATUS_OK;
+}
+
+static Status diagonal_draw(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+  SCRATCH_ARENA(memory);
+  const Config *options = posterior->options;
+  const int d = posterior->prior->d, steps = (int)config_int(options, "steps");
+  double *precision, *z;
+  Walk walk;
+  (void)fallbacks;
+  TRY(walk_create(&memory, posterior, &walk));
+  ALLOCATE(&memory, precision, steps + 1);
+  ALLOCATE(&memory, z, d * CHUNK_LANES);
+  localisation_precisions(steps, config_real(options, "first_precision"),
+                          config_real(options, "last_precision"), precision);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    walk_draw(&walk, steps, precision, &chunk.rng, z);
+    chunk_store(&chunk, d, z, x);
+  }
+  return STATUS_OK;
+}
+
+static Status diagonal_check(const Config *options) {
+  const double first = config_real(options, "first_precision"), last = config_real(options, "last_precision");
+  if (!config_is(options, "covariance", "jacobian"))
+    return status_set(STATUS_INPUT, "key 'covariance': large settings have it in closed form; leave it out");
+  if (first > last)
+    return status_set(STATUS_INPUT, "first_precision %g is above last_precision %g; precision is added",
+                      first, last);
+  return STATUS_OK;
+}
+
+const DiagonalOps diagonal_localised = {.check = diagonal_check, .draw = diagonal_draw};
