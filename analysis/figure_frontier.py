@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Which sampler to take: distance of the draws to the exact posterior, over what exact draws reach, against the CPU time of a draw.
+
+One panel for each distribution of theta*, from one or more posterior studies. Distances are geometric means over numbers of
+observations of the mean over runs; the time is that of all of them together. Points of one sampler are joined, with its size at each:
+the last word of the policy's label, and the number of stages where the prior is a chain. They are open where the prior is known (prior:
+exact) instead of learned. The stairs are the Pareto front: no other sampler of a learned prior is both nearer and faster than those on it.
+
+Reads results.nc of each DIR; writes figure_frontier.png and .pdf into the first DIR, and prints the points.
+"""
+import dataclasses
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+
+import caption
+import chart
+import load
+import metrics
+import panel
+import style
+
+MICRO = 1e6
+# By the kind of prior that a sampler needs: colour, words; and the samplers that need another one than a diffusion model.
+KINDS = {"gaussian": ("#555555", "Gaussian"), "mixture": ("#009E73", "mixture of Gaussians (components)"),
+         "diffusion": ("#0072B2", "diffusion model (particles / stages)"), "denoiser": ("#D55E00", "denoiser for any precision (steps)")}
+KIND_OF = {"ts": "gaussian", "tuned_ts": "gaussian", "mixts": "mixture", "localised": "denoiser"}
+SIDE, ABOVE = 0.8, 0.15      # how far points stand apart, in the logarithms of cost and distance, for both to have their sizes written
+TICKS = (1, 1.2, 1.5, 2, 3, 5, 10, 20)
+
+
+@dataclasses.dataclass
+class Point:
+    name: str        # of the sampler
+    size: str
+    exact: bool      # the prior is known, not learned
+    cost: float      # CPU microseconds of a draw
+    value: float     # distance over floor
+
+    @property
+    def kind(self):
+        return KIND_OF.get(self.name, "diffusion")
+
+
+def size(label, name, stages):
+    """What a policy's label says of its size, and the stages of its chain."""
+    own = label.split()[-1] if " " in label and label.split()[-1] != name else ""
+    return " / ".join(filter(None, (own, stages if KIND_OF.get(name, "diffusion") == "diffusion" else "")))
+
+
+def points(dataset):
+    """{title of a panel: its points} of one study. Of a sampler that is the same in several settings of a panel, as those without a chain
+    are at every number of stages, the first one is taken."""
+    curve, swept, found = load.curves(dataset)[0], load.swept(dataset), {}
+    if load.floor(dataset, curve) is None:
+        raise load.BadInput(f"metric {curve} has no floor to compare with")
+    draws = load.config(dataset, "draws")
+    if draws is None:
+        raise load.BadInput("the results do not say how many draws were made (attribute config)")
+    mean, floor = load.moments(dataset, curve)[0], load.floor(dataset, curve)[0]
+    with np.errstate(invalid="ignore"):
+        value = np.exp(np.log(mean / floor[:, None]).mean(axis=-1))
+    cost = MICRO * metrics.over_runs(dataset, "seconds")[0] / (int(draws) * mean.shape[-1])
+    for s in range(dataset.sizes["setting"]):
+        words = [(before, load.plain(swept[key][s])) for before, key in (("", "problem.theta"), ("d = ", "problem.dimension")) if key in swept]
+        stages = load.plain(swept["prior.stages"][s]) if "prior.stages" in swept else load.config(dataset, "prior.stages")
+        here = found.setdefault(", ".join(before + word for before, word in words), {})
+        for p, (label, options) in enumerate(load.options(dataset).items()):
+            one = Point(options["name"], size(label, options["name"], stages), options.get("prior") == "exact", cost[s, p], value[s, p])
+            if np.isfinite(one.cost * one.value):
+                here.setdefault((one.name, one.size, one.exact), one)
+    return {title: list(here.values()) for title, here in found.items()}
+
+
+def merged(datasets):
+    """The points of all studies by panel, in the order of the first."""
+    panels = {}
+    for dataset in datasets:
+        for title, here in points(dataset).items():
+            panels.setdefault(title, []).extend(here)
+    return panels
+
+
+def front(here):
+    """The points of learned priors that no other such point beats in both, cheapest first."""
+    learned = [one for one in here if not one.exact]
+    return [learned[p] for p in chart.front(np.array([one.cost for one in learned]), np.array([one.value for one in learned]))]
+
+
+def apart(series):
+    """Those of the points whose sizes can be written without meeting that of the one before."""
+    kept = []
+    for one in series:
+        if not kept or abs(np.log(one.cost / kept[-1].cost)) > SIDE or abs(np.log(one.value / kept[-1].value)) > ABOVE:
+            kept.append(one)
+    return kept
+
+
+def draw_sampler(axis, series):
+    """The points of one sampler, all of learned or all of known priors."""
+    colour, learned = KINDS[series[0].kind][0], not series[0].exact
+    axis.plot([one.cost for one in series], [one.value for one in series], "-o", color=colour, linewidth=0.8, markersize=4.5 if learned else 3.5,
+              markerfacecolor=colour if learned else "white", alpha=1 if learned else 0.6, zorder=3 if learned else 2)
+    if learned:
+        axis.annotate(series[0].name, (series[0].cost, series[0].value), xytext=(1, 5), textcoords="offset points", fontsize=7, fontweight="bold",
+                      color=colour, zorder=4)
+    for one in apart(series) if learned else ():
+        axis.annotate(one.size, (one.cost, one.value), xytext=(0, -9.5), textcoords="offset points", ha="center", fontsize=6, color=colour, zorder=4)
+
+
+def draw_panel(axis, title, here):
+    best, right = front(here), max((one.cost for one in here), default=1)
+    if best:
+        axis.step([*(one.cost for one in best), right], [*(one.value for one in best), best[-1].value], where="post", color="#AAAAAA",
+                  linewidth=2.5, alpha=0.6, zorder=1)
+    axis.axhline(1, color=panel.FLOOR, linewidth=1, linestyle=(0, (4, 2)), zorder=0)
+    for name, exact in dict.fromkeys((one.name, one.exact) for one in here):
+        draw_sampler(axis, [one for one in here if (one.name, one.exact) == (name, exact)])
+    axis.set(xscale="log", yscale="log", title=title, xlabel="CPU microseconds of a draw")
+    axis.yaxis.set_major_locator(FixedLocator(TICKS))
+    axis.yaxis.set_minor_locator(FixedLocator([]))
+    for each in (axis.xaxis, axis.yaxis):
+        each.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+        each.set_minor_formatter(NullFormatter())
+
+
+def draw(datasets, panels):
+    """The whole figure, all panels with the same distances."""
+    style.use()
+    figure, places = panel.grid(len(panels))
+    points_of_all = [one for here in panels.values() for one in here]
+    for axis, (title, here) in zip(places[:, 0], panels.items()):
+        draw_panel(axis, title, here)
+        if here:
+            axis.set_xlim(0.7 * min(one.cost for one in here), 1.6 * max(one.cost for one in here))
+            axis.set_ylim(0.85, 1.1 * max(one.value for one in points_of_all))
+    places[0, 0].set_ylabel("distance over that of exact draws")
+    kinds = {one.kind for one in points_of_all}
+    entries = [Line2D([], [], color=colour, marker="o", linestyle="", label=words) for kind, (colour, words) in KINDS.items() if kind in kinds]
+    panel.below(figure, entries, [*caption.facts(datasets),
+                                  caption.draws(datasets[0]) + "Filled: the prior is learned; open: it is known. Stairs: the samplers of "
+                                  "learned priors that no other one beats in both. Dashed: exact draws."])
+    return figure
+
+
+def table(panels):
+    """One row for each point, and whether it is on the front."""
+    return pd.DataFrame([(title, one.name, one.size, "known" if one.exact else "learned", one.cost, one.value, "front" if one in front(here) else "")
+                         for title, here in panels.items() for one in sorted(here, key=lambda one: one.cost)],
+                        columns=["panel", "sampler", "size", "prior", "microseconds", "over floor", ""])
+
+
+def main():
+    arguments = style.studies_options(__doc__, "a posterior study").parse_args()
+    paths = style.outputs(arguments.output, arguments.folders[0], "figure_frontier")
+    datasets = [load.results(folder, "posterior") for folder in arguments.folders]
+    panels = merged(datasets)
+    style.save(draw(datasets, panels), paths)
+    print(table(panels).to_string(index=False, float_format="{:.3g}".format))
+
+
+if __name__ == "__main__":
+    load.script(main)
