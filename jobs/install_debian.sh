@@ -18,7 +18,7 @@ fail() {
 
 tests="
 slurm-wlm slurm-wlm-basic-plugins slurm-client munge valgrind clang clang-tidy libclang-rt-14-dev
-chromium chromium-driver python3-selenium
+chromium chromium-driver python3-selenium python3-jsonschema
 "
 
 case "${1-}" in

@@ -1,9 +1,11 @@
-/* thompson list: the registries. */
+/* thompson list: the registries, and the keys of a study file. */
 #include "app/app.h"
+#include "app/keys_json.h"
 #include "model/likelihood.h"
 #include "model/prior.h"
 #include "policy/policy.h"
 #include "problem/problem.h"
+#include "study/keys.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -14,7 +16,8 @@ typedef struct {
   const char *name, *summary, *reference;
   unsigned needs;
   bool has_needs;
-  const ConfigKey *keys; /* options; NULL: the family has none */
+  const ConfigKey *own; /* options; NULL: none */
+  const ConfigKey *keys; /* the same with those that the family shares; NULL: it has no options */
 } Entry;
 
 #define COPY(ops) ((Entry){.name = (ops)->name, .summary = (ops)->summary, .reference = (ops)->reference})
@@ -24,6 +27,7 @@ static bool policy_entry(int index, Entry *out) {
   if (!policy_method(index, &method)) return false;
   *out = COPY(&method);
   out->keys = policy_keys(method.name);
+  out->own = method.sampler ? method.sampler->keys : out->keys;
   out->has_needs = method.sampler != NULL;
   if (method.sampler) out->needs = method.sampler->needs;
   return true;
@@ -32,7 +36,8 @@ static bool sampler_entry(int index, Entry *out) {
   const SamplerOps *ops = sampler_method(index);
   if (!ops) return false;
   *out = COPY(ops);
-  out->keys = ops->keys;
+  out->keys = sampler_keys(ops);
+  out->own = ops->keys;
   out->needs = ops->needs;
   out->has_needs = true;
   return true;
@@ -74,7 +79,7 @@ static const struct {
 #undef NEEDS_WORD
 };
 
-static json_t *json_of_entry(const Entry *entry) {
+static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
   json_t *object = json_pack("{s:s, s:s, s:s}", "name", entry->name, "summary", entry->summary, "reference",
                              entry->reference);
   if (entry->has_needs) {
@@ -83,75 +88,177 @@ static json_t *json_of_entry(const Entry *entry) {
       if (entry->needs & needs_words[i].bit) json_array_append_new(needs, json_string(needs_words[i].word));
     json_object_set_new(object, "needs", needs);
   }
-  if (entry->keys) {
-    json_t *list = json_array();
-    for (const ConfigKey *key = entry->keys; key->name; key++)
-      json_array_append_new(
-          list, json_pack("{s:s, s:s, s:s}", "name", key->name, "default", key->fallback, "help", key->help));
-    json_object_set_new(object, "options", list);
-  }
+  if (entry->keys) json_object_set_new(object, "options", keys_json(keys));
   return object;
+}
+
+/* Options in a few words each; `list NAME` says all of one. */
+static void print_options(const char *indent, const ConfigKey *keys) {
+  for (const ConfigKey *key = keys; key && key->name; key++)
+    printf("%s%-12s %s; default %s\n", indent, key->name, key->help, key->fallback);
 }
 
 static void print_family(int family) {
   Entry entry;
+  bool samples = false;
   printf("%s\n", families[family].name);
   for (int i = 0; families[family].entry(i, &entry); i++) {
     printf("  %-12s %s (%s)\n", entry.name, entry.summary, entry.reference);
-    for (const ConfigKey *key = entry.keys; key && key->name; key++)
-      printf("      %-12s %s; default %s\n", key->name, key->help, key->fallback);
+    print_options("      ", entry.own);
+    samples |= entry.has_needs;
   }
+  if (!samples) return;
+  printf("  every one that samples\n");
+  if (families[family].entry == policy_entry) print_options("      ", policy_shared_keys());
+  print_options("      ", sampler_shared_keys());
 }
 
 static json_t *json_of_family(int family) {
   json_t *list = json_array();
   Entry entry;
-  for (int i = 0; families[family].entry(i, &entry); i++) json_array_append_new(list, json_of_entry(&entry));
+  for (int i = 0; families[family].entry(i, &entry); i++)
+    json_array_append_new(list, json_of_entry(&entry, entry.keys));
   return list;
 }
 
+/* ---- one name */
+
+/* The key and its parts: `problem` has all of `problem.*`. */
+static bool is_key(const char *key, const char *name) {
+  const size_t length = strlen(name);
+  return strncmp(key, name, length) == 0 && (key[length] == '\0' || key[length] == '.');
+}
+
+static json_t *json_of_name(const char *name) {
+  json_t *found = json_array();
+  Entry entry;
+  for (int f = 0; f < FAMILIES; f++)
+    for (int i = 0; families[f].entry(i, &entry); i++) {
+      if (strcmp(entry.name, name) != 0) continue;
+      json_t *object = json_of_entry(&entry, entry.own);
+      json_object_set_new(object, "family", json_string(families[f].name));
+      json_array_append_new(found, object);
+    }
+  for (const ConfigKey *key = study_keys; key->name; key++) {
+    const ConfigKey one[] = {*key, {.name = NULL}};
+    if (!is_key(key->name, name)) continue;
+    json_t *list = keys_json(one), *object = json_array_get(list, 0);
+    json_object_set_new(object, "family", json_string("keys"));
+    json_array_append(found, object);
+    json_decref(list);
+  }
+  return found;
+}
+
+static void print_name(const char *name) {
+  Entry entry;
+  for (int f = 0; f < FAMILIES; f++)
+    for (int i = 0; families[f].entry(i, &entry); i++) {
+      if (strcmp(entry.name, name) != 0 || families[f].entry == sampler_entry) continue; /* is a policy too */
+      printf("%s in %s: %s (%s)\n", name, families[f].name, entry.summary, entry.reference);
+      if (entry.own) config_describe(stdout, entry.own);
+    }
+  for (const ConfigKey *key = study_keys; key->name; key++) {
+    const ConfigKey one[] = {*key, {.name = NULL}};
+    if (is_key(key->name, name)) config_describe(stdout, one);
+  }
+}
+
+/* Word `index` of all names that can be asked for. */
+static const char *any_name(int index) {
+  Entry entry;
+  for (int f = 0; f < FAMILIES; f++)
+    for (int i = 0; families[f].entry(i, &entry); i++)
+      if (index-- == 0) return entry.name;
+  for (const ConfigKey *key = study_keys; key->name; key++)
+    if (index-- == 0) return key->name;
+  return NULL;
+}
+
+static bool is_name(const char *name) {
+  json_t *found = json_of_name(name);
+  const bool any = json_array_size(found) > 0;
+  json_decref(found);
+  return any;
+}
+
+/* ---- the verb */
+
 typedef struct {
   int family; /* -1: all */
-  bool json;
+  bool keys; /* those of a study file, alone */
+  const char *name; /* of one member or key; NULL: all */
+  bool json, schema;
 } Arguments;
 
-static const struct argp_option options[] = {{"json", 'j', NULL, 0, "as JSON", 0}, {0}};
+enum { KEY_SCHEMA = 256 };
+static const struct argp_option options[] = {
+    {"json", 'j', NULL, 0, "as JSON", 0},
+    {"schema", KEY_SCHEMA, NULL, 0, "the keys as a JSON schema of study files, for editors", 0},
+    {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case 'j': arguments->json = true; return 0;
+  case KEY_SCHEMA: arguments->schema = true; return 0;
   case ARGP_KEY_ARG:
+    if (state->arg_num > 0) argp_error(state, "one name at a time; '%s' is the second", text);
+    arguments->keys = strcmp(text, "keys") == 0;
     for (int f = 0; f < FAMILIES; f++)
-      if (strcmp(text, families[f].name) == 0) {
-        arguments->family = f;
-        return 0;
-      }
-    argp_error(state, "'%s' is none of policies, samplers, priors, likelihoods, problems, studies", text);
+      if (strcmp(text, families[f].name) == 0) arguments->family = f;
+    if (arguments->keys || arguments->family >= 0) return 0;
+    arguments->name = text;
+    if (!is_name(text)) {
+      const char *near = config_nearest(text, any_name);
+      argp_error(state,
+                 "'%s' is none of policies, samplers, priors, likelihoods, problems, studies, keys, nor the "
+                 "name of a member or a key%s%s%s",
+                 text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
+static json_t *json_of(const Arguments *arguments) {
+  if (arguments->schema) return keys_schema(&study_schema);
+  if (arguments->name) return json_of_name(arguments->name);
+  if (arguments->keys) return keys_json(study_keys);
+  if (arguments->family >= 0) return json_of_family(arguments->family);
+  json_t *root = json_object();
+  for (int f = 0; f < FAMILIES; f++) json_object_set_new(root, families[f].name, json_of_family(f));
+  json_object_set_new(root, "keys", keys_json(study_keys));
+  return root;
+}
+
+static void print_text(const Arguments *arguments) {
+  if (arguments->name)
+    print_name(arguments->name);
+  else if (arguments->keys)
+    config_describe(stdout, study_keys);
+  else
+    for (int f = 0; f < FAMILIES; f++)
+      if (arguments->family < 0 || arguments->family == f) print_family(f);
+}
+
 Status app_list(int argc, char **argv) {
-  static const struct argp argp = {options,
-                                   parse,
-                                   "[policies|samplers|priors|likelihoods|problems|studies]",
-                                   "List what is registered.",
-                                   NULL,
-                                   NULL,
-                                   NULL};
+  static const struct argp argp = {
+      options,
+      parse,
+      "[policies|samplers|priors|likelihoods|problems|studies|keys|NAME]",
+      "List what is registered, the keys of a study file, or all about the members and keys of one name.",
+      NULL,
+      NULL,
+      NULL};
   Arguments arguments = {.family = -1};
   app_parse(&argp, argc, argv, &arguments);
-  if (!arguments.json) {
-    for (int f = 0; f < FAMILIES; f++)
-      if (arguments.family < 0 || arguments.family == f) print_family(f);
+  if (!arguments.json && !arguments.schema) {
+    print_text(&arguments);
     return STATUS_OK;
   }
-  json_t *root = arguments.family >= 0 ? json_of_family(arguments.family) : json_object();
-  for (int f = 0; f < FAMILIES && arguments.family < 0; f++)
-    json_object_set_new(root, families[f].name, json_of_family(f));
-  json_dumpf(root, stdout, JSON_INDENT(2));
+  json_t *root = json_of(&arguments);
+  json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
   printf("\n");
   json_decref(root);
   return STATUS_OK;

@@ -71,6 +71,8 @@ static const ConfigKey sampling_keys[] = {
     {.name = NULL}};
 static const ConfigKey no_keys[] = {{.name = NULL}};
 
+const ConfigKey *policy_shared_keys(void) { return sampling_keys; }
+
 static int count(const ConfigKey *keys) {
   int n = 0;
   while (keys && keys[n].name) n++;

@@ -69,6 +69,8 @@ const char *policy_name(int index); /* NULL ends */
 /* The options of a policy in a study: those of every sampling policy (`prior`, `components`, `temper`) and
  * its own. Lives for ever. */
 const ConfigKey *policy_keys(const char *name);
+/* Those of every sampling policy, without `temper`, which belongs to its sampler. */
+const ConfigKey *policy_shared_keys(void);
 
 /* STATUS_INPUT with one sentence when the policy cannot act in this problem. */
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem);

@@ -114,6 +114,8 @@ const ConfigKey *sampler_keys(const SamplerOps *method) {
   return COMMON;
 }
 
+const ConfigKey *sampler_shared_keys(void) { return COMMON; }
+
 /* The lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by int. */
 static Status sampler_check_size(const SamplerOps *method, const SamplerSetup *setup) {
   const int d = setup->prior->d;

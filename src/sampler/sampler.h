@@ -124,6 +124,7 @@ const char *sampler_name(int index);
 
 /* The options of a sampler: `temper`, which all share, and its own. Ends with a NULL name; lives for ever. */
 const ConfigKey *sampler_keys(const SamplerOps *method);
+const ConfigKey *sampler_shared_keys(void); /* `temper` alone */
 
 /* `method` with the options of `setup`, which may be NULL for a method without keys. STATUS_INPUT with one
  * sentence when prior or likelihood lacks what the method needs, or when the draws are too many. */

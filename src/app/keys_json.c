@@ -1,0 +1,153 @@
+#include "app/keys_json.h"
+
+#include "core/status.h"
+
+#include <string.h>
+
+static const char *const TYPES[] = {
+    [KEY_INT] = "integer", [KEY_REAL] = "number",           [KEY_BOOL] = "boolean",       [KEY_WORD] = "word",
+    [KEY_TEXT] = "text",   [KEY_INTS] = "list of integers", [KEY_WORDS] = "list of words"};
+
+static bool has_range(const ConfigKey *key) {
+  return (key->type == KEY_INT || key->type == KEY_REAL || key->type == KEY_INTS) &&
+         (key->minimum != 0 || key->maximum != 0);
+}
+
+static json_t *number(const ConfigKey *key, double value) {
+  return key->type == KEY_REAL ? json_real(value) : json_integer((json_int_t)value);
+}
+
+/* All words that the key takes. */
+static json_t *words_of(const ConfigKey *key) {
+  json_t *list = json_array();
+  for (const char *word = key->words ? key->words : ""; *word;) {
+    size_t length = strcspn(word, " ");
+    if (length > 0) json_array_append_new(list, json_stringn(word, length));
+    word += length + strspn(word + length, " ");
+  }
+  for (int i = 0; key->word && key->word(i); i++) json_array_append_new(list, json_string(key->word(i)));
+  return list;
+}
+
+static json_t *key_json(const ConfigKey *key) {
+  json_t *object = json_pack("{s:s, s:s, s:s?, s:s}", "name", key->name, "type", TYPES[key->type], "default",
+                             key->fallback, "help", key->help);
+  json_t *words = words_of(key);
+  if (has_range(key)) {
+    json_object_set_new(object, "minimum", number(key, key->minimum));
+    json_object_set_new(object, "maximum", number(key, key->maximum));
+  }
+  if (json_array_size(words) > 0) json_object_set(object, "words", words);
+  if (key->unit) json_object_set_new(object, "unit", json_string(key->unit));
+  if (key->fixed) json_object_set_new(object, "fixed", json_true());
+  json_decref(words);
+  return object;
+}
+
+json_t *keys_json(const ConfigKey *keys) {
+  json_t *list = json_array();
+  for (; keys && keys->name; keys++) json_array_append_new(list, key_json(keys));
+  return list;
+}
+
+/* ---- schema */
+
+static json_t *one_of_two(json_t *a, json_t *b) { return json_pack("{s:[o, o]}", "anyOf", a, b); }
+
+/* One value: of a list, one element. */
+static json_t *scalar_schema(const ConfigKey *key) {
+  json_t *words = words_of(key), *schema = NULL;
+  switch (key->type) {
+  case KEY_INT:
+  case KEY_INTS: schema = json_pack("{s:s}", "type", "integer"); break;
+  case KEY_REAL: schema = json_pack("{s:s}", "type", "number"); break;
+  case KEY_BOOL: schema = json_pack("{s:s}", "type", "boolean"); break;
+  case KEY_TEXT: schema = json_pack("{s:[s, s, s]}", "type", "string", "number", "null"); break;
+  case KEY_WORD:
+  case KEY_WORDS: return json_pack("{s:o}", "enum", words);
+  }
+  if (has_range(key)) {
+    json_object_set_new(schema, "minimum", number(key, key->minimum));
+    json_object_set_new(schema, "maximum", number(key, key->maximum));
+  }
+  if (json_array_size(words) == 0) {
+    json_decref(words);
+    return schema;
+  }
+  return one_of_two(schema, json_pack("{s:o}", "enum", words));
+}
+
+static json_t *value_schema(const ConfigKey *key) {
+  json_t *schema = scalar_schema(key);
+  if (key->type == KEY_INTS || key->type == KEY_WORDS)
+    schema = one_of_two(json_pack("{s:s, s:O}", "type", "array", "items", schema), schema);
+  if (key->parts) schema = one_of_two(schema, json_pack("{s:s}", "type", "object"));
+  json_object_set_new(schema, "description", json_string(key->help));
+  if (key->fallback && strcmp(key->fallback, "null") != 0) {
+    json_t *fallback = json_loads(key->fallback, JSON_DECODE_ANY, NULL);
+    json_object_set_new(schema, "default", fallback ? fallback : json_string(key->fallback));
+  }
+  return schema;
+}
+
+/* A mapping of the properties that are put into it, and no others. */
+static json_t *mapping(void) {
+  return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
+}
+
+static void put(json_t *mapping, const char *name, json_t *schema) {
+  json_object_set_new(json_object_get(mapping, "properties"), name, schema);
+}
+
+/* The key under its dotted name, and within its section. */
+static void put_key(json_t *root, const ConfigKey *key, json_t *schema) {
+  char section[64];
+  const char *dot = strchr(key->name, '.');
+  put(root, key->name, schema);
+  if (!dot) return;
+  ASSERT((size_t)(dot - key->name) < sizeof section);
+  memcpy(section, key->name, (size_t)(dot - key->name));
+  section[dot - key->name] = '\0';
+  json_t *inner = json_object_get(json_object_get(root, "properties"), section);
+  if (inner && json_object_get(inner, "anyOf")) inner = json_array_get(json_object_get(inner, "anyOf"), 1);
+  if (!inner) put(root, section, inner = mapping());
+  if (!json_object_get(inner, "properties")) {
+    json_object_set_new(inner, "properties", json_object());
+    json_object_set_new(inner, "additionalProperties", json_false());
+  }
+  put(inner, dot + 1, json_incref(schema));
+}
+
+static json_t *policy_schema(const ConfigSchema *study) {
+  json_t *choices = json_array(), *names = json_array();
+  for (int p = 0; study->policy_name(p); p++) {
+    const char *name = study->policy_name(p);
+    json_t *object = mapping();
+    json_array_append_new(names, json_string(name));
+    put(object, "name", json_pack("{s:s}", "const", name));
+    put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
+    for (const ConfigKey *key = study->policy_keys(name); key && key->name; key++)
+      put(object, key->name, value_schema(key));
+    json_object_set_new(object, "required", json_pack("[s]", "name"));
+    json_array_append_new(choices, object);
+  }
+  json_array_append_new(choices, json_pack("{s:o}", "enum", names));
+  json_t *one = json_pack("{s:o}", "anyOf", choices);
+  return json_pack("{s:s, s:o}", "type", "array", "items", one);
+}
+
+json_t *keys_schema(const ConfigSchema *study) {
+  json_t *root = mapping(), *sweep = mapping();
+  for (const ConfigKey *key = study->keys; key->name; key++) {
+    put_key(root, key, value_schema(key));
+    if (!key->fixed && key->type != KEY_INTS && key->type != KEY_WORDS)
+      put_key(sweep, key,
+              json_pack("{s:s, s:o, s:i}", "type", "array", "items", scalar_schema(key), "minItems", 1));
+  }
+  put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
+  put(root, "policies", policy_schema(study));
+  put(root, "sweep", sweep);
+  json_object_set_new(root, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+  json_object_set_new(root, "title", json_string("a study file of thompson"));
+  return root;
+}

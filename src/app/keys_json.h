@@ -1,0 +1,16 @@
+/* Tables of keys as JSON: for `thompson list --json`, and as a JSON schema of study files, by which editors
+ * complete and check them (JSON Schema, draft 2020-12). */
+#ifndef APP_KEYS_JSON_H
+#define APP_KEYS_JSON_H
+
+#include "io/config/config.h"
+
+#include <jansson.h>
+
+/* A list of objects: name, type, default, help, and where there are any minimum, maximum, words, unit, fixed.
+ */
+json_t *keys_json(const ConfigKey *keys);
+/* The schema of study files; names of policies and their options included. */
+json_t *keys_schema(const ConfigSchema *study);
+
+#endif
