@@ -9,7 +9,6 @@ enum { D = 2, DRAWS = 20 };
 
 /* Seconds of this process that `method` takes. */
 static double seconds(const SamplerOps *method, const Prior *prior, const History *history) {
-  SCRATCH_ARENA(memory);
   const clock_t start = clock();
   double *theta = fixture_draw(method, prior, history, 0, DRAWS, 0, NULL, NULL);
   for (int i = 0; i < D * DRAWS; i++) CU_ASSERT(isfinite(theta[i]));

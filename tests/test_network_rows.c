@@ -300,7 +300,6 @@ static void test_linear_network(void) {
 }
 
 static void test_refusals(void) {
-  SCRATCH_ARENA(memory);
   const Likelihood gaussian = network_likelihood("gaussian", 2, 2, HIDDEN),
                    logistic = network_likelihood("logistic", 2, 2, HIDDEN);
   char sentence[256];

@@ -106,6 +106,7 @@ static Status refuse(const Reader *reader) {
                      shown(reader, text));
 }
 
+#if LDBL_MANT_DIG == 64 && defined(__x86_64__)
 /* The parts of a decimal number: text up to end = (-1)^negative digits 10^exponent. False when it does not
  * read so, or has more digits than 64 bits hold. */
 static bool split_decimal(const char *text, const char *end, bool *negative, uint64_t *digits,
@@ -143,7 +144,6 @@ static bool split_decimal(const char *text, const char *end, bool *negative, uin
  * the second rounding, to 53 bits, can only go wrong from the middle between two doubles, which is left to
  * strtod. */
 static bool fast_number(const char *text, const char *end, double *value) {
-#if LDBL_MANT_DIG == 64 && defined(__x86_64__)
   static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
                                        1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
                                        1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
@@ -157,11 +157,13 @@ static bool fast_number(const char *text, const char *end, double *value) {
   if ((bits & 0x7ff) == 0x400) return false;
   *value = (double)(negative ? -extended : extended);
   return true;
+}
 #else
+static bool fast_number(const char *text, const char *end, double *value) {
   (void)text, (void)end, (void)value;
   return false;
-#endif
 }
+#endif
 
 /* Decimal notation only: strtod would also take hexadecimal numbers, nan and inf. */
 static Status parse_number(const Reader *reader, double *value) {

@@ -3,12 +3,32 @@
 #include "model/fit_keys.h"
 
 #include <errno.h>
+#include <hdf5.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* HDF5 is not made for threads. */
+/* HDF5 is not made for threads; and in each of them it prints what it does not find, unless it is told not
+ * to. */
 static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct {
+  H5E_auto2_t print;
+  void *data;
+} Complaints;
+
+static Complaints enter_files(void) {
+  Complaints before;
+  pthread_mutex_lock(&files);
+  H5Eget_auto2(H5E_DEFAULT, &before.print, &before.data);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  return before;
+}
+
+static void leave_files(Complaints before) {
+  H5Eset_auto2(H5E_DEFAULT, before.print, before.data);
+  pthread_mutex_unlock(&files);
+}
 
 static Status prior_new(thompson_prior **out) {
   *out = NULL;
@@ -28,9 +48,9 @@ static thompson_status finish(Status status, thompson_prior **out) {
 static Status read_prior(const char *path, thompson_prior *self) {
   PriorFit defaults;
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
-  pthread_mutex_lock(&files);
+  const Complaints before = enter_files();
   Status status = prior_load(&self->memory, path, &defaults, &self->prior);
-  pthread_mutex_unlock(&files);
+  leave_files(before);
   return status;
 }
 
@@ -103,9 +123,9 @@ thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, 
 }
 
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
-  pthread_mutex_lock(&files);
+  const Complaints before = enter_files();
   Status status = prior_save(&self->prior, path);
-  pthread_mutex_unlock(&files);
+  leave_files(before);
   return (thompson_status)status;
 }
 
