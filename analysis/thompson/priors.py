@@ -61,23 +61,15 @@ class Prior:
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
 
 
-def train(theta=None, logs=None, family="diffusion", ranks=1, seed=1, **options):
-    """Learn a prior: from theta[n, d], samples of the parameters of past tasks; or from `logs`, a file of their histories
-    (`thompson train --logs`). `options` are the keys `prior.*` of a study: components=5, stages=50. With several ranks, or with logs, the
-    program does it; the result is the same."""
-    if (theta is None) == (logs is None):
-        raise ValueError("give either theta or logs")
-    if logs is None and ranks == 1:
-        theta = library.doubles(theta, None, None)
+def train(theta, family="diffusion", ranks=1, seed=1, **options):
+    """Learn a prior from theta[n, d], samples of the parameters of past tasks. `options` are the keys `prior.*` of a study: components=5,
+    stages=50. With several ranks the program does it; the result is the same."""
+    theta = library.doubles(theta, None, None)
+    if ranks == 1:
         return Prior._made_by(library.prior_from_theta, theta.ctypes.data, *theta.shape, family.encode(), library.options_text({"seed": seed, **options}))
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
-        file = os.path.join(folder, "prior.nc")
-        if logs is None:
-            samples = os.path.join(folder, "theta.csv")
-            np.savetxt(samples, library.doubles(theta, None, None), delimiter=",", fmt="%.17g")
-            source = ["--theta", samples]
-        else:
-            source = ["--logs", logs]
+        samples, file = os.path.join(folder, "theta.csv"), os.path.join(folder, "prior.nc")
+        np.savetxt(samples, theta, delimiter=",", fmt="%.17g")
         settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
-        studies.call("train", *source, "--family", family, "--seed", seed, *settings, "-o", file, ranks=ranks)
+        studies.call("train", "--theta", samples, "--family", family, "--seed", seed, *settings, "-o", file, ranks=ranks)
         return Prior.open(file)
