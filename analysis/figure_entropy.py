@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""How sure an agent is of the best arm: the entropy H(A*) under its posterior draws before each round, and its regret beside the bound
+of Russo and Van Roy (2016, An information-theoretic analysis of Thompson sampling): sqrt(2 s^2 d H(A*) n) after n rounds of exact
+Thompson sampling with linear rewards, H(A*) before the first round and s the standard deviation of a reward under the prior.
+
+Two panels for each setting of a bandit study with metrics: [optimal_arm_entropy] (jobs/entropy.yaml). Policies without one posterior
+of theta* have no curve of entropy and are left out. The bound takes H(A*) from the policy that has the highest.
+
+Reads DIR/results.nc; writes DIR/figure_entropy.png and .pdf.
+"""
+import dataclasses
+
+import numpy as np
+
+import load
+import panel
+import style
+
+CURVE = "optimal_arm_entropy"
+POINTS = 16         # rounds that are drawn, even in their logarithm
+BOUND = "bound of Russo and Van Roy"
+
+
+def bounded(lines, bound):
+    """The panel with one more line, which has no error."""
+    return dataclasses.replace(lines, means=np.vstack([lines.means, bound]), errors=np.vstack([lines.errors, 0 * bound]),
+                               names={**lines.names, BOUND: BOUND}, done=np.append(lines.done, lines.wanted))
+
+
+def panels(dataset, spread, dimension):
+    """The entropy, then the regret with the bound, of each setting."""
+    if CURVE not in load.curves(dataset):
+        raise load.BadInput(f"no {CURVE}: the study has no metrics: [{CURVE}]")
+    rounds = dataset["round"].values
+    shown = np.unique(np.geomspace(1, len(rounds), POINTS).round().astype(int)) - 1
+    entropy, regret = load.moments(dataset, CURVE), load.moments(dataset, "regret")
+    done, wanted, names = load.counts(dataset)[0], load.asked(dataset), load.policy_names(dataset)
+    made = []
+    for s, title in enumerate(load.titles(dataset)):
+        known = np.isfinite(entropy[0][s]).any(axis=-1)
+        kept = {label: name for (label, name), one in zip(names.items(), known) if one}
+        means, errors = (values[s][known][:, shown] for values in entropy)
+        made.append(panel.Panel(title, "round", "entropy of the best arm, nats", rounds[shown], means, errors, kept, done[s][known],
+                                wanted[s], log=True))
+        means, errors = (values[s][known][:, shown] for values in regret)
+        lines = panel.Panel(title, "round", "cumulative regret", rounds[shown], means, errors, kept, done[s][known], wanted[s], log=True, cut=False)
+        made.append(lines if spread is None else bounded(lines, spread * np.sqrt(2 * dimension * entropy[0][s, known, 0].max() * lines.x)))
+    return made
+
+
+def main():
+    parser = style.study_options(__doc__, "a bandit study")
+    parser.add_argument("--spread", type=float, metavar="S",
+                        help="standard deviation of a reward under the prior, its noise included (1.73 for jobs/entropy.yaml); draws the bound")
+    parser.add_argument("--dimension", type=int, default=2, metavar="D", help="of theta* (default: %(default)s)")
+    arguments = parser.parse_args()
+    paths = style.outputs(arguments.output, arguments.folder, "figure_entropy")
+    dataset = load.results(arguments.folder)
+    style.save(panel.page(panels(dataset, arguments.spread, arguments.dimension), [dataset]), paths)
+
+
+if __name__ == "__main__":
+    load.script(main)
