@@ -49,6 +49,12 @@ static void bus_in_a_thread(void) {
   pthread_join(thread, NULL);
 }
 
+static void waits_too_long(void) {
+  crash_counts_as(STATUS_TASKS_FAILED);
+  alarm(1); /* instead of its minute */
+  for (;;) pause();
+}
+
 static void afterwards(void) {
   crash_counts_as(STATUS_OK);
   crash_counts_again();
@@ -63,6 +69,9 @@ static void test_outcome(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "test_crash(")); /* a frame of the stack */
   how = in_child(bus_in_a_thread, text);
   CU_ASSERT(WIFEXITED(how) && WEXITSTATUS(how) == STATUS_TASKS_FAILED);
+  how = in_child(waits_too_long, text);
+  CU_ASSERT(WIFEXITED(how) && WEXITSTATUS(how) == STATUS_TASKS_FAILED);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "MPI_Finalize has not returned"));
 }
 
 static void test_afterwards(void) {

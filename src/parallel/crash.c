@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { FRAMES = 64 };
+enum { FRAMES = 64, PATIENCE = 60 /* seconds */ };
 
 static volatile sig_atomic_t exit_status, crashed;
-static struct sigaction former_segv, former_bus;
+static struct sigaction former_segv, former_bus, former_alarm;
 
 /* Calls only what is safe in a signal handler. A second fault, of the printing or of another thread, goes
  * straight to the end. */
@@ -24,16 +24,31 @@ static void leave(int number) {
   _exit(exit_status);
 }
 
+/* A rank that crashed can leave another one waiting for it. */
+static void leave_waiting(int number) {
+  static const char sentence[] = "thompson: MPI_Finalize has not returned for a minute, after all work was "
+                                 "done and written; not waiting for it\n";
+  (void)number;
+  ssize_t written = write(STDERR_FILENO, sentence, sizeof sentence - 1);
+  (void)written;
+  _exit(exit_status);
+}
+
 void crash_counts_as(Status outcome) {
   void *frame[1];
-  struct sigaction action = {.sa_handler = leave, .sa_flags = SA_NODEFER};
+  struct sigaction action = {.sa_handler = leave, .sa_flags = SA_NODEFER},
+                   waiting = {.sa_handler = leave_waiting};
   backtrace(frame, 1); /* loads its library now; a signal handler must not */
   exit_status = (sig_atomic_t)outcome;
   sigaction(SIGSEGV, &action, &former_segv);
   sigaction(SIGBUS, &action, &former_bus);
+  sigaction(SIGALRM, &waiting, &former_alarm);
+  alarm(PATIENCE);
 }
 
 void crash_counts_again(void) {
   sigaction(SIGSEGV, &former_segv, NULL);
   sigaction(SIGBUS, &former_bus, NULL);
+  alarm(0);
+  sigaction(SIGALRM, &former_alarm, NULL);
 }

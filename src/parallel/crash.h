@@ -1,14 +1,15 @@
 /* A crash that must not count. Open MPI may crash while it stops its threads (its issue 10117: once in about
  * a thousand jobs, on busy machines), and the launcher would then report as failed a job whose results are
- * all written. */
+ * all written; and a rank that crashed there can leave another one waiting in MPI_Finalize for ever. */
 #ifndef PARALLEL_CRASH_H
 #define PARALLEL_CRASH_H
 
 #include "core/status.h"
 
 /* Until crash_counts_again(), a segmentation fault or bus error of any thread prints a sentence and its stack
- * and ends this process with `outcome`. Under mpiexec that is the job's status too where
- * OMPI_MCA_orte_allowed_exit_without_sync is 1 (jobs/environment.sh); else mpiexec may report 1. */
+ * and ends this process with `outcome`; so does a minute's time, with a sentence. Under mpiexec that is the
+ * job's status too where OMPI_MCA_orte_allowed_exit_without_sync is 1 (jobs/environment.sh); else mpiexec may
+ * report 1. */
 void crash_counts_as(Status outcome);
 void crash_counts_again(void);
 
