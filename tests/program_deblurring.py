@@ -44,7 +44,7 @@ class Deblurring(ProgramTest):
 
     def test_picture(self):
         self.succeed("train", "--theta", self.path("shapes.nc"), "-o", self.path("prior.nc"), "--option", "stages=3", "--option",
-                     "hidden=[8]", "--option", "training_steps=5", "--option", "train_samples=500")
+                     "hidden=[8]", "--option", "training_steps=5")
         for sampler in ("tilted", "diffts"):
             self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("blurred.nc"), "--sampler", sampler, "--noise",
                          0.25, "-n", 7, "-o", self.path(f"{sampler}.nc"))
