@@ -147,13 +147,13 @@ static void check_formula(const DenoiserNetwork *network, const double *weights,
   const double step = 1e-4;
   static double slope[MOST * MOST * LANES];
   double *workspace = fixture_new(network->start->workspace, sizeof *workspace);
-  int rescues[LANES] = {0}, missed = 0;
+  int lane_fallbacks[LANES] = {0}, missed = 0;
   for (int j = 0; j < d; j++) {
     for (int side = 0; side < 2; side++) {
       memcpy(moved, vector, (size_t)(d * LANES) * sizeof *moved);
       for (int n = 0; n < LANES; n++) moved[j * LANES + n] += side ? step : -step;
-      network->start->moments(network->start, LANES, basis, eigenvalue, moved, start[side], unused, rescues,
-                              workspace);
+      network->start->moments(network->start, LANES, basis, eigenvalue, moved, start[side], unused,
+                              lane_fallbacks, workspace);
       for (int n = 0; n < LANES; n++) {
         double b[MOST], from[MOST], out[MOST];
         for (int i = 0; i < d; i++) b[i] = moved[i * LANES + n], from[i] = start[side][i * LANES + n];
@@ -167,7 +167,7 @@ static void check_formula(const DenoiserNetwork *network, const double *weights,
       }
     }
   }
-  network->start->moments(network->start, LANES, basis, eigenvalue, vector, start[0], unused, rescues,
+  network->start->moments(network->start, LANES, basis, eigenvalue, vector, start[0], unused, lane_fallbacks,
                           workspace);
   for (int n = 0; n < LANES; n++) {
     double b[MOST], from[MOST], out[MOST];
@@ -192,10 +192,10 @@ static void check_mixture(const DenoiserNetwork *network, const double *basis, c
   static double same[MOST * LANES], covariance[MOST * MOST * LANES], unused[MOST * LANES],
       expected[MOST * MOST * LANES];
   const int d = network->d;
-  int rescues[LANES] = {0};
-  denoiser_network_moments(network, false, LANES, basis, eigenvalue, vector, same, covariance, rescues,
+  int lane_fallbacks[LANES] = {0};
+  denoiser_network_moments(network, false, LANES, basis, eigenvalue, vector, same, covariance, lane_fallbacks,
                            workspace);
-  network->start->moments(network->start, LANES, basis, eigenvalue, vector, unused, expected, rescues,
+  network->start->moments(network->start, LANES, basis, eigenvalue, vector, unused, expected, lane_fallbacks,
                           workspace);
   CU_ASSERT(memcmp(same, mean, (size_t)(d * LANES) * sizeof *mean) == 0);
   CU_ASSERT(memcmp(covariance, expected, (size_t)(d * d * LANES) * sizeof *expected) == 0);
@@ -208,7 +208,7 @@ static void test_network(void) {
         mean[MOST * LANES], covariance[MOST * MOST * LANES];
     float parameters[2000];
     double weights[2000];
-    int rescues[LANES] = {0};
+    int lane_fallbacks[LANES] = {0};
     Mixture mixture = fixture_mixture(&memory, d, 3, 1.5);
     Denoiser start;
     CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &start));
@@ -224,9 +224,9 @@ static void test_network(void) {
     network.parameters = parameters;
     double *workspace = fixture_new(denoiser_network_workspace(&network), sizeof *workspace);
     random_evidence(d, 8004, basis, eigenvalue, vector);
-    denoiser_network_moments(&network, true, LANES, basis, eigenvalue, vector, mean, covariance, rescues,
-                             workspace);
-    for (int n = 0; n < LANES; n++) CU_ASSERT_EQUAL(rescues[n], 0);
+    denoiser_network_moments(&network, true, LANES, basis, eigenvalue, vector, mean, covariance,
+                             lane_fallbacks, workspace);
+    for (int n = 0; n < LANES; n++) CU_ASSERT_EQUAL(lane_fallbacks[n], 0);
     check_formula(&network, weights, basis, eigenvalue, vector, mean, covariance);
     check_mixture(&network, basis, eigenvalue, vector, mean, workspace);
     free(workspace);
@@ -241,7 +241,7 @@ static void test_beyond(void) {
                 covariance[3];
   float parameters[400];
   double weights[400];
-  int rescues[3] = {0};
+  int lane_fallbacks[3] = {0};
   Mixture mixture = fixture_mixture(&memory, 1, 2, 1);
   Denoiser start;
   CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &start));
@@ -253,13 +253,13 @@ static void test_beyond(void) {
   for (int i = 0; i < count; i++) parameters[i] = (float)weights[i];
   network.parameters = parameters;
   double *workspace = fixture_new(denoiser_network_workspace(&network), sizeof *workspace);
-  denoiser_network_moments(&network, true, 3, basis, eigenvalue, vector, mean, covariance, rescues,
+  denoiser_network_moments(&network, true, 3, basis, eigenvalue, vector, mean, covariance, lane_fallbacks,
                            workspace);
-  CU_ASSERT(rescues[0] == 0 && rescues[1] == 1 && rescues[2] == 0);
+  CU_ASSERT(lane_fallbacks[0] == 0 && lane_fallbacks[1] == 1 && lane_fallbacks[2] == 0);
   CHECK_NEAR(mean[1], 1, 1e-3);
   CHECK_NEAR(covariance[1] * 2e9, 1, 1e-3);
   double first_mean = mean[0];
-  denoiser_network_moments(&network, true, 1, basis, eigenvalue, vector, mean, covariance, rescues,
+  denoiser_network_moments(&network, true, 1, basis, eigenvalue, vector, mean, covariance, lane_fallbacks,
                            workspace);
   CU_ASSERT(first_mean == mean[0]);
   free(workspace);
@@ -287,16 +287,16 @@ static void test_learned_mixture(void) {
   double *workspace = fixture_new(exact.workspace + prior.denoiser->workspace, sizeof *workspace);
   double excess = 0, signal = 0, vector[2 * LANES], right[2 * LANES], learned[2 * LANES],
          covariance[4 * LANES], difference[2 * LANES];
-  int rescues[LANES] = {0};
+  int lane_fallbacks[LANES] = {0};
   Rng rng = fixture_rng(0, 8006);
   for (int tile = 0; tile < TILES; tile++) {
     denoiser_cases_draw(&cases, &training, true, &rng);
     for (int k = 0; k < 2 * LANES; k++) difference[k] = (1 + cases.eigenvalue[k]) * cases.mean[k];
     linalg_multiply_lanes(2, LANES, cases.basis, difference, vector);
-    exact.moments(&exact, LANES, cases.basis, cases.eigenvalue, vector, right, covariance, rescues,
+    exact.moments(&exact, LANES, cases.basis, cases.eigenvalue, vector, right, covariance, lane_fallbacks,
                   workspace);
     prior.denoiser->moments(prior.denoiser, LANES, cases.basis, cases.eigenvalue, vector, learned, covariance,
-                            rescues, workspace);
+                            lane_fallbacks, workspace);
     for (int k = 0; k < 2 * LANES; k++) learned[k] -= right[k];
     linalg_multiply_transposed_lanes(2, LANES, cases.basis, learned, difference);
     linalg_multiply_transposed_lanes(2, LANES, cases.basis, right, vector);

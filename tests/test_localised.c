@@ -14,11 +14,11 @@ enum { MOST = 5 * 5 * DENOISER_LANES };
 static void moments_at(const Denoiser *denoiser, int lanes, const double *precision, const double *vector,
                        double *mean, double *covariance) {
   static double basis[MOST], eigenvalue[MOST];
-  int rescues[DENOISER_LANES] = {0};
+  int lane_fallbacks[DENOISER_LANES] = {0};
   double *workspace = fixture_new(denoiser->workspace, sizeof *workspace);
   linalg_eigen_lanes(denoiser->d, lanes, precision, basis, eigenvalue);
-  denoiser->moments(denoiser, lanes, basis, eigenvalue, vector, mean, covariance, rescues, workspace);
-  for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(rescues[n], 0);
+  denoiser->moments(denoiser, lanes, basis, eigenvalue, vector, mean, covariance, lane_fallbacks, workspace);
+  for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(lane_fallbacks[n], 0);
   free(workspace);
 }
 
@@ -264,7 +264,7 @@ static void test_corners(void) {
   enum { D = 5, N = 10 };
   static double precision[MOST], vector[MOST], mean[MOST], covariance[MOST];
   Denoiser denoiser;
-  CHECK_OK(denoiser_corners_create(&memory, D, &denoiser));
+  CHECK_OK(denoiser_hypercube_create(&memory, D, &denoiser));
   random_evidence(D, N, 0.2, precision, vector);
   moments_at(&denoiser, N, precision, vector, mean, covariance);
   for (int n = 0; n < N; n++) {
@@ -319,7 +319,7 @@ static void test_corner_posterior(void) {
   free(draws[0]), free(draws[1]);
 }
 
-/* ---- refusals and rescues */
+/* ---- refusals and fallbacks */
 
 static void test_refusals(void) {
   SCRATCH_ARENA(memory);
@@ -338,9 +338,9 @@ static void test_refusals(void) {
 
 /* A denoiser that diverges: its mean is brought back, and counted at every evaluation. */
 static void far_moments(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
-                        const double *vector, double *mean, double *covariance, int *rescues,
+                        const double *vector, double *mean, double *covariance, int *lane_fallbacks,
                         double *workspace) {
-  (void)self, (void)basis, (void)eigenvalue, (void)vector, (void)rescues, (void)workspace;
+  (void)self, (void)basis, (void)eigenvalue, (void)vector, (void)lane_fallbacks, (void)workspace;
   for (int n = 0; n < lanes; n++) mean[n] = n == 0 ? NAN : n == 1 ? -1e6 : 1, covariance[n] = -1;
 }
 
@@ -349,7 +349,7 @@ static void test_guard(void) {
   const double zero = 0, one = 1, basis[3] = {1, 1, 1}, eigenvalue[3] = {0};
   const Denoiser far = {.d = 1, .shift = &zero, .scale = &one, .workspace = 1, .moments = far_moments};
   double vector[3] = {0}, z[3];
-  int rescues[3] = {0};
+  int lane_fallbacks[3] = {0};
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = 3};
   Localisation walk;
   CHECK_OK(localisation_create(&memory, &far, false, 4, 0.1, 10, &walk));
@@ -357,9 +357,9 @@ static void test_guard(void) {
   CHECK_NEAR(walk.precision[1], 0.1, 1e-16);
   CHECK_NEAR(walk.precision[3], pow(10, 1.0 / 3), 1e-14);
   CHECK_NEAR(walk.precision[4], 10, 0);
-  localisation_draw(&walk, 3, basis, eigenvalue, vector, &rng, z, rescues);
+  localisation_draw(&walk, 3, basis, eigenvalue, vector, &rng, z, lane_fallbacks);
   CU_ASSERT(z[0] == 0 && z[1] == -100 && z[2] == 1);
-  CU_ASSERT(rescues[0] == 5 && rescues[1] == 5 && rescues[2] == 0);
+  CU_ASSERT(lane_fallbacks[0] == 5 && lane_fallbacks[1] == 5 && lane_fallbacks[2] == 0);
 }
 
 int main(void) {

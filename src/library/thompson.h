@@ -90,7 +90,7 @@ THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m,
 /* Thompson sampling: one draw, and *arm, from 0, with the largest x' theta of arms[k, d]. */
 THOMPSON_API thompson_status thompson_choose(thompson_posterior *posterior, int k, const double *arms,
                                              int *arm);
-/* Numerical rescues so far, such as a draw that was not finite; not 0: look at the draws before you trust
+/* Numerical fallbacks so far, such as a draw that was not finite; not 0: look at the draws before you trust
  * them. */
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
 /* NULL is allowed. */

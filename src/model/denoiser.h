@@ -23,14 +23,15 @@ struct Denoiser {
   const void *state; /* of the owner */
   /* n <= DENOISER_LANES lanes, lane last, M = U diag(q) U': mean[d, n] = D, covariance[d, d, n] = C,
    * symmetric but with eigenvalues as they come, from basis[d, d, n] = U, eigenvalue[d, n] = q >= 0,
-   * vector[d, n] = b. Where M is beyond what the denoiser was learned for rescues[n] is raised by one. The
-   * result for a lane does not depend on the others. */
+   * vector[d, n] = b. Where M is beyond what the denoiser was learned for lane_fallbacks[n] is raised by one.
+   * The result for a lane does not depend on the others. */
   void (*moments)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
-                  const double *vector, double *mean, double *covariance, int *rescues, double *workspace);
+                  const double *vector, double *mean, double *covariance, int *lane_fallbacks,
+                  double *workspace);
   /* OPTIONAL. The same for less, with the covariance under the mixture that the denoiser corrects in place of
    * C. */
   void (*moments_from_mixture)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
-                               const double *vector, double *mean, double *covariance, int *rescues,
+                               const double *vector, double *mean, double *covariance, int *lane_fallbacks,
                                double *workspace);
 };
 
@@ -41,8 +42,9 @@ void denoiser_spectral(int d, int lanes, const double *basis, const double *f, d
  * standardised by the mixture's own mean and standard deviations, or of theta as it is. */
 Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out);
 
-/* That of the corners of {-1, 1}^d, by enumeration (denoiser_corners.c), for d <= DENOISER_MOST_CORNERS. */
-enum { DENOISER_MOST_CORNERS = 20 };
-Status denoiser_corners_create(Arena *memory, int d, Denoiser *out);
+/* That of the vertices of {-1, 1}^d, by enumeration (denoiser_hypercube.c), for d <= DENOISER_MOST_VERTICES.
+ */
+enum { DENOISER_MOST_VERTICES = 20 };
+Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out);
 
 #endif

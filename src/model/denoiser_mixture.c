@@ -117,7 +117,7 @@ static Component component_of(int d, int lanes, double *workspace) {
 
 static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double *basis,
                                const double *eigenvalue, const double *vector, double *mean,
-                               double *covariance, int *rescues, double *workspace) {
+                               double *covariance, int *lane_fallbacks, double *workspace) {
   const Closed *self = denoiser->state;
   const Mixture *mixture = &self->mixture;
   const int d = denoiser->d;
@@ -128,7 +128,7 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
   memset(covariance, 0, values * (size_t)d * sizeof *covariance);
   for (int c = 0; c < mixture->components; c++) {
     mixture_evidence_add(mixture, c, lanes, at.precision, vector, at.factor, at.mean);
-    linalg_cholesky_lanes(d, lanes, at.factor, rescues);
+    linalg_cholesky_lanes(d, lanes, at.factor, lane_fallbacks);
     linalg_forward_lanes(d, lanes, at.factor, at.mean);
     mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
     linalg_backward_lanes(d, lanes, at.factor, at.mean);

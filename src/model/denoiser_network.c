@@ -147,7 +147,8 @@ static void prepare(const DenoiserNetwork *self, const double *basis, const doub
                     const double *vector, const Work *at, float *x, size_t x_row) {
   const int d = self->d;
   const size_t count = (size_t)d * LANES;
-  int rescues[LANES] = {0}; /* of the mixture's Cholesky factors, whose matrices are positive definite */
+  int lane_fallbacks[LANES] = {
+      0}; /* of the mixture's Cholesky factors, whose matrices are positive definite */
   shrink(count, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->shrunk);
   take_roots(count, at->column);
@@ -157,8 +158,8 @@ static void prepare(const DenoiserNetwork *self, const double *basis, const doub
   half_log(count, self->most_precision, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->matrix);
   linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
-  self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, at->covariance, rescues,
-                       at->start);
+  self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, at->covariance,
+                       lane_fallbacks, at->start);
   subtract(count, at->mean, at->linear, at->column);
   linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
   to_floats(d, at->linear, x, x_row);
@@ -176,11 +177,12 @@ void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, c
 }
 
 /* Lanes with an eigenvalue above what the network was trained for. */
-static void count_beyond(const DenoiserNetwork *self, int lanes, const double *eigenvalue, int *rescues) {
+static void count_beyond(const DenoiserNetwork *self, int lanes, const double *eigenvalue,
+                         int *lane_fallbacks) {
   for (int n = 0; n < lanes; n++) {
     bool beyond = false;
     for (int i = 0; i < self->d; i++) beyond |= eigenvalue[i * lanes + n] > self->most_precision;
-    rescues[n] += beyond;
+    lane_fallbacks[n] += beyond;
   }
 }
 
@@ -209,10 +211,10 @@ static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
 
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
-                              double *covariance, int *rescues, double *workspace) {
+                              double *covariance, int *lane_fallbacks, double *workspace) {
   const int d = self->d;
   const Work at = work_of(self, workspace);
-  count_beyond(self, lanes, eigenvalue, rescues);
+  count_beyond(self, lanes, eigenvalue, lane_fallbacks);
   gather(d * d, lanes, basis, at.basis);
   gather(d, lanes, eigenvalue, at.eigenvalue);
   gather(d, lanes, vector, at.vector);

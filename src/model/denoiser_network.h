@@ -38,6 +38,6 @@ void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, c
 /* Denoiser.moments; without the slope, Denoiser.moments_from_mixture. */
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
-                              double *covariance, int *rescues, double *workspace);
+                              double *covariance, int *lane_fallbacks, double *workspace);
 
 #endif

@@ -171,10 +171,10 @@ static void add_case(const Check *self, int n, DenoiserCheck *out) {
 static void check_tile(Check *self, const Denoiser *denoiser, DenoiserCheck *out) {
   const int d = self->d;
   const DenoiserCases *cases = &self->cases;
-  int rescues[LANES] = {0};
+  int lane_fallbacks[LANES] = {0};
   observation_of(cases, self->column, self->vector);
   denoiser->moments(denoiser, LANES, cases->basis, cases->eigenvalue, self->vector, self->mean,
-                    self->covariance, rescues, self->workspace);
+                    self->covariance, lane_fallbacks, self->workspace);
   linalg_multiply_transposed_lanes(d, LANES, cases->basis, self->mean, self->column);
   for (int n = 0; n < LANES; n++) add_case(self, n, out);
 }

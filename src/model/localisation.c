@@ -43,13 +43,13 @@ void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalu
 }
 
 /* A mean beyond the guard of a chain's states is brought back to it; NaN becomes 0. */
-static void guard(int d, int lanes, double *mean, int *rescues) {
+static void guard(int d, int lanes, double *mean, int *lane_fallbacks) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       double *x = &mean[i * lanes + n];
       if (islessequal(fabs(*x), CHAIN_GUARD)) continue;
       *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
-      rescues[n]++;
+      lane_fallbacks[n]++;
     }
 }
 
@@ -60,14 +60,14 @@ static void clip(size_t count, double *variance) {
 }
 
 void localisation_moments(Localisation *self, int k, int lanes, const double *basis, const double *eigenvalue,
-                          const double *vector, int *rescues) {
+                          const double *vector, int *lane_fallbacks) {
   const Denoiser *denoiser = self->denoiser;
   const int d = denoiser->d;
   for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = eigenvalue[i] + self->precision[k];
   (self->from_mixture ? denoiser->moments_from_mixture
                       : denoiser->moments)(denoiser, lanes, basis, self->eigenvalue, vector, self->mean,
-                                           self->covariance, rescues, self->workspace);
-  guard(d, lanes, self->mean, rescues);
+                                           self->covariance, lane_fallbacks, self->workspace);
+  guard(d, lanes, self->mean, lane_fallbacks);
   linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
   clip((size_t)d * (size_t)lanes, self->variance);
 }
@@ -99,9 +99,9 @@ void localisation_end(Localisation *self, RngLanes *rng, double *z) {
 }
 
 void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
-                       double *vector, RngLanes *rng, double *z, int *rescues) {
+                       double *vector, RngLanes *rng, double *z, int *lane_fallbacks) {
   for (int k = 0; k <= self->steps; k++) {
-    localisation_moments(self, k, lanes, basis, eigenvalue, vector, rescues);
+    localisation_moments(self, k, lanes, basis, eigenvalue, vector, lane_fallbacks);
     if (k < self->steps)
       localisation_observe(self, k, rng, vector);
     else

@@ -47,14 +47,15 @@ void localisation_precisions(int steps, double first, double last, double *preci
 void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
 
 /* A draw of p(z | b, U diag(q) U') for n lanes: z[d, n], from basis[d, d, n], eigenvalue[d, n], and vector[d,
- * n] = b, which is used up. rng has the lanes' streams. Numerical rescues are added to rescues[n]. */
+ * n] = b, which is used up. rng has the lanes' streams. Numerical fallbacks are added to lane_fallbacks[n].
+ */
 void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
-                       double *vector, RngLanes *rng, double *z, int *rescues);
+                       double *vector, RngLanes *rng, double *z, int *lane_fallbacks);
 
 /* The same by its parts, for evidence that depends on where z is thought to be. */
 /* D, Q and c of p(z | b, U diag(q + s_k) U'). */
 void localisation_moments(Localisation *self, int k, int lanes, const double *basis, const double *eigenvalue,
-                          const double *vector, int *rescues);
+                          const double *vector, int *lane_fallbacks);
 /* After evaluation k: the observation that leads to s_{k + 1} joins vector[d, n]; k = K: z[d, n] ~ N(D, C).
  */
 void localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector);

@@ -15,7 +15,7 @@ static void prior_gaussian(Normaliser *self) {
   const int d = self->denoiser->d;
   localisation_no_evidence(d, 1, self->basis, self->eigenvalue, self->vector);
   self->denoiser->moments(self->denoiser, 1, self->basis, self->eigenvalue, self->vector, self->mean,
-                          self->covariance, self->rescues, self->workspace);
+                          self->covariance, self->lane_fallbacks, self->workspace);
   linalg_eigen_lanes(d, 1, self->covariance, self->basis, self->eigenvalue);
   self->prior_log_norm = 0;
   for (int i = 0; i < d; i++) {
@@ -41,7 +41,7 @@ Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *ou
   ALLOCATE(memory, out->centre, vector);
   ALLOCATE(memory, out->inverse, matrix);
   ALLOCATE(memory, out->precision, d * d);
-  ALLOCATE(memory, out->rescues, NODES);
+  ALLOCATE(memory, out->lane_fallbacks, NODES);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
   prior_gaussian(out);
   return STATUS_OK;
@@ -75,7 +75,7 @@ static double evaluate(Normaliser *self, const double *basis, const double *eige
       }
     }
   self->denoiser->moments(self->denoiser, NODES, self->basis, self->eigenvalue, self->vector, self->mean,
-                          self->covariance, self->rescues, self->workspace);
+                          self->covariance, self->lane_fallbacks, self->workspace);
   linalg_cholesky_lanes(d, NODES, self->factor, NULL);
   linalg_forward_lanes(d, NODES, self->factor, self->centre);
   const double log_normaliser = gaussian_normaliser(self);
@@ -119,18 +119,18 @@ static double romberg(const double *f, double step, double *error) {
 }
 
 double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
-                       double *error, int *rescues) {
+                       double *error, int *lane_fallbacks) {
   const int d = self->denoiser->d;
   double largest = FIRST_PRECISION, u[NODES], f[NODES + 1] = {0};
   for (int i = 0; i < d; i++) largest = fmax(largest, eigenvalue[i]);
   const double first = FIRST_PRECISION / largest, step = -log(first) / NODES;
   for (int n = 0; n < NODES; n++) u[n] = n == NODES - 1 ? 1 : first * exp((n + 1) * step);
-  memset(self->rescues, 0, NODES * sizeof *self->rescues);
+  memset(self->lane_fallbacks, 0, NODES * sizeof *self->lane_fallbacks);
   denoiser_spectral(d, 1, basis, eigenvalue, self->precision);
   const double gaussian = evaluate(self, basis, eigenvalue, vector, u);
   for (int n = 0; n < NODES; n++) {
     f[n + 1] = u[n] * slope(self, vector, n);
-    *rescues += self->rescues[n];
+    *lane_fallbacks += self->lane_fallbacks[n];
   }
   f[0] = f[1] * exp(-2 * step); /* the slope is linear in u there, so that f[0] / 2 is left below it */
   const double sum = romberg(f, step, error);

@@ -23,14 +23,14 @@ typedef struct {
   double *basis, *eigenvalue, *vector, *mean, *covariance; /* of the denoiser */
   double *factor, *centre, *inverse; /* [d, d, n], [d, n], [d, d, n]: of the Gaussian */
   double *precision; /* [d, d]: M */
-  int *rescues;
+  int *lane_fallbacks;
   double *workspace;
 } Normaliser;
 
 Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out);
 /* log Z(b, U diag(q) U') from basis[d, d] = U, eigenvalue[d] = q and vector[d] = b; *error is how far it may
- * be off. Nodes at which M is beyond what the denoiser was learned for are added to *rescues. */
+ * be off. Nodes at which M is beyond what the denoiser was learned for are added to *lane_fallbacks. */
 double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
-                       double *error, int *rescues);
+                       double *error, int *lane_fallbacks);
 
 #endif

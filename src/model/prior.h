@@ -85,7 +85,7 @@ struct Prior {
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
   const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
-  bool hypercube; /* uniform on the corners of {-1, 1}^d */
+  bool hypercube; /* uniform on the vertices of {-1, 1}^d */
   /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
   double seconds_fit;
   void *state; /* known to one .c file */
@@ -111,7 +111,7 @@ Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prio
 /* The same of the d weights of a network (prior_weights.c): no matrices, so d can be large, and no chain.
  * Outside of the registry. */
 Status prior_weights(int d, Prior *out);
-/* Uniform on the corners of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or
+/* Uniform on the vertices of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or
  * stored. */
 Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 

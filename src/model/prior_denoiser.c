@@ -37,18 +37,19 @@ typedef struct {
 } Learned;
 
 static void moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
-                    const double *vector, double *mean, double *covariance, int *rescues, double *workspace) {
+                    const double *vector, double *mean, double *covariance, int *lane_fallbacks,
+                    double *workspace) {
   const Learned *self = denoiser->state;
-  denoiser_network_moments(&self->network, true, lanes, basis, eigenvalue, vector, mean, covariance, rescues,
-                           workspace);
+  denoiser_network_moments(&self->network, true, lanes, basis, eigenvalue, vector, mean, covariance,
+                           lane_fallbacks, workspace);
 }
 
 static void moments_from_mixture(const Denoiser *denoiser, int lanes, const double *basis,
                                  const double *eigenvalue, const double *vector, double *mean,
-                                 double *covariance, int *rescues, double *workspace) {
+                                 double *covariance, int *lane_fallbacks, double *workspace) {
   const Learned *self = denoiser->state;
-  denoiser_network_moments(&self->network, false, lanes, basis, eigenvalue, vector, mean, covariance, rescues,
-                           workspace);
+  denoiser_network_moments(&self->network, false, lanes, basis, eigenvalue, vector, mean, covariance,
+                           lane_fallbacks, workspace);
 }
 
 /* Everything allocated; parameters, shift and scale still to be set. Takes over the mixture, also when it
@@ -94,7 +95,7 @@ static void denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
   Learned *self = prior->state;
   const size_t d = (size_t)prior->d, total = rng->lanes;
   uint32_t position = rng->position;
-  int rescues[DENOISER_LANES] = {0};
+  int lane_fallbacks[DENOISER_LANES] = {0};
   for (size_t first = 0; first < total; first += DENOISER_LANES) {
     RngLanes part = *rng;
     part.first_lane += (uint32_t)first;
@@ -102,7 +103,7 @@ static void denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
     const size_t lanes = part.lanes;
     localisation_no_evidence(prior->d, (int)lanes, self->basis, self->zero, self->vector);
     localisation_draw(&self->walk, (int)lanes, self->basis, self->zero, self->vector, &part, self->z,
-                      rescues);
+                      lane_fallbacks);
     localisation_to_theta(&self->walk, (int)lanes, self->z);
     for (size_t i = 0; i < d; i++)
       memcpy(theta + i * total + first, self->z + i * lanes, lanes * sizeof *theta);

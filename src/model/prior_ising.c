@@ -1,4 +1,4 @@
-/* Uniform on the corners of the hypercube {-1, 1}^d, with its exact chain: under a quadratic tilt the
+/* Uniform on the vertices of the hypercube {-1, 1}^d, with its exact chain: under a quadratic tilt the
  * posterior is an Ising model (Bruna and Han, Tilted transport).
  *
  * The coordinates are independent, so with a = sqrt(alpha_bar_t) s / (1 - alpha_bar_t) the clean sample has
@@ -99,7 +99,7 @@ typedef struct {
 } Ising;
 
 static const PriorOps ising_ops = {.name = "ising",
-                                   .summary = "uniform on the corners of the hypercube {-1, 1}^d",
+                                   .summary = "uniform on the vertices of the hypercube {-1, 1}^d",
                                    .reference = "Bruna and Han (2024), Tilted transport",
                                    .sample = ising_sample};
 
@@ -116,8 +116,8 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   chain->density_from = 1;
   chain->denoise = ising_denoise;
   out->chain = chain;
-  if (d > DENOISER_MOST_CORNERS) return STATUS_OK;
-  TRY(denoiser_corners_create(out->memory, d, &self->denoiser));
+  if (d > DENOISER_MOST_VERTICES) return STATUS_OK;
+  TRY(denoiser_hypercube_create(out->memory, d, &self->denoiser));
   out->denoiser = &self->denoiser;
   return STATUS_OK;
 }

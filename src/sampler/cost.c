@@ -46,7 +46,8 @@ double cost_noise(const SamplerWork *work, double lanes) {
   return 200 + (work->components > 1 ? 25 * work->components : 3) * square;
 }
 
-/* The covariance has its eigenvectors taken, which of a single Gaussian and of a cube's corners are known. */
+/* The covariance has its eigenvectors taken, which of a single Gaussian and of a hypercube's vertices are
+ * known. */
 double cost_moments(const SamplerWork *work, double lanes) {
   const double d = work->d, network = work->stage_parameters * padding(lanes, NETWORK_LANES),
                jacobian = network > 0 ? 0.06 * network * (d + 1) : cost_noise(work, lanes);

@@ -76,7 +76,7 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
     snprintf(sentence, size,
              "sampler %s needs a prior with a denoiser for any precision (denoiser, gaussian, mixture, or "
              "ising in at most %d dimensions); prior %s has none",
-             name, DENOISER_MOST_CORNERS, prior_family);
+             name, DENOISER_MOST_VERTICES, prior_family);
   else
     return method->fits && !method->fits(prior, likelihood, size, sentence);
   return true;

@@ -35,24 +35,24 @@ void hypercube_weigh(Hypercube *self) {
     for (int j = 0; j < d; j++) self->field[i] += self->precision[i * d + j];
   }
   self->cumulative[0] = 0;
-  for (uint32_t k = 1, corner = 0; k < count; k++) {
+  for (uint32_t k = 1, vertex = 0; k < count; k++) {
     int i = 0;
     while (!(k >> i & 1)) i++;
-    corner ^= 1u << i;
-    log_weight += flip(self, i, corner >> i & 1 ? 1 : -1);
-    self->cumulative[corner] = log_weight;
+    vertex ^= 1u << i;
+    log_weight += flip(self, i, vertex >> i & 1 ? 1 : -1);
+    self->cumulative[vertex] = log_weight;
     largest = fmax(largest, log_weight);
   }
-  for (uint32_t corner = 0; corner < count; corner++)
-    sum = self->cumulative[corner] = sum + exp(fmax(self->cumulative[corner] - largest, -700));
+  for (uint32_t vertex = 0; vertex < count; vertex++)
+    sum = self->cumulative[vertex] = sum + exp(fmax(self->cumulative[vertex] - largest, -700));
 }
 
 void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x) {
   const double place = uniform * self->cumulative[((size_t)1 << self->d) - 1];
-  uint32_t corner = 0;
+  uint32_t vertex = 0;
   for (int i = self->d - 1; i >= 0; i--) { /* the first whose cumulative weight is beyond the place */
-    const uint32_t middle = corner | 1u << i;
-    if (self->cumulative[middle - 1] <= place) corner = middle;
+    const uint32_t middle = vertex | 1u << i;
+    if (self->cumulative[middle - 1] <= place) vertex = middle;
   }
-  for (int i = 0; i < self->d; i++) x[(size_t)i * stride] = corner >> i & 1 ? 1 : -1;
+  for (int i = 0; i < self->d; i++) x[(size_t)i * stride] = vertex >> i & 1 ? 1 : -1;
 }

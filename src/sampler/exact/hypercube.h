@@ -1,5 +1,5 @@
-/* The posterior of a prior that is uniform on the corners of {-1, 1}^d under a conjugate likelihood, an Ising
- * model, by enumeration of all 2^d corners. */
+/* The posterior of a prior that is uniform on the vertices of {-1, 1}^d under a conjugate likelihood, an
+ * Ising model, by enumeration of all 2^d corners. */
 #ifndef SAMPLER_EXACT_HYPERCUBE_H
 #define SAMPLER_EXACT_HYPERCUBE_H
 

@@ -18,7 +18,7 @@ Status linearised_create(Arena *memory, int d, Linearised *out) {
   *out = (Linearised){0};
   TRY(irls_create(memory, d, DENOISER_LANES, 1e-3, &out->irls));
   ALLOCATE(memory, out->settled, DENOISER_LANES);
-  ALLOCATE(memory, out->rescues, DENOISER_LANES);
+  ALLOCATE(memory, out->lane_fallbacks, DENOISER_LANES);
   ALLOCATE(memory, out->z, vector);
   ALLOCATE(memory, out->added, vector);
   ALLOCATE(memory, out->gradient, vector);
@@ -32,12 +32,12 @@ Status linearised_create(Arena *memory, int d, Linearised *out) {
 }
 
 /* z: the mode under the Gaussian N(D, C) of the prior. */
-static void start(Linearised *self, Localisation *walk, const HistoryView *view, int *rescues,
+static void start(Linearised *self, Localisation *walk, const HistoryView *view, int *lane_fallbacks,
                   int64_t *fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;
   localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
   memset(self->precision, 0, (size_t)(d * d * lanes) * sizeof *self->precision);
-  localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->vector, rescues);
+  localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->vector, lane_fallbacks);
   for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = 1 / fmax(walk->variance[i], 1e-9);
   denoiser_spectral(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
   linalg_multiply_lanes(d, lanes, self->prior_precision, walk->mean, self->prior_vector);
@@ -81,23 +81,24 @@ static int move(Linearised *self, const Localisation *walk, int lanes, double sh
   return moving;
 }
 
-/* D and C of step k, with z at its denoised mean. Only rescues of the last pass count: z may be anywhere on
+/* D and C of step k, with z at its denoised mean. Only fallbacks of the last pass count: z may be anywhere on
  * its way. */
-static void find_moments(Linearised *self, Localisation *walk, int k, const HistoryView *view, int *rescues) {
+static void find_moments(Linearised *self, Localisation *walk, int k, const HistoryView *view,
+                         int *lane_fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;
   const size_t bytes = (size_t)(d * lanes) * sizeof *self->z;
   memset(self->settled, 0, (size_t)lanes * sizeof *self->settled);
   for (int pass = 1, moving = lanes; pass <= PASSES && moving > 0; pass++) {
     linearise(self, d, view);
-    memset(self->rescues, 0, (size_t)lanes * sizeof *self->rescues);
-    localisation_moments(walk, k, lanes, self->basis, self->eigenvalue, self->vector, self->rescues);
+    memset(self->lane_fallbacks, 0, (size_t)lanes * sizeof *self->lane_fallbacks);
+    localisation_moments(walk, k, lanes, self->basis, self->eigenvalue, self->vector, self->lane_fallbacks);
     if (pass == 1)
       memcpy(self->z, walk->mean, bytes);
     else
       moving = move(self, walk, lanes, pass == 2 ? 1 : 0.5);
   }
   memcpy(self->z, walk->mean, bytes);
-  for (int n = 0; n < lanes; n++) rescues[n] += self->rescues[n] + !self->settled[n];
+  for (int n = 0; n < lanes; n++) lane_fallbacks[n] += self->lane_fallbacks[n] + !self->settled[n];
 }
 
 void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view, int64_t *fallbacks) {
@@ -118,12 +119,12 @@ void linearised_log_ratio(Linearised *self, const HistoryView *view, const doubl
 }
 
 void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,
-                     int *rescues, int64_t *fallbacks) {
+                     int *lane_fallbacks, int64_t *fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;
   memset(self->added, 0, (size_t)(d * lanes) * sizeof *self->added);
-  start(self, walk, view, rescues, fallbacks);
+  start(self, walk, view, lane_fallbacks, fallbacks);
   for (int k = 0; k <= walk->steps; k++) {
-    find_moments(self, walk, k, view, rescues);
+    find_moments(self, walk, k, view, lane_fallbacks);
     if (k < walk->steps)
       localisation_observe(walk, k, rng, self->added);
     else

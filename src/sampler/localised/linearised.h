@@ -18,7 +18,7 @@
 typedef struct {
   Irls irls;
   bool *settled; /* [n] */
-  int *rescues; /* [n]: of a pass */
+  int *lane_fallbacks; /* [n]: of a pass */
   double *z; /* [d, n]: where the likelihood is linearised */
   double *added; /* [d, n]: b */
   double *gradient, *precision; /* [d, n], [d, d, n]: g, Lambda */
@@ -29,9 +29,9 @@ typedef struct {
 Status linearised_create(Arena *memory, int d, Linearised *out);
 
 /* A draw for the lanes of the view, z[d, n], whose coordinates are those of the denoiser. Rescues are added
- * to rescues[n] and fallbacks[B], and one for each lane and step in which z did not settle. */
+ * to lane_fallbacks[n] and fallbacks[B], and one for each lane and step in which z did not settle. */
 void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,
-                     int *rescues, int64_t *fallbacks);
+                     int *lane_fallbacks, int64_t *fallbacks);
 
 /* The same evidence for every draw of a run, at z, the fixed point with nothing added: fills basis,
  * eigenvalue, precision and vector. A point that has not settled is not counted. */

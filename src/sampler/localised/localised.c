@@ -30,7 +30,7 @@ typedef struct {
   double *matrix, *basis; /* [d, d, n]: scratch, U */
   double *column, *eigenvalue, *rotated, *vector; /* [d, n]: scratch, q, U' b, b */
   double *z; /* [d, n] */
-  int *rescues; /* [n] */
+  int *lane_fallbacks; /* [n] */
   int particles;
   Normaliser normaliser;
   /* Of a likelihood that is not conjugate. */
@@ -60,7 +60,7 @@ static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *r
   const Linearised *at = &self->linearised;
   memcpy(self->vector, at->vector, (size_t)(view->history->d * view->lanes) * sizeof *self->vector);
   localisation_draw(&self->walk, view->lanes, at->basis, at->eigenvalue, self->vector, rng, self->candidate,
-                    self->rescues);
+                    self->lane_fallbacks);
   linearised_log_ratio(&self->linearised, view, self->candidate, self->log_weight);
 }
 
@@ -83,11 +83,11 @@ static void draw(Localised *self, const HistoryView *view, RngLanes *rng, double
   if (is_conjugate(view->history)) {
     find_evidence(self, view);
     localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
-                      self->rescues);
+                      self->lane_fallbacks);
   } else if (self->particles > 1) {
     draw_weighted(self, view, rng, ess, fallbacks);
   } else {
-    linearised_draw(&self->linearised, &self->walk, view, rng, self->z, self->rescues, fallbacks);
+    linearised_draw(&self->linearised, &self->walk, view, rng, self->z, self->lane_fallbacks, fallbacks);
   }
 }
 
@@ -99,12 +99,12 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   for (int run = 0; run < history->runs; run++) sampler->ess[run] = weighted ? 0 : NAN;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
-    memset(self->rescues, 0, CHUNK_LANES * sizeof *self->rescues);
+    memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
     draw(self, &view, &chunk.rng, sampler->ess, fallbacks);
     chunk_guard(&chunk, sampler->d, self->z, fallbacks);
     localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
-    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->rescues[n];
+    for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->lane_fallbacks[n];
   }
 }
 
@@ -134,7 +134,7 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
   /* The first of two draws: lanes that share a run. */
   const HistoryView view = {history, 2, 2 * run, 1, denoiser->shift, denoiser->scale};
   double weight, weight_error = 0;
-  int rescues = 0;
+  int lane_fallbacks = 0;
   if (likelihood_is_conjugate(history->likelihood)) {
     find_evidence(self, &view);
     history_residual(&view, &weight);
@@ -147,9 +147,9 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
     memcpy(self->vector, self->linearised.vector, (size_t)history->d * sizeof *self->vector);
   }
   const double normaliser =
-      normaliser_find(&self->normaliser, self->basis, self->eigenvalue, self->vector, error, &rescues);
+      normaliser_find(&self->normaliser, self->basis, self->eigenvalue, self->vector, error, &lane_fallbacks);
   *error = hypot(*error, weight_error);
-  fallbacks[run] += rescues;
+  fallbacks[run] += lane_fallbacks;
   return normaliser + weight;
 }
 
@@ -189,7 +189,7 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->rotated, vector);
   ALLOCATE(memory, self->vector, vector);
   ALLOCATE(memory, self->z, vector);
-  ALLOCATE(memory, self->rescues, CHUNK_LANES);
+  ALLOCATE(memory, self->lane_fallbacks, CHUNK_LANES);
   TRY(normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   self->particles = (int)config_int(setup->options, "particles");
@@ -201,17 +201,17 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 /* A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned denoiser corrects or the
- * prior itself, and the network; or the corners of a cube. Rewards that are not Gaussian take some more for
- * the point at which they are expanded, with a pass over the rows each. */
+ * prior itself, and the network; or the vertices of a hypercube. Rewards that are not Gaussian take some more
+ * for the point at which they are expanded, with a pass over the rows each. */
 static double localised_cost(const SamplerWork *work) {
   enum { PASSES = 2, CORRECTED = 10 };
   const double lanes = cost_drawn_lanes(work), d = work->d,
                steps = (double)config_int(work->options, "steps");
   const bool learned = work->stage_parameters > 0;
   const double mixture = (learned ? CORRECTED : work->components) * (400 + 70 * d * d),
-               corners = learned || work->components > 0 ? 0 : 55 * exp2(d);
+               vertices = learned || work->components > 0 ? 0 : 55 * exp2(d);
   const double network = 0.15 * (d + 1) * work->stage_parameters;
-  const double once = cost_share(lanes) * (mixture + corners + network + 150 + 20 * d * d + 4 * d * d * d);
+  const double once = cost_share(lanes) * (mixture + vertices + network + 150 + 20 * d * d + 4 * d * d * d);
   if (work->conjugate) return work->drawn * work->draws * (steps + 1) * once;
   const double expansion = PASSES * (once + cost_rows(work, lanes, true)),
                particles = (double)config_int(work->options, "particles");

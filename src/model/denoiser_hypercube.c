@@ -1,11 +1,11 @@
-/* The denoiser of the uniform distribution on the corners of {-1, 1}^d, by enumeration: p(x | b, M) is an
+/* The denoiser of the uniform distribution on the vertices of {-1, 1}^d, by enumeration: p(x | b, M) is an
  * Ising model.
  *
  * A tree fixes the coordinates one by one, from the last: with k of them free and f = b - M x the field of
  * the fixed ones, the logarithm of the weight exp(b' x - x' M x / 2) changes by x_i f_i - M_ii / 2 when
  * coordinate i = k - 1 becomes x_i, and the field of those that are still free by -M_ji x_i. The sums over a
  * branch follow from those over its two halves, as x_i is constant in each. Both take k or k^2 operations at
- * one of 2^(d - k) nodes, a few for each corner. A first walk finds the largest weight. */
+ * one of 2^(d - k) nodes, a few for each vertex. A first walk finds the largest weight. */
 #include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
@@ -17,20 +17,20 @@
 /* shift[d] = 0 and scale[d] = 1: the coordinates are standard already. */
 typedef struct {
   double *shift, *scale;
-} Corners;
+} Hypercube;
 
 /* n lanes, lane last. */
 typedef struct {
   int d, lanes;
   const double *precision; /* [d, d, n]: M */
   double *top; /* [n]: the largest log weight */
-  /* At k = 0 .. d free coordinates: log weight and field, [k + 1, n]; sums, [corner_sums(k), n], with x_{k} =
+  /* At k = 0 .. d free coordinates: log weight and field, [k + 1, n]; sums, [vertex_sums(k), n], with x_{k} =
    * 1 and with x_k = -1. */
-  double *at[DENOISER_MOST_CORNERS + 1], *sums[DENOISER_MOST_CORNERS + 1][2];
+  double *at[DENOISER_MOST_VERTICES + 1], *sums[DENOISER_MOST_VERTICES + 1][2];
 } Tree;
 
 /* The sums over a branch with k free coordinates: of the weights, with x_i, and with x_i x_j for j < i. */
-static inline int corner_sums(int k) { return 1 + k + k * (k - 1) / 2; }
+static inline int vertex_sums(int k) { return 1 + k + k * (k - 1) / 2; }
 static inline int pair(int k, int i, int j) { return 1 + k + i * (i - 1) / 2 + j; }
 
 /* to: log weight and field after x_i = spin, from those before. */
@@ -124,24 +124,24 @@ static void lay_out(int d, int lanes, double *workspace, Tree *tree) {
   for (int k = 0; k <= d; k++) {
     tree->at[k] = next;
     tree->sums[k][0] = tree->at[k] + (k + 1) * lanes;
-    tree->sums[k][1] = tree->sums[k][0] + corner_sums(k) * lanes;
-    next = tree->sums[k][1] + corner_sums(k) * lanes;
+    tree->sums[k][1] = tree->sums[k][0] + vertex_sums(k) * lanes;
+    next = tree->sums[k][1] + vertex_sums(k) * lanes;
   }
 }
 
-static size_t corners_workspace(int d) {
+static size_t hypercube_workspace(int d) {
   int rows = d * d + 1;
-  for (int k = 0; k <= d; k++) rows += k + 1 + 2 * corner_sums(k);
+  for (int k = 0; k <= d; k++) rows += k + 1 + 2 * vertex_sums(k);
   return (size_t)rows * DENOISER_LANES;
 }
 
-static void corners_moments(const Denoiser *denoiser, int lanes, const double *basis,
-                            const double *eigenvalue, const double *vector, double *mean, double *covariance,
-                            int *rescues, double *workspace) {
+static void hypercube_moments(const Denoiser *denoiser, int lanes, const double *basis,
+                              const double *eigenvalue, const double *vector, double *mean,
+                              double *covariance, int *lane_fallbacks, double *workspace) {
   const int d = denoiser->d;
   const size_t row = (size_t)lanes;
   Tree tree;
-  (void)rescues;
+  (void)lane_fallbacks;
   lay_out(d, lanes, workspace, &tree);
   denoiser_spectral(d, lanes, basis, eigenvalue, workspace);
   memset(tree.at[d], 0, row * sizeof *workspace);
@@ -152,10 +152,10 @@ static void corners_moments(const Denoiser *denoiser, int lanes, const double *b
   finish(d, lanes, tree.sums[d][0], mean, covariance);
 }
 
-Status denoiser_corners_create(Arena *memory, int d, Denoiser *out) {
+Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out) {
   const size_t size = (size_t)d;
-  Corners *self;
-  ASSERT(d <= DENOISER_MOST_CORNERS);
+  Hypercube *self;
+  ASSERT(d <= DENOISER_MOST_VERTICES);
   *out = (Denoiser){.d = d};
   ALLOCATE(memory, self, 1);
   out->state = self;
@@ -164,7 +164,7 @@ Status denoiser_corners_create(Arena *memory, int d, Denoiser *out) {
   for (size_t i = 0; i < size; i++) self->scale[i] = 1;
   out->shift = self->shift;
   out->scale = self->scale;
-  out->workspace = corners_workspace(d);
-  out->moments = corners_moments;
+  out->workspace = hypercube_workspace(d);
+  out->moments = hypercube_moments;
   return STATUS_OK;
 }
