@@ -157,7 +157,10 @@ static void weigh_components(MixturePosterior *state, const Mixture *prior, int 
   const int d = prior->d, lanes = view->lanes;
   const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
   if (conjugate) history_evidence(view, state->precision, state->vector);
-  if (conjugate && prior->components == 1) return; /* weights are for several */
+  if (prior->components == 1) { /* weights are for several */
+    if (!conjugate) linearise(state, prior, runs, 0, view, fallbacks);
+    return;
+  }
   for (int c = 0; c < prior->components; c++) {
     double *log_weight = state->weight + c * lanes;
     if (!conjugate) linearise(state, prior, runs, c, view, fallbacks);
@@ -184,7 +187,7 @@ static int mixture_posterior_part_of(const HistoryView *view, const Chunk *chunk
 static void gather_chosen(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
                           const Chunk *chunk) {
   const int d = prior->d, lanes = chunk->lanes, parts = view->lanes, components = prior->components;
-  const bool own = !likelihood_is_conjugate(view->history->likelihood);
+  const bool own = components > 1 && !likelihood_is_conjugate(view->history->likelihood);
   for (int n = 0; n < lanes; n++) {
     const int r = mixture_posterior_part_of(view, chunk, n);
     const int c =
