@@ -26,7 +26,8 @@ static Samples draw_samples(const Mixture *mixture, int n) {
 }
 
 static PriorFit short_fit(int steps) {
-  return (PriorFit){.hidden_count = 2,
+  return (PriorFit){.starts = 3,
+                    .hidden_count = 2,
                     .hidden = {32, 32},
                     .steps = steps,
                     .batch = 256,

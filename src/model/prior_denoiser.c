@@ -17,8 +17,8 @@
 
 /* The walk of an unconditional sample: the defaults of the sampler `localised`. */
 enum { STEPS = 12, MOST_DIMENSIONS = 1000 /* of a file */ };
-/* Of the mixture: a component for so many samples, at most; starts of its fit. */
-enum { SAMPLES_EACH = 20, MOST_COMPONENTS = 10, STARTS = 3 };
+/* Of the mixture: a component for so many samples, and how many at most. */
+enum { SAMPLES_EACH = 20, MOST_COMPONENTS = 10 };
 static const double FIRST_PRECISION = 0.05, LAST_PRECISION = 300;
 
 typedef struct {
@@ -161,7 +161,7 @@ static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamp
   for (size_t i = 0; i < d; i++)
     for (size_t j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
   const int components = wanted < 1 ? 1 : wanted > MOST_COMPONENTS ? MOST_COMPONENTS : (int)wanted;
-  return mixture_fit(memory, samples->d, (int)n, z, components, STARTS,
+  return mixture_fit(memory, samples->d, (int)n, z, components, fit->starts,
                      rng_key(fit->seed, RNG_DENOISER_MIXTURE), fit->replicate, out, NULL);
 }
 
@@ -176,7 +176,8 @@ static void denoiser_settle(PriorFit *fit, int d) {
 }
 
 static void denoiser_describe_fit(const PriorFit *fit, FILE *out) {
-  fprintf(out, "steps %d batch %d rate %a hidden", fit->steps, fit->batch, fit->learning_rate);
+  fprintf(out, "starts %d steps %d batch %d rate %a hidden", fit->starts, fit->steps, fit->batch,
+          fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
