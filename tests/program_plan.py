@@ -71,7 +71,8 @@ class Plan(program.ProgramTest):
                                 (free, [logistic, "problem.dimension=2", "problem.rounds=30"])):
             for few in (False, True):
                 chosen = [name for name in which if (name in clouds) == few]
-                found = self.ratios(chosen, 32 if few else 128, *settings)
+                tries = [self.ratios(chosen, 32 if few else 128, *settings) for _ in range(2)]
+                found = {name: min(one[name] for one in tries) for name in chosen}  # milliseconds, and other processes may be in the way
                 ratios |= {f"{name} {' '.join(settings)}": ratio for name, ratio in found.items()}
         median = np.median(list(ratios.values()))
         wrong = {key: round(ratio / median, 2) for key, ratio in ratios.items() if not 1 / 3 < ratio / median < 3}

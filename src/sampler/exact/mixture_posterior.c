@@ -246,7 +246,7 @@ static double posterior_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), posteriors = work->conjugate ? 1 : work->draws;
   const double update = work->components * (cost_gaussian(work) + cost_mode(work, lanes));
   return work->drawn * cost_share(lanes) *
-         (posteriors * update + (work->draws - 1) * (100 + 8 * work->d * work->d));
+         (posteriors * update + cost_gaussian(work) / 2 + (work->draws - 1) * (100 + 8 * work->d * work->d));
 }
 
 const SamplerOps sampler_ts = {
