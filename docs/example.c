@@ -12,7 +12,8 @@ int main(int argc, char **argv) {
   thompson_posterior *agent = NULL;
   double arms[ARMS][2], theta[2], regret = 0;
   unsigned random = 1;
-  for (int k = 0; k < ARMS; k++) arms[k][0] = cos(6.2831853 * k / ARMS), arms[k][1] = sin(6.2831853 * k / ARMS);
+  for (int k = 0; k < ARMS; k++)
+    arms[k][0] = cos(6.2831853 * k / ARMS), arms[k][1] = sin(6.2831853 * k / ARMS);
   if (argc != 2 || thompson_prior_open(argv[1], &prior) ||
       thompson_posterior_new(prior, "diffts", "gaussian", "noise=0.5", 1, &agent))
     return fprintf(stderr, "example: %s\n", argc == 2 ? thompson_error() : "give a prior file"), 1;

@@ -16,7 +16,7 @@ def main():
         print("clang-format is missing: install the package clang-format")
         print("0 passed, 1 failed")
         return 1
-    files = sorted(f for folder in ("src", "tests", "docs/templates") for f in (ROOT / folder).rglob("*") if f.suffix in (".c", ".h", ".cpp"))
+    files = sorted(f for folder in ("src", "tests", "docs") for f in (ROOT / folder).rglob("*") if f.suffix in (".c", ".h", ".cpp"))
     answer = subprocess.run([tool, "--dry-run", "-Werror", "--style=file", *files], capture_output=True, text=True, check=False)
     wrong = sorted(set(re.findall(r"^(.+?):\d+:\d+: error:", answer.stderr, re.MULTILINE)))
     failed = len(wrong) if wrong or answer.returncode == 0 else 1
