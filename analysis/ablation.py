@@ -11,9 +11,9 @@ Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 """
 import numpy as np
 
-import load
-import metrics
+from thompson import Error, averages, design, metrics, store, wording
 import panel
+import script
 import style
 
 # Swept keys in words.
@@ -24,7 +24,7 @@ KEYS = {"prior.train_samples": "training samples", "prior.stages": "diffusion st
 
 def ranked_keys(dataset):
     """{key: values [setting]} of the swept keys, those with numbers first, then those with most values."""
-    return dict(sorted(load.swept(dataset).items(), key=lambda item: (not is_number(item[1]), -len(np.unique(item[1])))))
+    return dict(sorted(design.swept(dataset).items(), key=lambda item: (not is_number(item[1]), -len(np.unique(item[1])))))
 
 
 def is_number(values):
@@ -35,24 +35,24 @@ def places(values):
     """Where the values of a key [setting] stand, and their words where they are no numbers: (x [setting], words or None)."""
     if is_number(values):
         return values, None
-    words = list(dict.fromkeys(map(load.plain, values)))
-    return np.array([words.index(load.plain(value)) for value in values], float), words
+    words = list(dict.fromkeys(map(wording.plain, values)))
+    return np.array([words.index(wording.plain(value)) for value in values], float), words
 
 
 def panels(dataset, metric=None, against=None, at=None, select=lambda others: True):
     """The panels of one study. `select` keeps combinations of the other swept keys, given as {key: value}."""
-    metric = load.chosen(dataset, metric, metrics.WHOLE)
+    metric = store.chosen(dataset, metric, metrics.WHOLE)
     keys = ranked_keys(dataset)
     if not keys:
-        raise load.BadInput("the study sweeps no key, so there is nothing to draw against")
+        raise Error("the study sweeps no key, so there is nothing to draw against")
     if against is not None and against not in keys:
-        raise load.BadInput(f"the study does not sweep {against}; it sweeps {', '.join(keys)}")
+        raise Error(f"the study does not sweep {against}; it sweeps {', '.join(keys)}")
     against = against or next(iter(keys))
     x, ticks = places(keys[against])
     means, errors, floor = metrics.measured(dataset, metric, at)
-    done, wanted = load.counts(dataset)[0], load.asked(dataset)
+    done, wanted = averages.counts(dataset)[0], averages.asked(dataset)
     missing = wanted[:, None] - done
-    others = [{key: load.plain(values[s]) for key, values in load.swept(dataset).items() if key != against}
+    others = [{key: wording.plain(values[s]) for key, values in design.swept(dataset).items() if key != against}
               for s in range(len(means))]
     made = []
     for combination in dict.fromkeys(tuple(other.items()) for other in others if select(other)):
@@ -61,7 +61,7 @@ def panels(dataset, metric=None, against=None, at=None, select=lambda others: Tr
         made.append(panel.Panel(", ".join(f"{key.split('.')[-1]} = {value}" for key, value in combination),
                                 KEYS.get(against, against),
                                 metrics.label(dataset, metric, at), x[here], means[here].T, errors[here].T,
-                                load.policy_names(dataset), wanted[here].max() - missing[here].max(axis=0), wanted[here].max(),
+                                design.policy_names(dataset), wanted[here].max() - missing[here].max(axis=0), wanted[here].max(),
                                 floor and tuple(values[here] for values in floor), metrics.IDEAL.get(metric),
                                 cut=metric not in metrics.WHOLE, ticks=ticks))
     return made
@@ -73,11 +73,11 @@ def main():
     parser.add_argument("--against", metavar="KEY", help="swept key to draw against (default: that with most values)")
     parser.add_argument("--at", metavar="VALUE", type=float, help="round or sample size (default: the last)")
     arguments = parser.parse_args()
-    dataset = load.results(arguments.folder, kind=None)
-    metric = load.chosen(dataset, arguments.metric, metrics.WHOLE)
+    dataset = store.results(arguments.folder, kind=None)
+    metric = store.chosen(dataset, arguments.metric, metrics.WHOLE)
     paths = style.outputs(arguments.output, arguments.folder, f"ablation_{metric}")
     style.save(panel.page(panels(dataset, metric, arguments.against, arguments.at), [dataset]), paths)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from thompson import Error, design, metrics, store, wording
 import caption
-import load
-import metrics
 import panel
+import script
 import style
 
 # Curves of the upper panels; whether on a log axis (a total variation may be zero).
@@ -65,12 +65,12 @@ def ranks(values, draws):
 
 def number_of_draws(dataset):
     """Draws in each setting, [setting]."""
-    swept = load.swept(dataset).get("draws")
+    swept = design.swept(dataset).get("draws")
     if swept is not None:
         return swept.astype(int)
-    number = load.config(dataset, "draws")
+    number = design.config(dataset, "draws")
     if number is None:
-        raise load.BadInput("the results do not say how many draws were taken (key draws of attribute config)")
+        raise Error("the results do not say how many draws were taken (key draws of attribute config)")
     return np.full(dataset.sizes["setting"], int(number))
 
 
@@ -78,7 +78,7 @@ def tests(dataset, at):
     """{(setting index, label): Ranks} at this sample size."""
     where, draws = metrics.points(dataset, at), number_of_draws(dataset)
     return {(s, label): ranks(dataset["rank"].values[s, p, :, where[s]], draws[s])
-            for s in range(len(where)) for p, label in enumerate(load.policy_names(dataset))}
+            for s in range(len(where)) for p, label in enumerate(design.policy_names(dataset))}
 
 
 def middle(dataset):
@@ -132,8 +132,8 @@ def sentences(dataset, panels, found, at):
         text.append(caption.draws(dataset) + panel.reading(panels, [dataset]))
     if found:
         text.append(
-            f"Histograms: rank of theta* among the draws along a random direction, n = {load.plain(at)}; height over that of "
-            f"uniform ranks, cut at {load.plain(TOP)}; grey: 95% of bars of exact draws, filled: outside. p: chi-squared test "
+            f"Histograms: rank of theta* among the draws along a random direction, n = {wording.plain(at)}; height over that of "
+            f"uniform ranks, cut at {wording.plain(TOP)}; grey: 95% of bars of exact draws, filled: outside. p: chi-squared test "
             f"of uniformity, bold below {LEVEL:g} / {len(found)} tests. High ends: draws too narrow; high middle: too wide; slope: off to one side.")
     return text
 
@@ -141,17 +141,17 @@ def sentences(dataset, panels, found, at):
 def draw(dataset, at=None):
     """The whole figure; ranks at sample size `at`, the middle one for None."""
     style.use()
-    have = [curve for curve in CURVES if curve in load.curves(dataset)]
+    have = [curve for curve in CURVES if curve in store.curves(dataset)]
     at = middle(dataset) if at is None else at
-    found = tests(dataset, at) if "rank" in load.curves(dataset) else {}
+    found = tests(dataset, at) if "rank" in store.curves(dataset) else {}
     if not have and not found:
-        raise load.BadInput("the study measured none of sd_ratio, mode_weight, rank (key metrics)")
-    names = load.policy_names(dataset)
+        raise Error("the study measured none of sd_ratio, mode_weight, rank (key metrics)")
+    names = design.policy_names(dataset)
     styles = style.lines(names)
     rows = -(-len(names) // BESIDE)
     figure, places = panel.grid(dataset.sizes["setting"], [*[1] * len(have), *([0.1 + 0.33 * rows] if found else [])])
     panels = []
-    for s, (place, title) in enumerate(zip(places, load.titles(dataset))):
+    for s, (place, title) in enumerate(zip(places, design.titles(dataset))):
         for axis, curve in zip(place, have):
             one = panel.of_study(dataset, curve, s, title if curve == have[0] else "", ideal=metrics.IDEAL.get(curve),
                                   log=CURVES[curve])
@@ -168,7 +168,7 @@ def draw(dataset, at=None):
 
 def table(dataset, at=None):
     """The tests of uniform ranks, one row for each setting and policy."""
-    titles = load.titles(dataset)
+    titles = design.titles(dataset)
     rows = [(titles[s], label, int(one.counts.sum()), len(one.counts), one.statistic, one.p)
             for (s, label), one in tests(dataset, middle(dataset) if at is None else at).items()]
     return pd.DataFrame(rows, columns=["setting", "policy", "runs", "bins", "chi2", "p"])
@@ -179,11 +179,11 @@ def main():
     parser.add_argument("--at", metavar="VALUE", type=float, help="sample size of the ranks (default: the middle one)")
     arguments = parser.parse_args()
     paths = style.outputs(arguments.output, arguments.folder, "calibration")
-    dataset = load.results(arguments.folder, "posterior")
+    dataset = store.results(arguments.folder, "posterior")
     style.save(draw(dataset, arguments.at), paths)
-    if "rank" in load.curves(dataset):
+    if "rank" in store.curves(dataset):
         print(table(dataset, arguments.at).to_string(index=False, float_format="{:.3g}".format))
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -1,26 +1,25 @@
 """What stands below a figure: which runs, priors, seed and rewards its study has, and how to read its lines, in whole sentences."""
-import load
-import significance
+from thompson import averages, design, significance, store
 
 
 def rewards(dataset):
     """What a reward is, beside its mean; None where there are no rewards, or noise is part of the signal to noise ratio."""
-    if load.axis(dataset) == "step" or load.config(dataset, "problem.family") == "inverse":
+    if store.axis(dataset) == "step" or design.config(dataset, "problem.family") == "inverse":
         return None
-    likelihood, noise = load.config(dataset, "likelihood"), load.config(dataset, "problem.noise")
+    likelihood, noise = design.config(dataset, "likelihood"), design.config(dataset, "problem.noise")
     if likelihood not in (None, "gaussian"):
         return f"{likelihood} rewards"
     if noise == "auto":
-        noise = "as in the data file" if load.config(dataset, "problem.family") == "embedding" else "1"
+        noise = "as in the data file" if design.config(dataset, "problem.family") == "embedding" else "1"
     return f"reward noise {noise}" if noise is not None else "reward noise not recorded"
 
 
 def of_study(dataset):
     """What one must know of a study to judge its lines: runs, priors, seed, rewards."""
-    failed = load.counts(dataset)[1]
-    parts = [f"{load.run_words(dataset)} for each policy" + (f" ({failed.sum()} failed)" if failed.any() else "")]
-    if load.replicates(dataset) > 1:
-        parts.append(f"priors learned {load.replicates(dataset)} times")
+    failed = averages.counts(dataset)[1]
+    parts = [f"{averages.run_words(dataset)} for each policy" + (f" ({failed.sum()} failed)" if failed.any() else "")]
+    if averages.replicates(dataset) > 1:
+        parts.append(f"priors learned {averages.replicates(dataset)} times")
     parts.append(f"seed {dataset.attrs['seed']}" if "seed" in dataset.attrs else "seed not recorded")
     return "; ".join(filter(None, [*parts, rewards(dataset)])) + "."
 
@@ -32,7 +31,7 @@ def facts(datasets):
 
 def draws(dataset):
     """How many draws were compared, where the file says."""
-    number = load.config(dataset, "draws")
+    number = design.config(dataset, "draws")
     return f"{number} draws for each history. " if number else ""
 
 

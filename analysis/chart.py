@@ -4,8 +4,7 @@ Policies go by their index in the study. Numbers have four digits; a curve has a
 """
 import numpy as np
 
-import load
-import metrics
+from thompson import averages, design, metrics, store
 import panel
 import style
 
@@ -19,7 +18,7 @@ DARK = 0.35         # colours of a lower luminance are mixed with white on a dar
 
 def along(dataset):
     """The axis of the curves in a few words."""
-    axis = load.axis(dataset)
+    axis = store.axis(dataset)
     return dataset[axis].attrs.get("long_name", axis).split(";")[0]
 
 
@@ -50,7 +49,7 @@ def ranking(dataset, metric):
 
 def at_the_end(dataset, metric):
     """Mean, standard error [setting, policy] and number of runs behind them at the last point of each setting."""
-    return tuple(load.at_end(dataset, values) for values in (*load.moments(dataset, metric), dataset[f"{metric}_n"].values))
+    return tuple(averages.at_end(dataset, values) for values in (*averages.moments(dataset, metric), dataset[f"{metric}_n"].values))
 
 
 def diverged(dataset, metric):
@@ -62,7 +61,7 @@ def diverged(dataset, metric):
 
 def policies(dataset, metric):
     """Label, method, colours and dashes of each policy, and whether it is switched on at first."""
-    names, ranked = load.policy_names(dataset), ranking(dataset, metric)
+    names, ranked = design.policy_names(dataset), ranking(dataset, metric)
     gone, styles = diverged(dataset, metric), style.lines(names)
     first = [0, *(p for p in ranked if p != 0 and not gone[p])]
     shown = set(first if len(names) <= FEW else first[:SHOWN])
@@ -91,11 +90,11 @@ def has_curve(dataset, metric):
 
 def of_curve(dataset, metric, s, title):
     """The chart of one metric in setting s."""
-    axis = load.axis(dataset)
-    use = thinned(load.last_rounds(dataset)[s] + 1)
+    axis = store.axis(dataset)
+    use = thinned(averages.last_rounds(dataset)[s] + 1)
     x = dataset[axis].values[use]
-    means, errors = (values[s][:, use] for values in load.moments(dataset, metric))
-    floor = load.floor(dataset, metric)
+    means, errors = (values[s][:, use] for values in averages.moments(dataset, metric))
+    floor = averages.floor(dataset, metric)
     return {"kind": "curves", "title": title, "x": rounded(x), "logx": bool(axis != "round" and panel.wide(x)),
             "wide": metric != "regret" and metric not in metrics.IDEAL,
             "xlabel": along(dataset), "ylabel": metrics.words(dataset, metric),
@@ -118,7 +117,7 @@ def of_cost(dataset, metric, s, title):
     the front."""
     values, errors, _ = (numbers[s] for numbers in at_the_end(dataset, metric))
     costs = metrics.over_runs(dataset, "seconds")[0][s]
-    rivals = load.rivals(dataset)
+    rivals = design.rivals(dataset)
     return {"kind": "points", "title": title, "xlabel": "CPU seconds per run, without training", "logx": True,
             "ylabel": at_end(dataset, metric),
             "wide": True,

@@ -13,12 +13,12 @@ import collections
 import html
 import pathlib
 
+from thompson import Error, averages, significance, store
 import claims_diffts
 import claims_tilted
 import claims_vits
 import judge
-import load
-import significance
+import script
 from page import capital, document, grid, paragraph, prose, tag
 
 SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' share, and where the page is narrower
@@ -36,7 +36,7 @@ def judged(claim, datasets):
         return judge.NOT_RUN, [found]
     try:
         cells = claim.judge(found)
-    except load.BadInput as error:
+    except Error as error:
         return judge.UNTESTED if isinstance(error, judge.Untestable) else judge.NOT_RUN, [str(error)]
     return judge.verdict(cells), [cell.sentence for cell in cells]
 
@@ -48,12 +48,12 @@ def opened(root, claims, failed):
     for study in filter(None, (claim.study for claim in claims)):
         if study not in found:
             try:
-                found[study] = load.results(root / study, kind=None)
-            except load.BadInput as error:
+                found[study] = store.results(root / study, kind=None)
+            except Error as error:
                 found[study] = str(error)
     errors = [error for error in found.values() if isinstance(error, str)]
     if len(errors) == len(found):
-        raise load.BadInput(f"{root} holds none of the studies of this paper: {errors[0]}")
+        raise Error(f"{root} holds none of the studies of this paper: {errors[0]}")
     return found
 
 
@@ -80,7 +80,7 @@ def overview(note, rows, datasets):
     listed = grid(["", "claim", "verdict"], [[tag("a", number, href=f"#claim{number}"), said(claim), prose(verdict)]
                                              for number, (claim, verdict, _) in enumerate(rows, 1)], "claims", class_="plain")
     runs = [[html.escape(study), *((prose("not there"), "") if isinstance(found, str) else
-                                   (prose(load.run_words(found)), prose(significance.over([found]))))] for study, found in datasets.items()]
+                                   (prose(averages.run_words(found)), prose(significance.over([found]))))] for study, found in datasets.items()]
     there = [found for found in datasets.values() if not isinstance(found, str)]
     return (paragraph(note) + paragraph(f"{len(rows)} claims. {capital(counted)}.") + paragraph(HOW, significance.caution(there)) + listed
             + tag("h3", "Studies") + grid(["study", "runs", "errors and tests"], runs, "studies", class_="plain"))
@@ -112,7 +112,7 @@ def main():
     root, paper = pathlib.Path(arguments.folder), PAPERS[arguments.paper]
     datasets = opened(root, paper.CLAIMS, arguments.failed)
     rows = [(claim, *judged(claim, datasets)) for claim in paper.CLAIMS]
-    output = load.writable(arguments.output or root / f"{arguments.paper}.html")
+    output = script.writable(arguments.output or root / f"{arguments.paper}.html")
     output.write_text(write(root, paper.TITLE, arguments.note, rows, datasets), encoding="utf-8")
     for claim, verdict, _ in rows:
         print(f"{verdict:32} {claim.where}: {claim.says}")
@@ -120,4 +120,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -3,7 +3,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-import load
+from thompson import Error, design, store, wording
 from judge import (Cell, Claim, at_each, both, diverges, exponent, falls, level, lower, near, not_so, rate, rises_along, settles, untested,
                    where)
 from judge_cost import alike, costs, costs_at_most
@@ -25,11 +25,11 @@ def resembles(most):
     """The distance of samples of the learned prior to those of the true one is below `most` times that among the true ones, each counted
     once; mean over SPLITS into parts of at most PART. Beside it the same of a Gaussian with the true mean and covariance."""
     def judge(dataset):
-        priors = load.prior_samples(load.folder_of(dataset.encoding["source"]))
+        priors = store.prior_samples(store.folder_of(dataset.encoding["source"]))
         rng, cells = np.random.default_rng(0), []
-        for title, name in zip(load.titles(dataset), dataset["setting"].values):
+        for title, name in zip(design.titles(dataset), dataset["setting"].values):
             if name not in priors["setting"].values:
-                raise load.BadInput(f"there are no samples of the prior of setting {name}")
+                raise Error(f"there are no samples of the prior of setting {name}")
             true, learned = (complete_rows(priors["theta"].sel(setting=name, source=source).values) for source in ("true", "diffusion"))
             true = np.unique(true, axis=0)
             n = min(len(true) // 2, len(learned), PART)
@@ -37,7 +37,7 @@ def resembles(most):
             splits = [[rng.permutation(found) for found in (true, learned, gaussian)] for _ in range(SPLITS)]
             floor, ours, simple = (np.mean([distance(found[which][:n], found[0][n:2 * n]) for found in splits]) for which in range(3))
             ratio, simple = ours / floor, simple / floor
-            cells.append(Cell(bool(ratio < most), f"{title}: {load.value(ratio)} times as far, a Gaussian {load.value(simple)} times"))
+            cells.append(Cell(bool(ratio < most), f"{title}: {wording.value(ratio)} times as far, a Gaussian {wording.value(simple)} times"))
         return cells
     return judge
 

@@ -1,9 +1,8 @@
 """What the tilted-transport paper claims, and the study that tests it; with the judgements that only this paper needs."""
 import numpy as np
 
+from thompson import Error, averages, design, significance, store, wording
 import inverse
-import load
-import significance
 from judge import Cell, Claim, difference, index, level, mean, numbers, positive, said, untested, where
 
 TITLE = "Provable Posterior Sampling with Denoising Oracles via Tilted Transport (Bruna and Han)"
@@ -22,17 +21,17 @@ def at_floor(policy, metric, room, inside, curve="log_concavity"):
     def judge(dataset):
         share = concave(dataset, curve)
         settings = np.flatnonzero(share >= MOST if inside else share < MOST)
-        floor = load.chosen(dataset, metric) + load.FLOOR
+        floor = store.chosen(dataset, metric) + store.FLOOR
         if floor not in dataset:
-            raise load.BadInput(f"the metric {metric} has no floor")
-        p, ends = index(dataset, policy), load.last_rounds(dataset)
+            raise Error(f"the metric {metric} has no floor")
+        p, ends = index(dataset, policy), averages.last_rounds(dataset)
         above = numbers(dataset, policy, metric)[settings] - dataset[floor].values[settings, p, :, ends[settings]]
         of_runs = np.array([mean(values) for values in above.T])
         beyond = difference(dataset, of_runs - room)
         sentence = f"{policy}: {said(difference(dataset, of_runs))} above the floor, over {len(settings)} of {len(share)} settings"
         if len(settings):
             worst = max(range(len(settings)), key=lambda s: np.nan_to_num(mean(above[s]), nan=-np.inf))
-            sentence += f"; most at {load.titles(dataset)[settings[worst]]}: {said(difference(dataset, above[worst]))}"
+            sentence += f"; most at {design.titles(dataset)[settings[worst]]}: {said(difference(dataset, above[worst]))}"
         return [Cell(bool(beyond.mean < 0), sentence, beyond.p)]
     return judge
 
@@ -53,7 +52,7 @@ def threshold(below):
         for l, share in zip(spread, concave(dataset)[order]):
             if l < 1 if below else l > 1:
                 truth = bool(share == below) if np.isfinite(share) else None
-                cells.append(Cell(truth, f"spread {load.value(l)}: log-concave in {share:.0%} of the runs"))
+                cells.append(Cell(truth, f"spread {wording.value(l)}: log-concave in {share:.0%} of the runs"))
         return cells
     return judge
 
@@ -68,7 +67,7 @@ def beats(policy, rival):
         for (condition, snr), settings in inverse.cells(dataset).items():
             values = more[settings].ravel()
             found = significance.unequal(values, np.zeros(values.size, int))
-            cells.append(positive(found, f"condition number {load.plain(condition)}, SNR {load.plain(snr)}: {rival} minus {policy} "
+            cells.append(positive(found, f"condition number {wording.plain(condition)}, SNR {wording.plain(snr)}: {rival} minus {policy} "
                                          f"{said(found)}, of {np.isfinite(values).sum()} problems"))
         return cells
     return judge

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-import load
-import significance
+from thompson import design, significance, store
+import script
 import table
 
 ROUNDING = 1e-9
@@ -28,8 +28,8 @@ ORIGIN = ("source", "hostname", "mpi_ranks", "mpi_library", "compiler", "compile
 
 def keys(dataset, labels):
     """{key: its text} of the resolved study; of the policies with these labels by label and option."""
-    found = load.keys(dataset)
-    for label, chosen in load.options(dataset).items():
+    found = design.keys(dataset)
+    for label, chosen in design.options(dataset).items():
         if label in labels:
             found |= {f"policy {label}: {key}": value for key, value in chosen.items()}
     return found
@@ -84,10 +84,10 @@ def places(a, b, axis):
 
 def frame(a, b):
     """One row for each metric, setting, policy and point that both have."""
-    axis, rows = load.axis(a), []
-    labels = [load.labels(dataset) for dataset in (a, b)]
-    for metric in load.curves(a):
-        if metric not in load.curves(b):
+    axis, rows = store.axis(a), []
+    labels = [design.labels(dataset) for dataset in (a, b)]
+    for metric in store.curves(a):
+        if metric not in store.curves(b):
             continue
         for s, t, i, j in places(a, b, axis):
             one, other = a[metric].isel({"setting": s, axis: i}).values, b[metric].isel({"setting": t, axis: j}).values
@@ -99,7 +99,7 @@ def frame(a, b):
                 runs = [int(np.isfinite(values).sum()) for values in (x, y)]
                 means = [values[np.isfinite(values)].mean() if n else np.nan for values, n in zip((x, y), runs)]
                 rounding = np.isfinite(change.mean) and abs(change.mean) <= ROUNDING * max(map(abs, means))
-                rows.append({"metric": metric, "setting": load.titles(a)[s], "policy": label, axis: int(a[axis].values[i]),
+                rows.append({"metric": metric, "setting": design.titles(a)[s], "policy": label, axis: int(a[axis].values[i]),
                              "A": means[0], "B": means[1], "change": change.mean, "se": change.se,
                              "in se": change.mean / change.se if change.se > 0 else np.nan, "p": 1.0 if rounding else change.p,
                              "runs A": runs[0], "runs B": runs[1], "equal": bool(np.array_equal(x, y, equal_nan=True))})
@@ -111,15 +111,15 @@ def frame(a, b):
 
 def compare(a, b):
     """The report as lines, and whether the two are the same."""
-    if load.axis(a) != load.axis(b):
-        return [f"A is of a {load.AXES[load.axis(a)]} study and B of a {load.AXES[load.axis(b)]} study"], False
-    labels = set(load.labels(a)) & set(load.labels(b))
+    if store.axis(a) != store.axis(b):
+        return [f"A is of a {store.AXES[store.axis(a)]} study and B of a {store.AXES[store.axis(b)]} study"], False
+    labels = set(design.labels(a)) & set(design.labels(b))
     lines = [f"configuration: {key} = {x} in A, {y} in B" for key, x, y in differences(keys(a, labels), keys(b, labels))]
     lines += [f"origin: {key} = {x} in A, {y} in B" for key, x, y in differences(
         *({name: dataset.attrs[name] for name in ORIGIN if name in dataset.attrs} for dataset in (a, b)))]
     missing = [sentence for what in ("setting", "policy") for sentence in
                only(*(list(map(str, dataset[what].values)) for dataset in (a, b)), what)]
-    missing += only(load.curves(a), load.curves(b), "metric")
+    missing += only(store.curves(a), store.curves(b), "metric")
     found = frame(a, b)
     if not len(found):
         return [*lines, *missing, "different: they have no setting, policy and point in common"], False
@@ -147,11 +147,11 @@ def main():
     parser.add_argument("first", metavar="DIR", help="A: results folder of a study, or the file in it")
     parser.add_argument("second", metavar="DIR2", help="B: the same of the other")
     arguments = parser.parse_args()
-    lines, same = compare(*(load.results(path, kind=None) for path in (arguments.first, arguments.second)))
+    lines, same = compare(*(store.results(path, kind=None) for path in (arguments.first, arguments.second)))
     print("\n".join(lines))
     if not same:
         sys.exit(DIFFERENT)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -1,7 +1,8 @@
 """How soon a method reaches a known target, in steps and in CPU seconds, and how that grows with a number."""
 import numpy as np
 
-import load
+from thompson import averages, design, store
+
 
 STEPS = "steps_to_target"
 BURN_IN = 1000          # steps of a Markov chain before its average (src/study/convergence.c)
@@ -10,27 +11,27 @@ CHAINS = {"lmc"}
 
 def maximum(dataset):
     """The step at which a run ends that has not reached the target."""
-    limit = load.config(dataset, "max_steps")
+    limit = design.config(dataset, "max_steps")
     return float(limit) if limit else float(dataset["step"].values[-1])
 
 
 def steps(dataset):
     """Of the completed runs: mean number of steps and its standard error, those that did not arrive counted with all steps, and how
     many these are: [setting, policy] each."""
-    ok = dataset["status"].values == load.STATUS_OK
+    ok = dataset["status"].values == store.STATUS_OK
     reached = dataset[STEPS].values[..., -1]
-    mean, error, _ = load.mean_and_error(np.where(ok, np.where(np.isfinite(reached), reached, maximum(dataset)), np.nan))
+    mean, error, _ = averages.mean_and_error(np.where(ok, np.where(np.isfinite(reached), reached, maximum(dataset)), np.nan))
     return mean, error, (ok & ~np.isfinite(reached)).sum(axis=-1)
 
 
 def burn_in(dataset):
     """Steps that a policy makes before its first counted one, [policy]."""
-    return np.array([BURN_IN if name in CHAINS else 0 for name in load.policy_names(dataset).values()])
+    return np.array([BURN_IN if name in CHAINS else 0 for name in design.policy_names(dataset).values()])
 
 
 def step_cost(dataset):
     """CPU seconds of one step, [setting, policy]."""
-    return load.mean_and_error(load.of_completed(dataset, "seconds"))[0] / (maximum(dataset) + burn_in(dataset))
+    return averages.mean_and_error(averages.of_completed(dataset, "seconds"))[0] / (maximum(dataset) + burn_in(dataset))
 
 
 def slope(x, y):

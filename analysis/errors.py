@@ -19,7 +19,8 @@ import argparse
 import numpy as np
 import pandas as pd
 
-import load
+from thompson import Error, averages, design, store
+import script
 
 OF_A_CHAIN, RIGHT = ("diffts", "joint", "dps", "twisted"), "twisted"
 PARTS = ["whole", "learning", "approximation", "rest"]
@@ -28,7 +29,7 @@ PARTS = ["whole", "learning", "approximation", "rest"]
 def named(dataset):
     """{(registered name, whether its prior is the exact one): its policy}."""
     return {(chosen["name"], chosen["name"] == "exact" or chosen.get("prior") == "exact"): p
-            for p, chosen in enumerate(load.options(dataset).values())}
+            for p, chosen in enumerate(design.options(dataset).values())}
 
 
 def split(regret, policies, name):
@@ -44,20 +45,20 @@ def split(regret, policies, name):
 
 def error(values, replicate):
     """Standard error of the mean over runs, or over the means of replicates where these say more."""
-    over_runs = load.mean_and_error(values)[1]
+    over_runs = averages.mean_and_error(values)[1]
     means = np.array([values[replicate == r].mean() for r in np.unique(replicate)])
-    return float(np.fmax(over_runs, load.mean_and_error(means)[1]))
+    return float(np.fmax(over_runs, averages.mean_and_error(means)[1]))
 
 
 def frame(dataset):
     """One row for each setting and sampler, numbers unrounded."""
     policies, rows = named(dataset), []
     if ("exact", True) not in policies:
-        raise load.BadInput("the study has no policy exact to compare with")
+        raise Error("the study has no policy exact to compare with")
     replicate = dataset["replicate"].values if "replicate" in dataset else np.zeros(dataset.sizes["run"])
-    complete = (dataset["status"].values == load.STATUS_OK).all(axis=1)
-    for s, title in enumerate(load.titles(dataset)):
-        regret = dataset["regret"].values[s, :, :, load.last_rounds(dataset)[s]][:, complete[s]]
+    complete = (dataset["status"].values == store.STATUS_OK).all(axis=1)
+    for s, title in enumerate(design.titles(dataset)):
+        regret = dataset["regret"].values[s, :, :, averages.last_rounds(dataset)[s]][:, complete[s]]
         for name in dict.fromkeys(name for name, _ in policies if name != "exact"):
             row = {"setting": title, "sampler": name}
             for part, values in split(regret, policies, name).items():
@@ -71,10 +72,10 @@ def main():
     parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
     parser.add_argument("-f", "--format", choices=("text", "csv"), default="text")
     arguments = parser.parse_args()
-    table = frame(load.results(arguments.folder))
+    table = frame(store.results(arguments.folder))
     text = table.rename(columns={f"{part} SE": "SE" for part in PARTS}).to_string(index=False, na_rep="", float_format="{:.2f}".format)
     print(table.to_csv(index=False, lineterminator="\n") if arguments.format == "csv" else text + "\n", end="")
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

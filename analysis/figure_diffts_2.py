@@ -9,19 +9,20 @@ Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_2.png an
 """
 import textwrap
 
+from thompson import design, store
 import caption
-import load
 import panel
 import prior
 import regret
+import script
 import style
 
 
 def draw(dataset, priors):
     """The whole figure."""
     style.use()
-    styles = style.lines(load.policy_names(dataset))
-    titles = load.titles(dataset)
+    styles = style.lines(design.policy_names(dataset))
+    titles = design.titles(dataset)
     figure, places = panel.grid(len(titles), (1, 1))
     for s, ((upper, lower), title) in enumerate(zip(places, titles)):
         upper.set_title(textwrap.fill(title, 34))
@@ -36,9 +37,9 @@ def draw(dataset, priors):
 def main():
     arguments = style.study_options(__doc__, "a bandit study").parse_args()
     paths = style.outputs(arguments.output, arguments.folder, "figure_diffts_2")
-    dataset, priors = load.results(arguments.folder), load.prior_samples(arguments.folder)
+    dataset, priors = store.results(arguments.folder), store.prior_samples(arguments.folder)
     style.save(draw(dataset, priors), paths)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

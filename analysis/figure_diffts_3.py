@@ -12,11 +12,12 @@ import warnings
 
 import numpy as np
 
+from thompson import Error, design, store
 import caption
-import load
 import panel
 import prior
 import regret
+import script
 import style
 
 
@@ -46,12 +47,12 @@ def neighbours(samples):
 def draw(studies):
     """The whole figure, of [(results, prior samples), ...]: two panels of priors, one of regret for each study."""
     style.use()
-    styles = style.lines({label: name for dataset, _ in studies for label, name in load.policy_names(dataset).items()})
+    styles = style.lines({label: name for dataset, _ in studies for label, name in design.policy_names(dataset).items()})
     figure, places = panel.grid(2 + len(studies))
     axes, (first, priors) = places[:, 0], studies[0]
     for axis, projection, kind in zip(axes, (prior.plane, neighbours), ("principal components", "neighbours")):
         prior.draw(axis, priors, first["setting"].values[0], projection)
-        axis.set_title(f"priors of {load.titles(first)[0]}: {kind}")
+        axis.set_title(f"priors of {design.titles(first)[0]}: {kind}")
     axes[1].set(xticks=[], yticks=[])  # the map has no scale
     for axis, (dataset, _) in zip(axes[2:], studies):
         axis.set_title(regret.titles(dataset)[0])
@@ -65,11 +66,11 @@ def draw(studies):
 
 def read(folder):
     """Results and prior samples of a study with one setting."""
-    dataset = load.results(folder)
+    dataset = store.results(folder)
     if dataset.sizes["setting"] != 1:
-        raise load.BadInput(f"{folder}: {dataset.sizes['setting']} settings; this figure is for studies with one, "
-                            "figure_diffts_2.py for the others")
-    return dataset, load.prior_samples(folder)
+        raise Error(f"{folder}: {dataset.sizes['setting']} settings; this figure is for studies with one, "
+                    "figure_diffts_2.py for the others")
+    return dataset, store.prior_samples(folder)
 
 
 def main():
@@ -79,4 +80,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

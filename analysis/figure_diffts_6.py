@@ -8,10 +8,11 @@ bars: one standard error, as the caption says.
 
 Reads results.nc of each DIR; writes figure_diffts_6.png and .pdf into the first DIR.
 """
+from thompson import Error, design, store
 import ablation
 import caption
-import load
 import panel
+import script
 import style
 
 SAMPLES, STAGES, KEEP = "prior.train_samples", "prior.stages", "prior.keep_signal"
@@ -31,7 +32,7 @@ def of_study(dataset):
         made += titled(ablation.panels(dataset, "regret", SAMPLES), "a", None if len(keys) > 1 else "training set")
     if STAGES in keys:
         made += titled(ablation.panels(dataset, "regret", STAGES), "b", None if len(keys) > 1 else "stages")
-        one = load.swept(dataset)[KEEP][0] if KEEP in load.swept(dataset) else None  # time does not depend on it
+        one = design.swept(dataset)[KEEP][0] if KEEP in design.swept(dataset) else None  # time does not depend on it
         for metric, words in (("seconds", "one run"), ("seconds_train", "learning")):
             made += titled(ablation.panels(dataset, metric, STAGES, select=lambda other: other.get(KEEP) == one), "c", words)
     return made
@@ -42,10 +43,10 @@ def draw(datasets):
     studies = [of_study(dataset) for dataset in datasets]
     panels = sorted((one for made in studies for one in made), key=lambda one: one.title[:3])
     if not panels:
-        raise load.BadInput(f"no study sweeps {SAMPLES} or {STAGES}; analysis/ablation.py draws other sweeps")
+        raise Error(f"no study sweeps {SAMPLES} or {STAGES}; analysis/ablation.py draws other sweeps")
     sentences = [" ".join([*dict.fromkeys(one.title[:3] for one in made), *caption.facts([dataset])])
                  for made, dataset in zip(studies, datasets) if made]
-    if any(KEEP in load.swept(dataset) for dataset in datasets):
+    if any(KEEP in design.swept(dataset) for dataset in datasets):
         sentences.append("keep_signal: the diffusion factor follows from the number of stages, so that the last one keeps as much of the "
                          "signal as the last of 100 stages.")
     return panel.page(panels, datasets, sentences)
@@ -54,8 +55,8 @@ def draw(datasets):
 def main():
     arguments = style.studies_options(__doc__, "a bandit study").parse_args()
     paths = style.outputs(arguments.output, arguments.folders[0], "figure_diffts_6")
-    style.save(draw([load.results(folder) for folder in arguments.folders]), paths)
+    style.save(draw([store.results(folder) for folder in arguments.folders]), paths)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -9,18 +9,18 @@ and the panel says how far.
 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_7.png and .pdf.
 """
+from thompson import design, metrics, store
 import caption
-import load
-import metrics
 import panel
 import prior
+import script
 import style
 
 
 def draw(dataset, priors, curve="emd"):
     """The whole figure; priors may be None."""
     style.use()
-    panels = [panel.of_study(dataset, curve, s, title, log=True) for s, title in enumerate(load.titles(dataset))]
+    panels = [panel.of_study(dataset, curve, s, title, log=True) for s, title in enumerate(design.titles(dataset))]
     styles = panel.styles_of(panels)
     figure, places = panel.grid(len(panels), (1,) if priors is None else (1, 1))
     for place, one, setting in zip(places, panels, dataset["setting"].values):
@@ -41,13 +41,13 @@ def main():
     parser = style.study_options(__doc__, "a posterior study")
     parser.add_argument("--metric", metavar="NAME", default="emd", help="another distance that the study measured")
     arguments = parser.parse_args()
-    folder = load.folder_of(arguments.folder)
+    folder = store.folder_of(arguments.folder)
     paths = style.outputs(arguments.output, folder, "figure_diffts_7")
-    dataset = load.results(arguments.folder, "posterior")
-    curve = load.chosen(dataset, arguments.metric)
-    priors = load.prior_samples(folder) if (folder / "prior_samples.nc").exists() else None
+    dataset = store.results(arguments.folder, "posterior")
+    curve = store.chosen(dataset, arguments.metric)
+    priors = store.prior_samples(folder) if (folder / "prior_samples.nc").exists() else None
     style.save(draw(dataset, priors, curve), paths)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -12,8 +12,9 @@ import dataclasses
 
 import numpy as np
 
-import load
+from thompson import Error, averages, design, store
 import panel
+import script
 import style
 
 CURVE = "optimal_arm_entropy"
@@ -29,14 +30,14 @@ def bounded(lines, bound):
 
 def panels(dataset, spread, dimension):
     """The entropy, then the regret with the bound, of each setting."""
-    if CURVE not in load.curves(dataset):
-        raise load.BadInput(f"no {CURVE}: the study has no metrics: [{CURVE}]")
+    if CURVE not in store.curves(dataset):
+        raise Error(f"no {CURVE}: the study has no metrics: [{CURVE}]")
     rounds = dataset["round"].values
     shown = np.unique(np.geomspace(1, len(rounds), POINTS).round().astype(int)) - 1
-    entropy, regret = load.moments(dataset, CURVE), load.moments(dataset, "regret")
-    done, wanted, names = load.counts(dataset)[0], load.asked(dataset), load.policy_names(dataset)
+    entropy, regret = averages.moments(dataset, CURVE), averages.moments(dataset, "regret")
+    done, wanted, names = averages.counts(dataset)[0], averages.asked(dataset), design.policy_names(dataset)
     made = []
-    for s, title in enumerate(load.titles(dataset)):
+    for s, title in enumerate(design.titles(dataset)):
         known = np.isfinite(entropy[0][s]).any(axis=-1)
         kept = {label: name for (label, name), one in zip(names.items(), known) if one}
         means, errors = (values[s][known][:, shown] for values in entropy)
@@ -55,9 +56,9 @@ def main():
     parser.add_argument("--dimension", type=int, default=2, metavar="D", help="of theta* (default: %(default)s)")
     arguments = parser.parse_args()
     paths = style.outputs(arguments.output, arguments.folder, "figure_entropy")
-    dataset = load.results(arguments.folder)
+    dataset = store.results(arguments.folder)
     style.save(panel.page(panels(dataset, arguments.spread, arguments.dimension), [dataset]), paths)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -15,11 +15,11 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
+from thompson import Error, averages, design, metrics, store, wording
 import caption
 import chart
-import load
-import metrics
 import panel
+import script
 import style
 
 MICRO = 1e6
@@ -53,21 +53,21 @@ def size(label, name, stages):
 def points(dataset):
     """{title of a panel: its points} of one study. Of a sampler that is the same in several settings of a panel, as those without a chain
     are at every number of stages, the first one is taken."""
-    curve, swept, found = load.curves(dataset)[0], load.swept(dataset), {}
-    if load.floor(dataset, curve) is None:
-        raise load.BadInput(f"metric {curve} has no floor to compare with")
-    draws = load.config(dataset, "draws")
+    curve, swept, found = store.curves(dataset)[0], design.swept(dataset), {}
+    if averages.floor(dataset, curve) is None:
+        raise Error(f"metric {curve} has no floor to compare with")
+    draws = design.config(dataset, "draws")
     if draws is None:
-        raise load.BadInput("the results do not say how many draws were made (attribute config)")
-    mean, floor = load.moments(dataset, curve)[0], load.floor(dataset, curve)[0]
+        raise Error("the results do not say how many draws were made (attribute config)")
+    mean, floor = averages.moments(dataset, curve)[0], averages.floor(dataset, curve)[0]
     with np.errstate(invalid="ignore"):
         value = np.exp(np.log(mean / floor[:, None]).mean(axis=-1))
     cost = MICRO * metrics.over_runs(dataset, "seconds")[0] / (int(draws) * mean.shape[-1])
     for s in range(dataset.sizes["setting"]):
-        words = [(before, load.plain(swept[key][s])) for before, key in (("", "problem.theta"), ("d = ", "problem.dimension")) if key in swept]
-        stages = load.plain(swept["prior.stages"][s]) if "prior.stages" in swept else load.config(dataset, "prior.stages")
+        words = [(before, wording.plain(swept[key][s])) for before, key in (("", "problem.theta"), ("d = ", "problem.dimension")) if key in swept]
+        stages = wording.plain(swept["prior.stages"][s]) if "prior.stages" in swept else design.config(dataset, "prior.stages")
         here = found.setdefault(", ".join(before + word for before, word in words), {})
-        for p, (label, options) in enumerate(load.options(dataset).items()):
+        for p, (label, options) in enumerate(design.options(dataset).items()):
             one = Point(options["name"], size(label, options["name"], stages), options.get("prior") == "exact", cost[s, p], value[s, p])
             if np.isfinite(one.cost * one.value):
                 here.setdefault((one.name, one.size, one.exact), one)
@@ -122,7 +122,7 @@ def draw_panel(axis, title, here):
     axis.yaxis.set_major_locator(FixedLocator(TICKS))
     axis.yaxis.set_minor_locator(FixedLocator([]))
     for each in (axis.xaxis, axis.yaxis):
-        each.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+        each.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
         each.set_minor_formatter(NullFormatter())
 
 
@@ -155,11 +155,11 @@ def table(panels):
 def main():
     arguments = style.studies_options(__doc__, "a posterior study").parse_args()
     paths = style.outputs(arguments.output, arguments.folders[0], "figure_frontier")
-    datasets = [load.results(folder, "posterior") for folder in arguments.folders]
+    datasets = [store.results(folder, "posterior") for folder in arguments.folders]
     panels = merged(datasets)
     style.save(draw(datasets, panels), paths)
     print(table(panels).to_string(index=False, float_format="{:.3g}".format))
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

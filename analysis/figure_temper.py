@@ -9,24 +9,24 @@ Reads results.nc of each DIR; writes figure_temper.png and .pdf into the first D
 """
 import numpy as np
 
-import load
+from thompson import Error, averages, design, selection, store, wording
 import panel
-import selection
+import script
 import style
 
 
 def panels(dataset):
     """One panel for each setting."""
-    options = list(load.options(dataset).values())
+    options = list(design.options(dataset).values())
     groups = selection.methods(dataset)
     tempers = [float(chosen.get("temper", 1)) for chosen in options]
     x = np.array(sorted(set(tempers)))
-    means, errors = (load.at_end(dataset, values) for values in load.moments(dataset, "regret"))
-    done, wanted = load.counts(dataset)[0], load.asked(dataset)
+    means, errors = (averages.at_end(dataset, values) for values in averages.moments(dataset, "regret"))
+    done, wanted = averages.counts(dataset)[0], averages.asked(dataset)
     if len(x) < 2:
-        raise load.BadInput("all policies have the same temper, so there is nothing to draw against")
+        raise Error("all policies have the same temper, so there is nothing to draw against")
     made = []
-    for s, title in enumerate(load.titles(dataset)):
+    for s, title in enumerate(design.titles(dataset)):
         lines = np.full((2, len(groups), len(x)), np.nan)
         for row, members in enumerate(groups.values()):
             for p in members:
@@ -42,7 +42,7 @@ def draw(datasets):
     figure = panel.page([one for dataset in datasets for one in panels(dataset)], datasets)
     for axis in figure.axes:
         axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter(lambda value, _: load.plain(value))
+        axis.xaxis.set_major_formatter(lambda value, _: wording.plain(value))
         axis.xaxis.set_minor_formatter("")
     return figure
 
@@ -50,8 +50,8 @@ def draw(datasets):
 def main():
     arguments = style.studies_options(__doc__, "a bandit study").parse_args()
     paths = style.outputs(arguments.output, arguments.folders[0], "figure_temper")
-    style.save(draw([load.results(folder) for folder in arguments.folders]), paths)
+    style.save(draw([store.results(folder) for folder in arguments.folders]), paths)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

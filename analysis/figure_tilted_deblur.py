@@ -10,7 +10,8 @@ import pathlib
 
 import numpy as np
 
-import load
+from thompson import Error, store
+import script
 import style
 from style import plt
 
@@ -20,7 +21,7 @@ RANGE = (0, 1)  # of the pixels
 
 def history(path):
     """truth and y of the history, as square pictures."""
-    dataset = load.checked(path, load.opened(path, "data/make_shapes.py writes it"), {"truth": ("dim",), "y": ("observation",)},
+    dataset = store.checked(path, store.opened(path, "data/make_shapes.py writes it"), {"truth": ("dim",), "y": ("observation",)},
                            "data/make_shapes.py writes it")
     return square(path, dataset["truth"].values), square(path, dataset["y"].values)
 
@@ -28,17 +29,17 @@ def history(path):
 def draws(path, pixels):
     """Pictures [draw, pixels] and the name of their sampler."""
     what = "`thompson sample` writes it"
-    dataset = load.checked(path, load.opened(path, what), {"theta": ("draw", "dim")}, what)
+    dataset = store.checked(path, store.opened(path, what), {"theta": ("draw", "dim")}, what)
     theta = dataset["theta"].values
     if theta.shape[1] != pixels:
-        raise load.BadInput(f"{path}: draws of {theta.shape[1]} numbers, but the picture has {pixels}")
+        raise Error(f"{path}: draws of {theta.shape[1]} numbers, but the picture has {pixels}")
     return theta, dataset.attrs.get("sampler", path.stem)
 
 
 def square(path, vector):
     side = math.isqrt(len(vector))
     if side * side != len(vector):
-        raise load.BadInput(f"{path}: {len(vector)} numbers are no square picture")
+        raise Error(f"{path}: {len(vector)} numbers are no square picture")
     return vector.reshape(side, side)
 
 
@@ -93,4 +94,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

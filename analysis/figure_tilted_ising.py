@@ -12,10 +12,11 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from thompson import averages, design, wording
 import caption
 import inverse
-import load
 import panel
+import script
 import style
 
 SPREAD = "spread l of Q"
@@ -35,12 +36,12 @@ def met(dataset, order):
 
 
 def error_panel(dataset, curve, l, order):
-    floor = load.floor(dataset, curve)
-    means, errors = (load.at_end(dataset, values)[order].T for values in load.moments(dataset, curve))
-    done, _, wanted = load.counts(dataset)
+    floor = averages.floor(dataset, curve)
+    means, errors = (averages.at_end(dataset, values)[order].T for values in averages.moments(dataset, curve))
+    done, _, wanted = averages.counts(dataset)
     return panel.Panel("error of the draws", SPREAD, dataset[curve].attrs.get("long_name", curve), l, means, errors,
-                       load.policy_names(dataset), done.min(axis=0), wanted,
-                       floor and tuple(load.at_end(dataset, values)[order] for values in floor), cut=False)
+                       design.policy_names(dataset), done.min(axis=0), wanted,
+                       floor and tuple(averages.at_end(dataset, values)[order] for values in floor), cut=False)
 
 
 def draw_hessian(axis, dataset, l, order):
@@ -51,7 +52,7 @@ def draw_hessian(axis, dataset, l, order):
                   zorder=3)
     axis.set_yscale("asinh", linear_width=1)
     axis.yaxis.set_major_locator(FixedLocator([sign * 10 ** k for k in range(5) for sign in (-1, 1)] + [0]))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.axhline(0, color=style.FAINT, linewidth=0.8, linestyle=":", zorder=1)
     panel.points_axis(axis, l)
@@ -87,4 +88,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

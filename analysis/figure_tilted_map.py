@@ -12,10 +12,11 @@ Reads DIR/results.nc; writes DIR/figure_tilted_map.png and .pdf.
 import numpy as np
 from matplotlib.lines import Line2D
 
+from thompson import Error, averages, design, wording
 import caption
 import inverse
-import load
 import panel
+import script
 import style
 
 CONDITION, SNR = inverse.CONDITION, inverse.SNR
@@ -30,13 +31,13 @@ DARK = 0.6              # share of the colour scale above which numbers are whit
 
 def axes_of(dataset):
     """The values of both swept keys, rising, and the place of each setting among them: (kappa, snr, row, column)."""
-    swept = load.swept(dataset)
+    swept = design.swept(dataset)
     if set(swept) != {CONDITION, SNR}:
-        raise load.BadInput(f"this needs a study that sweeps {CONDITION} and {SNR}; this one sweeps {', '.join(swept) or 'nothing'}")
+        raise Error(f"this needs a study that sweeps {CONDITION} and {SNR}; this one sweeps {', '.join(swept) or 'nothing'}")
     kappa, column = np.unique(swept[CONDITION], return_inverse=True)
     snr, row = np.unique(swept[SNR], return_inverse=True)
     if min(len(kappa), len(snr)) < 2 or len(set(zip(row, column))) != len(kappa) * len(snr):
-        raise load.BadInput(f"this needs every value of {CONDITION} with every value of {SNR}, and two of each at least")
+        raise Error(f"this needs every value of {CONDITION} with every value of {SNR}, and two of each at least")
     return kappa, snr, row, column
 
 
@@ -50,10 +51,10 @@ def on_grid(dataset, values):
 
 def excess(dataset, curve):
     """Error above the floor at the last sample size, [policy, snr, kappa]."""
-    floor = load.floor(dataset, curve)
+    floor = averages.floor(dataset, curve)
     if floor is None:
-        raise load.BadInput(f"the metric {curve} has no floor; the map shows what is above it")
-    above = load.at_end(dataset, load.moments(dataset, curve)[0]) - load.at_end(dataset, floor[0])[:, None]
+        raise Error(f"the metric {curve} has no floor; the map shows what is above it")
+    above = averages.at_end(dataset, averages.moments(dataset, curve)[0]) - averages.at_end(dataset, floor[0])[:, None]
     return np.stack([on_grid(dataset, above[:, p]) for p in range(above.shape[1])])
 
 
@@ -77,8 +78,8 @@ def draw_panel(axis, title, kappa, snr, above, borders, top):
             axis.contour(x, y, np.arcsinh(np.minimum(border, HUGE)), levels=[0], colors="#0B3C8C", linewidths=1.8,
                          linestyles=[LINES[name][1]], zorder=3)
     axis.set(xlabel="condition number of A", title=title)
-    axis.set_xticks(x, map(load.plain, kappa))
-    axis.set_yticks(y, map(load.plain, snr))
+    axis.set_xticks(x, map(wording.plain, kappa))
+    axis.set_yticks(y, map(wording.plain, snr))
     return mesh
 
 
@@ -90,7 +91,7 @@ def draw(dataset, curve):
     borders = {name: concavity(dataset, name) for name in LINES}
     top = max(0.01, np.nanmax(above)) if np.isfinite(above).any() else 0.01
     figure, places = panel.grid(len(above))
-    for axis, label, values in zip(places[:, 0], load.policy_names(dataset), above):
+    for axis, label, values in zip(places[:, 0], design.policy_names(dataset), above):
         mesh = draw_panel(axis, label, kappa, snr, values, borders, top)
     places[0, 0].set_ylabel("signal to noise ratio")
     words = dataset[curve].attrs.get("long_name", curve)
@@ -109,4 +110,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -12,10 +12,11 @@ Markdown; writes DIR/figure_tilted_table.png and .pdf.
 """
 import numpy as np
 
+from thompson import Error, averages, design, store, wording
 import caption
 import inverse
-import load
 import panel
+import script
 import style
 
 DIMENSION = "problem.dimension"
@@ -24,35 +25,35 @@ DIMENSION = "problem.dimension"
 def summary(values):
     """Mean, standard error and number over the histories of values [setting, policy, run]: [policy] each."""
     flat = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
-    return load.mean_and_error(flat)
+    return averages.mean_and_error(flat)
 
 
 def printed(dataset, values):
     """The lines of the table: a row for each policy, a column for each cell."""
     groups = inverse.cells(dataset)
     found = [summary(values[settings]) for settings in groups.values()]
-    rows = [["condition number, SNR", *(", ".join(map(load.plain, pair)) for pair in groups)],
+    rows = [["condition number, SNR", *(", ".join(map(wording.plain, pair)) for pair in groups)],
             ["---"] * (1 + len(groups)),
             ["histories", *(f"{n.max()} of {len(settings) * values.shape[2]}"
                             for (_, _, n), settings in zip(found, groups.values()))]]
-    for p, policy in enumerate(load.labels(dataset)):
+    for p, policy in enumerate(design.labels(dataset)):
         rows.append([policy, *(f"{mean[p]:.3f} ± {error[p]:.3f}" for mean, error, _ in found)])
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def panels(dataset, values):
     """A panel for each cell: the excess by dimension."""
-    dimension = load.swept(dataset).get(DIMENSION)
+    dimension = design.swept(dataset).get(DIMENSION)
     if dimension is None:
-        raise load.BadInput(f"the study does not sweep {DIMENSION}, so there is nothing to draw against")
-    done, _, wanted = load.counts(dataset)
+        raise Error(f"the study does not sweep {DIMENSION}, so there is nothing to draw against")
+    done, _, wanted = averages.counts(dataset)
     made = []
     for pair, settings in inverse.cells(dataset).items():
         sizes = np.unique(dimension[settings])
         found = [summary(values[[s for s in settings if dimension[s] == size]]) for size in sizes]
-        made.append(panel.Panel(f"condition number {load.plain(pair[0])}, SNR {load.plain(pair[1])}", "dimension",
+        made.append(panel.Panel(f"condition number {wording.plain(pair[0])}, SNR {wording.plain(pair[1])}", "dimension",
                                 "mode weight error minus floor", sizes, np.stack([mean for mean, _, _ in found], axis=1),
-                                np.stack([error for _, error, _ in found], axis=1), load.policy_names(dataset),
+                                np.stack([error for _, error, _ in found], axis=1), design.policy_names(dataset),
                                 done[settings].min(axis=0), wanted, ideal=0.0, log=False, cut=False))
     return made
 
@@ -60,7 +61,7 @@ def panels(dataset, values):
 def main():
     arguments = style.study_options(__doc__, "the study").parse_args()
     paths = style.outputs(arguments.output, arguments.folder, "figure_tilted_table")
-    dataset = load.results(arguments.folder, "posterior")
+    dataset = store.results(arguments.folder, "posterior")
     values = inverse.excess(dataset)
     drawn = panels(dataset, values)
     print("\n".join(printed(dataset, values)))
@@ -69,4 +70,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -14,40 +14,41 @@ the first DIR.
 """
 import textwrap
 
+from thompson import Error, averages, design, store, wording
 import caption
-import load
 import panel
 import regret
+import script
 import style
 
 
 def sentences(datasets):
     """What one must know to judge the lines."""
     found = caption.facts(datasets)
-    if any(load.config(dataset, "problem.family") == "pool" for dataset in datasets):
+    if any(design.config(dataset, "problem.family") == "pool" for dataset in datasets):
         found.append("Reward noise of a pool: in units of the deviation at which the signal to noise ratio is 1.")
     return [*found, caption.curves(datasets)]
 
 
 def finals(dataset):
     """{label: its regret at the last round}, in words, of a study with one setting."""
-    means, errors = (load.at_end(dataset, values)[0] for values in load.moments(dataset, "regret"))
-    return {label: load.value(*row) for label, *row in zip(load.policy_names(dataset), means, errors)}
+    means, errors = (averages.at_end(dataset, values)[0] for values in averages.moments(dataset, "regret"))
+    return {label: wording.value(*row) for label, *row in zip(design.policy_names(dataset), means, errors)}
 
 
 def without(dataset, labels):
     """The results of all policies but these."""
-    known = load.labels(dataset)
+    known = design.labels(dataset)
     kept = [p for p, label in enumerate(known) if label not in labels]
     if not kept:
-        raise load.BadInput("--without leaves no policy")
+        raise Error("--without leaves no policy")
     return dataset.isel(policy=kept)
 
 
 def draw(datasets):
     """The whole figure, of the results of one or more studies."""
     style.use()
-    styles = style.lines({label: name for dataset in datasets for label, name in load.policy_names(dataset).items()})
+    styles = style.lines({label: name for dataset in datasets for label, name in design.policy_names(dataset).items()})
     settings = [(dataset, s, title) for dataset in datasets for s, title in enumerate(regret.titles(dataset))]
     figure, places = panel.grid(len(settings))
     for axis, (dataset, s, title) in zip(places[:, 0], settings):
@@ -67,13 +68,13 @@ def main():
                         help="leave this policy out (may be repeated)")
     arguments = parser.parse_args()
     paths = style.outputs(arguments.output, arguments.folders[0], "figure_vits")
-    datasets = [load.results(folder) for folder in arguments.folders]
-    known = {label for dataset in datasets for label in load.labels(dataset)}
+    datasets = [store.results(folder) for folder in arguments.folders]
+    known = {label for dataset in datasets for label in design.labels(dataset)}
     for label in arguments.without:
         if label not in known:
-            raise load.BadInput(f"no study has a policy {label}; there are {', '.join(sorted(known))}")
+            raise Error(f"no study has a policy {label}; there are {', '.join(sorted(known))}")
     style.save(draw([without(dataset, arguments.without) for dataset in datasets]), paths)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -14,10 +14,11 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
+from thompson import Error, design, store, wording
 import caption
 import convergence
-import load
 import panel
+import script
 import style
 
 CONDITION = "problem.condition_number"
@@ -27,17 +28,17 @@ LIMIT = "#B00020"
 def by_step_size(dataset):
     """{step size: indices of its policies}, step sizes rising."""
     sizes = {}
-    for p, chosen in enumerate(load.options(dataset).values()):
+    for p, chosen in enumerate(design.options(dataset).values()):
         sizes.setdefault(chosen.get("step_size", "auto"), []).append(p)
     return dict(sorted(sizes.items(), key=lambda item: (item[0] == "auto", float(item[0].replace("auto", "0")))))
 
 
 def conditions(dataset):
     """The condition number of each setting, [setting], and the order in which they rise."""
-    swept = load.swept(dataset)
+    swept = design.swept(dataset)
     if list(swept) != [CONDITION]:
-        raise load.BadInput(f"this figure is for a study that sweeps {CONDITION} alone; this one sweeps "
-                            f"{', '.join(swept) or 'nothing'}")
+        raise Error(f"this figure is for a study that sweeps {CONDITION} alone; this one sweeps "
+                    f"{', '.join(swept) or 'nothing'}")
     values = swept[CONDITION].astype(float)
     return values, np.argsort(values, kind="stable")
 
@@ -47,7 +48,7 @@ def slopes(dataset):
     mean, _, late = convergence.steps(dataset)
     kappa, order = conditions(dataset)
     rows = []
-    for label, chosen, y, missing in zip(load.labels(dataset), load.options(dataset).values(), mean.T, late.T):
+    for label, chosen, y, missing in zip(design.labels(dataset), design.options(dataset).values(), mean.T, late.T):
         use = order[(missing[order] == 0) & np.isfinite(y[order])]
         rows.append((label, chosen.get("step_size", "auto"), *convergence.slope(kappa[use], y[use]), len(use),
                      int(missing.sum())))
@@ -67,7 +68,7 @@ def draw_panel(axis, x, mean, error, late, names, styles, limit):
         axis.plot(where[late[p] > 0], mean[p][late[p] > 0], linestyle="none", zorder=4,
                   **{"color": drawn["color"], "marker": drawn["marker"], "markerfacecolor": "white"})
     axis.axhline(limit, color=LIMIT, linewidth=1, linestyle=(0, (4, 2)), zorder=2)
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
     axis.yaxis.set_minor_formatter("")
     panel.spread_out(axis, x)
     axis.set_xlabel("condition number of the target")
@@ -75,12 +76,12 @@ def draw_panel(axis, x, mean, error, late, names, styles, limit):
 
 def draw(dataset):
     """The whole figure."""
-    if convergence.STEPS not in load.curves(dataset):
-        raise load.BadInput(f"the study has no {convergence.STEPS}")
+    if convergence.STEPS not in store.curves(dataset):
+        raise Error(f"the study has no {convergence.STEPS}")
     style.use()
     limit, (kappa, order) = convergence.maximum(dataset), conditions(dataset)
     mean, error, late = (values[order].T for values in convergence.steps(dataset))
-    names = list(load.policy_names(dataset).values())
+    names = list(design.policy_names(dataset).values())
     styles = style.lines({name: name for name in names})
     figure, places = panel.grid(len(by_step_size(dataset)))
     for axis, (size, here) in zip(places[:, 0], by_step_size(dataset).items()):
@@ -89,7 +90,7 @@ def draw(dataset):
     limits = [axis.get_ylim() for axis in places[:, 0]]
     for axis in places[:, 0]:
         axis.set_ylim(min(low for low, _ in limits), max(limit * 1.6, max(high for _, high in limits)))
-    target = load.config(dataset, "target_kl")
+    target = design.config(dataset, "target_kl")
     places[0, 0].set_ylabel(f"steps to a divergence of {target}" if target else "steps to the target")
     entries = panel.lines(styles)
     entries.append(Line2D([], [], color=LIMIT, linewidth=1, linestyle=(0, (4, 2)), label="max_steps"))
@@ -103,10 +104,10 @@ def draw(dataset):
 def main():
     arguments = style.study_options(__doc__, "a convergence study that sweeps condition_number").parse_args()
     paths = style.outputs(arguments.output, arguments.folder, "figure_vits_4")
-    dataset = load.results(arguments.folder, "convergence")
+    dataset = store.results(arguments.folder, "convergence")
     style.save(draw(dataset), paths)
     print(slopes(dataset).to_string(index=False, float_format="{:.3g}".format))
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -19,11 +19,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import FuncFormatter
 
+from thompson import Error, averages, design, metrics, store, wording
 import caption
 import convergence
-import load
-import metrics
 import panel
+import script
 import style
 
 DIMENSION, ROUNDS = "problem.dimension", "problem.rounds"
@@ -43,22 +43,22 @@ class Cost:
 
 def divergence(dataset):
     """Panels of the divergence against time."""
-    (mean, error), cost, before = load.moments(dataset, "kl"), convergence.step_cost(dataset), convergence.burn_in(dataset)
-    steps, labels = dataset["step"].values, load.labels(dataset)
+    (mean, error), cost, before = averages.moments(dataset, "kl"), convergence.step_cost(dataset), convergence.burn_in(dataset)
+    steps, labels = dataset["step"].values, design.labels(dataset)
     return [Cost(title, "CPU milliseconds of a run", "divergence from the target (KL)",
                  {label: (1e3 * cost[s, p] * (before[p] + steps), mean[s, p], error[s, p]) for p, label in enumerate(labels)},
-                 False) for s, title in enumerate(load.titles(dataset))]
+                 False) for s, title in enumerate(design.titles(dataset))]
 
 
 def against(dataset, key, values, cost):
     """{label: (x, y, None)} of costs [setting, policy] against the values [setting] of a key."""
     order = np.argsort(values, kind="stable")
     return {label: (values[order].astype(float), MICRO * cost[order, p], None)
-            for p, label in enumerate(load.policy_names(dataset))}
+            for p, label in enumerate(design.policy_names(dataset))}
 
 
 def of_convergence(dataset):
-    made, swept = divergence(dataset), load.swept(dataset)
+    made, swept = divergence(dataset), design.swept(dataset)
     if list(swept) == [DIMENSION]:
         made.append(Cost("one step", "dimension", "CPU microseconds", against(dataset, DIMENSION, swept[DIMENSION],
                                                                            convergence.step_cost(dataset)), True))
@@ -67,23 +67,23 @@ def of_convergence(dataset):
 
 def of_rounds(dataset):
     """Between two numbers of rounds a round costs the difference in time over that in rounds, at the middle between them."""
-    swept, cost = load.swept(dataset), metrics.over_runs(dataset, "seconds")[0]
+    swept, cost = design.swept(dataset), metrics.over_runs(dataset, "seconds")[0]
     rounds = swept[ROUNDS].astype(float)
-    others = [tuple((key, load.plain(values[s])) for key, values in swept.items() if key != ROUNDS) for s in range(len(rounds))]
+    others = [tuple((key, wording.plain(values[s])) for key, values in swept.items() if key != ROUNDS) for s in range(len(rounds))]
     made, last = [], {}
     for other in dict.fromkeys(others):
         here = np.array([s for s, one in enumerate(others) if one == other])
         here = here[np.argsort(rounds[here], kind="stable")]
         if len(here) < 2:
-            raise load.BadInput(f"the cost of a round needs two values of {ROUNDS} at least")
+            raise Error(f"the cost of a round needs two values of {ROUNDS} at least")
         each = np.diff(cost[here], axis=0) / np.diff(rounds[here])[:, None]
         middle = (rounds[here][1:] + rounds[here][:-1]) / 2
         made.append(Cost(", ".join(["one round", *(f"{key.split('.')[-1]} = {value}" for key, value in other)]),
                          "observations so far", "CPU microseconds",
-                         {label: (middle, MICRO * each[:, p], None) for p, label in enumerate(load.policy_names(dataset))}, True))
+                         {label: (middle, MICRO * each[:, p], None) for p, label in enumerate(design.policy_names(dataset))}, True))
         last[other] = each[-1]
     if [key for key in swept if key != ROUNDS] == [DIMENSION]:
-        made.append(Cost(f"one round, {load.plain(middle[-1])} observations", "dimension", "CPU microseconds",
+        made.append(Cost(f"one round, {wording.plain(middle[-1])} observations", "dimension", "CPU microseconds",
                          against(dataset, DIMENSION, np.array([float(other[0][1]) for other in last]),
                                  np.stack(list(last.values()))), True))
     return made
@@ -91,11 +91,11 @@ def of_rounds(dataset):
 
 def panels(dataset):
     """The panels that one study allows."""
-    if load.axis(dataset) == "step":
+    if store.axis(dataset) == "step":
         return of_convergence(dataset)
-    if load.axis(dataset) == "round" and ROUNDS in load.swept(dataset):
+    if store.axis(dataset) == "round" and ROUNDS in design.swept(dataset):
         return of_rounds(dataset)
-    raise load.BadInput(f"this needs a convergence study, or a bandit study that sweeps {ROUNDS}")
+    raise Error(f"this needs a convergence study, or a bandit study that sweeps {ROUNDS}")
 
 
 def slopes(made):
@@ -117,7 +117,7 @@ def draw_panel(axis, one, styles):
             axis.fill_between(x[use], np.maximum(y - error, 1e-3 * y)[use], (y + error)[use], color=styles[label]["color"],
                               alpha=0.22, linewidth=0)
     for each in (axis.xaxis, axis.yaxis):
-        each.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+        each.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
         each.set_minor_formatter("")
     points = np.unique(np.concatenate([x for x, _, _ in one.lines.values()]))
     if one.marked and len(points) > 1:
@@ -132,12 +132,12 @@ def draw_panel(axis, one, styles):
 def draw(datasets, made):
     """The whole figure; `made` are the panels of all studies."""
     style.use()
-    names = {label: name for dataset in datasets for label, name in load.policy_names(dataset).items()}
+    names = {label: name for dataset in datasets for label, name in design.policy_names(dataset).items()}
     styles = style.lines(names)
     figure, places = panel.grid(len(made))
     for axis, one in zip(places[:, 0], made):
         draw_panel(axis, one, styles)
-    blocks = list(dict.fromkeys(filter(None, (load.config(dataset, "block") for dataset in datasets))))
+    blocks = list(dict.fromkeys(filter(None, (design.config(dataset, "block") for dataset in datasets))))
     text = ["CPU time of a run: that of a block of runs that advance together" + (f" ({' or '.join(blocks)})" if blocks else "")
             + ", divided by their number. Bands: one standard error over runs; a divergence below "
             f"{LOWEST:g} leaves the axis."]
@@ -148,7 +148,7 @@ def draw(datasets, made):
 def main():
     arguments = style.studies_options(__doc__, "a convergence or bandit study").parse_args()
     paths = style.outputs(arguments.output, arguments.folders[0], "figure_vits_cost")
-    datasets = [load.results(folder, kind=None) for folder in arguments.folders]
+    datasets = [store.results(folder, kind=None) for folder in arguments.folders]
     made = [one for dataset in datasets for one in panels(dataset)]
     style.save(draw(datasets, made), paths)
     table = slopes(made)
@@ -157,4 +157,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

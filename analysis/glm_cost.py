@@ -12,7 +12,8 @@ import sys
 import numpy as np
 from matplotlib.ticker import ScalarFormatter
 
-import load
+from thompson import Error
+import script
 import style
 from style import plt
 
@@ -27,19 +28,19 @@ def read(path):
     try:
         text = sys.stdin.read() if path == "-" else pathlib.Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise load.BadInput(f"{path} cannot be read ({error})") from error
+        raise Error(f"{path} cannot be read ({error})") from error
     rows = list(csv.DictReader(text.splitlines()))
     if not rows or set(rows[0]) != COLUMNS:
-        raise load.BadInput(f"{path} does not have the columns {', '.join(sorted(COLUMNS))}; bench_glm prints them")
+        raise Error(f"{path} does not have the columns {', '.join(sorted(COLUMNS))}; bench_glm prints them")
     found = {}
     for row in rows:
         try:
             numbers = [float(row[name]) for name in ("observations", "seconds", "passes")]
         except (TypeError, ValueError) as error:
-            raise load.BadInput(f"{path}: a row is not complete ({error})") from error
+            raise Error(f"{path}: a row is not complete ({error})") from error
         found.setdefault(row["likelihood"], []).append(numbers)
     if set(found) != set(STYLES):
-        raise load.BadInput(f"{path} has the likelihoods {', '.join(found)}, expected {', '.join(STYLES)}")
+        raise Error(f"{path} has the likelihoods {', '.join(found)}, expected {', '.join(STYLES)}")
     return {name: np.array(sorted(values)).T for name, values in found.items()}
 
 
@@ -79,4 +80,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

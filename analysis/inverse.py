@@ -2,7 +2,8 @@
 and signal to noise ratio; the spread of an Ising model; and the curvature of the start nu_T*."""
 import numpy as np
 
-import load
+from thompson import Error, averages, design, store
+
 
 CONDITION, SNR = "problem.condition_number", "problem.snr"
 DOMINANT = 0.95         # of the posterior in one mode, which says nothing about mode weights
@@ -13,33 +14,33 @@ def excess(dataset):
     """Error less floor of each history at the last sample size, [setting, policy, run]; NaN where one mode dominates, or where some
     policy has not run."""
     for curve in (ERROR, "largest_mode"):
-        load.chosen(dataset, curve)
-    error, floor, largest = (load.at_end(dataset, dataset[curve].values) for curve in (ERROR, ERROR + load.FLOOR, "largest_mode"))
-    complete = (dataset["status"].values == load.STATUS_OK).all(axis=1, keepdims=True)
+        store.chosen(dataset, curve)
+    error, floor, largest = (averages.at_end(dataset, dataset[curve].values) for curve in (ERROR, ERROR + store.FLOOR, "largest_mode"))
+    complete = (dataset["status"].values == store.STATUS_OK).all(axis=1, keepdims=True)
     return np.where(complete & (largest < DOMINANT), error - floor, np.nan)
 
 
 def cells(dataset):
     """{(condition number, SNR): settings}, in the order of the study."""
-    keys = load.swept(dataset)
+    keys = design.swept(dataset)
     if not {CONDITION, SNR} <= set(keys):
-        raise load.BadInput(f"the study sweeps {', '.join(keys) or 'nothing'}; this needs {CONDITION} and {SNR}")
+        raise Error(f"the study sweeps {', '.join(keys) or 'nothing'}; this needs {CONDITION} and {SNR}")
     pairs = list(zip(keys[CONDITION].tolist(), keys[SNR].tolist()))
     return {pair: [s for s, other in enumerate(pairs) if other == pair] for pair in dict.fromkeys(pairs)}
 
 
 def spread(dataset):
     """snr^2, the spread of the Q of an Ising model, of each setting and their rising order: (spread[settings], order)."""
-    swept = load.swept(dataset)
+    swept = design.swept(dataset)
     if list(swept) != [SNR] or len(swept[SNR]) < 2:
-        raise load.BadInput(f"this needs a study that sweeps {SNR} alone; this one sweeps {', '.join(swept) or 'nothing'}")
-    if load.config(dataset, "problem.theta") != "ising":
-        raise load.BadInput("this needs a study with problem.theta: ising")
-    arms, dimension, kappa = (float(load.config(dataset, f"problem.{key}") or "nan")
+        raise Error(f"this needs a study that sweeps {SNR} alone; this one sweeps {', '.join(swept) or 'nothing'}")
+    if design.config(dataset, "problem.theta") != "ising":
+        raise Error("this needs a study with problem.theta: ising")
+    arms, dimension, kappa = (float(design.config(dataset, f"problem.{key}") or "nan")
                               for key in ("arms", "dimension", "condition_number"))
     if not (arms < dimension and kappa == 1):
-        raise load.BadInput("the spread of Q is snr^2 only with problem.condition_number: 1 and problem.arms below "
-                            "problem.dimension")
+        raise Error("the spread of Q is snr^2 only with problem.condition_number: 1 and problem.arms below "
+                    "problem.dimension")
     order = np.argsort(swept[SNR], kind="stable")
     return swept[SNR].astype(float)[order] ** 2, order
 
@@ -48,5 +49,5 @@ def curvature(dataset, curve="log_concavity"):
     """The smallest eigenvalue of the Hessian of -log nu_T* in each run of each policy, [setting, runs]; infinite where nu_T* is a point,
     NaN where none is known."""
     if curve not in dataset:
-        raise load.BadInput(f"the study has not measured {curve}")
-    return load.at_end(dataset, dataset[curve].values).reshape(dataset.sizes["setting"], -1)
+        raise Error(f"the study has not measured {curve}")
+    return averages.at_end(dataset, dataset[curve].values).reshape(dataset.sizes["setting"], -1)

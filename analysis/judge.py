@@ -8,16 +8,15 @@ import dataclasses
 
 import numpy as np
 
+from thompson import Error, averages, design, significance, store, wording
 import convergence
-import load
-import significance
 
 HOLDS, SO_FAR, PARTLY = "holds", "holds where runs are enough", "holds in part"
 FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "undecided, too few runs", "not run", "can't be tested here"
 VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, NOT_RUN, UNTESTED)
 
 
-class Untestable(load.BadInput):
+class Untestable(Error):
     """No study of ours can test it, and the text says why."""
 
 
@@ -55,22 +54,22 @@ def verdict(cells):
 # ---- numbers of a study
 
 def index(dataset, policy):
-    known = load.labels(dataset)
+    known = design.labels(dataset)
     if policy not in known:
-        raise load.BadInput(f"the study has no policy {policy}; it has {', '.join(known)}")
+        raise Error(f"the study has no policy {policy}; it has {', '.join(known)}")
     return known.index(policy)
 
 
 def numbers(dataset, policy, metric=None, at=-1):
     """A metric of each run, [setting, run], NaN where a run is missing: of the last point of each setting, or of another one. A run
     that never reached its target counts as max_steps; `seconds` has no points."""
-    metric = load.chosen(dataset, metric, ("seconds",))
+    metric = store.chosen(dataset, metric, ("seconds",))
     values = dataset[metric].values[:, index(dataset, policy)]
     if metric != "seconds":
-        values = load.at_end(dataset, values) if at == -1 else values[..., at]
+        values = averages.at_end(dataset, values) if at == -1 else values[..., at]
     if metric == convergence.STEPS:
         values = np.where(np.isfinite(values), values, convergence.maximum(dataset))
-    ok = dataset["status"].values[:, index(dataset, policy)] == load.STATUS_OK
+    ok = dataset["status"].values[:, index(dataset, policy)] == store.STATUS_OK
     return np.where(ok, values, np.nan)
 
 
@@ -81,9 +80,9 @@ def mean(values):
 
 def swept(dataset, key):
     """The value of a swept key in each setting, [setting]."""
-    keys = load.swept(dataset)
+    keys = design.swept(dataset)
     if key not in keys:
-        raise load.BadInput(f"the study does not sweep {key}; it sweeps {', '.join(keys) or 'nothing'}")
+        raise Error(f"the study does not sweep {key}; it sweeps {', '.join(keys) or 'nothing'}")
     return keys[key]
 
 
@@ -108,14 +107,14 @@ def inside(dataset, low, values, high, sentence):
 
 def settings(dataset, key, holds):
     """The settings in which the value of a swept key, as text, is one that `holds`."""
-    keep = [s for s, found in enumerate(swept(dataset, key)) if holds(load.plain(found))]
+    keep = [s for s, found in enumerate(swept(dataset, key)) if holds(wording.plain(found))]
     if not keep:
-        raise load.BadInput(f"the study has no such setting of {key}; it has {', '.join(map(load.plain, swept(dataset, key)))}")
+        raise Error(f"the study has no such setting of {key}; it has {', '.join(map(wording.plain, swept(dataset, key)))}")
     return keep
 
 
 def said(found):
-    return load.value(found.mean, found.se)
+    return wording.value(found.mean, found.se)
 
 
 # ---- judgements
@@ -127,7 +126,7 @@ def lower(policy, rivals, metric=None, at=-1):
         ours = numbers(dataset, policy, metric, at)
         for rival in rivals:
             more = numbers(dataset, rival, metric, at) - ours
-            for s, title in enumerate(load.titles(dataset)):
+            for s, title in enumerate(design.titles(dataset)):
                 found = difference(dataset, more[s])
                 cells.append(positive(found, f"{title}: {rival} minus {policy} {said(found)}"))
         return cells
@@ -141,10 +140,10 @@ def level(policy, rivals, share, metric=None, at=-1):
         ours = numbers(dataset, policy, metric, at)
         for rival in rivals:
             theirs = numbers(dataset, rival, metric, at)
-            for s, title in enumerate(load.titles(dataset)):
+            for s, title in enumerate(design.titles(dataset)):
                 more, room = ours[s] - theirs[s], share * abs(mean(theirs[s]))
                 cells.append(inside(dataset, -room, more, room, f"{title}: {policy} minus {rival} {said(difference(dataset, more))}, of "
-                                                                f"{load.value(mean(theirs[s]))}"))
+                                                                f"{wording.value(mean(theirs[s]))}"))
         return cells
     return judge
 
@@ -154,12 +153,12 @@ def diverges(policy, rival):
     rival's."""
     def judge(dataset):
         cells = []
-        for s, (title, end) in enumerate(zip(load.titles(dataset), load.last_rounds(dataset))):
+        for s, (title, end) in enumerate(zip(design.titles(dataset), averages.last_rounds(dataset))):
             half, whole = (mean(numbers(dataset, policy, at=at)[s]) for at in (end // 2, end))
             ratio, times = (whole - half) / half, whole / mean(numbers(dataset, rival)[s])
             truth = bool(ratio > 0.9 and times > 3) if np.isfinite(ratio + times) else None
-            cells.append(Cell(truth, f"{title}: second half of the rounds {load.value(ratio)} times the regret of the first, in all "
-                                     f"{load.value(times)} times that of {rival}"))
+            cells.append(Cell(truth, f"{title}: second half of the rounds {wording.value(ratio)} times the regret of the first, in all "
+                                     f"{wording.value(times)} times that of {rival}"))
         return cells
     return judge
 
@@ -170,7 +169,7 @@ def falls(policy, rival=None, metric=None):
         values = numbers(dataset, policy, metric)
         if rival:
             values = numbers(dataset, rival, metric) - values
-        titles, what = load.titles(dataset), f"{rival} minus {policy}" if rival else policy
+        titles, what = design.titles(dataset), f"{rival} minus {policy}" if rival else policy
         all_of_them = ", ".join(f"{title}: {said(difference(dataset, row))}" for title, row in zip(titles, values))
         fall = difference(dataset, values[0] - values[-1])
         return [positive(fall, f"{what}, {titles[0]} minus {titles[-1]}: {said(fall)} ({all_of_them})")]
@@ -186,8 +185,8 @@ def settles(policy, key, value, share):
         cells = []
         for s in settings(dataset, key, lambda found: float(found) > value):
             more = values[s] - values[first]
-            cells.append(inside(dataset, -room, more, room, f"{policy}, {load.plain(number[s])} minus {load.plain(value)}: "
-                                                            f"{said(difference(dataset, more))}, of {load.value(mean(values[first]))}"))
+            cells.append(inside(dataset, -room, more, room, f"{policy}, {wording.plain(number[s])} minus {wording.plain(value)}: "
+                                                            f"{said(difference(dataset, more))}, of {wording.value(mean(values[first]))}"))
         return cells
     return judge
 
@@ -198,11 +197,11 @@ def grows_at_most(policies, power):
         cells = []
         for policy in policies:
             whole = numbers(dataset, policy)
-            for s, (title, end) in enumerate(zip(load.titles(dataset), load.last_rounds(dataset))):
+            for s, (title, end) in enumerate(zip(design.titles(dataset), averages.last_rounds(dataset))):
                 half, rounds = numbers(dataset, policy, at=end // 2)[s], dataset["round"].values[[end, end // 2]]
                 found = difference(dataset, (rounds[0] / rounds[1]) ** power * half - whole[s])
                 slope = np.log(mean(whole[s]) / mean(half)) / np.log(rounds[0] / rounds[1])
-                cells.append(positive(found, f"{title}: {policy} grows as rounds to the power {load.value(slope)}"))
+                cells.append(positive(found, f"{title}: {policy} grows as rounds to the power {wording.value(slope)}"))
         return cells
     return judge
 
@@ -212,9 +211,9 @@ def rises_along(policy, metric):
     def judge(dataset):
         cells = []
         first, last = (numbers(dataset, policy, metric, at) for at in (0, -1))
-        for s, title in enumerate(load.titles(dataset)):
+        for s, title in enumerate(design.titles(dataset)):
             found = difference(dataset, last[s] - first[s])
-            cells.append(positive(found, f"{title}: last minus first point {said(found)}, first {load.value(mean(first[s]))}"))
+            cells.append(positive(found, f"{title}: last minus first point {said(found)}, first {wording.value(mean(first[s]))}"))
         return cells
     return judge
 
@@ -226,7 +225,7 @@ def exponent(policy, key, metric, low, high, start=0):
         x = np.log(swept(dataset, key).astype(float))
         keep = x >= np.log(max(start, 1e-300))
         if keep.sum() < 2:
-            raise load.BadInput(f"the study has fewer than two values of {key} from {load.plain(start)} on")
+            raise Error(f"the study has fewer than two values of {key} from {wording.plain(start)} on")
         deviation = x[keep] - x[keep].mean()
         slopes = deviation @ np.log(numbers(dataset, policy, metric)[keep]) / (deviation ** 2).sum()
         return [inside(dataset, low, slopes, high, f"{policy}: slope {said(difference(dataset, slopes))} of log {metric} against log "
@@ -238,11 +237,11 @@ def rate(policy, metric, low, high):
     """Between the last two points the exponent of the metric in a run lies in [low, high], in each setting."""
     def judge(dataset):
         cells = []
-        n = dataset[load.axis(dataset)].values.astype(float)
+        n = dataset[store.axis(dataset)].values.astype(float)
         values = [numbers(dataset, policy, metric, at) for at in range(len(n))]
-        for s, title in enumerate(load.titles(dataset)):
+        for s, title in enumerate(design.titles(dataset)):
             slopes = np.log(values[-1][s] / values[-2][s]) / np.log(n[-1] / n[-2])
-            listed = ", ".join(f"{load.value(mean(row[s]))} at {load.plain(point)}" for row, point in zip(values, n))
+            listed = ", ".join(f"{wording.value(mean(row[s]))} at {wording.plain(point)}" for row, point in zip(values, n))
             cells.append(inside(dataset, low, slopes, high, f"{title}: exponent {said(difference(dataset, slopes))}; {metric} {listed}"))
         return cells
     return judge
@@ -253,8 +252,8 @@ def near(policy, number, share, metric=None, at=-1):
     def judge(dataset):
         values = numbers(dataset, policy, metric, at)
         return [inside(dataset, (1 - share) * number, row, (1 + share) * number,
-                       f"{title}: {policy} {said(difference(dataset, row))}, in the paper {load.plain(number)}")
-                for title, row in zip(load.titles(dataset), values)]
+                       f"{title}: {policy} {said(difference(dataset, row))}, in the paper {wording.plain(number)}")
+                for title, row in zip(design.titles(dataset), values)]
     return judge
 
 
@@ -264,11 +263,11 @@ def straight(policy, key, metric, share):
     def judge(dataset):
         x, values = swept(dataset, key).astype(float), numbers(dataset, policy, metric)
         if len(x) < 3:
-            raise load.BadInput(f"the study has fewer than three values of {key}")
+            raise Error(f"the study has fewer than three values of {key}")
         bend = np.linalg.pinv(np.vander(x, 3))[0] @ values * (x.max() - x.min()) ** 2 / 4   # the most that it is off its chord
         room, line = share * abs(mean(values[np.argmax(x)])), np.polyfit(x, [mean(row) for row in values], 1)
-        return [inside(dataset, -room, bend, room, f"{policy}: {metric} {load.value(line[1])} + {load.value(line[0])} times {key}, bent by "
-                                                   f"{said(difference(dataset, bend))} of {load.value(mean(values[np.argmax(x)]))}")]
+        return [inside(dataset, -room, bend, room, f"{policy}: {metric} {wording.value(line[1])} + {wording.value(line[0])} times {key}, bent by "
+                                                   f"{said(difference(dataset, bend))} of {wording.value(mean(values[np.argmax(x)]))}")]
     return judge
 
 
@@ -291,8 +290,8 @@ def not_so(one):
 def at_each(one):
     """A judgement made at each point of the axis; `one` makes it for a point, given by its index."""
     def judge(dataset):
-        name, values = load.axis(dataset).replace("_", " "), dataset[load.axis(dataset)].values
-        return [dataclasses.replace(cell, sentence=f"{name} {load.plain(value)}, {cell.sentence}")
+        name, values = store.axis(dataset).replace("_", " "), dataset[store.axis(dataset)].values
+        return [dataclasses.replace(cell, sentence=f"{name} {wording.plain(value)}, {cell.sentence}")
                 for at, value in enumerate(values) for cell in one(at)(dataset)]
     return judge
 
@@ -300,7 +299,7 @@ def at_each(one):
 def chosen_points(dataset, groups):
     """Which policy stands for each method in each run, [setting, method, run]: of its policies, `groups` [method] lists of indices, the one
     that has the least mean regret over the other half of the runs."""
-    runs, final = dataset.sizes["run"], load.at_end(dataset, dataset["regret"].values)   # [setting, policy, run]
+    runs, final = dataset.sizes["run"], averages.at_end(dataset, dataset["regret"].values)   # [setting, policy, run]
     points = np.zeros((len(final), len(groups), runs), int)
     halves = np.array_split(np.arange(runs), 2)
     for mine, others in (halves, halves[::-1]):
@@ -315,7 +314,7 @@ def tuned(one, option="eta"):
     runs a method has the value that is best for it in the other half."""
     def judge(dataset):
         methods = {}
-        for p, label in enumerate(load.labels(dataset)):
+        for p, label in enumerate(design.labels(dataset)):
             methods.setdefault(label.partition(f" {option}=")[0], []).append(p)
         points = chosen_points(dataset, list(methods.values()))
         best = dataset.isel(policy=[members[0] for members in methods.values()]).assign_coords(policy=list(methods))

@@ -6,21 +6,21 @@ the paper says.
 """
 import numpy as np
 
+from thompson import design, wording
 import convergence
-import load
 from judge import Cell, Untestable, index, mean, numbers
 
 
 def ratios(dataset, policy, rival):
     """CPU seconds of a run as a multiple of the rival's, and both, by setting."""
     ours, theirs = (np.array([mean(values) for values in numbers(dataset, name, "seconds")]) for name in (policy, rival))
-    return zip(load.titles(dataset), ours / theirs, ours, theirs)
+    return zip(design.titles(dataset), ours / theirs, ours, theirs)
 
 
 def costs(policy, rival, low, high):
     """CPU seconds of a run, as a multiple of the rival's, lie in [low, high] in each setting."""
     def judge(dataset):
-        return [Cell(bool(low <= ratio <= high) if np.isfinite(ratio) else None, f"{title}: {policy} costs {load.value(ratio)} times {rival}")
+        return [Cell(bool(low <= ratio <= high) if np.isfinite(ratio) else None, f"{title}: {policy} costs {wording.value(ratio)} times {rival}")
                 for title, ratio, *_ in ratios(dataset, policy, rival)]
     return judge
 
@@ -29,7 +29,7 @@ def costs_at_most(policy, rival, most, paper):
     """As a multiple of the rival's, CPU seconds of a run are at most `most`; `paper`: seconds of 100 runs of the two in the paper."""
     def judge(dataset):
         return [Cell(bool(ratio <= most) if np.isfinite(ratio) else None,
-                     f"{title}: {policy} costs {load.value(ratio)} times {rival} here ({100 * ours:.2g} s and {100 * theirs:.2g} s for 100 runs), "
+                     f"{title}: {policy} costs {wording.value(ratio)} times {rival} here ({100 * ours:.2g} s and {100 * theirs:.2g} s for 100 runs), "
                      f"{paper[0] / paper[1]:.0f} times in the paper ({paper[0]:g} s and {paper[1]:g} s)")
                 for title, ratio, ours, theirs in ratios(dataset, policy, rival)]
     return judge
@@ -40,7 +40,7 @@ def alike(policy, rival, factor):
     something of the programs and not of the paper."""
     def judge(dataset):
         found = list(ratios(dataset, policy, rival))
-        sentences = [f"{title}: {policy} costs {load.value(ratio)} times {rival}" for title, ratio, *_ in found]
+        sentences = [f"{title}: {policy} costs {wording.value(ratio)} times {rival}" for title, ratio, *_ in found]
         if any(ratio > factor for _, ratio, *_ in found):
             raise Untestable(f"a ratio of two programs' costs, and {rival} is far faster here than in the paper: {'; '.join(sentences)}")
         return [Cell(bool(ratio >= 1 / factor) if np.isfinite(ratio) else None, sentence) for sentence, (_, ratio, *_) in zip(sentences, found)]
@@ -58,7 +58,7 @@ def sooner(policy, rivals):
             return (mean(numbers(dataset, name, convergence.STEPS)[s]) + waiting[column]) * one[s, column]
 
         cells = []
-        for s, title in enumerate(load.titles(dataset)):
+        for s, title in enumerate(design.titles(dataset)):
             for rival in rivals:
                 ours, theirs = seconds(policy, s), seconds(rival, s)
                 truth = bool(ours < theirs) if np.isfinite(ours + theirs) else None

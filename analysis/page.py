@@ -4,8 +4,9 @@ import itertools
 import json
 import pathlib
 
+from thompson import design, wording
 import chart
-import load
+import script
 
 MOST_LINKS = 12     # parts that the head of a page lists; more are for a table in its text
 OPEN = 6            # settings whose charts are open at first
@@ -20,7 +21,7 @@ def tag(name, content="", **attributes):
 
 
 def text(value):
-    return html.escape(load.plain(value))
+    return html.escape(wording.plain(value))
 
 
 def paragraph(*sentences, **attributes):
@@ -72,7 +73,7 @@ class Charts:
     def of_settings(self, dataset, make):
         """make(setting, title) for each setting; those beyond the first OPEN are folded away together."""
         alone = {"class": "alone"} if dataset.sizes["setting"] == 1 else {}
-        figures = [self.figure(make(s, title)) for s, title in enumerate(load.titles(dataset))]
+        figures = [self.figure(make(s, title)) for s, title in enumerate(design.titles(dataset))]
         shown = tag("div", "".join(tag("div", figure, **alone) for figure in figures[:OPEN]), class_="charts")
         rest = tag("div", "".join(figures[OPEN:]), class_="charts")
         return shown + (folded(f"The other {len(figures) - OPEN} of {len(figures)} settings", rest) if figures[OPEN:] else "")
@@ -111,7 +112,7 @@ def document(title, parts, data=None):
         scripts = '<noscript><p class="warn">The charts need JavaScript; the tables do not.</p></noscript>\n'
         scripts += f'<script type="application/json" id="data">{numbers}</script>\n<script>{(HERE / "report.js").read_text()}</script>'
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>\n'
-            f'<meta name="generator" content="{load.MARK}">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+            f'<meta name="generator" content="{script.MARK}">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">\n'
             f'<link rel="icon" href="data:,">\n<style>{(HERE / "report.css").read_text()}</style></head>\n'
             f"<body><header>{tag('h1', html.escape(title))}{contents}</header>\n<main>{body}</main>\n{scripts}</body></html>\n")

@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 
+from thompson import averages, design, store, wording
 import caption
-import load
 import style
 from style import plt
 
@@ -44,13 +44,13 @@ class Panel:
 
 def of_study(dataset, curve, s, title, **more):
     """The panel of one curve against its axis (sample size, ...) in setting s."""
-    last = load.last_rounds(dataset)[s] + 1
-    means, errors = (values[s, :, :last] for values in load.moments(dataset, curve))
-    floor = load.floor(dataset, curve)
-    done, wanted = load.counts(dataset)[0], load.asked(dataset)[s]
-    axis = load.axis(dataset)
+    last = averages.last_rounds(dataset)[s] + 1
+    means, errors = (values[s, :, :last] for values in averages.moments(dataset, curve))
+    floor = averages.floor(dataset, curve)
+    done, wanted = averages.counts(dataset)[0], averages.asked(dataset)[s]
+    axis = store.axis(dataset)
     return Panel(title, dataset[axis].attrs.get("long_name", axis), curve, dataset[axis].values[:last], means, errors,
-                 load.policy_names(dataset), done[s], wanted, floor and tuple(values[s, :last] for values in floor), **more)
+                 design.policy_names(dataset), done[s], wanted, floor and tuple(values[s, :last] for values in floor), **more)
 
 
 def ceiling(finals):
@@ -112,7 +112,7 @@ def spread_out(axis, x, ticks=None):
             kept.append(i)
     axis.xaxis.set_major_locator(FixedLocator(x[sorted({*kept, len(x) - 1})]))
     axis.xaxis.set_minor_locator(FixedLocator(x))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
     axis.xaxis.set_minor_formatter("")
 
 
@@ -122,7 +122,7 @@ def values_axis(axis, panel, low, high, notes):
     if low > 0 and (high > DECADE * low if panel.log is None else panel.log):
         axis.set_yscale("log", nonpositive="clip")
         axis.set_ylim(low / 1.25, low / 1.25 * (1.25 ** 2 * high / low) ** (1 / free))
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: load.plain(value)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
         if high < 50 * low:
             axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.yaxis.set_minor_formatter("")
@@ -260,5 +260,5 @@ def main(description, name, what, draw):
     parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
     arguments = parser.parse_args()
     paths = style.outputs(arguments.output, arguments.folder, name)
-    dataset = load.results(arguments.folder, "posterior")
-    style.save(draw(dataset, load.chosen(dataset, arguments.metric)), paths)
+    dataset = store.results(arguments.folder, "posterior")
+    style.save(draw(dataset, store.chosen(dataset, arguments.metric)), paths)

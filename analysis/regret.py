@@ -2,7 +2,7 @@
 diverges leaves the axis, and the panel says where it ends."""
 import numpy as np
 
-import load
+from thompson import averages, design, wording
 import panel
 
 LIKELIHOODS = {"gaussian": "linear bandit", "logistic": "logistic bandit", "poisson": "Poisson bandit"}
@@ -11,27 +11,27 @@ WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
 
 def titles(dataset):
     """A title for each setting; a study of one setting is named by its likelihood too, and without a sweep by what it simulates."""
-    likelihood, found = load.config(dataset, "likelihood"), load.titles(dataset)
+    likelihood, found = design.config(dataset, "likelihood"), design.titles(dataset)
     if len(found) > 1 or likelihood is None:
         return found
-    world = None if load.swept(dataset) else WORLDS.get(load.config(dataset, "problem.family"))
+    world = None if design.swept(dataset) else WORLDS.get(design.config(dataset, "problem.family"))
     return [f"{LIKELIHOODS.get(likelihood, likelihood)}, {world or found[0]}"]
 
 
 def draw(axis, dataset, s, styles):
     """The regret of all policies in setting s."""
-    rounds = dataset["round"].values[:load.last_rounds(dataset)[s] + 1]
-    means, errors = (values[s, :, :len(rounds)] for values in load.moments(dataset, "regret"))
+    rounds = dataset["round"].values[:averages.last_rounds(dataset)[s] + 1]
+    means, errors = (values[s, :, :len(rounds)] for values in averages.moments(dataset, "regret"))
     finals = means[:, -1]
     cut = panel.ceiling(finals)
     notes = []
-    for p, (policy, mean, error) in enumerate(zip(load.labels(dataset), means, errors)):
+    for p, (policy, mean, error) in enumerate(zip(design.labels(dataset), means, errors)):
         every = max(1, len(rounds) // 6)
         axis.plot(rounds, mean, markevery=((p * every) // len(means), every), zorder=3, **styles[policy])
         axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22, linewidth=0)
         if cut is not None and finals[p] > cut:
-            notes.append((f"off axis: {policy}, {load.value(finals[p], error[-1])} at round {rounds[-1]:g}", styles[policy]["color"]))
-    notes += panel.unfinished(load.labels(dataset), styles, load.counts(dataset)[0][s], load.asked(dataset)[s])
+            notes.append((f"off axis: {policy}, {wording.value(finals[p], error[-1])} at round {rounds[-1]:g}", styles[policy]["color"]))
+    notes += panel.unfinished(design.labels(dataset), styles, averages.counts(dataset)[0][s], averages.asked(dataset)[s])
     axis.set_xlim(0, rounds[-1])
     top = cut if cut is not None else axis.get_ylim()[1]
     # Notes stand above all lines that stay: each takes a share of the axis.

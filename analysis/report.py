@@ -14,12 +14,11 @@ import shlex
 
 import numpy as np
 
+from thompson import Error, averages, design, metrics, significance, store, wording
 import calibration
 import caption
 import chart
-import load
-import metrics
-import significance
+import script
 import table
 from page import Charts, capital, document, folded, grid, paragraph, prose, tag, text
 
@@ -43,8 +42,8 @@ def star(p):
 
 def progress(dataset):
     """How much of the study is in, a sentence; and whether that is all."""
-    done, failed, _ = load.counts(dataset)
-    total, there = int(load.asked(dataset).sum()) * done.shape[1], int(done.sum())
+    done, failed, _ = averages.counts(dataset)
+    total, there = int(averages.asked(dataset).sum()) * done.shape[1], int(done.sum())
     if there == total:
         return f"All {total} runs are in.", True
     failures = f", {failed.sum()} failed" if failed.any() else ""
@@ -53,8 +52,8 @@ def progress(dataset):
 
 
 def question(dataset):
-    kind = load.AXES[load.axis(dataset)]
-    swept = "; ".join(f"{key} = {', '.join(dict.fromkeys(map(load.plain, values)))}" for key, values in load.swept(dataset).items())
+    kind = store.AXES[store.axis(dataset)]
+    swept = "; ".join(f"{key} = {', '.join(dict.fromkeys(map(wording.plain, values)))}" for key, values in design.swept(dataset).items())
     sentence = (f"A {kind} study: {KINDS[kind]}, {plural(dataset.sizes['policy'], 'policy', 'policies')}, "
                 f"{plural(dataset.sizes['setting'], 'setting', 'settings')}{f' ({swept})' if swept else ''}.")
     state, whole = progress(dataset)
@@ -62,16 +61,16 @@ def question(dataset):
 
 
 def settings(dataset):
-    keys, (done, failed, _), asked = load.swept(dataset), load.counts(dataset), load.asked(dataset)
+    keys, (done, failed, _), asked = design.swept(dataset), averages.counts(dataset), averages.asked(dataset)
     rows = []
-    for s, title in enumerate(load.titles(dataset)):
+    for s, title in enumerate(design.titles(dataset)):
         low, high = done[s].min(), done[s].max()
         rows.append([text(title), *(text(values[s]) for values in keys.values()), f"{low} to {high}" if low < high else str(low),
                      str(asked[s]), str(failed[s].sum())])
     shown = grid(["setting", *map(text, keys), "runs in, by policy", "of", "failed"], rows, "settings")
     if len(rows) > chart.FEW:
         shown = folded(f"{len(rows)} settings", shown)
-    shared = [[tag("code", text(key)), prose(word)] for key, word in load.keys(dataset).items()
+    shared = [[tag("code", text(key)), prose(word)] for key, word in design.keys(dataset).items()
               if key not in keys and not key.startswith("sweep") and word != "null"]
     shared = grid(["key", "value"], shared, "keys that all settings share", class_="plain")
     return shown + folded("Keys that all settings share", shared) + policies(dataset)
@@ -79,8 +78,8 @@ def settings(dataset):
 
 def policies(dataset):
     try:
-        found = load.options(dataset)
-    except load.BadInput:
+        found = design.options(dataset)
+    except Error:
         return ""
     rows = []
     for label, chosen in found.items():
@@ -93,29 +92,29 @@ def policies(dataset):
 
 def score(metric, row):
     """A row's mean of the metric with its standard error, bold where table.py finds it best."""
-    shown = load.value(getattr(row, metric), np.fmax(row.se, row.se_replicate))
+    shown = wording.value(getattr(row, metric), np.fmax(row.se, row.se_replicate))
     return tag("b", shown) if row.best else shown
 
 
 def difference(row):
     """A row's paired difference to the first policy."""
     error = np.fmax(row.difference_se, row.difference_se_replicate)
-    return f"{load.value(row.difference, error, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
+    return f"{wording.value(row.difference, error, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
 
 
 def heading(dataset, p):
-    return text(load.labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
+    return text(design.labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
 
 
 def board(dataset, metric, frame, order, where):
     """Policies by settings, at point `where` [setting]; below each mean what is to be known of it."""
-    axis, titles, numbers = load.axis(dataset), load.titles(dataset), dataset[f"{metric}_n"].values
+    axis, titles, numbers = store.axis(dataset), design.titles(dataset), dataset[f"{metric}_n"].values
     found = {(row.setting, row.policy, getattr(row, axis)): row for row in frame.itertuples()}
     rows = []
     for p in order:
         cells = []
         for s, title in enumerate(titles):
-            row = found.get((title, load.labels(dataset)[p], int(dataset[axis].values[where[s]])))
+            row = found.get((title, design.labels(dataset)[p], int(dataset[axis].values[where[s]])))
             if row is None:  # settings may differ in their last point
                 cells.append("–")
                 continue
@@ -128,7 +127,7 @@ def board(dataset, metric, frame, order, where):
 
 def single(dataset, metric, frame, order, where):
     """The policies of the only setting, with all that is known of each in a row."""
-    axis, numbers = load.axis(dataset), dataset[f"{metric}_n"].values[0, :, where[0]]
+    axis, numbers = store.axis(dataset), dataset[f"{metric}_n"].values[0, :, where[0]]
     here = list(frame[frame[axis] == int(dataset[axis].values[where[0]])].itertuples())
     rows = []
     for p in order:
@@ -137,7 +136,7 @@ def single(dataset, metric, frame, order, where):
             heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
-    columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(load.labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
+    columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(design.labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
     return grid(columns, rows, f"{metric} of all policies")
 
 
@@ -147,15 +146,15 @@ def leaderboard(dataset, metric):
     few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
     listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
     note = paragraph(
-        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {load.labels(dataset)[0]} ± standard "
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {design.labels(dataset)[0]} ± standard "
         f"error. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
         "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")
     make = single if one else board
-    shown = make(dataset, metric, frame, order, load.last_rounds(dataset))
-    if load.axis(dataset) == "sample_size":
+    shown = make(dataset, metric, frame, order, averages.last_rounds(dataset))
+    if store.axis(dataset) == "sample_size":
         for point, size in enumerate(dataset["sample_size"].values[:-1]):
-            shown += folded(f"The same at n = {load.plain(size)}",
+            shown += folded(f"The same at n = {wording.plain(size)}",
                             make(dataset, metric, frame, order, np.full(dataset.sizes["setting"], point)))
     return note + shown
 
@@ -184,10 +183,10 @@ def ranks(dataset):
     found = calibration.table(dataset, at)
     cells = {(row.setting, row.policy): "too few runs" if np.isnan(row.p) else html.escape(table.probability(row.p)) + star(adjusted)
              for row, adjusted in zip(found.itertuples(), significance.holm(found.p))}
-    titles = load.titles(dataset)
-    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(load.labels(dataset))]
+    titles = design.titles(dataset)
+    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(design.labels(dataset))]
     note = paragraph(
-        f"Simulation-based calibration at n = {load.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
+        f"Simulation-based calibration at n = {wording.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
         f"is uniform, as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
         "analysis/calibration.py draws the histograms.", class_="faint")
     return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, titles)], rows, "uniform ranks")
@@ -195,7 +194,7 @@ def ranks(dataset):
 
 def quality(dataset, charts, drawn, main):
     shown = curves(dataset, charts, drawn, main) if drawn else ""
-    return shown + (ranks(dataset) if "rank" in load.curves(dataset) else "")
+    return shown + (ranks(dataset) if "rank" in store.curves(dataset) else "")
 
 
 def cost(dataset, charts, metric):
@@ -205,12 +204,12 @@ def cost(dataset, charts, metric):
                      "Bars: one standard error.", class_="faint")
     drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
     rows = []
-    for p, label in enumerate(load.labels(dataset)):
+    for p, label in enumerate(design.labels(dataset)):
         learned = [tag("small", f"{once:.3g} training") if np.isfinite(once) else "" for once in train[:, p]]
         rows.append(({"data_row": p}, [text(label), *(f"{one:.3g}{more}" if np.isfinite(one) else "–"
                                                       for one, more in zip(seconds[:, p], learned))]))
-    listed = grid(["policy", *map(text, load.titles(dataset))], rows, "CPU seconds")
-    priors = plural(load.replicates(dataset), "prior", "priors")
+    listed = grid(["policy", *map(text, design.titles(dataset))], rows, "CPU seconds")
+    priors = plural(averages.replicates(dataset), "prior", "priors")
     return note + drawn + wall(dataset) + folded(f"CPU seconds per run, and to learn {priors}", listed)
 
 
@@ -225,11 +224,11 @@ def wall(dataset):
 # ---- what went wrong, and where it came from
 
 def failures(dataset):
-    (done, failed, _), asked = load.counts(dataset), load.asked(dataset)
-    fallbacks = np.where(dataset["status"].values == load.STATUS_OK, dataset["fallbacks"].values, 0)
+    (done, failed, _), asked = averages.counts(dataset), averages.asked(dataset)
+    fallbacks = np.where(dataset["status"].values == store.STATUS_OK, dataset["fallbacks"].values, 0)
     rows = []
-    for s, title in enumerate(load.titles(dataset)):
-        for p, label in enumerate(load.labels(dataset)):
+    for s, title in enumerate(design.titles(dataset)):
+        for p, label in enumerate(design.labels(dataset)):
             counts = failed[s, p], asked[s] - done[s, p] - failed[s, p], int(fallbacks[s, p].sum()), (fallbacks[s, p] > 0).sum()
             if any(counts):
                 rows.append([f"{text(label)}, {text(title)}", *map(str, counts)])
@@ -247,8 +246,8 @@ def provenance(dataset):
 
 
 def commands(dataset, folder):
-    name, here, study = load.config(dataset, "name") or "study", shlex.quote(str(folder)), dataset.attrs.get("config", "")
-    figure = load.config(dataset, "figure")
+    name, here, study = design.config(dataset, "name") or "study", shlex.quote(str(folder)), dataset.attrs.get("config", "")
+    figure = design.config(dataset, "figure")
     lines = [f"thompson run {name}.yaml -o again        # or mpiexec -n RANKS thompson run ...: any number gives the same results",
              f"analysis/compare.py {here} again",
              f"thompson verify {here}        # runs random tasks again and compares every byte",
@@ -266,7 +265,7 @@ def commands(dataset, folder):
 
 def sections(dataset, folder, charts):
     """[(id, title, HTML)] of a study, and the metric of its leaderboard."""
-    measured, axis = load.curves(dataset), load.axis(dataset)
+    measured, axis = store.curves(dataset), store.axis(dataset)
     main, *others = [metric for metric in measured if metric not in ("rank", "ess")] or measured
     drawn = [metric for metric in (main, *others) if chart.has_curve(dataset, metric)]
     first, rest = (drawn[:1], drawn[1:]) if axis == "sample_size" else (drawn, [])
@@ -295,10 +294,10 @@ def main():
     parser.add_argument("folder", metavar="DIR", help="results folder of a study of any kind")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead")
     arguments = parser.parse_args()
-    path = load.writable(arguments.output or load.folder_of(arguments.folder) / "report.html")
-    path.write_text(report(load.results(arguments.folder, kind=None), arguments.folder), encoding="utf-8")
+    path = script.writable(arguments.output or store.folder_of(arguments.folder) / "report.html")
+    path.write_text(report(store.results(arguments.folder, kind=None), arguments.folder), encoding="utf-8")
     print(path)
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

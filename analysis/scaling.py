@@ -16,7 +16,8 @@ Reads results.nc of each DIR; writes scaling.png and .pdf into the first DIR.
 import numpy as np
 import pandas as pd
 
-import load
+from thompson import Error, averages, design, store
+import script
 import style
 from style import plt
 
@@ -28,20 +29,20 @@ FREE = {"runs"}     # keys that may differ
 
 def one(folder):
     """What a study says of its own time, as a row."""
-    dataset = load.results(folder, kind=None)
+    dataset = store.results(folder, kind=None)
     if "seconds_wall" not in dataset:
-        raise load.BadInput(f"{folder}: the results have no wall-clock time (variable seconds_wall), being of an older program")
-    done = load.counts(dataset)[0]
-    if (done < load.asked(dataset)[:, None]).any():
-        raise load.BadInput(f"{folder}: {load.run_words(dataset)}; scaling is of finished studies")
+        raise Error(f"{folder}: the results have no wall-clock time (variable seconds_wall), being of an older program")
+    done = averages.counts(dataset)[0]
+    if (done < averages.asked(dataset)[:, None]).any():
+        raise Error(f"{folder}: {averages.run_words(dataset)}; scaling is of finished studies")
     wall, ranks = float(dataset["seconds_wall"]), int(dataset.attrs.get("mpi_ranks", 1))
     spent = float(np.nansum(dataset["seconds"].values))
     if " reduce " in dataset.attrs.get("history", ""):
-        raise load.BadInput(f"{folder}: the results were written by `thompson reduce`, so that the time of the run is not in them")
+        raise Error(f"{folder}: the results were written by `thompson reduce`, so that the time of the run is not in them")
     if spent > SLACK * wall * ranks:
-        raise load.BadInput(f"{folder}: {spent:.3g} CPU seconds do not fit into {wall:.3g} s on {ranks} ranks; the study was resumed, "
-                            "and the time of its first job is not in the results")
-    keys = {key: value for key, value in load.keys(dataset).items() if key not in FREE}
+        raise Error(f"{folder}: {spent:.3g} CPU seconds do not fit into {wall:.3g} s on {ranks} ranks; the study was resumed, "
+                    "and the time of its first job is not in the results")
+    keys = {key: value for key, value in design.keys(dataset).items() if key not in FREE}
     return {"folder": str(folder), "ranks": ranks, "runs": int(done.sum()), "wall": wall, "busy": spent / (wall * ranks)}, keys
 
 
@@ -53,8 +54,8 @@ def frame(folders):
         first = keys if first is None else first
         other = [key for key in {**first, **keys} if first.get(key) != keys.get(key)]
         if other:
-            raise load.BadInput(f"{folder}: another study than {folders[0]}; key {other[0]} is {keys.get(other[0])} there and "
-                                f"{first.get(other[0])} here")
+            raise Error(f"{folder}: another study than {folders[0]}; key {other[0]} is {keys.get(other[0])} there and "
+                        f"{first.get(other[0])} here")
         rows.append(row)
     table = pd.DataFrame(rows)
     table["throughput"] = table.runs / table.wall
@@ -69,7 +70,7 @@ def frame(folders):
                 group.throughput / group.ranks) / (fewest.throughput / fewest.ranks).median())
             found.append(group.sort_values("ranks", kind="stable"))
     if not found:
-        raise load.BadInput("no two folders differ in mpi_ranks and have the same number of runs, or of runs for each rank")
+        raise Error("no two folders differ in mpi_ranks and have the same number of runs, or of runs for each rank")
     return pd.concat(found, ignore_index=True)[COLUMNS]
 
 
@@ -104,4 +105,4 @@ def main():
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

@@ -15,7 +15,8 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
 
-import load  # noqa: E402
+from thompson import store  # noqa: E402
+import script  # noqa: E402
 
 TRUE_PRIOR = "#0072B2"
 LEARNED_PRIOR = "#D55E00"
@@ -155,13 +156,13 @@ def studies_options(description, study):
 
 def outputs(given, folder, name):
     """The files to write: those given with -o, or name.png and name.pdf in the results folder."""
-    return given or [load.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]
+    return given or [store.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]
 
 
 def save(figure, paths):
     """Write the figure to every path, the format by its ending, and print where."""
     for path in paths:
-        mark = {"Software" if path.suffix == ".png" else "Creator": load.MARK}
-        figure.savefig(load.writable(path), bbox_inches="tight", facecolor="white", metadata=mark)
+        mark = {"Software" if path.suffix == ".png" else "Creator": script.MARK}
+        figure.savefig(script.writable(path), bbox_inches="tight", facecolor="white", metadata=mark)
         print(path)
     plt.close(figure)

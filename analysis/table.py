@@ -17,8 +17,8 @@ import io
 import numpy as np
 import pandas as pd
 
-import load
-import significance
+from thompson import averages, design, significance, store
+import script
 
 PARTS = {"se": "_se", "se_replicate": "_se_replicate", "floor": "_floor_mean", "difference": "_diff_mean",
          "difference_se": "_diff_se", "difference_se_replicate": "_diff_se_replicate"}
@@ -29,9 +29,9 @@ BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank
 
 def rows_of(dataset):
     """Index of the points that get a row, for each setting."""
-    if load.axis(dataset) == "sample_size":
-        return [range(last + 1) for last in load.last_rounds(dataset)]
-    return [[last] for last in load.last_rounds(dataset)]
+    if store.axis(dataset) == "sample_size":
+        return [range(last + 1) for last in averages.last_rounds(dataset)]
+    return [[last] for last in averages.last_rounds(dataset)]
 
 
 def winners(scores, rivals, replicate):
@@ -47,8 +47,8 @@ def winners(scores, rivals, replicate):
 def tests(dataset, metric, places):
     """For the (setting, point) of `places`: Holm's p-values of the differences to the first policy [place, policy], and the policy
     that is significantly the best, or None, [place]."""
-    replicate, axis = significance.of_runs(dataset), load.axis(dataset)
-    rivals = load.rivals(dataset)
+    replicate, axis = significance.of_runs(dataset), store.axis(dataset)
+    rivals = design.rivals(dataset)
     first, found = [], []
     for s, point in places:
         values = dataset[metric].isel({"setting": s, axis: point}).values
@@ -64,9 +64,9 @@ def tests(dataset, metric, places):
 def frame(dataset, metric=None):
     """One row for each setting, policy and point, numbers unrounded. The metric's column has its name; a floor only where the
     metric has one."""
-    metric, axis = load.chosen(dataset, metric), load.axis(dataset)
-    done, failed, _ = load.counts(dataset)
-    wanted = load.asked(dataset)
+    metric, axis = store.chosen(dataset, metric), store.axis(dataset)
+    done, failed, _ = averages.counts(dataset)
+    wanted = averages.asked(dataset)
     unknown = np.full((*done.shape, dataset.sizes[axis]), np.nan)  # parts may be absent: replicates, differences
     values = {metric: dataset[f"{metric}_mean"].values}
     for part, ending in PARTS.items():
@@ -74,10 +74,10 @@ def frame(dataset, metric=None):
             values[part] = dataset[f"{metric}{ending}"].values if f"{metric}{ending}" in dataset else unknown
     places = [(s, point) for s, points in enumerate(rows_of(dataset)) for point in points]
     adjusted, certain = tests(dataset, metric, places)
-    titles, rows = load.titles(dataset), []
+    titles, rows = design.titles(dataset), []
     for (s, point), p_values, best in zip(places, adjusted, certain):
-        for p, policy in enumerate(load.labels(dataset)):
-            ok = dataset["status"].values[s, p] == load.STATUS_OK
+        for p, policy in enumerate(design.labels(dataset)):
+            ok = dataset["status"].values[s, p] == store.STATUS_OK
             seconds, fallbacks = (dataset[name].values[s, p][ok] for name in ("seconds", "fallbacks"))
             rows.append({"setting": titles[s], "policy": policy, axis: int(dataset[axis].values[point]),
                          **{part: float(numbers[s, p, point]) for part, numbers in values.items()},
@@ -94,9 +94,9 @@ def frame(dataset, metric=None):
 def caption(dataset, metric):
     """What the table shows and what its tests are, for a reader of the table alone."""
     long_name = dataset[metric].attrs.get("long_name", metric)
-    first = load.labels(dataset)[0]
-    failed = load.counts(dataset)[1]
-    runs = load.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
+    first = design.labels(dataset)[0]
+    failed = averages.counts(dataset)[1]
+    runs = averages.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
     return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error (SE) {significance.errors_over([dataset])}; {runs}. "
             f"p: two-sided paired t-test of the difference to {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
             f"its group, significantly so against every other policy (same test at {significance.LEVEL:.0%}, Holm's correction for "
@@ -201,12 +201,12 @@ def main():
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of on stdout")
     arguments = parser.parse_args()
 
-    text = FORMATS[arguments.format](frame(load.results(arguments.folder, kind=None), arguments.metric))
+    text = FORMATS[arguments.format](frame(store.results(arguments.folder, kind=None), arguments.metric))
     if arguments.output:
-        load.writable(arguments.output, marked=False).write_text(text, encoding="utf-8")
+        script.writable(arguments.output, marked=False).write_text(text, encoding="utf-8")
     else:
         print(text, end="")
 
 
 if __name__ == "__main__":
-    load.script(main)
+    script.run(main)

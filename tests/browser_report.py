@@ -43,8 +43,8 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 import study_fixture  # noqa: E402  (finds analysis/)
 
+from thompson import store  # noqa: E402
 import claims  # noqa: E402
-import load  # noqa: E402
 import report  # noqa: E402
 import style  # noqa: E402
 
@@ -257,7 +257,7 @@ class Report(unittest.TestCase):
         self.open()
         self.assertEqual(self.find("main img"), [])
         self.assertEqual({button.text for button in self.find(".switch")}, {evil, "</script>", "<!--<script>"})
-        self.assertTrue(np.isfinite(load.results(self.folder)["regret"].values).all())
+        self.assertTrue(np.isfinite(store.results(self.folder)["regret"].values).all())
 
 
 if __name__ == "__main__":

@@ -13,20 +13,18 @@ import unittest.mock
 import netCDF4
 import numpy as np
 
-sys.dont_write_bytecode = True
-
-from study_fixture import (  # noqa: E402  (also finds analysis/)
+from study_fixture import (
     POLICIES, PRIORS, SCRIPTS, StudyTest, call, main, run, write_priors, write_results)
 
-import caption  # noqa: E402
-import figure_diffts_2  # noqa: E402
-import figure_diffts_3  # noqa: E402
-import glm_cost  # noqa: E402
-import load  # noqa: E402
-import panel  # noqa: E402
-import prior  # noqa: E402
-import style  # noqa: E402
-import table  # noqa: E402
+from thompson import Error, design, store, wording
+import caption
+import figure_diffts_2
+import figure_diffts_3
+import glm_cost
+import panel
+import prior
+import style
+import table
 
 
 class Analysis(StudyTest):
@@ -75,7 +73,7 @@ class Analysis(StudyTest):
         self.assertIn("minus ts", lines[0])
         self.assertIn("63 of 64 (1 failed)", text)
         self.assertIn("(SE) over runs or over the 2 learned priors, whichever is larger;", caption)
-        for line, row in zip(lines[2:], table.frame(load.results(self.folder)).itertuples()):
+        for line, row in zip(lines[2:], table.frame(store.results(self.folder)).itertuples()):
             cells = [cell.strip() for cell in line.split("|")]
             self.assertEqual(cells[4], f"{max(row.se, row.se_replicate):.2f}")
             if cells[6]:
@@ -101,8 +99,8 @@ class Analysis(StudyTest):
         """Every line and dot of the figure, read back from its artists."""
         write_results(self.folder, PRIORS, failed=[(2, 3, 0)])
         theta = write_priors(self.folder, PRIORS)
-        dataset = load.results(self.folder)
-        figure = figure_diffts_2.draw(dataset, load.prior_samples(self.folder))
+        dataset = store.results(self.folder)
+        figure = figure_diffts_2.draw(dataset, store.prior_samples(self.folder))
         self.addCleanup(style.plt.close, figure)
         upper, lower = figure.axes[:3], figure.axes[3:]
         for s, (top, bottom) in enumerate(zip(upper, lower)):
@@ -115,7 +113,7 @@ class Analysis(StudyTest):
                 self.assertTrue(np.array_equal(line.get_ydata(), dataset["regret_mean"].values[s, p]))
             notes = " ".join(text.get_text() for text in bottom.texts)
             ends = (dataset[f"regret_{part}"].values[s, 5, -1] for part in ("mean", "se"))
-            self.assertIn(f"off axis: dps, {load.value(*ends)} at round 200", notes)
+            self.assertIn(f"off axis: dps, {wording.value(*ends)} at round 200", notes)
             finals = dataset["regret_mean"].values[s, :, -1]
             self.assertLess(bottom.get_ylim()[1], finals.max())
             self.assertGreater(bottom.get_ylim()[1], np.sort(finals)[-2])
@@ -123,7 +121,7 @@ class Analysis(StudyTest):
 
     def test_caption(self):
         write_results(self.folder, PRIORS, failed=[(2, 3, 0)])
-        dataset = load.results(self.folder)
+        dataset = store.results(self.folder)
         text = " ".join([*caption.facts([dataset]), caption.curves([dataset])])
         for part in ("63 to 64 of 64 runs are in", "1 failed", "2 times", "seed 2024", "reward noise 1", "one standard error"):
             self.assertIn(part, text)
@@ -132,7 +130,7 @@ class Analysis(StudyTest):
         settings = ["cross", "rays", "triangles", "a", "b", "c", "d"]
         write_results(self.folder, settings, runs=8, rounds=20)
         write_priors(self.folder, settings, n=200, dimensions=[2, 3, 5, 1, 2, 2, 2])
-        figure = figure_diffts_2.draw(load.results(self.folder), load.prior_samples(self.folder))
+        figure = figure_diffts_2.draw(store.results(self.folder), store.prior_samples(self.folder))
         self.addCleanup(style.plt.close, figure)
         shown = [axis for axis in figure.axes if axis.get_visible()]
         self.assertEqual(len(shown), 2 * len(settings))
@@ -141,7 +139,7 @@ class Analysis(StudyTest):
     def test_figure_without_a_learned_prior_or_a_finished_policy(self):
         write_results(self.folder, ["cross"], runs=8, rounds=20, not_run=[(0, 4, r) for r in range(8)])
         write_priors(self.folder, ["cross"], n=100, learned=False)
-        figure = figure_diffts_2.draw(load.results(self.folder), load.prior_samples(self.folder))
+        figure = figure_diffts_2.draw(store.results(self.folder), store.prior_samples(self.folder))
         self.addCleanup(style.plt.close, figure)
         self.assertIn("no samples of the learned diffusion prior", figure.axes[0].texts[0].get_text())
         self.assertIn("diffts: no run is in", " ".join(text.get_text() for text in figure.axes[1].texts))
@@ -149,7 +147,7 @@ class Analysis(StudyTest):
     def test_figure_of_a_study_that_has_just_begun(self):
         write_results(self.folder, ["cross"], runs=8, rounds=20, not_run=[(0, p, r) for p in range(8) for r in range(p + 1)])
         write_priors(self.folder, ["cross"], n=100)
-        figure = figure_diffts_2.draw(load.results(self.folder), load.prior_samples(self.folder))
+        figure = figure_diffts_2.draw(store.results(self.folder), store.prior_samples(self.folder))
         self.addCleanup(style.plt.close, figure)
         self.assertIn("8 policies: 0 to 7 of 8 runs are in", [text.get_text() for text in figure.axes[1].texts])
 
@@ -166,7 +164,7 @@ class Analysis(StudyTest):
         """Results as of a study on an embedding file, with their prior samples."""
         write_results(self.folder, ["x"], policies={name: POLICIES[name] for name in policies}, runs=16, rounds=30, seed=seed)
         write_priors(self.folder, ["x"], n=60, dimensions=[5])
-        dataset, priors = load.results(self.folder).load(), load.prior_samples(self.folder).load()
+        dataset, priors = store.results(self.folder).load(), store.prior_samples(self.folder).load()
         dataset.attrs["config"] += (f"problem:\n  family: embedding\n  file: data/movielens.nc\n  noise: auto\n"
                                     f"likelihood: {likelihood}\n")
         return dataset.drop_vars("problem_theta").assign_coords(setting=["default"]), priors.assign_coords(setting=["default"])
@@ -263,15 +261,15 @@ class Analysis(StudyTest):
 
     def test_config(self):
         write_results(self.folder, ["cross"], runs=4, rounds=5)
-        dataset = load.results(self.folder)
+        dataset = store.results(self.folder)
         dataset.attrs["config"] = ("a: 1e-3 # a comment\ntitle: \"x: y # z\"\nproblem:\n  noise: 0.50\n  deep:\n    x: 'y'\n    f: null\n"
                                    "prior:\npolicies:\n  - {name: ts}\nsweep:\n  b.c: [1, true]\n")
-        self.assertEqual(load.keys(dataset), {"a": "1e-3", "title": "x: y # z", "problem.noise": "0.50", "problem.deep.x": "y",
+        self.assertEqual(design.keys(dataset), {"a": "1e-3", "title": "x: y # z", "problem.noise": "0.50", "problem.deep.x": "y",
                                               "problem.deep.f": "null", "sweep.b.c": "[1, true]"})
-        self.assertEqual(load.config(dataset, "problem.theta"), "cross")  # a swept key
+        self.assertEqual(design.config(dataset, "problem.theta"), "cross")  # a swept key
         dataset.attrs["config"] = "a: [1"
-        with self.assertRaisesRegex(load.BadInput, "results.nc: attribute config is not YAML"):
-            load.config(dataset, "a")
+        with self.assertRaisesRegex(Error, "results.nc: attribute config is not YAML"):
+            design.config(dataset, "a")
 
     def test_looks_are_distinct(self):
         names = {label: "mixts" if label == "mixts10" else label for label in POLICIES}
@@ -300,20 +298,20 @@ class Analysis(StudyTest):
 
     def test_policy_names(self):
         write_results(self.folder, ["cross"], runs=4, rounds=5)
-        dataset = load.results(self.folder)
-        self.assertEqual(load.policy_names(dataset), {label: "mixts" if label == "mixts10" else label for label in POLICIES})
+        dataset = store.results(self.folder)
+        self.assertEqual(design.policy_names(dataset), {label: "mixts" if label == "mixts10" else label for label in POLICIES})
         dataset.attrs["config"] = 'policies:\n  - {name: vits2, label: "VITS, II", steps: 10}\n  - {name: ts, label: ts}\n'
         dataset = dataset.isel(policy=[0, 1]).assign_coords(policy=["VITS, II", "ts"])
-        self.assertEqual(load.policy_names(dataset), {"VITS, II": "vits2", "ts": "ts"})
+        self.assertEqual(design.policy_names(dataset), {"VITS, II": "vits2", "ts": "ts"})
 
     def test_settings_with_different_numbers_of_rounds(self):
         regret = write_results(self.folder, ["cross", "rays"], runs=8, rounds=20, rounds_of=[20, 12])
         write_priors(self.folder, ["cross", "rays"], n=50)
-        dataset = load.results(self.folder)
+        dataset = store.results(self.folder)
         rows = table.frame(dataset)
         self.assertEqual(sorted(set(zip(rows["setting"], rows["round"]))), [("cross", 20), ("rays", 12)])
         self.assertAlmostEqual(rows.regret.iloc[-1], regret[1, -1, :, 11].mean(), places=9)
-        figure = figure_diffts_2.draw(dataset, load.prior_samples(self.folder))
+        figure = figure_diffts_2.draw(dataset, store.prior_samples(self.folder))
         self.addCleanup(style.plt.close, figure)
         self.assertEqual([axis.get_xlim()[1] for axis in figure.axes[2:]], [20, 12])
 

@@ -6,29 +6,24 @@ The numbers expected are computed here from the per-run values with plain NumPy.
 import csv
 import io
 import math
-import sys
 
 import netCDF4
 import numpy as np
 
-sys.dont_write_bytecode = True
-
-from study_fixture import (  # noqa: E402  (also finds analysis/)
+from study_fixture import (
     DRAWS, SAMPLERS, SIZES, THETAS, StudyTest, call, main, run, write_posterior, write_priors, write_results,
     write_study)
 
-import ablation  # noqa: E402
-import calibration  # noqa: E402
-import figure_diffts_2  # noqa: E402
-import figure_diffts_6  # noqa: E402
-import figure_diffts_7  # noqa: E402
-import figure_tilted_table  # noqa: E402
-import inverse  # noqa: E402
-import load  # noqa: E402
-import metrics  # noqa: E402
-import panel  # noqa: E402
-import significance  # noqa: E402
-import table  # noqa: E402
+from thompson import averages, design, metrics, significance, store, wording
+import ablation
+import calibration
+import figure_diffts_2
+import figure_diffts_6
+import figure_diffts_7
+import figure_tilted_table
+import inverse
+import panel
+import table
 
 
 def bars(axis):
@@ -45,15 +40,15 @@ class Posterior(StudyTest):
     def test_kinds(self):
         write_posterior(self.folder)
         self.refused(figure_diffts_2, "is of a posterior study; this needs the results of a bandit study")
-        dataset = load.results(self.folder, None)
-        self.assertEqual(load.axis(dataset), "sample_size")
-        self.assertEqual(load.curves(dataset), ["emd", "sd_ratio", "mode_weight_error", "rank"])
-        self.assertEqual({key: list(values) for key, values in load.swept(dataset).items()},
+        dataset = store.results(self.folder, None)
+        self.assertEqual(store.axis(dataset), "sample_size")
+        self.assertEqual(store.curves(dataset), ["emd", "sd_ratio", "mode_weight_error", "rank"])
+        self.assertEqual({key: list(values) for key, values in design.swept(dataset).items()},
                          {"problem.theta": ["gm_cross", "gm_rays"]})
         write_results(self.folder, ["cross"], runs=4, rounds=5)
         self.refused(figure_diffts_7, "is of a bandit study; this needs the results of a posterior study")
         self.refused(calibration, "posterior study")
-        self.assertEqual(load.curves(load.results(self.folder, None)), ["regret"])
+        self.assertEqual(store.curves(store.results(self.folder, None)), ["regret"])
 
     def test_nothing_measured(self):
         with netCDF4.Dataset(self.folder / "results.nc", "w") as file:
@@ -68,7 +63,7 @@ class Posterior(StudyTest):
         """One row for each policy, at the last step."""
         kl = np.random.default_rng(1).random((1, 5, 4, 30))
         write_study(self.folder, "step", np.arange(30), {"kl": kl}, [{}], SAMPLERS)
-        rows = table.frame(load.results(self.folder, "convergence"))
+        rows = table.frame(store.results(self.folder, "convergence"))
         self.assertEqual(list(rows.step), [29] * 5)
         self.assert_close(rows.kl, kl[0, :, :, -1].mean(axis=1))
 
@@ -79,8 +74,8 @@ class Posterior(StudyTest):
                                           "over runs, given the 3 priors that were learned"),
                                          (6, "over runs or over the 6 learned priors, whichever is larger;", "over the 6 learned priors")):
             curves = write_posterior(self.folder, replicates=replicates)
-            dataset = load.results(self.folder, None)
-            mean, error = load.moments(dataset, "emd")
+            dataset = store.results(self.folder, None)
+            mean, error = averages.moments(dataset, "emd")
             self.assert_close(mean, curves["emd"].mean(axis=2))
             parts = curves["emd"].reshape(2, 5, replicates, 24 // replicates, 4).mean(axis=3)
             over = [sample.std(axis=2, ddof=1) / np.sqrt(sample.shape[2]) for sample in (curves["emd"], parts) if sample.shape[2] > 1]
@@ -92,11 +87,11 @@ class Posterior(StudyTest):
 
     def test_floor_is_of_the_policy_with_most_runs(self):
         curves = write_posterior(self.folder, not_run=[(0, p, r) for p in range(4) for r in range(9)])
-        mean, error = load.floor(load.results(self.folder, None), "emd")
+        mean, error = averages.floor(store.results(self.folder, None), "emd")
         whole = curves["emd_floor"][:, 4]
         self.assert_close(mean, whole.mean(axis=1))
         self.assert_close(error, whole.std(axis=1, ddof=1) / np.sqrt(24))
-        self.assertIsNone(load.floor(load.results(self.folder, None), "rank"))
+        self.assertIsNone(averages.floor(store.results(self.folder, None), "rank"))
 
     def test_table(self):
         curves = write_posterior(self.folder, not_run=[(1, 2, 0)])
@@ -124,8 +119,8 @@ class Posterior(StudyTest):
     def test_figure_7_draws_the_numbers(self):
         curves = write_posterior(self.folder, not_run=[(1, 2, 0)])
         write_priors(self.folder, ["gm_cross", "gm_rays"], n=50)
-        dataset = load.results(self.folder, "posterior")
-        figure = self.figure(figure_diffts_7.draw(dataset, load.prior_samples(self.folder)))
+        dataset = store.results(self.folder, "posterior")
+        figure = self.figure(figure_diffts_7.draw(dataset, store.prior_samples(self.folder)))
         upper, lower = figure.axes[:2], figure.axes[2:]
         for s, (top, axis) in enumerate(zip(upper, lower)):
             self.assertEqual(top.get_title(), THETAS[s]["problem.theta"])
@@ -171,7 +166,7 @@ class Posterior(StudyTest):
 
     def test_figure_7_of_a_study_that_has_just_begun(self):
         write_posterior(self.folder, not_run=[(s, p, r) for s in range(2) for p in range(5) for r in range(24)])
-        figure = self.figure(figure_diffts_7.draw(load.results(self.folder, "posterior"), None))
+        figure = self.figure(figure_diffts_7.draw(store.results(self.folder, "posterior"), None))
         self.assertIn("5 policies: 0 to 0 of 24 runs are in", [text.get_text() for text in figure.axes[0].texts])
 
     def condition_study(self):
@@ -181,7 +176,7 @@ class Posterior(StudyTest):
 
     def test_ablation(self):
         settings, curves = self.condition_study()
-        dataset = load.results(self.folder, None)
+        dataset = store.results(self.folder, None)
         for at, k in ((None, 1), (5, 0)):
             panels = ablation.panels(dataset, "sd_ratio", at=at)
             self.assertEqual([one.title for one in panels], ["noise = 1", "noise = 0.5"])
@@ -199,14 +194,14 @@ class Posterior(StudyTest):
         figure = self.figure(panel.page(ablation.panels(dataset), [dataset]))
         self.assertEqual([axis.get_xscale() for axis in figure.axes], ["log", "log"])
         self.assertEqual(figure.axes[0].get_ylim(), figure.axes[1].get_ylim())
-        self.assertEqual([load.plain(tick) for tick in figure.axes[0].get_xticks()], ["1", "10", "100"])
+        self.assertEqual([wording.plain(tick) for tick in figure.axes[0].get_xticks()], ["1", "10", "100"])
         status, out, err = call(ablation, self.folder, "--metric", "seconds", "-o", self.folder / "a.svg")
         self.assertEqual((status, out, err), (0, f"{self.folder / 'a.svg'}\n", ""))
 
     def test_ablation_against_words(self):
         """A swept key that is a word: its values side by side, in the order of the study, with the means of the runs."""
         curves = write_posterior(self.folder)
-        dataset = load.results(self.folder, None)
+        dataset = store.results(self.folder, None)
         for metric in ("emd", "rank", "seconds", "seconds_train", "fallbacks"):
             one, = ablation.panels(dataset, metric)
             self.assertEqual((one.ticks, list(one.x)), (["gm_cross", "gm_rays"], [0, 1]))
@@ -222,7 +217,7 @@ class Posterior(StudyTest):
         values, seconds = rng.random((1, 5, 12, 3)), rng.random((1, 5, 12))
         write_study(self.folder, "round", [1, 2, 3], {"regret": values}, [{"prior.stages": 3.0}], SAMPLERS, 6, [(0, 1, 11)],
                     seconds=seconds)
-        dataset = load.results(self.folder)
+        dataset = store.results(self.folder)
         mean, error, floor = metrics.measured(dataset, "seconds", None)
         self.assertIsNone(floor)
         for p in range(5):
@@ -243,7 +238,7 @@ class Posterior(StudyTest):
         samples, final = self.regret_study("a", [{"prior.train_samples": n} for n in (100.0, 1000.0, 10000.0)], two)
         stages, final_b = self.regret_study("b", [{"prior.keep_signal": keep, "prior.stages": t}
                                                   for keep in ("false", "true") for t in (1.0, 300.0)], SAMPLERS)
-        figure = self.figure(figure_diffts_6.draw([load.results(stages), load.results(samples)]))
+        figure = self.figure(figure_diffts_6.draw([store.results(stages), store.results(samples)]))
         shown = [axis for axis in figure.axes if axis.get_visible()]
         self.assertEqual([axis.get_title() for axis in shown],
                          ["(a) training set", "(b) keep_signal = false", "(b) keep_signal = true", "(c) one run", "(c) learning"])
@@ -268,7 +263,7 @@ class Posterior(StudyTest):
         largest[1, :, 2] = 0.97
         write_study(self.folder, "sample_size", [80], {"mode_weight_error": error, "mode_weight_error_floor": floor,
                                                        "largest_mode": largest}, settings, SAMPLERS, not_run=[(3, 4, 5)])
-        dataset = load.results(self.folder, "posterior")
+        dataset = store.results(self.folder, "posterior")
         values = inverse.excess(dataset)
         lines = figure_tilted_table.printed(dataset, values)
         self.assertEqual(lines[0], "| condition number, SNR | 10, 0.1 | 2, 0.1 |")
@@ -316,7 +311,7 @@ class Posterior(StudyTest):
         ranks = rng.integers(0, DRAWS + 1, (2, 5, 64, 4)).astype(float)
         ranks[0, 3, :, 2] = np.repeat([0, DRAWS], 32)  # dps at n = 50: far too narrow
         curves = write_posterior(self.folder, runs=64, replicates=1, ranks=ranks)
-        dataset = load.results(self.folder, "posterior")
+        dataset = store.results(self.folder, "posterior")
         tests = calibration.table(dataset)
         self.assertEqual([len(tests), *set(tests.runs)], [10, 64])
         for row, (s, p) in zip(tests.itertuples(), np.ndindex(2, 5)):
@@ -344,7 +339,7 @@ class Posterior(StudyTest):
         write_study(self.folder, "sample_size", [1, 2], {"emd": emd}, [{}], SAMPLERS)
         self.refused(calibration, "measured none of sd_ratio, mode_weight, rank")
         write_study(self.folder, "sample_size", [1, 2], {"rank": emd}, [{}], SAMPLERS)
-        figure = self.figure(calibration.draw(load.results(self.folder, "posterior")))
+        figure = self.figure(calibration.draw(store.results(self.folder, "posterior")))
         self.assertEqual(sum(axis.get_visible() for axis in figure.axes), 5)
         self.assertEqual({axis.texts[0].get_text() for axis in figure.axes if axis.get_visible()}, {"too few runs"})
 

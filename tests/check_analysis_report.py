@@ -12,24 +12,20 @@ import json
 import pathlib
 import re
 import shutil
-import sys
 
 import netCDF4
 import numpy as np
 from scipy import stats
 
-sys.dont_write_bytecode = True
-
-from study_fixture import (  # noqa: E402  (also finds analysis/)
+from study_fixture import (
     ANALYSIS, POLICIES, PRIORS, ROOT, StudyTest, call, convergence, main, write_posterior, write_results, write_study)
 
-import chart  # noqa: E402
-import compare  # noqa: E402
-import load  # noqa: E402
-import report  # noqa: E402
-import scaling  # noqa: E402
-import significance  # noqa: E402
-import table  # noqa: E402
+from thompson import averages, significance, store
+import chart
+import compare
+import report
+import scaling
+import table
 
 
 def closed_test(p):
@@ -108,7 +104,7 @@ class Report(StudyTest):
         ends = regret[..., -1]
         raw = [stats.ttest_rel(ends[s, p], ends[s, 1]).pvalue for s in range(2) for p in (0, 2)]
         self.assertLess(max(closed_test(raw)), 0.05)
-        rows = table.frame(load.results(self.folder))
+        rows = table.frame(store.results(self.folder))
         self.assertEqual(list(rows.best), [False, True, False, False] * 2)
         self.assertEqual(call(table, self.folder)[1].count("**"), 4)
         self.assertEqual(call(table, self.folder, "-f", "latex")[1].count("\\textbf"), 2)
@@ -118,7 +114,7 @@ class Report(StudyTest):
 
     def test_no_bold_when_two_are_level(self):
         write_results(self.folder, ["a"], {"ts": (50, 4), "diffts": (20, 4), "joint": (20.2, 4)}, runs=40)
-        self.assertFalse(table.frame(load.results(self.folder)).best.any())
+        self.assertFalse(table.frame(store.results(self.folder)).best.any())
         text = call(table, self.folder, "-f", "csv")[1]
         self.assertEqual({row["best"] for row in csv.DictReader(io.StringIO(text))}, {"False"})
 
@@ -129,7 +125,7 @@ class Report(StudyTest):
         policies = {name: (name, 0) for name in ("dps", "exact", "smc")}
         write_study(self.folder, "sample_size", [1, 10], {"sd_ratio": ratio, "ess": 100 * ratio}, [{}], policies)
         for metric, best in (("sd_ratio", 1), ("ess", 2)):
-            rows = table.frame(load.results(self.folder, None), metric)
+            rows = table.frame(store.results(self.folder, None), metric)
             self.assertEqual(list(np.flatnonzero(rows.best)), [best, 3 + best])
 
     def test_latex_is_escaped(self):
@@ -145,8 +141,8 @@ class Report(StudyTest):
         write_results(self.folder, ["a", "b"], policies, runs=40, rounds=10, not_run=[(0, p, r) for _, p, r in gone] + [(1, 2, 7)])
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.config = file.config.replace("runs: 40\n", "runs:\n  min: 20\n  max: 40\n  target_se: 1\n")
-        dataset = load.results(self.folder)
-        self.assertEqual(list(load.asked(dataset)), [20, 40])
+        dataset = store.results(self.folder)
+        self.assertEqual(list(averages.asked(dataset)), [20, 40])
         rows = table.frame(dataset)
         self.assertEqual(list(rows.runs), [20, 20, 20, 40, 40, 39])
         self.assertEqual(list(rows.wanted), [20] * 3 + [40] * 3)
@@ -176,7 +172,7 @@ class Report(StudyTest):
         self.attributes(other, seed=np.int64(2))
         out = self.compare(0, self.folder, other)
         self.assertIn("none by more than chance explains", out)
-        rows = compare.frame(load.results(self.folder), load.results(other))
+        rows = compare.frame(store.results(self.folder), store.results(other))
         self.assertEqual(len(rows), len(PRIORS) * len(POLICIES))
         row = rows[(rows.setting == "rays") & (rows.policy == "ts")].iloc[0]
         x, y = mine[1, 0, :, -1], theirs[1, 0, :, -1]
@@ -197,7 +193,7 @@ class Report(StudyTest):
         self.assertIn("configuration: prior.stages = 100 in A, 50 in B", out)
         self.assertIn("origin: source", out)
         self.assertIn("different: 1 of 24 means moved", out)
-        rows = compare.frame(load.results(self.folder), load.results(other))
+        rows = compare.frame(store.results(self.folder), store.results(other))
         self.assertEqual([tuple(row) for row in rows[~rows.equal][["setting", "policy"]].values], [("triangles", "diffts")])
 
     def test_more_runs_of_the_same_are_the_same(self):
@@ -389,7 +385,7 @@ class Report(StudyTest):
 
         write_results(self.folder, ["a"], {name: (10, 1) for name in chart.style.POLICIES}, runs=4, rounds=5)
         ground = re.search(r"dark\).*?--paper: (#\w+)", (ANALYSIS / "report.css").read_text(), re.DOTALL)[1]
-        for policy in [*chart.policies(load.results(self.folder), "regret"),
+        for policy in [*chart.policies(store.results(self.folder), "regret"),
                        *({"colour": colour, "dark": chart.on_dark(colour)} for colour in chart.style.COLOURS),
                        *({"colour": colour, "dark": chart.on_dark(colour)} for colour, _ in chart.style.POLICIES.values() if colour != "#BBBBBB")]:
             self.assertGreater(contrast(policy["colour"], "#ffffff"), 2)

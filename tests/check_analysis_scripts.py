@@ -8,7 +8,6 @@ import contextlib
 import importlib
 import os
 import pathlib
-import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -16,13 +15,11 @@ import warnings
 
 import netCDF4
 
-sys.dont_write_bytecode = True
-
-from study_fixture import (  # noqa: E402  (also finds analysis/)
+from study_fixture import (
     ANALYSIS, GRID, PRIORS, SCRIPTS, bandit, call, convergence, describe, main, write_posterior, write_priors,
     write_results)
 
-import claims_diffts  # noqa: E402
+import claims_diffts
 
 NOT_OF_STUDIES = {"glm_cost", "figure_tilted_deblur"}  # of a table of measurements, of draws
 FOR_ANY_STUDY = {"table", "report", "claims", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits",

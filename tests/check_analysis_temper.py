@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 """Selection as a control, the figure of regret against temper, and the two errors of a sampler, on made results."""
 import pathlib
-import sys
 import tempfile
 import unittest
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
-from study_fixture import bandit, call, main  # noqa: E402  (also finds analysis/)
+from study_fixture import bandit, call, main
 
-import errors  # noqa: E402
-import figure_temper  # noqa: E402
-import load  # noqa: E402
-import selection  # noqa: E402
+from thompson import selection, store
+import errors
+import figure_temper
+import selection as selection_script
 
 TEMPERS = {f"{name} x{temper}": (name, {"temper": temper}) for name in ("ts", "mixts") for temper in (1, 2, 4)}
 SAMPLERS = {"exact": ("exact", {}), "diffts": ("diffts", {}), "diffts exact chain": ("diffts", {"prior": "exact"}),
@@ -29,7 +27,7 @@ class Temper(unittest.TestCase):
     def test_control(self):
         """A half reports the point that was chosen on the other one; the fixed point is that of temper 1."""
         regret = bandit(self.folder, policies=TEMPERS)[..., -1]
-        table = selection.control(load.results(self.folder), "temper", "1", minus="mixts")
+        table = selection.control(store.results(self.folder), "temper", "1", minus="mixts")
         self.assertEqual(list(table.method), 2 * ["ts", "mixts"])
         halves = slice(0, 10), slice(10, 20)
         for s in range(2):
@@ -47,14 +45,14 @@ class Temper(unittest.TestCase):
         bandit(self.folder, policies=TEMPERS)
         for arguments, sentence in ((["--control", "temper=3"], "has no point at the value of --control"),
                                     (["--control", "temper=1", "--minus", "dps"], "the methods are ts, mixts")):
-            status, _, err = call(selection, self.folder, *arguments)
+            status, _, err = call(selection_script, self.folder, *arguments)
             self.assertEqual(status, 3)
             self.assertIn(sentence, err)
 
     def test_figure(self):
         """A panel for each setting, a line for each method over the tempers."""
         regret = bandit(self.folder, policies=TEMPERS)[..., -1].mean(axis=2)
-        panels = figure_temper.panels(load.results(self.folder))
+        panels = figure_temper.panels(store.results(self.folder))
         self.assertEqual(len(panels), 2)
         self.assertEqual(list(panels[0].names), ["ts", "mixts"])
         self.assertEqual(list(panels[0].x), [1, 2, 4])
@@ -64,7 +62,7 @@ class Temper(unittest.TestCase):
     def test_errors(self):
         """whole = learning + approximation + rest; of a chain the right sampler is twisted, of a mixture its own."""
         regret = bandit(self.folder, policies=SAMPLERS)[..., -1]
-        table = errors.frame(load.results(self.folder))
+        table = errors.frame(store.results(self.folder))
         self.assertEqual(list(table.sampler), 2 * ["diffts", "twisted", "mixts"])
         for s in range(2):
             diffts, twisted, mixts = (table.iloc[3 * s + k] for k in range(3))

@@ -4,20 +4,17 @@
 The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 """
 import pathlib
-import sys
 
 import netCDF4
 import numpy as np
 
-sys.dont_write_bytecode = True
+from study_fixture import StudyTest, call, main, write_study
 
-from study_fixture import StudyTest, call, main, write_study  # noqa: E402  (also finds analysis/)
-
-import figure_tilted_ising  # noqa: E402
-import figure_tilted_map  # noqa: E402
-import inverse  # noqa: E402
-import load  # noqa: E402
-import style  # noqa: E402
+from thompson import store
+import figure_tilted_ising
+import figure_tilted_map
+import inverse
+import style
 
 KAPPA, SNR = [1.5, 3.0, 12.0], [0.1, 0.5]
 GRID = [{"problem.condition_number": kappa, "problem.snr": snr} for snr in SNR for kappa in KAPPA]
@@ -52,7 +49,7 @@ class Tilted(StudyTest):
     def test_cells(self):
         curves = write(self.folder)
         above = (curves["mode_weight_error"] - curves["mode_weight_error_floor"]).mean(axis=2)[:, :, 0]
-        dataset = load.results(self.folder, "posterior")
+        dataset = store.results(self.folder, "posterior")
         found = figure_tilted_map.excess(dataset, "mode_weight_error")
         np.testing.assert_allclose(found, above.T.reshape(2, len(SNR), len(KAPPA)), rtol=1e-9)
         figure = self.figure(figure_tilted_map.draw(dataset, "mode_weight_error"))
@@ -63,7 +60,7 @@ class Tilted(StudyTest):
     def test_grid_in_any_order(self):
         order = np.random.default_rng(0).permutation(len(GRID))
         write(self.folder, [GRID[k] for k in order])
-        dataset = load.results(self.folder, "posterior")
+        dataset = store.results(self.folder, "posterior")
         kappa, snr, _, _ = figure_tilted_map.axes_of(dataset)
         np.testing.assert_array_equal(kappa, KAPPA)
         np.testing.assert_array_equal(snr, SNR)
@@ -72,7 +69,7 @@ class Tilted(StudyTest):
 
     def test_medians(self):
         curves = write(self.folder)
-        found = figure_tilted_map.concavity(load.results(self.folder, "posterior"), "log_concavity")
+        found = figure_tilted_map.concavity(store.results(self.folder, "posterior"), "log_concavity")
         np.testing.assert_allclose(found.ravel(), np.median(curves["log_concavity"].reshape(len(GRID), -1), axis=1), rtol=1e-12)
 
     def test_lines_are_where_the_eigenvalue_is_zero(self):
@@ -107,7 +104,7 @@ class Tilted(StudyTest):
     def test_ising(self):
         curves = self.ising(settings=(2.0, 0.5, 1.0))
         order = [1, 2, 0]
-        dataset = load.results(self.folder, "posterior")
+        dataset = store.results(self.folder, "posterior")
         l, found = inverse.spread(dataset)
         np.testing.assert_array_equal(l, [0.25, 1, 4])
         self.assertEqual(found.tolist(), order)

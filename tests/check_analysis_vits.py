@@ -8,21 +8,18 @@ import io
 import pathlib
 import re
 import runpy
-import sys
 
 import netCDF4
 import numpy as np
 
-sys.dont_write_bytecode = True
+from study_fixture import GRID, LIMIT, ROOT, StudyTest, bandit, call, convergence, main
 
-from study_fixture import GRID, LIMIT, ROOT, StudyTest, bandit, call, convergence, main  # noqa: E402  (also finds analysis/)
-
-import convergence as speed  # noqa: E402
-import figure_vits  # noqa: E402
-import figure_vits_4  # noqa: E402
-import figure_vits_cost  # noqa: E402
-import load  # noqa: E402
-import selection  # noqa: E402
+from thompson import design, selection, store
+import convergence as speed
+import figure_vits
+import figure_vits_4
+import figure_vits_cost
+import selection as selection_script
 
 
 class Vits(StudyTest):
@@ -36,7 +33,7 @@ class Vits(StudyTest):
 
     def test_options(self):
         bandit(self.folder)
-        found = load.options(load.results(self.folder))
+        found = design.options(store.results(self.folder))
         self.assertEqual(list(found), list(GRID))
         self.assertEqual(found["lmc h=0.1 long"], {"name": "lmc", "label": "lmc h=0.1 long", "prior": "default", "steps": "50",
                                                    "step_size": "0.1"})
@@ -45,20 +42,20 @@ class Vits(StudyTest):
         bandit(self.folder, policies={'a, "b" {c}': ("lmc", {"hidden": "[10, 20]", "file": '"x, y: z"'})}, settings=[{}])
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.config = file.config.replace('label: "a, "b" {c}"', 'label: "a, \\"b\\" {c}"')
-        found = load.options(load.results(self.folder))['a, "b" {c}']
+        found = design.options(store.results(self.folder))['a, "b" {c}']
         self.assertEqual((found["hidden"], found["file"]), ("[10, 20]", "x, y: z"))
 
     def test_options_not_recorded(self):
         bandit(self.folder)
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.config = "study: bandit\n"
-        self.refused(selection, "do not say what the options of policy vits2 h=0.01 were")
+        self.refused(selection_script, "do not say what the options of policy vits2 h=0.01 were")
 
     # ---- Figures 1, 2, 3, 5, 6
 
     def test_regret_curves(self):
         regret = bandit(self.folder)
-        figure = self.figure(figure_vits.draw([load.results(self.folder)]))
+        figure = self.figure(figure_vits.draw([store.results(self.folder)]))
         axes = [axis for axis in figure.axes if axis.get_visible()]
         self.assertEqual([axis.get_title() for axis in axes], ["zeta = 0.1", "zeta = 1"])
         for s, axis in enumerate(axes):
@@ -75,13 +72,13 @@ class Vits(StudyTest):
             folder = self.folder / likelihood
             folder.mkdir()
             bandit(folder, [{}], names, family="twin", likelihood=likelihood)
-            folders.append(load.results(folder))
+            folders.append(store.results(folder))
         figure = self.figure(figure_vits.draw(folders))
         self.assertEqual([axis.get_title() for axis in figure.axes], ["linear bandit, twin arm", "logistic bandit, twin arm"])
 
     def test_without(self):
         regret = bandit(self.folder)
-        figure = self.figure(figure_vits.draw([figure_vits.without(load.results(self.folder), ["vits2 h=0.01"])]))
+        figure = self.figure(figure_vits.draw([figure_vits.without(store.results(self.folder), ["vits2 h=0.01"])]))
         self.assert_close(figure.axes[0].lines[0].get_ydata(), regret[0, 1].mean(axis=0))
         self.assertEqual(len(figure.axes[0].lines), 5)
         self.refused(figure_vits, "no study has a policy vits3; there are lmc h=0.01, lmc h=0.01 long", "--without", "vits3")
@@ -89,9 +86,9 @@ class Vits(StudyTest):
 
     def test_pool_noise_is_explained(self):
         bandit(self.folder)
-        self.assertIn("signal to noise ratio", " ".join(figure_vits.sentences([load.results(self.folder)])))
+        self.assertIn("signal to noise ratio", " ".join(figure_vits.sentences([store.results(self.folder)])))
         bandit(self.folder, family="twin")
-        self.assertNotIn("signal to noise ratio", " ".join(figure_vits.sentences([load.results(self.folder)])))
+        self.assertNotIn("signal to noise ratio", " ".join(figure_vits.sentences([store.results(self.folder)])))
 
     def test_files_of_regret(self):
         bandit(self.folder)
@@ -103,7 +100,7 @@ class Vits(StudyTest):
     def test_wrong_kind(self):
         convergence(self.folder)
         self.refused(figure_vits, "is of a convergence study")
-        self.refused(selection, "is of a convergence study")
+        self.refused(selection_script, "is of a convergence study")
         bandit(self.folder)
         self.refused(figure_vits_4, "is of a bandit study")
         self.refused(figure_vits_cost, "that sweeps problem.rounds")
@@ -112,7 +109,7 @@ class Vits(StudyTest):
 
     def test_steps(self):
         reached, _ = convergence(self.folder)
-        dataset = load.results(self.folder, "convergence")
+        dataset = store.results(self.folder, "convergence")
         mean, error, late = speed.steps(dataset)
         counted = np.where(np.isfinite(reached), reached, LIMIT)
         self.assert_close(mean, counted.mean(axis=2))
@@ -121,7 +118,7 @@ class Vits(StudyTest):
 
     def test_panels_by_step_size(self):
         reached, _ = convergence(self.folder)
-        figure = self.figure(figure_vits_4.draw(load.results(self.folder, "convergence")))
+        figure = self.figure(figure_vits_4.draw(store.results(self.folder, "convergence")))
         self.assertEqual([axis.get_title() for axis in figure.axes], ["step size 0.01", "step size 0.1"])
         for axis, policies in zip(figure.axes, ((2, 3), (0, 1))):
             self.assertEqual(axis.get_yscale(), "log")
@@ -144,7 +141,7 @@ class Vits(StudyTest):
 
     def test_slopes_leave_out_what_did_not_arrive(self):
         reached, _ = convergence(self.folder)
-        table = figure_vits_4.slopes(load.results(self.folder, "convergence")).set_index("policy")
+        table = figure_vits_4.slopes(store.results(self.folder, "convergence")).set_index("policy")
         self.assertEqual(list(table["points"]), [3, 4, 4, 4])
         self.assertEqual(list(table["runs at max_steps"]), [5, 0, 0, 0])
         kappa = np.array([1, 5, 10, 20])
@@ -169,7 +166,7 @@ class Vits(StudyTest):
         """The chain pays for its burn-in."""
         seconds = np.random.default_rng(0).uniform(1, 2, (4, 4, 12))
         _, kl = convergence(self.folder, "problem.dimension", (2, 5, 10, 20), seconds=seconds)
-        dataset = load.results(self.folder, None)
+        dataset = store.results(self.folder, None)
         made = figure_vits_cost.panels(dataset)
         self.assertEqual([one.title for one in made], [f"dimension = {d}" for d in (2, 5, 10, 20)] + ["one step"])
         each = seconds.mean(axis=2) / np.array([LIMIT + 1000, LIMIT, LIMIT + 1000, LIMIT])
@@ -188,7 +185,7 @@ class Vits(StudyTest):
         n, d = (np.array([one[f"problem.{key}"] for one in settings], float) for key in ("rounds", "dimension"))
         seconds = np.repeat((d * (3e-6 * n ** 2 + 1))[:, None, None] * np.ones((6, 6, 1)), 20, axis=2)
         bandit(self.folder, settings, seconds=seconds)
-        made = figure_vits_cost.panels(load.results(self.folder, None))
+        made = figure_vits_cost.panels(store.results(self.folder, None))
         self.assertEqual([one.title for one in made],
                          ["one round, dimension = 5", "one round, dimension = 20", "one round, 150 observations"])
         for one, dimension in zip(made, (5, 20)):
@@ -216,14 +213,14 @@ class Vits(StudyTest):
 
     def test_methods(self):
         bandit(self.folder)
-        dataset = load.results(self.folder)
+        dataset = store.results(self.folder)
         self.assertEqual(selection.methods(dataset), {"vits2": [0, 1], "lmc": [2, 3, 4, 5]})
         self.assertEqual(selection.methods(dataset, ["steps"]),
                          {"vits2 steps=10": [0, 1], "lmc steps=10": [2, 3], "lmc steps=50": [4, 5]})
 
     def test_chosen_on_one_half_and_reported_on_the_other(self):
         final = bandit(self.folder)[..., -1]
-        table = selection.frame(load.results(self.folder))
+        table = selection.frame(store.results(self.folder))
         self.assertEqual(len(table), 2 * 2 * 2)
         labels, groups = list(GRID), {"vits2": [0, 1], "lmc": [2, 3, 4, 5]}
         for (s, zeta), (half, tuning) in ((pair, end) for pair in enumerate(("zeta = 0.1", "zeta = 1"))
@@ -247,41 +244,41 @@ class Vits(StudyTest):
         """All points are alike, so what looks best was lucky: reported is higher than tuned on average."""
         policies = {f"lmc {i}": ("lmc", {"steps": i}) for i in range(40)}
         bandit(self.folder, [{"problem.zeta": float(s)} for s in range(10)], policies)
-        table = selection.frame(load.results(self.folder))
+        table = selection.frame(store.results(self.folder))
         self.assertGreater((table.reported - table.tuned).mean(), 5 * (table.reported - table.tuned).std() / np.sqrt(20))
 
     def test_tune_on_fewer_runs(self):
         final = bandit(self.folder)[..., -1]
-        table = selection.frame(load.results(self.folder), tune=2)
+        table = selection.frame(store.results(self.folder), tune=2)
         self.assertEqual(table.chosen[1], list(GRID)[2 + np.argmin(final[0, 2:, :2].mean(axis=1))])
         self.assert_close(table.reported[1], final[0, list(GRID).index(table.chosen[1]), 10:].mean())
-        self.refused(selection, "a half has 10 runs", "--tune", "11")
+        self.refused(selection_script, "a half has 10 runs", "--tune", "11")
 
     def test_failed_points_cannot_be_chosen(self):
         regret = bandit(self.folder)
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file["status"][0, 0, 3] = 2
             file["status"][:, 3, 4] = 0
-        table = selection.frame(load.results(self.folder))
+        table = selection.frame(store.results(self.folder))
         row = table.iloc[0]
         self.assertEqual((row.chosen, row.points, row.failed), ("vits2 h=0.1", 2, 1))
         runs = [r for r in range(20) if r != 4]  # a run that one policy has not done yet is not compared
         self.assert_close(row.reported, regret[0, 1, runs[10:], -1].mean())
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file["status"][0, 1, 0] = 2
-        row = selection.frame(load.results(self.folder)).iloc[0]
+        row = selection.frame(store.results(self.folder)).iloc[0]
         self.assertEqual((row.chosen, row.failed), (None, 2))
         self.assertTrue(np.isnan(row.reported))
 
     def test_too_few_runs(self):
         bandit(self.folder, runs=3)
-        self.refused(selection, "choosing on one half needs 4")
+        self.refused(selection_script, "choosing on one half needs 4")
 
     def test_selection_prints(self):
         bandit(self.folder)
-        out = self.printed(selection, self.folder, "--by", "steps")
+        out = self.printed(selection_script, self.folder, "--by", "steps")
         self.assertIn("minus vits2 steps=10", out)
-        rows = list(csv.DictReader(io.StringIO(self.printed(selection, self.folder, "-f", "csv"))))
+        rows = list(csv.DictReader(io.StringIO(self.printed(selection_script, self.folder, "-f", "csv"))))
         self.assertEqual(list(rows[0]), selection.COLUMNS)
         self.assertEqual(len(rows), 8)
 

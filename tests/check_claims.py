@@ -6,24 +6,21 @@ Results are made here from the study files, with every metric that they ask for.
 """
 import itertools
 import re
-import sys
 import warnings
 
 import netCDF4
 import numpy as np
 import yaml
 
-sys.dont_write_bytecode = True
+from study_fixture import ANALYSIS, ROOT, StudyTest, call, main, write_priors, write_study
+from check_analysis_report import Parser
 
-from study_fixture import ANALYSIS, ROOT, StudyTest, call, main, write_priors, write_study  # noqa: E402  (also finds analysis/)
-from check_analysis_report import Parser  # noqa: E402
-
-import claims  # noqa: E402
-import claims_diffts  # noqa: E402
-import claims_tilted  # noqa: E402
-import judge  # noqa: E402
-import judge_cost  # noqa: E402
-import load  # noqa: E402
+from thompson import Error, store
+import claims
+import claims_diffts
+import claims_tilted
+import judge
+import judge_cost
 
 MAP = 48        # settings of jobs/tilted_map.yaml
 UNTESTED = {"these are proofs; see Theorem 3.5 for what VITS does",
@@ -91,7 +88,7 @@ def study_file(name):
 class Claims(StudyTest):
     def dataset(self, study, values, **more):
         from_study(self.folder, study, values, **more)
-        return load.results(self.folder, kind=None)
+        return store.results(self.folder, kind=None)
 
     def bandit(self, values, policies=("a", "b", "c"), **more):
         study = {"study": "bandit", "problem": {"theta": "x"}, "policies": list(policies), **more}
@@ -135,9 +132,9 @@ class Claims(StudyTest):
         self.assertEqual(self.verdict(judge.lower("a", ["b"]), dataset), judge.HOLDS)
         self.assertEqual(self.verdict(judge.lower("b", ["a"]), dataset), judge.FAILS)
         self.assertEqual(self.verdict(judge.lower("a", ["b", "c"]), dataset), judge.PARTLY)
-        with self.assertRaisesRegex(load.BadInput, "no policy d; it has a, b, c"):
+        with self.assertRaisesRegex(Error, "no policy d; it has a, b, c"):
             judge.lower("a", ["d"])(dataset)
-        with self.assertRaisesRegex(load.BadInput, "no metric emd"):
+        with self.assertRaisesRegex(Error, "no metric emd"):
             judge.lower("a", ["b"], "emd")(dataset)
 
     def test_two_runs_that_disagree_leave_it_open(self):
@@ -146,7 +143,7 @@ class Claims(StudyTest):
             file["status"][:, :, 2:] = 0
             file["regret"][0, 0, :2] = np.full((2, 3), [[3.0], [1.0]])
             file["regret"][0, 1, :2] = np.full((2, 3), [[1.0], [3.1]])
-        dataset = load.results(self.folder)
+        dataset = store.results(self.folder)
         self.assertEqual(self.verdict(judge.lower("a", ["b"]), dataset), judge.OPEN)
         self.assertEqual(self.verdict(judge.level("a", ["b"], 0.1), dataset), judge.OPEN)
 
@@ -173,7 +170,7 @@ class Claims(StudyTest):
         slope = dict(key="prior.stages", metric="seconds", low=0.8, high=1.2)
         self.assertEqual(self.verdict(judge.exponent("a", **slope), dataset), judge.HOLDS)
         self.assertEqual(self.verdict(judge.exponent("b", **slope), dataset), judge.FAILS)
-        with self.assertRaisesRegex(load.BadInput, "fewer than two values of prior.stages from 100 on"):
+        with self.assertRaisesRegex(Error, "fewer than two values of prior.stages from 100 on"):
             judge.exponent("a", start=100, **slope)(dataset)
         self.assertEqual(self.verdict(judge.settles("b", "prior.stages", 10, 0.1), dataset), judge.FAILS)  # 2, 3
         self.assertEqual(self.verdict(judge.settles("c", "prior.stages", 10, 0.1), dataset), judge.HOLDS)
@@ -183,7 +180,7 @@ class Claims(StudyTest):
         self.assertEqual(self.verdict(judge.lower("b", ["a"]), dataset), judge.PARTLY)
         self.assertEqual(self.verdict(judge_cost.costs("a", "b", 0.5, 20), dataset), judge.PARTLY)
         self.assertEqual(self.verdict(judge.near("b", 2.1, 0.2), dataset), judge.PARTLY)   # 1, 2, 3 against 1.68 to 2.52
-        with self.assertRaisesRegex(load.BadInput, "no such setting of prior.stages; it has 1, 10, 100"):
+        with self.assertRaisesRegex(Error, "no such setting of prior.stages; it has 1, 10, 100"):
             judge.where("prior.stages", "7", judge.falls("a"))(dataset)
 
     def test_straight_line(self):
@@ -196,7 +193,7 @@ class Claims(StudyTest):
             self.assertEqual(self.verdict(judge.straight(name, "prior.stages", "regret", 0.1), dataset), expected, name)
         bend, error = re.search(r"bent by ([\d.]+) ± ([\d.]+)", judge.straight("c", "prior.stages", "regret", 0.1)(dataset)[0].sentence).groups()
         self.assertLess(abs(float(bend) - 19 ** 2 / 4), 4 * float(error))
-        with self.assertRaisesRegex(load.BadInput, "fewer than three values"):
+        with self.assertRaisesRegex(Error, "fewer than three values"):
             judge.straight("a", "prior.stages", "regret", 0.1)(dataset.isel(setting=[0, 1]))
 
     def test_cheaper_than_the_paper_is_not_wrong(self):
@@ -321,7 +318,7 @@ class Claims(StudyTest):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for claim in CLAIMS:
-                verdict, evidence = claims.judged(claim, {claim.study: claim.study and load.results(self.folder / claim.study, kind=None)})
+                verdict, evidence = claims.judged(claim, {claim.study: claim.study and store.results(self.folder / claim.study, kind=None)})
                 self.assertTrue(evidence, claim.says)
                 if verdict in never:
                     never[verdict].add(evidence[0])

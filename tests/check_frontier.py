@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 """Tests of analysis/figure_frontier.py, with results files made here. Ends with one line "N passed, N failed"."""
-import sys
 
 import netCDF4
 import numpy as np
 
-sys.dont_write_bytecode = True
+from study_fixture import SIZES, StudyTest, call, main, write_posterior
 
-from study_fixture import SIZES, StudyTest, call, main, write_posterior  # noqa: E402  (also finds analysis/)
-
-import figure_frontier  # noqa: E402
-import load  # noqa: E402
+from thompson import store
+import figure_frontier
 
 
 class Frontier(StudyTest):
@@ -24,7 +21,7 @@ class Frontier(StudyTest):
                          for label, (name, _) in self.POLICIES.items())
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.setncattr("config", f"draws: 20\npolicies:\n{listed}")
-        self.dataset = load.results(self.folder, "posterior")
+        self.dataset = store.results(self.folder, "posterior")
 
     def test_points(self):
         """What has no chain is there once; the rest at every number of stages. Distances are geometric means over sizes."""

@@ -2,12 +2,9 @@
 """The last line of the Python tests counts tests, not subtests, and agrees with the exit status."""
 import contextlib
 import io
-import sys
 import unittest
 
-sys.dont_write_bytecode = True
-
-import summary  # noqa: E402
+import summary
 
 
 class Mixed(unittest.TestCase):

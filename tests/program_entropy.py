@@ -1,17 +1,13 @@
 """The entropy of the best arm: known values, nothing else moves, and policies without a posterior have none."""
 
 import math
-import os
-import sys
 
 import netCDF4
 import numpy as np
 
+from thompson import Error, store
+import figure_entropy
 import program
-
-sys.path.insert(0, os.path.join(program.SOURCE, "analysis"))
-import figure_entropy  # noqa: E402
-import load  # noqa: E402
 
 STUDY = """
 name: entropy
@@ -49,13 +45,13 @@ class Entropy(program.ProgramTest):
 
     def check_figure(self, entropy):
         """A policy without a posterior has no line; the bound is the formula, with the highest entropy before the first round."""
-        shown, regret = figure_entropy.panels(load.results(self.path("asked")), 2.0, 2)
+        shown, regret = figure_entropy.panels(store.results(self.path("asked")), 2.0, 2)
         self.assertEqual(list(shown.names), ["ts", "mixts", "lints"])
         np.testing.assert_allclose(shown.means[:, 0], entropy[:3, :, 0].mean(axis=1))
         highest = entropy[:3, :, 0].mean(axis=1).max()
         np.testing.assert_allclose(regret.means[-1] ** 2, 2 * 2.0**2 * 2 * highest * regret.x)
-        with self.assertRaises(load.BadInput):
-            figure_entropy.panels(load.results(self.path("plain")), 2.0, 2)
+        with self.assertRaises(Error):
+            figure_entropy.panels(store.results(self.path("plain")), 2.0, 2)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 programs that find it through pkg-config and CMake, and the Python package, whose draws are those of `thompson sample`."""
 
 import concurrent.futures
+import csv
+import io
 import json
 import os
 import pathlib
@@ -55,7 +57,8 @@ class Contents(unittest.TestCase):
     def test_files(self):
         for name in ("bin/thompson", "lib/libthompson.so", "lib/libthompson.so.0", "lib/libthompson.a", "include/thompson.h", "lib/pkgconfig/thompson.pc",
                      "lib/cmake/thompson/thompsonConfig.cmake", "lib/python3/dist-packages/thompson/__init__.py", "share/man/man1/thompson.1",
-                     "share/bash-completion/completions/thompson", "share/thompson/jobs/quickstart.yaml", "share/thompson/jobs/single.sbatch"):
+                     "share/bash-completion/completions/thompson", "share/thompson/jobs/quickstart.yaml", "share/thompson/jobs/single.sbatch",
+                     "share/thompson/analysis/report.js"):
             self.assertTrue((PREFIX / name).exists(), name)
 
     def test_no_trace_of_the_build(self):
@@ -263,7 +266,7 @@ class Package(unittest.TestCase):
             self.assertLessEqual({"created_at", "inference_library", "inference_library_version"}, set(group.attrs))
 
     def test_study(self):
-        """A study from a dictionary, resumed on other ranks, with a key replaced; what is refused is an exception."""
+        """A study from a dictionary, resumed on other ranks, with a key replaced; what is refused is an exception; the installed scripts read it."""
         study = {"name": "dict", "study": "bandit", "runs": 8, "block": 4, "problem": {"theta": "cross", "arms": np.int64(5), "rounds": 10},
                  "policies": ["ts", {"name": "lints", "label": "mine"}]}
         dataset = self.thompson.run(study, output=FOLDER / "results", ranks=2, problem__noise=[0.5, 1.0])
@@ -274,8 +277,14 @@ class Package(unittest.TestCase):
             self.thompson.run(study, output=FOLDER / "results", problem__noise=[0.5, 1.0])
         with self.assertRaisesRegex(self.thompson.Error, "policys"):
             self.thompson.run({**study, "policys": []}, output=FOLDER / "other")
-        with self.assertRaisesRegex(FileNotFoundError, "thompson reduce"):
+        with self.assertRaisesRegex(self.thompson.Error, "thompson reduce"):
             self.thompson.results(FOLDER)
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        scripts = PREFIX / "share/thompson/analysis"
+        said = output(sys.executable, "-B", scripts / "table.py", FOLDER / "results", "-f", "csv", env=alone, cwd="/")
+        regret = dataset.regret.values[..., -1].mean(axis=-1).ravel()
+        np.testing.assert_allclose([float(row["regret"]) for row in csv.DictReader(io.StringIO(said))], regret, rtol=1e-12)
+        output(sys.executable, "-B", scripts / "report.py", FOLDER / "results", "-o", FOLDER / "report.html", env=alone, cwd="/")
 
     def test_example(self):
         """docs/example.py, by the installed copy alone; on a problem this easy both agents find theta*."""

@@ -9,12 +9,26 @@
     ds = thompson.run("study.yaml", ranks=8)                          # a whole study, as an xarray Dataset
 
 Draws come from the library (libthompson), studies from the program (`thompson`); an installed copy finds both beside itself. The environment
-variables THOMPSON_LIBRARY and THOMPSON_PROGRAM name others.
+variables THOMPSON_LIBRARY and THOMPSON_PROGRAM name others. What the figures and tables of a study are made of:
+
+    from thompson import averages, design, metrics, selection, significance, store
+    ds = store.results("results/figure2")                             # checked; read when used
 """
-from ._library import Error, version
+from . import _library
+from ._library import Error
 from .posteriors import Posterior
 from .priors import Prior, train
 from .studies import results, run
 
 __all__ = ["Error", "Posterior", "Prior", "results", "run", "train", "version"]
-__version__ = version()
+
+
+def version():
+    """Of the library: "0.1.0"."""
+    return _library.version().decode()
+
+
+def __getattr__(name):
+    if name != "__version__":
+        raise AttributeError(f"module 'thompson' has no attribute {name!r}")
+    return version()

@@ -7,12 +7,13 @@ import pathlib
 import numpy as np
 
 SONAME = "libthompson.so.0"
+BAD_INPUT = 3  # status of what a user gave and can mend
 
 
 class Error(Exception):
-    """What the library or the program refused, in one sentence; `code` is its status (`thompson --help` lists them)."""
+    """What the library, the program or a reader of its files refused, in one sentence; `code` is its status (`thompson --help` lists them)."""
 
-    def __init__(self, sentence, code):
+    def __init__(self, sentence, code=BAD_INPUT):
         super().__init__(sentence)
         self.code = code
 
@@ -33,7 +34,6 @@ def load():
     return ctypes.CDLL(path)
 
 
-LIBRARY = load()
 HANDLE, ARRAY, TEXT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p
 INT, SEED = ctypes.c_int, ctypes.c_uint64
 OUT = ctypes.POINTER(ctypes.c_void_p)
@@ -67,18 +67,19 @@ def check(code, _function, _arguments):
     return code
 
 
-for name, (result, *arguments) in FUNCTIONS.items():
-    function = getattr(LIBRARY, f"thompson_{name}")
-    function.argtypes = arguments
-    function.restype = INT if result is STATUS else result
-    if result is STATUS:
-        function.errcheck = check
-    globals()[name] = function
-
-
-def version():
-    """Of the library: "0.1.0"."""
-    return LIBRARY.thompson_version().decode()
+def __getattr__(name):
+    """A function of the library. It is loaded when one is first needed: to read results takes none."""
+    if name not in FUNCTIONS:
+        raise AttributeError(name)
+    library = load()
+    for each, (result, *arguments) in FUNCTIONS.items():
+        function = getattr(library, f"thompson_{each}")
+        function.argtypes = arguments
+        function.restype = INT if result is STATUS else result
+        if result is STATUS:
+            function.errcheck = check
+        globals()[each] = function
+    return globals()[name]
 
 
 def doubles(values, *shape):

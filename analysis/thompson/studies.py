@@ -9,9 +9,9 @@ import tempfile
 import warnings
 
 import numpy as np
-import xarray as xr
 
 from . import _library as library
+from . import store
 
 SOME_FAILED = 5  # exit status: some tasks failed, the results of the others are written
 # One machine with more ranks than cores, root in a container: what Open MPI asks to be told. What is set already stays.
@@ -76,8 +76,5 @@ def run(study, output=None, ranks=1, resume=False, overwrite=False, progress=Fal
 
 def results(directory):
     """The results of a study, as the program wrote them into its folder: an xarray Dataset."""
-    path = pathlib.Path(directory, "results.nc")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; `thompson reduce {directory}` writes it from the tasks that are finished")
-    with xr.open_dataset(path) as dataset:
+    with store.results(directory, kind=None) as dataset:
         return dataset.load()

@@ -20,5 +20,12 @@ endif()
 
 install(FILES jobs/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME thompson)
 install(DIRECTORY analysis/thompson DESTINATION ${CMAKE_INSTALL_LIBDIR}/python3/dist-packages FILES_MATCHING PATTERN "*.py")
+# The scripts find the package beside themselves, as in the source tree: by a link, which has no absolute path.
+install(DIRECTORY analysis/ DESTINATION ${CMAKE_INSTALL_DATADIR}/thompson/analysis USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.py" PATTERN "*.css" PATTERN "*.js"
+        PATTERN "thompson" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+file(RELATIVE_PATH package ${CMAKE_INSTALL_FULL_DATADIR}/thompson/analysis ${CMAKE_INSTALL_FULL_LIBDIR}/python3/dist-packages/thompson)
+file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/package)
+file(CREATE_LINK ${package} ${CMAKE_CURRENT_BINARY_DIR}/package/thompson SYMBOLIC)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/thompson DESTINATION ${CMAKE_INSTALL_DATADIR}/thompson/analysis)
 install(DIRECTORY jobs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/thompson/jobs FILES_MATCHING PATTERN "*.yaml" PATTERN "*.sbatch" PATTERN "*.pbs"
         PATTERN "environment.sh")

@@ -1,6 +1,6 @@
 """Results of made studies, in the form that the program writes them, for the tests of analysis/; and what these tests share.
 
-Importing this finds analysis/. Numbers that a test expects are computed by the test from the per-run values that the makers return.
+Numbers that a test expects are computed by the test from the per-run values that the makers return.
 """
 import contextlib
 import io
@@ -15,15 +15,12 @@ import unittest.mock
 import netCDF4
 import numpy as np
 
+import script
+import style
+import summary
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ANALYSIS = ROOT / "analysis"
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ANALYSIS))
-
-import load  # noqa: E402
-import style  # noqa: E402
-import summary  # noqa: E402
-
 SCRIPTS = sorted(path.stem for path in ANALYSIS.glob("*.py") if "__main__" in path.read_text())
 PRIORS = ["cross", "rays", "triangles"]
 # Final regret and its spread over runs, near what a study gives; dps diverges.
@@ -283,7 +280,7 @@ def call(module, *arguments):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
             unittest.mock.patch.object(sys, "argv", [module.__file__, *map(str, arguments)]):
         try:
-            load.script(module.main)
+            script.run(module.main)
             status = 0
         except SystemExit as end:
             status = end.code

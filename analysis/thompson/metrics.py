@@ -1,7 +1,8 @@
 """A metric in words, and its number in each setting: a curve at one point, or what is counted once a run."""
 import numpy as np
 
-import load
+from . import averages, store, wording
+from ._library import Error
 
 # Metrics of whole runs, beside the curves: label of the axis.
 WHOLE = {"seconds": "CPU seconds per run", "seconds_train": "CPU seconds to learn the prior",
@@ -17,36 +18,36 @@ IDEAL = {"sd_ratio": 1.0}
 def points(dataset, at):
     """Index of the point to take in each setting: that of value `at` of the axis, or the last."""
     if at is None:
-        return load.last_rounds(dataset)
-    axis = load.axis(dataset)
+        return averages.last_rounds(dataset)
+    axis = store.axis(dataset)
     found = np.flatnonzero(dataset[axis].values == at)
     if len(found) == 0:
-        values = [load.plain(value) for value in dataset[axis].values]
+        values = [wording.plain(value) for value in dataset[axis].values]
         listed = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
-        raise load.BadInput(f"the study has no {axis} {load.plain(at)}; it has {listed}")
+        raise Error(f"the study has no {axis} {wording.plain(at)}; it has {listed}")
     return np.full(dataset.sizes["setting"], found[0])
 
 
 def over_runs(dataset, metric):
     """Mean and standard error, [setting, policy], of a number for each completed run; runs of a block share their seconds, so
     the error is over replicates, or unknown where these are few."""
-    values = load.of_completed(dataset, metric)
+    values = averages.of_completed(dataset, metric)
     groups = dataset["replicate"].values if "replicate" in dataset.variables else np.zeros(values.shape[-1], int)
-    shares = np.stack([load.mean_and_error(values[..., groups == group])[0] for group in np.unique(groups)], axis=-1)
-    spread = load.mean_and_error(shares)[1]
-    return load.mean_and_error(values)[0], spread if load.over_replicates(dataset) else np.full(spread.shape, np.nan)
+    shares = np.stack([averages.mean_and_error(values[..., groups == group])[0] for group in np.unique(groups)], axis=-1)
+    spread = averages.mean_and_error(shares)[1]
+    return averages.mean_and_error(values)[0], spread if averages.over_replicates(dataset) else np.full(spread.shape, np.nan)
 
 
 def measured(dataset, metric, at):
     """Mean, standard error [setting, policy] and floor (mean, error; [setting] each, or None) of a metric."""
     if metric == "seconds_train":
-        once = dataset[metric].values / load.replicates(dataset)
+        once = dataset[metric].values / averages.replicates(dataset)
         return once, np.full(once.shape, np.nan), None
     if metric in WHOLE:
         return *over_runs(dataset, metric), None
-    where, floor = points(dataset, at), load.floor(dataset, metric)
-    means, errors = (load.at(values, where) for values in load.moments(dataset, metric))
-    return means, errors, floor and tuple(load.at(values, where) for values in floor)
+    where, floor = points(dataset, at), averages.floor(dataset, metric)
+    means, errors = (averages.at(values, where) for values in averages.moments(dataset, metric))
+    return means, errors, floor and tuple(averages.at(values, where) for values in floor)
 
 
 def words(dataset, metric):
@@ -58,8 +59,8 @@ def label(dataset, metric, at=None):
     """The axis of the values: what, and at which point."""
     if metric in WHOLE:
         return WHOLE[metric]
-    where = dataset[load.axis(dataset)].values[points(dataset, at)]
+    where = dataset[store.axis(dataset)].values[points(dataset, at)]
     if len(set(where)) > 1:
         return f"{words(dataset, metric)} at the end"
-    unit = {"round": "rounds", "sample_size": "observations", "step": "steps"}[load.axis(dataset)]
-    return f"{words(dataset, metric)} after {load.plain(where[0])} {unit}"
+    unit = {"round": "rounds", "sample_size": "observations", "step": "steps"}[store.axis(dataset)]
+    return f"{words(dataset, metric)} after {wording.plain(where[0])} {unit}"

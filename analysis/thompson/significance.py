@@ -1,7 +1,7 @@
 """Paired tests between policies of one study, or between two studies, and Holm's correction for many of them.
 
 Policies have the same theta*, arms and noise run by run, so it is their difference in each run that is tested, by a t-test,
-two-sided. Runs that share a learned prior are not independent of it: where priors were learned load.LEARNED times or more, the test
+two-sided. Runs that share a learned prior are not independent of it: where priors were learned averages.LEARNED times or more, the test
 is over the means of these replicates; with fewer it is over runs, and then says nothing about other learned priors.
 """
 import dataclasses
@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 from scipy import stats
 
-import load
+from . import averages, design
 
 LEVEL = 0.05
 
@@ -33,10 +33,10 @@ def holm(p):
 
 
 def sample(values, replicate):
-    """The independent parts of `values` [run]: means of replicates where there are load.LEARNED of them, else the runs themselves."""
+    """The independent parts of `values` [run]: means of replicates where there are averages.LEARNED of them, else the runs themselves."""
     known = np.isfinite(values)
     groups = np.unique(replicate[known])
-    if len(groups) < load.LEARNED:
+    if len(groups) < averages.LEARNED:
         return values[known]
     return np.array([values[known & (replicate == group)].mean() for group in groups])
 
@@ -61,20 +61,20 @@ def over(datasets):
     """What the tests of these studies are over, in words."""
     found = {}
     for dataset in datasets:
-        learned = load.replicates(dataset)
-        found["over runs" if learned == 1 else f"over the {learned} learned priors" if load.over_replicates(dataset) else
+        learned = averages.replicates(dataset)
+        found["over runs" if learned == 1 else f"over the {learned} learned priors" if averages.over_replicates(dataset) else
               f"over runs, given the {learned} priors that were learned"] = None
     return " or ".join(found)
 
 
 def errors_over(datasets):
-    """What the standard errors of these studies are over (load.moments), in words."""
-    learned = dict.fromkeys(load.replicates(dataset) for dataset in datasets)
+    """What the standard errors of these studies are over (averages.moments), in words."""
+    learned = dict.fromkeys(averages.replicates(dataset) for dataset in datasets)
     return " or ".join("over runs" if n == 1 else f"over runs or over the {n} learned priors, whichever is larger," for n in learned).rstrip(",")
 
 
 def caution(datasets):
     """What is to be known of the tests of adaptive studies, a sentence; empty for others."""
-    if not any(map(load.adaptive, datasets)):
+    if not any(map(design.adaptive, datasets)):
         return ""
     return "Runs were added until a standard error was small enough, which makes these tests slightly optimistic."

@@ -1,0 +1,28 @@
+"""What all scripts share: how they end, and which files they may write."""
+import pathlib
+import sys
+
+from thompson import Error
+
+BAD_FILE = 4  # exit status, as of the program
+MARK = "thompson-analysis"  # in every page and figure that is made here
+
+
+def writable(path, marked=True):
+    """The path, when it may be written: nothing stands there, or an empty file, or one that was made here (`marked`: bears MARK). A link
+    is neither followed nor replaced."""
+    path = pathlib.Path(path)
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise FileExistsError(f"{path}: what stands there is a link or no regular file")
+    if marked and path.exists() and path.stat().st_size > 0 and MARK.encode() not in path.read_bytes():
+        raise FileExistsError(f"{path}: a file that was not made here stands there; remove it or choose another name")
+    return path
+
+
+def run(main):
+    """Run a script's main(); bad input or a file that cannot be written becomes one sentence on stderr and an exit status."""
+    try:
+        main()
+    except (Error, OSError) as error:
+        print(f"{pathlib.Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        sys.exit(error.code if isinstance(error, Error) else BAD_FILE)

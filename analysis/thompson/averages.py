@@ -1,0 +1,89 @@
+"""Means over the runs of a study with their standard errors, over runs or over learned priors, and how many runs are in."""
+import numpy as np
+
+from . import design, store
+
+LEARNED = 5  # learned priors from which a standard error over them can be trusted; of fewer it says next to nothing
+
+
+def replicates(dataset):
+    """How many times the priors were learned."""
+    return len(np.unique(dataset["replicate"].values)) if "replicate" in dataset.variables else 1
+
+
+def over_replicates(dataset):
+    """Whether tests are over learned priors, which includes the randomness of learning; else they are over runs."""
+    return replicates(dataset) >= LEARNED
+
+
+def moments(dataset, curve):
+    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each. The error is that over runs or over
+    the means of learned priors, whichever is larger: runs that share a prior are not independent of it, and the spread of
+    few priors may be small by chance."""
+    error = dataset[f"{curve}_se"].values
+    if f"{curve}_se_replicate" in dataset:
+        error = np.fmax(error, dataset[f"{curve}_se_replicate"].values)
+    return dataset[f"{curve}_mean"].values, error
+
+
+def floor(dataset, curve):
+    """What exact draws reach: mean and standard error over runs (nothing is learned), [setting, point] each, or None where a
+    curve has no floor. It is the same for all policies but for the runs that are in, so it is of the policy with most of
+    them."""
+    if f"{curve}{store.FLOOR}_mean" not in dataset:
+        return None
+    most = counts(dataset)[0].argmax(axis=1)
+    return tuple(dataset[f"{curve}{store.FLOOR}{ending}"].values[np.arange(len(most)), most] for ending in ("_mean", "_se"))
+
+
+def at(values, where):
+    """values [setting, ..., point] at one point of each setting, `where` [setting]: [setting, ...]."""
+    return values[np.arange(len(where)), ..., where]
+
+
+def at_end(dataset, values):
+    """The same at the last point of each setting."""
+    return at(values, last_rounds(dataset))
+
+
+def of_completed(dataset, name):
+    """A variable [setting, policy, run], NaN where a run is not completed."""
+    return np.where(dataset["status"].values == store.STATUS_OK, dataset[name].values, np.nan)
+
+
+def mean_and_error(values):
+    """Mean over the last dimension, its standard error, and of how many, leaving out what is not finite; NaN where too little is left."""
+    n = np.isfinite(values).sum(axis=-1)
+    mean = np.nansum(values, axis=-1) / np.where(n > 0, n, np.nan)
+    square = np.nansum((values - mean[..., None]) ** 2, axis=-1)
+    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), n
+
+
+def counts(dataset):
+    """Completed and failed runs of each setting and policy, and the length of the dimension: (done, failed, most)."""
+    status = dataset["status"].values
+    return (status == store.STATUS_OK).sum(axis=-1), (status == store.STATUS_FAILED).sum(axis=-1), status.shape[-1]
+
+
+def asked(dataset):
+    """How many runs each setting should have, [setting]: all, or in an adaptive study up to the last run that any of its policies has."""
+    there = (dataset["status"].values != store.STATUS_NOT_RUN).any(axis=1)
+    if not design.adaptive(dataset):
+        return np.full(len(there), there.shape[-1])
+    return np.where(there.any(axis=1), there.shape[-1] - there[:, ::-1].argmax(axis=1), there.shape[-1])
+
+
+def run_words(dataset):
+    """How many runs are in, by policy and setting: "128 runs", "64 to 512 runs" of an adaptive study, "0 to 90 of 128 runs are in"."""
+    done, most = counts(dataset)[0], asked(dataset)
+
+    def span(values):
+        return f"{values.min()} to {values.max()}" if values.min() < values.max() else f"{values.max()}"
+
+    return f"{span(most)} runs" if (done == most[:, None]).all() else f"{span(done)} of {span(most)} runs are in"
+
+
+def last_rounds(dataset):
+    """Index of the last point of each setting, [setting]; settings may have different numbers of rounds, NaN beyond."""
+    there = np.isfinite(dataset[f"{store.curves(dataset)[0]}_mean"].values).any(axis=1)
+    return np.where(there.any(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1), there.shape[1] - 1)

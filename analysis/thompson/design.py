@@ -1,0 +1,107 @@
+"""What a study was asked to do, read from its results: settings, policies and their options, any key of its configuration."""
+import functools
+import pathlib
+
+import numpy as np
+import yaml
+
+from . import wording
+from ._library import Error
+
+
+def swept(dataset):
+    """{dotted key: its value in each setting, [setting]} of the keys that the study sweeps."""
+    mark = "swept key "
+    return {dataset[name].attrs["long_name"].removeprefix(mark): dataset[name].values for name in dataset.variables
+            if dataset[name].dims == ("setting",) and dataset[name].attrs.get("long_name", "").startswith(mark)}
+
+
+def adaptive(dataset):
+    """Whether runs were added until a standard error was reached (runs: {target_se: ...})."""
+    return config(dataset, "runs.target_se") is not None
+
+
+@functools.lru_cache
+def parsed(text):
+    """YAML with every scalar as the text that it is."""
+    return yaml.load(text, yaml.BaseLoader)
+
+
+def study(dataset):
+    """The resolved study that the program wrote into the results (attribute config), nested; empty where the file has none."""
+    try:
+        found = parsed(dataset.attrs.get("config", ""))
+    except yaml.YAMLError as error:
+        raise Error(f"{dataset.encoding.get('source', 'the results')}: attribute config is not YAML "
+                    f"({' '.join(str(error).split())})") from error
+    return found if isinstance(found, dict) else {}
+
+
+def keys(dataset):
+    """{dotted key: its value as text} of the resolved study, without its policies."""
+    def flat(tree, prefix):
+        for key, value in tree.items():
+            if isinstance(value, dict):
+                yield from flat(value, f"{prefix}{key}.")
+            elif value != "":
+                yield f"{prefix}{key}", listed(value)
+    return dict(flat({key: value for key, value in study(dataset).items() if key != "policies"}, ""))
+
+
+def listed(value):
+    """A scalar or a list of the resolved study as text."""
+    return f"[{', '.join(map(listed, value))}]" if isinstance(value, list) else value
+
+
+def config(dataset, key):
+    """The value of a scalar key ("problem.noise") in the study, as text: all its values when it was swept; None when the
+    file does not say."""
+    variable = key.replace(".", "_")
+    if variable in dataset.variables:
+        return ", ".join(dict.fromkeys(wording.plain(value) for value in dataset[variable].values))
+    return keys(dataset).get(key)
+
+
+def labels(dataset):
+    """The labels of the policies, in their order."""
+    return [str(label) for label in dataset["policy"].values]
+
+
+def recorded(dataset):
+    """{label: {option: its text}} of the policies that the study explains, with `name` among the options."""
+    return {one.get("label", one["name"]): {key: listed(value) for key, value in one.items()}
+            for one in study(dataset).get("policies") or []}
+
+
+def options(dataset):
+    """The same of all policies, in their order; refuses a study that does not explain one of them."""
+    found = recorded(dataset)
+    missing = [label for label in labels(dataset) if label not in found]
+    if missing:
+        raise Error(f"the results do not say what the options of policy {missing[0]} were (attribute config)")
+    return {label: found[label] for label in labels(dataset)}
+
+
+def policy_names(dataset):
+    """{label: registered name} of the policies, in their order; a label that the study does not explain names itself."""
+    found = recorded(dataset)
+    return {label: found[label]["name"] if label in found else label for label in labels(dataset)}
+
+
+def rivals(dataset):
+    """Which policies compete, [policy]: all but the oracle, which knows theta*."""
+    return np.array([name != "oracle" for name in policy_names(dataset).values()])
+
+
+def titles(dataset):
+    """A short title for each setting: its values of the swept keys that differ between settings."""
+    keys = swept(dataset)
+    if not keys:
+        family = config(dataset, "problem.family")
+        if family == "embedding":
+            return [pathlib.PurePath(config(dataset, "problem.file")).stem]
+        return [config(dataset, "problem.theta") or "default" if family in (None, "synthetic", "inverse") else family]
+    differ = {key: values for key, values in keys.items() if len(set(values.tolist())) > 1} or keys
+    if list(differ) == ["problem.theta"]:
+        return [wording.plain(value) for value in differ["problem.theta"]]
+    return [", ".join(f"{key.split('.')[-1]} = {wording.plain(value)}" for key, value in zip(differ, row)) for row in zip(*differ.values())]

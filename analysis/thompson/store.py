@@ -1,0 +1,108 @@
+"""A results folder, opened and checked: what is wrong with it is said in one sentence.
+
+    from thompson import averages, store
+    ds = store.results("results/figure2")                        # an xarray Dataset, read when used
+    ds.regret_mean.sel(policy="diffts")                          # (setting, round)
+    mean, error = averages.moments(ds, "regret")                 # [setting, policy, round] each
+"""
+import pathlib
+
+import xarray as xr
+
+from ._library import Error
+
+# The axis of a study's curves determines its kind.
+AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence"}
+# Variable: dimensions, of every study; and what the reducer writes for each curve, by ending.
+RUNS = {
+    "seconds": ("setting", "policy", "run"),
+    "seconds_train": ("setting", "policy"),
+    "status": ("setting", "policy", "run"),
+    "fallbacks": ("setting", "policy", "run"),
+    "setting": ("setting",),
+    "policy": ("policy",),
+}
+MOMENTS = ("_mean", "_se", "_n", "_diff_mean", "_diff_se")
+FLOOR = "_floor"
+PRIOR_SAMPLES = {"theta": ("setting", "source", "sample", "dim"), "setting": ("setting",), "source": ("source",)}
+STATUS_NOT_RUN, STATUS_OK, STATUS_FAILED = 0, 1, 2
+
+
+def opened(path, what):
+    """A NetCDF file as an xarray Dataset; variables are read when used."""
+    if not path.is_file():
+        raise Error(f"{path} does not exist; {what}")
+    try:
+        return xr.open_dataset(path)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Error(f"{path} cannot be read as NetCDF ({str(error).splitlines()[0]})") from error
+
+
+def checked(path, dataset, needed, what):
+    """The dataset with all variables of `needed` in memory."""
+    for name, dimensions in needed.items():
+        if name not in dataset.variables:
+            raise Error(f"{path} has no variable {name}; {what}")
+        if dataset[name].dims != dimensions:
+            raise Error(f"{path}: {name} has dimensions ({', '.join(dataset[name].dims)}), "
+                           f"expected ({', '.join(dimensions)})")
+        if dataset[name].size == 0:
+            raise Error(f"{path}: {name} is empty")
+        try:
+            dataset[name].load()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise Error(f"{path} cannot be read as NetCDF ({str(error).splitlines()[0]})") from error
+    for name in ("setting", "policy", "source"):
+        if name in needed:
+            dataset[name] = dataset[name].astype(str)
+    return dataset
+
+
+def folder_of(path):
+    """The results folder, where the file in it is named."""
+    path = pathlib.Path(path)
+    return path.parent if path.suffix == ".nc" else path
+
+
+def results(folder, kind="bandit"):
+    """DIR/results.nc of a study of this kind, or the file that is named in place of DIR; of any kind when it is None."""
+    path = pathlib.Path(folder)
+    path = path if path.suffix == ".nc" else path / "results.nc"
+    what = (f"this needs the results of a {f'{kind} ' if kind else ''}study, which `thompson run` or `thompson reduce` "
+            "writes")
+    dataset = opened(path, what)
+    along = [name for name in AXES if name in dataset.dims]
+    if len(along) != 1:
+        raise Error(f"{path} has {'several' if along else 'none'} of the dimensions {', '.join(AXES)}; {what}")
+    if kind not in (None, AXES[along[0]]):
+        raise Error(f"{path} is of a {AXES[along[0]]} study; {what}")
+    measured = ["regret"] if along == ["round"] else curves(dataset)[:1]
+    if not measured:
+        raise Error(f"{path} has no measured curve; {what}")
+    means = {measured[0] + ending: ("setting", "policy", along[0]) for ending in MOMENTS}
+    return checked(path, dataset, {**means, **RUNS, along[0]: (along[0],)}, what)
+
+
+def prior_samples(folder):
+    """DIR/prior_samples.nc: samples of the true and of the learned prior of each setting."""
+    path, what = pathlib.Path(folder) / "prior_samples.nc", "`thompson run` and `thompson reduce` write it beside results.nc"
+    return checked(path, opened(path, what), PRIOR_SAMPLES, what)
+
+
+def axis(dataset):
+    """The dimension along which the curves of a study run: round, sample_size or step."""
+    return next(name for name in AXES if name in dataset.dims)
+
+
+def curves(dataset):
+    """Names of what was measured, [setting, policy, run, axis], without their floors; the first is the study's own."""
+    whole = ("setting", "policy", "run", axis(dataset))
+    return [name for name in dataset.data_vars if dataset[name].dims == whole and not name.endswith(FLOOR)]
+
+
+def chosen(dataset, curve, others=()):
+    """`curve`, or the first measured one for None; refuses what the file does not have. `others`: further names allowed."""
+    known = [*curves(dataset), *others]
+    if curve is not None and curve not in known:
+        raise Error(f"the study has no metric {curve}; it has {', '.join(known)}")
+    return curve or known[0]
