@@ -53,7 +53,9 @@
   ENTRY(MIXTURE_FOLD, "which samples are held out to choose the number of components")                       \
   ENTRY(OPTIMAL_ARM, "posterior draws of which the best arm is asked for")                                   \
   ENTRY(THETA_SHOWN, "theta* of no run, for pictures of their distribution")                                 \
-  ENTRY(MARGINAL, "posterior draws that a marginal likelihood is estimated from")
+  ENTRY(MARGINAL, "posterior draws that a marginal likelihood is estimated from")                            \
+  ENTRY(PAST_TASKS, "which past tasks of logs a fit chooses by")                                             \
+  ENTRY(PAST_DRAWS, "posterior draws of past tasks, which networks learn from")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -66,6 +66,16 @@ Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out) {
   return mixture_prepare(out);
 }
 
+Status mixture_transform(Mixture *mixture, const double *shift, const double *scale) {
+  const size_t d = (size_t)mixture->d;
+  for (size_t c = 0; c < (size_t)mixture->components; c++)
+    for (size_t i = 0; i < d; i++) {
+      mixture->mean[c * d + i] = shift[i] + scale[i] * mixture->mean[c * d + i];
+      for (size_t j = 0; j < d; j++) mixture->covariance[(c * d + i) * d + j] *= scale[i] * scale[j];
+    }
+  return mixture_prepare(mixture);
+}
+
 bool mixture_is_white(const Mixture *mixture) {
   const int d = mixture->d;
   for (int i = 0; i < d * d; i++)

@@ -36,6 +36,8 @@ Status mixture_check(const char *name, Mixture *mixture);
 void mixture_copy_parameters(const Mixture *from, const Mixture *to);
 /* A prepared copy of a mixture that has weight, mean and covariance. */
 Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out);
+/* That of shift + scale z, z of this one, in its place and prepared: shift[d], scale[d] > 0. */
+Status mixture_transform(Mixture *mixture, const double *shift, const double *scale);
 /* One Gaussian N(m, I), to the last bit. */
 bool mixture_is_white(const Mixture *mixture);
 /* Mean[d] and covariance[d, d] of the whole mixture. */

@@ -53,18 +53,6 @@ static Status standardised_create(Arena *memory, int d, int n, const double *the
   return STATUS_OK;
 }
 
-/* Back to the coordinates of the samples. */
-static Status unstandardise(const Standardised *samples, Mixture *mixture) {
-  const size_t d = (size_t)samples->d;
-  const double *scale = samples->scale;
-  for (size_t c = 0; c < (size_t)mixture->components; c++)
-    for (size_t i = 0; i < d; i++) {
-      mixture->mean[c * d + i] = samples->shift[i] + scale[i] * mixture->mean[c * d + i];
-      for (size_t j = 0; j < d; j++) mixture->covariance[(c * d + i) * d + j] *= scale[i] * scale[j];
-    }
-  return mixture_prepare(mixture);
-}
-
 /* What standardising adds to the log density of a sample. */
 static double log_jacobian(const Standardised *samples) {
   double sum = 0;
@@ -121,7 +109,7 @@ Status mixture_fit(Arena *memory, int d, int n, const double *theta, int compone
     TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &em));
     TRY(em_fit(memory, &em.data, components, &plan, key, run, out, NULL));
   }
-  TRY(unstandardise(&samples, out));
+  TRY(mixture_transform(out, samples.shift, samples.scale));
   return mean_log_likelihood ? mean_log_density(out, n, theta, mean_log_likelihood) : STATUS_OK;
 }
 
@@ -206,6 +194,8 @@ static EmPlan plan_of(int components, int starts) {
                   .prior_items = 1};
 }
 
+int mixture_fold(int n) { return folds_of(n).size; }
+
 int mixture_held_out(int n) {
   const Folds folds = folds_of(n);
   return folds.count * folds.size;
@@ -227,5 +217,5 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
     TRY(hold_out(memory, &samples, first, folds.size, components, &plan, key, run, out, held_out + first));
   TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &all));
   TRY(em_continue(&all.data, &plan, key, run, out, NULL));
-  return unstandardise(&samples, out);
+  return mixture_transform(out, samples.shift, samples.scale);
 }

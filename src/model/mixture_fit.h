@@ -20,6 +20,7 @@ bool mixture_candidate_fits(int d, int n, int components);
 /* How many of n samples are held out to choose by: a thousand, in up to ten folds of a tenth each. */
 enum { MIXTURE_MOST_HELD_OUT = 2048 };
 int mixture_held_out(int n);
+int mixture_fold(int n); /* how many a fold has */
 /* One candidate, whole and apart from the others: held_out[mixture_held_out(n)] gets the log density of
  * samples under fits to the other folds, the same samples for all candidates, and `out` the fit to all
  * samples, of the streams of mixture_fit. Its covariances have one sample of covariance C^(-2/d) of all

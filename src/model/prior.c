@@ -74,6 +74,7 @@ Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prio
 static Status save(const Prior *prior, StoreFile *file) {
   TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
   TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
+  if (prior->noise > 0) TRY(store_real_attribute(file, NULL, "noise", prior->noise));
   return prior->ops->save(prior, file);
 }
 

@@ -13,6 +13,7 @@
 #include "io/store.h"
 #include "model/chain.h"
 #include "model/denoiser.h"
+#include "model/logs.h"
 #include "model/mixture.h"
 #include "model/network_store.h"
 
@@ -58,6 +59,11 @@ typedef struct {
   size_t (*part_size)(const PriorFit *fit, int d);
   Status (*fit_part)(const PriorFit *fit, const Samples *samples, int part, double *out);
   Status (*assemble)(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
+  /* OPTIONAL. The same from logs of past tasks (logs_fit.h); a family without is fitted to posterior draws of
+   * the tasks. */
+  size_t (*logs_part_size)(const PriorFit *fit, int d);
+  Status (*fit_logs_part)(const PriorFit *fit, const Logs *logs, int part, double *out);
+  Status (*assemble_logs)(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts);
   /* REQUIRED of a family. Print everything of `fit` that the fitted prior depends on: fits that print the
    * same are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
@@ -88,6 +94,9 @@ struct Prior {
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
   /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
   double seconds_fit;
+  /* Standard deviation of the Gaussian rewards of the logs that it was learned from, given or learned; 0 of
+   * any other prior. Stored in the prior file. */
+  double noise;
   void *state; /* known to one .c file */
 };
 

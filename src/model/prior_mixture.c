@@ -9,9 +9,8 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
-#include "model/mixture_choice.h"
-#include "model/mixture_fit.h"
 #include "model/mixture_store.h"
+#include "model/prior_closed.h"
 
 #include <float.h>
 #include <math.h>
@@ -131,8 +130,8 @@ static Status prior_mixture_decompose(Closed *self) {
 }
 
 /* The prior of `mixture`, which is in its memory and prepared here; build the chain. */
-static Status closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
-                            const PriorFit *settings) {
+Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
+                           const PriorFit *settings) {
   Arena *memory = prior->memory;
   Closed *self;
   ALLOCATE(memory, self, 1);
@@ -168,7 +167,7 @@ Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit 
   *out = (Prior){.memory = memory, .ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
   Mixture copy;
   TRY(mixture_copy(memory, mixture, &copy));
-  return closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings);
+  return prior_closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings);
 }
 
 static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -186,126 +185,6 @@ static void closed_score(const Prior *prior, int lanes, const double *theta, dou
 static void closed_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
                                    double *out) {
   mixture_hessian_product(prior->mixture, lanes, theta, v, out);
-}
-
-/* A part is one fit, whose starts compete and stay together: of the number of components asked for, or one
- * for each candidate. It is weight[C], mean[C, d], covariance[C, d, d], and of a candidate, before them, the
- * log densities of held-out samples. */
-static int one(const PriorFit *fit) {
-  (void)fit;
-  return 1;
-}
-static int mixture_parts(const PriorFit *fit) { return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES; }
-
-/* 0 where there are fewer candidates in d dimensions. */
-static int mixture_part_components(const PriorFit *fit, int d, int part) {
-  return fit->components > 0 ? fit->components : mixture_candidate(d, part);
-}
-
-static size_t packed_size(int components, int d) {
-  return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
-}
-
-static size_t gaussian_part_size(const PriorFit *fit, int d) {
-  (void)fit;
-  return packed_size(1, d);
-}
-static size_t mixture_part_size(const PriorFit *fit, int d) {
-  const size_t packed = packed_size(mixture_part_components(fit, d, 0), d);
-  return fit->components > 0 ? packed : MIXTURE_MOST_HELD_OUT + packed;
-}
-
-/* The three arrays of a part, in a mixture that owns nothing. */
-static Mixture unpack(int components, int d, double *part) {
-  size_t count = (size_t)components;
-  return (Mixture){.d = d,
-                   .components = components,
-                   .weight = part,
-                   .mean = part + count,
-                   .covariance = part + count + count * (size_t)d};
-}
-
-static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *held_out,
-                             double *out) {
-  const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
-  SCRATCH_ARENA(scratch);
-  Mixture fitted, part = unpack(components, samples->d, out);
-  if (held_out)
-    TRY(mixture_try(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
-                    fit->replicate, &fitted, held_out));
-  else
-    TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
-                    fit->replicate, &fitted, NULL));
-  mixture_copy_parameters(&fitted, &part);
-  return STATUS_OK;
-}
-
-static int mixture_components(const PriorFit *fit) {
-  enum { TYPICAL = 64 };
-  return fit->components > 0 ? fit->components : TYPICAL;
-}
-
-static Status gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
-  (void)part;
-  return fit_components(fit, samples, 1, NULL, out);
-}
-static bool is_candidate(const Samples *samples, int components) {
-  return components > 0 && mixture_candidate_fits(samples->d, samples->n, components);
-}
-
-static Status mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
-  const int components = mixture_part_components(fit, samples->d, part);
-  if (fit->components > 0) return fit_components(fit, samples, components, NULL, out);
-  return is_candidate(samples, components)
-             ? fit_components(fit, samples, components, out, out + MIXTURE_MOST_HELD_OUT)
-             : STATUS_OK;
-}
-
-/* What the reader of prior files would refuse is not made. */
-static Status assemble_components(Prior *prior, const PriorFit *fit, const MixtureChoice *choice,
-                                  int components, int d, const double *part) {
-  Mixture mixture;
-  TRY(mixture_create(prior->memory, d, components, &mixture));
-  const Mixture fitted = unpack(components, d, (double *)(uintptr_t)part);
-  mixture_copy_parameters(&fitted, &mixture);
-  TRY(mixture_check("the fitted prior", &mixture));
-  return closed_create(prior, &mixture, choice, fit);
-}
-
-static Status gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
-                                const double *parts) {
-  return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
-}
-
-static Status mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
-                               const double *parts) {
-  const int d = samples->d;
-  const size_t size = mixture_part_size(fit, d);
-  MixtureChoice choice = {.count = 0};
-  if (fit->components > 0) return assemble_components(prior, fit, &choice, fit->components, d, parts);
-  int components[MIXTURE_MOST_CANDIDATES], count = 0;
-  const double *candidate[MIXTURE_MOST_CANDIDATES];
-  for (int part = mixture_parts(fit) - 1; part >= 0; part--) { /* they come falling */
-    components[count] = mixture_candidate(d, part);
-    candidate[count] = parts + (size_t)part * size;
-    count += is_candidate(samples, components[count]);
-  }
-  mixture_choice_make(mixture_held_out(samples->n), count, components, candidate, &choice);
-  return assemble_components(prior, fit, &choice, components[choice.chosen], d,
-                             candidate[choice.chosen] + MIXTURE_MOST_HELD_OUT);
-}
-
-/* The chain is exact and made again from the study's keys when a file is loaded, so a fit does not depend on
- * the schedule. */
-static void gaussian_describe_fit(const PriorFit *fit, FILE *out) {
-  (void)fit;
-  fprintf(out, "maximum likelihood");
-}
-static void mixture_describe_fit(const PriorFit *fit, FILE *out) {
-  if (fit->components > 0)
-    fprintf(out, "components %d starts %d", fit->components, fit->starts);
-  else
-    fprintf(out, "components auto starts %d", fit->starts);
 }
 
 static void mixture_report(const Prior *prior, FILE *out) {
@@ -331,7 +210,7 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
   if (prior->ops == &prior_gaussian && mixture.components != 1)
     return status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
                       store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);
-  Status status = closed_create(prior, &mixture, &choice, chain_settings);
+  Status status = prior_closed_create(prior, &mixture, &choice, chain_settings);
   return status == STATUS_OK ? status : status_prefix(status, "%s: ", store_path(file));
 }
 
@@ -343,23 +222,29 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",
                                  .reference = "DiffTS, Section 6.1 (TunedTS)",
-                                 .parts = one,
-                                 .part_size = gaussian_part_size,
-                                 .fit_part = gaussian_fit_part,
-                                 .assemble = gaussian_assemble,
-                                 .describe_fit = gaussian_describe_fit,
-                                 .components = one,
+                                 .parts = prior_gaussian_parts,
+                                 .part_size = prior_gaussian_part_size,
+                                 .fit_part = prior_gaussian_fit_part,
+                                 .assemble = prior_gaussian_assemble,
+                                 .logs_part_size = prior_gaussian_logs_part_size,
+                                 .fit_logs_part = prior_gaussian_fit_logs_part,
+                                 .assemble_logs = prior_gaussian_assemble_logs,
+                                 .describe_fit = prior_gaussian_describe_fit,
+                                 .components = prior_gaussian_parts,
                                  CLOSED_OPS};
 
 const PriorOps prior_mixture = {
     .name = "mixture",
     .summary = "Gaussians fitted by expectation maximisation, as many as asked for or best predict",
     .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
-    .parts = mixture_parts,
-    .part_size = mixture_part_size,
-    .fit_part = mixture_fit_part,
-    .assemble = mixture_assemble,
-    .describe_fit = mixture_describe_fit,
+    .parts = prior_mixture_parts,
+    .part_size = prior_mixture_part_size,
+    .fit_part = prior_mixture_fit_part,
+    .assemble = prior_mixture_assemble,
+    .logs_part_size = prior_mixture_logs_part_size,
+    .fit_logs_part = prior_mixture_fit_logs_part,
+    .assemble_logs = prior_mixture_assemble_logs,
+    .describe_fit = prior_mixture_describe_fit,
     .report = mixture_report,
-    .components = mixture_components,
+    .components = prior_mixture_components,
     CLOSED_OPS};

@@ -1,0 +1,59 @@
+/* Priors learned from logs of past tasks (logs.h): a Gaussian or a mixture of Gaussians by EM over the tasks'
+ * evidences, and posterior draws under it, which the families of networks learn from.
+ *
+ * In a study that learns from logs:
+ *   - simulated tasks go into Logs by logs_add, all of them on every rank, as training samples do;
+ *   - `gaussian` and `mixture` are fitted in independent parts, which ranks share as they share those of a
+ * fit to samples: family->parts(fit) of family->logs_part_size(fit, d) doubles by family->fit_logs_part, then
+ *     family->assemble_logs;
+ *   - the other families need a mixture of the same logs first (logs_family, logs_mixture_fit: a prior with a
+ *     file of its own), then logs_draws under it, and from these samples on the fit is as any other;
+ *   - prior_fit_logs does all of it in one process.
+ * Tasks are taken to stand in random order: those that are held out, and those that starts are compared on,
+ * are the first ones. Simulated tasks do; a user's go through logs_sample. */
+#ifndef MODEL_LOGS_FIT_H
+#define MODEL_LOGS_FIT_H
+
+#include "core/arena.h"
+#include "model/em_logs.h"
+#include "model/logs.h"
+#include "model/prior.h"
+
+enum { LOGS_DRAWS = 4, LOGS_MOST_COMPONENTS = 64 };
+
+/* Coordinates in which the Gaussian that fits the logs best has mean 0 and variances 1, and that Gaussian. */
+typedef struct {
+  double *shift, *scale; /* [d]: theta = shift + scale z */
+  Mixture common; /* of z, one component, prepared */
+  double variance; /* of the noise under it */
+} LogsFrame;
+Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out);
+/* All items of `logs` in this frame, for mixtures of at most `components`. */
+Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
+                  int components, EmLogs *out);
+
+/* Whether a number of components is tried for so many tasks, in d dimensions. */
+bool logs_candidate_fits(int d, int tasks, int components);
+/* The best of several starts, of theta, prepared; *noise gets the standard deviation of the rewards, given or
+ * learned. held_out, unless NULL, gets the log marginal likelihoods of mixture_held_out(tasks) tasks under
+ * fits to the others. STATUS_INPUT with fewer tasks than components. Streams as in mixture_fit. */
+Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
+                Mixture *out, double *noise, double *held_out);
+
+/* Of a mixture that has been fitted to part of the logs: sigma = `noise`, and the same mixture in the frame.
+ */
+Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture);
+Status mixture_from_frame(const LogsFrame *frame, Mixture *mixture);
+
+/* What `family` is fitted to first: itself, if it is fitted to logs, or the mixture that draws come from. */
+const PriorOps *logs_family(const PriorOps *family);
+/* The settings of that mixture: as many components as best predict. */
+PriorFit logs_mixture_fit(const PriorFit *fit);
+/* LOGS_DRAWS posterior draws of each task under a mixture of theta and this noise, ended with samples_free.
+ */
+Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out);
+/* All parts here, in order; *out has the noise too. */
+Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
+                      Prior *out);
+
+#endif
