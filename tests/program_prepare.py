@@ -78,6 +78,41 @@ class Movielens(program.ProgramTest):
         self.assertEqual(noise, rmse[-1])
         self.assertIn(f"mean rating alone {rows[:, 2].std():.4f}, factorisation of rank 3 {residual:.4f}", process.stdout)
 
+    def test_users(self):
+        """Held-out users are tasks: their theta* is NumPy's ridge regression on the movies' vectors, which do not know their
+        ratings; those of the others are the logs."""
+        inputs = self.sample(3)
+        process, path = self.prepare(inputs, tasks="users", dimension=3, ridge=0.5, sweeps=20, test_fraction=0.25)
+        _, other = self.prepare(inputs, name="ranks.nc", ranks=3, tasks="users", dimension=3, ridge=0.5, sweeps=20, test_fraction=0.25)
+        self.assert_same_results(path, other)
+        rows = np.loadtxt(inputs[0], delimiter=",", skiprows=1)[:, :3]
+        with netCDF4.Dataset(path) as file:
+            users, movies, held = file["item_id"][...].data, file["arm_id"][...].data, file["held_out"][...].data == 1
+            theta, features, mean = file["theta"][...].data, file["features"][...].data, file.rating_mean
+            task, x, y = (file[name][...].data for name in ("task", "x", "y"))
+        self.assertEqual((sorted(users), held.sum()), (sorted(set(rows[:, 0])), round(0.25 * len(users))))
+        own = np.isin(rows[:, 0], users[held])
+        self.assertAlmostEqual(mean, rows[~own, 2].mean(), places=12)
+        np.testing.assert_array_equal(movies, np.unique(rows[~own, 1]))
+        logs = rows[~own][np.lexsort((rows[~own, 1], rows[~own, 0]))]
+        np.testing.assert_array_equal(task, logs[:, 0])
+        np.testing.assert_array_equal(x, features[np.searchsorted(movies, logs[:, 1])])
+        np.testing.assert_allclose(y, logs[:, 2] - mean, atol=1e-12)
+        for user, vector in zip(users[held], theta[held]):
+            rated = rows[(rows[:, 0] == user) & np.isin(rows[:, 1], movies)]
+            phi = features[np.searchsorted(movies, rated[:, 1])]
+            expected = np.linalg.solve(phi.T @ phi + 0.5 * np.eye(3), phi.T @ (rated[:, 2] - mean))
+            np.testing.assert_allclose(vector, expected, atol=1e-11)
+        self.assertIn(f"{held.sum()} more users are held out", process.stdout)
+        # Without the ratings of those held out, the movies are the same to the last bit.
+        with open(inputs[0], encoding="utf-8") as file:
+            lines = file.readlines()
+        others = self.write("others.csv", lines[0] + "".join(line for line, gone in zip(lines[1:], own) if not gone))
+        _, alone = self.prepare([others], name="alone.nc", dimension=3, ridge=0.5, sweeps=20)
+        with netCDF4.Dataset(alone) as file:
+            np.testing.assert_array_equal(features, file["theta"][...].data)
+            np.testing.assert_array_equal(theta[~held], file["features"][...].data)
+
     def test_seed(self):
         _, path = self.prepare(self.sample(), sweeps=1)
         self.succeed("prepare", "movielens", *self.sample(), "-o", self.path("other.nc"), "--seed", "2", "--option", "sweeps=1")

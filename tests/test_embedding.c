@@ -17,6 +17,7 @@ typedef struct {
   StoreType type;
   int items, theta_columns, arms, feature_columns;
   bool no_theta, no_features, transposed, no_noise;
+  int held_step, held_value; /* every so many items are marked, by this value; 0: none, and no variable */
   double first_theta, noise;
 } Form;
 
@@ -51,6 +52,13 @@ static void put_matrix(StoreFile *file, const Form *form, const char *name, cons
   CHECK_OK(store_put(file, id, form->type == STORE_FLOAT ? (const void *)floats : values));
 }
 
+static void put_held_out(StoreFile *file, const Form *form) {
+  int held[MOST] = {0}, item = 0, id; /* the dimension that was defined first */
+  for (int r = 0; r < form->items; r += form->held_step) held[r] = form->held_value;
+  CHECK_OK(store_variable(file, "held_out", STORE_INT, 1, &item, NULL, NULL, &id));
+  CHECK_OK(store_put(file, id, held));
+}
+
 static void write_form(const char *path, const Form *form) {
   StoreFile *file;
   CHECK_OK(store_create(path, STORE_NETCDF4, &file));
@@ -58,6 +66,7 @@ static void write_form(const char *path, const Form *form) {
   if (!form->no_theta)
     put_matrix(file, form, "theta", "item", form->items, form->theta_columns, 1, form->first_theta);
   if (!form->no_features) put_matrix(file, form, "features", "arm", form->arms, form->feature_columns, -1, 0);
+  if (form->held_step > 0) put_held_out(file, form);
   CHECK_OK(store_commit(file));
 }
 
@@ -93,7 +102,7 @@ static void test_round_trip(void) {
       StoreFile *file;
       Embedding first;
       CHECK_OK(embedding_read(path, &first));
-      CHECK_OK(embedding_create(path, "a test", &first, NULL, NULL, &file));
+      CHECK_OK(embedding_create(path, "a test", &first, NULL, &file));
       CHECK_OK(store_commit(file));
       embedding_free(&first);
     }
@@ -133,6 +142,9 @@ static void test_refusals(void) {
   REFUSED("'features' has no arms", form.arms = 0);
   REFUSED("'noise' is 0; it must be above zero", form.noise = 0);
   REFUSED("'noise' is inf", form.noise = INFINITY);
+  REFUSED("held_out[0] is 2; it must be 0 or 1", form.held_step = 10, form.held_value = 2);
+  REFUSED("all of the 50 items are held out", form.held_step = form.held_value = 1);
+  REFUSED("none of the 50 items are held out", form.held_step = 1);
 #undef REFUSED
   Embedding embedding;
   FILE *out = fopen(path, "wb");
@@ -263,6 +275,43 @@ static void test_split(void) {
   close_problem(study, &problem);
 }
 
+/* Where the file says which are held out they are theta* of every replicate, and all others are learned from;
+ * also when the file has been written again. */
+static void test_held_out(void) {
+  enum { RUNS = 500, HELD = 17 };
+  Form form = good;
+  form.held_step = 3, form.held_value = 1;
+  write_form(path, &form);
+  for (int again = 0; again < 2; again++) {
+    StudyFile *study;
+    Problem problem;
+    CHECK_OK(open_problem("arms: 4", &study, &problem));
+    for (uint32_t replicate = 0; replicate < 2; replicate++) {
+      Samples samples;
+      double theta[D * RUNS];
+      bool met[ITEMS] = {false}, learned[ITEMS] = {false};
+      CHECK_OK(problem_training_samples(&problem, replicate, -1, &samples));
+      problem_theta(&problem, replicate, 0, RUNS, theta);
+      CU_ASSERT_EQUAL(samples.n, ITEMS - HELD);
+      for (int s = 0; s < samples.n; s++) learned[(int)samples.theta[s]] = true;
+      for (int b = 0; b < RUNS; b++) {
+        met[(int)theta[b]] = true;
+        for (int i = 0; i < D; i++) CHECK_NEAR(theta[i * RUNS + b], place((int)theta[b], i), 0);
+      }
+      for (int r = 0; r < ITEMS; r++) CU_ASSERT(met[r] == (r % 3 == 0) && learned[r] != met[r]);
+      samples_free(&samples);
+    }
+    close_problem(study, &problem);
+    Embedding first;
+    StoreFile *file;
+    CHECK_OK(embedding_read(path, &first));
+    CU_ASSERT_EQUAL(first.held_out, HELD);
+    CHECK_OK(embedding_create(path, "a test", &first, NULL, &file));
+    CHECK_OK(store_commit(file));
+    embedding_free(&first);
+  }
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"files come back as they were written", test_round_trip},
                          {"files that do not fit are refused", test_refusals},
@@ -270,6 +319,7 @@ int main(void) {
                          {"noise of the file or of the study", test_noise},
                          {"arms are uniform rows", test_arms},
                          {"theta is split", test_split},
+                         {"the file says which theta are held out", test_held_out},
                          CU_TEST_INFO_NULL};
   snprintf(path, sizeof path, "embedding-%d.nc", (int)getpid());
   int failed = harness_run("embedding", tests);

@@ -403,7 +403,7 @@ static void write_items(void) {
     for (int i = 0; i < D; i++) features[user * D + i] = -user - i / 8.0;
   Embedding embedding = {
       .d = D, .theta = {.d = D, .n = ITEMS, .theta = theta}, .arms = USERS, .features = features, .noise = 1};
-  CHECK_OK(embedding_create(path, "items", &embedding, NULL, NULL, &file));
+  CHECK_OK(embedding_create(path, "items", &embedding, NULL, &file));
   CHECK_OK(store_commit(file));
 }
 

@@ -240,6 +240,58 @@ static void test_corpus(void) {
   CU_ASSERT_TRUE(seen >= 10);
 }
 
+/* Twelve users rate items 1 to 6 by (user + item) % 3 == 0, and user u alone rates item 100 + u. */
+static Status read_square(Ratings *out) {
+  char text[4096] = "";
+  for (int u = 1; u <= 12; u++)
+    for (int i = 1; i <= 100 + u; i++)
+      if (i <= 6 ? (u + i) % 3 == 0 : i == 100 + u)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d::%d::%d\n", u, i, u % 5);
+  return read_text(text, strlen(text), "1m", out);
+}
+
+static bool has_id(int count, const int64_t *ids, int64_t id) {
+  for (int i = 0; i < count; i++)
+    if (ids[i] == id) return true;
+  return false;
+}
+
+/* Each rating of an item that those who are learned from rated is in one part, and under its own ids. */
+static void test_split(void) {
+  Ratings all, learned, held_out, again, other;
+  CHECK_OK(read_square(&all));
+  CHECK_OK(ratings_split(&all, 0.25, 1, &learned, &held_out));
+  CU_ASSERT_EQUAL(learned.users, 9);
+  CU_ASSERT_EQUAL(held_out.users, 3);
+  CU_ASSERT_EQUAL(learned.items, 6 + 9); /* no items that only those held out rated */
+  CU_ASSERT_EQUAL(held_out.items, learned.items);
+  CU_ASSERT_EQUAL(learned.count + held_out.count, all.count - 3);
+  const Ratings *parts[] = {&learned, &held_out};
+  for (int p = 0; p < 2; p++)
+    for (int64_t r = 0; r < parts[p]->count; r++) {
+      const Rating *rating = &parts[p]->rating[r];
+      const int64_t user = parts[p]->user_id[rating->user], item = parts[p]->item_id[rating->item];
+      CU_ASSERT(item <= 6 ? (user + item) % 3 == 0 : item == 100 + user);
+      CU_ASSERT_EQUAL(rating->value, (double)(user % 5));
+    }
+  for (int u = 0; u < 3; u++) CU_ASSERT_FALSE(has_id(learned.users, learned.user_id, held_out.user_id[u]));
+  CHECK_OK(ratings_split(&all, 0.25, 1, &other, &again));
+  CU_ASSERT_EQUAL(memcmp(again.user_id, held_out.user_id, 3 * sizeof *again.user_id), 0);
+  ratings_free(&again), ratings_free(&other);
+  int different = 0;
+  for (uint64_t seed = 2; seed < 12; seed++) {
+    CHECK_OK(ratings_split(&all, 0.25, seed, &other, &again));
+    different += memcmp(again.user_id, held_out.user_id, 3 * sizeof *again.user_id) != 0;
+    ratings_free(&again), ratings_free(&other);
+  }
+  CU_ASSERT(different >= 5); /* of 10; each is the same with probability 1 / 220 */
+  CHECK_FAILS(ratings_split(&all, 0.99, 1, &other, &again), STATUS_INPUT, "nobody is left to learn from");
+  ratings_free(&learned), ratings_free(&held_out), ratings_free(&all);
+  CHECK_OK(read_text("1::1::1\n2::2::2\n", 16, "1m", &all));
+  CHECK_FAILS(ratings_split(&all, 0.1, 1, &other, &again), STATUS_INPUT, "rated what others did");
+  ratings_free(&all);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"every form of a rating", test_forms},
                          {"several files, compressed or not", test_several_files_and_gzip},
@@ -247,6 +299,7 @@ int main(void) {
                          {"files that are no ratings", test_wrong_files},
                          {"compressed files that are cut off or damaged", test_damaged_gzip},
                          {"the made samples are the same in all forms", test_samples},
+                         {"users held out", test_split},
                          {"corpus of the fuzzer", test_corpus},
                          CU_TEST_INFO_NULL};
   return harness_run("ratings", tests);

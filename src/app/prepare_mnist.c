@@ -154,10 +154,10 @@ static Status write_details(StoreFile *file, const PrepareJob *job, const Mnist 
 
 static Status write_file(const PrepareJob *job, const Mnist *mnist) {
   StoreFile *file;
-  int item, arm;
+  int axes[3];
   TRY(embedding_create(job->output, "embedding of digits and linear models of their labels",
-                       &mnist->embedding, &item, &arm, &file));
-  return store_finish(file, write_details(file, job, mnist, item, arm));
+                       &mnist->embedding, axes, &file));
+  return store_finish(file, write_details(file, job, mnist, axes[0], axes[1]));
 }
 
 static void print_summary(const PrepareJob *job, const Mnist *mnist) {

@@ -1,8 +1,8 @@
 /* thompson prepare movielens: ratings to user and movie vectors (DiffTS paper, Section 6.3). Movie vectors
- * are the parameters theta, user vectors the features of arms. */
+ * are the parameters theta, user vectors the features of arms; or the other way round (prepare_users.h). */
 #include "app/app.h"
 #include "app/prepare.h"
-#include "core/memory.h"
+#include "app/prepare_users.h"
 #include "io/digest.h"
 #include "parallel/factorise.h"
 #include "problem/embedding/embedding_file.h"
@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 const ConfigKey prepare_movielens_keys[] = {
     {.name = "format",
@@ -18,6 +17,18 @@ const ConfigKey prepare_movielens_keys[] = {
      .fallback = "auto",
      .words = RATINGS_FORMATS,
      .help = "form of the ratings; auto: as the first line of each file shows"},
+    {.name = "tasks",
+     .type = KEY_WORD,
+     .fallback = "movies",
+     .words = "movies users",
+     .help = "what theta is of: movies, with users as arms, as in the paper; or users, with movies as arms, "
+             "some users held out and the ratings of the others as logs for `train --logs`"},
+    {.name = "test_fraction",
+     .type = KEY_REAL,
+     .minimum = 1e-9,
+     .maximum = 0.999999999,
+     .fallback = "0.2",
+     .help = "tasks=users: share of the users that are held out"},
     {.name = "dimension",
      .type = KEY_INT,
      .minimum = 1,
@@ -37,6 +48,13 @@ const ConfigKey prepare_movielens_keys[] = {
      .fallback = "50",
      .help = "sweeps of alternating least squares"},
     {.name = NULL}};
+
+typedef struct {
+  FactorisationSetup setup;
+  Ratings ratings, held_out; /* of whom is learned from; of users who are held out, on rank 0 */
+  Factorisation result;
+  NamedTheta theta;
+} Movielens;
 
 /* Root mean squared error of the mean rating as the prediction of every rating. */
 static double baseline_rmse(const Ratings *ratings, double mean) {
@@ -72,75 +90,100 @@ static Status write_ids(StoreFile *file, const char *name, int dimension, const 
   return store_put(file, id, ids);
 }
 
-static Status write_details(StoreFile *file, const PrepareJob *job, const Ratings *ratings,
-                            const FactorisationSetup *setup, const Factorisation *result, int item, int arm) {
+static Status write_details(StoreFile *file, const PrepareJob *job, const Movielens *work, const int *axes) {
+  const bool users = work->held_out.users > 0;
+  const Factorisation *result = &work->result;
   char hash[DIGEST_SIZE];
   int sweep, id;
-  hash_ratings(ratings, hash);
+  hash_ratings(&work->ratings, hash);
   TRY(store_text_attribute(file, NULL, "ratings_sha256", hash));
-  TRY(store_int_attribute(file, NULL, "ratings", ratings->count));
+  TRY(store_int_attribute(file, NULL, "ratings", work->ratings.count));
   TRY(store_real_attribute(file, NULL, "rating_mean", result->mean));
-  TRY(store_real_attribute(file, NULL, "rmse_of_mean", baseline_rmse(ratings, result->mean)));
-  TRY(store_real_attribute(file, NULL, "ridge", setup->ridge));
+  TRY(store_real_attribute(file, NULL, "rmse_of_mean", baseline_rmse(&work->ratings, result->mean)));
+  TRY(store_real_attribute(file, NULL, "ridge", work->setup.ridge));
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)job->seed));
-  TRY(write_ids(file, "item_id", item, "movie of the input files", ratings->item_id));
-  TRY(write_ids(file, "arm_id", arm, "user of the input files", ratings->user_id));
+  TRY(write_ids(file, "item_id", axes[0], users ? "user of the input files" : "movie of the input files",
+                work->theta.id));
+  TRY(write_ids(file, "arm_id", axes[1], users ? "movie of the input files" : "user of the input files",
+                users ? work->ratings.item_id : work->ratings.user_id));
   TRY(store_dimension(file, "sweep", (size_t)result->sweeps, &sweep));
   TRY(store_variable(file, "rmse", STORE_DOUBLE, 1, &sweep, "root mean squared residual after a sweep", "1",
                      &id));
-  return store_put(file, id, result->rmse);
+  TRY(store_put(file, id, result->rmse));
+  return users ? users_write_logs(file, axes[2], &work->ratings, result) : STATUS_OK;
 }
 
-/* item[items, d] as theta[d, items]. */
-static Status write_file(const PrepareJob *job, const Ratings *ratings, const FactorisationSetup *setup,
-                         const Factorisation *result) {
-  int d = result->d, item, arm;
-  Embedding embedding = {.d = d,
-                         .theta = {.d = d, .n = ratings->items},
-                         .arms = ratings->users,
-                         .features = result->user,
-                         .noise = result->rmse[result->sweeps - 1]};
+static Status write_file(const PrepareJob *job, const Movielens *work) {
+  const bool users = work->held_out.users > 0;
+  const Factorisation *result = &work->result;
+  const Embedding embedding = {.d = result->d,
+                               .theta = work->theta.samples,
+                               .held_out = work->held_out.users,
+                               .arms = users ? work->ratings.items : work->ratings.users,
+                               .features = users ? result->item : result->user,
+                               .noise = result->rmse[result->sweeps - 1]};
+  int axes[3];
   StoreFile *file;
-  NEW(embedding.theta.theta, (size_t)d * (size_t)ratings->items);
-  for (int m = 0; m < ratings->items; m++)
-    for (int i = 0; i < d; i++)
-      embedding.theta.theta[(size_t)i * (size_t)ratings->items + (size_t)m] = result->item[(size_t)m * d + i];
-  Status status = embedding_create(job->output, "embedding of ratings by alternating least squares",
-                                   &embedding, &item, &arm, &file);
-  free(embedding.theta.theta);
-  TRY(status);
-  return store_finish(file, write_details(file, job, ratings, setup, result, item, arm));
+  TRY(embedding_create(job->output, "embedding of ratings by alternating least squares", &embedding, axes,
+                       &file));
+  return store_finish(file, write_details(file, job, work, axes));
 }
 
-static void print_summary(const PrepareJob *job, const Ratings *ratings, const FactorisationSetup *setup,
-                          const Factorisation *result) {
+static void print_summary(const PrepareJob *job, const Movielens *work) {
+  const Ratings *ratings = &work->ratings;
+  const Factorisation *result = &work->result;
   double rmse = result->rmse[result->sweeps - 1];
   printf("%s: %lld ratings of %d movies by %d users, mean %.6f\n", job->output, (long long)ratings->count,
          ratings->items, ratings->users, result->mean);
   printf("  root mean squared error: mean rating alone %.4f, factorisation of rank %d %.4f (%d sweeps, ridge "
          "%g)\n",
-         baseline_rmse(ratings, result->mean), result->d, rmse, result->sweeps, setup->ridge);
+         baseline_rmse(ratings, result->mean), result->d, rmse, result->sweeps, work->setup.ridge);
   printf("  noise, from the residuals: %.4f\n", rmse);
+  if (work->held_out.users > 0)
+    printf("  %d more users are held out, with %lld ratings of these movies\n", work->held_out.users,
+           (long long)work->held_out.count);
+}
+
+/* On rank 0: the ratings that vectors are learned from, and those of users who are held out, if any are. */
+static Status read_ratings(const PrepareJob *job, Movielens *work) {
+  Ratings all;
+  TRY(ratings_read(job->input_count, job->inputs, config_text(job->options, "format"), &all));
+  if (config_is(job->options, "tasks", "movies")) {
+    work->ratings = all;
+    return STATUS_OK;
+  }
+  Status status = ratings_split(&all, config_real(job->options, "test_fraction"), job->seed, &work->ratings,
+                                &work->held_out);
+  ratings_free(&all);
+  return status;
+}
+
+/* On rank 0. */
+static Status finish(const PrepareJob *job, Movielens *work) {
+  SCRATCH_ARENA(scratch);
+  if (work->held_out.users > 0)
+    TRY(users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result, &work->theta));
+  else
+    TRY(theta_of_rows(&scratch, work->ratings.items, work->ratings.item_id, work->result.d, work->result.item,
+                      &work->theta));
+  TRY(write_file(job, work));
+  print_summary(job, work);
+  return STATUS_OK;
 }
 
 Status prepare_movielens(const Parallel *parallel, const PrepareJob *job) {
-  FactorisationSetup setup = {.d = (int)config_int(job->options, "dimension"),
+  Movielens work = {.setup = {.d = (int)config_int(job->options, "dimension"),
                               .ridge = config_real(job->options, "ridge"),
                               .sweeps = (int)config_int(job->options, "sweeps"),
-                              .seed = job->seed};
-  Ratings ratings = {0};
-  Factorisation result = {0};
+                              .seed = job->seed}};
   Status status = STATUS_OK;
-  if (parallel->rank == 0)
-    status = ratings_read(job->input_count, job->inputs, config_text(job->options, "format"), &ratings);
+  if (parallel->rank == 0) status = read_ratings(job, &work);
   status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = factorise_share(parallel, &ratings);
-  if (status == STATUS_OK) status = factorise(parallel, &ratings, &setup, report, &result);
-  if (status == STATUS_OK && parallel->rank == 0) {
-    status = write_file(job, &ratings, &setup, &result);
-    if (status == STATUS_OK) print_summary(job, &ratings, &setup, &result);
-  }
-  factorise_free(&result);
-  ratings_free(&ratings);
+  if (status == STATUS_OK) status = factorise_share(parallel, &work.ratings);
+  if (status == STATUS_OK) status = factorise(parallel, &work.ratings, &work.setup, report, &work.result);
+  if (status == STATUS_OK && parallel->rank == 0) status = finish(job, &work);
+  factorise_free(&work.result);
+  ratings_free(&work.ratings);
+  ratings_free(&work.held_out);
   return parallel_agree(parallel, status);
 }

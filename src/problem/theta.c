@@ -179,6 +179,7 @@ void theta_destroy(ThetaSource *source) {
 
 int theta_test_size(const ThetaSource *source) {
   if (source->set.n == 0) return INT_MAX;
+  if (source->held_out > 0) return source->held_out;
   int size = (int)(source->test_fraction * source->set.n + 0.5);
   if (size < 1) size = 1;
   return size < source->set.n ? size : source->set.n - 1;
@@ -206,7 +207,9 @@ static int permuted(int n, RngKey key, uint32_t run, int place) {
 /* Member `place` of the replicate's random order of a finite set: the first theta_test_size are for
  * testing. */
 static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
-  return permuted(source->set.n, rng_key(source->seed, RNG_SPLIT), replicate, place);
+  const int fixed = source->held_out;
+  if (place < fixed) return place;
+  return fixed + permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
 /* One theta of stream `rng` into column `at` of theta[d, stride]. */

@@ -49,6 +49,7 @@ struct ThetaSource {
   Prior prior; /* when ops->prior */
   Samples set; /* of a finite distribution, else n = 0 */
   double test_fraction; /* of a finite set: kept for theta*, split again for each replicate */
+  int held_out; /* instead, of a finite set: its first members are kept, for all replicates; else 0 */
   uint64_t seed;
 };
 

@@ -111,8 +111,10 @@ const ConfigKey study_keys[] = {
     {INT("prior.train_samples", 1, HUGE_INT, "10000",
          "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),
      .words = "all"},
-    {REAL("prior.test_fraction", 0, 1, "0.2",
-          "of a finite set of theta: kept for theta*, split again for each replicate")},
+    {REAL(
+        "prior.test_fraction", 0, 1, "0.2",
+        "of a finite set of theta: kept for theta*, split again for each replicate; not where the file says "
+        "which are held out")},
     {INT("prior.replicates", 1, 100000, "1",
          "how many times priors are learned, each for a contiguous part of the runs"),
      .fixed = true},

@@ -25,8 +25,10 @@ static Status create(Problem *self, const Config *config) {
     return status_set(STATUS_INPUT, "problem.family = embedding needs problem.file, which is not given");
   TRY(embedding_read(path, file));
   TRY(choose_noise(self, config, file));
-  return theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"), self->seed,
-                          &self->theta);
+  TRY(theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"), self->seed,
+                       &self->theta));
+  self->theta.held_out = file->held_out;
+  return STATUS_OK;
 }
 
 static void destroy(Problem *self) {

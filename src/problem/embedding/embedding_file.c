@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* to[columns, rows] = from[rows, columns]' */
 static void transpose(int rows, int columns, const double *from, double *to) {
@@ -26,6 +27,44 @@ static Status read_theta(StoreFile *file, Samples *theta) {
   return status == STATUS_OK ? samples_check_spread(store_path(file), theta) : status;
 }
 
+/* Columns of theta[d, n] where held[n] is set come first. */
+static Status held_out_first(const int64_t *held, int count, Samples *theta) {
+  SCRATCH_ARENA(scratch);
+  double *row;
+  const int n = theta->n;
+  ALLOCATE(&scratch, row, n);
+  for (int i = 0; i < theta->d; i++) {
+    double *own = theta->theta + (size_t)i * (size_t)n;
+    memcpy(row, own, (size_t)n * sizeof *row);
+    int first = 0, other = count;
+    for (int m = 0; m < n; m++) own[held[m] ? first++ : other++] = row[m];
+  }
+  return STATUS_OK;
+}
+
+static Status read_held_out(StoreFile *file, Embedding *out) {
+  SCRATCH_ARENA(scratch);
+  const int n = out->theta.n;
+  size_t length = (size_t)n;
+  int64_t *held;
+  if (!store_has_variable(file, "held_out")) return STATUS_OK;
+  TRY(store_shape(file, "held_out", 1, &length));
+  ALLOCATE(&scratch, held, n);
+  TRY(store_get_int64s(file, "held_out", held));
+  for (int m = 0; m < n; m++) {
+    if (held[m] != 0 && held[m] != 1)
+      return status_set(STATUS_INPUT, "%s: held_out[%d] is %lld; it must be 0 or 1", store_path(file), m,
+                        (long long)held[m]);
+    out->held_out += (int)held[m];
+  }
+  if (out->held_out == 0 || out->held_out == n)
+    return status_set(STATUS_INPUT,
+                      "%s: %s of the %d items are held out; some must be, for theta*, and some not, to learn "
+                      "from",
+                      store_path(file), out->held_out ? "all" : "none", n);
+  return held_out_first(held, out->held_out, &out->theta);
+}
+
 static Status read_noise(StoreFile *file, double *noise) {
   *noise = NAN;
   if (!store_has_attribute(file, "noise")) return STATUS_OK;
@@ -39,6 +78,7 @@ static Status read_all(StoreFile *file, Embedding *out) {
   int columns;
   TRY(read_theta(file, &out->theta));
   out->d = out->theta.d;
+  TRY(read_held_out(file, out));
   TRY(dataset_read_matrix(file, "features", "arm", &out->arms, &columns, &out->features));
   if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
   if (columns != out->d)
@@ -63,31 +103,45 @@ void embedding_free(Embedding *embedding) {
   *embedding = (Embedding){0};
 }
 
+static Status write_held_out(StoreFile *file, const Embedding *embedding, int item) {
+  SCRATCH_ARENA(scratch);
+  signed char *held;
+  int id;
+  if (embedding->held_out == 0) return STATUS_OK;
+  ALLOCATE(&scratch, held, embedding->theta.n);
+  memset(held, 1, (size_t)embedding->held_out);
+  TRY(store_variable(file, "held_out", STORE_BYTE, 1, &item, "1: kept for theta*, not learned from", "1",
+                     &id));
+  return store_put(file, id, held);
+}
+
 static Status write_all(StoreFile *file, const char *title, const Embedding *embedding, const double *theta,
-                        int *item, int *arm) {
-  int dim, id;
+                        int *axes) {
+  int id;
   TRY(provenance_write(file, title));
   TRY(store_real_attribute(file, NULL, "noise", embedding->noise));
-  TRY(store_dimension(file, "item", (size_t)embedding->theta.n, item));
-  TRY(store_dimension(file, "arm", (size_t)embedding->arms, arm));
-  TRY(store_dimension(file, "dim", (size_t)embedding->d, &dim));
-  TRY(store_variable(file, "theta", STORE_DOUBLE, 2, (int[]){*item, dim}, "parameter of an item", "1", &id));
+  TRY(store_dimension(file, "item", (size_t)embedding->theta.n, &axes[0]));
+  TRY(store_dimension(file, "arm", (size_t)embedding->arms, &axes[1]));
+  TRY(store_dimension(file, "dim", (size_t)embedding->d, &axes[2]));
+  TRY(store_variable(file, "theta", STORE_DOUBLE, 2, (int[]){axes[0], axes[2]}, "parameter of an item", "1",
+                     &id));
   TRY(store_put(file, id, theta));
-  TRY(store_variable(file, "features", STORE_DOUBLE, 2, (int[]){*arm, dim}, "features of an arm", "1", &id));
+  TRY(write_held_out(file, embedding, axes[0]));
+  TRY(store_variable(file, "features", STORE_DOUBLE, 2, axes + 1, "features of an arm", "1", &id));
   return store_put(file, id, embedding->features);
 }
 
-Status embedding_create(const char *path, const char *title, const Embedding *embedding, int *item, int *arm,
+Status embedding_create(const char *path, const char *title, const Embedding *embedding, int axes[3],
                         StoreFile **out) {
   SCRATCH_ARENA(scratch);
-  int ids[2];
+  int own[3];
   double *theta;
   *out = NULL;
   ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
   transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   Status status = store_create(path, STORE_NETCDF4, out);
   if (status == STATUS_OK) {
-    status = write_all(*out, title, embedding, theta, item ? item : &ids[0], arm ? arm : &ids[1]);
+    status = write_all(*out, title, embedding, theta, axes ? axes : own);
     if (status != STATUS_OK) {
       store_abandon(*out);
       *out = NULL;

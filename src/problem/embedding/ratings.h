@@ -38,4 +38,11 @@ void ratings_free(Ratings *ratings);
 
 double ratings_mean(const Ratings *ratings);
 
+/* Divide the users at random (purpose SPLIT): a `fraction` of them, at least one, is held out, and the others
+ * are who is learned from. Both parts have the items that the latter rated, and no others; a user who is held
+ * out and rated none of these is left out. STATUS_INPUT when a part is empty. The caller ends with
+ * ratings_free, of both. */
+Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
+                     Ratings *held_out);
+
 #endif
