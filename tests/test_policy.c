@@ -76,6 +76,7 @@ static void test_every_policy(void) {
   game_end(&game);
   PolicyMethod method;
   for (int i = 0; policy_method(i, &method); i++) {
+    if (method.ops && method.ops->ready) continue; /* needs more than this program: program_python.py */
     game_begin(&memory, method.name, method.sampler ? &prior : NULL, &game);
     double regret = play(&game, arms);
     game_end(&game);

@@ -12,15 +12,16 @@ static Status explore_first_create(Policy *self) {
                       &self->setup.problem->likelihood, state);
 }
 
-static void explore_first_choose(Policy *self, const World *world, const History *history, int *arm,
-                                 int64_t *fallbacks) {
+static Status explore_first_choose(Policy *self, const World *world, const History *history, int *arm,
+                                   int64_t *fallbacks) {
   Ridge *ridge = self->state;
   if (world->round > (uint32_t)config_int(self->setup.options, "explore")) {
     ridge_update(ridge, history, fallbacks);
     world_greedy(world, ridge->theta, arm);
-    return;
+    return STATUS_OK;
   }
   for (int b = 0; b < world->runs; b++) arm[b] = (int)(world->round - 1) % world->problem->arms;
+  return STATUS_OK;
 }
 
 static double explore_first_cost(const PolicyMethod *method, const PolicyWork *work) {

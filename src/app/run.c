@@ -221,6 +221,7 @@ static Status run_study(const Parallel *parallel, Arguments *arguments, Study *s
     snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study->name);
     arguments->directory = arguments->default_directory;
   }
+  TRY(parallel_agree(parallel, parallel->rank == 0 ? study_ready(study) : STATUS_OK));
   TRY(open_folder(parallel, arguments, study));
   TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, stop_asked));
   return run_tasks(parallel, study, arguments);

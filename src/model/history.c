@@ -13,8 +13,8 @@ static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
 }
 
 /* B runs, of which one in `share` has an observation in a round. */
-static Status create(Arena *memory, int d, int runs, int share, int arms, const Likelihood *likelihood,
-                     History *out) {
+static Status create(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
+                     const Likelihood *likelihood, History *out) {
   ASSERT(d >= 1 && runs >= 1 && share >= 1 && arms >= 0);
   *out = (History){.memory = memory,
                    .d = d,
@@ -22,7 +22,7 @@ static Status create(Arena *memory, int d, int runs, int share, int arms, const 
                    .each_round = runs / share,
                    .likelihood = likelihood,
                    .temper = 1,
-                   .ops = form_of(likelihood, arms)};
+                   .ops = form};
   TRY(arena_new(memory, (void **)&out->content, 1, out->ops->size));
   out->content->arms = arms;
   ALLOCATE(memory, out->content->observations, runs);
@@ -32,18 +32,22 @@ static Status create(Arena *memory, int d, int runs, int share, int arms, const 
 }
 
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
-  return create(memory, d, runs, 1, 0, likelihood, out);
+  return create(memory, d, runs, 1, 0, form_of(likelihood, 0), likelihood, out);
 }
 
 Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                              History *out) {
-  return create(memory, d, runs, 1, arms, likelihood, out);
+  return create(memory, d, runs, 1, arms, form_of(likelihood, arms), likelihood, out);
+}
+
+Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
+  return create(memory, d, runs, 1, 0, &history_form_rows, likelihood, out);
 }
 
 Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                               History *out) {
   ASSERT(!likelihood_has_network(likelihood));
-  return create(memory, d, runs * arms, arms, 0, likelihood, out);
+  return create(memory, d, runs * arms, arms, 0, form_of(likelihood, 0), likelihood, out);
 }
 
 Status history_reserve(History *history, int rounds) {

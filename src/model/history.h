@@ -37,6 +37,9 @@ Status history_create(Arena *memory, int d, int runs, const Likelihood *likeliho
  * it by the passes below, and not one observation at a time. */
 Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                              History *out);
+/* For those who read it one observation at a time (history_observation), whatever the likelihood: where that
+ * is conjugate there is no evidence, and memory grows with rounds. */
+Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
 /* Of runs K runs, where each of K arms has a posterior of its own: arm k of run n is run n K + k. */
 Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                               History *out);

@@ -6,20 +6,22 @@ static Status create(Policy *self) {
   return STATUS_OK;
 }
 
-static void choose_best(Policy *self, const World *world, const History *history, int *arm,
-                        int64_t *fallbacks) {
+static Status choose_best(Policy *self, const World *world, const History *history, int *arm,
+                          int64_t *fallbacks) {
   (void)self, (void)history, (void)fallbacks;
   for (int b = 0; b < world->runs; b++) arm[b] = world->best[b];
+  return STATUS_OK;
 }
 
-static void choose_any(Policy *self, const World *world, const History *history, int *arm,
-                       int64_t *fallbacks) {
+static Status choose_any(Policy *self, const World *world, const History *history, int *arm,
+                         int64_t *fallbacks) {
   (void)history, (void)fallbacks;
   RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   for (int b = 0; b < world->runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
     arm[b] = (int)rng_index(&rng, (uint64_t)world->problem->arms);
   }
+  return STATUS_OK;
 }
 
 static double cost_best(const PolicyMethod *method, const PolicyWork *work) {

@@ -14,7 +14,7 @@ static Status create(Policy *self) {
                       &self->setup.problem->likelihood, state);
 }
 
-static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   Ridge *ridge = self->state;
   ridge_update(ridge, history, fallbacks);
   world_greedy(world, ridge->theta, arm);
@@ -27,6 +27,7 @@ static void choose(Policy *self, const World *world, const History *history, int
     rng_uniform(&rng, 1, &uniform);
     if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)world->problem->arms);
   }
+  return STATUS_OK;
 }
 
 /* With a stream of its own for each run, and the scores of all arms. */

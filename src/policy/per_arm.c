@@ -67,7 +67,7 @@ static void collect(Policy *self, int64_t *fallbacks) {
   }
 }
 
-static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
   RngLanes rng = {.key = state->key,
@@ -78,6 +78,7 @@ static void choose(Policy *self, const World *world, const History *history, int
   sampler_sample(&state->sampler, history, rng, 1, state->theta, state->fallbacks);
   collect(self, fallbacks);
   world_greedy_per_arm(world, state->theta, arm);
+  return STATUS_OK;
 }
 
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {

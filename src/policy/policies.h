@@ -16,7 +16,8 @@ extern const PolicyOps policy_per_arm;
   ENTRY(glm_ucb) /* ucb.c */                                                                                 \
   ENTRY(egreedy) /* egreedy.c */                                                                             \
   ENTRY(random) /* baselines.c */                                                                            \
-  ENTRY(oracle) /* baselines.c */
+  ENTRY(oracle) /* baselines.c */                                                                            \
+  ENTRY(python) /* python.c */
 
 #define POLICY_DECLARE(name) extern const PolicyOps policy_##name;
 POLICY_LIST(POLICY_DECLARE)

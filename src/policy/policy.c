@@ -167,8 +167,17 @@ Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetu
   return out->ops->create(out);
 }
 
-void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks) {
-  policy->ops->choose(policy, world, history, arm, fallbacks);
+void policy_destroy(Policy *policy) {
+  if (policy->ops && policy->ops->destroy) policy->ops->destroy(policy);
+}
+
+Status policy_ready(const PolicyMethod *method, const Config *options) {
+  return method->ops && method->ops->ready ? method->ops->ready(options) : STATUS_OK;
+}
+
+Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
+                     int64_t *fallbacks) {
+  return policy->ops->choose(policy, world, history, arm, fallbacks);
 }
 
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {
@@ -186,13 +195,16 @@ Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, 
 }
 
 static bool rows_are_arms(const PolicyMethod *method, const Problem *problem) {
-  return !problem->resample_arms && !(method->sampler && method->sampler->by_observation);
+  const bool by_observation = method->sampler ? method->sampler->by_observation : method->ops->by_observation;
+  return !problem->resample_arms && !by_observation;
 }
 
 Status policy_history(Arena *memory, const PolicyMethod *method, const Config *options,
                       const Problem *problem, const Likelihood *likelihood, int runs, History *out) {
   if (is_per_arm(method, options))
     return history_create_per_arm(memory, problem->d, runs, problem->arms, likelihood, out);
+  if (method->ops && method->ops->by_observation)
+    return history_create_rows(memory, problem->d, runs, likelihood, out);
   return rows_are_arms(method, problem)
              ? history_create_by_arm(memory, problem->d, runs, problem->arms, likelihood, out)
              : history_create(memory, problem->d, runs, likelihood, out);

@@ -39,12 +39,20 @@ typedef struct {
   /* REQUIRED. The only place that allocates: in self->memory. */
   Status (*create)(Policy *self);
   /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
-   * fallbacks are added to fallbacks[B]. */
-  void (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
+   * fallbacks are added to fallbacks[B]. STATUS_INPUT with one sentence where code of the user's own fails.
+   */
+  Status (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
   /* REQUIRED. Floating-point operations of one round of one run, as those of a sampler (sampler.h). */
   double (*cost)(const PolicyMethod *method, const PolicyWork *work);
   /* OPTIONAL. The last observation of `history` is new. */
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
+  /* Reads the observations of a history one by one, so that each keeps a row of its own. */
+  bool by_observation;
+  /* OPTIONAL. What the policy needs outside of this program is there: STATUS_INPUT with one sentence if it is
+   * not. */
+  Status (*ready)(const Config *options);
+  /* OPTIONAL. End what is not in self->memory; the state may be NULL or half-built. */
+  void (*destroy)(Policy *self);
 } PolicyOps;
 
 /* A registered policy: one of `sampler` and `ops` is set. */
@@ -59,6 +67,7 @@ struct Policy {
   PolicyMethod method;
   const PolicyOps *ops; /* what a sampling policy is run by depends on its options */
   PolicySetup setup;
+  double elsewhere; /* CPU seconds that other processes spent for it */
   void *state;
 };
 
@@ -86,10 +95,15 @@ Status policy_history(Arena *memory, const PolicyMethod *method, const Config *o
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* Floating-point operations of one round of one run. */
 double policy_cost(const PolicyMethod *method, const PolicyWork *work);
+/* STATUS_INPUT with one sentence when something outside of this program is missing that the policy needs:
+ * asked once, before anything runs. */
+Status policy_ready(const PolicyMethod *method, const Config *options);
 /* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
- * likelihood. */
+ * likelihood. The caller ends with policy_destroy, also after an error. */
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out);
-void policy_choose(Policy *policy, const World *world, const History *history, int *arm, int64_t *fallbacks);
+void policy_destroy(Policy *policy);
+Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
+                     int64_t *fallbacks);
 /* Notify the policy of the last observation of `history`: of every one, in order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
 

@@ -32,7 +32,7 @@ static Status create(Policy *self) {
   return sampler_create(memory, self->method.sampler, &sampler, &state->sampler);
 }
 
-static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   Thompson *state = self->state;
   RngLanes rng = {.key = state->key,
                   .run = self->setup.first_run,
@@ -44,6 +44,7 @@ static void choose(Policy *self, const World *world, const History *history, int
     network_arms_best(&state->arms, world, state->theta, arm);
   else
     world_greedy(world, state->theta, arm);
+  return STATUS_OK;
 }
 
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {

@@ -56,7 +56,7 @@ static void confidence_width(const Policy *self, const World *world) {
   }
 }
 
-static void choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
   ridge_update(&state->ridge, history, fallbacks);
@@ -75,6 +75,7 @@ static void choose(Policy *self, const World *world, const History *history, int
       if (k == 0 || bound > state->top[b]) state->top[b] = bound, arm[b] = k;
     }
   }
+  return STATUS_OK;
 }
 
 /* A triangular solve for each arm. */

@@ -57,6 +57,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
 }
 
 static void block_destroy(Block *block) {
+  policy_destroy(&block->policy);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
 }
@@ -83,7 +84,7 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result, double 
   for (int k = 1; k <= rounds; k++) {
     world_advance(&block->world, (uint32_t)k);
     *aside += ask_for_best_arm(block, k, result);
-    policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
+    TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks));
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
     history_record(&block->history, block->arm, block->phi, block->reward);
     policy_observe(&block->policy, &block->history, result->fallbacks);
@@ -106,7 +107,8 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Stud
   if (status == STATUS_OK) {
     double start = clock_cpu(), aside = 0;
     status = simulate(&block, tick, result, &aside);
-    for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start - aside) / result->runs;
+    const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
+    for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   }
   block_destroy(&block);
   return status;

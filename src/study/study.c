@@ -108,6 +108,16 @@ static Status check_policy(const Study *study, const Config *setting, const Conf
                         : STATUS_OK;
 }
 
+Status study_ready(const Study *study) {
+  for (int p = 0; p < study->file->policy_count; p++) {
+    const ConfigPolicy *policy = &study->file->policies[p];
+    PolicyMethod method;
+    ASSERT(policy_find(policy->name, &method));
+    TRY(policy_ready(&method, policy->options));
+  }
+  return STATUS_OK;
+}
+
 /* A policy must fit the prior and the likelihood in every setting, before anything is run or fitted:
  * work[policies]. */
 static Status check_policies(const Study *study, const Config *setting, PolicyWork *work) {

@@ -112,6 +112,9 @@ int study_task_index(const Study *study, int setting, int policy, int block);
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
+/* What its policies need outside of this program is there: STATUS_INPUT with one sentence if it is not. */
+Status study_ready(const Study *study);
+
 /* Words of the key runs.of: the curves of all kinds of studies, and their paired differences; NULL ends. */
 const char *study_target_name(int index);
 /* "regret_diff": what the target is of. */

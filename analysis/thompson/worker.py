@@ -1,0 +1,111 @@
+"""The process beside a rank in which policy `python` of a study runs a sampler of the user's own (docs/python.md).
+
+The program carries this file, starts it by `python3 -c` with the names of a module and of a callable in it, and talks to it over its standard
+input, a socket: what a block is made of, then round after round the last observation of every run, and back comes theta. It needs NumPy alone.
+"""
+import importlib
+import os
+import socket
+import struct
+import sys
+import time
+import traceback
+import types
+
+BEGIN = struct.Struct("=QQqqqqd32s")  # seed, first run, runs, d, arms, rounds, noise, likelihood
+ANSWER = struct.Struct("=qq")         # kind, bytes that follow
+OK, ERROR = range(2)
+LONGEST = 399                         # bytes of a sentence
+
+
+class Refused(Exception):
+    """What the program is to say of the sampler."""
+
+
+def read(stream, size):
+    """So many bytes; ends the process where the program has closed its end."""
+    content = stream.read(size)
+    if len(content) < size:
+        sys.exit()
+    return content
+
+
+def answer(stream, kind, content=b""):
+    stream.write(ANSWER.pack(kind, len(content)) + content)
+    stream.flush()
+
+
+def raised(error):
+    """An exception of the user's code in one sentence, with the line that it comes from."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(("<string>", "<frozen"))]
+    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+
+
+def find(module, name):
+    """The callable."""
+    try:
+        found = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except BaseException as error:
+        raise Refused(raised(error)) from error
+    if not callable(found):
+        raise Refused("it cannot be called")
+    return found
+
+
+def draw(np, sampler, x, y, rng, about):
+    """theta[runs, d] of one round."""
+    try:
+        theta = np.asarray(sampler(x, y, rng, about), dtype=np.float64)
+    except BaseException as error:
+        raise Refused(raised(error)) from error
+    shape = (x.shape[0], x.shape[2])
+    if theta.shape != shape:
+        raise Refused(f"returned an array of shape {theta.shape} where {shape} is needed")
+    broken = np.flatnonzero(~np.isfinite(theta).all(axis=1))
+    if broken.size:
+        raise Refused(f"returned a theta that is not finite, for run {broken[0] + about.first_run}")
+    return theta
+
+
+def serve(np, stream, sampler):
+    """Round after round of one block."""
+    seed, first_run, runs, d, arms, rounds, noise, likelihood = BEGIN.unpack(read(stream, BEGIN.size))
+    about = types.SimpleNamespace(likelihood=likelihood.rstrip(b"\0").decode(), noise=noise, arms=arms, rounds=rounds, first_run=first_run, round=0)
+    x, y = np.empty((runs, rounds, d)), np.empty((runs, rounds))
+    spent = time.process_time()
+    for t in range(rounds):
+        if t > 0:
+            row = np.frombuffer(read(stream, 8 * runs * (d + 1))).reshape(runs, d + 1)
+            x[:, t - 1], y[:, t - 1] = row[:, :d], row[:, d]
+        seen = x[:, :t], y[:, :t]
+        for array in seen:
+            array.flags.writeable = False
+        about.round = t + 1
+        theta = draw(np, sampler, *seen, np.random.default_rng([seed, first_run, t + 1]), about)
+        now = time.process_time()
+        answer(stream, OK, struct.pack("=d", now - spent) + theta.tobytes())
+        spent = now
+    read(stream, 1)
+
+
+def main():
+    try:
+        import numpy as np
+    except ImportError:
+        return  # the program tries another interpreter
+    with socket.socket(fileno=0) as channel, channel.makefile("rwb") as stream:
+        answer(stream, OK)
+        try:
+            sampler = find(*sys.argv[1:])
+            answer(stream, OK)
+            serve(np, stream, sampler)
+        except Refused as refusal:
+            answer(stream, ERROR, str(refusal).encode()[:LONGEST])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+/* A sampler of the user's own, written in Python, on the Thompson rule: a callable of a module gets what the
+ * runs of a block observed and returns one theta for each of them. Every block has a process of its own
+ * (child.h), which runs analysis/thompson/worker.py and begins with nothing in its memory, so that its draws
+ * depend on no other block; its random numbers are named by (seed, first run, round). */
+#include "core/arena.h"
+#include "policy/child.h"
+#include "policy/policies.h"
+#include "policy/python_worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SENTENCE = 400 };
+
+/* Both sides are one machine: numbers go over as they are in memory. */
+typedef struct {
+  uint64_t seed, first_run;
+  int64_t runs, d, arms, rounds;
+  double noise;
+  char likelihood[32];
+} Begin;
+
+enum { ANSWER_OK, ANSWER_ERROR };
+
+typedef struct {
+  int64_t kind, size; /* bytes that follow: seconds and theta[B, d], or a sentence */
+} Answer;
+
+typedef struct {
+  Child child;
+  double *row; /* [B, d + 1]: phi and y of the last round */
+  double *answer; /* [1 + B d]: seconds, theta */
+  double *theta; /* [d, B] */
+} Python;
+
+static const char *option(const Config *options, const char *name) {
+  const char *text = config_text(options, name);
+  return text ? text : "";
+}
+
+static Status refuse(const Config *options, const char *where, const char *sentence) {
+  return status_set(STATUS_INPUT, "policy python: module %s, callable %s%s: %s", option(options, "module"),
+                    option(options, "callable"), where, sentence);
+}
+
+/* The worker has done what it was asked for, and these `size` bytes are what came of it. If not, a sentence.
+ */
+static bool receive(Child *child, size_t size, void *bytes, char *sentence) {
+  Answer answer;
+  bool whole = child_receive(child, &answer, sizeof answer);
+  if (whole && answer.kind == ANSWER_OK && (size_t)answer.size == size) {
+    if (child_receive(child, bytes, size)) return true;
+  } else if (whole && answer.kind == ANSWER_ERROR && answer.size < SENTENCE) {
+    sentence[answer.size] = '\0';
+    if (child_receive(child, sentence, (size_t)answer.size)) return false;
+  }
+  char how[SENTENCE / 2];
+  child_end(child, sizeof how, how);
+  snprintf(sentence, SENTENCE, "its process %s", how);
+  return false;
+}
+
+/* The worker under this interpreter; false where it is not one that has NumPy. */
+static Status start_under(const char *interpreter, const Config *options, Child *child, bool *found) {
+  const char *const arguments[] = {
+      interpreter, "-c", python_worker, option(options, "module"), option(options, "callable"), NULL};
+  char sentence[SENTENCE];
+  Status status = child_start(arguments, child);
+  *found = status == STATUS_OK && receive(child, 0, NULL, sentence);
+  return status;
+}
+
+/* The interpreter of THOMPSON_PYTHON, or the first of the usual ones that has NumPy. */
+static Status find_python(const Config *options, Child *child) {
+  const char *named = getenv("THOMPSON_PYTHON");
+  bool found;
+  if (named) {
+    TRY(start_under(named, options, child, &found));
+    if (found) return STATUS_OK;
+    return status_set(
+        STATUS_INPUT,
+        "policy python: %s, of the environment variable THOMPSON_PYTHON, is no Python with NumPy", named);
+  }
+  TRY(start_under("python3", options, child, &found));
+  if (!found) TRY(start_under("/usr/bin/python3", options, child, &found));
+  if (found) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "policy python: neither python3 in the path nor /usr/bin/python3 is a Python with NumPy; "
+                    "name one in the environment variable THOMPSON_PYTHON");
+}
+
+static Status start(const Config *options, Child *child) {
+  char sentence[SENTENCE];
+  TRY(find_python(options, child));
+  return receive(child, 0, NULL, sentence) ? STATUS_OK : refuse(options, "", sentence);
+}
+
+static Status ready(const Config *options) {
+  Child child = {.socket = -1};
+  Status status = start(options, &child);
+  child_end(&child, 0, NULL);
+  return status;
+}
+
+static Status create(Policy *self) {
+  const PolicySetup *setup = &self->setup;
+  const size_t d = (size_t)setup->problem->d, runs = (size_t)setup->runs;
+  Python *state;
+  ALLOCATE(self->memory, state, 1);
+  self->state = state;
+  state->child = (Child){.socket = -1};
+  ALLOCATE(self->memory, state->row, runs * (d + 1));
+  ALLOCATE(self->memory, state->answer, 1 + runs * d);
+  ALLOCATE(self->memory, state->theta, d * runs);
+  TRY(start(setup->options, &state->child));
+  Begin begin = {.seed = setup->seed,
+                 .first_run = setup->first_run,
+                 .runs = setup->runs,
+                 .d = setup->problem->d,
+                 .arms = setup->problem->arms,
+                 .rounds = setup->problem->rounds,
+                 .noise = likelihood_noise(setup->likelihood)};
+  snprintf(begin.likelihood, sizeof begin.likelihood, "%s", setup->likelihood->ops->name);
+  child_send(&state->child, &begin, sizeof begin); /* if it has ended, the first answer says how */
+  return STATUS_OK;
+}
+
+static void destroy(Policy *self) {
+  Python *state = self->state;
+  if (state) child_end(&state->child, 0, NULL);
+}
+
+/* The last observation of every run. */
+static void send_row(const Python *state, const History *history) {
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  for (size_t b = 0; b < runs; b++) {
+    double *row = state->row + b * (d + 1);
+    row[d] = history_observation(history, (int)b, history->rounds - 1, 1, row);
+  }
+  child_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
+}
+
+static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+  Python *state = self->state;
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  char sentence[SENTENCE], where[40];
+  (void)fallbacks;
+  if (history->rounds > 0) send_row(state, history);
+  if (!receive(&state->child, (1 + runs * d) * sizeof *state->answer, state->answer, sentence)) {
+    snprintf(where, sizeof where, ", round %d", history->rounds + 1);
+    return refuse(self->setup.options, where, sentence);
+  }
+  self->elsewhere += state->answer[0];
+  for (size_t b = 0; b < runs; b++)
+    for (size_t i = 0; i < d; i++) state->theta[i * runs + b] = state->answer[1 + b * d + i];
+  world_greedy(world, state->theta, arm);
+  return STATUS_OK;
+}
+
+/* What a round costs with a callable of some NumPy calls that go over all rows: .2 ms, and the start of a
+ * process, .2 s; nobody knows the user's own. */
+static double cost(const PolicyMethod *method, const PolicyWork *work) {
+  const SamplerWork *sampler = &work->sampler;
+  (void)method;
+  return (4e6 + 4e9 / sampler->rounds) / sampler->runs + 20 * sampler->rows * sampler->d * sampler->d +
+         2 * sampler->d * work->arms;
+}
+
+static const ConfigKey keys[] = {
+    {.name = "module",
+     .type = KEY_TEXT,
+     .help = "name of the Python module, found in the present folder or by PYTHONPATH"},
+    {.name = "callable",
+     .type = KEY_TEXT,
+     .help = "its function (x[runs, t, d], y[runs, t], rng, about) -> theta[runs, d]; docs/python.md"},
+    {.name = NULL}};
+
+const PolicyOps policy_python = {
+    .name = "python",
+    .summary = "Thompson sampling with a sampler of your own in Python, in a process beside each rank: slow",
+    .reference = "docs/python.md",
+    .one_theta = true,
+    .by_observation = true,
+    .keys = keys,
+    .create = create,
+    .choose = choose,
+    .cost = cost,
+    .ready = ready,
+    .destroy = destroy,
+};
