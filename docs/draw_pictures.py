@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The pictures of docs/results and the README, drawn from results folders and made small enough to keep.
+
+Usage: draw_pictures.py RESULTS [NAME...]      all whose studies are in RESULTS, or those named
+
+RESULTS holds one folder for each study below, by the name of its job. A picture whose study is missing is left as it is, and said so.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from PIL import Image
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WIDTH, COLOURS = 1300, 64        # of a picture in pixels; of its palette: lines and letters need no more
+# Where it goes: the script and its options, and the studies that it reads.
+PICTURES = {
+    "docs/frontier.png": (["figure_frontier.py"], ["frontier", "frontier_exact"]),
+    "docs/results/regret.png": (["figure_diffts_2.py"], ["figure2"]),
+    "docs/results/posterior.png": (["figure_diffts_7.py"], ["localised"]),
+    "docs/results/stages.png": (["ablation.py", "--at", "50"], ["schedules_sphere"]),
+    "docs/results/temper.png": (["figure_temper.py"], ["temper"]),
+    "docs/results/vits.png": (["figure_vits.py"], ["vits_figure1"]),
+}
+
+
+def shrink(picture, target):
+    with Image.open(picture) as image:
+        image = image.convert("RGB")
+        image.thumbnail((WIDTH, 10 * WIDTH), Image.LANCZOS)
+        image.quantize(COLOURS).save(target, optimize=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", metavar="RESULTS", type=pathlib.Path)
+    parser.add_argument("names", metavar="NAME", nargs="*", help="stem of a picture, such as regret")
+    arguments = parser.parse_args()
+    for target, ((script, *options), studies) in PICTURES.items():
+        if arguments.names and pathlib.Path(target).stem not in arguments.names:
+            continue
+        folders = [arguments.results / study for study in studies]
+        missing = [folder for folder in folders if not (folder / "results.nc").exists()]
+        if missing:
+            print(f"{target}: left as it is, {missing[0]} has no results.nc", file=sys.stderr)
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            picture = pathlib.Path(scratch) / "picture.png"
+            subprocess.run([sys.executable, ROOT / "analysis" / script, *folders, "-o", picture, *options], check=True)
+            (ROOT / target).parent.mkdir(exist_ok=True)
+            shrink(picture, ROOT / target)
+        print(target)
+
+
+main()
