@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The pages: what they link to exists, the paths that they name exist, the picture of the architecture is that of the source, and the map of
-the tests names every test."""
+"""The pages: what they link to exists, the paths that they name exist, a number that is quoted stands on the page that measured it, the
+picture of the architecture is that of the source, and the map of the tests names every test."""
 
 import pathlib
 import re
@@ -13,6 +13,9 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 # A path in code, such as `src/core/rng.h` or `jobs/figure2.yaml`; not a pattern and not a place to be written to.
 NAMED_PATH = re.compile(rf"`(?:\./)?((?:{FOLDERS})/[\w./-]+\.[a-z]+)[^`]*`")
 WRITTEN = {"data/movielens.nc", "data/mnist.nc"}     # by the commands of the pages
+# Pages whose numbers come from others, and how a number looks.
+QUOTING = ("README.md", "docs/results.md")
+NUMBER = re.compile(r"(?<![\w.])\d*\.?\d+ ?%?(?![\w.]*\d)")
 TEST_FILES = ("test_*.c", "mpi_*.c", "program_*.py", "check_*.py", "browser_*.py", "cluster_*.py")
 
 
@@ -46,6 +49,18 @@ def missing_paths(page):
             yield f"names {name}, which does not exist"
 
 
+def unmeasured_numbers(page):
+    """A line of a quoting page that links to pages has no number that none of them has."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        targets = [page.parent / name.partition("#")[0] for name in LINK.findall(line) if name.partition("#")[0].endswith(".md")]
+        if not targets or line.startswith("    "):
+            continue
+        known = " ".join(target.read_text(encoding="utf-8") for target in targets if target.exists())
+        for number in NUMBER.findall(re.sub(r"`[^`]*`", "", LINK.sub("", line))):
+            if not re.search(rf"(?<![\d.]){re.escape(number.strip())}(?!\d)", known):
+                yield f"says {number.strip()}, which {', '.join(target.name for target in targets)} does not"
+
+
 def main():
     counts = {"passed": 0, "failed": 0}
 
@@ -56,7 +71,8 @@ def main():
 
     found = pages()
     for page in found:
-        wrong = [*broken_links(page), *([] if page.name == "CHANGELOG.md" else missing_paths(page))]
+        wrong = [*broken_links(page), *([] if page.name == "CHANGELOG.md" else missing_paths(page)),
+                 *(unmeasured_numbers(page) if str(page.relative_to(ROOT)) in QUOTING else [])]
         for sentence in wrong or [None]:
             report(page, sentence)
     picture = subprocess.run([sys.executable, ROOT / "docs" / "draw_architecture.py", "--check"], capture_output=True, text=True, check=False)
