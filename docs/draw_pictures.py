@@ -21,7 +21,7 @@ PICTURES = {
     "docs/results/regret.png": (["figure_diffts_2.py"], ["figure2"]),
     "docs/results/posterior.png": (["figure_diffts_7.py"], ["localised"]),
     "docs/results/stages.png": (["ablation.py", "--at", "50"], ["schedules_sphere"]),
-    "docs/results/temper.png": (["figure_temper.py"], ["temper"]),
+    "docs/results/temper.png": (["figure_temper.py"], ["temper_mnist"]),
     "docs/results/vits.png": (["figure_vits.py"], ["vits_figure1"]),
 }
 
