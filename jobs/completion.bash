@@ -13,6 +13,7 @@ _thompson() {
     --sampler) words=$(_thompson_names samplers) ;;
     --likelihood) words=$(_thompson_names likelihoods) ;;
     --family) words=$(_thompson_names priors) ;;
+    --problem) words=$("$program" score --list 2>/dev/null | sed -n 's/^  \([a-z0-9_]*\)  *[0-9].*/\1/p') ;;
     --progress) words="auto plain none" ;;
     *)
       case "$verb $word" in

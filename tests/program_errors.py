@@ -190,7 +190,7 @@ class Files(program.ProgramTest):
         self.succeed("train", self.study, "-o", self.path("prior.nc"))
         verbs = (["plan", self.study], ["plan", self.study, "--json"], ["plan", self.study, "--slurm", *few], ["run", self.study, "-o", self.path("again"), *few],
                  ["status", self.path("out")], ["status", self.path("out"), "--json"], ["verify", self.path("out")], ["reduce", self.path("out")],
-                 ["list"], ["list", "--json"], ["--help"], ["--version"], ["run", "--help"], ["bench", "--help"],
+                 ["list"], ["list", "--json"], ["score", "--list"], ["--help"], ["--version"], ["run", "--help"], ["bench", "--help"],
                  ["train", self.study, "-o", self.path("more.nc")],
                  ["sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "diffts", "-n", "5", "-o", self.path("draws.nc")])
         for arguments in verbs:
@@ -246,7 +246,7 @@ class CommandLine(program.ProgramTest):
         self.fail_with(2, "no verb")
 
     def test_help(self):
-        for verb in ("run", "plan", "status", "list", "train", "sample", "reduce", "verify"):
+        for verb in ("run", "plan", "status", "list", "train", "sample", "reduce", "score", "verify"):
             self.assertIn("Usage: thompson", self.succeed(verb, "--help").stdout)
         self.assertEqual(self.succeed("run", "--help", ranks=3).stdout.count("Usage:"), 1)
         self.assertIn("75", self.succeed("--help").stdout)

@@ -20,6 +20,7 @@ static const AppVerb verbs[] = {
     {"sample", "draw from a posterior: a prior file and a history", app_sample},
     {"prepare", "turn MovieLens or MNIST into an embedding file", app_prepare},
     {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
+    {"score", "score anyone's posterior draws against exact ones, on a frozen pack of problems", app_score},
     {"verify", "read all task files, run random tasks again and compare every byte", app_verify},
     {"bench", "speed of every sampler, beside the measured peaks of a core", app_bench},
     {NULL, NULL, NULL}};

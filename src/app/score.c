@@ -1,0 +1,225 @@
+/* thompson score: measure anyone's posterior draws against exact ones, on frozen problems. */
+#include "study/score.h"
+#include "app/app.h"
+#include "app/score_files.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+  const char *problem, *export, *draws;
+  bool list, json;
+} Arguments;
+
+enum { KEY_PROBLEM = 256, KEY_EXPORT, KEY_DRAWS, KEY_LIST };
+
+static const struct argp_option options[] = {
+    {"list", KEY_LIST, NULL, 0, "list the problems", 0},
+    {"export", KEY_EXPORT, "DIR", 0,
+     "write priors and histories, as NetCDF and CSV, to a new folder: of all problems, or of --problem", 0},
+    {"problem", KEY_PROBLEM, "NAME", 0,
+     "a problem of the list; or a Gaussian or mixture prior file, whose problem has Gaussian rewards of "
+     "noise 1",
+     0},
+    {"draws", KEY_DRAWS, "FILE", 0,
+     "draws to score: NetCDF theta(history, draw, dim), histories in the order of the export", 0},
+    {"json", 'j', NULL, 0, "as JSON", 0},
+    {0}};
+
+static void check(const Arguments *arguments, struct argp_state *state) {
+  if (arguments->list + (arguments->export != NULL) + (arguments->draws != NULL) != 1)
+    argp_error(state, "one of --list, --export DIR, and --problem NAME --draws FILE is needed");
+  if (arguments->draws && !arguments->problem) argp_error(state, "--draws needs --problem NAME");
+  if (arguments->list && arguments->problem) argp_error(state, "--list has all problems; without --problem");
+  if (arguments->export && arguments->json) argp_error(state, "--json is for --list and --draws");
+}
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+  Arguments *arguments = state->input;
+  switch (key) {
+  case 'j': arguments->json = true; return 0;
+  case KEY_LIST: arguments->list = true; return 0;
+  case KEY_PROBLEM: arguments->problem = text; return 0;
+  case KEY_EXPORT: app_take_output(state, &arguments->export, text); return 0;
+  case KEY_DRAWS: arguments->draws = text; return 0;
+  case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
+  case ARGP_KEY_END: check(arguments, state); return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static void print_json(json_t *root) {
+  json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+  printf("\n");
+  json_decref(root);
+}
+
+/* Null where there is no such number. */
+static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+/* ---- problems */
+
+typedef struct {
+  int count;
+  Pack *packs; /* [count] */
+} Packs;
+
+/* All of the list, or the one of that name. The caller ends with packs_destroy, also after an error. */
+static Status packs_create(Arena *memory, const char *name, Packs *out) {
+  int count = 1;
+  while (!name && pack_name(count)) count++;
+  ALLOCATE(memory, out->packs, count);
+  while (out->count < count) {
+    const int i = out->count++;
+    TRY(pack_create(memory, name ? name : pack_name(i), &out->packs[i]));
+  }
+  return STATUS_OK;
+}
+
+static void packs_destroy(Packs *packs) {
+  for (int i = 0; i < packs->count; i++) pack_destroy(&packs->packs[i]);
+}
+
+static json_t *pack_json(const Pack *pack) {
+  char digest[DIGEST_SIZE];
+  json_t *observations = json_array();
+  pack_digest(pack, digest);
+  for (int g = 0; g < pack->groups; g++)
+    json_array_append_new(observations, json_integer(pack->group[g].observations));
+  return json_pack("{s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:o, s:i, s:s, s:s, s:s, s:s}", "name", pack->name,
+                   "summary", pack->summary, "reference", pack->problem.theta.ops->reference, "dimension",
+                   pack->problem.d, "likelihood", pack->problem.likelihood.ops->name, "noise",
+                   pack->problem.likelihood.noise, "histories", pack->histories, "observations", observations,
+                   "draws", pack->draws, "metric", score_metric(pack), "exact", score_exact(pack), "pack",
+                   PACK_NAME, "sha256", digest);
+}
+
+static void list_json(const Packs *packs) {
+  json_t *list = json_array();
+  for (int i = 0; i < packs->count; i++) json_array_append_new(list, pack_json(&packs->packs[i]));
+  print_json(list);
+}
+
+static void list_text(const Packs *packs) {
+  printf("problems of %s\n  %-14s %3s %-10s %9s %6s  %-18s %s\n", PACK_NAME, "name", "d", "likelihood",
+         "histories", "draws", "distance", "what it is (exact draws by)");
+  for (int i = 0; i < packs->count; i++) {
+    const Pack *pack = &packs->packs[i];
+    printf("  %-14s %3d %-10s %9d %6d  %-18s %s (%s)\n", pack->name, pack->problem.d,
+           pack->problem.likelihood.ops->name, pack->histories, pack->draws, score_metric(pack),
+           pack->summary, score_exact(pack));
+  }
+}
+
+static Status export(const char *directory, const Packs *packs) {
+  TRY(score_folder(directory));
+  TRY(score_write_readme(directory, packs->count, packs->packs));
+  for (int i = 0; i < packs->count; i++) {
+    TRY(score_export(&packs->packs[i], directory));
+    printf("%s/%s: %d histories\n", directory, packs->packs[i].name, packs->packs[i].histories);
+  }
+  printf("%s/README.md says what is to be drawn\n", directory);
+  return STATUS_OK;
+}
+
+/* ---- a score */
+
+static json_t *mean_json(ScoreMean mean) {
+  return json_pack("{s:o, s:o}", "mean", number(mean.mean), "se", number(mean.se));
+}
+
+static json_t *row_json(const ScoreRow *row) {
+  return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "observations", row->observations, "histories",
+                   row->histories, "distance", mean_json(row->distance), "floor", mean_json(row->floor),
+                   "ratio", mean_json(row->ratio), "mode_weight_error", mean_json(row->mode_error),
+                   "mode_weight_floor", mean_json(row->mode_floor));
+}
+
+static void score_json(const Arguments *arguments, const Pack *pack, const Score *score) {
+  json_t *rows = json_array();
+  for (int r = 0; r < score->rows; r++) json_array_append_new(rows, row_json(&score->row[r]));
+  print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o}", "pack", PACK_NAME, "problem",
+                       pack->name, "draws", arguments->draws, "metric", score_metric(pack), "histories",
+                       pack->histories, "draws_scored", pack->draws, "ratio", mean_json(score->ratio),
+                       "rank_p_value", number(score->rank_p), "rank_p_value_exact",
+                       number(score->rank_p_exact), "by_observations", rows));
+}
+
+static void print_mean(ScoreMean mean) {
+  if (isfinite(mean.mean))
+    printf("  %9.4f %8.4f", mean.mean, mean.se);
+  else
+    printf("  %9s %8s", "-", "-");
+}
+
+static void score_text(const Arguments *arguments, const Pack *pack, const Score *score) {
+  printf("%s: %s\n%s: %d draws of each of %d histories; %s to exact draws (%s)\n\n", pack->name,
+         pack->summary, arguments->draws, pack->draws, pack->histories, score_metric(pack),
+         score_exact(pack));
+  printf("%12s %9s  %9s %8s  %9s %8s  %9s %8s  %9s %8s  %9s %8s\n", "observations", "histories", "distance",
+         "se", "floor", "se", "ratio", "se", "modes", "se", "floor", "se");
+  for (int r = 0; r < score->rows; r++) {
+    const ScoreRow *row = &score->row[r];
+    printf("%12d %9d", row->observations, row->histories);
+    print_mean(row->distance);
+    print_mean(row->floor);
+    print_mean(row->ratio);
+    print_mean(row->mode_error);
+    print_mean(row->mode_floor);
+    printf("\n");
+  }
+  printf("\ndistance over floor, mean of the rows: %.3f, se %.3f (exact draws: 1)\n", score->ratio.mean,
+         score->ratio.se);
+  printf("ranks of theta* among the draws: p = %.3g that they are uniform (exact draws: %.3g)\n",
+         score->rank_p, score->rank_p_exact);
+  printf("floor: the same of other exact draws; modes: total variation of the mode weights; "
+         "se: over histories\n");
+}
+
+static Status score(const Arguments *arguments, const Pack *pack) {
+  SCRATCH_ARENA(memory);
+  double *theta;
+  Score result;
+  TRY(score_read_draws(&memory, pack, arguments->draws, &theta));
+  TRY(score_draws(&memory, pack, theta, &result));
+  arguments->json ? score_json(arguments, pack, &result) : score_text(arguments, pack, &result);
+  return STATUS_OK;
+}
+
+/* ---- the verb */
+
+static Status work(const Arguments *arguments, const Packs *packs) {
+  if (arguments->export) return export(arguments->export, packs);
+  if (arguments->draws) return score(arguments, packs->packs);
+  arguments->json ? list_json(packs) : list_text(packs);
+  return STATUS_OK;
+}
+
+static Status make_and_work(const Arguments *arguments) {
+  SCRATCH_ARENA(memory);
+  Packs packs = {0};
+  Status status = packs_create(&memory, arguments->problem, &packs);
+  if (status == STATUS_OK) status = work(arguments, &packs);
+  packs_destroy(&packs);
+  return status;
+}
+
+Status app_score(int argc, char **argv) {
+  static const struct argp argp = {
+      options,
+      parse,
+      "--list | --export DIR | --problem NAME --draws FILE",
+      "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo floor, "
+      "mode weights and calibration, on a frozen pack of problems whose exact posteriors can be drawn from. "
+      "The true parameters are not exported. Under mpiexec the first rank does it all.",
+      NULL,
+      NULL,
+      NULL};
+  Arguments arguments = {0};
+  app_parse(&argp, argc, argv, &arguments);
+  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Status status = parallel_agree(&parallel, parallel.rank == 0 ? make_and_work(&arguments) : STATUS_OK);
+  return app_end_parallel(status);
+}

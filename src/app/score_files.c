@@ -1,0 +1,312 @@
+#include "app/score_files.h"
+
+#include "io/provenance.h"
+#include "io/store.h"
+#include "model/mixture_store.h"
+#include "study/score.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static Status make_folder(const char *path) {
+  if (mkdir(path, 0777) == 0) return STATUS_OK;
+  return status_set(STATUS_FILE, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
+Status score_folder(const char *directory) {
+  DIR *folder = opendir(directory);
+  if (!folder && errno == ENOENT) return make_folder(directory);
+  if (!folder) return status_set(STATUS_FILE, "cannot read the folder %s: %s", directory, strerror(errno));
+  bool empty = true;
+  for (const struct dirent *entry; empty && (entry = readdir(folder));)
+    empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+  closedir(folder);
+  if (empty) return STATUS_OK;
+  return status_set(STATUS_FILE, "%s is not empty; an export takes a new folder or an empty one", directory);
+}
+
+/* ---- text files */
+
+typedef struct {
+  FILE *out;
+  char *text;
+  size_t size;
+} Text;
+
+static Status text_begin(Text *self) {
+  *self = (Text){0};
+  self->out = open_memstream(&self->text, &self->size);
+  return self->out ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
+}
+
+static Status text_write(Text *self, const char *path) {
+  const bool whole = fclose(self->out) == 0;
+  Status status =
+      whole ? store_write_text_first(path, self->text) : status_set(STATUS_INTERNAL, "out of memory");
+  free(self->text);
+  return status;
+}
+
+static const char README[] =
+    "# Problems for posterior samplers: " PACK_NAME "\n"
+    "\n"
+    "Written by `%s`.\n"
+    "Each folder is one problem: a prior, and histories of observations of an unknown theta that was drawn "
+    "from it.\n"
+    "For every history draw theta from its posterior, and let the program score the draws:\n"
+    "\n"
+    "    thompson score --problem NAME --draws draws.nc\n"
+    "\n"
+    "| file | content |\n"
+    "|---|---|\n"
+    "| `prior.nc` | a mixture of Gaussians: `weight(component)`, `mean(component, dim)`, "
+    "`covariance(component, dim, dim2)` |\n"
+    "| `prior.csv` | the same, a component in each row, the covariance row by row |\n"
+    "| `histories.nc` | all histories: `x(history, observation, dim)`, `y(history, observation)`, NaN behind "
+    "the "
+    "`observations(history)` that a history has; attributes `likelihood`, `noise` |\n"
+    "| `history_000.csv` | history 0 alone, an observation in each row, as `thompson sample --data` takes it "
+    "|\n"
+    "\n"
+    "With likelihood `gaussian` y is N(x' theta, noise^2); with `logistic` it is 1 with probability 1 / (1 + "
+    "exp(-x' theta)) and "
+    "0 otherwise.\n"
+    "Where covariances are 0 (attribute `prior` is `ising`) the components are points.\n"
+    "\n"
+    "`draws.nc` is a NetCDF file with `theta(history, draw, dim)`: histories in the order of `histories.nc`, "
+    "and as many independent draws of "
+    "each as the table says; of more, the first ones are scored.\n"
+    "\n"
+    "| problem | d | likelihood | noise | histories | draws | what it is |\n"
+    "|---|---|---|---|---|---|---|\n";
+
+Status score_write_readme(const char *directory, int count, const Pack *packs) {
+  SCRATCH_ARENA(scratch);
+  const char *path;
+  Text text;
+  TRY(arena_print(&scratch, &path, "%s/README.md", directory));
+  TRY(text_begin(&text));
+  fprintf(text.out, README, provenance_source());
+  for (int i = 0; i < count; i++)
+    fprintf(text.out, "| %s | %d | %s | %g | %d | %d | %s |\n", packs[i].name, packs[i].problem.d,
+            packs[i].problem.likelihood.ops->name, packs[i].problem.likelihood.noise, packs[i].histories,
+            packs[i].draws, packs[i].summary);
+  return text_write(&text, path);
+}
+
+static void print_header(FILE *out, const char *letter, int d) {
+  for (int i = 1; i <= d; i++) fprintf(out, "%s%d,", letter, i);
+}
+
+static void print_row(FILE *out, size_t n, const double *x) {
+  for (size_t i = 0; i < n; i++) fprintf(out, "%.17g,", x[i]);
+}
+
+static Status write_history(const Pack *pack, const PackGroup *group, int h, const char *path) {
+  const size_t d = (size_t)pack->problem.d, length = (size_t)group->observations;
+  Text text;
+  TRY(text_begin(&text));
+  print_header(text.out, "x", pack->problem.d);
+  fprintf(text.out, "y\n");
+  for (size_t k = (size_t)h * length; k < (size_t)(h + 1) * length; k++) {
+    print_row(text.out, d, group->x + k * d);
+    fprintf(text.out, "%.17g\n", group->y[k]);
+  }
+  return text_write(&text, path);
+}
+
+static Status write_prior_text(const Mixture *prior, const char *path) {
+  const size_t d = (size_t)prior->d;
+  Text text;
+  TRY(text_begin(&text));
+  print_header(text.out, "mean", prior->d);
+  for (int i = 1; i <= prior->d; i++)
+    for (int j = 1; j <= prior->d; j++) fprintf(text.out, "covariance%d_%d,", i, j);
+  fprintf(text.out, "weight\n");
+  for (size_t c = 0; c < (size_t)prior->components; c++) {
+    print_row(text.out, d, prior->mean + c * d);
+    print_row(text.out, d * d, prior->covariance + c * d * d);
+    fprintf(text.out, "%.17g\n", prior->weight[c]);
+  }
+  return text_write(&text, path);
+}
+
+/* ---- NetCDF */
+
+/* The corners of a hypercube are components without covariance. */
+static Status prior_mixture(Arena *memory, const Pack *pack, Mixture *out) {
+  if (pack->prior.mixture) {
+    *out = *pack->prior.mixture;
+    return STATUS_OK;
+  }
+  ASSERT(pack->prior.hypercube);
+  const int d = pack->problem.d, corners = 1 << d;
+  TRY(mixture_create(memory, d, corners, out));
+  for (int c = 0; c < corners; c++) {
+    out->weight[c] = 1.0 / corners;
+    for (int i = 0; i < d; i++) out->mean[c * d + i] = c >> i & 1 ? 1 : -1;
+  }
+  return STATUS_OK;
+}
+
+static Status fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file) {
+  int dim;
+  TRY(provenance_write(file, "prior of a problem for posterior samplers"));
+  TRY(store_text_attribute(file, NULL, "prior", pack->prior.ops->name));
+  TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
+  TRY(store_text_attribute(file, NULL, "problem", pack->name));
+  return mixture_save(prior, file, &dim);
+}
+
+/* All histories, padded with NaN to the longest: x[histories, longest, d], y[histories, longest]. */
+static void pad(const Pack *pack, int longest, double *x, double *y, int *observations) {
+  const size_t d = (size_t)pack->problem.d, most = (size_t)longest;
+  for (size_t k = 0; k < (size_t)pack->histories * most; k++) y[k] = NAN;
+  for (size_t k = 0; k < (size_t)pack->histories * most * d; k++) x[k] = NAN;
+  for (int g = 0; g < pack->groups; g++) {
+    const PackGroup *group = &pack->group[g];
+    const size_t length = (size_t)group->observations;
+    for (size_t h = 0; h < (size_t)group->histories; h++) {
+      const size_t to = (group->first + h) * most;
+      memcpy(x + to * d, group->x + h * length * d, length * d * sizeof *x);
+      memcpy(y + to, group->y + h * length, length * sizeof *y);
+      observations[group->first + h] = group->observations;
+    }
+  }
+}
+
+static Status fill_histories(const Pack *pack, StoreFile *file) {
+  SCRATCH_ARENA(scratch);
+  const int longest = pack->group[pack->groups - 1].observations;
+  const size_t rows = (size_t)pack->histories * (size_t)longest;
+  int axis[3], id[3], *observations;
+  double *x, *y;
+  ALLOCATE(&scratch, x, rows * (size_t)pack->problem.d);
+  ALLOCATE(&scratch, y, rows);
+  ALLOCATE(&scratch, observations, pack->histories);
+  pad(pack, longest, x, y, observations);
+  TRY(provenance_write(file, "histories of a problem for posterior samplers"));
+  TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
+  TRY(store_text_attribute(file, NULL, "problem", pack->name));
+  TRY(store_text_attribute(file, NULL, "likelihood", pack->problem.likelihood.ops->name));
+  TRY(store_real_attribute(file, NULL, "noise", pack->problem.likelihood.noise));
+  TRY(store_int_attribute(file, NULL, "draws", pack->draws));
+  TRY(store_dimension(file, "history", (size_t)pack->histories, &axis[0]));
+  TRY(store_dimension(file, "observation", (size_t)longest, &axis[1]));
+  TRY(store_dimension(file, "dim", (size_t)pack->problem.d, &axis[2]));
+  TRY(store_variable(file, "x", STORE_DOUBLE, 3, axis, "features", "1", &id[0]));
+  TRY(store_variable(file, "y", STORE_DOUBLE, 2, axis, "reward", "1", &id[1]));
+  TRY(store_variable(file, "observations", STORE_INT, 1, axis, "observations of the history", "1", &id[2]));
+  TRY(store_put(file, id[0], x));
+  TRY(store_put(file, id[1], y));
+  return store_put(file, id[2], observations);
+}
+
+static Status export_prior(const Pack *pack, const char *folder) {
+  SCRATCH_ARENA(scratch);
+  const char *path;
+  Mixture prior;
+  StoreFile *file;
+  TRY(prior_mixture(&scratch, pack, &prior));
+  TRY(arena_print(&scratch, &path, "%s/prior.csv", folder));
+  TRY(write_prior_text(&prior, path));
+  TRY(arena_print(&scratch, &path, "%s/prior.nc", folder));
+  TRY(store_create(path, STORE_NETCDF4, &file));
+  return store_finish(file, fill_prior(pack, &prior, file));
+}
+
+static Status export_histories(const Pack *pack, const char *folder) {
+  SCRATCH_ARENA(scratch);
+  const char *path;
+  StoreFile *file;
+  for (int g = 0; g < pack->groups; g++)
+    for (int h = 0; h < pack->group[g].histories; h++) {
+      TRY(arena_print(&scratch, &path, "%s/history_%03u.csv", folder, pack->group[g].first + (unsigned)h));
+      TRY(write_history(pack, &pack->group[g], h, path));
+    }
+  TRY(arena_print(&scratch, &path, "%s/histories.nc", folder));
+  TRY(store_create(path, STORE_NETCDF4, &file));
+  return store_finish(file, fill_histories(pack, file));
+}
+
+Status score_export(const Pack *pack, const char *directory) {
+  SCRATCH_ARENA(scratch);
+  const char *folder;
+  TRY(arena_print(&scratch, &folder, "%s/%s", directory, pack->name));
+  TRY(make_folder(folder));
+  TRY(export_prior(pack, folder));
+  return export_histories(pack, folder);
+}
+
+/* ---- draws */
+
+/* A coordinate `history` says the order. */
+static Status check_order(Arena *scratch, const Pack *pack, StoreFile *file) {
+  int64_t *number;
+  size_t length[1] = {(size_t)pack->histories};
+  if (!store_has_variable(file, "history")) return STATUS_OK;
+  ALLOCATE(scratch, number, pack->histories);
+  TRY(store_shape(file, "history", 1, length));
+  TRY(store_get_int64s(file, "history", number));
+  for (int h = 0; h < pack->histories; h++)
+    if (number[h] != h)
+      return status_set(STATUS_INPUT,
+                        "%s: 'history' has %lld at place %d; draws stand in the order of the export",
+                        store_path(file), (long long)number[h], h);
+  return STATUS_OK;
+}
+
+static Status check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
+  TRY(store_shape(file, "theta", 3, shape));
+  TRY(store_axes(file, "theta", 3, (const char *[]){"history", "draw", "dim"}));
+  if (shape[0] != (size_t)pack->histories)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu histories; problem %s has %d", store_path(file),
+                      shape[0], pack->name, pack->histories);
+  if (shape[1] < (size_t)pack->draws)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu draws of each history; %d are needed",
+                      store_path(file), shape[1], pack->draws);
+  if (shape[2] != (size_t)pack->problem.d)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu dimensions; problem %s has %d", store_path(file),
+                      shape[2], pack->name, pack->problem.d);
+  return STATUS_OK;
+}
+
+/* theta[histories, M, d] <- the first M of all[histories, draws, d]. */
+static Status take_draws(const Pack *pack, const char *path, size_t draws, const double *all, double *theta) {
+  const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
+  for (size_t h = 0; h < (size_t)pack->histories; h++)
+    for (size_t n = 0; n < m; n++)
+      for (size_t i = 0; i < d; i++) {
+        const double value = all[(h * draws + n) * d + i];
+        if (!isfinite(value))
+          return status_set(STATUS_INPUT, "%s: history %zu, draw %zu: theta[%zu] is %g, which is not finite",
+                            path, h, n, i, value);
+        theta[(h * m + n) * d + i] = value;
+      }
+  return STATUS_OK;
+}
+
+static Status read_draws(Arena *memory, const Pack *pack, StoreFile *file, double **theta) {
+  SCRATCH_ARENA(scratch);
+  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+  double *all;
+  TRY(check_shape(pack, file, shape));
+  TRY(check_order(&scratch, pack, file));
+  ALLOCATE(&scratch, all, shape[0] * shape[1] * shape[2]);
+  TRY(store_get_doubles(file, "theta", all));
+  ALLOCATE(memory, *theta, shape[0] * (size_t)pack->draws * shape[2]);
+  return take_draws(pack, store_path(file), shape[1], all, *theta);
+}
+
+Status score_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta) {
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  Status status = read_draws(memory, pack, file, theta);
+  store_abandon(file);
+  return status;
+}

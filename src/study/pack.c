@@ -1,0 +1,169 @@
+#include "study/pack.h"
+
+#include "model/fit_keys.h"
+#include "study/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What all problems share: a history has new features in every round. */
+static const char SHARED[] = "name: pack\n"
+                             "study: posterior\n"
+                             "runs: 24\n" /* histories of a group */
+                             "draws: 500\n"
+                             "problem: {arms: 1, resample_arms: true, features: ball, noise: 1,\n"
+                             "          sample_sizes: [1, 4, 16, 64]}\n";
+
+static const PackProblem registry[] = {
+    {"cross", "two crossed Gaussians in the plane", {"problem.theta=gm_cross", "seed=1101"}},
+    {"rays", "four Gaussians along the rays of a star", {"problem.theta=gm_rays", "seed=1102"}},
+    {"four", "four narrow Gaussians far apart", {"problem.theta=gm_four", "seed=1103"}},
+    {"sphere5",
+     "six narrow Gaussians on a sphere in 5 dimensions",
+     {"problem.theta=gm_sphere", "problem.dimension=5", "seed=1104"}},
+    {"curve8",
+     "a tube of 100 Gaussians along a closed curve in 8 dimensions",
+     {"problem.theta=gm_curve", "problem.dimension=8", "seed=1105"}},
+    {"sphere16",
+     "six narrow Gaussians on a sphere in 16 dimensions",
+     {"problem.theta=gm_sphere", "problem.dimension=16", "seed=1106"}},
+    {"cross_logistic",
+     "the prior of cross with rewards 0 and 1",
+     {"problem.theta=gm_cross", "likelihood=logistic", "seed=1107"}},
+    {"rays_logistic",
+     "the prior of rays with rewards 0 and 1",
+     {"problem.theta=gm_rays", "likelihood=logistic", "seed=1108"}},
+    {"ising8",
+     "uniform on the corners of the hypercube in 8 dimensions",
+     {"problem.theta=ising", "problem.dimension=8", "problem.noise=2", "seed=1109"}},
+    {.name = NULL}};
+
+const PackProblem *pack_problem(int index) { return registry[index].name ? &registry[index] : NULL; }
+
+const char *pack_name(int index) { return registry[index].name; }
+
+static const PackProblem *find(const char *name) {
+  for (int i = 0; registry[i].name; i++)
+    if (strcmp(registry[i].name, name) == 0) return &registry[i];
+  return NULL;
+}
+
+/* problem.file = 'path', as YAML has a path of any characters. */
+static Status name_file(Arena *memory, const char *path, const char **out) {
+  char *quoted;
+  ALLOCATE(memory, quoted, 2 * strlen(path) + 1);
+  for (char *end = quoted; *path; path++) {
+    if (*path == '\'') *end++ = '\'';
+    *end++ = *path;
+  }
+  return arena_print(memory, out, "problem.file='%s'", quoted);
+}
+
+static Status problem_of(Arena *memory, const char *name, PackProblem *out) {
+  const PackProblem *found = find(name);
+  if (found) {
+    *out = *found;
+    return STATUS_OK;
+  }
+  if (!store_is_netcdf(name)) {
+    const char *near = config_nearest(name, pack_name);
+    return status_set(STATUS_INPUT, "'%s' is neither a problem of the pack nor a prior file%s%s%s", name,
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  }
+  *out = (PackProblem){
+      .name = "own", .summary = "the prior of a file", .sets = {"problem.theta=mixture", "seed=1100"}};
+  return name_file(memory, name, &out->sets[2]);
+}
+
+/* The history of a group, one observation of all its runs after the other. */
+static Status observe(const Pack *pack, World *world, PackGroup *group) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
+               length = (size_t)group->observations;
+  int *arm;
+  double *phi, *y, *regret;
+  ALLOCATE(&scratch, arm, n);
+  ALLOCATE(&scratch, phi, d * n);
+  ALLOCATE(&scratch, y, n);
+  ALLOCATE(&scratch, regret, n);
+  for (size_t k = 0; k < length; k++) {
+    world_advance(world, (uint32_t)k + 1);
+    world_play(world, arm, phi, y, regret);
+    history_record(&group->history, arm, phi, y);
+    for (size_t h = 0; h < n; h++) {
+      group->y[h * length + k] = y[h];
+      for (size_t i = 0; i < d; i++) group->x[(h * length + k) * d + i] = phi[i * n + h];
+    }
+  }
+  memcpy(group->theta, world->theta, d * n * sizeof *group->theta);
+  return STATUS_OK;
+}
+
+static Status group_create(Arena *memory, const Pack *pack, PackGroup *group) {
+  const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
+               length = (size_t)group->observations;
+  ALLOCATE(memory, group->x, n * length * d);
+  ALLOCATE(memory, group->y, n * length);
+  ALLOCATE(memory, group->theta, d * n);
+  TRY(history_create(memory, pack->problem.d, group->histories, &pack->problem.likelihood, &group->history));
+  TRY(history_reserve(&group->history, group->observations));
+  World world;
+  TRY(world_create(&pack->problem, 0, group->first, group->histories, &world));
+  Status status = observe(pack, &world, group);
+  world_destroy(&world);
+  return status;
+}
+
+static Status fill(Arena *memory, const Config *setting, Pack *pack) {
+  const int64_t *sizes;
+  const PriorFit chain = fit_of_keys(setting, "prior.", pack->problem.seed, 0);
+  TRY(problem_exact_prior(memory, &pack->problem, &chain, &pack->prior));
+  pack->draws = (int)config_int(setting, "draws");
+  pack->groups = config_ints(setting, "problem.sample_sizes", &sizes);
+  ALLOCATE(memory, pack->group, pack->groups);
+  for (int g = 0; g < pack->groups; g++) {
+    PackGroup *group = &pack->group[g];
+    group->observations = (int)sizes[g], group->histories = (int)config_int(setting, "runs");
+    group->first = (uint32_t)pack->histories;
+    TRY(group_create(memory, pack, group));
+    pack->histories += group->histories;
+  }
+  return STATUS_OK;
+}
+
+Status pack_create(Arena *memory, const char *name, Pack *out) {
+  PackProblem problem;
+  StudyFile *file;
+  int sets = 0;
+  *out = (Pack){0};
+  TRY(problem_of(memory, name, &problem));
+  out->name = problem.name, out->summary = problem.summary;
+  while (problem.sets[sets]) sets++;
+  TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &file));
+  Status status = problem_create(file->settings[0], &out->problem);
+  if (status == STATUS_OK) status = fill(memory, file->settings[0], out);
+  config_study_free(file);
+  return status;
+}
+
+void pack_destroy(Pack *pack) { problem_destroy(&pack->problem); }
+
+static void digest_reals(Digest *digest, size_t n, const double *x) {
+  char text[32];
+  for (size_t i = 0; i < n; i++) {
+    const int length = snprintf(text, sizeof text, "%.6e\n", x[i]);
+    digest_add(digest, text, (size_t)length);
+  }
+}
+
+void pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
+  Digest digest;
+  digest_begin(&digest);
+  for (int g = 0; g < pack->groups; g++) {
+    const PackGroup *group = &pack->group[g];
+    const size_t rows = (size_t)group->histories * (size_t)group->observations;
+    digest_reals(&digest, rows * (size_t)pack->problem.d, group->x);
+    digest_reals(&digest, rows, group->y);
+  }
+  digest_end(&digest, out);
+}

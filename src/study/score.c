@@ -1,0 +1,241 @@
+#include "study/score.h"
+
+#include "metric/draws.h"
+#include "metric/metrics.h"
+#include "sampler/methods.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SETS = 4 /* of M exact draws for each history */ };
+
+/* What is measured of a history; ranks are those of theta* among the draws and among exact ones, in (0, 1).
+ */
+enum { DISTANCE, FLOOR, MODE_ERROR, MODE_FLOOR, RANK, RANK_EXACT, MEASURED };
+
+/* What a history is measured with. */
+typedef struct {
+  const Pack *pack;
+  Measure *distance;
+  Cloud draws, exact[SETS];
+  double *truth, *direction; /* [d] */
+  Comparison comparison;
+} Ruler;
+
+static Measure *distance_of(const Pack *pack) {
+  return pack->problem.d <= 2 ? measure_emd : measure_sliced_wasserstein;
+}
+
+const char *score_metric(const Pack *pack) {
+  return distance_of(pack) == measure_emd ? "emd" : "sliced_wasserstein";
+}
+
+const char *score_exact(const Pack *pack) {
+  if (pack->prior.hypercube) return "enumeration";
+  return likelihood_is_conjugate(&pack->problem.likelihood) ? "closed form" : "rejection";
+}
+
+/* ---- one history */
+
+static Status cloud_create(Arena *memory, const Pack *pack, Cloud *out) {
+  *out = (Cloud){.n = pack->draws};
+  ALLOCATE(memory, out->theta, (size_t)pack->problem.d * (size_t)pack->draws);
+  return STATUS_OK;
+}
+
+static Status ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
+  const Mixture *modes = pack->prior.mixture;
+  const size_t d = (size_t)pack->problem.d;
+  TRY(cloud_create(memory, pack, &self->draws));
+  for (int k = 0; k < SETS; k++) TRY(cloud_create(memory, pack, &self->exact[k]));
+  ALLOCATE(memory, self->truth, d);
+  ALLOCATE(memory, self->direction, d);
+  const size_t points = 2 * (size_t)pack->draws + 2 * (size_t)(modes ? modes->components : 0);
+  ALLOCATE(memory, self->comparison.work, points > d ? points : d);
+  self->comparison.d = pack->problem.d, self->comparison.modes = modes;
+  TRY(wasserstein_create(pack->problem.d, pack->draws, &self->comparison.wasserstein));
+  return self->distance == measure_emd ? emd_create(pack->draws, &self->comparison.emd) : STATUS_OK;
+}
+
+static void ruler_destroy(Ruler *self) {
+  emd_destroy(self->comparison.emd);
+  wasserstein_destroy(self->comparison.wasserstein);
+}
+
+/* Where theta* stands among the draws in a random direction: uniform when they are exact. Draws that are
+ * equal to it, as those of a discrete posterior can be, are shared out at random. */
+static double rank_of(Ruler *self, const Cloud *draws, Rng rng) {
+  const Pack *pack = self->pack;
+  const int d = pack->problem.d, n = pack->draws;
+  double place;
+  rng_normal(&rng, d, self->direction);
+  const int below = metric_rank(d, n, draws->theta, self->truth, self->direction);
+  for (int i = 0; i < d; i++) self->direction[i] = -self->direction[i];
+  const int above = metric_rank(d, n, draws->theta, self->truth, self->direction);
+  rng_uniform(&rng, 1, &place);
+  return (below + place * (n - below - above + 1)) / (n + 1);
+}
+
+/* out += share of the metric between two clouds. */
+static Status add(const Ruler *self, Measure *metric, const Cloud *x, const Cloud *y, Rng directions,
+                  double share, double *out) {
+  Comparison comparison = self->comparison;
+  double value;
+  comparison.x = x, comparison.y = y, comparison.directions = directions;
+  TRY(metric(&comparison, &value));
+  *out += share * value;
+  return STATUS_OK;
+}
+
+/* The means of a metric over sets of exact draws, and over pairs of them. */
+static Status compare(const Ruler *self, Measure *metric, Rng directions, double *mean, double *floor) {
+  const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));
+  *mean = *floor = 0;
+  for (int k = 0; k < SETS; k++) {
+    TRY(add(self, metric, &self->draws, &self->exact[k], directions, share, mean));
+    for (int j = 0; j < k; j++)
+      TRY(add(self, metric, &self->exact[j], &self->exact[k], directions, pairs, floor));
+  }
+  return STATUS_OK;
+}
+
+static Status measure(Ruler *self, Rng directions, double out[MEASURED]) {
+  out[MODE_ERROR] = out[MODE_FLOOR] = NAN;
+  out[RANK] = rank_of(self, &self->draws, directions);
+  out[RANK_EXACT] = rank_of(self, &self->exact[0], directions);
+  TRY(compare(self, self->distance, directions, &out[DISTANCE], &out[FLOOR]));
+  if (!self->pack->prior.mixture) return STATUS_OK;
+  return compare(self, measure_mode_weight_error, directions, &out[MODE_ERROR], &out[MODE_FLOOR]);
+}
+
+/* ---- the histories of a group */
+
+/* Exact draws of all histories: theta[d, histories SETS M]. */
+static Status draw_exact(const Pack *pack, const PackGroup *group, double *theta) {
+  SCRATCH_ARENA(scratch);
+  Sampler exact;
+  int64_t *fallbacks;
+  const int draws = SETS * pack->draws;
+  const SamplerSetup setup = {.prior = &pack->prior,
+                              .likelihood = &pack->problem.likelihood,
+                              .runs = group->histories,
+                              .draws = draws,
+                              .seed = pack->problem.seed,
+                              .first_run = group->first};
+  const RngLanes rng = {.key = rng_key(pack->problem.seed, RNG_EXACT),
+                        .run = group->first,
+                        .draws = (uint32_t)draws,
+                        .round = (uint32_t)group->observations,
+                        .lanes = (uint32_t)(draws * group->histories)};
+  ALLOCATE(&scratch, fallbacks, group->histories);
+  TRY(sampler_create(&scratch, &sampler_exact, &setup, &exact));
+  sampler_sample(&exact, &group->history, rng, draws, theta, fallbacks);
+  return STATUS_OK;
+}
+
+/* x[d, M] <- set k of history h in theta[d, histories SETS M]. */
+static void pick(const Pack *pack, const PackGroup *group, const double *theta, int h, int k, double *x) {
+  const size_t m = (size_t)pack->draws, stride = (size_t)group->histories * SETS * m;
+  const double *first = theta + (size_t)(h * SETS + k) * m;
+  for (size_t i = 0; i < (size_t)pack->problem.d; i++) memcpy(x + i * m, first + i * stride, m * sizeof *x);
+}
+
+/* x[d, M] <- theta[M, d]. */
+static void turn(const Pack *pack, const double *theta, double *x) {
+  const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
+  for (size_t n = 0; n < m; n++)
+    for (size_t i = 0; i < d; i++) x[i * m + n] = theta[n * d + i];
+}
+
+/* theta[histories, M, d] of the problem; measured[MEASURED, histories] of the problem. */
+static Status measure_group(Ruler *self, const PackGroup *group, const double *theta, double *measured) {
+  const Pack *pack = self->pack;
+  const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws, n = (size_t)group->histories;
+  SCRATCH_ARENA(scratch);
+  double *exact;
+  ALLOCATE(&scratch, exact, d * n * SETS * m);
+  TRY(draw_exact(pack, group, exact));
+  for (int h = 0; h < group->histories; h++) {
+    const size_t number = (size_t)group->first + (size_t)h;
+    double quantity[MEASURED];
+    turn(pack, theta + number * m * d, self->draws.theta);
+    for (int k = 0; k < SETS; k++) pick(pack, group, exact, h, k, self->exact[k].theta);
+    for (size_t i = 0; i < d; i++) self->truth[i] = group->theta[i * n + (size_t)h];
+    const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
+                            .run = (uint32_t)number,
+                            .round = (uint32_t)group->observations};
+    TRY(measure(self, directions, quantity));
+    for (int q = 0; q < MEASURED; q++) measured[q * pack->histories + (int)number] = quantity[q];
+  }
+  return STATUS_OK;
+}
+
+/* ---- means over histories */
+
+static ScoreMean mean_of(int n, const double *x) {
+  double sum = 0, squares = 0;
+  for (int h = 0; h < n; h++) sum += x[h] / n;
+  for (int h = 0; h < n; h++) squares += (x[h] - sum) * (x[h] - sum);
+  return (ScoreMean){sum, sqrt(squares / (n - 1) / n)};
+}
+
+/* mean(x) / mean(y); its error is that of the mean of x - ratio y, over mean(y). */
+static ScoreMean ratio_of(int n, const double *x, const double *y) {
+  const double below = mean_of(n, y).mean, ratio = mean_of(n, x).mean / below;
+  double squares = 0;
+  for (int h = 0; h < n; h++) squares += (x[h] - ratio * y[h]) * (x[h] - ratio * y[h]);
+  return (ScoreMean){ratio, sqrt(squares / (n - 1) / n) / below};
+}
+
+/* P(chi^2 > x) with 2 k degrees of freedom: exp(-x / 2) sum_{j < k} (x / 2)^j / j!. */
+static double chi_squared_above(int k, double x) {
+  double term = exp(-x / 2), sum = 0;
+  for (int j = 0; j < k; term *= x / 2 / ++j) sum += term;
+  return sum;
+}
+
+double score_uniform_p(int n, const double *u) {
+  enum { BINS = 11, LEAST = 5 /* histories that a bin is to expect: Cochran 1954 */ };
+  int count[BINS] = {0};
+  double statistic = 0;
+  const double expected = (double)n / BINS;
+  if (expected < LEAST) return NAN;
+  for (int i = 0; i < n; i++) count[(int)(u[i] * BINS)]++;
+  for (int b = 0; b < BINS; b++) statistic += (count[b] - expected) * (count[b] - expected) / expected;
+  return chi_squared_above((BINS - 1) / 2, statistic);
+}
+
+static Status summarise(Arena *memory, const Pack *pack, const double *measured, Score *out) {
+  *out = (Score){.rows = pack->groups};
+  ALLOCATE(memory, out->row, pack->groups);
+  for (int g = 0; g < pack->groups; g++) {
+    const PackGroup *group = &pack->group[g];
+    const int n = group->histories;
+    const double *of[MEASURED];
+    for (int q = 0; q < MEASURED; q++) of[q] = measured + q * pack->histories + group->first;
+    out->row[g] = (ScoreRow){.observations = group->observations,
+                             .histories = n,
+                             .distance = mean_of(n, of[DISTANCE]),
+                             .floor = mean_of(n, of[FLOOR]),
+                             .ratio = ratio_of(n, of[DISTANCE], of[FLOOR]),
+                             .mode_error = mean_of(n, of[MODE_ERROR]),
+                             .mode_floor = mean_of(n, of[MODE_FLOOR])};
+    out->ratio.mean += out->row[g].ratio.mean / out->rows;
+    out->ratio.se = hypot(out->ratio.se, out->row[g].ratio.se / out->rows);
+  }
+  out->rank_p = score_uniform_p(pack->histories, measured + RANK * pack->histories);
+  out->rank_p_exact = score_uniform_p(pack->histories, measured + RANK_EXACT * pack->histories);
+  return STATUS_OK;
+}
+
+Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *out) {
+  SCRATCH_ARENA(scratch);
+  double *measured;
+  Ruler ruler = {.pack = pack, .distance = distance_of(pack)};
+  ALLOCATE(&scratch, measured, MEASURED * pack->histories);
+  Status status = ruler_fill(&scratch, pack, &ruler);
+  for (int g = 0; g < pack->groups && status == STATUS_OK; g++)
+    status = measure_group(&ruler, &pack->group[g], theta, measured);
+  ruler_destroy(&ruler);
+  return status == STATUS_OK ? summarise(memory, pack, measured, out) : status;
+}

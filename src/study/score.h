@@ -1,0 +1,46 @@
+/* How near draws of theta, by whatever made them, are to the exact posteriors of a problem of the pack:
+ * distance to exact draws over the Monte-Carlo floor, mode weights, and the rank of theta* (simulation-based
+ * calibration, metric/draws.h).
+ *
+ * For each history M draws x are compared with several sets of M exact draws, and these with each other,
+ * which gives the floor: when x is exact it is like another such set, and the ratio of the mean distances is
+ * 1 up to its standard error. */
+#ifndef STUDY_SCORE_H
+#define STUDY_SCORE_H
+
+#include "study/pack.h"
+
+/* A mean over histories and its standard error. */
+typedef struct {
+  double mean, se;
+} ScoreMean;
+
+/* Of the histories of a group. */
+typedef struct {
+  int observations, histories;
+  ScoreMean distance, floor;
+  ScoreMean ratio; /* of the two means; standard error by the delta method */
+  ScoreMean mode_error, mode_floor; /* NAN where theta* is from no mixture of Gaussians */
+} ScoreRow;
+
+typedef struct {
+  int rows;
+  ScoreRow *row; /* [rows], one for each group */
+  ScoreMean ratio; /* mean of the rows' */
+  /* p-values of the chi-squared test that ranks are uniform, over all histories: of the draws, and of exact
+   * ones, which share theta* with them. */
+  double rank_p, rank_p_exact;
+} Score;
+
+/* What the distance of a problem is: the word of the key `metrics`. */
+const char *score_metric(const Pack *pack);
+/* How its exact draws are made, in words. */
+const char *score_exact(const Pack *pack);
+
+/* theta[histories, M, d], all finite; M = pack->draws. *out lives as long as `memory`. */
+Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *out);
+
+/* The p-value of the chi-squared test that u[n], in (0, 1), are uniform. NAN where n is too small. */
+double score_uniform_p(int n, const double *u);
+
+#endif

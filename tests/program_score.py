@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""`thompson score`: what it exports, what it says of draws that are made here in NumPy, by formulas and not by the program, and what it refuses.
+"""
+import csv
+import json
+import os
+import pathlib
+
+import netCDF4
+import numpy as np
+import scipy.optimize
+import scipy.spatial
+import scipy.special
+
+import program
+from program import ProgramTest
+
+DRAWS = 500
+ATTRIBUTES = {"pack", "problem", "likelihood", "noise", "draws"}
+
+
+class Problem:
+    """A problem as its folder has it."""
+
+    def __init__(self, folder):
+        with netCDF4.Dataset(folder / "prior.nc") as file:
+            self.weight, self.mean, self.covariance = (np.array(file[name][:]) for name in ("weight", "mean", "covariance"))
+        with netCDF4.Dataset(folder / "histories.nc") as file:
+            file.set_auto_mask(False)
+            self.noise, self.likelihood = file.noise, file.likelihood
+            self.observations = file["observations"][:]
+            self.histories = [(x[:n], y[:n]) for x, y, n in zip(file["x"][:], file["y"][:], self.observations)]
+
+    def draw(self, rng, x, y, draws=DRAWS):
+        """From the posterior given Gaussian rewards, in closed form; of components without covariance, by their weights."""
+        precision, vector = x.T @ x / self.noise ** 2, x.T @ y / self.noise ** 2
+        if not self.covariance.any():
+            log_weight = np.log(self.weight) + self.mean @ vector - 0.5 * np.einsum("ci,ij,cj->c", self.mean, precision, self.mean)
+            return self.mean[rng.choice(len(self.weight), draws, p=scipy.special.softmax(log_weight))]
+        prior = np.linalg.inv(self.covariance)
+        covariance = np.linalg.inv(prior + precision)
+        mean = np.einsum("cij,cj->ci", covariance, np.einsum("cij,cj->ci", prior, self.mean) + vector)
+        log_weight = (np.log(self.weight) + 0.5 * (np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(self.covariance)[1])
+                      + 0.5 * (np.einsum("ci,cij,cj->c", mean, prior + precision, mean) - np.einsum("ci,cij,cj->c", self.mean, prior, self.mean)))
+        of = rng.choice(len(self.weight), draws, p=scipy.special.softmax(log_weight))
+        return mean[of] + np.einsum("nij,nj->ni", np.linalg.cholesky(covariance)[of], rng.standard_normal((draws, self.mean.shape[1])))
+
+    def exact(self, seed):
+        rng = np.random.default_rng(seed)
+        return np.array([self.draw(rng, x, y) for x, y in self.histories])
+
+    def prior(self, seed):
+        rng = np.random.default_rng(seed)
+        return np.array([self.draw(rng, x[:0], y[:0]) for x, y in self.histories])
+
+
+class Score(ProgramTest):
+    def write_draws(self, theta, axes=("history", "draw", "dim"), history=None, name="draws.nc"):
+        with netCDF4.Dataset(self.path(name), "w") as file:
+            for axis, length in zip(axes, theta.shape):
+                file.createDimension(axis, length)
+            file.createVariable("theta", "f8", axes)[:] = theta
+            if history is not None:
+                file.createVariable("history", "i4", ("history",))[:] = history
+        return self.path(name)
+
+    def score(self, name, theta):
+        return json.loads(self.succeed("score", "--problem", name, "--draws", self.write_draws(theta), "--json").stdout)
+
+    def export(self, name, folder="export", **options):
+        self.succeed("score", "--export", self.path(folder), "--problem", name, **options)
+        return pathlib.Path(self.path(folder), pathlib.Path(name).stem if not name.endswith(".nc") else "own")
+
+    # ---- what there is
+
+    def test_list(self):
+        listed = json.loads(self.succeed("score", "--list", "--json").stdout)
+        text = self.succeed("score", "--list").stdout
+        self.assertEqual({entry["dimension"] for entry in listed}, {2, 5, 8, 16})
+        for entry in listed:
+            self.assertIn(entry["name"], text)
+            self.assertEqual(entry["metric"], "emd" if entry["dimension"] == 2 else "sliced_wasserstein")
+            self.assertEqual((entry["histories"], entry["draws"], entry["pack"]), (96, DRAWS, "thompson-1"))
+
+    def test_export(self):
+        """NetCDF and CSV are the same numbers, nothing else is in them, and no number of ranks changes a byte."""
+        folder = self.export("rays")
+        problem = Problem(folder)
+        with netCDF4.Dataset(folder / "histories.nc") as file:
+            self.assertEqual(set(file.variables), {"x", "y", "observations"})
+            self.assertLessEqual(ATTRIBUTES, set(file.ncattrs()))
+        with netCDF4.Dataset(folder / "prior.nc") as file:
+            self.assertEqual((set(file.variables), file.prior), ({"weight", "mean", "covariance"}, "mixture"))
+        self.assertEqual(len(list(folder.iterdir())), 96 + 3)
+        for number, (x, y) in enumerate(problem.histories):
+            with open(folder / f"history_{number:03d}.csv", newline="", encoding="utf-8") as file:
+                header, *rows = csv.reader(file)
+            self.assertEqual(header, ["x1", "x2", "y"])
+            np.testing.assert_array_equal(np.array(rows, float), np.column_stack([x, y]))
+        rows = np.loadtxt(folder / "prior.csv", delimiter=",", skiprows=1)
+        np.testing.assert_array_equal(rows, np.column_stack([problem.mean, problem.covariance.reshape(-1, 4), problem.weight]))
+        np.testing.assert_array_equal(problem.observations, np.repeat([1, 4, 16, 64], 24))
+        other = self.export("rays", "by_two", ranks=2)
+        for file in folder.glob("*.csv"):
+            self.assertEqual(file.read_bytes(), (other / file.name).read_bytes())
+        self.assert_same_results(folder / "histories.nc", other / "histories.nc")
+        self.succeed("sample", "--prior", folder / "prior.nc", "--data", folder / "history_095.csv", "--sampler", "exact", "-o", self.path("one.nc"))
+
+    def test_export_of_all(self):
+        self.succeed("score", "--export", self.path("all"))
+        names = {entry["name"] for entry in json.loads(self.succeed("score", "--list", "--json").stdout)}
+        self.assertEqual(set(os.listdir(self.path("all"))), names | {"README.md"})
+        self.assertTrue(all(f"| {name} |" in pathlib.Path(self.path("all"), "README.md").read_text(encoding="utf-8") for name in names))
+
+    def test_never_overwrites(self):
+        os.mkdir(self.path("mine"))
+        self.write("mine/notes.txt", "mine")
+        self.fail_with(4, "is not empty", "score", "--export", self.path("mine"), "--problem", "cross")
+        self.assertEqual(os.listdir(self.path("mine")), ["notes.txt"])
+        self.fail_with(4, "Not a directory", "score", "--export", self.path("mine/notes.txt"), "--problem", "cross")
+        os.mkdir(self.path("empty"))
+        self.export("cross", "empty")
+
+    # ---- what it says of draws
+
+    def test_exact_draws(self):
+        """At the floor within 4 standard errors, calibrated at the level of 1 in 1000, on the right modes."""
+        for name in ("sphere5", "ising8"):
+            problem = Problem(self.export(name, name))
+            scored = self.score(name, problem.exact(1))
+            self.assertLess(abs(scored["ratio"]["mean"] - 1), 4 * scored["ratio"]["se"], scored)
+            self.assertLess(scored["ratio"]["se"], 0.03)
+            self.assertGreater(scored["rank_p_value"], 1e-3)
+            for row in scored["by_observations"]:
+                self.assertLess(abs(row["ratio"]["mean"] - 1), 4 * row["ratio"]["se"], row)
+                if name == "ising8":
+                    self.assertIsNone(row["mode_weight_error"]["mean"])
+                else:
+                    se = np.hypot(row["mode_weight_error"]["se"], row["mode_weight_floor"]["se"])
+                    self.assertLess(abs(row["mode_weight_error"]["mean"] - row["mode_weight_floor"]["mean"]), 4 * se)
+
+    def test_wrong_draws(self):
+        """The prior ignores the history; draws of half the width are found by their ranks too."""
+        problem = Problem(self.export("cross"))
+        prior = self.score("cross", problem.prior(2))
+        ratios = [row["ratio"]["mean"] for row in prior["by_observations"]]
+        self.assertEqual(ratios, sorted(ratios))
+        self.assertGreater(ratios[0], 2)
+        exact = problem.exact(3)
+        center = exact.mean(axis=1, keepdims=True)
+        narrow = self.score("cross", center + 0.5 * (exact - center))
+        self.assertGreater(narrow["ratio"]["mean"], 1 + 4 * narrow["ratio"]["se"])
+        self.assertLess(narrow["rank_p_value"], 1e-4)
+        self.assertEqual(narrow["rank_p_value_exact"], prior["rank_p_value_exact"])
+
+    def test_distance_is_that_of_scipy(self):
+        """The distance of prior draws to exact ones, by SciPy's assignment and the exact draws of this file. Other exact draws move the distance
+        of a history by less than the floor, and independently of each other."""
+        problem = Problem(self.export("cross"))
+        theta, exact = problem.prior(4), problem.exact(5)
+        row = self.score("cross", theta)["by_observations"][2]
+        group = range(48, 72)
+        distances = []
+        for history in group:
+            cost = scipy.spatial.distance.cdist(theta[history], exact[history])
+            distances.append(cost[scipy.optimize.linear_sum_assignment(cost)].mean())
+        self.assertEqual(row["observations"], 16)
+        self.assertLess(abs(np.mean(distances) - row["distance"]["mean"]), 4 * row["floor"]["mean"] / np.sqrt(len(group)))
+        self.assertLess(abs(np.std(distances, ddof=1) / np.sqrt(len(group)) / row["distance"]["se"] - 1), 0.05)
+
+    def test_own_prior(self):
+        """A prior file of the user's makes a problem with Gaussian rewards."""
+        mean = np.array([[0.0, 0, 0], [2, 1, 0]])
+        path = self.path("it's a prior.nc")
+        with netCDF4.Dataset(path, "w") as file:
+            for axis, length in (("component", 2), ("dim", 3), ("dim2", 3)):
+                file.createDimension(axis, length)
+            file.prior = "mixture"
+            file.createVariable("weight", "f8", ("component",))[:] = [0.3, 0.7]
+            file.createVariable("mean", "f8", ("component", "dim"))[:] = mean
+            file.createVariable("covariance", "f8", ("component", "dim", "dim2"))[:] = np.array([np.eye(3), 0.2 * np.eye(3)])
+        problem = Problem(self.export(path))
+        np.testing.assert_array_equal(problem.mean, mean)
+        scored = self.score(path, problem.exact(6))
+        self.assertEqual(scored["problem"], "own")
+        self.assertLess(abs(scored["ratio"]["mean"] - 1), 4 * scored["ratio"]["se"])
+
+    def test_table(self):
+        problem = Problem(self.export("four"))
+        draws = self.write_draws(np.repeat(problem.exact(7), 2, axis=1)[:, ::2])
+        text = self.succeed("score", "--problem", "four", "--draws", draws).stdout
+        scored = json.loads(self.succeed("score", "--problem", "four", "--draws", draws, "--json").stdout)
+        self.assertIn(f"mean of the rows: {scored['ratio']['mean']:.3f}, se {scored['ratio']['se']:.3f}", text)
+        self.assertEqual(self.succeed("score", "--problem", "four", "--draws", draws, ranks=2).stdout, text)
+
+    # ---- what it refuses
+
+    def test_bad_draws(self):
+        good = np.zeros((96, DRAWS, 2))
+
+        def refused(part, theta, **options):
+            self.fail_with(3, part, "score", "--problem", "cross", "--draws", self.write_draws(theta, **options))
+
+        refused("'theta' has 95 histories; problem cross has 96", good[1:])
+        refused("'theta' has 499 draws of each history; 500 are needed", good[:, 1:])
+        refused("'theta' has 3 dimensions; problem cross has 2", np.zeros((96, DRAWS, 3)))
+        refused("history", np.zeros((DRAWS, 96, 2)), axes=("draw", "history", "dim"))
+        refused("'theta' has shape", np.zeros((96, DRAWS)), axes=("history", "draw"))
+        refused("draws stand in the order of the export", good, history=np.arange(96)[::-1])
+        wrong = good.copy()
+        wrong[3, 7, 1] = np.nan
+        refused("history 3, draw 7: theta[1] is nan, which is not finite", wrong)
+        wrong[3, 7, 1] = np.inf
+        refused("history 3, draw 7: theta[1] is inf, which is not finite", wrong)
+        self.fail_with(3, "NetCDF", "score", "--problem", "cross", "--draws", self.write("text.nc", "text"))
+        self.fail_with(4, "nothing.nc", "score", "--problem", "cross", "--draws", self.path("nothing.nc"))
+        self.fail_with(3, "did you mean 'cross'?", "score", "--problem", "croos", "--draws", self.path("nothing.nc"))
+
+    def test_usage(self):
+        self.fail_with_usage("one of --list, --export DIR, and --problem NAME --draws FILE", "score")
+        self.fail_with_usage("one of --list", "score", "--list", "--export", self.path("x"))
+        self.fail_with_usage("--draws needs --problem", "score", "--draws", "x.nc")
+        self.fail_with_usage("--json is for", "score", "--export", self.path("x"), "--json")
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_more_draws(self):
+        """Of more draws the first ones are scored; a coordinate of histories in order is welcome."""
+        rng = np.random.default_rng(8)
+        theta = rng.standard_normal((96, DRAWS + 7, 2))
+        one = self.score("cross", theta[:, :DRAWS])
+        other = json.loads(self.succeed("score", "--problem", "cross", "--draws", self.write_draws(theta, history=np.arange(96)), "--json").stdout)
+        self.assertEqual(one, other)
+
+
+if __name__ == "__main__":
+    program.main()
