@@ -12,9 +12,9 @@ Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 import numpy as np
 
 from thompson import Error, averages, design, metrics, store, wording
+import drawing
 import panel
 import script
-import style
 
 # Swept keys in words.
 KEYS = {"prior.train_samples": "training samples", "prior.stages": "diffusion stages",
@@ -68,15 +68,14 @@ def panels(dataset, metric=None, against=None, at=None, select=lambda others: Tr
 
 
 def main():
-    parser = style.study_options(__doc__, "a study with a sweep")
+    parser = drawing.study_options(__doc__, "a study with a sweep")
     parser.add_argument("--metric", metavar="NAME", help="what to draw (default: the first that was measured)")
     parser.add_argument("--against", metavar="KEY", help="swept key to draw against (default: that with most values)")
     parser.add_argument("--at", metavar="VALUE", type=float, help="round or sample size (default: the last)")
-    arguments = parser.parse_args()
-    dataset = store.results(arguments.folder, kind=None)
+    arguments = drawing.parse(parser)
+    dataset, = drawing.results(arguments, kind=None)
     metric = store.chosen(dataset, arguments.metric, metrics.WHOLE)
-    paths = style.outputs(arguments.output, arguments.folder, f"ablation_{metric}")
-    style.save(panel.page(panels(dataset, metric, arguments.against, arguments.at), [dataset]), paths)
+    drawing.save(panel.page(panels(dataset, metric, arguments.against, arguments.at), [dataset]), drawing.outputs(arguments, f"ablation_{metric}"))
 
 
 if __name__ == "__main__":

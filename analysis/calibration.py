@@ -20,6 +20,7 @@ from scipy import stats
 
 from thompson import Error, design, metrics, store, wording
 import caption
+import drawing
 import panel
 import script
 import style
@@ -175,12 +176,11 @@ def table(dataset, at=None):
 
 
 def main():
-    parser = style.study_options(__doc__, "a posterior study")
+    parser = drawing.study_options(__doc__, "a posterior study")
     parser.add_argument("--at", metavar="VALUE", type=float, help="sample size of the ranks (default: the middle one)")
-    arguments = parser.parse_args()
-    paths = style.outputs(arguments.output, arguments.folder, "calibration")
-    dataset = store.results(arguments.folder, "posterior")
-    style.save(draw(dataset, arguments.at), paths)
+    arguments = drawing.parse(parser)
+    dataset, = drawing.results(arguments, "posterior")
+    drawing.save(draw(dataset, arguments.at), drawing.outputs(arguments, "calibration"))
     if "rank" in store.curves(dataset):
         print(table(dataset, arguments.at).to_string(index=False, float_format="{:.3g}".format))
 

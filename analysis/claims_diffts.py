@@ -25,7 +25,7 @@ def resembles(most):
     """The distance of samples of the learned prior to those of the true one is below `most` times that among the true ones, each counted
     once; mean over SPLITS into parts of at most PART. Beside it the same of a Gaussian with the true mean and covariance."""
     def judge(dataset):
-        priors = store.prior_samples(store.folder_of(dataset.encoding["source"]))
+        priors = store.prior_samples(dataset.encoding["source"])
         rng, cells = np.random.default_rng(0), []
         for title, name in zip(design.titles(dataset), dataset["setting"].values):
             if name not in priors["setting"].values:

@@ -11,6 +11,7 @@ import textwrap
 
 from thompson import design, store
 import caption
+import drawing
 import panel
 import prior
 import regret
@@ -35,10 +36,9 @@ def draw(dataset, priors):
 
 
 def main():
-    arguments = style.study_options(__doc__, "a bandit study").parse_args()
-    paths = style.outputs(arguments.output, arguments.folder, "figure_diffts_2")
-    dataset, priors = store.results(arguments.folder), store.prior_samples(arguments.folder)
-    style.save(draw(dataset, priors), paths)
+    arguments = drawing.parse(drawing.study_options(__doc__, "a bandit study"))
+    (dataset,), priors = drawing.results(arguments), store.prior_samples(arguments.folders[0])
+    drawing.save(draw(dataset, priors), drawing.outputs(arguments, "figure_diffts_2"))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 
 from thompson import Error, design, store
 import caption
+import drawing
 import panel
 import prior
 import regret
@@ -64,9 +65,9 @@ def draw(studies):
     return figure
 
 
-def read(folder):
+def with_priors(dataset):
     """Results and prior samples of a study with one setting."""
-    dataset = store.results(folder)
+    folder = dataset.encoding["source"]
     if dataset.sizes["setting"] != 1:
         raise Error(f"{folder}: {dataset.sizes['setting']} settings; this figure is for studies with one, "
                     "figure_diffts_2.py for the others")
@@ -74,9 +75,8 @@ def read(folder):
 
 
 def main():
-    arguments = style.studies_options(__doc__, "a bandit study without a sweep").parse_args()
-    paths = style.outputs(arguments.output, arguments.folders[0], "figure_diffts_3")
-    style.save(draw([read(folder) for folder in arguments.folders]), paths)
+    arguments = drawing.parse(drawing.study_options(__doc__, "a bandit study without a sweep", several=True))
+    drawing.save(draw([with_priors(dataset) for dataset in drawing.results(arguments)]), drawing.outputs(arguments, "figure_diffts_3"))
 
 
 if __name__ == "__main__":

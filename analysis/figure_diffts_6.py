@@ -8,12 +8,12 @@ bars: one standard error, as the caption says.
 
 Reads results.nc of each DIR; writes figure_diffts_6.png and .pdf into the first DIR.
 """
-from thompson import Error, design, store
+from thompson import Error, design
 import ablation
 import caption
+import drawing
 import panel
 import script
-import style
 
 SAMPLES, STAGES, KEEP = "prior.train_samples", "prior.stages", "prior.keep_signal"
 
@@ -53,9 +53,8 @@ def draw(datasets):
 
 
 def main():
-    arguments = style.studies_options(__doc__, "a bandit study").parse_args()
-    paths = style.outputs(arguments.output, arguments.folders[0], "figure_diffts_6")
-    style.save(draw([store.results(folder) for folder in arguments.folders]), paths)
+    arguments = drawing.parse(drawing.study_options(__doc__, "a bandit study", several=True))
+    drawing.save(draw(drawing.results(arguments)), drawing.outputs(arguments, "figure_diffts_6"))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_7.png an
 """
 from thompson import design, metrics, store
 import caption
+import drawing
 import panel
 import prior
 import script
@@ -38,15 +39,14 @@ def draw(dataset, priors, curve="emd"):
 
 
 def main():
-    parser = style.study_options(__doc__, "a posterior study")
+    parser = drawing.study_options(__doc__, "a posterior study")
     parser.add_argument("--metric", metavar="NAME", default="emd", help="another distance that the study measured")
-    arguments = parser.parse_args()
-    folder = store.folder_of(arguments.folder)
-    paths = style.outputs(arguments.output, folder, "figure_diffts_7")
-    dataset = store.results(arguments.folder, "posterior")
+    arguments = drawing.parse(parser)
+    dataset, = drawing.results(arguments, "posterior")
     curve = store.chosen(dataset, arguments.metric)
+    folder = store.folder_of(arguments.folders[0])
     priors = store.prior_samples(folder) if (folder / "prior_samples.nc").exists() else None
-    style.save(draw(dataset, priors, curve), paths)
+    drawing.save(draw(dataset, priors, curve), drawing.outputs(arguments, "figure_diffts_7"))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ import dataclasses
 import numpy as np
 
 from thompson import Error, averages, design, store
+import drawing
 import panel
 import script
-import style
 
 CURVE = "optimal_arm_entropy"
 POINTS = 16         # rounds that are drawn, even in their logarithm
@@ -50,14 +50,13 @@ def panels(dataset, spread, dimension):
 
 
 def main():
-    parser = style.study_options(__doc__, "a bandit study")
+    parser = drawing.study_options(__doc__, "a bandit study")
     parser.add_argument("--spread", type=float, metavar="S",
                         help="standard deviation of a reward under the prior, its noise included (1.73 for jobs/entropy.yaml); draws the bound")
     parser.add_argument("--dimension", type=int, default=2, metavar="D", help="of theta* (default: %(default)s)")
-    arguments = parser.parse_args()
-    paths = style.outputs(arguments.output, arguments.folder, "figure_entropy")
-    dataset = store.results(arguments.folder)
-    style.save(panel.page(panels(dataset, arguments.spread, arguments.dimension), [dataset]), paths)
+    arguments = drawing.parse(parser)
+    dataset, = drawing.results(arguments)
+    drawing.save(panel.page(panels(dataset, arguments.spread, arguments.dimension), [dataset]), drawing.outputs(arguments, "figure_entropy"))
 
 
 if __name__ == "__main__":

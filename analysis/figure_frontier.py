@@ -18,6 +18,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from thompson import Error, averages, design, metrics, store, wording
 import caption
 import chart
+import drawing
+import labels
 import panel
 import script
 import style
@@ -27,7 +29,6 @@ MICRO = 1e6
 KINDS = {"gaussian": ("#555555", "Gaussian"), "mixture": ("#009E73", "mixture of Gaussians (components)"),
          "diffusion": ("#0072B2", "diffusion model (particles / stages)"), "denoiser": ("#D55E00", "denoiser for any precision (steps)")}
 KIND_OF = {"ts": "gaussian", "tuned_ts": "gaussian", "mixts": "mixture", "localised": "denoiser"}
-SIDE, ABOVE = 0.8, 0.15      # how far points stand apart, in the logarithms of cost and distance, for both to have their sizes written
 TICKS = (1, 1.2, 1.5, 2, 3, 5, 10, 20)
 
 
@@ -89,32 +90,28 @@ def front(here):
     return [learned[p] for p in chart.front(np.array([one.cost for one in learned]), np.array([one.value for one in learned]))]
 
 
-def apart(series):
-    """Those of the points whose sizes can be written without meeting that of the one before."""
-    kept = []
-    for one in series:
-        if not kept or abs(np.log(one.cost / kept[-1].cost)) > SIDE or abs(np.log(one.value / kept[-1].value)) > ABOVE:
-            kept.append(one)
-    return kept
-
-
 def draw_sampler(axis, series):
     """The points of one sampler, all of learned or all of known priors."""
     colour, learned = KINDS[series[0].kind][0], not series[0].exact
     axis.plot([one.cost for one in series], [one.value for one in series], "-o", color=colour, linewidth=0.8, markersize=4.5 if learned else 3.5,
               markerfacecolor=colour if learned else "white", alpha=1 if learned else 0.6, zorder=3 if learned else 2)
-    if learned:
-        axis.annotate(series[0].name, (series[0].cost, series[0].value), xytext=(1, 5), textcoords="offset points", fontsize=7, fontweight="bold",
-                      color=colour, zorder=4)
-    for one in apart(series) if learned else ():
-        axis.annotate(one.size, (one.cost, one.value), xytext=(0, -9.5), textcoords="offset points", ha="center", fontsize=6, color=colour, zorder=4)
+
+
+def write_labels(axis, here):
+    """The names of the samplers of learned priors, and the sizes that find a place."""
+    learned = [one for one in here if not one.exact]
+    first = {one.name: one for one in reversed(learned)}
+    names = [labels.Label(one.name, (one.cost, one.value), {"fontsize": 7, "fontweight": "bold", "color": KINDS[one.kind][0]})
+             for one in reversed(first.values())]
+    sizes = [labels.Label(one.size, (one.cost, one.value), {"fontsize": 6, "color": KINDS[one.kind][0]}, needed=False) for one in learned if one.size]
+    labels.place(axis, names + sizes, [line.get_xydata() for line in axis.lines if line.get_transform() == axis.transData])
 
 
 def draw_panel(axis, title, here):
     best, right = front(here), max((one.cost for one in here), default=1)
     if best:
-        axis.step([*(one.cost for one in best), right], [*(one.value for one in best), best[-1].value], where="post", color="#AAAAAA",
-                  linewidth=2.5, alpha=0.6, zorder=1)
+        stairs = [*(one.cost for one in best), right], [*(one.value for one in best), best[-1].value]
+        axis.plot(np.repeat(stairs[0], 2)[1:], np.repeat(stairs[1], 2)[:-1], color="#AAAAAA", linewidth=2.5, alpha=0.6, zorder=1)
     axis.axhline(1, color=panel.FLOOR, linewidth=1, linestyle=(0, (4, 2)), zorder=0)
     for name, exact in dict.fromkeys((one.name, one.exact) for one in here):
         draw_sampler(axis, [one for one in here if (one.name, one.exact) == (name, exact)])
@@ -136,6 +133,8 @@ def draw(datasets, panels):
         if here:
             axis.set_xlim(0.7 * min(one.cost for one in here), 1.6 * max(one.cost for one in here))
             axis.set_ylim(0.85, 1.1 * max(one.value for one in points_of_all))
+            style.values(axis)
+            write_labels(axis, here)
     places[0, 0].set_ylabel("distance over that of exact draws")
     kinds = {one.kind for one in points_of_all}
     entries = [Line2D([], [], color=colour, marker="o", linestyle="", label=words) for kind, (colour, words) in KINDS.items() if kind in kinds]
@@ -153,11 +152,10 @@ def table(panels):
 
 
 def main():
-    arguments = style.studies_options(__doc__, "a posterior study").parse_args()
-    paths = style.outputs(arguments.output, arguments.folders[0], "figure_frontier")
-    datasets = [store.results(folder, "posterior") for folder in arguments.folders]
+    arguments = drawing.parse(drawing.study_options(__doc__, "a posterior study", several=True))
+    datasets = drawing.results(arguments, "posterior")
     panels = merged(datasets)
-    style.save(draw(datasets, panels), paths)
+    drawing.save(draw(datasets, panels), drawing.outputs(arguments, "figure_frontier"))
     print(table(panels).to_string(index=False, float_format="{:.3g}".format))
 
 

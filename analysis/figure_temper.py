@@ -9,10 +9,10 @@ Reads results.nc of each DIR; writes figure_temper.png and .pdf into the first D
 """
 import numpy as np
 
-from thompson import Error, averages, design, selection, store, wording
+from thompson import Error, averages, design, selection, wording
+import drawing
 import panel
 import script
-import style
 
 
 def panels(dataset):
@@ -48,9 +48,8 @@ def draw(datasets):
 
 
 def main():
-    arguments = style.studies_options(__doc__, "a bandit study").parse_args()
-    paths = style.outputs(arguments.output, arguments.folders[0], "figure_temper")
-    style.save(draw([store.results(folder) for folder in arguments.folders]), paths)
+    arguments = drawing.parse(drawing.study_options(__doc__, "a bandit study", several=True))
+    drawing.save(draw(drawing.results(arguments)), drawing.outputs(arguments, "figure_temper"))
 
 
 if __name__ == "__main__":

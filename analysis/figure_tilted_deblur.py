@@ -11,6 +11,7 @@ import pathlib
 import numpy as np
 
 from thompson import Error, store
+import drawing
 import script
 import style
 from style import plt
@@ -59,7 +60,8 @@ def show(axis, picture, title, limits=RANGE, colours="gray"):
 def draw(truth, observed, samples):
     """The whole figure; samples: {name: pictures [draw, pixels]}."""
     style.use()
-    figure, axes = plt.subplots(len(samples), 4 + SHOWN, figsize=(1.15 * (4 + SHOWN), 1.45 * len(samples)), squeeze=False,
+    figure, axes = plt.subplots(len(samples), 4 + SHOWN, squeeze=False,
+                                figsize=style.LOOK.size or (1.15 * (4 + SHOWN), 1.45 * len(samples)),
                                 layout="constrained")
     spreads = [theta.std(axis=0) for theta in samples.values()]
     most = max(spread.max() for spread in spreads)
@@ -76,10 +78,10 @@ def draw(truth, observed, samples):
 
 
 def main():
-    parser = style.options(__doc__)
+    parser = drawing.options(__doc__, values=False)
     parser.add_argument("history", metavar="HISTORY", type=pathlib.Path, help="what was observed, with the truth")
     parser.add_argument("draws", metavar="DRAWS", type=pathlib.Path, nargs="+", help="posterior draws")
-    arguments = parser.parse_args()
+    arguments = drawing.parse(parser)
     paths = arguments.output or [pathlib.Path("figure_tilted_deblur.png")]
     truth, observed = history(arguments.history)
     samples = {}
@@ -90,7 +92,7 @@ def main():
         samples[label] = theta
         mean, spread = theta.mean(axis=0).reshape(truth.shape), theta.std(axis=0).reshape(truth.shape)
         print(f"{label}: error of the posterior mean {error(mean, truth):.3f}, posterior sd {error(spread, 0):.3f}")
-    style.save(draw(truth, observed, samples), paths)
+    drawing.save(draw(truth, observed, samples), paths)
 
 
 if __name__ == "__main__":

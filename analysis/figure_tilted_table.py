@@ -12,12 +12,12 @@ Markdown; writes DIR/figure_tilted_table.png and .pdf.
 """
 import numpy as np
 
-from thompson import Error, averages, design, store, wording
+from thompson import Error, averages, design, wording
 import caption
+import drawing
 import inverse
 import panel
 import script
-import style
 
 DIMENSION = "problem.dimension"
 
@@ -59,14 +59,13 @@ def panels(dataset, values):
 
 
 def main():
-    arguments = style.study_options(__doc__, "the study").parse_args()
-    paths = style.outputs(arguments.output, arguments.folder, "figure_tilted_table")
-    dataset = store.results(arguments.folder, "posterior")
+    arguments = drawing.parse(drawing.study_options(__doc__, "the study"))
+    dataset, = drawing.results(arguments, "posterior")
     values = inverse.excess(dataset)
     drawn = panels(dataset, values)
     print("\n".join(printed(dataset, values)))
     text = f"Histories in which the fullest mode holds less than {inverse.DOMINANT:.0%} of the posterior; a gap: there is none. "
-    style.save(panel.page(drawn, [dataset], [*caption.facts([dataset]), text + caption.draws(dataset)]), paths)
+    drawing.save(panel.page(drawn, [dataset], [*caption.facts([dataset]), text + caption.draws(dataset)]), drawing.outputs(arguments, "figure_tilted_table"))
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ samples of a prior. Those of the paper:
   2  jobs/vits_figure2.yaml  quadratic bandits, arms from a pool    6  jobs/vits_figure6.yaml  logistic bandit, twin arm
   3  jobs/vits_figure3.yaml  MovieLens, a posterior for each arm
 
---without leaves out a policy that takes the whole axis. Reads results.nc of each DIR; writes figure_vits.png and .pdf into
-the first DIR.
+Reads results.nc of each DIR; writes figure_vits.png and .pdf into the first DIR.
 """
 import textwrap
 
-from thompson import Error, averages, design, store, wording
+from thompson import averages, design, wording
 import caption
+import drawing
 import panel
 import regret
 import script
@@ -36,15 +36,6 @@ def finals(dataset):
     return {label: wording.value(*row) for label, *row in zip(design.policy_names(dataset), means, errors)}
 
 
-def without(dataset, labels):
-    """The results of all policies but these."""
-    known = design.labels(dataset)
-    kept = [p for p, label in enumerate(known) if label not in labels]
-    if not kept:
-        raise Error("--without leaves no policy")
-    return dataset.isel(policy=kept)
-
-
 def draw(datasets):
     """The whole figure, of the results of one or more studies."""
     style.use()
@@ -63,17 +54,8 @@ def draw(datasets):
 
 
 def main():
-    parser = style.studies_options(__doc__, "a bandit study")
-    parser.add_argument("--without", metavar="LABEL", action="append", default=[],
-                        help="leave this policy out (may be repeated)")
-    arguments = parser.parse_args()
-    paths = style.outputs(arguments.output, arguments.folders[0], "figure_vits")
-    datasets = [store.results(folder) for folder in arguments.folders]
-    known = {label for dataset in datasets for label in design.labels(dataset)}
-    for label in arguments.without:
-        if label not in known:
-            raise Error(f"no study has a policy {label}; there are {', '.join(sorted(known))}")
-    style.save(draw([without(dataset, arguments.without) for dataset in datasets]), paths)
+    arguments = drawing.parse(drawing.study_options(__doc__, "a bandit study", several=True))
+    drawing.save(draw(drawing.results(arguments)), drawing.outputs(arguments, "figure_vits"))
 
 
 if __name__ == "__main__":

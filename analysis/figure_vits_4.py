@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter
 from thompson import Error, design, store, wording
 import caption
 import convergence
+import drawing
 import panel
 import script
 import style
@@ -90,6 +91,7 @@ def draw(dataset):
     limits = [axis.get_ylim() for axis in places[:, 0]]
     for axis in places[:, 0]:
         axis.set_ylim(min(low for low, _ in limits), max(limit * 1.6, max(high for _, high in limits)))
+        style.values(axis)
     target = design.config(dataset, "target_kl")
     places[0, 0].set_ylabel(f"steps to a divergence of {target}" if target else "steps to the target")
     entries = panel.lines(styles)
@@ -102,10 +104,9 @@ def draw(dataset):
 
 
 def main():
-    arguments = style.study_options(__doc__, "a convergence study that sweeps condition_number").parse_args()
-    paths = style.outputs(arguments.output, arguments.folder, "figure_vits_4")
-    dataset = store.results(arguments.folder, "convergence")
-    style.save(draw(dataset), paths)
+    arguments = drawing.parse(drawing.study_options(__doc__, "a convergence study that sweeps condition_number"))
+    dataset, = drawing.results(arguments, "convergence")
+    drawing.save(draw(dataset), drawing.outputs(arguments, "figure_vits_4"))
     print(slopes(dataset).to_string(index=False, float_format="{:.3g}".format))
 
 

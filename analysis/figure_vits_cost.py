@@ -22,6 +22,7 @@ from matplotlib.ticker import FuncFormatter
 from thompson import Error, averages, design, metrics, store, wording
 import caption
 import convergence
+import drawing
 import panel
 import script
 import style
@@ -125,6 +126,7 @@ def draw_panel(axis, one, styles):
         panel.spread_out(axis, points)
     if not one.marked:
         axis.set_ylim(bottom=max(axis.get_ylim()[0], LOWEST))
+    style.values(axis)
     axis.set_title(textwrap.fill(one.title, 40))
     axis.set(xlabel=one.xlabel, ylabel=one.ylabel)
 
@@ -146,11 +148,10 @@ def draw(datasets, made):
 
 
 def main():
-    arguments = style.studies_options(__doc__, "a convergence or bandit study").parse_args()
-    paths = style.outputs(arguments.output, arguments.folders[0], "figure_vits_cost")
-    datasets = [store.results(folder, kind=None) for folder in arguments.folders]
+    arguments = drawing.parse(drawing.study_options(__doc__, "a convergence or bandit study", several=True))
+    datasets = drawing.results(arguments, kind=None)
     made = [one for dataset in datasets for one in panels(dataset)]
-    style.save(draw(datasets, made), paths)
+    drawing.save(draw(datasets, made), drawing.outputs(arguments, "figure_vits_cost"))
     table = slopes(made)
     if len(table):
         print(table.to_string(index=False, float_format="{:.3g}".format))

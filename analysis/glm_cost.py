@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.ticker import ScalarFormatter
 
 from thompson import Error
+import drawing
 import script
 import style
 from style import plt
@@ -47,7 +48,7 @@ def read(path):
 def draw(data):
     """The whole figure."""
     style.use()
-    figure, (upper, lower) = plt.subplots(2, 1, sharex=True, figsize=(5.2, 5.4), height_ratios=(3, 1.1))
+    figure, (upper, lower) = plt.subplots(2, 1, sharex=True, figsize=style.LOOK.size or (5.2, 5.4), height_ratios=(3, 1.1))
     for name, styles in STYLES.items():
         observations, seconds, _ = data[name]
         upper.loglog(observations, 1e3 * seconds, **styles)
@@ -55,6 +56,7 @@ def draw(data):
     upper.loglog(observations, 1e3 * seconds[-1] * observations / observations[-1], color=style.FAINT, linewidth=1,
                  linestyle=(0, (4, 2)), label="slope 1", zorder=0)
     upper.set_ylim(0.5 * 1e3 * data["gaussian"][1].min(), 2e3 * seconds.max())
+    style.values(upper)
     upper.set_ylabel("CPU ms of a block of 64 draws")
     upper.legend(loc="upper left")
     lower.semilogx(observations, passes, color=STYLES["logistic"]["color"], marker=STYLES["logistic"]["marker"])
@@ -66,17 +68,16 @@ def draw(data):
     lower.minorticks_off()
     figure.align_ylabels()
     figure.tight_layout()
-    figure.text(0.5, 0.0, "DiffTS, d = 5, 100 stages; median of 9 rounds.", ha="center", va="top", fontsize=8.5,
-                color=style.FAINT)
+    style.caption(figure, 0.0, ["DiffTS, d = 5, 100 stages; median of 9 rounds."])
     return figure
 
 
 def main():
-    parser = style.options(__doc__)
+    parser = drawing.options(__doc__)
     parser.add_argument("table", metavar="FILE", help="what bench_glm printed; - for standard input")
-    arguments = parser.parse_args()
+    arguments = drawing.parse(parser)
     paths = arguments.output or [pathlib.Path("glm_cost.png")]
-    style.save(draw(read(arguments.table)), paths)
+    drawing.save(draw(read(arguments.table)), paths)
 
 
 if __name__ == "__main__":

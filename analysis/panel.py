@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 
 from thompson import averages, design, store, wording
 import caption
+import drawing
 import style
 from style import plt
 
@@ -55,7 +56,9 @@ def of_study(dataset, curve, s, title, **more):
 
 def ceiling(finals):
     """Where to cut the axis, from the final value of each policy: above the last one before a jump by DIVERGED. At least half of the
-    policies stay. None when nobody leaves."""
+    policies stay. None when nobody leaves, or the command line says what the axis is."""
+    if style.LOOK.log or style.LOOK.ylim:
+        return None
     ranked = np.sort(finals[np.isfinite(finals)])
     for low in range((len(ranked) - 1) // 2, len(ranked) - 1):
         if low > 0 and ranked[low + 1] > DIVERGED * ranked[low] > 0:
@@ -119,7 +122,8 @@ def spread_out(axis, x, ticks=None):
 def values_axis(axis, panel, low, high, notes):
     """Scale and limits of the values; notes stand above all lines that stay, each takes a share of the axis."""
     free = max(0.3, 1 - 0.065 * len(notes))
-    if low > 0 and (high > DECADE * low if panel.log is None else panel.log):
+    log = style.LOOK.log or (high > DECADE * low if panel.log is None else panel.log)
+    if low > 0 and log:
         axis.set_yscale("log", nonpositive="clip")
         axis.set_ylim(low / 1.25, low / 1.25 * (1.25 ** 2 * high / low) ** (1 / free))
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
@@ -129,6 +133,7 @@ def values_axis(axis, panel, low, high, notes):
     else:
         bottom = 0 if low >= 0 and panel.ideal is None else low - 0.08 * (high - low)
         axis.set_ylim(bottom, bottom + max(1.06 * (high - bottom), 1e-12) / free)
+    style.values(axis)
 
 
 def points_axis(axis, x):
@@ -218,8 +223,7 @@ def below(figure, entries, sentences):
     rows = math.ceil(len(entries) / max(1, int(width / (0.55 + 0.075 * longest))))
     if entries:
         legend(figure, entries, 0.02 / height, math.ceil(len(entries) / rows))
-    text = "\n".join(style.wrapped(sentence, width) for sentence in sentences)
-    figure.text(0.5, -(0.12 + 0.2 * rows) / height, text, ha="center", va="top", fontsize=8.5, color=style.FAINT)
+    style.caption(figure, -(0.12 + 0.2 * rows) / height, sentences)
 
 
 def grid(count, heights=(1,)):
@@ -228,7 +232,7 @@ def grid(count, heights=(1,)):
     tall = len(heights)
     bands = math.ceil(count / COLUMNS)
     columns = math.ceil(count / bands)
-    width, height = max(5.6, 3.4 * columns), 3.2 * sum(heights) * bands
+    width, height = style.LOOK.size or (max(5.6, 3.4 * columns), 3.2 * sum(heights) * bands)
     figure, axes = plt.subplots(tall * bands, columns, figsize=(width, height), squeeze=False,
                                 height_ratios=tuple(heights) * bands)
     figure.subplots_adjust(left=0.75 / width, right=1 - 0.15 / width, bottom=0.5 / height, top=1 - 0.35 / height,
@@ -256,9 +260,8 @@ def page(panels, datasets, sentences=None):
 
 def main(description, name, what, draw):
     """A script that draws one posterior study by one of its metrics: figure DIR/NAME.png and .pdf; `what` says which study."""
-    parser = style.study_options(description, f"a posterior study{what}")
+    parser = drawing.study_options(description, f"a posterior study{what}")
     parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
-    arguments = parser.parse_args()
-    paths = style.outputs(arguments.output, arguments.folder, name)
-    dataset = store.results(arguments.folder, "posterior")
-    style.save(draw(dataset, store.chosen(dataset, arguments.metric)), paths)
+    arguments = drawing.parse(parser)
+    dataset, = drawing.results(arguments, "posterior")
+    drawing.save(draw(dataset, store.chosen(dataset, arguments.metric)), drawing.outputs(arguments, name))

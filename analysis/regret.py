@@ -4,6 +4,7 @@ import numpy as np
 
 from thompson import averages, design, wording
 import panel
+import style
 
 LIKELIHOODS = {"gaussian": "linear bandit", "logistic": "logistic bandit", "poisson": "Poisson bandit"}
 WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
@@ -36,5 +37,6 @@ def draw(axis, dataset, s, styles):
     top = cut if cut is not None else axis.get_ylim()[1]
     # Notes stand above all lines that stay: each takes a share of the axis.
     axis.set_ylim(0, top / max(0.3, 1 - 0.07 * len(notes)) if np.isfinite(top) and top > 0 else 1)
+    style.values(axis)
     panel.write_notes(axis, notes)
     axis.set_xlabel("round")

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from thompson import Error, averages, design, store
+import drawing
 import script
 import style
 from style import plt
@@ -76,7 +77,7 @@ def frame(folders):
 
 def draw(table):
     style.use()
-    figure, axis = plt.subplots(figsize=(5.2, 3.6))
+    figure, axis = plt.subplots(figsize=style.LOOK.size or (5.2, 3.6))
     axis.axhline(1, color=style.FAINT, linewidth=0.8, linestyle=":")
     for line, (same, colour, marker) in LINES.items():
         for value, group in table[table.line == line].groupby(same):
@@ -89,19 +90,21 @@ def draw(table):
     axis.set_xticks(ranks, [str(value) for value in ranks])
     axis.minorticks_off()
     axis.set(xlabel="ranks", ylabel="parallel efficiency", ylim=(0, max(1.1, 1.05 * table.efficiency.max())))
+    style.values(axis)
     axis.legend(loc="lower left")
     text = ("Runs a second of the whole job, learning and writing included, for each rank, over the same on the fewest ranks. Dotted: perfect. "
             "Faint: single jobs; lines: their median.")
-    figure.text(0.5, -0.02, style.wrapped(text, figure.get_figwidth()), ha="center", va="top", fontsize=8.5, color=style.FAINT)
+    style.caption(figure, -0.02, [text])
     return figure
 
 
 def main():
-    arguments = style.studies_options(__doc__, "a finished study").parse_args()
-    paths = style.outputs(arguments.output, arguments.folders[0], "scaling")
+    parser = drawing.options(__doc__)
+    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a finished study")
+    arguments = drawing.parse(parser)
     table = frame(arguments.folders)
     print(table.to_string(index=False, float_format="{:.3g}".format))
-    style.save(draw(table), paths)
+    drawing.save(draw(table), drawing.outputs(arguments, "scaling"))
 
 
 if __name__ == "__main__":

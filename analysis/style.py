@@ -1,11 +1,10 @@
-"""One style for all figures: colour and marker of each policy, fonts and sizes; and the command line of a script that draws.
+"""One style for all figures: colour and marker of each policy, fonts and sizes, and what the command line asks of them.
 
 Policies that usually share a figure have colours and markers that were chosen for them; every other gets a pair from its name.
 Chosen colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
 Policies that usually share a figure have different colours; the marker distinguishes the rest, and print without colour.
 """
-import argparse
-import pathlib
+import dataclasses
 import textwrap
 import zlib
 
@@ -15,14 +14,22 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
 
-from thompson import store  # noqa: E402
-import script  # noqa: E402
-
 TRUE_PRIOR = "#0072B2"
 LEARNED_PRIOR = "#D55E00"
-ENDINGS = (".png", ".pdf", ".svg")
 TEXT = "#222222"
 FAINT = "#666666"
+
+
+@dataclasses.dataclass
+class Look:
+    """What the command line asks of a figure; None leaves it to the script."""
+    size: tuple | None = None       # inches
+    no_caption: bool = False
+    ylim: tuple | None = None       # of the axis of values
+    log: bool = False
+
+
+LOOK = Look()
 
 # Policy name: colour, marker. A policy needs no entry here; one that often shares a figure with others may get it.
 POLICIES = {
@@ -111,7 +118,9 @@ def lines(names):
         if label != name:
             variant = seen[name]
             seen[name] += 1
-        shade, dashes, filled = VARIANTS[variant % len(VARIANTS)]
+        cycle, variant = divmod(variant, len(VARIANTS))
+        shade, dashes, filled = VARIANTS[variant]
+        marker = MARKERS[(MARKERS.index(marker) + cycle) % len(MARKERS)]
         styles[label] = {"color": darker(colour, shade), "marker": marker, "linestyle": dashes, **filled}
     return styles
 
@@ -124,45 +133,17 @@ def wrapped(sentence, width):
     return textwrap.fill(sentence, next(even, most))
 
 
-def figure_file(name):
-    """A file that is given with -o."""
-    path = pathlib.Path(name)
-    if path.suffix not in ENDINGS:
-        raise argparse.ArgumentTypeError(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")
-    return path
+def caption(figure, y, sentences):
+    """Sentences below a figure, from `y` downwards as a share of its height."""
+    if not LOOK.no_caption:
+        text = "\n".join(wrapped(sentence, figure.get_figwidth()) for sentence in sentences)
+        figure.text(0.5, y, text, ha="center", va="top", fontsize=8.5, color=FAINT)
 
 
-def options(description):
-    """The command line of a script that draws: option -o."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", metavar="FILE", action="append", type=figure_file,
-                        help="write there instead, the format by the ending (may be repeated)")
-    return parser
-
-
-def study_options(description, study):
-    """The same with the results folder of a study; `study` says of which."""
-    parser = options(description)
-    parser.add_argument("folder", metavar="DIR", help=f"results folder of {study}")
-    return parser
-
-
-def studies_options(description, study):
-    """The same with one or more of them."""
-    parser = options(description)
-    parser.add_argument("folders", metavar="DIR", nargs="+", help=f"results folder of {study}")
-    return parser
-
-
-def outputs(given, folder, name):
-    """The files to write: those given with -o, or name.png and name.pdf in the results folder."""
-    return given or [store.folder_of(folder) / f"{name}.{ending}" for ending in ("png", "pdf")]
-
-
-def save(figure, paths):
-    """Write the figure to every path, the format by its ending, and print where."""
-    for path in paths:
-        mark = {"Software" if path.suffix == ".png" else "Creator": script.MARK}
-        figure.savefig(script.writable(path), bbox_inches="tight", facecolor="white", metadata=mark)
-        print(path)
-    plt.close(figure)
+def values(axis):
+    """The axis of values as the command line wants it."""
+    if LOOK.log and axis.get_yscale() == "linear":
+        axis.set_yscale("log")
+        axis.autoscale(axis="y")
+    if LOOK.ylim:
+        axis.set_ylim(*LOOK.ylim)

@@ -280,6 +280,8 @@ class Analysis(StudyTest):
         self.assertEqual(style.lines({"diffts": "diffts"})["diffts"], styles["diffts"])
         self.assertEqual(style.lines({"EM": "mixts", "mixts": "mixts"})["mixts"], styles["mixts"])
         self.assertEqual(styles["mixts10"]["marker"], styles["mixts"]["marker"])
+        variants = style.lines({f"mixts {i}": "mixts" for i in range(12)}).values()
+        self.assertEqual(len({(str(one["color"]), str(one["linestyle"]), one["marker"]) for one in variants}), 12)
 
     def test_policies_without_an_entry(self):
         """Colour and marker follow from the name, in every process and whatever else is drawn; no colour is one of the chosen."""

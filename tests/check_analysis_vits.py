@@ -78,11 +78,11 @@ class Vits(StudyTest):
 
     def test_without(self):
         regret = bandit(self.folder)
-        figure = self.figure(figure_vits.draw([figure_vits.without(store.results(self.folder), ["vits2 h=0.01"])]))
+        figure = self.figure(figure_vits.draw([*design.selected([store.results(self.folder)], without=["vits2 h=0.01"])]))
         self.assert_close(figure.axes[0].lines[0].get_ydata(), regret[0, 1].mean(axis=0))
         self.assertEqual(len(figure.axes[0].lines), 5)
-        self.refused(figure_vits, "no study has a policy vits3; there are lmc h=0.01, lmc h=0.01 long", "--without", "vits3")
-        self.refused(figure_vits, "leaves no policy", *(part for label in GRID for part in ("--without", label)))
+        self.refused(figure_vits, "no study has a policy vits3; there are vits2 h=0.01, vits2 h=0.1, lmc h=0.01", "--without", "vits3")
+        self.refused(figure_vits, "no policy is left", *(part for label in GRID for part in ("--without", label)))
 
     def test_pool_noise_is_explained(self):
         bandit(self.folder)

@@ -105,3 +105,24 @@ def titles(dataset):
     if list(differ) == ["problem.theta"]:
         return [wording.plain(value) for value in differ["problem.theta"]]
     return [", ".join(f"{key.split('.')[-1]} = {wording.plain(value)}" for key, value in zip(differ, row)) for row in zip(*differ.values())]
+
+
+def named(texts, known):
+    """The labels in texts, each a label or several with commas between."""
+    found = [label for text in texts for label in ([text] if text in known else text.split(","))]
+    missing = [label for label in found if label not in known]
+    if missing:
+        raise Error(f"no study has a policy {missing[0]}; there are {', '.join(known)}")
+    return found
+
+
+def selected(datasets, policies=(), without=()):
+    """The studies with these policies alone, in this order, or with all of them; and without those."""
+    known = list(dict.fromkeys(label for dataset in datasets for label in labels(dataset)))
+    order, dropped = named(policies, known) or known, named(without, known)
+    found = [dataset.isel(policy=[labels(dataset).index(label) for label in order if label in labels(dataset) and label not in dropped])
+             for dataset in datasets]
+    found = [dataset for dataset in found if dataset.sizes["policy"]]
+    if not found:
+        raise Error("no policy is left")
+    return found

@@ -85,7 +85,7 @@ def results(folder, kind="bandit"):
 
 def prior_samples(folder):
     """DIR/prior_samples.nc: samples of the true and of the learned prior of each setting."""
-    path, what = pathlib.Path(folder) / "prior_samples.nc", "`thompson run` and `thompson reduce` write it beside results.nc"
+    path, what = folder_of(folder) / "prior_samples.nc", "`thompson run` and `thompson reduce` write it beside results.nc"
     return checked(path, opened(path, what), PRIOR_SAMPLES, what)
 
 

@@ -278,7 +278,8 @@ def call(module, *arguments):
     """The same within this process, which is quicker: (exit status, stdout, stderr)."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
-            unittest.mock.patch.object(sys, "argv", [module.__file__, *map(str, arguments)]):
+            unittest.mock.patch.object(sys, "argv", [module.__file__, *map(str, arguments)]), \
+            unittest.mock.patch.object(style, "LOOK", style.LOOK):
         try:
             script.run(module.main)
             status = 0

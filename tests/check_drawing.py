@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""The look of figures: the options that all scripts share, labels that do not collide, and a legend of twelve curves that fits."""
+import importlib
+import unittest.mock
+
+import numpy as np
+from matplotlib.text import Text
+
+from study_fixture import PRIORS, SCRIPTS, StudyTest, bandit, call, main, write_posterior, write_priors, write_results
+
+import drawing
+import labels
+import style
+
+LOOK = ("--size", "--output")
+VALUES = ("--ylim", "--log", "--no-caption")
+STUDIES = ("--policies", "--without")
+OF_PICTURES, OF_NO_STUDY = {"figure_tilted_deblur"}, {"figure_tilted_deblur", "glm_cost", "scaling"}
+TWELVE = {f"sampler{i} of a long name": ("mixts", {"components": i}) for i in range(12)}
+
+
+class Drawing(StudyTest):
+    def drawn(self, name, *arguments):
+        """The figure that the script would write."""
+        made = []
+        with unittest.mock.patch.object(drawing, "save", lambda figure, paths: made.append(figure)):
+            status, _, err = call(importlib.import_module(name), self.folder, *arguments)
+        self.assertEqual((status, err), (0, ""))
+        return self.figure(made[0])
+
+    def boxes(self, figure, artists):
+        renderer = figure.canvas.get_renderer()
+        return [artist.get_window_extent(renderer) for artist in artists]
+
+    # ---- options
+
+    def test_every_script_has_them(self):
+        scripts = [name for name in SCRIPTS if hasattr(importlib.import_module(name), "drawing")
+                   or hasattr(getattr(importlib.import_module(name), "panel", None), "drawing")]
+        self.assertLessEqual({name for name in SCRIPTS if name.startswith("figure_")} | {"ablation", "calibration"}, set(scripts))
+        for name in set(scripts) - {"report"}:
+            out = call(importlib.import_module(name), "--help")[1]
+            for option in (*LOOK, *(() if name in OF_PICTURES else VALUES), *(() if name in OF_NO_STUDY else STUDIES)):
+                self.assertIn(option, out, name)
+
+    def test_policies(self):
+        """Those that are named, in that order; a label with a comma is one label."""
+        write_results(self.folder, ["cross"])
+        mean = self.drawn("figure_vits").axes[0].lines[2].get_ydata()
+        figure = self.drawn("figure_vits", "--policies", "diffts,mixts", "--policies", "ts", "--without", "ts")
+        self.assertEqual(len(figure.axes[0].lines), 2)
+        np.testing.assert_array_equal(figure.axes[0].lines[1].get_ydata(), mean)
+        self.refused(importlib.import_module("figure_vits"), "no study has a policy vits3; there are ts, tuned_ts", "--policies", "vits3")
+        self.refused(importlib.import_module("figure_vits"), "no policy is left", "--policies", "ts", "--without", "ts")
+        bandit(self.folder, policies={"VITS, II": ("vits2", {}), "lmc": ("lmc", {})})
+        self.assertEqual(len(self.drawn("figure_vits", "--policies", "VITS, II").axes[0].lines), 1)
+
+    def test_axis_of_values(self):
+        """The ends that are asked for; nobody leaves a log axis, and the axis is the script's own again afterwards."""
+        write_results(self.folder, PRIORS)
+        write_priors(self.folder, PRIORS, n=50)
+        for name in ("figure_vits", "figure_diffts_2"):
+            figure = self.drawn(name, "--ylim", 1, 50)
+            self.assertEqual([axis.get_ylim() for axis in figure.axes[-3:]], 3 * [(1, 50)])
+            figure = self.drawn(name, "--log")
+            for axis in figure.axes[-3:]:
+                self.assertEqual(axis.get_yscale(), "log")
+                self.assertGreaterEqual(axis.get_ylim()[1], max(line.get_ydata().max() for line in axis.lines))
+                self.assertNotIn("off axis", " ".join(text.get_text() for text in axis.texts))
+            self.assertEqual(self.drawn(name).axes[-1].get_yscale(), "linear")
+        write_posterior(self.folder)
+        self.assertEqual(self.drawn("figure_diffts_7", "--ylim", 0.1, 7).axes[-1].get_ylim(), (0.1, 7))
+
+    def test_size_and_caption(self):
+        write_results(self.folder, PRIORS)
+        figure = self.drawn("figure_vits", "--size", 4, 2.5)
+        self.assertEqual(tuple(figure.get_size_inches()), (4, 2.5))
+        self.assertIn("seed 2024", figure.texts[-1].get_text())
+        self.assertEqual(self.drawn("figure_vits", "--no-caption").texts, [])
+        self.assertEqual(call(importlib.import_module("figure_vits"), self.folder, "--size", 0, 3)[0], 2)
+
+    # ---- labels and legends
+
+    def test_labels_do_not_collide(self):
+        """Twelve points in three tight groups, with lines through them: the boxes of all labels are apart, on no point and in the axes."""
+        style.use()
+        rng = np.random.default_rng(1)
+        figure, axis = style.plt.subplots(figsize=(3.4, 3.2))
+        self.figure(figure)
+        points = np.repeat([[1, 1], [2, 3], [4, 2]], 4, axis=0) + 0.08 * rng.standard_normal((12, 2))
+        lines = [points[k:k + 4] for k in (0, 4, 8)]
+        for line in lines:
+            axis.plot(*line.T, "-o")
+        axis.set(xlim=(0, 5), ylim=(0, 4))
+        wanted = [labels.Label(f"sampler {k}", tuple(point), {"fontsize": 7, "color": "black"}) for k, point in enumerate(points)]
+        labels.place(axis, wanted, lines)
+        self.assertEqual([text.get_text() for text in axis.texts], [label.text for label in wanted])
+        figure.canvas.draw()
+        boxes = [Text.get_window_extent(text) for text in axis.texts]  # without the leader
+        spots = axis.transData.transform(points)
+        for k, box in enumerate(boxes):
+            self.assertFalse(any(box.contains(*spot) for spot in spots))
+            self.assertFalse(any(box.overlaps(other) for other in boxes[k + 1:]))
+            self.assertTrue(axis.bbox.x0 <= box.x0 and box.x1 <= axis.bbox.x1 and axis.bbox.y0 <= box.y0 and box.y1 <= axis.bbox.y1)
+        self.assertTrue(any(text.arrow_patch for text in axis.texts))
+        count = len(axis.texts)
+        labels.place(axis, [labels.Label("no place" * 6, tuple(points[0]), {"fontsize": 20, "color": "black"}, needed=False)], lines)
+        self.assertEqual(len(axis.texts), count)
+
+    def test_legend_of_twelve_curves(self):
+        """As wide as the figure at most, with the caption below it and the panels above; also in a narrow one."""
+        bandit(self.folder, policies=TWELVE)
+        for size in ((), ("--size", 3.5, 3)):
+            figure = self.drawn("figure_vits", *size)
+            legend, text = self.boxes(figure, [figure.legends[0], figure.texts[-1]])
+            self.assertEqual(len(figure.legends[0].get_texts()), 12)
+            self.assertLessEqual(legend.width, 1.02 * figure.bbox.width)
+            self.assertLess(text.y1, legend.y0)
+            axes = [axis.get_tightbbox(figure.canvas.get_renderer()) for axis in figure.axes if axis.get_visible()]
+            self.assertLess(legend.y1, min(box.y0 for box in axes) + 1)
+
+
+if __name__ == "__main__":
+    main(Drawing)
