@@ -1,6 +1,7 @@
-/* thompson train: fit a prior on a study's distribution of theta*, or on the user's own samples.
- * Works under mpiexec. */
+/* thompson train: fit a prior on a study's distribution of theta*, on the user's own samples, or on logs of
+ * past tasks (train_logs.c). Works under mpiexec. */
 #include "app/app.h"
+#include "app/train_logs.h"
 #include "io/dataset.h"
 #include "model/fit_keys.h"
 #include "parallel/prepare.h"
@@ -11,23 +12,52 @@
 #include <unistd.h>
 
 typedef struct {
-  const char *study, *theta, *output;
+  const char *study, *theta, *logs, *output, *noise;
+  const LikelihoodOps *likelihood;
   const PriorOps *family;
   AppTexts options;
   uint64_t seed;
   bool has_seed;
+  double sigma; /* --noise; 0: estimate */
 } Arguments;
 
-enum { KEY_THETA = 256, KEY_FAMILY, KEY_SEED, KEY_OPTION };
+enum { KEY_THETA = 256, KEY_LOGS, KEY_LIKELIHOOD, KEY_NOISE, KEY_FAMILY, KEY_SEED, KEY_OPTION };
 
 static const struct argp_option options[] = {
     {"theta", KEY_THETA, "FILE", 0, "samples of theta: NetCDF theta(sample, dim), or CSV without header", 0},
+    {"logs", KEY_LOGS, "FILE", 0,
+     "logs of past tasks: CSV with header task,x1,...,xd,y, or NetCDF task(observation), x(observation, "
+     "dim), "
+     "y(observation)",
+     0},
+    {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "of the rewards in logs: gaussian (default), logistic, poisson",
+     0},
+    {"noise", KEY_NOISE, "S|estimate", 0,
+     "standard deviation of Gaussian rewards in logs (default: estimate, learned with the prior)", 0},
     {"family", KEY_FAMILY, "NAME", 0, "family of the prior, see `thompson list priors` (default: diffusion)",
      0},
     {"output", 'o', "FILE", 0, "prior file (default: prior.nc)", 0},
     {"seed", KEY_SEED, "N", 0, "seed of the fit (default: the study's, or 1)", 0},
     {"option", KEY_OPTION, "KEY=VALUE", 0, "a key of prior.*, without the prefix: stages=50", 0},
     {0}};
+
+static void refuse_likelihood(struct argp_state *state, const char *text) {
+  char names[256];
+  size_t used = 0;
+  for (int i = 0; likelihood_name(i) && used < sizeof names; i++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", likelihood_name(i));
+  argp_error(state, "--likelihood %s: it is one of %s", text, names);
+}
+
+/* The likelihood of logs, with its noise: 0 where that is to be learned. */
+static void check_noise(struct argp_state *state, Arguments *arguments) {
+  const char *noise = arguments->noise;
+  if (noise && arguments->likelihood && !arguments->likelihood->quadratic)
+    argp_error(state, "--noise is of Gaussian rewards; --likelihood %s has none",
+               arguments->likelihood->name);
+  if (noise && strcmp(noise, "estimate") != 0)
+    arguments->sigma = app_real(state, "--noise", noise, 1e-40, 1e40);
+}
 
 static void refuse_family(struct argp_state *state, const char *text) {
   char names[256];
@@ -41,6 +71,12 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_THETA: arguments->theta = text; return 0;
+  case KEY_LOGS: arguments->logs = text; return 0;
+  case KEY_LIKELIHOOD:
+    arguments->likelihood = likelihood_find(text);
+    if (!arguments->likelihood) refuse_likelihood(state, text);
+    return 0;
+  case KEY_NOISE: arguments->noise = text; return 0;
   case KEY_FAMILY:
     arguments->family = prior_find(text);
     if (!arguments->family) refuse_family(state, text);
@@ -53,7 +89,11 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
   case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
   case ARGP_KEY_END:
-    if (!arguments->study == !arguments->theta) argp_error(state, "give either a study file or --theta FILE");
+    if (!arguments->study + !arguments->theta + !arguments->logs != 2)
+      argp_error(state, "give either a study file, --theta FILE or --logs FILE");
+    if (!arguments->logs && (arguments->likelihood || arguments->noise))
+      argp_error(state, "--likelihood and --noise are of --logs");
+    check_noise(state, arguments);
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -115,6 +155,19 @@ static void report(const Arguments *arguments, const Prior *prior, int samples) 
   }
 }
 
+static Status from_logs(const Parallel *parallel, const Arguments *arguments) {
+  const TrainLogs job = {
+      .file = arguments->logs,
+      .output = arguments->output,
+      .family = arguments->family,
+      .likelihood = {.ops = arguments->likelihood ? arguments->likelihood : likelihood_find("gaussian"),
+                     .noise = arguments->sigma > 0 ? arguments->sigma : 1},
+      .estimate_noise = arguments->sigma == 0,
+      .options = &arguments->options,
+      .seed = arguments->has_seed ? arguments->seed : 1};
+  return train_logs(parallel, &job);
+}
+
 static Status train(const Parallel *parallel, const Arguments *arguments) {
   const PriorOps *family = arguments->family;
   Samples samples = {0};
@@ -122,6 +175,7 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   SCRATCH_ARENA(memory);
   Prior prior;
   TRY(app_try_output(parallel, arguments->output));
+  if (arguments->logs) return from_logs(parallel, arguments);
   Status status =
       arguments->study ? from_study(arguments, &samples, &fit) : from_file(arguments, &samples, &fit);
   status = parallel_agree(parallel, status);
@@ -144,7 +198,16 @@ Status app_train(int argc, char **argv) {
       options,
       parse,
       "[STUDY.yaml]",
-      "Fit a prior on a study's distribution of theta*, or on your own samples of theta.",
+      "Fit a prior on a study's distribution of theta*, on your own samples of theta, or on logs of past "
+      "tasks."
+      "\vWith --logs nobody has to know theta: a Gaussian or a mixture is fitted by expectation maximisation "
+      "to "
+      "what each task's observations say about its own, with as many components as predict other tasks best "
+      "(--option components=N for a number), and networks to draws under that mixture. Memory grows with "
+      "tasks "
+      "and not with observations, but for likelihoods other than gaussian. A fit that was killed goes on "
+      "from "
+      "OUTPUT.partial when the same command is given again.",
       NULL,
       NULL,
       NULL};

@@ -84,6 +84,11 @@ bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dime
  * (scale_factor) are refused, a value that does not fit is an error. Missing values (_FillValue) come as NaN
  * in doubles. */
 Status store_get_doubles(StoreFile *file, const char *name, double *out);
+/* The same of the hyperslab start[rank], count[rank]. */
+Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
+                              double *out);
+Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
+                             int64_t *out);
 Status store_get_floats(StoreFile *file, const char *name, float *out);
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out);
 Status store_get_bytes(StoreFile *file, const char *name, signed char *out);

@@ -229,18 +229,34 @@ static Status missing_value(StoreFile *file, const char *name, const Variable *v
     TRY(store_check(file, code_, "read the variable '%s'", name));                                           \
   } while (0)
 
+/* Missing values become NaN. */
+static Status mark_missing(StoreFile *file, const char *name, const Variable *variable, size_t count,
+                           double *values) {
+  double missing = NAN;
+  if (!is_real(variable->type)) return STATUS_OK;
+  TRY(missing_value(file, name, variable, &missing));
+  for (size_t i = 0; i < count; i++)
+    if (values[i] == missing) values[i] = NAN;
+  return STATUS_OK;
+}
+
 Status store_get_doubles(StoreFile *file, const char *name, double *out) {
   Variable variable;
+  size_t count;
   TRY(find_numbers(file, name, false, &variable));
   READ(file, name, nc_get_var_double(file->ncid, variable.id, out));
-  if (!is_real(variable.type)) return STATUS_OK;
-  double missing = NAN;
-  size_t count;
-  TRY(missing_value(file, name, &variable, &missing));
   TRY(count_elements(file, name, &variable, &count));
-  for (size_t i = 0; i < count; i++)
-    if (out[i] == missing) out[i] = NAN;
-  return STATUS_OK;
+  return mark_missing(file, name, &variable, count, out);
+}
+
+Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
+                              double *out) {
+  Variable variable;
+  size_t elements = 1;
+  TRY(find_numbers(file, name, false, &variable));
+  READ(file, name, nc_get_vara_double(file->ncid, variable.id, start, count, out));
+  for (int axis = 0; axis < variable.rank; axis++) elements *= count[axis];
+  return mark_missing(file, name, &variable, elements, out);
 }
 
 Status store_get_floats(StoreFile *file, const char *name, float *out) {
@@ -255,6 +271,14 @@ Status store_get_int64s(StoreFile *file, const char *name, int64_t *out) {
   TRY(find_numbers(file, name, true, &variable));
   _Static_assert(sizeof(long long) == sizeof *out, "NetCDF reads 64-bit integers as long long");
   READ(file, name, nc_get_var_longlong(file->ncid, variable.id, (long long *)out));
+  return STATUS_OK;
+}
+
+Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
+                             int64_t *out) {
+  Variable variable;
+  TRY(find_numbers(file, name, true, &variable));
+  READ(file, name, nc_get_vara_longlong(file->ncid, variable.id, start, count, (long long *)out));
   return STATUS_OK;
 }
 

@@ -77,11 +77,15 @@ static Status iterate(Em *em, int items, double *likelihood) {
   return STATUS_OK;
 }
 
+bool em_has_converged(const EmPlan *plan, double before, double now) {
+  return fabs(now - before) <= plan->tolerance * (1 + fabs(now));
+}
+
 static Status converge(Em *em, double *likelihood) {
-  double before = -INFINITY;
+  double before = *likelihood = -INFINITY;
   for (int k = 0; k < em->plan->most_iterations; k++) {
     TRY(iterate(em, em->data->items, likelihood));
-    if (fabs(*likelihood - before) <= em->plan->tolerance * (1 + fabs(*likelihood))) break;
+    if (em_has_converged(em->plan, before, *likelihood)) break;
     before = *likelihood;
   }
   return STATUS_OK;
@@ -160,5 +164,16 @@ Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, M
   TRY(converge(&em, &reached));
   mixture_copy_parameters(&em.now, mixture);
   if (likelihood) *likelihood = reached;
+  return STATUS_OK;
+}
+
+Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood) {
+  SCRATCH_ARENA(scratch);
+  Em em;
+  TRY(em_create(&scratch, data, plan, mixture->components, &em));
+  mixture_copy_parameters(mixture, &em.now);
+  em.rng = rng;
+  TRY(iterate(&em, data->items, likelihood));
+  mixture_copy_parameters(&em.now, mixture);
   return STATUS_OK;
 }

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "model/mixture.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 static const double EM_FLOOR = 1e-6; /* added to each variance of z; scikit-learn's reg_covar */
@@ -48,5 +49,11 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
 /* From the parameters in `mixture` on, with all items. */
 Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
                    double *likelihood);
+
+/* One iteration, with all items. *likelihood is their mean log likelihood before it; `rng` says where a
+ * component begins again that has become empty. */
+Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
+/* Whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
+bool em_has_converged(const EmPlan *plan, double before, double now);
 
 #endif

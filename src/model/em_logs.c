@@ -218,9 +218,8 @@ static void sum_slice(const EmLogs *self, const Mixture *mixture, int first, int
   }
 }
 
-/* No smaller than rounding leaves of a reward's square. */
 static void learn_noise(EmLogs *self, double squares, double count) {
-  if (self->logs->estimate_noise) self->variance = fmax(squares / count, DBL_EPSILON * self->variance);
+  if (self->logs->estimate_noise) self->variance = fmax(squares / count, self->least_variance);
 }
 
 static double expect(EmData *data, int items, const Mixture *mixture, double *sums) {
@@ -230,11 +229,11 @@ static double expect(EmData *data, int items, const Mixture *mixture, double *su
             rank = self->ranks ? self->ranks->rank : 0;
   double *slices = self->scratch->slices, total[3] = {0};
   memset(slices, 0, EM_LOGS_SLICES * width * sizeof *slices);
-  for (int64_t s = 0; s < EM_LOGS_SLICES; s++)
-    if (s * size / EM_LOGS_SLICES == rank)
-      sum_slice(self, mixture, (int)(s * chunks / EM_LOGS_SLICES), (int)((s + 1) * chunks / EM_LOGS_SLICES),
-                items, slices + (size_t)s * width);
-  if (self->ranks) self->ranks->combine(EM_LOGS_SLICES * width, slices);
+  for (int s = 0; s < EM_LOGS_SLICES; s++)
+    if (em_logs_owner(s, size) == rank)
+      sum_slice(self, mixture, em_logs_slice(s, chunks), em_logs_slice(s + 1, chunks), items,
+                slices + (size_t)s * width);
+  if (self->ranks) self->ranks->combine(self->ranks->context, EM_LOGS_SLICES * width, slices);
   for (size_t s = 0; s < EM_LOGS_SLICES; s++) {
     for (size_t k = 0; k < 3; k++) total[k] += slices[s * width + k];
     for (size_t k = 3; k < width; k++) sums[k - 3] += slices[s * width + k];

@@ -18,11 +18,19 @@
 
 enum { EM_LOGS_SLICES = 64 };
 
-/* Ranks that share the slices: rank r of `size` sums slices with slice * size / EM_LOGS_SLICES = r, and
- * `combine` brings all values[count] to all ranks, where all but one rank have zeros. Collective. */
+/* Slice s has the blocks em_logs_slice(s, blocks) .. em_logs_slice(s + 1, blocks) - 1, and is summed by rank
+ * em_logs_owner(s, ranks). */
+static inline int em_logs_slice(int slice, int blocks) {
+  return (int)((int64_t)slice * blocks / EM_LOGS_SLICES);
+}
+static inline int em_logs_owner(int slice, int ranks) { return slice * ranks / EM_LOGS_SLICES; }
+
+/* Ranks that share the slices: `combine` brings all values[count] to all ranks, where all but one rank have
+ * zeros. Collective. */
 typedef struct {
   int rank, size;
-  void (*combine)(size_t count, double *values);
+  const void *context;
+  void (*combine)(const void *context, size_t count, double *values);
 } EmRanks;
 
 /* Coordinates: theta = shift + scale z, [d] each; not owned. */
@@ -37,6 +45,7 @@ struct EmLogs {
   int first; /* item k is task (first + k) % tasks */
   EmFrame frame;
   double variance; /* sigma^2 of Gaussian rewards, now; `expect` replaces it where it is to be learned */
+  double least_variance; /* that it can be learned to be */
   const Mixture *common; /* a prepared Gaussian near all items, which starts are drawn from */
   const EmRanks *ranks; /* NULL: none to share with */
   const EmLogs *sample; /* whose items `seed` and `place` take; NULL: its own */

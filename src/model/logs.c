@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <string.h>
 
-enum { ROWS = 1024 /* of a block of rows */ };
-
 Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out) {
   ASSERT(d >= 1);
   *out = (Logs){.memory = memory, .d = d, .likelihood = likelihood};
@@ -29,8 +27,8 @@ static Status grow(Arena *memory, size_t index, size_t size, size_t *capacity, d
 
 static Status add_row(Logs *logs, int task, const double *x, double y) {
   const size_t d = (size_t)logs->d, index = (size_t)logs->observations;
-  TRY(grow(logs->memory, index / ROWS, ROWS * (d + 2), &logs->row_blocks, &logs->row_block));
-  double *row = logs->row_block[index / ROWS] + index % ROWS * (d + 2);
+  TRY(grow(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_blocks, &logs->row_block));
+  double *row = logs->row_block[index / LOGS_ROWS] + index % LOGS_ROWS * (d + 2);
   memcpy(row, x, d * sizeof *x);
   row[d] = y;
   row[d + 1] = task;
@@ -38,7 +36,7 @@ static Status add_row(Logs *logs, int task, const double *x, double y) {
 }
 
 const double *logs_row(const Logs *logs, int64_t index) {
-  return logs->row_block[index / ROWS] + (size_t)(index % ROWS) * (size_t)(logs->d + 2);
+  return logs->row_block[index / LOGS_ROWS] + (size_t)(index % LOGS_ROWS) * (size_t)(logs->d + 2);
 }
 
 Status logs_add(Logs *logs, int task, const double *x, double y) {

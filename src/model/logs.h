@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Tasks side by side in memory. */
-enum { LOGS_BLOCK = 64 };
+/* Tasks, and rows, side by side in memory. */
+enum { LOGS_BLOCK = 64, LOGS_ROWS = 1024 };
 
 typedef struct {
   Arena *memory; /* of whoever created it */

@@ -67,6 +67,8 @@ static Status crude_frame(const Logs *logs, LogsFrame *frame) {
     const double mean_square = totals.gram[i * (d + 1)] / totals.count;
     frame->scale[i] = mean_square > 0 && residual > 0 ? sqrt(residual / mean_square) : 1;
   }
+  /* What rounding leaves of sums of squared rewards. */
+  frame->least_variance = totals.square > 0 ? 1e-12 * totals.square / totals.count : 1e-12;
   frame->variance = !logs->estimate_noise ? logs->likelihood->noise * logs->likelihood->noise
                     : residual > 0        ? residual
                                           : 1;
@@ -77,13 +79,14 @@ Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int f
                   int components, EmLogs *out) {
   TRY(em_logs_create(memory, logs, first, items, (EmFrame){frame->shift, frame->scale}, components, out));
   if (!logs_has_rows(logs)) out->variance = frame->variance;
+  out->least_variance = frame->least_variance;
   out->common = &frame->common;
   return STATUS_OK;
 }
 
 /* The best Gaussian in this frame; then the frame in which it is standard. */
 static Status frame_step(const Logs *logs, LogsFrame *frame) {
-  static const EmPlan plan = {.most_iterations = 1000, .tolerance = 1e-9};
+  const EmPlan plan = {.most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12};
   SCRATCH_ARENA(scratch);
   EmLogs items;
   const int d = logs->d;
@@ -137,7 +140,7 @@ Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture) {
 
 /* Evidence leaves more optima of equal height than samples do; one item of prior keeps components from
  * collapsing on a few tasks. */
-static EmPlan plan_of(int components, int starts, bool choosing) {
+EmPlan logs_plan(int components, int starts, bool choosing) {
   enum { SHARED = 40, LEAST = 2, TRIAL_ITEMS = 4096, TRIAL_EACH = 64 };
   const int share = SHARED / components > LEAST ? SHARED / components : LEAST;
   return (EmPlan){.starts = choosing && share < starts ? share : starts,
@@ -147,7 +150,7 @@ static EmPlan plan_of(int components, int starts, bool choosing) {
                   .trial_iterations = 30,
                   .most_iterations = 200,
                   .tolerance = 1e-7,
-                  .prior_items = 1};
+                  .prior_items = components > 1};
 }
 
 /* In the frame, prepared. Noise is learned to the end with the mixture that has won. */
@@ -186,7 +189,7 @@ bool logs_candidate_fits(int d, int tasks, int components) {
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
                 Mixture *out, double *noise, double *held_out) {
   SCRATCH_ARENA(scratch);
-  const EmPlan plan = plan_of(components, starts, held_out);
+  const EmPlan plan = logs_plan(components, starts, held_out);
   const int n = logs->tasks, held = n > 1 && held_out ? mixture_held_out(n) : 0, size = mixture_fold(n);
   LogsFrame frame;
   EmLogs all;
@@ -211,12 +214,6 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
 
 const PriorOps *logs_family(const PriorOps *family) {
   return family->fit_logs_part ? family : &prior_mixture;
-}
-
-PriorFit logs_mixture_fit(const PriorFit *fit) {
-  PriorFit out = *fit;
-  out.components = 0;
-  return out;
 }
 
 Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out) {
@@ -256,8 +253,7 @@ Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit
   Prior mixture;
   Samples samples;
   if (family->fit_logs_part) return fit_parts(memory, family, fit, logs, out);
-  const PriorFit under = logs_mixture_fit(fit);
-  TRY(fit_parts(&scratch, logs_family(family), &under, logs, &mixture));
+  TRY(fit_parts(&scratch, logs_family(family), fit, logs, &mixture));
   Status status = logs_draws(logs, fit, mixture.mixture, mixture.noise, &samples);
   if (status == STATUS_OK) status = prior_fit(memory, family, fit, &samples, out);
   out->noise = mixture.noise;

@@ -6,8 +6,9 @@
  *   - `gaussian` and `mixture` are fitted in independent parts, which ranks share as they share those of a
  * fit to samples: family->parts(fit) of family->logs_part_size(fit, d) doubles by family->fit_logs_part, then
  *     family->assemble_logs;
- *   - the other families need a mixture of the same logs first (logs_family, logs_mixture_fit: a prior with a
- *     file of its own), then logs_draws under it, and from these samples on the fit is as any other;
+ *   - the other families need a mixture of the same logs first (logs_family: a prior with a file of its own,
+ * as a rule of fit->components = 0, as many as predict best), then logs_draws under it, and from these
+ * samples on the fit is as any other;
  *   - prior_fit_logs does all of it in one process.
  * Tasks are taken to stand in random order: those that are held out, and those that starts are compared on,
  * are the first ones. Simulated tasks do; a user's go through logs_sample. */
@@ -25,7 +26,7 @@ enum { LOGS_DRAWS = 4, LOGS_MOST_COMPONENTS = 64 };
 typedef struct {
   double *shift, *scale; /* [d]: theta = shift + scale z */
   Mixture common; /* of z, one component, prepared */
-  double variance; /* of the noise under it */
+  double variance, least_variance; /* of the noise: under it, and the least that can be learned */
 } LogsFrame;
 Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out);
 /* All items of `logs` in this frame, for mixtures of at most `components`. */
@@ -40,15 +41,14 @@ bool logs_candidate_fits(int d, int tasks, int components);
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
                 Mixture *out, double *noise, double *held_out);
 
-/* Of a mixture that has been fitted to part of the logs: sigma = `noise`, and the same mixture in the frame.
- */
+/* How EM goes: `choosing` the number of components, or of a number that is given. */
+EmPlan logs_plan(int components, int starts, bool choosing);
+/* A mixture of theta to one of z, and back; prepared. */
 Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture);
 Status mixture_from_frame(const LogsFrame *frame, Mixture *mixture);
 
 /* What `family` is fitted to first: itself, if it is fitted to logs, or the mixture that draws come from. */
 const PriorOps *logs_family(const PriorOps *family);
-/* The settings of that mixture: as many components as best predict. */
-PriorFit logs_mixture_fit(const PriorFit *fit);
 /* LOGS_DRAWS posterior draws of each task under a mixture of theta and this noise, ended with samples_free.
  */
 Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out);

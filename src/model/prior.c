@@ -62,16 +62,6 @@ Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, con
   return family->assemble(out, fit, samples, parts);
 }
 
-const Mixture *prior_stand_in(const Prior *prior) { return prior->mixture ? prior->mixture : prior->beside; }
-
-Status prior_check_guard(const Prior *prior) {
-  if (prior_stand_in(prior)) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "guard: prior %s has no mixture of Gaussians beside it, from which its spread and the "
-                    "marginal likelihood of a history are known%s",
-                    prior->ops->name, prior->ops->save ? ": learn it again with this version" : "");
-}
-
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
   SCRATCH_ARENA(scratch);
   Mixture mixture;
@@ -81,7 +71,7 @@ Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prio
   return prior_from_mixture(memory, &mixture, chain_settings, out);
 }
 
-static Status save(const Prior *prior, StoreFile *file) {
+Status prior_put(const Prior *prior, StoreFile *file) {
   TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
   TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
   if (prior->noise > 0) TRY(store_real_attribute(file, NULL, "noise", prior->noise));
@@ -91,7 +81,7 @@ static Status save(const Prior *prior, StoreFile *file) {
 Status prior_save(const Prior *prior, const char *path) {
   StoreFile *file;
   TRY(store_create(path, STORE_NETCDF4, &file));
-  return store_finish(file, save(prior, file));
+  return store_finish(file, prior_put(prior, file));
 }
 
 static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
@@ -105,6 +95,7 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   free(name);
   TRY(status);
   out->ops = family;
+  if (store_has_attribute(file, "noise")) TRY(store_get_real_attribute(file, NULL, "noise", &out->noise));
   return family->load(out, file, chain_settings);
 }
 

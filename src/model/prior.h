@@ -84,13 +84,6 @@ typedef struct {
   void (*hessian_product)(const Prior *prior, int lanes, const double *theta, const double *v, double *out);
 } PriorOps;
 
-/* What stands beside a prior that may be wrong (sampler/guard.h): a Gaussian of this weight and of so many
- * standard deviations of the prior; `shrink` multiplies those of posterior draws from it. Weight 0: nothing.
- */
-typedef struct {
-  double weight, width, shrink;
-} PriorGuard;
-
 struct Prior {
   Arena *memory; /* of whoever created it: where the state and all of its arrays are */
   const PriorOps *ops;
@@ -98,9 +91,6 @@ struct Prior {
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
   const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
-  /* Of a prior that is no mixture itself: one that was fitted to the same samples; NULL: none. */
-  const Mixture *beside;
-  PriorGuard guard; /* what samplers put beside it unless they are told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
   /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
   double seconds_fit;
@@ -112,11 +102,6 @@ struct Prior {
 
 /* family->settle, where there is one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
-
-/* A mixture in closed form in the place of the prior: itself, or the one beside it; NULL: none. */
-const Mixture *prior_stand_in(const Prior *prior);
-/* STATUS_INPUT where there is none, so that nothing can be put beside this prior. */
-Status prior_check_guard(const Prior *prior);
 
 /* The registry; NULL ends. */
 const PriorOps *prior_family(int index);
@@ -130,6 +115,9 @@ Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, con
                  Prior *out);
 /* A Gaussian or mixture prior with these components (copied) and the exact chain of `chain_settings`. */
 Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out);
+/* A closed-form prior that is the same but for the mixture, of as many components (copied). */
+Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *mixture,
+                             const PriorFit *chain_settings, Prior *out);
 /* N(0, I_d). */
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 /* The same of the d weights of a network (prior_weights.c): no matrices, so d can be large, and no chain.
@@ -142,6 +130,8 @@ Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *
 /* Prior files (NetCDF, attribute `prior` = family name). `load` takes hand-written Gaussian and mixture
  * files; `chain_settings` gives the schedule of their exact chain. After a failure *out is zero. */
 Status prior_save(const Prior *prior, const char *path);
+/* Into an open file, which may hold other attributes. */
+Status prior_put(const Prior *prior, StoreFile *file);
 Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
 /* The same of a file that prior_save has written, where nobody else writes (store_open_own). */
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);

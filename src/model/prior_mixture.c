@@ -170,6 +170,17 @@ Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit 
   return prior_closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings);
 }
 
+Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *mixture,
+                             const PriorFit *chain_settings, Prior *out) {
+  const Closed *self = prior->state;
+  Mixture copy;
+  *out = *prior;
+  out->memory = memory;
+  TRY(mixture_copy(memory, mixture, &copy));
+  TRY(mixture_check("the fitted prior", &copy));
+  return prior_closed_create(out, &copy, &self->choice, chain_settings);
+}
+
 static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) {
   mixture_sample(prior->mixture, rng, theta);
 }

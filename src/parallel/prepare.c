@@ -17,6 +17,7 @@ typedef struct {
   const PriorOps *family;
   const PriorFit *fit;
   const Samples *samples;
+  const Logs *logs; /* what the family is fitted to instead of samples, or NULL */
   int parts, owner;
   size_t part_size;
   double *values; /* [parts, part_size]; zero where another rank fitted */
@@ -25,15 +26,16 @@ typedef struct {
 
 static Status fit_begin(Fit *fit) {
   fit->parts = fit->family->parts(fit->fit);
-  fit->part_size = fit->family->part_size(fit->fit, fit->samples->d);
+  fit->part_size = fit->logs ? fit->family->logs_part_size(fit->fit, fit->logs->d)
+                             : fit->family->part_size(fit->fit, fit->samples->d);
   NEW(fit->values, (size_t)fit->parts * fit->part_size);
   return STATUS_OK;
 }
 
 static Status fit_part(Fit *fit, int part) {
-  double start = clock_cpu();
-  Status status =
-      fit->family->fit_part(fit->fit, fit->samples, part, fit->values + (size_t)part * fit->part_size);
+  double start = clock_cpu(), *out = fit->values + (size_t)part * fit->part_size;
+  Status status = fit->logs ? fit->family->fit_logs_part(fit->fit, fit->logs, part, out)
+                            : fit->family->fit_part(fit->fit, fit->samples, part, out);
   fit->seconds += clock_cpu() - start;
   return status;
 }
@@ -76,21 +78,30 @@ static Status fit_all(const Parallel *parallel, int count, Fit *fits, bool (*sto
 }
 
 static Status assemble(Arena *memory, const Fit *fit, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = fit->family, .d = fit->samples->d};
-  Status status = fit->family->assemble(out, fit->fit, fit->samples, fit->values);
+  *out = (Prior){.memory = memory, .ops = fit->family, .d = fit->logs ? fit->logs->d : fit->samples->d};
+  Status status = fit->logs ? fit->family->assemble_logs(out, fit->fit, fit->logs, fit->values)
+                            : fit->family->assemble(out, fit->fit, fit->samples, fit->values);
   out->seconds_fit = fit->seconds;
   return status;
 }
 
+static Status fit_one(Arena *memory, const Parallel *parallel, Fit *one, ProgressMode mode, Prior *out) {
+  Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
+  Status status = fit_all(parallel, 1, one, NULL, &progress);
+  if (status == STATUS_OK) progress_end(&progress, one->parts, one->parts);
+  if (status == STATUS_OK && parallel->rank == 0) status = assemble(memory, one, out);
+  free(one->values);
+  return parallel_agree(parallel, status);
+}
+
 Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                    const Samples *samples, ProgressMode mode, Prior *out) {
-  Fit one = {.family = family, .fit = fit, .samples = samples};
-  Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
-  Status status = fit_all(parallel, 1, &one, NULL, &progress);
-  if (status == STATUS_OK) progress_end(&progress, one.parts, one.parts);
-  if (status == STATUS_OK && parallel->rank == 0) status = assemble(memory, &one, out);
-  free(one.values);
-  return parallel_agree(parallel, status);
+  return fit_one(memory, parallel, &(Fit){.family = family, .fit = fit, .samples = samples}, mode, out);
+}
+
+Status prepare_fit_logs(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+                        const Logs *logs, ProgressMode mode, Prior *out) {
+  return fit_one(memory, parallel, &(Fit){.family = family, .fit = fit, .logs = logs}, mode, out);
 }
 
 /* A distinct prior of a study, and where its samples come from. */

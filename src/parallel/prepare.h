@@ -12,6 +12,10 @@
 Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                    const Samples *samples, ProgressMode mode, Prior *out);
 
+/* The same to logs that all ranks have, by a family that is fitted to logs. Collective. */
+Status prepare_fit_logs(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+                        const Logs *logs, ProgressMode mode, Prior *out);
+
 /* Fit every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between
  * parts and may end the work (STATUS_STOPPED; priors that are finished stay). Collective. */
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,

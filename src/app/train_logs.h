@@ -1,0 +1,20 @@
+/* thompson train --logs. */
+#ifndef APP_TRAIN_LOGS_H
+#define APP_TRAIN_LOGS_H
+
+#include "app/app.h"
+#include "model/prior.h"
+
+typedef struct {
+  const char *file, *output;
+  const PriorOps *family;
+  Likelihood likelihood;
+  bool estimate_noise;
+  const AppTexts *options; /* --option */
+  uint64_t seed;
+} TrainLogs;
+
+/* Learn the prior and write it. Collective. */
+Status train_logs(const Parallel *parallel, const TrainLogs *job);
+
+#endif

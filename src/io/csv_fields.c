@@ -1,0 +1,252 @@
+#include "io/csv_fields.h"
+
+#include "io/dataset_csv.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Is there a byte left? */
+static bool refill(CsvReader *reader) {
+  if (reader->position < reader->filled) return true;
+  reader->filled = fread(reader->buffer, 1, CSV_BUFFER_SIZE, reader->stream);
+  reader->position = 0;
+  return reader->filled > 0;
+}
+
+static bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]) {
+  size_t n = reader->length < CSV_SHOWN_SIZE ? reader->length : CSV_SHOWN_SIZE;
+  for (size_t i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)reader->field[i];
+    out[i] = (char)(c < ' ' || c == 127 ? '?' : c);
+  }
+  strcpy(out + n, n < reader->length ? "..." : "");
+  return out;
+}
+
+bool csv_field_is(const CsvReader *reader, const char *text) {
+  return reader->length == strlen(text) && memcmp(reader->field, text, reader->length) == 0;
+}
+
+Status csv_read_field(CsvReader *reader) {
+  size_t length = 0;
+  reader->end = CSV_END_FILE;
+  while (reader->end == CSV_END_FILE && refill(reader)) {
+    const unsigned char *from = reader->buffer + reader->position, *stop = reader->buffer + reader->filled,
+                        *to = from;
+    while (to < stop && *to != ',' && *to != '\n') to++;
+    reader->position = (size_t)(to - reader->buffer);
+    if (to < stop) {
+      reader->end = *to == ',' ? CSV_END_COMMA : CSV_END_LINE;
+      reader->position++;
+    }
+    while (length == 0 && from < to && is_blank(*from)) from++;
+    if (length + (size_t)(to - from) > CSV_FIELD_SIZE)
+      return CSV_FIELD_ERROR(reader, "more than %d characters without a comma", CSV_FIELD_SIZE);
+    memcpy(reader->field + length, from, (size_t)(to - from));
+    length += (size_t)(to - from);
+  }
+  if (ferror(reader->stream))
+    return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
+  while (length > 0 && is_blank(reader->field[length - 1])) length--;
+  reader->field[length] = '\0';
+  reader->length = length;
+  return STATUS_OK;
+}
+
+static bool is_quoted(const CsvReader *reader) {
+  return memchr(reader->field, '"', reader->length) || memchr(reader->field, '\'', reader->length);
+}
+
+/* Why the present field is not a finite number. */
+static Status refuse(const CsvReader *reader) {
+  char text[CSV_SHOWN_SIZE + 4];
+  static const char *const words[] = {"nan", "inf", "infinity"};
+  const char *word = reader->field + (reader->field[0] == '+' || reader->field[0] == '-');
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcasecmp(word, words[i]) == 0)
+      return CSV_FIELD_ERROR(reader, "'%s' is not finite", csv_shown(reader, text));
+  if (reader->length == 0) return CSV_FIELD_ERROR(reader, "the value is missing");
+  if (is_quoted(reader))
+    return CSV_FIELD_ERROR(reader, "quotes are not allowed: %s", csv_shown(reader, text));
+  return CSV_FIELD_ERROR(reader, "'%s' is not a number (values are decimal numbers separated by commas)",
+                         csv_shown(reader, text));
+}
+
+#if LDBL_MANT_DIG == 64 && defined(__x86_64__)
+/* The parts of a decimal number: text up to end = (-1)^negative digits 10^exponent. False when it does not
+ * read so, or has more digits than 64 bits hold. */
+static bool split_decimal(const char *text, const char *end, bool *negative, uint64_t *digits,
+                          int *exponent) {
+  *negative = *text == '-';
+  if (*text == '-' || *text == '+') text++;
+  int count = 0, decimals = 0;
+  *digits = 0;
+  for (bool point = false; count <= 19; text++) {
+    if (*text == '.' && !point) {
+      point = true;
+      continue;
+    }
+    if (*text < '0' || *text > '9') break;
+    *digits = 10 * *digits + (uint64_t)(*text - '0');
+    count++;
+    decimals += point;
+  }
+  if (count == 0 || count > 19) return false;
+  *exponent = -decimals;
+  if (text == end) return true;
+  if (*text != 'e' && *text != 'E') return false;
+  text++;
+  bool down = *text == '-';
+  if (*text == '-' || *text == '+') text++;
+  if (text[0] < '0' || text[0] > '9') return false;
+  int power = text[0] - '0';
+  if (text[1] >= '0' && text[1] <= '9') power = 10 * power + (*++text - '0');
+  *exponent += down ? -power : power;
+  return text + 1 == end;
+}
+
+/* The nearest double to an ordinary number, several times as fast as strtod (Clinger 1990, in extended
+ * precision): up to 19 digits and powers of ten up to 27 are exact in 64 bits, so one operation rounds once;
+ * the second rounding, to 53 bits, can only go wrong from the middle between two doubles, which is left to
+ * strtod. */
+static bool fast_number(const char *text, const char *end, double *value) {
+  static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+                                       1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
+                                       1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+  bool negative;
+  uint64_t digits, bits;
+  int exponent;
+  if (!split_decimal(text, end, &negative, &digits, &exponent) || exponent < -27 || exponent > 27)
+    return false;
+  long double extended = exponent < 0 ? digits / powers[-exponent] : digits * powers[exponent];
+  memcpy(&bits, &extended, sizeof bits);
+  if ((bits & 0x7ff) == 0x400) return false;
+  *value = (double)(negative ? -extended : extended);
+  return true;
+}
+#else
+static bool fast_number(const char *text, const char *end, double *value) {
+  (void)text, (void)end, (void)value;
+  return false;
+}
+#endif
+
+Status csv_number(const CsvReader *reader, double *value) {
+  if (!fast_number(reader->field, reader->field + reader->length, value)) {
+    if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
+      return refuse(reader);
+    char *end;
+    *value = strtod(reader->field, &end);
+    if (end != reader->field + reader->length) return refuse(reader);
+  }
+  char text[CSV_SHOWN_SIZE + 4];
+  if (fabs(*value) <= DATASET_MOST) return STATUS_OK;
+  return CSV_FIELD_ERROR(reader, "'%s' is too large; values are at most %g in size", csv_shown(reader, text),
+                         DATASET_MOST);
+}
+
+void csv_skip_byte_order_mark(CsvReader *reader) {
+  reader->filled = fread(reader->buffer, 1, CSV_BUFFER_SIZE, reader->stream);
+  if (reader->filled >= 3 && memcmp(reader->buffer, "\xef\xbb\xbf", 3) == 0) reader->position = 3;
+}
+
+/* ---- texts */
+
+/* The present byte, or -1 at the end of the file. */
+static int peek(CsvReader *reader) { return refill(reader) ? reader->buffer[reader->position] : -1; }
+
+static Status append(CsvReader *reader, int c) {
+  if (reader->length == CSV_FIELD_SIZE)
+    return CSV_FIELD_ERROR(reader, "more than %d characters in a text", CSV_FIELD_SIZE);
+  reader->field[reader->length++] = (char)c;
+  return STATUS_OK;
+}
+
+/* Behind the opening quote, up to and with the closing one. */
+static Status read_quoted(CsvReader *reader, long *lines) {
+  for (int c; (c = peek(reader)) >= 0;) {
+    reader->position++;
+    if (c == '"') {
+      if (peek(reader) != '"') return STATUS_OK;
+      reader->position++;
+    }
+    *lines += c == '\n';
+    TRY(append(reader, c));
+  }
+  return CSV_FIELD_ERROR(reader, "the closing quote of a text is missing");
+}
+
+static Status read_plain(CsvReader *reader) {
+  for (int c; (c = peek(reader)) >= 0 && c != ',' && c != '\n'; reader->position++) {
+    if (c == '"')
+      return CSV_FIELD_ERROR(reader,
+                             "a quote inside a text; such a text stands between quotes, and the quote "
+                             "is doubled");
+    TRY(append(reader, c));
+  }
+  while (reader->length > 0 && reader->field[reader->length - 1] == '\r') reader->length--;
+  return STATUS_OK;
+}
+
+/* What stands between a closing quote and the next comma or line end: nothing. */
+static Status read_end(CsvReader *reader) {
+  while (peek(reader) == '\r') reader->position++;
+  const int c = peek(reader);
+  if (c >= 0 && c != ',' && c != '\n')
+    return CSV_FIELD_ERROR(reader, "a text goes on behind its closing quote");
+  reader->end = c < 0 ? CSV_END_FILE : c == ',' ? CSV_END_COMMA : CSV_END_LINE;
+  reader->position += c >= 0;
+  return STATUS_OK;
+}
+
+/* Bytes of the character at text[0], of `left`; 0 when it is not UTF-8 (Unicode, Table 3-7). */
+static size_t character(const unsigned char *text, size_t left) {
+  const unsigned first = text[0], second = left > 1 ? text[1] : 0;
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  const unsigned low = first == 0xe0   ? 0xa0
+                       : first == 0xf0 ? 0x90
+                                       : 0x80,
+                 high = first == 0xed   ? 0x9f
+                        : first == 0xf4 ? 0x8f
+                                        : 0xbf;
+  if (first < 0xc2 || first > 0xf4 || left < length || second < low || second > high) return 0;
+  for (size_t i = 2; i < length; i++)
+    if ((text[i] & 0xc0) != 0x80) return 0;
+  return length;
+}
+
+static Status check_characters(const CsvReader *reader) {
+  const unsigned char *text = (const unsigned char *)reader->field;
+  for (size_t i = 0, step; i < reader->length; i += step) {
+    step = character(text + i, reader->length - i);
+    if (step == 0)
+      return CSV_FIELD_ERROR(reader, "byte %zu of the text, 0x%02x, is not UTF-8", i + 1, text[i]);
+  }
+  return STATUS_OK;
+}
+
+Status csv_read_text(CsvReader *reader) {
+  long lines = 0;
+  reader->length = 0;
+  if (peek(reader) == '"') {
+    reader->position++;
+    TRY(read_quoted(reader, &lines));
+  } else {
+    TRY(read_plain(reader));
+  }
+  reader->field[reader->length] = '\0';
+  TRY(check_characters(reader));
+  TRY(read_end(reader));
+  if (ferror(reader->stream))
+    return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
+  reader->line += lines;
+  return STATUS_OK;
+}

@@ -1,0 +1,51 @@
+/* Fields of CSV files, one after the other: what the readers of tables and of logs share. */
+#ifndef IO_CSV_FIELDS_H
+#define IO_CSV_FIELDS_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum {
+  CSV_BUFFER_SIZE = 1 << 16,
+  CSV_FIELD_SIZE = 1024, /* exactly printed doubles are at most about 770 characters long */
+  CSV_SHOWN_SIZE = 40 /* of a bad field, in a message */
+};
+
+typedef enum { CSV_END_COMMA, CSV_END_LINE, CSV_END_FILE } CsvFieldEnd;
+
+typedef struct {
+  FILE *stream;
+  const char *name;
+  size_t position, filled; /* in the buffer */
+  long line, column; /* of the present field, from 1 */
+  size_t length; /* of the present field */
+  CsvFieldEnd end; /* what came after it */
+  char field[CSV_FIELD_SIZE + 1]; /* NUL-terminated */
+  unsigned char buffer[CSV_BUFFER_SIZE];
+} CsvReader;
+
+/* STATUS_INPUT about the present field, with file, line and column. */
+#define CSV_FIELD_ERROR(reader, format, ...)                                                                 \
+  status_set(STATUS_INPUT, "%s, line %ld, column %ld: " format, (reader)->name, (reader)->line,              \
+             (reader)->column, ##__VA_ARGS__)
+
+/* Spreadsheets begin UTF-8 files with a byte order mark: read on behind it. */
+void csv_skip_byte_order_mark(CsvReader *reader);
+/* Read up to the next comma, line end or end of file, blanks around it removed. Callers set line and column
+ * before. */
+Status csv_read_field(CsvReader *reader);
+/* The same of a text by RFC 4180: between quotes it may hold commas, line ends and "" for a quote, and blanks
+ * belong to it. STATUS_INPUT when it is not UTF-8. */
+Status csv_read_text(CsvReader *reader);
+/* The present field as a finite decimal number of at most DATASET_MOST in size; hexadecimal numbers, nan and
+ * inf are not. */
+Status csv_number(const CsvReader *reader, double *value);
+
+bool csv_field_is(const CsvReader *reader, const char *text);
+/* The present field as it can be shown in a message. */
+const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]);
+
+#endif

@@ -1,0 +1,103 @@
+#include "io/logs_file.h"
+
+#include "core/arena.h"
+#include "io/dataset_csv.h"
+#include "io/input.h"
+#include "io/names.h"
+#include "io/store.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+static Status read_csv(const char *path, const LogsSink *sink) {
+  FILE *stream;
+  struct stat info;
+  TRY(input_stream(path, &stream));
+  const double size = fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0;
+  const Status status = logs_csv_read(stream, path, size, sink);
+  fclose(stream);
+  return status;
+}
+
+/* ---- NetCDF: so many rows at a time */
+
+enum { ROWS = 1 << 14 };
+
+typedef struct {
+  StoreFile *file;
+  const LogsSink *sink;
+  Names names;
+  size_t rows, d;
+  double *x, *y; /* [ROWS, d], [ROWS] */
+  int64_t *task; /* [ROWS] */
+} Reader;
+
+static Status check_value(const Reader *reader, const char *name, size_t row, double value) {
+  if (isfinite(value) && fabs(value) <= DATASET_MOST) return STATUS_OK;
+  return status_set(
+      STATUS_INPUT,
+      "%s: %s of observation %zu (counted from 0) is %g; every value must be finite and at most "
+      "%g in size",
+      store_path(reader->file), name, row, value, DATASET_MOST);
+}
+
+static Status take_row(Reader *reader, size_t first, size_t r) {
+  const double *x = reader->x + r * reader->d;
+  int number;
+  for (size_t i = 0; i < reader->d; i++) TRY(check_value(reader, "x", first + r, x[i]));
+  TRY(check_value(reader, "y", first + r, reader->y[r]));
+  TRY(names_number(&reader->names, (const char *)&reader->task[r], sizeof *reader->task, &number));
+  const Status status = reader->sink->row(reader->sink->context, number, x, reader->y[r]);
+  return status == STATUS_INPUT
+             ? status_prefix(status, "%s, observation %zu (counted from 0): ", store_path(reader->file),
+                             first + r)
+             : status;
+}
+
+static Status read_rows(Reader *reader) {
+  for (size_t first = 0; first < reader->rows; first += ROWS) {
+    const size_t start[2] = {first, 0};
+    const size_t count[2] = {reader->rows - first < ROWS ? reader->rows - first : ROWS, reader->d};
+    TRY(store_get_int64s_part(reader->file, "task", start, count, reader->task));
+    TRY(store_get_doubles_part(reader->file, "x", start, count, reader->x));
+    TRY(store_get_doubles_part(reader->file, "y", start, count, reader->y));
+    for (size_t r = 0; r < count[0]; r++) TRY(take_row(reader, first, r));
+    if (reader->sink->progress)
+      reader->sink->progress(reader->sink->context, (double)(first + count[0]), (double)reader->rows);
+  }
+  return STATUS_OK;
+}
+
+static Status read_open(StoreFile *file, const LogsSink *sink) {
+  SCRATCH_ARENA(scratch);
+  size_t shape[2] = {SIZE_MAX, SIZE_MAX};
+  TRY(store_shape(file, "x", 2, shape));
+  TRY(store_axes(file, "x", 2, (const char *[]){"observation", "dim"}));
+  TRY(store_shape(file, "task", 1, shape));
+  TRY(store_shape(file, "y", 1, shape));
+  if (shape[0] == 0 || shape[1] == 0 || shape[1] > INT_MAX)
+    return status_set(STATUS_INPUT, "%s: 'x' has shape (%zu, %zu); there are no observations",
+                      store_path(file), shape[0], shape[1]);
+  Reader reader = {.file = file, .sink = sink, .rows = shape[0], .d = shape[1]};
+  ALLOCATE(&scratch, reader.x, ROWS * reader.d);
+  ALLOCATE(&scratch, reader.y, ROWS);
+  ALLOCATE(&scratch, reader.task, ROWS);
+  TRY(sink->begin(sink->context, (int)reader.d));
+  const Status status = read_rows(&reader);
+  names_free(&reader.names);
+  return status;
+}
+
+static Status read_netcdf(const char *path, const LogsSink *sink) {
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  const Status status = read_open(file, sink);
+  store_abandon(file);
+  return status;
+}
+
+Status logs_file_read(const char *path, const LogsSink *sink) {
+  return store_is_netcdf(path) ? read_netcdf(path, sink) : read_csv(path, sink);
+}

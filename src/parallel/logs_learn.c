@@ -1,0 +1,280 @@
+#include "parallel/logs_learn.h"
+
+#include "core/clock.h"
+#include "io/ownership.h"
+#include "model/logs_fit.h"
+#include "model/logs_read.h"
+#include "parallel/logs_partial.h"
+#include "parallel/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double SAVED_EVERY = 5; /* seconds of work that a kill may cost */
+
+typedef struct {
+  const Parallel *parallel;
+  const PriorFit *fit;
+  const char *partial;
+  ProgressMode mode;
+  const Logs *logs, *sample;
+  double saved; /* when */
+  LogsState state; /* rank 0's */
+  Prior prior; /* rank 0's: mixture or Gaussian */
+} Learning;
+
+/* ---- logs to ranks */
+
+/* Tasks of block `index` to all ranks, or to `owner` alone. */
+static Status share_block(const Parallel *parallel, Logs *logs, size_t index, int owner) {
+  const size_t count = LOGS_BLOCK * logs_width(logs->d), bytes = count * sizeof(double);
+  const int rank = parallel->rank;
+  if (rank != 0 && (owner < 0 || owner == rank)) ALLOCATE(logs->memory, logs->block[index], count);
+  if (owner < 0)
+    parallel_broadcast(logs->block[index], bytes);
+  else if (owner != 0 && rank == 0)
+    parallel_send(owner, logs->block[index], bytes);
+  else if (owner != 0 && rank == owner)
+    parallel_receive(0, logs->block[index], bytes);
+  return STATUS_OK;
+}
+
+/* Rank 0's logs: to all ranks whole, or of each rank's slices. */
+static Status share_blocks(const Parallel *parallel, Logs *logs, bool whole) {
+  const int blocks = (logs->tasks + LOGS_BLOCK - 1) / LOGS_BLOCK;
+  for (int s = 0; s < EM_LOGS_SLICES; s++)
+    for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
+      TRY(share_block(parallel, logs, (size_t)b, whole ? -1 : em_logs_owner(s, parallel->size)));
+  return STATUS_OK;
+}
+
+static Status share_rows(const Parallel *parallel, Logs *logs) {
+  const size_t bytes = LOGS_ROWS * (size_t)(logs->d + 2) * sizeof(double);
+  for (size_t r = 0; r < ((size_t)logs->observations + LOGS_ROWS - 1) / LOGS_ROWS; r++) {
+    if (parallel->rank != 0) ALLOCATE(logs->memory, logs->row_block[r], bytes / sizeof(double));
+    parallel_broadcast(logs->row_block[r], bytes);
+  }
+  return STATUS_OK;
+}
+
+/* The lists of blocks, still empty. */
+static Status share_shape(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, Logs *logs) {
+  Logs shape = *logs;
+  parallel_broadcast(&shape, sizeof shape);
+  if (parallel->rank == 0) return STATUS_OK;
+  *logs = shape;
+  logs->memory = memory;
+  logs->likelihood = likelihood;
+  logs->block = logs->row_block = NULL;
+  ALLOCATE(memory, logs->block, logs->blocks);
+  ALLOCATE(memory, logs->row_block, logs->row_blocks);
+  return STATUS_OK;
+}
+
+/* Memory that is short on one rank ends all of them: the others would wait for it. */
+static Status share(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, bool whole,
+                    Logs *logs) {
+  if (parallel->size == 1) return STATUS_OK;
+  TRY(parallel_agree(parallel, share_shape(parallel, memory, likelihood, logs)));
+  Status status = share_blocks(parallel, logs, whole || logs_has_rows(logs));
+  if (status == STATUS_OK && logs_has_rows(logs)) status = share_rows(parallel, logs);
+  return parallel_agree(parallel, status);
+}
+
+/* ---- what is kept */
+
+/* Rank 0's prior with this mixture of theta and variance of the noise. */
+static Status with_mixture(Arena *memory, const Learning *self, const Mixture *mixture, double variance,
+                           Prior *out) {
+  TRY(prior_replace_mixture(memory, &self->prior, mixture, self->fit, out));
+  if (!logs_has_rows(self->logs)) out->noise = sqrt(variance);
+  return STATUS_OK;
+}
+
+/* Of rank 0, when enough would be lost. */
+static Status save(Learning *self, const Mixture *mixture, double variance) {
+  SCRATCH_ARENA(scratch);
+  Prior now;
+  if (self->parallel->rank != 0 || clock_wall() - self->saved < SAVED_EVERY) return STATUS_OK;
+  TRY(with_mixture(&scratch, self, mixture, variance, &now));
+  TRY(logs_partial_write(self->partial, &self->state, &now));
+  self->saved = clock_wall();
+  return STATUS_OK;
+}
+
+static Status name_fit(const Learning *self, const PriorOps *family, char out[DIGEST_SIZE]) {
+  char *text = NULL, logs[DIGEST_SIZE];
+  size_t size = 0;
+  const Likelihood *likelihood = self->logs->likelihood;
+  logs_digest(self->logs, logs);
+  FILE *stream = open_memstream(&text, &size);
+  if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
+  fprintf(stream, "logs %s likelihood %s noise %a %d seed %llu sample %d family %s ", logs,
+          likelihood->ops->name, likelihood->noise, self->logs->estimate_noise,
+          (unsigned long long)self->fit->seed, LOGS_LEARN_SAMPLE, family->name);
+  family->describe_fit(self->fit, stream);
+  fclose(stream);
+  digest_hex(text, size, out);
+  free(text);
+  return STATUS_OK;
+}
+
+/* Rank 0 looks for a partial file; all know whether there is one. */
+static Status resume(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
+  Status status = STATUS_OK;
+  *found = false;
+  if (self->parallel->rank == 0) {
+    status = name_fit(self, family, self->state.of);
+    if (status == STATUS_OK)
+      status = logs_partial_read(memory, self->partial, self->fit, &self->state, &self->prior, found);
+  }
+  TRY(parallel_agree(self->parallel, status));
+  parallel_broadcast(found, sizeof *found);
+  return STATUS_OK;
+}
+
+/* ---- EM over all tasks */
+
+static void combine(const void *context, size_t count, double *values) {
+  (void)parallel_collect(context, 0, values, count * sizeof *values);
+  parallel_broadcast(values, count * sizeof *values);
+}
+
+/* Rank 0's mixture and noise to all. */
+static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixture, double *noise) {
+  const bool root = self->parallel->rank == 0;
+  int components = root ? self->prior.mixture->components : 0;
+  *noise = root ? self->prior.noise : 0;
+  parallel_broadcast(&components, sizeof components);
+  parallel_broadcast(noise, sizeof *noise);
+  TRY(parallel_agree(self->parallel, mixture_create(memory, self->logs->d, components, mixture)));
+  if (root) mixture_copy_parameters(self->prior.mixture, mixture);
+  const size_t count = (size_t)components, d = (size_t)self->logs->d;
+  parallel_broadcast(mixture->weight, count * sizeof(double));
+  parallel_broadcast(mixture->mean, count * d * sizeof(double));
+  parallel_broadcast(mixture->covariance, count * d * d * sizeof(double));
+  return STATUS_OK;
+}
+
+/* One iteration, from theta to theta: what is kept is all that the next one needs. */
+static Status iterate(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
+                      Mixture *mixture, double *likelihood) {
+  const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
+                   .run = self->fit->replicate,
+                   .round = (uint32_t)self->state.iterations};
+  TRY(mixture_to_frame(frame, mixture));
+  TRY(em_step(&items->data, plan, rng, mixture, likelihood));
+  TRY(mixture_from_frame(frame, mixture));
+  self->state.iterations++;
+  return STATUS_OK;
+}
+
+static Status converge(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
+                       Mixture *mixture) {
+  Progress progress =
+      progress_begin(self->mode, self->parallel->rank == 0, "iterations over all tasks, at most");
+  LogsState *state = &self->state;
+  while (!state->converged) {
+    double likelihood;
+    TRY(iterate(self, frame, items, plan, mixture, &likelihood));
+    state->converged =
+        em_has_converged(plan, state->likelihood, likelihood) || state->iterations == plan->most_iterations;
+    state->likelihood = likelihood;
+    TRY(parallel_agree(self->parallel, save(self, mixture, items->variance)));
+    progress_update(&progress, state->iterations, plan->most_iterations,
+                    (double)state->iterations / plan->most_iterations);
+  }
+  progress_end(&progress, state->iterations, plan->most_iterations);
+  return STATUS_OK;
+}
+
+/* All ranks go on from the mixture of rank 0. */
+static Status refine(Arena *memory, Learning *self, Mixture *mixture, double *noise) {
+  SCRATCH_ARENA(scratch);
+  const Parallel *parallel = self->parallel;
+  const EmRanks ranks = {parallel->rank, parallel->size, parallel, combine};
+  const EmPlan plan = logs_plan(mixture->components, 1, true);
+  LogsFrame frame;
+  EmLogs items, sample;
+  Status status = logs_frame(&scratch, self->sample, &frame);
+  if (status == STATUS_OK)
+    status = logs_items(&scratch, self->sample, &frame, 0, self->sample->tasks, 1, &sample);
+  if (status == STATUS_OK)
+    status = logs_items(&scratch, self->logs, &frame, 0, self->logs->tasks, mixture->components, &items);
+  TRY(parallel_agree(parallel, status));
+  parallel_broadcast(&self->state, sizeof self->state);
+  items.sample = &sample;
+  items.ranks = &ranks;
+  if (!logs_has_rows(self->logs)) items.variance = *noise * *noise;
+  TRY(converge(self, &frame, &items, &plan, mixture));
+  if (!logs_has_rows(self->logs)) *noise = sqrt(items.variance);
+  if (parallel->rank != 0) return STATUS_OK;
+  Prior refined;
+  TRY(with_mixture(memory, self, mixture, items.variance, &refined));
+  self->prior = refined;
+  return STATUS_OK;
+}
+
+/* ---- the whole */
+
+/* The mixture of all tasks, in rank 0's self->prior and everybody's *mixture. */
+static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
+                            double *noise, bool *resumed) {
+  TRY(resume(memory, self, family, resumed));
+  if (!*resumed) {
+    self->state.likelihood = -INFINITY;
+    TRY(prepare_fit_logs(memory, self->parallel, family, self->fit, self->sample, self->mode, &self->prior));
+    self->state.converged = self->sample->tasks == self->logs->tasks;
+  }
+  TRY(share_mixture(memory, self, mixture, noise));
+  TRY(parallel_agree(self->parallel,
+                     self->parallel->rank == 0 ? save(self, mixture, *noise * *noise) : STATUS_OK));
+  parallel_broadcast(&self->state, sizeof self->state);
+  return self->state.converged ? STATUS_OK : refine(memory, self, mixture, noise);
+}
+
+static Status learn_networks(Arena *memory, const Learning *self, const PriorOps *family,
+                             const Mixture *mixture, double noise, Prior *out) {
+  Samples samples;
+  Status status = logs_draws(self->sample, self->fit, mixture, noise, &samples);
+  status = parallel_agree(self->parallel, status);
+  if (status == STATUS_OK)
+    status = prepare_fit(memory, self->parallel, family, self->fit, &samples, self->mode, out);
+  if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
+  samples_free(&samples);
+  return status;
+}
+
+Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+                  Logs *logs, const char *partial, ProgressMode mode, Prior *out, LogsLearned *learned) {
+  const Likelihood *likelihood = logs->likelihood;
+  const double start = clock_cpu();
+  Logs sample = {.likelihood = likelihood};
+  Mixture mixture;
+  double noise;
+  Learning self = {parallel, fit, partial, mode, logs, &sample, clock_wall(), {.iterations = 0}, {.d = 0}};
+  Status status = STATUS_OK;
+  if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, fit->seed, &sample);
+  TRY(parallel_agree(parallel, status));
+  TRY(share(parallel, memory, likelihood, true, &sample));
+  TRY(share(parallel, memory, likelihood, false, logs));
+  *learned = (LogsLearned){.tasks = logs->tasks};
+  TRY(learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
+  learned->iterations = self.state.iterations;
+  *out = self.prior;
+  if (!family->fit_logs_part) {
+    learned->networks_from = sample.tasks;
+    TRY(learn_networks(memory, &self, family, &mixture, noise, out));
+  }
+  out->seconds_fit = parallel_sum(clock_cpu() - start);
+  return STATUS_OK;
+}
+
+Status logs_learn_done(const char *partial) {
+  if (ownership_of(AT_FDCWD, partial) != OWNERSHIP_OURS || unlink(partial) == 0) return STATUS_OK;
+  return status_set(STATUS_FILE, "cannot remove %s: %s", partial, strerror(errno));
+}

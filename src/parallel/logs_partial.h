@@ -1,0 +1,23 @@
+/* Internal to src/parallel: how far the fit of a prior to logs is, in a file. */
+#ifndef PARALLEL_LOGS_PARTIAL_H
+#define PARALLEL_LOGS_PARTIAL_H
+
+#include "io/digest.h"
+#include "model/prior.h"
+
+typedef struct {
+  char of[DIGEST_SIZE]; /* of logs and settings */
+  int iterations; /* of EM over all tasks */
+  double
+      likelihood; /* mean log marginal likelihood of a task before the last of them; -INFINITY before any */
+  bool converged; /* the mixture is what comes out */
+} LogsState;
+
+/* The prior so far, whole or not at all (io/store.h). */
+Status logs_partial_write(const char *path, const LogsState *state, const Prior *prior);
+/* *found: there is one, of state->of. STATUS_RESUME when it is of something else, STATUS_FILE when somebody
+ * else wrote it; a damaged one is set aside, and said so. */
+Status logs_partial_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state, Prior *prior,
+                         bool *found);
+
+#endif

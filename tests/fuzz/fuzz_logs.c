@@ -1,0 +1,74 @@
+/* libFuzzer target for CSV logs of past tasks (src/io/logs_csv.c).
+ *
+ * Observations that were accepted must be finite, of tasks that are numbered as they first appear, and come
+ * back bit for bit when they are printed with 17 digits and read again.
+ *
+ * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
+#include "io/logs_file.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The observations, printed again. */
+typedef struct {
+  FILE *out;
+  int d, tasks;
+  long rows;
+} Copy;
+
+static Status begin(void *context, int d) {
+  Copy *copy = context;
+  if (copy->d != 0 || d < 1) abort();
+  copy->d = d;
+  fprintf(copy->out, "task,");
+  for (int i = 1; i <= d; i++) fprintf(copy->out, "x%d,", i);
+  fprintf(copy->out, "y\n");
+  return STATUS_OK;
+}
+
+static Status take(void *context, int task, const double *x, double y) {
+  Copy *copy = context;
+  if (task < 0 || task > copy->tasks || !isfinite(y)) abort();
+  copy->tasks += task == copy->tasks;
+  fprintf(copy->out, "\"task \"\"%d\"\",\"", task);
+  for (int i = 0; i < copy->d; i++) {
+    if (!isfinite(x[i])) abort();
+    fprintf(copy->out, ",%.17g", x[i]);
+  }
+  fprintf(copy->out, ",%.17g\n", y);
+  copy->rows++;
+  return STATUS_OK;
+}
+
+static Status parse(const void *text, size_t size, char **out, size_t *length, Copy *copy) {
+  const LogsSink sink = {.context = copy, .begin = begin, .row = take};
+  FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
+  *copy = (Copy){.out = open_memstream(out, length)};
+  if (!stream || !copy->out) abort();
+  const Status status = logs_csv_read(stream, "input", (double)size, &sink);
+  fclose(stream);
+  fclose(copy->out);
+  return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  char *first, *second;
+  size_t length, again;
+  Copy copy;
+  const Status status = parse(data, size, &first, &length, &copy);
+  if (status != STATUS_OK) {
+    if (status_message()[0] == '\0') abort();
+    free(first);
+    return 0;
+  }
+  if (copy.rows == 0) abort();
+  if (parse(first, length, &second, &again, &copy) != STATUS_OK) abort();
+  if (length != again || memcmp(first, second, length) != 0) abort();
+  free(first);
+  free(second);
+  return 0;
+}

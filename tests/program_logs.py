@@ -1,0 +1,209 @@
+"""`thompson train --logs`: against an EM of its own in NumPy, the same bytes on 1 to 4 ranks and after kill -9, partial files of all
+kinds, and what bad logs are answered with."""
+
+import glob
+import os
+import signal
+import subprocess
+import time
+
+import netCDF4
+import numpy as np
+
+import program
+from program import PROGRAM, ProgramTest
+
+D = 2
+TRUE = {"weight": [0.6, 0.4], "mean": [[2.0, 0.0], [-1.0, 1.0]], "sd": [0.5, 1.0]}
+
+
+def simulate(tasks, rows, seed, noise=0.8):
+    """task[n], x[n, D], y[n] of `tasks` tasks with 1 to 2 rows - 1 observations each, in random order."""
+    rng = np.random.default_rng(seed)
+    component = rng.choice(2, size=tasks, p=TRUE["weight"])
+    theta = np.asarray(TRUE["mean"])[component] + np.asarray(TRUE["sd"])[component, None] * rng.standard_normal((tasks, D))
+    task = np.repeat(np.arange(tasks), rng.integers(1, 2 * rows, size=tasks))
+    rng.shuffle(task)
+    x = rng.uniform(-1, 1, (len(task), D))
+    return task, x, np.einsum("nd,nd->n", x, theta[task]) + noise * rng.standard_normal(len(task))
+
+
+def table(task, x, y):
+    header = "task," + ",".join(f"x{i + 1}" for i in range(x.shape[1])) + ",y\n"
+    return header + "".join(f"user {t}," + ",".join(f"{v:.17g}" for v in row) + f",{r:.17g}\n" for t, row, r in zip(task, x, y))
+
+
+def evidences(task, x, y):
+    count = task.max() + 1
+    gram, moment = np.zeros((count, D, D)), np.zeros((count, D))
+    np.add.at(gram, task, x[:, :, None] * x[:, None, :])
+    np.add.at(moment, task, x * y[:, None])
+    return gram, moment, np.bincount(task, y * y, count), np.bincount(task, minlength=count)
+
+
+def log_likelihood(task, x, y, weight, mean, covariance, noise):
+    """Mean log marginal likelihood of a task, by the covariance matrices of its rewards."""
+    total = 0
+    for t in np.unique(task):
+        rows, rewards = x[task == t], y[task == t]
+        terms = []
+        for w, m, s in zip(weight, mean, covariance):
+            v = rows @ s @ rows.T + noise**2 * np.eye(len(rows))
+            r = rewards - rows @ m
+            terms.append(np.log(w) - 0.5 * (r @ np.linalg.solve(v, r) + np.linalg.slogdet(2 * np.pi * v)[1]))
+        total += np.logaddexp.reduce(terms)
+    return total / len(np.unique(task))
+
+
+def fit(task, x, y, weight, mean, covariance, noise, iterations, learn):
+    """EM from these parameters, in coordinates of theta."""
+    gram, moment, square, count = evidences(task, x, y)
+    weight, mean, covariance = (np.array(a, float) for a in (weight, mean, covariance))
+    for _ in range(iterations):
+        precision = np.linalg.inv(covariance)
+        v = np.linalg.inv(precision[None] + gram[:, None] / noise**2)  # [task, component, D, D]
+        h = np.einsum("cij,cj->ci", precision, mean)[None] + moment[:, None] / noise**2
+        mu = np.einsum("tcij,tcj->tci", v, h)
+        log_r = (np.log(weight) - 0.5 * np.linalg.slogdet(covariance)[1] - 0.5 * np.einsum("ci,cij,cj->c", mean, precision, mean)
+                 + 0.5 * np.linalg.slogdet(v)[1] + 0.5 * np.einsum("tci,tci->tc", mu, h))
+        r = np.exp(log_r - np.logaddexp.reduce(log_r, axis=1, keepdims=True))
+        second = v + mu[..., :, None] * mu[..., None, :]
+        if learn:
+            all_mean, all_second = np.einsum("tc,tci->ti", r, mu), np.einsum("tc,tcij->tij", r, second)
+            noise = np.sqrt((square - 2 * np.einsum("ti,ti->t", all_mean, moment) + np.einsum("tij,tij->t", gram, all_second)).sum() / count.sum())
+        total = r.sum(axis=0)
+        weight, mean = total / total.sum(), np.einsum("tc,tci->ci", r, mu) / total[:, None]
+        covariance = np.einsum("tc,tcij->cij", r, second) / total[:, None, None] - mean[:, :, None] * mean[:, None, :]
+    return weight, mean, covariance, noise
+
+
+class Logs(ProgramTest):
+    def read(self, name):
+        with netCDF4.Dataset(self.path(name)) as file:
+            return (*(file[v][:].data for v in ("weight", "mean", "covariance")), float(file.getncattr("noise")))
+
+    def train(self, *arguments, name="prior.nc", family="mixture", **options):
+        return self.succeed("train", "--logs", self.path("logs.csv"), "--family", family, "-o", self.path(name), *arguments, **options)
+
+    def bytes_of(self, name):
+        with netCDF4.Dataset(self.path(name)) as file:
+            file.set_auto_maskandscale(False)
+            return {v: file[v][...].tobytes() for v in file.variables}, {a: file.getncattr(a) for a in file.ncattrs() if a != "seconds_fit"}
+
+    def test_numpy(self):
+        """A Gaussian, and noise learned with it, is the fixed point of EM in NumPy, 1e-3 (both add a floor of 1e-6 of the variance); a mixture
+        of two is as likely as the best of EM in NumPy from the truth, up to 2e-3 nats a task: it has one task of prior (em.h)."""
+        data = simulate(400, 8, 1)
+        self.write("logs.csv", table(*data))
+        self.train(family="gaussian")
+        got = self.read("prior.nc")
+        expected = fit(*data, [1], [np.zeros(D)], [np.eye(D)], 1.0, 2000, True)
+        for one, other in zip(got, expected):
+            np.testing.assert_allclose(one, other, atol=1e-3, rtol=1e-3)
+        self.train("--noise", 0.8, "--option", "components=2")
+        got = self.read("prior.nc")
+        self.assertEqual(got[3], 0.8)
+        covariance = [s**2 * np.eye(D) for s in TRUE["sd"]]
+        expected = fit(*data, TRUE["weight"], TRUE["mean"], covariance, 0.8, 500, False)
+        self.assertGreater(log_likelihood(*data, *got), log_likelihood(*data, *expected) - 2e-3)
+
+    def test_ranks(self):
+        """More tasks than the sample: EM over all of them is shared by tasks. The same bytes on 1 to 4 ranks, for networks too."""
+        self.write("logs.csv", table(*simulate(17000, 2, 2)))
+        settings = ("--option", "components=3", "--option", "mixture_starts=2")
+        for ranks in (1, 2, 3, 4):
+            out = self.train(*settings, name=f"{ranks}.nc", ranks=ranks).stdout
+            self.assertIn("iterations over all tasks", out)
+            self.assertEqual(self.bytes_of(f"{ranks}.nc"), self.bytes_of("1.nc"), ranks)
+        for ranks in (1, 3):
+            self.train(*settings, "--option", "stages=3", "--option", "training_steps=50", name=f"d{ranks}.nc", family="diffusion", ranks=ranks)
+        self.assertEqual(self.bytes_of("d1.nc"), self.bytes_of("d3.nc"))
+        self.assertEqual(glob.glob(self.path("*.partial*")), [])
+
+    def test_likelihoods(self):
+        """Rewards of 0 and 1, and counts: the means of theta come out within 5 standard errors."""
+        rng = np.random.default_rng(3)
+        theta = np.array([0.5, -0.3]) + 0.5 * rng.standard_normal((500, D))
+        task = np.repeat(np.arange(500), 30)
+        x = rng.uniform(-1, 1, (len(task), D))
+        u = np.einsum("nd,nd->n", x, theta[task])
+        for likelihood, y in (("logistic", rng.uniform(size=len(u)) < 1 / (1 + np.exp(-u))), ("poisson", rng.poisson(np.exp(u)))):
+            self.write("logs.csv", table(task, x, y.astype(float)))
+            for ranks in (1, 2):
+                self.train("--likelihood", likelihood, "--option", "components=1", name=f"{likelihood}{ranks}.nc", ranks=ranks)
+            self.assertEqual(self.bytes_of(f"{likelihood}1.nc"), self.bytes_of(f"{likelihood}2.nc"))
+            with netCDF4.Dataset(self.path(f"{likelihood}1.nc")) as file:
+                np.testing.assert_allclose(file["mean"][0], [0.5, -0.3], atol=5 * 0.8 / np.sqrt(500))
+                self.assertNotIn("noise", file.ncattrs())
+
+    def kill_when_saved(self, command):
+        """Start, and kill -9 as soon as there is a partial file. False when it was too quick."""
+        job = subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.time() + 120
+        while not os.path.exists(self.path("killed.nc.partial")) and job.poll() is None and time.time() < deadline:
+            time.sleep(0.02)
+        saved = job.poll() is None
+        job.send_signal(signal.SIGKILL)
+        job.wait()
+        return saved
+
+    def test_kill(self):
+        """Kill -9 with a partial file there, then the same command: the bytes of a run that nobody killed. Partial files of other logs are refused,
+        damaged ones set aside, and those of others left alone."""
+        self.write("logs.csv", table(*simulate(30000, 2, 4)))
+        settings = ("--option", "components=12", "--option", "mixture_starts=12")
+        command = ("train", "--logs", self.path("logs.csv"), "--family", "mixture", *settings, "-o", self.path("killed.nc"))
+        self.train(*settings, name="whole.nc")
+        if not self.kill_when_saved(command):
+            self.skipTest("the fit ended before anything was saved")
+        partial = self.path("killed.nc.partial")
+        with open(partial, "rb") as file:
+            good = file.read()
+        self.assertIn("going on from the partial file", self.succeed(*command).stdout)
+        self.assertEqual(self.bytes_of("killed.nc"), self.bytes_of("whole.nc"))
+        self.assertFalse(os.path.exists(partial))
+
+        self.write_bytes("killed.nc.partial", good)  # of other settings
+        self.fail_with(6, "is of other logs or settings", *command[:-2], "--noise", 1, *command[-2:])
+        self.assertTrue(os.path.exists(partial))
+        bad = bytearray(good)
+        bad[len(bad) // 2] ^= 0xFF
+        self.write_bytes("killed.nc.partial", bytes(bad))
+        process = self.succeed(*command)
+        self.assertIn("set aside", process.stderr)
+        self.assertEqual(self.bytes_of("killed.nc"), self.bytes_of("whole.nc"))
+        with open(partial + ".bad", "rb") as file:
+            self.assertEqual(file.read(), bytes(bad))
+        self.write("killed.nc.partial", "my notes")
+        self.fail_with(4, "killed.nc.partial", *command)
+        with open(partial, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "my notes")
+
+    def test_refusals(self):
+        self.write("logs.csv", "task,x1,y\na,1,2\nb,inf,2\n")
+        command = ("train", "--logs", self.path("logs.csv"), "-o", self.path("prior.nc"))
+        self.fail_with(3, "logs.csv, line 3, column 2: 'inf' is not finite", *command)
+        self.fail_with(3, "logs.csv, line 3", *command, ranks=2)
+        self.write("logs.csv", "task,x1,y\na,1,2\nb,1,0.5\n")
+        self.fail_with(3, "needs at least as many tasks, but there are 2", *command, "--family", "mixture", "--option", "components=3")
+        self.fail_with(3, "logs.csv, line 2: the reward 2; with the likelihood 'logistic' rewards are 0 or 1", *command, "--likelihood", "logistic")
+        self.fail_with(4, "cannot read", "train", "--logs", self.path("none.csv"), "-o", self.path("prior.nc"))
+        for arguments, part in (((*command, "--theta", "a.csv"), "give either"), ((*command, "--noise", "-1"), "--noise"),
+                                ((*command, "--likelihood", "probit"), "--likelihood probit: it is one of gaussian, logistic, poisson"),
+                                ((*command, "--likelihood", "logistic", "--noise", "1"), "--noise is of Gaussian rewards"),
+                                (("train", self.study, "--noise", "1"), "--likelihood and --noise are of --logs")):
+            self.fail_with_usage(part, *arguments)
+        self.assertFalse(os.path.exists(self.path("prior.nc")))
+
+    def test_few(self):
+        """One task of one observation, and tasks that are all the same, have a prior."""
+        for text in ("task,x1,x2,y\na,1,2,3\n", "task,x1,x2,y\n" + "".join(f"{i},1,0,2\n" for i in range(50)), "task,x1,x2,y\na,0,0,0\nb,0,0,0\n"):
+            self.write("logs.csv", text)
+            for family in ("gaussian", "mixture"):
+                self.train(family=family)
+                for values in self.read("prior.nc"):
+                    self.assertTrue(np.isfinite(values).all())
+
+
+if __name__ == "__main__":
+    program.main()
