@@ -4,11 +4,12 @@
 One column for each setting, with what the study measured. Top: standard deviation of the draws over that of exact draws
 (metric sd_ratio; below 1: too narrow). Middle: total variation between mode weights of draws and of exact draws (metric
 mode_weight). Both against the number of observations, with the Monte-Carlo floor that exact draws reach. Bottom: for each policy the
-histogram of the rank of theta* among the draws at one number of observations (metric rank): even when the draws are exact,
-high at both ends when they are too narrow, high in the middle when too wide, sloped when they are off to one side.
+distribution function of the rank of theta* among the draws at one number of observations (metric rank), less that of uniform ranks, with a
+band that holds all of it with 95% probability when the draws are exact (Säilynoja, Bürkner and Vehtari 2022). Draws that are too narrow
+have it above on the left and below on the right, too wide ones the reverse; it stays on one side when they are off to one side.
 
-The p-value is of the chi-squared test that ranks are uniform (simulation-based calibration). Settings and sample sizes share
-their random numbers, so they are tested one by one, never pooled. Prints the tests too.
+Two p-values that ranks are uniform (simulation-based calibration): p of the chi-squared test, p ecdf of the band, as in the figure.
+Settings and sample sizes share their random numbers, so they are tested one by one, never pooled. Prints the tests too.
 
 Reads DIR/results.nc; writes DIR/calibration.png and .pdf.
 """
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from thompson import Error, design, metrics, store, wording
+from thompson import Error, design, ecdf, metrics, store, wording
 import caption
 import drawing
 import panel
@@ -29,39 +30,49 @@ import style
 CURVES = {"sd_ratio": None, "mode_weight_error": False}
 PER_BIN = 8         # expected runs in a bin, at least
 MOST_BINS = 20
-TOP = 3.0           # bars above this multiple of the expected height are cut
+POINTS = 64         # of a distribution function, at most
+REACH = 2.0         # so many times the band are drawn
 LEVEL = 0.05
-BAND = (0.025, 0.975)   # of bars of exact draws
-BESIDE = 3          # histograms side by side
+BESIDE = 3          # distribution functions side by side
 
 
 @dataclasses.dataclass
 class Ranks:
-    """Histogram of ranks 0..draws of n runs, and how likely it is under uniform ranks."""
-    edges: np.ndarray       # [bins + 1], as shares of the range of ranks
+    """Ranks 0..draws of n runs: their histogram with its test, and their distribution function with its own; p is NaN for too few runs."""
     counts: np.ndarray      # [bins]
     expected: np.ndarray    # [bins]
-    statistic: float        # NaN when the runs are too few
+    statistic: float
     p: float
+    points: tuple           # [point], as shares of the range of ranks
+    below: np.ndarray       # [point], ranks below each
+    p_ecdf: float
+
+    def runs(self):
+        return int(self.counts.sum())
 
     def band(self):
-        """Central 95% of the count in each bin under uniform ranks: (low, high), [bins] each."""
-        n = int(self.counts.sum())
-        return tuple(stats.binom.ppf(level, n, self.expected / n) for level in BAND)
+        """What the distribution function is less that of uniform ranks, at most and at least, in the band: [point] each."""
+        return tuple(edge / self.runs() - np.array(self.points) for edge in ecdf.band(self.runs(), self.points, 1 - LEVEL))
+
+
+def edges(draws, parts):
+    """[parts + 1] ends of parts of the ranks; these are whole numbers, so parts may differ by one."""
+    return np.rint(np.linspace(0, draws + 1, parts + 1))
 
 
 def ranks(values, draws):
-    """The histogram of ranks `values` [n] among this many draws."""
+    """The ranks `values` [n] among this many draws."""
     values = values[np.isfinite(values)]
     n = len(values)
     bins = max(1, min(MOST_BINS, n // PER_BIN, draws + 1))
-    edges = np.rint(np.linspace(0, draws + 1, bins + 1))  # a bin is a set of whole ranks, so bins may differ by one rank
-    counts, expected = np.histogram(values, edges - 0.5)[0], n * np.diff(edges) / (draws + 1)
-    statistic = p = np.nan
+    ends, inner = edges(draws, bins), edges(draws, max(1, min(POINTS, n, draws + 1)))[1:-1]
+    counts, expected = np.histogram(values, ends - 0.5)[0], n * np.diff(ends) / (draws + 1)
+    points, below = tuple(inner / (draws + 1)), (values[:, None] < inner).sum(axis=0)
+    statistic = p = p_ecdf = np.nan
     if bins > 1:
-        statistic = ((counts - expected) ** 2 / expected).sum()
-        p = stats.chi2.sf(statistic, bins - 1)
-    return Ranks(edges / (draws + 1), counts, expected, float(statistic), float(p))
+        statistic = float(((counts - expected) ** 2 / expected).sum())
+        p, p_ecdf = float(stats.chi2.sf(statistic, bins - 1)), ecdf.p_value(n, points, below)
+    return Ranks(counts, expected, statistic, p, points, below, p_ecdf)
 
 
 def number_of_draws(dataset):
@@ -93,32 +104,30 @@ def p_text(p):
 
 
 def draw_ranks(axis, found, label, colour, threshold):
-    """One small histogram, in multiples of the expected height."""
-    widths = np.diff(found.edges)
-    if found.counts.sum():
-        low, high = (edge / found.expected for edge in found.band())
-        heights = found.counts / found.expected
-        outside = (heights < low) | (heights > high)
-        axis.bar(found.edges[:-1], high - low, widths, low, align="edge", color=panel.FLOOR, alpha=0.6, linewidth=0, zorder=1)
-        axis.bar(found.edges[:-1][outside], heights[outside], widths[outside], align="edge", color=colour, alpha=0.5,
-                 linewidth=0, zorder=2)
-        axis.stairs(heights, found.edges, color=colour, linewidth=1.0, zorder=3, baseline=None)
-    axis.axhline(1, color=style.FAINT, linewidth=0.6, linestyle=":", zorder=4)
-    axis.set(xlim=(0, 1), ylim=(0, TOP), xticks=[], yticks=[0, 1, 2, 3])
+    """One small distribution function of ranks less that of uniform ones."""
+    axis.axhline(0, color=style.FAINT, linewidth=0.6, linestyle=":", zorder=4)
+    if found.points:
+        low, high = found.band()
+        axis.fill_between(found.points, low, high, color=panel.FLOOR, alpha=0.6, linewidth=0, zorder=1)
+        axis.plot([0, *found.points, 1], [0, *(found.below / found.runs() - np.array(found.points)), 0], color=colour, linewidth=1.0, zorder=3)
+        top = REACH * max(high.max(), -low.min())
+        axis.set_ylim(-top, top)
+    axis.set(xlim=(0, 1), xticks=[])
+    axis.locator_params(axis="y", nbins=3)
     axis.tick_params(labelsize=6, length=2, pad=1)
-    bold = "bold" if found.p < threshold else "normal"
+    bold = "bold" if found.p_ecdf < threshold else "normal"
     axis.set_title(label, fontsize=6.8, pad=10)
-    axis.annotate(p_text(found.p), (0.5, 1), (0, 2), xycoords="axes fraction", textcoords="offset points", ha="center",
+    axis.annotate(p_text(found.p_ecdf), (0.5, 1), (0, 2), xycoords="axes fraction", textcoords="offset points", ha="center",
                   fontsize=6.5, color=style.TEXT if bold == "bold" else style.FAINT, fontweight=bold)
 
 
 def draw_all_ranks(figure, place, found, styles, threshold):
-    """The histograms of one setting, {label: Ranks}, where `place` was."""
+    """The distribution functions of one setting, {label: Ranks}, where `place` was."""
     rows = -(-len(found) // BESIDE)
     cells = place.get_subplotspec().subgridspec(rows, BESIDE, hspace=1.0, wspace=0.22).subplots(squeeze=False)
     place.remove()
-    for index, (cell, (label, histogram)) in enumerate(zip(cells.ravel(), found.items())):
-        draw_ranks(cell, histogram, label, styles[label]["color"], threshold)
+    for index, (cell, (label, one)) in enumerate(zip(cells.ravel(), found.items())):
+        draw_ranks(cell, one, label, styles[label]["color"], threshold)
         if index % BESIDE:
             cell.set_yticklabels([])
         if index + BESIDE >= len(found):
@@ -133,9 +142,9 @@ def sentences(dataset, panels, found, at):
         text.append(caption.draws(dataset) + panel.reading(panels, [dataset]))
     if found:
         text.append(
-            f"Histograms: rank of theta* among the draws along a random direction, n = {wording.plain(at)}; height over that of "
-            f"uniform ranks, cut at {wording.plain(TOP)}; grey: 95% of bars of exact draws, filled: outside. p: chi-squared test "
-            f"of uniformity, bold below {LEVEL:g} / {len(found)} tests. High ends: draws too narrow; high middle: too wide; slope: off to one side.")
+            f"Small panels: distribution function of the rank of theta* among the draws along a random direction, n = {wording.plain(at)}, less that "
+            f"of uniform ranks; grey: holds all of it with {1 - LEVEL:.0%} probability when draws are exact. p: of the farthest point, bold below "
+            f"{LEVEL:g} / {len(found)} tests. Up on the left and down on the right: draws too narrow; the reverse: too wide; on one side: off to one side.")
     return text
 
 
@@ -170,9 +179,9 @@ def draw(dataset, at=None):
 def table(dataset, at=None):
     """The tests of uniform ranks, one row for each setting and policy."""
     titles = design.titles(dataset)
-    rows = [(titles[s], label, int(one.counts.sum()), len(one.counts), one.statistic, one.p)
+    rows = [(titles[s], label, one.runs(), len(one.counts), one.statistic, one.p, one.p_ecdf)
             for (s, label), one in tests(dataset, middle(dataset) if at is None else at).items()]
-    return pd.DataFrame(rows, columns=["setting", "policy", "runs", "bins", "chi2", "p"])
+    return pd.DataFrame(rows, columns=["setting", "policy", "runs", "bins", "chi2", "p", "p ecdf"])
 
 
 def main():

@@ -188,7 +188,7 @@ def ranks(dataset):
     note = paragraph(
         f"Simulation-based calibration at n = {wording.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
         f"is uniform, as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
-        "analysis/calibration.py draws the histograms.", class_="faint")
+        "analysis/calibration.py draws their distribution functions with a band.", class_="faint")
     return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, titles)], rows, "uniform ranks")
 
 

@@ -9,12 +9,13 @@ import math
 
 import netCDF4
 import numpy as np
+from scipy import stats
 
 from study_fixture import (
     DRAWS, SAMPLERS, SIZES, THETAS, StudyTest, call, main, run, write_posterior, write_priors, write_results,
     write_study)
 
-from thompson import averages, design, metrics, significance, store, wording
+from thompson import averages, design, ecdf, metrics, significance, store, wording
 import ablation
 import calibration
 import figure_diffts_2
@@ -289,6 +290,7 @@ class Posterior(StudyTest):
         self.assertEqual([list(found.counts), list(found.expected)], [[12, 4], [8, 8]])
         self.assert_close([found.statistic, found.p], [4.0, math.erfc(math.sqrt(2))])
         self.assertTrue(math.isnan(calibration.ranks(np.arange(7.0), DRAWS).p))
+        self.assertTrue(math.isnan(calibration.ranks(np.arange(7.0), DRAWS).p_ecdf))
         self.assertTrue(math.isnan(calibration.ranks(np.full(20, np.nan), DRAWS).p))
 
     def test_bins_of_unequal_width(self):
@@ -299,12 +301,33 @@ class Posterior(StudyTest):
         self.assertAlmostEqual(found.statistic, 0)
 
     def test_p_values_of_uniform_ranks(self):
-        """400 sets of 80 uniform ranks: the p-value is below 0.1 in a tenth of them (binomial, 4 standard deviations: 0.06)."""
+        """400 sets of 80 uniform ranks: each p-value is below 0.1 in a tenth of them (binomial, 4 standard deviations: 0.06)."""
         rng = np.random.default_rng(9)
-        p = [calibration.ranks(rng.integers(0, DRAWS + 1, 80).astype(float), DRAWS).p for _ in range(400)]
-        self.assertLess(abs(np.mean(np.array(p) < 0.1) - 0.1), 0.06)
-        narrow = np.clip(75 + 75 * np.sign(rng.standard_normal(80)), 0, DRAWS)
-        self.assertLess(calibration.ranks(narrow, DRAWS).p, 1e-9)
+        found = [calibration.ranks(rng.integers(0, DRAWS + 1, 80).astype(float), DRAWS) for _ in range(400)]
+        for p in ("p", "p_ecdf"):
+            self.assertLess(abs(np.mean([getattr(one, p) < 0.1 for one in found]) - 0.1), 0.06)
+        narrow = calibration.ranks(np.clip(75 + 75 * np.sign(rng.standard_normal(80)), 0, DRAWS), DRAWS)
+        self.assertLess(max(narrow.p, narrow.p_ecdf), 1e-9)
+
+    def test_band(self):
+        """20 000 samples of uniform ranks: as many stay inside the band as it says (binomial, 4 standard deviations: 0.006), which is 95% or hardly
+        more; a sample leaves it when its p-value is below what the band leaves; of one point the band is the binomial interval."""
+        rng, runs = np.random.default_rng(11), 64
+        ends = calibration.edges(DRAWS, 64)[1:-1].astype(int)
+        points = tuple(ends / (DRAWS + 1))
+        low, high = ecdf.band(runs, points)
+        coverage = ecdf.inside(runs, points, low, high)
+        self.assertTrue(0.95 <= coverage < 0.955)
+        below = rng.multinomial(runs, np.full(DRAWS + 1, 1 / (DRAWS + 1)), 20000).cumsum(axis=1)[:, ends - 1]
+        left = ((below < low) | (below > high)).any(axis=1)
+        self.assertLess(abs(left.mean() - (1 - coverage)), 0.006)
+        p = np.array([ecdf.p_value(runs, points, row) for row in below[:300]])
+        np.testing.assert_array_equal(p <= 1 - coverage + 1e-12, left[:300])
+        (low,), (high,) = ecdf.band(runs, (0.5,))
+        inside = stats.binom.cdf(high, runs, 0.5) - stats.binom.cdf(low - 1, runs, 0.5)
+        self.assertGreaterEqual(inside, 0.95)
+        self.assertLess(inside - stats.binom.pmf(low, runs, 0.5) - stats.binom.pmf(high, runs, 0.5), 0.95)
+        self.assert_close(ecdf.inside(runs, (0.5,), [low], [high]), inside)
 
     def test_calibration(self):
         rng = np.random.default_rng(10)
