@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What can be written and where it is said: `thompson list` with its keys and names, the JSON schema of study files, docs/keys.md."""
+"""What can be written and where it is said: `thompson list` with its keys and names, the JSON schema of study files, docs/keys.md and docs/files.md."""
 
 import json
 import pathlib
@@ -49,6 +49,11 @@ class Listing(unittest.TestCase):
 
     def test_page_of_the_keys(self):
         done = subprocess.run([sys.executable, SOURCE / "docs/write_keys.py", "--check"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_page_of_the_files(self):
+        """Every variable, dimension and attribute of every file, and of every file what the page has."""
+        done = subprocess.run([sys.executable, SOURCE / "docs/write_files.py", "--check"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 

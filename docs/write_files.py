@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Write docs/files.md from files that the program itself wrote just now; with --check, tell whether the page is that.
+
+    THOMPSON_PROGRAM=build/release/thompson docs/write_files.py
+
+Every variable and every attribute of every file is on the page; an attribute without a sentence below, and a sentence without an attribute, are
+errors. What the page says of input files is tried: the program reads the examples.
+"""
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import netCDF4
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "files.md"
+SAMPLES = ROOT / "data" / "samples"
+PROVENANCE = {
+    "Conventions": "`CF-1.10`",
+    "title": "of the study, or what the file is",
+    "references": "the papers",
+    "source": "version and commit of the program",
+    "history": "when and by which command it was written",
+    "hostname": "on which machine", "mpi_ranks": "on how many ranks", "mpi_library": "with which MPI",
+    "compiler": "of the program", "compiler_flags": "of the program", "blas": "linear algebra that was used",
+}
+ATTRIBUTES = {
+    "results": {"config": "the resolved study, text", "config_sha256": "its hash", "seed": "the study's seed"},
+    "task": {"config_sha256": "hash of the resolved study", "task": "number of the task: setting slowest, then policy, then block",
+             "first_run": "first run of the block", "status": "1 done, 2 failed", "message": "why it failed", "seed": "the study's seed"},
+    "prior_samples": {"config_sha256": "hash of the resolved study"},
+    "prior": {"prior": "family, as in `thompson list priors`", "seconds_fit": "CPU seconds of the fit",
+              "candidate_chosen": "with `components: auto`, the number taken",
+              "last_stage": "`repaired` or `literal` (`prior.last_stage`)", "training_samples": "how many the networks were trained on",
+              "training_samples_sha256": "hash of these", "most_precision": "largest precision of an observation that was trained for"},
+    "draws": {"sampler": "name", "likelihood": "name", "prior_sha256": "hash of the prior file", "data_sha256": "hash of the history's file",
+              "noise": "standard deviation of Gaussian rewards", "seed": "of the draws", "fallbacks": "numerical fallbacks",
+              "log_marginal_likelihood": "of the history under the prior, where the sampler has it", "log_marginal_likelihood_error": "how far it may be off"},
+    "embedding": {"noise": "standard deviation of rewards, for `problem.noise: auto`", "seed": "of `prepare`", "ridge": "of the regressions",
+                  "ratings_sha256": "hash of the ratings in any order", "ratings": "how many", "rating_mean": "what was subtracted",
+                  "rmse_of_mean": "error of the mean alone", "digits_sha256": "hash of the digits", "training_digits": "how many",
+                  "test_digits": "how many", "test_accuracy": "of the network whose last layer gives the features", "epochs": "of its training",
+                  "units_alive": "of that layer", "scale": "by which features were multiplied"},
+}
+HISTORY = "x1,x2,y\n0.4,-1.1,0.9\n-0.7,0.1,-0.2\n"
+LOGS = "task,x1,x2,y\nmonday,0.4,-1.1,0.9\ntuesday,-0.7,0.1,-0.2\nmonday,0.3,0.9,1.1\ntuesday,1.0,0.2,0.4\n"
+STUDY = """
+name: files
+{kind}
+runs: 8
+block: 4
+problem: {{arms: 5, rounds: 6{problem}}}
+prior: {{train_samples: 200, training_steps: 5, hidden: [4], replicates: 2, stages: 3}}
+"""
+BANDIT = STUDY.format(kind="metrics: [optimal_arm_entropy]", problem="") + "policies: [ts, mixts, diffts, {name: localised, steps: 2}]\n" \
+    "sweep: {problem.theta: [cross, rays], prior.stages: [2, 3]}\n"
+POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, log_concavity]",
+                         problem=", sample_sizes: [1, 5], theta: gm_cross, dimension: 2") + "policies: [ts, {name: exact, prior: exact}]\n"
+CONVERGENCE = "name: files\nstudy: convergence\nruns: 4\nblock: 4\nmax_steps: 8\nproblem: {dimension: 2}" \
+    "\npolicies: [vits1]\n"
+
+
+def run(*arguments, folder):
+    done = subprocess.run([os.environ.get("THOMPSON_PROGRAM", "thompson"), *map(str, arguments)], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"thompson {' '.join(map(str, arguments))}: {done.stderr}")
+
+
+def cell(text):
+    return str(text).replace("|", "\\|")
+
+
+def general(name):
+    """weight_1, weight_2, ... are one row."""
+    return re.sub(r"^(weight|bias|units)_\d+$", r"\1_L", name)
+
+
+class Described:
+    """Variables and attributes of some files of one kind."""
+
+    def __init__(self, kind, *paths):
+        self.kind, self.variables, self.attributes = kind, {}, set()
+        for path in paths:
+            with netCDF4.Dataset(path) as file:
+                self.attributes |= set(file.ncattrs())
+                for name, variable in file.variables.items():
+                    dimensions = variable.dimensions[:-1] if variable.dtype == "S1" else variable.dimensions
+                    kind_of = {"S1": "text", "int8": "byte", "int32": "int", "float32": "float", "float64": "double"}.get(str(variable.dtype), str(variable.dtype))
+                    if variable.dtype == np.dtype("S1"):
+                        kind_of = "text"
+                    row = (", ".join(map(general, dimensions)), kind_of, getattr(variable, "long_name", ""), getattr(variable, "units", "1"))
+                    if general(name) not in ("weight_L", "bias_L"):
+                        assert self.variables.get(name, row) == row, (name, row, self.variables[name])
+                    self.variables.setdefault(general(name), row)
+
+    def table(self, names=None):
+        rows = ["| variable | type | |", "|---|---|---|"]
+        for name, (dimensions, kind, text, units) in self.variables.items():
+            if names is None or name in names:
+                rows.append(f"| `{name}({dimensions})` | {kind} | {cell(text)}{f', in {units}' if units not in ('1', '') else ''} |")
+        return "\n".join(rows)
+
+    def attribute_table(self, used):
+        """The kind's own; those of provenance are said once."""
+        known = ATTRIBUTES[self.kind]
+        unknown = self.attributes - set(known) - set(PROVENANCE)
+        assert not unknown, f"{self.kind}: no sentence for {unknown}"
+        used[self.kind] |= self.attributes & set(known)
+        used["provenance"] |= self.attributes & set(PROVENANCE)
+        return "\n".join(["| attribute | |", "|---|---|"] + [f"| `{name}` | {text} |" for name, text in known.items() if name in self.attributes])
+
+
+def make(folder):
+    """A file of every kind."""
+    rng = np.random.default_rng(1)
+    theta = np.concatenate([rng.standard_normal((200, 2)), rng.standard_normal((200, 2)) + 3])
+    np.savetxt(folder / "theta.csv", theta, delimiter=",")
+    (folder / "history.csv").write_text(HISTORY, encoding="utf-8")
+    (folder / "logs.csv").write_text(LOGS, encoding="utf-8")
+    with netCDF4.Dataset(folder / "theta.nc", "w") as file:
+        put(file, "theta", ("sample", "dim"), theta)
+    rows = np.loadtxt(HISTORY.splitlines(), delimiter=",", skiprows=1)
+    with netCDF4.Dataset(folder / "history.nc", "w") as file:
+        put(file, "x", ("observation", "dim"), rows[:, :2])
+        put(file, "y", ("observation",), rows[:, 2])
+    with netCDF4.Dataset(folder / "mine.nc", "w") as file:
+        put(file, "weight", ("component",), np.ones(1))
+        put(file, "mean", ("component", "dim"), np.zeros((1, 2)))
+        put(file, "covariance", ("component", "dim", "dim2"), np.eye(2)[None])
+        file.prior = "gaussian"
+    small = ["--option", "training_steps=5", "--option", "hidden=[4]"]
+    run("train", "--theta", "theta.csv", "--family", "gaussian", "-o", "gaussian.nc", folder=folder)
+    run("train", "--theta", "theta.nc", "--family", "mixture", "--option", "components=auto", "-o", "mixture.nc", folder=folder)
+    run("train", "--theta", "theta.csv", "--family", "diffusion", "--option", "stages=3", *small, "-o", "diffusion.nc", folder=folder)
+    run("train", "--theta", "theta.csv", "--family", "denoiser", *small, "-o", "denoiser.nc", folder=folder)
+    for prior, history in (("gaussian.nc", "history.csv"), ("mine.nc", "history.nc")):
+        run("sample", "--prior", prior, "--data", history, "--sampler", "localised", "-n", 3, "-o", "draws.nc", folder=folder)
+    run("prepare", "movielens", SAMPLES / "ratings.csv", "-o", "movies.nc", folder=folder)
+    run("prepare", "movielens", SAMPLES / "ratings.csv", "--option", "tasks=users", "-o", "users.nc", folder=folder)
+    run("prepare", "mnist", *sorted((SAMPLES / "mnist").iterdir()), "--option", "samples=5", "-o", "digits.nc", folder=folder)
+    for name, text in (("bandit", BANDIT), ("posterior", POSTERIOR), ("convergence", CONVERGENCE)):
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+        run("run", f"{name}.yaml", "-o", name, folder=folder)
+    return folder
+
+
+def put(file, name, dimensions, values):
+    for dimension, length in zip(dimensions, values.shape):
+        if dimension not in file.dimensions:
+            file.createDimension(dimension, length)
+    file.createVariable(name, "f8", dimensions)[...] = values
+
+
+def results_part(folder, used):
+    """Variables that all studies have, those of a curve by the example of `regret`, and the other curves."""
+    studies = {name: Described("results", folder / name / "results.nc") for name in ("bandit", "posterior", "convergence")}
+    bandit = studies["bandit"].variables
+    companions = [name[len("regret"):] for name in bandit if name.startswith("regret_")]
+    common = [name for name in bandit if name in studies["posterior"].variables and name in studies["convergence"].variables]
+    swept = ["problem_theta", "prior_stages"]
+    parts = ["Of every study; a swept key has a variable of its name, with underscores for dots:\n", studies["bandit"].table([*common, *swept]) + "\n",
+             "Of a bandit study, and so of every curve: `NAME`, and from it over runs `NAME_mean`, `NAME_se` and so on. Curves that are the same for all "
+             "policies have no paired differences.\n", studies["bandit"].table([name for name in bandit if name.startswith("regret")] + ["round"]) + "\n",
+             "The other curves and variables, by study; those of `metrics` are there where they are asked for:\n"]
+    for name, described in studies.items():
+        bases = {other for other in described.variables if any(other + suffix in described.variables for suffix in companions)}
+        own = [other for other in described.variables if other not in common + swept and not other.startswith("regret")
+               and not any(other == base + suffix for base in bases for suffix in companions) and other != "round"]
+        table = described.table(own).splitlines()
+        table[0] = f"| `{name}` | type | |"
+        parts.append("\n".join(table) + "\n")
+    parts.append(studies["bandit"].attribute_table(used) + "\n")
+    return parts
+
+
+def page(folder):
+    used = collections.defaultdict(set)
+    def section(kind, *names):
+        described = Described(kind, *(folder / name for name in names))
+        return described.table() + "\n\n" + described.attribute_table(used) + "\n"
+
+    tasks = sorted((folder / "bandit/tasks").iterdir())
+    families = {name: Described("prior", folder / f"{name}.nc") for name in ("mixture", "diffusion", "denoiser")}
+    assert set(Described("prior", folder / "gaussian.nc").variables) < set(families["mixture"].variables)
+    everything = Described("prior", *(folder / f"{name}.nc" for name in ("gaussian", "mixture", "diffusion")))
+    everything.attributes |= families["denoiser"].attributes
+    parts = ["# Files\n",
+             "Written by `docs/write_files.py` from files that the program wrote; `L` counts the layers of a network, from 1. All NetCDF files of the program "
+             "open with `xarray.open_dataset`, `ncdump` and R's `ncdf4`; reals that are missing are NaN; a text variable is UTF-8, NUL-padded. Behind the "
+             "data each file ends with a checksum of this program, which other readers do not see.\n",
+             "## What you bring\n",
+             "**Samples of theta** (`train --theta`, `problem.theta: file`): NetCDF with `theta(sample, dim)`, or CSV without a header, a sample a line.\n",
+             "**History** (`sample --data`): NetCDF with `x(observation, dim)` and `y(observation)`, or CSV with a header. A history may be empty.\n",
+             "\n".join("    " + line for line in HISTORY.splitlines()) + "\n",
+             "**Logs** of past tasks: the same with a column `task`, any text, in any order; in NetCDF `task(observation)`, an integer.\n",
+             "\n".join("    " + line for line in LOGS.splitlines()) + "\n",
+             "**Prior** of your own: a Gaussian or a mixture is a NetCDF file with the attribute `prior` (`gaussian` or `mixture`) and the variables `weight`, `mean` and "
+             "`covariance` of [prior files](#prior-files).\n",
+             "**Embeddings** (`problem.family: embedding`): `theta(item, dim)`, `features(arm, dim)` and the attribute `noise`; see [below](#embeddings) and "
+             "`data/README.md`.\n",
+             "**Study**: YAML, every key in [keys.md](keys.md).\n",
+             "## The folder of a study\n", folder_part(folder),
+             "## `results.nc`\n", *results_part(folder, used),
+             "## Tasks\n", "`tasks/000042.nc` (classic NetCDF, CDF-5) has what one block of runs of one policy gave: `seconds`, `fallbacks` and every curve.\n",
+             section("task", f"bandit/tasks/{tasks[0].name}"),
+             "## `prior_samples.nc`\n", "Samples of what is true and of what was learned, for pictures.\n", section("prior_samples", "bandit/prior_samples.nc"),
+             "## Prior files\n", "Of `thompson train`, of the Python package, and in `priors/` of a study. Gaussian and mixture:\n", families["mixture"].table() + "\n",
+             "Diffusion: a network for each stage.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check.\n",
+             families["denoiser"].table() + "\n", everything.attribute_table(used) + "\n",
+             "## Draws\n", "Of `thompson sample`.\n", section("draws", "draws.nc"),
+             "## Embeddings\n", "Of `thompson prepare movielens`:\n", section("embedding", "movies.nc"),
+             "With `--option tasks=users`, where users are the tasks, some are held out and the ratings of the others are logs:\n",
+             section("embedding", "users.nc"), "Of `thompson prepare mnist`:\n", section("embedding", "digits.nc"),
+             "## Provenance\n", "In results, priors of `train`, draws and embeddings; two files that are otherwise equal may differ in it.\n",
+             "\n".join(["| attribute | |", "|---|---|"] + [f"| `{name}` | {text} |" for name, text in PROVENANCE.items()])]
+    for kind, known in {**ATTRIBUTES, "provenance": PROVENANCE}.items():
+        assert used[kind] == set(known), f"{kind}: in no file: {set(known) - used[kind]}"
+    return "\n".join(parts) + "\n"
+
+
+def folder_part(folder):
+    meanings = {"study.yaml": "the resolved study: every key with its value", "results.nc": "the results, written again by `thompson reduce`",
+                "prior_samples.nc": "samples of the priors", "lock": "who works here; of a shard `lock.I`",
+                "priors/FAMILY-HASH.nc": "a fitted prior, named by what it depends on",
+                "tasks/NNNNNN.nc": "a finished task; one that failed is `tasks/NNNNNN.failed.nc`"}
+    found = {re.sub(r"/\d{6}\.nc", "/NNNNNN.nc", re.sub(r"/[a-z]+-[0-9a-f]{20}\.nc", "/FAMILY-HASH.nc", path.relative_to(folder / "bandit").as_posix()))
+             for path in (folder / "bandit").rglob("*") if path.is_file()}
+    assert found == set(meanings), found ^ set(meanings)
+    return "\n".join(["| file | |", "|---|---|"] + [f"| `{name}` | {text} |" for name, text in meanings.items()]) + "\n"
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="thompson-files-") as folder:
+        text = page(make(pathlib.Path(folder)))
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(text, encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != text:
+        print("docs/files.md is not what the program's files give: run docs/write_files.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
