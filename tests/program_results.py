@@ -178,6 +178,22 @@ class ResultsFile(program.ProgramTest):
         self.assertEqual(plan["config_sha256"], digest)
         self.assertEqual(plan["tasks"], 2 * 9 * 6)  # two replicates of 20 runs in blocks of 8
 
+    def test_status_before_the_first_task(self):
+        """A setting that has not begun has not ended, whatever the others did."""
+        sets = ("--set", "policies=[oracle, random]", "--set", "runs=16")
+        self.succeed("run", self.study, "-o", self.path("begun"), *sets)
+        for task in range(4, 8):  # of the second setting
+            os.remove(self.path(f"begun/tasks/{task:06d}.nc"))
+        os.remove(self.path("begun/tasks/000002.nc"))
+        first, second = json.loads(self.succeed("status", self.path("begun"), "--json").stdout)["settings"]
+        counts = ("tasks", "done", "failed", "left", "ended", "runs")
+        self.assertEqual([first[name] for name in counts], [4, 3, 0, 1, False, {"oracle": 16, "random": 8}])
+        self.assertEqual([second[name] for name in counts], [4, 0, 0, 4, False, {"oracle": 0, "random": 0}])
+        self.assertEqual(second["se"], {"oracle": None, "random": None})
+        self.assertIn("problem.theta=rays: not begun", self.succeed("status", self.path("begun")).stdout)
+        self.succeed("run", self.study, "-o", self.path("begun"), *sets, "--resume")
+        self.assertTrue(all(setting["ended"] for setting in json.loads(self.succeed("status", self.path("begun"), "--json").stdout)["settings"]))
+
     def test_status_and_list(self):
         status = json.loads(self.succeed("status", self.path("out"), "--json").stdout)
         self.assertEqual((status["tasks"], status["done"], status["failed"], status["left"]), (108, 108, 0, 0))

@@ -232,7 +232,7 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments, 
                       study->ops->name);
   Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
   parallel_broadcast(folder, sizeof folder);
-  if (status == STATUS_OK) status = prepare_study(parallel, study, folder, PROGRESS_AUTO, NULL);
+  if (status == STATUS_OK) status = prepare_study(parallel, study, folder, PROGRESS_AUTO, 1, NULL);
   if (status == STATUS_OK) status = bench(parallel, arguments, study, folder);
   parallel_barrier();
   if (parallel->rank == 0) scratch_destroy(folder);

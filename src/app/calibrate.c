@@ -58,7 +58,7 @@ static Status measure(const Parallel *parallel, const Study *study, const char *
   TRY(speed_assume(study, out));
   TRY(estimate_study(study, out, &estimate));
   double start = clock_cpu();
-  TRY(prepare_study(parallel, study, folder, PROGRESS_NONE, NULL));
+  TRY(prepare_study(parallel, study, folder, PROGRESS_NONE, 1, NULL));
   if (estimate.training_operations > 0) out->training = (clock_cpu() - start) / estimate.training_operations;
   if (problem_is_large(study->file->settings[0])) return STATUS_OK; /* its policies share what costs most */
   for (int p = 0; p < study->file->policy_count; p++) TRY(try_policy(study, folder, p, &out->policy[p]));

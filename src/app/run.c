@@ -1,5 +1,6 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
+#include "app/estimate.h"
 #include "app/shutdown.h"
 #include "core/shell.h"
 #include "parallel/checkpoint.h"
@@ -214,6 +215,17 @@ static Status run_tasks(const Parallel *parallel, const Study *study, Arguments 
   }
 }
 
+/* What learning priors takes of the time that the study is expected to take. */
+static double share_of_training(const Study *study) {
+  Speed speed;
+  Estimate estimate = {0};
+  Status status = speed_assume(study, &speed);
+  if (status == STATUS_OK) status = estimate_study(study, &speed, &estimate);
+  speed_destroy(&speed);
+  const double hours = estimate.training_hours + estimate.least_hours;
+  return status == STATUS_OK && hours > 0 ? estimate.training_hours / hours : 1;
+}
+
 static Status run_study(const Parallel *parallel, Arguments *arguments, Study *study) {
   TRY(read_study(parallel, arguments, study));
   TRY(check_shard(arguments, study));
@@ -223,7 +235,8 @@ static Status run_study(const Parallel *parallel, Arguments *arguments, Study *s
   }
   TRY(parallel_agree(parallel, parallel->rank == 0 ? study_ready(study) : STATUS_OK));
   TRY(open_folder(parallel, arguments, study));
-  TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, stop_asked));
+  const double share = parallel->rank == 0 ? share_of_training(study) : 1;
+  TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, share, stop_asked));
   return run_tasks(parallel, study, arguments);
 }
 
@@ -234,7 +247,9 @@ Status app_run(int argc, char **argv) {
       "STUDY.yaml",
       "Run a study, alone or under mpiexec or srun.\v"
       "Results go to DIR/results.nc; finished tasks are kept, so a job that was killed goes on with --resume "
-      "on any number of ranks. SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and Slurm's end of the job end the "
+      "on any number of ranks. Where Open MPI's mpiexec refuses root, set OMPI_ALLOW_RUN_AS_ROOT=1 and "
+      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 (`source jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, "
+      "--time-limit and Slurm's end of the job end the "
       "run early and keep what is finished (exit status 75).",
       NULL,
       NULL,

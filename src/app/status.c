@@ -30,14 +30,26 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 
 enum { MOST_READ = 20000 }; /* finished tasks that are read for standard errors: a minute at most */
 
+/* Tasks of the blocks that are asked for. */
+typedef struct {
+  int tasks, done, failed;
+} Count;
+
 typedef struct {
   Study study;
   signed char *state; /* [tasks] */
-  int tasks, done, failed; /* those that are asked for at present */
+  Count all, *setting; /* [setting_count] */
   double seconds_per_task, seconds_left; /* wall clock, over all ranks; negative when unknown */
   Adaptive adaptive;
   Moments *moments; /* [setting_count, policy_count], of what is there */
 } Summary;
+
+static int left_of(const Count *count) { return count->tasks - count->done - count->failed; }
+
+/* Nothing more is asked for, and all that was is over. */
+static bool has_ended(const Summary *summary, int setting) {
+  return summary->adaptive.settings[setting].ended && left_of(&summary->setting[setting]) == 0;
+}
 
 /* Speed from the times at which the task files were written. */
 static void measure_speed(const char *directory, Summary *summary) {
@@ -55,21 +67,25 @@ static void measure_speed(const char *directory, Summary *summary) {
   }
   if (stamped < 2) return;
   summary->seconds_per_task = (last - first) / (stamped - 1);
-  summary->seconds_left = summary->seconds_per_task * (summary->tasks - summary->done - summary->failed);
+  summary->seconds_left = summary->seconds_per_task * left_of(&summary->all);
 }
 
-/* Tasks of the blocks that are asked for. */
 static void count_tasks(Summary *summary) {
   const Study *study = &summary->study;
-  for (int s = 0; s < study->file->setting_count; s++)
+  for (int s = 0; s < study->file->setting_count; s++) {
+    Count *count = &summary->setting[s], *all = &summary->all;
     for (int p = 0; p < study->file->policy_count; p++)
       for (int k = 0; k < summary->adaptive.settings[s].wanted; k++) {
         signed char state = summary->state[study_task_index(study, s, p, k)];
-        summary->tasks++;
-        summary->done += state == RUN_OK;
-        summary->failed += state == RUN_FAILED;
+        count->tasks++;
+        count->done += state == RUN_OK;
+        count->failed += state == RUN_FAILED;
       }
+    all->tasks += count->tasks, all->done += count->done, all->failed += count->failed;
+  }
 }
+
+static bool too_many(const Summary *summary) { return summary->all.done > MOST_READ; }
 
 static Status summarise(const char *directory, Summary *summary) {
   *summary = (Summary){.seconds_per_task = -1, .seconds_left = -1};
@@ -77,13 +93,14 @@ static Status summarise(const char *directory, Summary *summary) {
   TRY(app_study_of_folder(directory, &summary->study));
   int policies = study->file->policy_count;
   NEW(summary->state, study->task_count);
+  NEW(summary->setting, study->file->setting_count);
   NEW(summary->moments, study->file->setting_count * policies);
   TRY(checkpoint_scan(directory, study, summary->state));
   TRY(adaptive_create(study, directory, &summary->adaptive));
   TRY(adaptive_replay(summary->state, &summary->adaptive));
   count_tasks(summary);
   measure_speed(directory, summary);
-  for (int s = 0; s < study->file->setting_count && summary->done <= MOST_READ; s++)
+  for (int s = 0; s < study->file->setting_count && !too_many(summary); s++)
     TRY(adaptive_present(&summary->adaptive, summary->state, s, summary->moments + s * policies));
   return STATUS_OK;
 }
@@ -91,13 +108,15 @@ static Status summarise(const char *directory, Summary *summary) {
 static void summary_destroy(Summary *summary) {
   adaptive_destroy(&summary->adaptive);
   free(summary->moments);
+  free(summary->setting);
   free(summary->state);
   study_destroy(&summary->study);
 }
 
 static json_t *finite_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-/* Runs that are asked for, and the standard error of each policy. */
+/* Tasks, runs that are asked for, and runs and standard error of each policy; null where files are too many
+ * to be read. */
 static json_t *setting_json(const Summary *summary, int setting) {
   const StudyFile *file = summary->study.file;
   const AdaptiveSetting *at = &summary->adaptive.settings[setting];
@@ -105,18 +124,21 @@ static json_t *setting_json(const Summary *summary, int setting) {
   for (int p = 0; p < file->policy_count; p++) {
     Moments moments = summary->moments[setting * file->policy_count + p];
     json_object_set_new(se, file->policies[p].label, finite_or_null(moments_se(moments)));
-    json_object_set_new(runs, file->policies[p].label, json_integer((json_int_t)moments.n));
+    json_object_set_new(runs, file->policies[p].label,
+                        too_many(summary) ? json_null() : json_integer((json_int_t)moments.n));
   }
-  return json_pack("{s:s, s:I, s:b, s:o, s:o}", "setting", file->setting_labels[setting], "runs_asked",
-                   (json_int_t)runs_in_blocks(&summary->study.runs, at->wanted), "ended", at->ended, "runs",
-                   runs, "se", se);
+  const Count *count = &summary->setting[setting];
+  return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:b, s:o, s:o}", "setting", file->setting_labels[setting],
+                   "tasks", count->tasks, "done", count->done, "failed", count->failed, "left",
+                   left_of(count), "runs_asked", (json_int_t)runs_in_blocks(&summary->study.runs, at->wanted),
+                   "ended", has_ended(summary, setting), "runs", runs, "se", se);
 }
 
 static Status print_json(const Summary *summary) {
-  int left = summary->tasks - summary->done - summary->failed;
   char target[128];
-  json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "tasks", summary->tasks, "done", summary->done, "failed",
-                             summary->failed, "left", left),
+  const Count *all = &summary->all;
+  json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "tasks", all->tasks, "done", all->done, "failed",
+                             all->failed, "left", left_of(all)),
          *settings = json_array();
   if (!object || !settings) return status_set(STATUS_INTERNAL, "out of memory");
   json_object_set_new(object, "seconds_per_task",
@@ -149,7 +171,7 @@ static void print_settings(const Summary *summary) {
   const Study *study = &summary->study;
   char target[128];
   study_target(study, sizeof target, target);
-  if (summary->done > MOST_READ) {
+  if (too_many(summary)) {
     printf("more than %d finished tasks: `thompson reduce` prints standard errors\n", MOST_READ);
     return;
   }
@@ -162,20 +184,20 @@ static void print_settings(const Summary *summary) {
     int worst = worst_policy(summary, moments);
     printf("  %s: ", study->file->setting_labels[s]);
     if (worst < 0)
-      printf("none yet");
+      printf(summary->setting[s].done + summary->setting[s].failed > 0 ? "none yet" : "not begun");
     else
       printf("%.3g (%s, %lld runs)", moments_se(moments[worst]), study->file->policies[worst].label,
              (long long)moments[worst].n);
     if (study->runs.adaptive)
-      printf(at->ended ? "; ended with %lld runs" : "; %lld runs asked for",
+      printf(has_ended(summary, s) ? "; ended with %lld runs" : "; %lld runs asked for",
              (long long)runs_in_blocks(&study->runs, at->wanted));
     printf("\n");
   }
 }
 
 static void print_text(const Summary *summary) {
-  printf("%d tasks: %d done, %d failed, %d left\n", summary->tasks, summary->done, summary->failed,
-         summary->tasks - summary->done - summary->failed);
+  const Count *all = &summary->all;
+  printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed, left_of(all));
   if (summary->seconds_per_task >= 0)
     printf("%.3g seconds a task, about %.0f seconds left at that speed\n", summary->seconds_per_task,
            summary->seconds_left);

@@ -237,8 +237,9 @@ static int fewest_parts_first(const void *a, const void *b) {
 }
 
 static Status fit_needs(const Parallel *parallel, const Study *study, const char *directory,
-                        ProgressMode mode, bool (*stop)(void), int count, Need *needs) {
+                        ProgressMode mode, double share, bool (*stop)(void), int count, Need *needs) {
   Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
+  progress.share = share;
   Progress silent = {.shown = false};
   for (int first = 0; first < count;) {
     int end = wave_end(parallel, first, count, needs);
@@ -252,12 +253,12 @@ static Status fit_needs(const Parallel *parallel, const Study *study, const char
 }
 
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
-                     bool (*stop)(void)) {
+                     double share, bool (*stop)(void)) {
   Need *needs = NULL;
   int count = 0;
   Status status = parallel_agree(parallel, list_needs(study, &count, &needs));
   if (status == STATUS_OK) status = drop_present(parallel, directory, &count, needs);
-  if (status == STATUS_OK) status = fit_needs(parallel, study, directory, mode, stop, count, needs);
+  if (status == STATUS_OK) status = fit_needs(parallel, study, directory, mode, share, stop, count, needs);
   free(needs);
   return status;
 }

@@ -17,8 +17,9 @@ Status prepare_fit_logs(Arena *memory, const Parallel *parallel, const PriorOps 
                         const Logs *logs, ProgressMode mode, Prior *out);
 
 /* Fit every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between
- * parts and may end the work (STATUS_STOPPED; priors that are finished stay). Collective. */
+ * parts and may end the work (STATUS_STOPPED; priors that are finished stay). `share`: what this is of the
+ * work of the whole job. Collective. */
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
-                     bool (*stop)(void));
+                     double share, bool (*stop)(void));
 
 #endif

@@ -2,11 +2,13 @@
 
 #include "core/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
 Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what) {
-  Progress progress = {.what = what, .shown = is_rank_zero && mode != PROGRESS_NONE, .start = clock_wall()};
+  Progress progress = {
+      .what = what, .shown = is_rank_zero && mode != PROGRESS_NONE, .start = clock_wall(), .share = 1};
   progress.terminal = mode == PROGRESS_AUTO && isatty(STDERR_FILENO);
   progress.last = progress.start;
   return progress;
@@ -24,10 +26,10 @@ static void print_duration(double seconds) {
 }
 
 void progress_update(Progress *progress, long done, long total, double fraction) {
-  double now = clock_wall(), interval = progress->terminal ? 0.2 : 5;
+  const double now = clock_wall(), elapsed = now - progress->start, whole = fraction * progress->share;
+  const double interval = progress->terminal ? 0.2 : fmin(300, fmax(5, elapsed / 10));
   if (!progress->shown || now - progress->last < interval) return;
   progress->last = now;
-  double elapsed = now - progress->start;
   if (progress->terminal) {
     enum { WIDTH = 30 };
     int filled = (int)(WIDTH * fraction);
@@ -39,9 +41,9 @@ void progress_update(Progress *progress, long done, long total, double fraction)
   }
   fprintf(stderr, "%ld/%ld, %.1f%%, %.3g/s", done, total, 100 * fraction,
           elapsed > 0 ? (double)done / elapsed : 0);
-  if (fraction > 0) {
-    fprintf(stderr, ", left ");
-    print_duration(elapsed * (1 - fraction) / fraction);
+  if (whole > 0) {
+    fprintf(stderr, progress->share < 1 ? ", left of all work " : ", left ");
+    print_duration(elapsed * (1 - whole) / whole);
   }
   fputs(progress->terminal ? "   " : "\n", stderr);
   fflush(stderr);

@@ -11,11 +11,14 @@ typedef struct {
   const char *what; /* "learning priors", "running tasks" */
   bool shown, terminal;
   double start, last; /* seconds */
+  double share; /* of the work of the whole job, whose time left is told */
 } Progress;
 
+/* Of a job that is this work alone; where more follows, set `share`. */
 Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what);
 /* Report that `done` of `total` are finished, of the work that fraction (0 .. 1); prints when enough time has
- * passed. */
+ * passed: as whole lines every 5 s at first, then after each tenth of the time so far, at last every 5 min.
+ */
 void progress_update(Progress *progress, long done, long total, double fraction);
 /* The last line: how many, and how long it took. */
 void progress_end(Progress *progress, long done, long total);
