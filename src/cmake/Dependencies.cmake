@@ -125,7 +125,17 @@ else()
 endif()
 
 # Of LEMON only the headers are used; its pkg-config file would link the library.
-thompson_dependency(lemon PROGRAM HEADER lemon/network_simplex.h HINT liblemon-dev)
+set(THOMPSON_LEMON AUTO CACHE STRING "Earth mover's distance between clouds of unequal sizes by LEMON: ON, OFF or AUTO (where it is found)")
+set_property(CACHE THOMPSON_LEMON PROPERTY STRINGS AUTO ON OFF)
+set(THOMPSON_HAS_LEMON OFF)
+if(THOMPSON_LEMON STREQUAL AUTO)
+  thompson_dependency(lemon OPTIONAL PROGRAM HEADER lemon/network_simplex.h)
+elseif(THOMPSON_LEMON)
+  thompson_dependency(lemon PROGRAM HEADER lemon/network_simplex.h HINT liblemon-dev)
+endif()
+if(NOT THOMPSON_HAS_LEMON)
+  thompson_note(lemon "off: emd takes clouds of equal sizes (reference_draws: draws)")
+endif()
 
 # ---- dense algebra on many ranks: optional
 

@@ -9,7 +9,12 @@ extern "C" {
 
 #include "core/status.h"
 
+#include <stdbool.h>
+
 typedef struct Transport Transport;
+
+/* False in a build without LEMON, in which transport_create is STATUS_INPUT. */
+bool transport_is_available(void);
 
 /* For n sources and m sinks; about 100 bytes for each pair. The caller ends with transport_destroy. */
 Status transport_create(int n, int m, Transport **out);
