@@ -1,5 +1,5 @@
 # Purpose: the environment that thompson runs well in on one machine, for scripts to source: Open MPI over shared memory, a Python
-#          with the packages of analysis/. What the user has set stays.
+#          with the packages of analysis/, in front in the path. What the user has set stays.
 # Cost:    none
 # Output:  exported variables
 # shellcheck shell=bash
@@ -18,11 +18,13 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 
 # Debian's own interpreter before another python3 in the path, which may lack Debian's packages.
-python_is_complete() { "$1" -c 'import numpy, xarray, netCDF4, matplotlib, pandas' 2>/dev/null; }
+python_is_complete() { "$1" -c 'import numpy, scipy, xarray, netCDF4, yaml, matplotlib, pandas' 2>/dev/null; }
 for python in /usr/bin/python3 python3; do
   python_is_complete "$python" && default THOMPSON_PYTHON "$python"
 done
 if ! python_is_complete "${THOMPSON_PYTHON-python3}"; then
-  echo "${THOMPSON_PYTHON-python3} lacks numpy, xarray, netCDF4, matplotlib or pandas; run jobs/install_debian.sh" >&2
-  exit 1
+  echo "${THOMPSON_PYTHON-python3} lacks numpy, scipy, xarray, netCDF4, yaml, matplotlib or pandas; run jobs/install_debian.sh" >&2
+  return 1
 fi
+# For analysis/*.py as they stand, which ask for python3.
+python_is_complete python3 || PATH=$(dirname "$THOMPSON_PYTHON"):$PATH
