@@ -36,6 +36,7 @@ ATTRIBUTES = {
     "prior_samples": {"config_sha256": "hash of the resolved study"},
     "prior": {"prior": "family, as in `thompson list priors`", "seconds_fit": "CPU seconds of the fit",
               "candidate_chosen": "with `components: auto`, the number taken",
+              "noise": "of the rewards of the logs that it was learned from, where these are Gaussian",
               "last_stage": "`repaired` or `literal` (`prior.last_stage`)", "training_samples": "how many the networks were trained on",
               "training_samples_sha256": "hash of these", "most_precision": "largest precision of an observation that was trained for"},
     "draws": {"sampler": "name", "likelihood": "name", "prior_sha256": "hash of the prior file", "data_sha256": "hash of the history's file",
@@ -138,6 +139,7 @@ def make(folder):
     run("train", "--theta", "theta.nc", "--family", "mixture", "--option", "components=auto", "-o", "mixture.nc", folder=folder)
     run("train", "--theta", "theta.csv", "--family", "diffusion", "--option", "stages=3", *small, "-o", "diffusion.nc", folder=folder)
     run("train", "--theta", "theta.csv", "--family", "denoiser", *small, "-o", "denoiser.nc", folder=folder)
+    run("train", "--logs", "logs.csv", "--noise", 0.5, "--family", "gaussian", "-o", "learned.nc", folder=folder)
     for prior, history in (("gaussian.nc", "history.csv"), ("mine.nc", "history.nc")):
         run("sample", "--prior", prior, "--data", history, "--sampler", "localised", "-n", 3, "-o", "draws.nc", folder=folder)
     run("prepare", "movielens", SAMPLES / "ratings.csv", "-o", "movies.nc", folder=folder)
@@ -187,7 +189,8 @@ def page(folder):
     tasks = sorted((folder / "bandit/tasks").iterdir())
     families = {name: Described("prior", folder / f"{name}.nc") for name in ("mixture", "diffusion", "denoiser")}
     assert set(Described("prior", folder / "gaussian.nc").variables) < set(families["mixture"].variables)
-    everything = Described("prior", *(folder / f"{name}.nc" for name in ("gaussian", "mixture", "diffusion")))
+    everything = Described("prior", *(folder / f"{name}.nc" for name in ("gaussian", "mixture", "learned")))
+    everything.attributes |= families["diffusion"].attributes
     everything.attributes |= families["denoiser"].attributes
     parts = ["# Files\n",
              "Written by `docs/write_files.py` from files that the program wrote; `L` counts the layers of a network, from 1. All NetCDF files of the program "

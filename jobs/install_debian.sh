@@ -12,6 +12,9 @@ netcdf-bin nco
 python3 python3-numpy python3-scipy python3-xarray python3-netcdf4 python3-yaml python3-matplotlib python3-pandas python3-sklearn python3-pot
 "
 
+# Debian 12 has it, Debian 13 does not; figure_diffts_3.py does without.
+optional="umap-learn"
+
 fail() {
   echo "install_debian.sh: $1" >&2
   exit 1
@@ -54,6 +57,9 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=sudo
 fi
 $as_root apt-get update || fail "apt-get update failed: is there a network, and are the sources right?"
+for package in $optional; do
+  ! apt-cache show "$package" >/dev/null 2>&1 || missing="$missing $package"
+done
 # shellcheck disable=SC2086  # one word for each package
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing ||
   fail "apt-get could not install:$missing"
