@@ -118,6 +118,11 @@ class Logs(ProgramTest):
         for ranks in (1, 3):
             self.train(*settings, "--option", "stages=3", "--option", "training_steps=50", name=f"d{ranks}.nc", family="diffusion", ranks=ranks)
         self.assertEqual(self.bytes_of("d1.nc"), self.bytes_of("d3.nc"))
+        weight, mean, sd = (np.asarray(TRUE[name]) for name in ("weight", "mean", "sd"))
+        spread = np.sqrt(weight @ (mean**2 + sd[:, None] ** 2) - (weight @ mean) ** 2)
+        with netCDF4.Dataset(self.path("d1.nc")) as file:  # of the draws; 1 or 2 observations say little, so within a tenth
+            np.testing.assert_allclose(file["shift"][:], weight @ mean, atol=0.15)
+            np.testing.assert_allclose(file["scale"][:], spread, rtol=0.1)
         self.assertEqual(glob.glob(self.path("*.partial*")), [])
 
     def test_likelihoods(self):

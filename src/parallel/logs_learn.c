@@ -144,7 +144,7 @@ static void combine(const void *context, size_t count, double *values) {
   parallel_broadcast(values, count * sizeof *values);
 }
 
-/* Rank 0's mixture and noise to all. */
+/* Rank 0's mixture and noise to all; prepared. */
 static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixture, double *noise) {
   const bool root = self->parallel->rank == 0;
   int components = root ? self->prior.mixture->components : 0;
@@ -157,7 +157,7 @@ static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixtur
   parallel_broadcast(mixture->weight, count * sizeof(double));
   parallel_broadcast(mixture->mean, count * d * sizeof(double));
   parallel_broadcast(mixture->covariance, count * d * d * sizeof(double));
-  return STATUS_OK;
+  return mixture_prepare(mixture);
 }
 
 /* One iteration, from theta to theta: what is kept is all that the next one needs. */
