@@ -189,6 +189,25 @@ class Package(unittest.TestCase):
             with xr.open_dataset(FOLDER / "trained.nc") as theirs, xr.open_dataset(FOLDER / f"{family}.nc") as ours:
                 xr.testing.assert_equal(theirs, ours)
 
+    def test_logs(self):
+        """Arrays, with any names of tasks, and a file give what the program gives."""
+        rng = np.random.default_rng(7)
+        task, x = rng.choice(["Ann", "Bob", "Zoe, or \"Z\"", "a"], size=200), rng.standard_normal((200, 3))
+        y = x @ [1.0, -1.0, 2.0] + rng.standard_normal(200)
+        with open(FOLDER / "logs.csv", "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["task", "x1", "x2", "x3", "y"])
+            writer.writerows([t, *map(repr, row.tolist()), repr(float(r))] for t, row, r in zip(task, x, y))
+        output(PROGRAM, "train", "--logs", FOLDER / "logs.csv", "--family", "gaussian", "--noise", 1, "-o", FOLDER / "logs.nc")
+        for logs in (FOLDER / "logs.csv", (task, x, y)):
+            self.thompson.train(logs=logs, family="gaussian", noise=1, ranks=2).save(FOLDER / "ours.nc")
+            with xr.open_dataset(FOLDER / "logs.nc") as theirs, xr.open_dataset(FOLDER / "ours.nc") as ours:
+                xr.testing.assert_equal(theirs, ours)
+                self.assertEqual(ours.noise, 1)
+        for wrong in ({}, {"theta": x, "logs": (task, x, y)}, {"theta": x, "noise": 1}):
+            self.assertRaises(TypeError, self.thompson.train, **wrong)
+        self.assertRaises(ValueError, self.thompson.train, logs=(task[:-1], x, y))
+
     def test_threads(self):
         """Objects of several threads at once: the draws of one thread."""
         def loop(seed):

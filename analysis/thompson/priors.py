@@ -1,9 +1,10 @@
-"""Priors: learned from samples of theta, put together from arrays, or read from a file."""
+"""Priors: learned from samples of theta or from logs of past tasks, put together from arrays, or read from a file."""
 import ctypes
 import os
 import tempfile
 
 import numpy as np
+import xarray as xr
 
 from . import _library as library
 from . import studies
@@ -61,15 +62,47 @@ class Prior:
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
 
 
-def train(theta, family="diffusion", ranks=1, seed=1, **options):
-    """Learn a prior from theta[n, d], samples of the parameters of past tasks. `options` are the keys `prior.*` of a study: components=5,
-    stages=50. With several ranks the program does it; the result is the same."""
-    theta = library.doubles(theta, None, None)
-    if ranks == 1:
-        return Prior._made_by(library.prior_from_theta, theta.ctypes.data, *theta.shape, family.encode(), library.options_text({"seed": seed, **options}))
+def train(theta=None, family="diffusion", ranks=1, seed=1, logs=None, likelihood=None, noise=None, **options):
+    """Learn a prior from theta[n, d], samples of the parameters of past tasks, or from `logs`: a file of logs, or (task[n], x[n, d], y[n]), what
+    was observed in tasks whose parameters nobody knows. `likelihood` (gaussian) and `noise` (estimate, or the standard deviation) are of the
+    rewards in logs. `options` are the keys `prior.*` of a study: components=5, stages=50. Logs, and several ranks, are the program's work; the
+    result is the same on any number of ranks."""
+    if (theta is None) == (logs is None):
+        raise TypeError("give either theta or logs")
+    if logs is None and (likelihood is not None or noise is not None):
+        raise TypeError("likelihood and noise are of logs")
+    if theta is not None:
+        theta = library.doubles(theta, None, None)
+        if ranks == 1:
+            return Prior._made_by(library.prior_from_theta, theta.ctypes.data, *theta.shape, family.encode(), library.options_text({"seed": seed, **options}))
+    settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
+    for name, value in (("--likelihood", likelihood), ("--noise", noise)):
+        settings += [] if value is None else [name, value]
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
-        samples, file = os.path.join(folder, "theta.csv"), os.path.join(folder, "prior.nc")
-        np.savetxt(samples, theta, delimiter=",", fmt="%.17g")
-        settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
-        studies.call("train", "--theta", samples, "--family", family, "--seed", seed, *settings, "-o", file, ranks=ranks)
+        file = os.path.join(folder, "prior.nc")
+        source = ("--theta", _write_theta(theta, folder)) if logs is None else ("--logs", _logs_file(logs, folder))
+        studies.call("train", *source, "--family", family, "--seed", seed, *settings, "-o", file, ranks=ranks)
         return Prior.open(file)
+
+
+def _write_theta(theta, folder):
+    path = os.path.join(folder, "theta.csv")
+    np.savetxt(path, theta, delimiter=",", fmt="%.17g")
+    return path
+
+
+def _logs_file(logs, folder):
+    """A file of logs: the one that is named, or one of the arrays, tasks numbered in order of first appearance."""
+    if isinstance(logs, (str, os.PathLike)):
+        return os.fspath(logs)
+    task, x, y = logs
+    x = library.doubles(x, None, None)
+    y = library.doubles(y, len(x))
+    first, number = np.unique(np.asarray(task), return_index=True, return_inverse=True)[1:]
+    if number.shape != y.shape:
+        raise ValueError(f"task has shape {number.shape}, but there are {len(y)} observations")
+    place = np.empty(len(first), "i4")
+    place[np.argsort(first)] = np.arange(len(first))
+    path = os.path.join(folder, "logs.nc")
+    xr.Dataset({"task": ("observation", place[number]), "x": (("observation", "dim"), x), "y": ("observation", y)}).to_netcdf(path)
+    return path
