@@ -17,9 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from thompson import design, significance, store
+from thompson import averages, design, significance, store
 import script
-import table
 
 ROUNDING = 1e-9
 DIFFERENT = 1
@@ -76,7 +75,7 @@ def places(a, b, axis):
         if title not in titles[1]:
             continue
         t = titles[1].index(title)
-        mine, yours = table.rows_of(a)[s], table.rows_of(b)[t]
+        mine, yours = averages.shown(a)[s], averages.shown(b)[t]
         values = {float(dataset[axis].values[point]): point for dataset, points in ((b, yours),) for point in points}
         found += [(s, t, point, values[float(a[axis].values[point])]) for point in mine if float(a[axis].values[point]) in values]
     return found

@@ -1,6 +1,7 @@
 """What all scripts share: how they end, and which files they may write."""
 import pathlib
 import sys
+import warnings
 
 from thompson import Error
 
@@ -20,9 +21,15 @@ def writable(path, marked=True):
 
 
 def run(main):
-    """Run a script's main(); bad input or a file that cannot be written becomes one sentence on stderr and an exit status."""
+    """Run a script's main(); bad input or a file that cannot be written becomes one sentence on stderr and an exit status, and so does a
+    warning of the package, without one."""
+    def say(sentence, *_):
+        print(f"{pathlib.Path(sys.argv[0]).name}: {sentence}", file=sys.stderr)
+
     try:
-        main()
+        with warnings.catch_warnings():
+            warnings.showwarning = say
+            main()
     except (Error, OSError) as error:
-        print(f"{pathlib.Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        say(error)
         sys.exit(error.code if isinstance(error, Error) else BAD_FILE)

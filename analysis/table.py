@@ -4,11 +4,12 @@
 One row for each setting and policy, of a posterior study also for each sample size. The metric (regret, emd, ...) at the last
 round or at the sample size, the Monte-Carlo floor that exact draws reach, the paired difference to the first policy, CPU seconds
 for one run without training, CPU seconds of training, numerical fallbacks over all runs, and how many runs are in. p: that the
-paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (significance.py says what the sample
+paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (thompson/significance.py says what the sample
 is). Standard errors (SE) are over runs or, where priors were learned several times, over the means of these replicates, whichever
 is larger; CSV has both. Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to
 every other policy is significant at 5%, with Holm's correction for all these comparisons; `oracle`, which knows theta*, takes no
-part. CSV has the same as a column `best`.
+part. CSV has the same as a column `best`. With --layout paper: policies x problems, mean ± SE, bold what is not significantly worse
+than the best of its column.
 """
 import argparse
 import csv
@@ -18,30 +19,12 @@ import numpy as np
 import pandas as pd
 
 from thompson import averages, design, significance, store
+import markup
+import paper_table
 import script
 
 PARTS = {"se": "_se", "se_replicate": "_se_replicate", "floor": "_floor_mean", "difference": "_diff_mean",
          "difference_se": "_diff_se", "difference_se_replicate": "_diff_se_replicate"}
-# What is best, as a number to be small; the others are best when they are small themselves.
-BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank": lambda values: values * np.nan,
-        "largest_mode": lambda values: values * np.nan}
-
-
-def rows_of(dataset):
-    """Index of the points that get a row, for each setting."""
-    if store.axis(dataset) == "sample_size":
-        return [range(last + 1) for last in averages.last_rounds(dataset)]
-    return [[last] for last in averages.last_rounds(dataset)]
-
-
-def winners(scores, rivals, replicate):
-    """The policy of least mean score [policy, run] among `rivals`, and the p-value of its paired difference to each other one."""
-    n = np.isfinite(scores).sum(axis=1)
-    means = np.where(rivals & (n > 0), np.nansum(scores, axis=1) / np.where(n > 0, n, 1), np.inf)
-    best = int(np.argmin(means))
-    if not np.isfinite(means[best]):
-        return None, []
-    return best, [significance.unequal(scores[p] - scores[best], replicate).p for p in np.flatnonzero(rivals) if p != best]
 
 
 def tests(dataset, metric, places):
@@ -53,7 +36,7 @@ def tests(dataset, metric, places):
     for s, point in places:
         values = dataset[metric].isel({"setting": s, axis: point}).values
         first.append([np.nan, *(significance.unequal(row - values[0], replicate).p for row in values[1:])])
-        found.append(winners(BEST.get(metric, lambda values: values)(values), rivals, replicate))
+        found.append(significance.winners(significance.scores(metric, values), rivals, replicate))
     adjusted = significance.holm([p for _, others in found for p in others])
     ends = np.cumsum([len(others) for _, others in found])
     parts = np.split(adjusted, ends[:-1])
@@ -72,7 +55,7 @@ def frame(dataset, metric=None):
     for part, ending in PARTS.items():
         if part != "floor" or f"{metric}{ending}" in dataset:
             values[part] = dataset[f"{metric}{ending}"].values if f"{metric}{ending}" in dataset else unknown
-    places = [(s, point) for s, points in enumerate(rows_of(dataset)) for point in points]
+    places = [(s, point) for s, points in enumerate(averages.shown(dataset)) for point in points]
     adjusted, certain = tests(dataset, metric, places)
     titles, rows = design.titles(dataset), []
     for (s, point), p_values, best in zip(places, adjusted, certain):
@@ -148,40 +131,17 @@ def markdown(table):
     heading, rows, column, best = printed(table)
     for index in best:
         rows[index][column] = f"**{rows[index][column]}**"
-    widths = [max(len(row[c]) for row in [heading, *rows]) for c in range(len(heading))]
-
-    def line(row):
-        return "| " + " | ".join(text.ljust(width) if c < 2 else text.rjust(width)
-                                 for c, (text, width) in enumerate(zip(row, widths))) + " |\n"
-
-    rule = "|" + "|".join("-" * (width + 2) if c < 2 else "-" * (width + 1) + ":" for c, width in enumerate(widths)) + "|\n"
-    return line(heading) + rule + "".join(map(line, rows)) + f"\n{table.attrs['caption']}\n"
-
-
-SPECIAL = {letter: "\\" + letter for letter in "_%&#${}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
-                                                               "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}"}
-
-
-def escaped(text):
-    """As LaTeX writes it."""
-    return "".join(SPECIAL.get(letter, letter) for letter in text)
+    return markup.markdown(heading, rows, table.attrs["caption"])
 
 
 def latex(table):
     heading, rows, column, best = printed(table)
-    rows = [list(map(escaped, row)) for row in rows]
+    rows = [list(map(markup.escaped, row)) for row in rows]
     for index in best:
         rows[index][column] = f"\\textbf{{{rows[index][column]}}}"
-
-    def line(row):
-        return " & ".join(row) + " \\\\\n"
-
-    text = "\\begin{table}\n\\centering\n\\begin{tabular}{ll" + "r" * (len(heading) - 2) + "}\n\\toprule\n"
-    text += line(map(escaped, heading))
-    for index, row in enumerate(rows):
-        new_setting = index == 0 or row[0] != rows[index - 1][0]
-        text += ("\\midrule\n" if new_setting else "") + line(row if new_setting else ["", *row[1:]])
-    return text + f"\\bottomrule\n\\end{{tabular}}\n\\caption{{{escaped(table.attrs['caption'])}}}\n\\end{{table}}\n"
+    new = {index for index, row in enumerate(rows) if index == 0 or row[0] != rows[index - 1][0]}
+    rows = [row if index in new else ["", *row[1:]] for index, row in enumerate(rows)]
+    return markup.latex(list(map(markup.escaped, heading)), rows, table.attrs["caption"], rules=new)
 
 
 def comma_separated(table):
@@ -198,10 +158,18 @@ def main():
     parser.add_argument("folder", metavar="DIR", help="results folder of a study")
     parser.add_argument("--metric", metavar="NAME", help="what to list (default: the first that was measured)")
     parser.add_argument("-f", "--format", choices=FORMATS, default="markdown")
+    parser.add_argument("--layout", choices=("rows", "paper"), default="rows",
+                        help="paper: policies x problems, mean ± standard error; bold what is not significantly worse than the best")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of on stdout")
     arguments = parser.parse_args()
 
-    text = FORMATS[arguments.format](frame(store.results(arguments.folder, kind=None), arguments.metric))
+    dataset = store.results(arguments.folder, kind=None)
+    if arguments.layout == "rows":
+        text = FORMATS[arguments.format](frame(dataset, arguments.metric))
+    elif arguments.format in paper_table.FORMATS:
+        text = paper_table.printed(dataset, arguments.metric, arguments.format)
+    else:
+        parser.error("--layout paper is for Markdown and LaTeX; CSV has all numbers in rows")
     if arguments.output:
         script.writable(arguments.output, marked=False).write_text(text, encoding="utf-8")
     else:

@@ -108,6 +108,30 @@ class Scripts(unittest.TestCase):
         unfinished(self.folder, "none")
         self.run_all()
 
+    def test_a_running_study(self):
+        """What to do where results are not written yet, and where tasks are newer than they."""
+        def said(name):
+            return call(importlib.import_module(name), self.folder)
+
+        tasks = self.folder / "tasks"
+        tasks.mkdir()
+        for name in ("table", "report", "figure_vits"):
+            self.assertIn(f"no task of the study is finished; `thompson status {self.folder}`", said(name)[2])
+            for k in range(3):
+                (tasks / f"{k}.nc").write_text("")
+            self.assertIn(f"results.nc does not exist; 3 tasks of the study are finished, of which `thompson reduce {self.folder}` writes it", said(name)[2])
+            bandit(self.folder, runs=20)
+            written = (self.folder / "results.nc").stat().st_mtime
+            for k, file in enumerate(tasks.iterdir()):
+                os.utime(file, 2 * (written + 1000 * k - 500,))
+            self.assertEqual((said(name)[0], said(name)[2]), (0, ""))
+            bandit(self.folder, runs=20, not_run=[(0, 0, 19)])
+            status, _, err = said(name)
+            self.assertEqual((status, len(err.splitlines())), (0, 1), err)
+            self.assertRegex(err, rf"^{name}.py: .*results.nc lacks runs, and 2 tasks are newer than it; `thompson reduce {self.folder}` writes it with them$")
+            for file in (*tasks.iterdir(), *self.folder.glob("*.*")):
+                file.unlink()
+
     def test_wrong_files(self):
         """No file; one that is no NetCDF; one that was cut off; one without what every study has; one of something else."""
         self.assertEqual(set(self.run_all().values()), {3})

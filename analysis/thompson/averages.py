@@ -87,3 +87,10 @@ def last_rounds(dataset):
     """Index of the last point of each setting, [setting]; settings may have different numbers of rounds, NaN beyond."""
     there = np.isfinite(dataset[f"{store.curves(dataset)[0]}_mean"].values).any(axis=1)
     return np.where(there.any(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1), there.shape[1] - 1)
+
+
+def shown(dataset):
+    """Index of the points that a table shows, for each setting."""
+    if store.axis(dataset) == "sample_size":
+        return [range(last + 1) for last in last_rounds(dataset)]
+    return [[last] for last in last_rounds(dataset)]

@@ -12,6 +12,9 @@ from scipy import stats
 from . import averages, design
 
 LEVEL = 0.05
+# What is best, as a number to be small; the others are best when they are small themselves.
+BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank": lambda values: values * np.nan,
+        "largest_mode": lambda values: values * np.nan}
 
 
 @dataclasses.dataclass
@@ -50,6 +53,21 @@ def unequal(values, replicate):
     if se == 0:  # the same in every run
         return Difference(mean, se, float(mean == 0))
     return Difference(mean, se, float(2 * stats.t.sf(abs(mean) / se, len(parts) - 1)))
+
+
+def scores(metric, values):
+    """The values of a metric as numbers to be small; NaN where none is better than another."""
+    return BEST[metric](values) if metric in BEST else values
+
+
+def winners(scores, rivals, replicate):
+    """The policy of least mean score [policy, run] among `rivals`, and the p-value of its paired difference to each other one."""
+    n = np.isfinite(scores).sum(axis=1)
+    means = np.where(rivals & (n > 0), np.nansum(scores, axis=1) / np.where(n > 0, n, 1), np.inf)
+    best = int(np.argmin(means))
+    if not np.isfinite(means[best]):
+        return None, []
+    return best, [unequal(scores[p] - scores[best], replicate).p for p in np.flatnonzero(rivals) if p != best]
 
 
 def of_runs(dataset):

@@ -6,6 +6,7 @@
     mean, error = averages.moments(ds, "regret")                 # [setting, policy, round] each
 """
 import pathlib
+import warnings
 
 import xarray as xr
 
@@ -64,13 +65,27 @@ def folder_of(path):
     return path.parent if path.suffix == ".nc" else path
 
 
+def tasks(folder, since=0.0):
+    """How many tasks of a study have been finished since this time."""
+    return sum(file.stat().st_mtime > since for file in (folder / "tasks").glob("*.nc"))
+
+
+def absent(folder):
+    """What to do about a folder without results."""
+    if not (folder / "tasks").is_dir():
+        return "this needs the results of a study, which `thompson run` or `thompson reduce` writes"
+    if not tasks(folder):
+        return f"no task of the study is finished; `thompson status {folder}` says how it goes"
+    return f"{tasks(folder)} tasks of the study are finished, of which `thompson reduce {folder}` writes it, also while the study is running"
+
+
 def results(folder, kind="bandit"):
-    """DIR/results.nc of a study of this kind, or the file that is named in place of DIR; of any kind when it is None."""
-    path = pathlib.Path(folder)
+    """DIR/results.nc of a study of this kind, or the file that is named in place of DIR; of any kind when it is None. Warns of results that are
+    older than tasks which they lack."""
+    folder, path = folder_of(folder), pathlib.Path(folder)
     path = path if path.suffix == ".nc" else path / "results.nc"
-    what = (f"this needs the results of a {f'{kind} ' if kind else ''}study, which `thompson run` or `thompson reduce` "
-            "writes")
-    dataset = opened(path, what)
+    dataset = opened(path, absent(folder))
+    what = f"this needs the results of a {f'{kind} ' if kind else ''}study"
     along = [name for name in AXES if name in dataset.dims]
     if len(along) != 1:
         raise Error(f"{path} has {'several' if along else 'none'} of the dimensions {', '.join(AXES)}; {what}")
@@ -80,7 +95,11 @@ def results(folder, kind="bandit"):
     if not measured:
         raise Error(f"{path} has no measured curve; {what}")
     means = {measured[0] + ending: ("setting", "policy", along[0]) for ending in MOMENTS}
-    return checked(path, dataset, {**means, **RUNS, along[0]: (along[0],)}, what)
+    dataset = checked(path, dataset, {**means, **RUNS, along[0]: (along[0],)}, what)
+    newer = tasks(folder, path.stat().st_mtime)
+    if newer and (dataset["status"].values == STATUS_NOT_RUN).any():
+        warnings.warn(f"{path} lacks runs, and {newer} tasks are newer than it; `thompson reduce {folder}` writes it with them", stacklevel=2)
+    return dataset
 
 
 def prior_samples(folder):

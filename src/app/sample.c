@@ -88,12 +88,14 @@ static Status check_rewards(const Arguments *arguments, const Likelihood *likeli
   return STATUS_OK;
 }
 
-/* The logarithm of the marginal likelihood of the history, where the sampler has it. */
+/* What is found out beside the draws. */
 typedef struct {
-  bool known;
+  bool marginal; /* the sampler has the logarithm of the marginal likelihood of the history */
   double constant; /* sum over observations of the largest log p(y | u), which sampler_marginal leaves out */
-  double value, error;
-} Marginal;
+  double log_marginal, error;
+  bool guarded; /* there is a guard beside the prior */
+  double guard_weight; /* in the posterior */
+} Findings;
 
 /* log p(y | u) is its largest value less half of the deviance, at any u. */
 static double largest_log_likelihood(const Likelihood *likelihood, double y) {
@@ -124,7 +126,7 @@ static Status observe(const Arguments *arguments, int d, History *history, Sampl
 
 /* theta[d, draws] as theta(draw, dim), with what the draws depend on. */
 static Status write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta, double *rows,
-                          const Marginal *marginal, int64_t fallbacks) {
+                          const Findings *findings, int64_t fallbacks) {
   int dimension[2], id;
   char hash[DIGEST_SIZE];
   for (int n = 0; n < arguments->draws; n++)
@@ -140,10 +142,11 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
   TRY(store_real_attribute(file, NULL, "noise", arguments->noise));
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)arguments->seed));
   TRY(store_int_attribute(file, NULL, "fallbacks", fallbacks));
-  if (marginal->known) {
-    TRY(store_real_attribute(file, NULL, "log_marginal_likelihood", marginal->value));
-    TRY(store_real_attribute(file, NULL, "log_marginal_likelihood_error", marginal->error));
+  if (findings->marginal) {
+    TRY(store_real_attribute(file, NULL, "log_marginal_likelihood", findings->log_marginal));
+    TRY(store_real_attribute(file, NULL, "log_marginal_likelihood_error", findings->error));
   }
+  if (findings->guarded) TRY(store_real_attribute(file, NULL, "guard_weight", findings->guard_weight));
   TRY(store_dimension(file, "draw", (size_t)arguments->draws, &dimension[0]));
   TRY(store_dimension(file, "dim", (size_t)d, &dimension[1]));
   TRY(store_variable(file, "theta", STORE_DOUBLE, 2, dimension, "draw from the posterior of theta", "1",
@@ -151,7 +154,7 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
   return store_put(file, id, rows);
 }
 
-static void print_summary(const Arguments *arguments, int d, const double *theta, const Marginal *marginal,
+static void print_summary(const Arguments *arguments, int d, const double *theta, const Findings *findings,
                           int64_t fallbacks, const char *complaint) {
   printf("%s: %d draws of %s\n  %-6s %12s %12s\n", arguments->output, arguments->draws, arguments->sampler,
          "theta", "mean", "sd");
@@ -160,44 +163,49 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
     linalg_moments(1, arguments->draws, theta + (size_t)i * (size_t)arguments->draws, &mean, &variance);
     printf("  %-6d %12.5g %12.5g\n", i + 1, mean, sqrt(variance));
   }
-  if (marginal->known)
-    printf("log marginal likelihood of the history %.6g, error about %.2g\n", marginal->value,
-           marginal->error);
+  if (findings->marginal)
+    printf("log marginal likelihood of the history %.6g, error about %.2g\n", findings->log_marginal,
+           findings->error);
+  if (findings->guarded)
+    printf("posterior weight of the guard %.3g: that share of the draws is not from the prior\n",
+           findings->guard_weight);
   if (fallbacks > 0)
     printf("%lld numerical fallbacks: check the draws before you trust them\n", (long long)fallbacks);
   if (complaint[0]) printf("%s\n", complaint);
 }
 
-static Status save(const Arguments *arguments, int d, double *theta, const Marginal *marginal,
+static Status save(const Arguments *arguments, int d, double *theta, const Findings *findings,
                    int64_t fallbacks) {
   SCRATCH_ARENA(scratch);
   double *rows;
   ALLOCATE(&scratch, rows, (size_t)d * (size_t)arguments->draws);
   StoreFile *file;
   TRY(store_create(arguments->output, STORE_NETCDF4, &file));
-  return store_finish(file, write_draws(arguments, file, d, theta, rows, marginal, fallbacks));
+  return store_finish(file, write_draws(arguments, file, d, theta, rows, findings, fallbacks));
 }
 
 /* Draws that cannot have reached their target count as a fallback. */
 static Status judge_and_save(const Arguments *arguments, const Sampler *sampler, const History *history,
-                             double *theta, const Marginal *marginal, int64_t fallbacks) {
+                             double *theta, const Findings *findings, int64_t fallbacks) {
   char complaint[256] = "";
   Spread spread;
   TRY(spread_measure(sampler, history, arguments->draws, theta, &spread));
   if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
-  TRY(save(arguments, sampler->d, theta, marginal, fallbacks));
-  print_summary(arguments, sampler->d, theta, marginal, fallbacks, complaint);
+  TRY(save(arguments, sampler->d, theta, findings, fallbacks));
+  print_summary(arguments, sampler->d, theta, findings, fallbacks, complaint);
   return STATUS_OK;
 }
 
-/* From draws of its own, where it takes draws. */
-static void find_marginal(const Arguments *arguments, Sampler *sampler, const History *history,
-                          Marginal *marginal, int64_t *fallbacks) {
+/* The marginal likelihood from draws of its own, where it takes draws. */
+static void find(const Arguments *arguments, Sampler *sampler, const History *history, Findings *findings,
+                 int64_t *fallbacks) {
   enum { MARGINAL_DRAWS = 1024 };
   const RngLanes rng = {
       .key = rng_key(arguments->seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
-  marginal->known = sampler_marginal(sampler, history, rng, &marginal->value, &marginal->error, fallbacks);
-  marginal->value += sampler->temper * marginal->constant;
+  findings->marginal =
+      sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error, fallbacks);
+  findings->log_marginal += sampler->temper * findings->constant;
+  findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, fallbacks);
 }
 
 static Status draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
@@ -206,7 +214,7 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   History history;
   Sampler sampler;
   double *theta;
-  Marginal marginal = {0};
+  Findings findings = {0};
   int64_t fallbacks = 0;
   const int d = prior->d;
   const SamplerSetup setup = {.prior = prior,
@@ -221,10 +229,10 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   TRY(history_create(&memory, d, 1, likelihood, &history));
   ALLOCATE(&memory, theta, (size_t)d * (size_t)arguments->draws);
   TRY(sampler_create(&memory, method, &setup, &sampler));
-  TRY(observe(arguments, d, &history, &sampler, &marginal.constant, &fallbacks));
+  TRY(observe(arguments, d, &history, &sampler, &findings.constant, &fallbacks));
   sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
-  find_marginal(arguments, &sampler, &history, &marginal, &fallbacks);
-  return judge_and_save(arguments, &sampler, &history, theta, &marginal, fallbacks);
+  find(arguments, &sampler, &history, &findings, &fallbacks);
+  return judge_and_save(arguments, &sampler, &history, theta, &findings, fallbacks);
 }
 
 Status app_sample(int argc, char **argv) {

@@ -55,7 +55,11 @@
   ENTRY(THETA_SHOWN, "theta* of no run, for pictures of their distribution")                                 \
   ENTRY(MARGINAL, "posterior draws that a marginal likelihood is estimated from")                            \
   ENTRY(PAST_TASKS, "which past tasks of logs a fit chooses by")                                             \
-  ENTRY(PAST_DRAWS, "posterior draws of past tasks, which networks learn from")
+  ENTRY(PAST_DRAWS, "posterior draws of past tasks, which networks learn from")                              \
+  ENTRY(GUARD, "which draws are those of a guard beside the prior, and these draws")                         \
+  ENTRY(BESIDE, "the mixture beside a diffusion prior")                                                      \
+  ENTRY(CONTAMINATION, "which training samples a wide Gaussian replaces, and these samples")                 \
+  ENTRY(ALARM, "histories that a prior predicts")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -62,6 +62,16 @@ Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, con
   return family->assemble(out, fit, samples, parts);
 }
 
+const Mixture *prior_stand_in(const Prior *prior) { return prior->mixture ? prior->mixture : prior->beside; }
+
+Status prior_check_guard(const Prior *prior) {
+  if (prior_stand_in(prior)) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "guard: prior %s has no mixture of Gaussians beside it, from which its spread and the "
+                    "marginal likelihood of a history are known%s",
+                    prior->ops->name, prior->ops->save ? ": learn it again with this version" : "");
+}
+
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
   SCRATCH_ARENA(scratch);
   Mixture mixture;

@@ -84,6 +84,13 @@ typedef struct {
   void (*hessian_product)(const Prior *prior, int lanes, const double *theta, const double *v, double *out);
 } PriorOps;
 
+/* What stands beside a prior that may be wrong (sampler/guard.h): a Gaussian of this weight and of so many
+ * standard deviations of the prior; `shrink` multiplies those of posterior draws from it. Weight 0: nothing.
+ */
+typedef struct {
+  double weight, width, shrink;
+} PriorGuard;
+
 struct Prior {
   Arena *memory; /* of whoever created it: where the state and all of its arrays are */
   const PriorOps *ops;
@@ -91,6 +98,9 @@ struct Prior {
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
   const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
+  /* Of a prior that is no mixture itself: one that was fitted to the same samples; NULL: none. */
+  const Mixture *beside;
+  PriorGuard guard; /* what samplers put beside it unless they are told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
   /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
   double seconds_fit;
@@ -102,6 +112,11 @@ struct Prior {
 
 /* family->settle, where there is one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
+
+/* A mixture in closed form in the place of the prior: itself, or the one beside it; NULL: none. */
+const Mixture *prior_stand_in(const Prior *prior);
+/* STATUS_INPUT where there is none, so that nothing can be put beside this prior. */
+Status prior_check_guard(const Prior *prior);
 
 /* The registry; NULL ends. */
 const PriorOps *prior_family(int index);

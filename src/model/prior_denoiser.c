@@ -4,11 +4,11 @@
 #include "core/arena.h"
 #include "core/memory.h"
 #include "io/digest.h"
+#include "model/beside.h"
 #include "model/denoiser_cases.h"
 #include "model/denoiser_training.h"
 #include "model/families.h"
 #include "model/localisation.h"
-#include "model/mixture_fit.h"
 #include "model/mixture_store.h"
 
 #include <math.h>
@@ -17,8 +17,6 @@
 
 /* The walk of an unconditional sample: the defaults of the sampler `localised`. */
 enum { STEPS = 12, MOST_DIMENSIONS = 1000 /* of a file */ };
-/* Of the mixture: a component for so many samples, and how many at most. */
-enum { SAMPLES_EACH = 20, MOST_COMPONENTS = 10 };
 static const double FIRST_PRECISION = 0.05, LAST_PRECISION = 300;
 
 typedef struct {
@@ -116,53 +114,29 @@ static void denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
 
 enum { CHECK_VALUES = sizeof(DenoiserCheck) / sizeof(double) };
 
-static size_t mixture_values(int components, int d) {
-  return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
-}
-
 /* Where a part holds what. */
 typedef struct {
-  double *components; /* number of components */
-  double *mixture; /* [mixture_values] of the most components: weight, mean, covariance */
+  double *mixture; /* [beside_values] */
   double *check, *parameters;
 } Part;
 
 static Part part_of(int d, const double *values) {
-  Part part = {.components = (double *)(uintptr_t)values};
-  part.mixture = part.components + 1;
-  part.check = part.mixture + mixture_values(MOST_COMPONENTS, d);
+  Part part = {.mixture = (double *)(uintptr_t)values};
+  part.check = part.mixture + beside_values(d);
   part.parameters = part.check + CHECK_VALUES;
   return part;
-}
-
-static void pack(const Mixture *mixture, double *out) {
-  const size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
-  memcpy(out, mixture->weight, count * sizeof *out);
-  memcpy(out + count, mixture->mean, vectors * sizeof *out);
-  memcpy(out + count + vectors, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out);
-}
-
-static Status unpack(Arena *memory, int components, int d, const double *values, Mixture *out) {
-  const size_t count = (size_t)components, vectors = count * (size_t)d;
-  TRY(mixture_create(memory, d, components, out));
-  memcpy(out->weight, values, count * sizeof *values);
-  memcpy(out->mean, values + count, vectors * sizeof *values);
-  memcpy(out->covariance, values + count + vectors, vectors * (size_t)d * sizeof *values);
-  return STATUS_OK;
 }
 
 /* To the samples that are not held out. */
 static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)samples->d, n = samples->training > 0 ? (size_t)samples->training : 1;
-  const size_t wanted = n / SAMPLES_EACH;
   double *z;
   ALLOCATE(&scratch, z, d * n);
   for (size_t i = 0; i < d; i++)
     for (size_t j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
-  const int components = wanted < 1 ? 1 : wanted > MOST_COMPONENTS ? MOST_COMPONENTS : (int)wanted;
-  return mixture_fit(memory, samples->d, (int)n, z, components, fit->starts,
-                     rng_key(fit->seed, RNG_DENOISER_MIXTURE), fit->replicate, out, NULL);
+  return beside_fit(memory, samples->d, (int)n, z, fit->starts, rng_key(fit->seed, RNG_DENOISER_MIXTURE),
+                    fit->replicate, out);
 }
 
 static void denoiser_settle(PriorFit *fit, int d) {
@@ -188,7 +162,7 @@ static int denoiser_parts(const PriorFit *fit) {
 
 static size_t denoiser_part_size(const PriorFit *fit, int d) {
   const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
-  return 1 + mixture_values(MOST_COMPONENTS, d) + CHECK_VALUES + network_parameters(&shape);
+  return beside_values(d) + CHECK_VALUES + network_parameters(&shape);
 }
 
 static void set_standard(Learned *self, const TrainingSamples *samples) {
@@ -208,8 +182,7 @@ static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, P
   set_standard(self, samples);
   TRY(denoiser_train(fit, samples, &self->network, self->parameters));
   TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
-  *part.components = self->mixture.components;
-  pack(&self->mixture, part.mixture);
+  beside_pack(&self->mixture, part.mixture);
   memcpy(part.check, &self->check, sizeof self->check);
   for (size_t i = 0; i < count; i++) part.parameters[i] = (double)self->parameters[i];
   return STATUS_OK;
@@ -229,7 +202,7 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
   const Part part = part_of(samples->d, parts);
   Mixture mixture;
   Learned *self;
-  TRY(unpack(prior->memory, (int)*part.components, samples->d, part.mixture, &mixture));
+  TRY(beside_unpack(prior->memory, samples->d, part.mixture, &mixture));
   TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape),
                values = (size_t)samples->d * (size_t)samples->n;
@@ -238,7 +211,7 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
   training_standardise(true, samples, self->shift, self->scale);
   self->samples = samples->n;
   digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
-  return STATUS_OK;
+  return beside_scale(prior, &self->mixture, self->shift, self->scale);
 }
 
 static void denoiser_report(const Prior *prior, FILE *out) {
@@ -339,6 +312,7 @@ static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain
   TRY(create(prior, &mixture, hidden_count, hidden, &self));
   TRY(load_vectors(self, file, d));
   TRY(load_provenance(self, file));
+  TRY(beside_scale(prior, &self->mixture, self->shift, self->scale));
   return network_load(&self->network.shape, 1, file, self->parameters);
 }
 

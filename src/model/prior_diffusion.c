@@ -4,7 +4,9 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "io/digest.h"
+#include "model/beside.h"
 #include "model/families.h"
+#include "model/mixture_store.h"
 #include "model/network.h"
 #include "model/network_store.h"
 #include "model/training.h"
@@ -192,20 +194,27 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   return STATUS_OK;
 }
 
-static int diffusion_parts(const PriorFit *fit) { return fit->schedule.stages; }
+/* The stages, and last the mixture beside them. */
+static int diffusion_parts(const PriorFit *fit) { return fit->schedule.stages + 1; }
 
 /* The parameters of a stage, then its loss. */
-static size_t diffusion_part_size(const PriorFit *fit, int d) {
+static size_t stage_size(const PriorFit *fit, int d) {
   NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
   return network_parameters(&shape) + 1;
+}
+
+static size_t diffusion_part_size(const PriorFit *fit, int d) {
+  const size_t stage = stage_size(fit, d), beside = d <= BESIDE_MOST ? beside_values(d) : 0;
+  return stage > beside ? stage : beside;
 }
 
 static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   SCRATCH_ARENA(scratch);
   TrainingSetup setup;
   TRY(prior_diffusion_check_dimension((size_t)samples->d));
+  if (part == fit->schedule.stages) return beside_fit_part(fit, samples, out);
   float *parameters;
-  size_t count = diffusion_part_size(fit, samples->d) - 1;
+  size_t count = stage_size(fit, samples->d) - 1;
   TRY(training_create(&scratch, fit, samples, &setup));
   ALLOCATE(&scratch, parameters, count);
   training_stage(&setup, part + 1, parameters, &out[count]);
@@ -243,7 +252,8 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   Diffusion *self;
   TRY(diffusion_create(prior, fit, samples->d, &self));
   size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
-  for (int t = 1; t <= fit->schedule.stages; t++, parts += count + 1) {
+  const size_t size = diffusion_part_size(fit, samples->d);
+  for (int t = 1; t <= fit->schedule.stages; t++, parts += size) {
     float *parameters = self->parameters + (size_t)(t - 1) * count;
     for (size_t i = 0; i < count; i++) parameters[i] = (float)parts[i];
     self->loss[t] = parts[count];
@@ -252,7 +262,8 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   self->samples = samples->n;
   digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
   TRY(check_vectors(self, "the fitted prior"));
-  return check_parameters(self, "the fitted prior");
+  TRY(check_parameters(self, "the fitted prior"));
+  return beside_assemble(prior, parts);
 }
 
 static void diffusion_settle(PriorFit *fit, int d) {
@@ -291,7 +302,8 @@ static Status diffusion_save(const Prior *prior, StoreFile *file) {
   const Chain *chain = &self->chain;
   int stage, dim;
   TRY(store_dimension(file, "stage", (size_t)chain->schedule.stages, &stage));
-  TRY(store_dimension(file, "dim", (size_t)prior->d, &dim));
+  TRY(prior->beside ? mixture_save(prior->beside, file, &dim)
+                    : store_dimension(file, "dim", (size_t)prior->d, &dim));
   TRY(store_text_attribute(file, NULL, "last_stage",
                            chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
   TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
@@ -362,7 +374,8 @@ static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chai
   TRY(load_vectors(self, file));
   TRY(load_provenance(self, file));
   TRY(network_load(&self->shape, (size_t)self->chain.schedule.stages, file, self->parameters));
-  return check_vectors(self, store_path(file));
+  TRY(check_vectors(self, store_path(file)));
+  return beside_load(prior, file);
 }
 
 const PriorOps prior_diffusion = {

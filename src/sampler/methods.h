@@ -6,9 +6,9 @@
 #include "sampler/sampler.h"
 
 #define SAMPLER_LIST(ENTRY)                                                                                  \
-  ENTRY(ts) /* mixture_posterior.c */                                                                        \
-  ENTRY(tuned_ts) /* mixture_posterior.c */                                                                  \
-  ENTRY(mixts) /* mixture_posterior.c */                                                                     \
+  ENTRY(ts) /* mixts.c */                                                                                    \
+  ENTRY(tuned_ts) /* mixts.c */                                                                              \
+  ENTRY(mixts) /* mixts.c */                                                                                 \
   ENTRY(exact) /* exact.c */                                                                                 \
   ENTRY(diffts) /* laplace_dps.c */                                                                          \
   ENTRY(dps) /* dps.c */                                                                                     \

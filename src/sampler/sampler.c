@@ -3,6 +3,7 @@
 
 #include "core/arena.h"
 #include "sampler/chunk.h"
+#include "sampler/guard.h"
 #include "sampler/methods.h"
 
 #include <limits.h>
@@ -89,9 +90,17 @@ static const ConfigKey COMMON[] = {{.name = "temper",
                                     .maximum = 1e6,
                                     .fallback = "1",
                                     .help = "multiplies the log likelihood; 2 doubles the evidence"},
+                                   {.name = "guard",
+                                    .type = KEY_REAL,
+                                    .minimum = 0,
+                                    .maximum = 0.999999,
+                                    .fallback = "study",
+                                    .words = "study",
+                                    .help = "weight of a wide Gaussian beside the prior, which may be wrong; "
+                                            "study: prior.guard with a learned prior, else 0"},
                                    {.name = NULL}};
 
-enum { KEYS = 12, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
+enum { KEYS = 16, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
 static ConfigKey joined[sizeof METHODS / sizeof *METHODS][KEYS];
 
 static void join_keys(void) {
@@ -135,6 +144,8 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   if (setup->options) out->temper = config_real(setup->options, "temper");
   ALLOCATE(memory, out->ess, setup->runs);
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
+  const double g = guard_of(setup);
+  if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
   return method->create(out, setup);
 }
 
@@ -158,6 +169,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   History tempered = *history;
   tempered.temper *= sampler->temper;
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
+  if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
   replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }
 
@@ -168,6 +180,15 @@ bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, do
   History tempered = *history;
   tempered.temper *= sampler->temper;
   sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
+  if (sampler->guard) guard_marginal(sampler->guard, &tempered, value, fallbacks);
+  return true;
+}
+
+bool sampler_guard_weight(Sampler *sampler, const History *history, double *weight, int64_t *fallbacks) {
+  if (!sampler->guard) return false;
+  History tempered = *history;
+  tempered.temper *= sampler->temper;
+  guard_weight(sampler->guard, &tempered, weight, fallbacks);
   return true;
 }
 

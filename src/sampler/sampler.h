@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 typedef struct Sampler Sampler;
+typedef struct Guard Guard; /* sampler/guard.h */
 
 /* What a sampler needs of its prior and likelihood: bits, and the words of `thompson list`. */
 #define NEEDS_LIST(ENTRY)                                                                                    \
@@ -113,6 +114,7 @@ struct Sampler {
   const SamplerOps *ops;
   SamplerSetup setup;
   int d;
+  Guard *guard; /* beside the prior; NULL: none */
   double temper; /* multiplies the log likelihood: the history that ops get is scaled by it */
   double *ess; /* [B], effective sample size behind the last draws; NAN where the method has none */
   void *state;
@@ -122,9 +124,10 @@ const SamplerOps *sampler_method(int index); /* registry; NULL ends */
 const SamplerOps *sampler_find(const char *name);
 const char *sampler_name(int index);
 
-/* The options of a sampler: `temper`, which all share, and its own. Ends with a NULL name; lives for ever. */
+/* The options of a sampler: `temper` and `guard`, which all share, and its own. Ends with a NULL name; lives
+ * for ever. */
 const ConfigKey *sampler_keys(const SamplerOps *method);
-const ConfigKey *sampler_shared_keys(void); /* `temper` alone */
+const ConfigKey *sampler_shared_keys(void);
 
 /* `method` with the options of `setup`, which may be NULL for a method without keys. STATUS_INPUT with one
  * sentence when prior or likelihood lacks what the method needs, or when the draws are too many. */
@@ -142,6 +145,10 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
  */
 bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
                       int64_t *fallbacks);
+
+/* weight[B]: the posterior probability that the guard beside the prior has in each run. False, and nothing
+ * done, where there is no guard. */
+bool sampler_guard_weight(Sampler *sampler, const History *history, double *weight, int64_t *fallbacks);
 
 /* Notify the sampler of the last observation of `history`: of every one, in order. */
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks);

@@ -40,7 +40,7 @@ static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
 static bool is_known(const Sampler *sampler, int draws) {
   const SamplerSetup *setup = &sampler->setup;
   const Config *options = setup->options;
-  if (!setup->prior->mixture || setup->prior->mixture->components != 1) return false;
+  if (!setup->prior->mixture || setup->prior->mixture->components != 1 || sampler->guard) return false;
   if (likelihood_has_network(setup->likelihood) || draws < FEWEST * sampler->d) return false;
   if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
   return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);

@@ -38,6 +38,17 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
                                                     : config_text(setting, "prior.family");
 }
 
+/* A prior that was learned may be wrong. */
+static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
+  const bool learned = kind == BELIEF_FITTED || kind == BELIEF_FILE;
+  const bool own = config_has(policy->options, "guard") && !config_is(policy->options, "guard", "study");
+  return (PriorGuard){.weight = own       ? config_real(policy->options, "guard")
+                                : learned ? config_real(setting, "prior.guard")
+                                          : 0,
+                      .width = config_real(setting, "prior.guard_width"),
+                      .shrink = config_real(setting, "prior.guard_shrink")};
+}
+
 /* Everything that a fitted prior depends on, hashed. */
 static Status hash_belief(const Config *setting, const Problem *problem, Belief *belief) {
   char file_hash[DIGEST_SIZE] = "none";
@@ -75,12 +86,14 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   out->likelihood = policy_likelihood(&method, policy->options, problem);
   if (likelihood_has_network(&out->likelihood)) {
     out->kind = BELIEF_WEIGHTS;
+    out->guard = guard_of_keys(setting, policy, out->kind);
     if (word && strcmp(word, "standard") == 0) return STATUS_OK;
     return status_set(STATUS_INPUT, "model: network needs prior: standard, N(0, I) on its weights");
   }
   if (!word)
     return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
   out->kind = kind_of(word);
+  out->guard = guard_of_keys(setting, policy, out->kind);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
     status = problem_check_exact_prior(problem);
@@ -120,8 +133,8 @@ static Status prior_of_file(Arena *memory, const Belief *belief, const Problem *
                     problem->d);
 }
 
-Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
-                    Prior *out) {
+static Status prior_of_belief(Arena *memory, const Belief *belief, const Problem *problem,
+                              const char *directory, Prior *out) {
   char path[4096];
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
@@ -136,6 +149,13 @@ Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem,
   Status status = prior_load_own(memory, path, &belief->fit, out);
   return status == STATUS_INPUT ? status_prefix(status, "remove this file and it will be fitted again: ")
                                 : status;
+}
+
+Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
+                    Prior *out) {
+  TRY(prior_of_belief(memory, belief, problem, directory, out));
+  out->guard = belief->guard;
+  return STATUS_OK;
 }
 
 /* A prior that can do what the belief's can; one that is still to be fitted does nothing. */
@@ -159,7 +179,8 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
                        .d = problem->d,
                        .mixture = able & PRIOR_MIXTURE ? &out->mixture : NULL,
                        .chain = able & PRIOR_CHAIN ? &out->chain : NULL,
-                       .denoiser = able & PRIOR_DENOISER ? &out->denoiser : NULL};
+                       .denoiser = able & PRIOR_DENOISER ? &out->denoiser : NULL,
+                       .beside = able & PRIOR_MIXTURE ? NULL : &out->mixture};
   return STATUS_OK;
 }
 
@@ -181,6 +202,7 @@ Status belief_check(const Belief *belief, const SamplerOps *sampler, const Probl
   SCRATCH_ARENA(scratch);
   Outline outline;
   TRY(outline_create(&scratch, belief, problem, &outline));
+  if (belief->guard.weight > 0) TRY(prior_check_guard(&outline.prior));
   bool misfit = sampler_misfit(sampler, &outline.prior, &belief->likelihood, sizeof sentence, sentence);
   return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;
 }

@@ -29,6 +29,7 @@ typedef struct {
   PriorFit fit; /* of a fitted prior; gives the schedule of an exact chain otherwise */
   int64_t train_samples; /* -1: all */
   char hash[65]; /* of a fitted prior */
+  PriorGuard guard; /* of a learned prior that of the study, unless the policy has its own */
 } Belief;
 
 /* The belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown, the problem has no

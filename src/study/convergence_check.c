@@ -12,6 +12,7 @@ static const struct {
              {"eta", "1", "has a target that is not tempered"},
              {"lambda", "1", "has a target that is not tempered"},
              {"temper", "1", "has a target that is not tempered"},
+             {"guard", "0", "compares one Gaussian with the target"},
              {"prior", "standard", "starts every method at N(0, I)"},
              {"components", "1", "compares one Gaussian with the target"},
              {"posterior", "shared", "has one target"}};

@@ -20,6 +20,8 @@ static Status check_policy(const Config *setting, const ConfigPolicy *policy, co
   if (config_real(policy->options, "temper") != 1)
     return status_set(STATUS_INPUT, "key 'temper': %g; large settings have no tempered evidence",
                       config_real(policy->options, "temper"));
+  if (belief.guard.weight > 0)
+    return status_set(STATUS_INPUT, "key 'guard': %g; large settings have none", belief.guard.weight);
   const DiagonalOps *ops = method.sampler->diagonal;
   return ops->check ? ops->check(policy->options) : STATUS_OK;
 }

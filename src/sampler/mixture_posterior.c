@@ -1,31 +1,22 @@
-/* Posterior sampling with a Gaussian mixture prior: TS, TunedTS and MixTS of the DiffTS paper (Section 6.1)
- * are this one method with three priors. Exact with a conjugate likelihood; by the Laplace approximation of
- * every component (irls.h) with any other.
- *
- * With evidence (Lambda, b) the posterior is a mixture again, with new weights (model/mixture_evidence.h;
- * Hong et al. 2022, Thompson sampling with a mixture prior).
- *
- * Under the Laplace approximation every component has evidence of its own, taken at its own mode m: the log
- * likelihood near m is l(m) - b' m + m' Lambda m / 2 + b' theta - theta' Lambda theta / 2, and the first
- * three terms are added to the logarithm of the weight. That makes it the Laplace evidence of the component.
- *
- * A draw uses 1 uniform and d normals of its stream. */
-#include "core/arena.h"
+#include "sampler/mixture_posterior.h"
+
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/irls.h"
 #include "model/mixture_evidence.h"
 #include "sampler/chunk.h"
-#include "sampler/cost.h"
-#include "sampler/methods.h"
 
+#include <math.h>
 #include <string.h>
 
 /* C components, n <= CHUNK_LANES lanes, lane last, in r <= n parts of one posterior each: the runs of a
  * chunk, whose draws share it, or its lanes. Components go by one after the other and leave their weight; the
  * posterior of the one that is drawn is made once more. */
-typedef struct {
+struct MixturePosterior {
+  const Mixture *prior; /* not owned */
+  int runs; /* B */
+  double *shrink; /* [C]: multiplies the standard deviations of draws */
   double *constant; /* [C]: mixture_evidence_constants */
   double *precision, *vector; /* [d, d, r], [d, r]: Lambda and b, where components share them */
   double *factor; /* [d, d, n]: P_c, then its Cholesky factor L_c */
@@ -41,15 +32,18 @@ typedef struct {
   double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence that IRLS found last */
   double *mode; /* [d, r] */
   double *deviance; /* [r] */
-} MixturePosterior;
+};
 
-static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
-  Arena *memory = self->memory;
-  const Mixture *prior = setup->prior->mixture;
+Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
+                                MixturePosterior **out) {
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, n = CHUNK_LANES;
   MixturePosterior *state;
   ALLOCATE(memory, state, 1);
-  self->state = state;
+  *out = state;
+  state->prior = prior;
+  state->runs = runs;
+  ALLOCATE(memory, state->shrink, components);
+  for (size_t c = 0; c < components; c++) state->shrink[c] = 1;
   ALLOCATE(memory, state->constant, components);
   ALLOCATE(memory, state->precision, d * d * n);
   ALLOCATE(memory, state->vector, d * n);
@@ -61,14 +55,14 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   ALLOCATE(memory, state->normal, d * n);
   ALLOCATE(memory, state->jitters, n);
   mixture_evidence_constants(prior, state->constant);
-  if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
+  if (likelihood_is_conjugate(likelihood)) return STATUS_OK;
   TRY(irls_create(memory, prior->d, CHUNK_LANES, 1e-8, &state->irls));
   ALLOCATE(memory, state->own_precision, components * d * d * n);
   ALLOCATE(memory, state->own_vector, components * d * n);
   ALLOCATE(memory, state->prior_precision, d * d * n);
   ALLOCATE(memory, state->prior_vector, d * n);
-  ALLOCATE(memory, state->last_precision, components * d * d * (size_t)setup->runs);
-  ALLOCATE(memory, state->last_vector, components * d * (size_t)setup->runs);
+  ALLOCATE(memory, state->last_precision, components * d * d * (size_t)runs);
+  ALLOCATE(memory, state->last_vector, components * d * (size_t)runs);
   ALLOCATE(memory, state->mode, d * n);
   ALLOCATE(memory, state->deviance, n);
   return STATUS_OK;
@@ -116,9 +110,9 @@ static void copy_rows(int rows, int lanes, const double *from, int from_stride, 
 
 /* The evidence at the mode of component c, which IRLS finds from the component's mean; in a bandit, with
  * one draw for each run, from where it was in the round before. */
-static void linearise(MixturePosterior *state, const Mixture *prior, int runs, int c, const HistoryView *view,
-                      int64_t *fallbacks) {
-  const int d = prior->d, lanes = view->lanes, first = view->first;
+static void linearise(MixturePosterior *state, int c, const HistoryView *view, int64_t *fallbacks) {
+  const Mixture *prior = state->prior;
+  const int runs = state->runs, d = prior->d, lanes = view->lanes, first = view->first;
   double *last_precision = state->last_precision + (size_t)(c * d * d) * (size_t)runs;
   double *last_vector = state->last_vector + (size_t)(c * d) * (size_t)runs;
   spread(d * d, lanes, prior->precision + c * d * d, state->prior_precision);
@@ -151,19 +145,16 @@ static void weigh_mode(MixturePosterior *state, const HistoryView *view, double 
     }
 }
 
-/* Weights of all components for the parts of a chunk, which are the lanes of `view`. */
-static void weigh_components(MixturePosterior *state, const Mixture *prior, int runs, const HistoryView *view,
-                             int64_t *fallbacks) {
+/* state->weight: the logarithm of the weight of every component for the parts of a chunk, which are the lanes
+ * of `view`. */
+static void weigh_components(MixturePosterior *state, const HistoryView *view, int64_t *fallbacks) {
+  const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes;
   const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
   if (conjugate) history_evidence(view, state->precision, state->vector);
-  if (prior->components == 1) { /* weights are for several */
-    if (!conjugate) linearise(state, prior, runs, 0, view, fallbacks);
-    return;
-  }
   for (int c = 0; c < prior->components; c++) {
     double *log_weight = state->weight + c * lanes;
-    if (!conjugate) linearise(state, prior, runs, c, view, fallbacks);
+    if (!conjugate) linearise(state, c, view, fallbacks);
     mixture_evidence_add(prior, c, lanes, state->precision, state->vector, state->factor, state->whitened);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
@@ -175,7 +166,18 @@ static void weigh_components(MixturePosterior *state, const Mixture *prior, int 
     memcpy(state->own_vector + (size_t)(c * d) * CHUNK_LANES, state->vector,
            (size_t)(d * lanes) * sizeof *state->vector);
   }
-  accumulate_weights(prior->components, lanes, state->largest, state->weight);
+}
+
+/* What the draws of the parts of a chunk need: evidence, and sums of weights where there are several. */
+static void prepare_parts(MixturePosterior *state, const HistoryView *view, int64_t *fallbacks) {
+  if (state->prior->components > 1) {
+    weigh_components(state, view, fallbacks);
+    accumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
+  } else if (likelihood_is_conjugate(view->history->likelihood)) {
+    history_evidence(view, state->precision, state->vector);
+  } else {
+    linearise(state, 0, view, fallbacks);
+  }
 }
 
 /* The part of its view that lane n of the chunk belongs to. */
@@ -183,15 +185,19 @@ static int mixture_posterior_part_of(const HistoryView *view, const Chunk *chunk
   return (int)((int64_t)(chunk->first + n) * view->draws / chunk->rng.draws) - view->first;
 }
 
-/* P_c and h_c of the component that each lane of the chunk draws: factor and whitened. */
-static void gather_chosen(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
-                          const Chunk *chunk) {
+/* P_c and h_c of the component that each lane of the chunk draws: factor and whitened; and which that is,
+ * component[lanes] unless it is NULL. z[d, lanes] is shrunk. */
+static void gather_chosen(MixturePosterior *state, const HistoryView *view, const Chunk *chunk,
+                          int *component, double *z) {
+  const Mixture *prior = state->prior;
   const int d = prior->d, lanes = chunk->lanes, parts = view->lanes, components = prior->components;
   const bool own = components > 1 && !likelihood_is_conjugate(view->history->likelihood);
   for (int n = 0; n < lanes; n++) {
     const int r = mixture_posterior_part_of(view, chunk, n);
     const int c =
         components == 1 ? 0 : pick_component(components, parts, r, state->weight, state->uniform[n]);
+    if (component) component[n] = c;
+    for (int i = 0; i < d; i++) z[i * lanes + n] *= state->shrink[c];
     const double *precision =
         own ? state->own_precision + (size_t)(c * d * d) * CHUNK_LANES : state->precision;
     const double *vector = own ? state->own_vector + (size_t)(c * d) * CHUNK_LANES : state->vector;
@@ -203,10 +209,10 @@ static void gather_chosen(MixturePosterior *state, const Mixture *prior, const H
 }
 
 /* z[d, lanes] <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. */
-static void mixture_posterior_draw(MixturePosterior *state, const Mixture *prior, const HistoryView *view,
-                                   const Chunk *chunk, double *z) {
-  const int d = prior->d, lanes = chunk->lanes;
-  gather_chosen(state, prior, view, chunk);
+static void mixture_posterior_draw(MixturePosterior *state, const HistoryView *view, const Chunk *chunk,
+                                   int *component, double *z) {
+  const int d = state->prior->d, lanes = chunk->lanes;
+  gather_chosen(state, view, chunk, component, z);
   linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
   linalg_forward_lanes(d, lanes, state->factor, state->whitened);
   for (int i = 0; i < d * lanes; i++) z[i] += state->whitened[i];
@@ -221,66 +227,41 @@ static HistoryView mixture_posterior_parts_of(const History *history, const Chun
   return (HistoryView){history, 1, first, (chunk->first + chunk->lanes - 1) / draws - first + 1, NULL, NULL};
 }
 
-static void posterior_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
-                             int64_t *fallbacks) {
-  MixturePosterior *state = self->state;
-  const Mixture *prior = self->setup.prior->mixture;
-  const int d = self->d;
+void mixture_posterior_shrink(MixturePosterior *state, int component, double factor) {
+  state->shrink[component] = factor;
+}
+
+void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
+                              double *theta, int *component, int64_t *fallbacks) {
+  const Mixture *prior = state->prior;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = mixture_posterior_parts_of(history, &chunk);
     memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-    weigh_components(state, prior, self->setup.runs, &view, fallbacks);
+    prepare_parts(state, &view, fallbacks);
     for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->jitters[r];
     memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
-    rng_lanes_normal(&chunk.rng, d, state->normal);
-    mixture_posterior_draw(state, prior, &view, &chunk, state->normal);
-    chunk_store(&chunk, d, state->normal, theta);
+    rng_lanes_normal(&chunk.rng, prior->d, state->normal);
+    mixture_posterior_draw(state, &view, &chunk, component ? component + chunk.first : NULL, state->normal);
+    chunk_store(&chunk, prior->d, state->normal, theta);
     for (int n = 0; n < chunk.lanes && prior->components == 1; n++) /* else those above are the same */
       fallbacks[(chunk.first + n) / draws] += state->jitters[n];
   }
 }
 
-/* With a closed form the draws of a run share the factors. */
-static double posterior_cost(const SamplerWork *work) {
-  const double lanes = cost_drawn_lanes(work), posteriors = work->conjugate ? 1 : work->draws;
-  const double update = work->components * (cost_gaussian(work) + cost_mode(work, lanes));
-  return work->drawn * cost_share(lanes) *
-         (posteriors * update + cost_gaussian(work) / 2 + (work->draws - 1) * (100 + 8 * work->d * work->d));
+void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
+                                int64_t *fallbacks) {
+  const int components = state->prior->components;
+  const double unit = 0.5 * state->prior->d * log(2 * M_PI); /* that the normalisers of the prior have */
+  for (int first = 0; first < history->runs; first += CHUNK_LANES) {
+    const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
+    const HistoryView view = {history, 1, first, lanes, NULL, NULL};
+    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
+    weigh_components(state, &view, fallbacks + first);
+    for (int n = 0; n < lanes; n++) fallbacks[first + n] += state->jitters[n];
+    for (int c = 0; c < components; c++)
+      for (int n = 0; n < lanes; n++)
+        log_evidence[(size_t)c * (size_t)history->runs + (size_t)(first + n)] =
+            state->weight[c * lanes + n] + unit;
+  }
 }
-
-const SamplerOps sampler_ts = {
-    .name = "ts",
-    .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
-    .reference = "Chapelle and Li (2011); DiffTS paper, equation 3",
-    .default_prior = "standard",
-    .needs = NEEDS_GAUSSIAN,
-    .exact = true,
-    .create = posterior_create,
-    .sample = posterior_sample,
-    .cost = posterior_cost,
-};
-
-const SamplerOps sampler_tuned_ts = {
-    .name = "tuned_ts",
-    .summary = "Thompson sampling from the posterior of a Gaussian prior fitted to samples",
-    .reference = "DiffTS paper, Section 6.1",
-    .default_prior = "gaussian",
-    .needs = NEEDS_GAUSSIAN,
-    .exact = true,
-    .create = posterior_create,
-    .sample = posterior_sample,
-    .cost = posterior_cost,
-};
-
-const SamplerOps sampler_mixts = {
-    .name = "mixts",
-    .summary = "Thompson sampling from the posterior of a Gaussian mixture prior",
-    .reference = "Hong et al. (2022); DiffTS paper, Section 6.1",
-    .default_prior = "mixture",
-    .needs = NEEDS_MIXTURE,
-    .exact = true,
-    .create = posterior_create,
-    .sample = posterior_sample,
-    .cost = posterior_cost,
-};

@@ -1,0 +1,30 @@
+"""Tables of texts as Markdown and as LaTeX."""
+SPECIAL = {letter: "\\" + letter for letter in "_%&#${}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
+                                                               "^": r"\textasciicircum{}", "±": r"$\pm$", "<": r"\textless{}", ">": r"\textgreater{}"}
+
+
+def markdown(heading, rows, caption, words=2):
+    """Rows of texts with their caption; the first `words` columns hold words, the others numbers."""
+    widths = [max(len(row[c]) for row in [heading, *rows]) for c in range(len(heading))]
+
+    def line(row):
+        return "| " + " | ".join(text.ljust(width) if c < words else text.rjust(width)
+                                 for c, (text, width) in enumerate(zip(row, widths))) + " |\n"
+
+    rule = "|" + "|".join("-" * (width + 2) if c < words else "-" * (width + 1) + ":" for c, width in enumerate(widths)) + "|\n"
+    return line(heading) + rule + "".join(map(line, rows)) + f"\n{caption}\n"
+
+
+def escaped(text):
+    """As LaTeX writes it."""
+    return "".join(SPECIAL.get(letter, letter) for letter in text)
+
+
+def latex(heading, rows, caption, words=2, rules=()):
+    """The same in LaTeX with booktabs, from escaped texts; a rule stands above the rows `rules`."""
+    def line(row):
+        return " & ".join(row) + " \\\\\n"
+
+    text = "\\begin{table}\n\\centering\n\\begin{tabular}{" + "l" * words + "r" * (len(heading) - words) + "}\n\\toprule\n" + line(heading)
+    text += "".join(("\\midrule\n" if index in rules else "") + line(row) for index, row in enumerate(rows))
+    return text + f"\\bottomrule\n\\end{{tabular}}\n\\caption{{{escaped(caption)}}}\n\\end{{table}}\n"

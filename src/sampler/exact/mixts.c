@@ -1,0 +1,61 @@
+/* Posterior sampling with a Gaussian mixture prior: TS, TunedTS and MixTS of the DiffTS paper (Section 6.1)
+ * are this one method (mixture_posterior.h) with three priors. */
+#include "sampler/cost.h"
+#include "sampler/methods.h"
+#include "sampler/mixture_posterior.h"
+
+static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
+  MixturePosterior *state;
+  TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs, &state));
+  self->state = state;
+  return STATUS_OK;
+}
+
+static void posterior_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
+                             int64_t *fallbacks) {
+  mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
+}
+
+/* With a closed form the draws of a run share the factors. */
+static double posterior_cost(const SamplerWork *work) {
+  const double lanes = cost_drawn_lanes(work), posteriors = work->conjugate ? 1 : work->draws;
+  const double update = work->components * (cost_gaussian(work) + cost_mode(work, lanes));
+  return work->drawn * cost_share(lanes) *
+         (posteriors * update + cost_gaussian(work) / 2 + (work->draws - 1) * (100 + 8 * work->d * work->d));
+}
+
+const SamplerOps sampler_ts = {
+    .name = "ts",
+    .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
+    .reference = "Chapelle and Li (2011); DiffTS paper, equation 3",
+    .default_prior = "standard",
+    .needs = NEEDS_GAUSSIAN,
+    .exact = true,
+    .create = posterior_create,
+    .sample = posterior_sample,
+    .cost = posterior_cost,
+};
+
+const SamplerOps sampler_tuned_ts = {
+    .name = "tuned_ts",
+    .summary = "Thompson sampling from the posterior of a Gaussian prior fitted to samples",
+    .reference = "DiffTS paper, Section 6.1",
+    .default_prior = "gaussian",
+    .needs = NEEDS_GAUSSIAN,
+    .exact = true,
+    .create = posterior_create,
+    .sample = posterior_sample,
+    .cost = posterior_cost,
+};
+
+const SamplerOps sampler_mixts = {
+    .name = "mixts",
+    .summary = "Thompson sampling from the posterior of a Gaussian mixture prior",
+    .reference = "Hong et al. (2022); DiffTS paper, Section 6.1",
+    .default_prior = "mixture",
+    .needs = NEEDS_MIXTURE,
+    .exact = true,
+    .create = posterior_create,
+    .sample = posterior_sample,
+    .cost = posterior_cost,
+};

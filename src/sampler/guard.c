@@ -1,0 +1,105 @@
+#include "sampler/guard.h"
+
+#include "core/linalg.h"
+#include "sampler/mixture_posterior.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Of a prior that no study has set up. */
+static const double WIDTH = 2;
+
+struct Guard {
+  int d, runs, draws; /* B, M */
+  Mixture mixture; /* that of the prior times 1 - g, and last the wide Gaussian */
+  MixturePosterior *posterior;
+  double *theta; /* [d, B M] */
+  int *component; /* [B M] */
+  double *evidence; /* [C, B] */
+  double *residual; /* [B] */
+};
+
+double guard_of(const SamplerSetup *setup) {
+  if (!setup->options) return 0;
+  return config_is(setup->options, "guard", "study") ? setup->prior->guard.weight
+                                                     : config_real(setup->options, "guard");
+}
+
+/* The components of `prior` with their weights times 1 - g, and the wide Gaussian. */
+static Status mix(Arena *memory, const Mixture *prior, double g, double width, Mixture *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)prior->d, count = (size_t)prior->components;
+  double *covariance;
+  ALLOCATE(&scratch, covariance, d * d);
+  TRY(mixture_create(memory, prior->d, prior->components + 1, out));
+  memcpy(out->mean, prior->mean, count * d * sizeof *out->mean);
+  memcpy(out->covariance, prior->covariance, count * d * d * sizeof *out->covariance);
+  for (size_t c = 0; c < count; c++) out->weight[c] = (1 - g) * prior->weight[c];
+  out->weight[count] = g;
+  mixture_moments(prior, out->mean + count * d, covariance);
+  for (size_t i = 0; i < d; i++)
+    out->covariance[(count * d + i) * d + i] = width * width * covariance[i * d + i];
+  return mixture_prepare(out);
+}
+
+Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **out) {
+  const Prior *prior = setup->prior;
+  const Mixture *stand_in = prior_stand_in(prior);
+  const size_t d = (size_t)prior->d, runs = (size_t)setup->runs, lanes = runs * (size_t)setup->draws;
+  const bool set = prior->guard.weight > 0;
+  Guard *self;
+  TRY(prior_check_guard(prior));
+  ALLOCATE(memory, self, 1);
+  *out = self;
+  self->d = prior->d, self->runs = setup->runs, self->draws = setup->draws;
+  TRY(mix(memory, stand_in, g, set ? prior->guard.width : WIDTH, &self->mixture));
+  TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs, &self->posterior));
+  if (set) mixture_posterior_shrink(self->posterior, stand_in->components, prior->guard.shrink);
+  ALLOCATE(memory, self->theta, d * lanes);
+  ALLOCATE(memory, self->component, lanes);
+  ALLOCATE(memory, self->evidence, (size_t)self->mixture.components * runs);
+  ALLOCATE(memory, self->residual, runs);
+  return STATUS_OK;
+}
+
+void guard_replace(Guard *self, const History *history, RngLanes rng, int draws, double *theta,
+                   int64_t *fallbacks) {
+  const int wide = self->mixture.components - 1;
+  const size_t lanes = rng.lanes;
+  rng.key = rng_subkey(rng.key, RNG_GUARD);
+  mixture_posterior_sample(self->posterior, history, rng, draws, self->theta, self->component, fallbacks);
+  for (size_t n = 0; n < lanes; n++)
+    for (size_t i = 0; i < (size_t)self->d && self->component[n] == wide; i++)
+      theta[i * lanes + n] = self->theta[i * lanes + n];
+}
+
+/* log(e^a + e^b). */
+static double log_sum(double a, double b) { return fmax(a, b) + log1p(exp(-fabs(a - b))); }
+
+/* Of all components but the last, for run b of B. */
+static double log_learned(const Guard *self, int runs, int b) {
+  double sum = self->evidence[b];
+  for (int c = 1; c < self->mixture.components - 1; c++)
+    sum = log_sum(sum, self->evidence[(size_t)c * (size_t)runs + (size_t)b]);
+  return sum;
+}
+
+static double log_wide(const Guard *self, int runs, int b) {
+  return self->evidence[(size_t)(self->mixture.components - 1) * (size_t)runs + (size_t)b];
+}
+
+void guard_weight(Guard *self, const History *history, double *weight, int64_t *fallbacks) {
+  mixture_posterior_evidence(self->posterior, history, self->evidence, fallbacks);
+  for (int b = 0; b < history->runs; b++)
+    weight[b] = 1 / (1 + exp(log_learned(self, history->runs, b) - log_wide(self, history->runs, b)));
+}
+
+void guard_marginal(Guard *self, const History *history, double *value, int64_t *fallbacks) {
+  const double learned = log1p(-self->mixture.weight[self->mixture.components - 1]);
+  const bool conjugate = likelihood_is_conjugate(history->likelihood);
+  mixture_posterior_evidence(self->posterior, history, self->evidence, fallbacks);
+  if (conjugate) history_residual(&(HistoryView){history, 1, 0, history->runs, NULL, NULL}, self->residual);
+  for (int b = 0; b < history->runs; b++)
+    value[b] = log_sum(value[b] + learned,
+                       log_wide(self, history->runs, b) - (conjugate ? 0.5 * self->residual[b] : 0));
+}

@@ -1,0 +1,33 @@
+/* A guard against a prior that is wrong: what is believed is (1 - g) times the prior plus g times a wide
+ * Gaussian about the prior's mean, whose coordinates are independent and have `width` times the prior's
+ * standard deviations (those of its training samples). The data decide: the posterior is that of the prior
+ * and that of the wide Gaussian, weighted by their marginal likelihoods (Berger 1985, Section 4.7:
+ * epsilon-contamination), and every draw is from one of the two.
+ *
+ * It is put around any sampler, which does not notice: the sampler draws for all lanes, and those lanes that
+ * belong to the wide Gaussian are replaced. The marginal likelihoods are closed forms, or Laplace
+ * approximations of all components alike: of a prior that is a mixture its own, and otherwise that of the
+ * mixture that was fitted beside it to the same samples (prior_stand_in). */
+#ifndef SAMPLER_GUARD_H
+#define SAMPLER_GUARD_H
+
+#include "sampler/sampler.h"
+
+/* g: the option `guard`, or what the prior brings; 0 without options. */
+double guard_of(const SamplerSetup *setup);
+
+/* For g > 0. STATUS_INPUT where the prior has no mixture to stand in for it. */
+Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **out);
+
+/* Draws of the wide Gaussian's posterior take the place of those in theta[d, N] whose lanes are its. The
+ * streams are of their own, named as `rng`. */
+void guard_replace(Guard *self, const History *history, RngLanes rng, int draws, double *theta,
+                   int64_t *fallbacks);
+
+/* weight[B]: the posterior probability of the wide Gaussian. */
+void guard_weight(Guard *self, const History *history, double *weight, int64_t *fallbacks);
+
+/* value[B], the logarithm of the marginal likelihood under the prior, becomes that under both. */
+void guard_marginal(Guard *self, const History *history, double *value, int64_t *fallbacks);
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""The guard beside a prior, as a user meets it: in studies, as an option of a policy, and in thompson sample."""
+import netCDF4
+import numpy as np
+
+import program
+
+STUDY = """
+name: guard
+study: bandit
+seed: 3
+runs: 32
+block: 16
+problem: {theta: cross, arms: 20, rounds: 30}
+policies: %s
+prior: {train_samples: 500, stages: 6, training_steps: 60, hidden: [8, 8]%s}
+"""
+POLICIES = "[ts, tuned_ts, mixts, diffts]"
+
+
+class Guard(program.ProgramTest):
+    def regret(self, name, policies, keys="", ranks=0):
+        study = self.write(f"{name}.yaml", STUDY % (policies, keys))
+        self.succeed("run", study, "-o", self.path(name), "--progress", "none", ranks=ranks)
+        with netCDF4.Dataset(self.path(f"{name}/results.nc")) as data:
+            return data["regret"][...].filled(np.nan)[0]
+
+    def test_study(self):
+        """Weight 0 is no guard, byte for byte; one that is there moves the policies whose prior was learned, on any number of ranks; and an
+        option of a policy goes before the study's key."""
+        plain = self.regret("plain", POLICIES)
+        guarded = self.regret("guarded", POLICIES, ", guard: 0.3")
+        self.assertEqual(plain.tobytes(), self.regret("zero", POLICIES, ", guard: 0, guard_width: 5").tobytes())
+        self.assertEqual(guarded.tobytes(), self.regret("ranks", POLICIES, ", guard: 0.3", ranks=2).tobytes())
+        self.assertEqual(plain[0].tobytes(), guarded[0].tobytes())  # N(0, I) was not learned
+        for policy in (1, 2, 3):
+            self.assertNotEqual(plain[policy].tobytes(), guarded[policy].tobytes())
+        options = "[{name: ts, guard: 0}, {name: tuned_ts, guard: 0.3}, {name: mixts, guard: 0}, diffts]"
+        chosen = self.regret("options", options, ", guard: 0.3")
+        for policy, like in ((0, plain), (1, guarded), (2, plain), (3, guarded)):
+            self.assertEqual(chosen[policy].tobytes(), like[policy].tobytes())
+
+    def test_refused(self):
+        study = self.write("ising.yaml", STUDY % ("[{name: localised, prior: ising, guard: 0.1}]", ""))
+        self.fail_with(3, "no mixture of Gaussians beside it", "plan", study)
+
+    def sample(self, *options):
+        out = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "mixts", "-n", "4000", "-o",
+                           self.path("draws.nc"), *options).stdout
+        with netCDF4.Dataset(self.path("draws.nc")) as data:
+            return out, data["theta"][...].filled(np.nan), getattr(data, "guard_weight", None)
+
+    def test_sample(self):
+        """The prior N(1, 1) has no place for what was observed, which is far beyond it: the weight by the closed form, and draws about the
+        posterior mean of the wide Gaussian, within 5 standard errors."""
+        with netCDF4.Dataset(self.path("prior.nc"), "w") as file:
+            file.prior = "gaussian"
+            for name in ("component", "dim", "dim2"):
+                file.createDimension(name, 1)
+            file.createVariable("weight", "f8", ("component",))[:] = 1
+            file.createVariable("mean", "f8", ("component", "dim"))[:] = 1
+            file.createVariable("covariance", "f8", ("component", "dim", "dim2"))[:] = 1
+        self.write("history.csv", "x1,y\n1,6\n1,5\n")
+        out, theta, weight = self.sample()
+        self.assertIsNone(weight)
+        self.assertNotIn("guard", out)
+
+        def density(variance):
+            covariance = np.eye(2) + variance
+            away = np.array([5.0, 4.0])
+            return np.exp(-0.5 * away @ np.linalg.solve(covariance, away)) / np.sqrt(np.linalg.det(covariance))
+
+        exact = 0.1 * density(4) / (0.1 * density(4) + 0.9 * density(1))
+        out, theta, weight = self.sample("--option", "guard=0.1")
+        self.assertAlmostEqual(weight, exact, places=10)
+        self.assertIn(f"posterior weight of the guard {exact:.3g}", out)
+        mean = (1 - exact) * (1 + 11) / 3 + exact * (0.25 + 11) / 2.25
+        self.assertAlmostEqual(theta.mean(), mean, delta=5 * theta.std() / np.sqrt(4000))
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,304 @@
+/* The guard beside a prior (src/sampler/guard.h): every registered sampler with every family of priors,
+ * against the explicit mixture with one more component, quadrature, and a prior that is wrong. */
+#include "catch_up_fixture.h"
+
+enum { RUNS = 3, DRAWS = 40 };
+static const double G = 0.3, WIDTH = 2;
+
+/* The components of `prior` and the wide Gaussian, by formulas of its own. */
+static Mixture guarded(Arena *memory, const Mixture *prior, double g) {
+  const int d = prior->d, last = prior->components;
+  Mixture out;
+  ASSERT(mixture_create(memory, d, last + 1, &out) == STATUS_OK);
+  for (int c = 0; c < last; c++) {
+    out.weight[c] = (1 - g) * prior->weight[c];
+    for (int i = 0; i < d; i++) out.mean[last * d + i] += prior->weight[c] * prior->mean[c * d + i];
+  }
+  memcpy(out.mean, prior->mean, (size_t)(last * d) * sizeof(double));
+  memcpy(out.covariance, prior->covariance, (size_t)(last * d * d) * sizeof(double));
+  out.weight[last] = g;
+  for (int i = 0; i < d; i++) {
+    double variance = 0;
+    for (int c = 0; c < last; c++) {
+      const double away = prior->mean[c * d + i] - out.mean[last * d + i];
+      variance += prior->weight[c] * (prior->covariance[(c * d + i) * d + i] + away * away);
+    }
+    out.covariance[(last * d + i) * d + i] = WIDTH * WIDTH * variance;
+  }
+  ASSERT(mixture_prepare(&out) == STATUS_OK);
+  return out;
+}
+
+static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, double shift) {
+  enum { SAMPLES = 400 };
+  PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(memory, d, 2, 1.5);
+  Samples samples = {.d = d, .n = SAMPLES};
+  Prior prior;
+  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
+  samples.theta = fixture_new((size_t)(d * SAMPLES), sizeof(double));
+  mixture_sample(&mixture, &rng, samples.theta);
+  for (int k = 0; k < d * SAMPLES; k++) samples.theta[k] += shift;
+  Status status = prior_fit(memory, family, &fit, &samples, &prior);
+  CHECK_OK(status);
+  ASSERT(status == STATUS_OK);
+  free(samples.theta);
+  return prior;
+}
+
+/* ---- every sampler */
+
+static bool same_lane(int d, int n, const double *a, const double *b) {
+  for (int i = 0; i < d; i++)
+    if (memcmp(&a[i * RUNS * DRAWS + n], &b[i * RUNS * DRAWS + n], sizeof *a) != 0) return false;
+  return true;
+}
+
+/* Weight 0 changes no byte; otherwise the lanes that the guard does not take keep theirs, and it takes as
+ * many as its weight says, within 5 standard errors. */
+static void check_lanes(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
+  SCRATCH_ARENA(memory);
+  const char *none = "guard=0", *half = "guard=0.5";
+  History history = fixture_history(&memory, prior->d, RUNS, 0, 6, likelihood);
+  double *plain = fixture_draw(method, prior, &history, 0, DRAWS, 0, NULL, NULL);
+  double *same = fixture_draw(method, prior, &history, 0, DRAWS, 1, &none, NULL);
+  double *theta = fixture_draw(method, prior, &history, 0, DRAWS, 1, &half, NULL);
+  double weight[RUNS];
+  CU_ASSERT(memcmp(plain, same, (size_t)(prior->d * RUNS * DRAWS) * sizeof *plain) == 0);
+  FixtureSampler sampler = make_sampler(&memory, method->name, prior, likelihood, 0, RUNS, DRAWS, 1, &half);
+  CU_ASSERT(sampler_guard_weight(&sampler.sampler, &history, weight, sampler.fallbacks));
+  for (int run = 0; run < RUNS; run++) {
+    double taken = 0;
+    for (int n = run * DRAWS; n < (run + 1) * DRAWS; n++) taken += !same_lane(prior->d, n, plain, theta);
+    CHECK_NEAR(taken / DRAWS, weight[run], 5 * sqrt(weight[run] * (1 - weight[run]) / DRAWS) + 1e-9);
+  }
+  free_sampler(&sampler);
+  free(plain);
+  free(same);
+  free(theta);
+}
+
+static void test_every_sampler(void) {
+  SCRATCH_ARENA(memory);
+  const char *likelihoods[] = {"gaussian", "logistic"};
+  int pairs = 0;
+  for (int f = 0; prior_family(f); f++) {
+    const Prior prior = fitted_prior(&memory, prior_family(f), 2, 0);
+    for (int l = 0; l < 2; l++) {
+      const Likelihood likelihood = {.ops = likelihood_find(likelihoods[l]), .noise = 0.8};
+      for (int m = 0; sampler_method(m); m++) {
+        char sentence[256];
+        if (sampler_misfit(sampler_method(m), &prior, &likelihood, sizeof sentence, sentence)) continue;
+        check_lanes(sampler_method(m), &prior, &likelihood);
+        pairs++;
+      }
+    }
+  }
+  CU_ASSERT(pairs > 60);
+}
+
+/* ---- one more component */
+
+/* Mean and covariance of 20 000 draws are those of the posterior under the explicit mixture. */
+static void test_more_component(void) {
+  SCRATCH_ARENA(memory);
+  enum { MANY = 20000 };
+  const char *methods[] = {"mixts", "exact", "ts"}, *set = "guard=0.3";
+  const Likelihood likelihood = fixture_likelihood(0.8);
+  PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
+  for (int m = 0; m < 3; m++)
+    for (int d = 1; d <= 5; d += 2) {
+      Mixture mixture = fixture_mixture(&memory, d, m == 2 ? 1 : 2, 1.5),
+              more = guarded(&memory, &mixture, G);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+      for (int n = 0; n <= 6; n += 3) {
+        History history = fixture_history(&memory, d, 2, 0, n, &likelihood);
+        double *theta = fixture_draw(sampler_find(methods[m]), &prior, &history, 0, MANY, 1, &set, NULL);
+        for (int run = 0; run < 2; run++) {
+          FixtureData data = fixture_data(d, n, likelihood.noise, (uint32_t)run);
+          FixturePosterior exact = fixture_posterior(&more, &data);
+          fixture_check_moments(d, 2, MANY, run, theta, exact.total_mean, exact.total_covariance, 5);
+        }
+        free(theta);
+      }
+    }
+}
+
+/* ---- weights */
+
+/* The sum over a grid of the weight of a component, its density and exp(log likelihood of the first n
+ * observations of a run); its error is below 1e-6 of it. */
+static double quadrature(const Mixture *mixture, int c, const Likelihood *likelihood, int n, int run) {
+  const int d = mixture->d, side = d == 1 ? 20000 : 1000;
+  const double most = 16, step = 2 * most / side, *m = mixture->mean + c * d,
+               *p = mixture->precision + c * d * d;
+  const FixtureData data = fixture_data(d, n, likelihood->noise, (uint32_t)run);
+  double total = 0, y[FIXTURE_OBSERVATIONS];
+  for (int l = 0; l < n; l++) y[l] = fixture_reward(likelihood, data.y[l]);
+  for (int k = 0; k < (d == 1 ? side : side * side); k++) {
+    const double theta[2] = {-most + step * (k % side + 0.5), d == 1 ? 0 : -most + step * (k / side + 0.5)};
+    double sum = mixture->log_norm[c];
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) sum -= 0.5 * (theta[i] - m[i]) * p[i * d + j] * (theta[j] - m[j]);
+    if (sum < -40) continue;
+    for (int l = 0; l < n; l++) {
+      const double u = data.phi[l][0] * theta[0] + (d == 1 ? 0 : data.phi[l][1] * theta[1]);
+      sum += likelihood->ops->log_likelihood(likelihood, y[l], u);
+    }
+    total += exp(sum);
+  }
+  return total * pow(step, d);
+}
+
+/* log_norm has the weight of the component in it, so that the sums do. */
+static double weight_by_quadrature(const Mixture *more, const Likelihood *likelihood, int n, int run) {
+  double sum = 0, last = 0;
+  for (int c = 0; c < more->components; c++) sum += last = quadrature(more, c, likelihood, n, run);
+  return last / sum;
+}
+
+/* To rounding with Gaussian rewards. With a few binary ones the Laplace approximation is off by up to .2 in
+ * the logarithm, more under the wide Gaussian than under the prior, and a weight by a quarter of that. */
+static void test_weights(void) {
+  SCRATCH_ARENA(memory);
+  const char *likelihoods[] = {"gaussian", "logistic"}, *set = "guard=0.3";
+  const double tolerance[] = {1e-6, 0.05};
+  PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
+  for (int l = 0; l < 2; l++)
+    for (int d = 1; d <= 2; d++) {
+      const Likelihood likelihood = {.ops = likelihood_find(likelihoods[l]), .noise = 0.8};
+      Mixture mixture = fixture_mixture(&memory, d, 2, 1.5), more = guarded(&memory, &mixture, G);
+      Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+      for (int n = 2; n <= 8; n += 3) {
+        double weight[RUNS];
+        History history = fixture_history(&memory, d, RUNS, 0, n, &likelihood);
+        FixtureSampler sampler = make_sampler(&memory, "mixts", &prior, &likelihood, 0, RUNS, 1, 1, &set);
+        CU_ASSERT(sampler_guard_weight(&sampler.sampler, &history, weight, sampler.fallbacks));
+        for (int run = 0; run < RUNS; run++)
+          CHECK_NEAR(weight[run], weight_by_quadrature(&more, &likelihood, n, run), tolerance[l]);
+        free_sampler(&sampler);
+      }
+    }
+}
+
+/* That under the prior and the wide Gaussian together, by quadrature; the path's own error is below 1e-3. */
+static void test_marginal(void) {
+  SCRATCH_ARENA(memory);
+  const char *set = "guard=0.3";
+  const Likelihood likelihood = fixture_likelihood(0.8);
+  PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(&memory, 1, 2, 1.5), more = guarded(&memory, &mixture, G);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  History history = fixture_history(&memory, 1, RUNS, 0, 5, &likelihood);
+  FixtureSampler sampler = make_sampler(&memory, "localised", &prior, &likelihood, 0, RUNS, 1, 1, &set);
+  double value[RUNS], error[RUNS];
+  const RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_MARGINAL), .draws = 1, .lanes = RUNS};
+  CU_ASSERT(sampler_marginal(&sampler.sampler, &history, rng, value, error, sampler.fallbacks));
+  for (int run = 0; run < RUNS; run++) {
+    double sum = 0;
+    for (int c = 0; c < more.components; c++) sum += quadrature(&more, c, &likelihood, 5, run);
+    CHECK_NEAR(value[run], log(sum) + 2.5 * log(2 * M_PI * 0.64), 2e-3);
+  }
+  free_sampler(&sampler);
+}
+
+/* ---- a prior that is wrong */
+
+/* 50 observations of `truth` with noise .5, at arms that are standard normal. */
+static History observe(Arena *memory, const double *truth, const Likelihood *likelihood) {
+  enum { OBSERVATIONS = 50 };
+  History history;
+  ASSERT(history_create(memory, 2, 1, likelihood, &history) == STATUS_OK);
+  Rng rng = fixture_rng(0, 4000);
+  for (int l = 0; l < OBSERVATIONS; l++) {
+    double phi[2], noise;
+    rng_normal(&rng, 2, phi);
+    rng_normal(&rng, 1, &noise);
+    const double y = phi[0] * truth[0] + phi[1] * truth[1] + likelihood->noise * noise;
+    history_record(&history, NULL, phi, &y);
+  }
+  return history;
+}
+
+/* Every learned prior is 8 away from the truth in each coordinate, five or more of its standard deviations.
+ * With the guard the mean of the draws is within .35 of the truth, four posterior standard deviations of .07
+ * and the pull of the wide Gaussian; with both the weight of the guard is 1. */
+static void test_wrong_prior(void) {
+  const struct {
+    const char *family, *method;
+  } cases[] = {{"gaussian", "ts"},
+               {"mixture", "mixts"},
+               {"diffusion", "diffts"},
+               {"diffusion", "twisted"},
+               {"denoiser", "localised"}};
+  const char *set = "guard=0.05";
+  const double truth[2] = {-8, -8};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    SCRATCH_ARENA(memory);
+    const Likelihood likelihood = fixture_likelihood(0.5);
+    const Prior prior = fitted_prior(&memory, prior_find(cases[k].family), 2, 0);
+    const History history = observe(&memory, truth, &likelihood);
+    double *theta = fixture_draw(sampler_find(cases[k].method), &prior, &history, 0, DRAWS, 1, &set, NULL);
+    for (int i = 0; i < 2; i++) {
+      double mean = 0;
+      for (int n = 0; n < DRAWS; n++) mean += theta[i * DRAWS + n] / DRAWS;
+      CHECK_NEAR(mean, truth[i], 0.35);
+    }
+    free(theta);
+  }
+}
+
+/* Draws of the wide Gaussian alone, which has all of the weight: half of its standard deviation. */
+static void test_shrink(void) {
+  SCRATCH_ARENA(memory);
+  enum { MANY = 20000 };
+  const Likelihood likelihood = fixture_likelihood(0.8);
+  PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(&memory, 2, 2, 1.5), more = guarded(&memory, &mixture, 0.999999);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  prior.guard = (PriorGuard){.weight = 0.999999, .width = WIDTH, .shrink = 0.5};
+  History history = fixture_history(&memory, 2, 1, 0, 3, &likelihood);
+  double *theta = fixture_draw(sampler_find("mixts"), &prior, &history, 0, MANY, 0, NULL, NULL);
+  FixtureData data = fixture_data(2, 3, likelihood.noise, 0);
+  FixturePosterior exact = fixture_posterior(&more, &data);
+  for (int i = 0; i < 4; i++) exact.covariance[2][i] /= 4;
+  fixture_check_moments(2, 1, MANY, 0, theta, exact.mean[2], exact.covariance[2], 5);
+  free(theta);
+}
+
+/* ---- files */
+
+static void test_files(void) {
+  SCRATCH_ARENA(memory);
+  const Likelihood likelihood = fixture_likelihood(1);
+  PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
+  for (int f = 0; prior_family(f); f++) {
+    Prior prior = fitted_prior(&memory, prior_family(f), 2, 0), loaded;
+    CHECK_OK(prior_save(&prior, "guard_prior.nc"));
+    CHECK_OK(prior_load(&memory, "guard_prior.nc", &fit, &loaded));
+    const Mixture *saved = prior_stand_in(&prior), *read = prior_stand_in(&loaded);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(read);
+    CU_ASSERT_EQUAL_FATAL(saved->components, read->components);
+    CU_ASSERT(memcmp(saved->mean, read->mean, (size_t)(2 * read->components) * sizeof(double)) == 0);
+    CU_ASSERT(memcmp(saved->log_norm, read->log_norm, (size_t)read->components * sizeof(double)) == 0);
+  }
+  /* A file of before, with networks alone. */
+  Prior prior = fitted_prior(&memory, prior_find("diffusion"), 2, 0), loaded;
+  prior.beside = NULL;
+  CHECK_OK(prior_save(&prior, "guard_prior.nc"));
+  CHECK_OK(prior_load(&memory, "guard_prior.nc", &fit, &loaded));
+  fixture_refused("diffts", &loaded, &likelihood, 1, 1, "guard=0.1", "learn it again");
+  remove("guard_prior.nc");
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"every sampler", test_every_sampler},
+                         {"one more component", test_more_component},
+                         {"weights against quadrature", test_weights},
+                         {"marginal likelihood", test_marginal},
+                         {"a wrong prior", test_wrong_prior},
+                         {"shrunk draws", test_shrink},
+                         {"files", test_files},
+                         CU_TEST_INFO_NULL};
+  return harness_run("guard", tests);
+}
