@@ -2,6 +2,8 @@
  * against the explicit mixture with one more component, quadrature, and a prior that is wrong. */
 #include "catch_up_fixture.h"
 
+#include "model/contamination.h"
+
 enum { RUNS = 3, DRAWS = 40 };
 static const double G = 0.3, WIDTH = 2;
 
@@ -266,6 +268,38 @@ static void test_shrink(void) {
   free(theta);
 }
 
+/* ---- contamination */
+
+/* As many samples are replaced as asked for, by some of twice the standard deviation about the mean of all,
+ * within 5 standard errors; the others stay, and with a share of 0 all do. */
+static void test_contamination(void) {
+  enum { SAMPLES = 4000 };
+  static double theta[2 * SAMPLES], before[2 * SAMPLES];
+  PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
+  Samples samples = {.d = 2, .n = SAMPLES, .theta = theta};
+  Rng rng = fixture_rng(0, 9000);
+  rng_normal(&rng, 2 * SAMPLES, theta);
+  for (int j = 0; j < SAMPLES; j++) theta[j] = 5 + 3 * theta[j];
+  memcpy(before, theta, sizeof theta);
+  fit.guard_width = WIDTH;
+  CHECK_OK(contaminate(&fit, &samples));
+  CU_ASSERT(memcmp(before, theta, sizeof theta) == 0);
+  fit.contamination = G;
+  CHECK_OK(contaminate(&fit, &samples));
+  double count = 0, sum = 0, squares = 0;
+  for (int j = 0; j < SAMPLES; j++) {
+    const bool replaced = theta[j] != before[j];
+    CU_ASSERT(replaced == (theta[SAMPLES + j] != before[SAMPLES + j]));
+    if (!replaced) continue;
+    count++;
+    sum += theta[j] - 5;
+    squares += (theta[j] - 5) * (theta[j] - 5);
+  }
+  CHECK_NEAR(count / SAMPLES, G, 5 * sqrt(G * (1 - G) / SAMPLES));
+  CHECK_NEAR(sum / count, 0, 5 * 6 / sqrt(count) + 5 * 3 / sqrt(SAMPLES));
+  CHECK_NEAR(sqrt(squares / count), 6, 5 * 6 / sqrt(2 * count) + 5 * 6 / sqrt(2 * SAMPLES));
+}
+
 /* ---- files */
 
 static void test_files(void) {
@@ -298,6 +332,7 @@ int main(void) {
                          {"marginal likelihood", test_marginal},
                          {"a wrong prior", test_wrong_prior},
                          {"shrunk draws", test_shrink},
+                         {"contamination", test_contamination},
                          {"files", test_files},
                          CU_TEST_INFO_NULL};
   return harness_run("guard", tests);

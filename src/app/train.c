@@ -3,6 +3,7 @@
 #include "app/app.h"
 #include "app/train_logs.h"
 #include "io/dataset.h"
+#include "model/contamination.h"
 #include "model/fit_keys.h"
 #include "parallel/prepare.h"
 
@@ -178,6 +179,7 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   if (arguments->logs) return from_logs(parallel, arguments);
   Status status =
       arguments->study ? from_study(arguments, &samples, &fit) : from_file(arguments, &samples, &fit);
+  if (status == STATUS_OK) status = contaminate(&fit, &samples);
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
     prior_settle(family, &fit, samples.d);

@@ -1,5 +1,6 @@
 /* Priors of the library: from files, samples and arrays. */
 #include "library/library.h"
+#include "model/contamination.h"
 #include "model/fit_keys.h"
 
 #include <errno.h>
@@ -88,6 +89,7 @@ static Status fit_theta(const double *theta, int n, int d, const char *name, con
   for (size_t row = 0; row < (size_t)n; row++)
     for (size_t i = 0; i < (size_t)d; i++) samples.theta[i * (size_t)n + row] = theta[row * (size_t)d + i];
   TRY(samples_check_spread("theta", &samples));
+  TRY(contaminate(&fit, &samples));
   prior_settle(family, &fit, d);
   return prior_fit(&self->memory, family, &fit, &samples, &self->prior);
 }

@@ -31,6 +31,8 @@ PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, ui
                   .steps = int_or_auto(config, KEY("training_steps")),
                   .batch = int_or_auto(config, KEY("training_batch")),
                   .patience = (int)config_int(config, KEY("patience")),
+                  .contamination = config_real(config, KEY("contamination")),
+                  .guard_width = config_real(config, KEY("guard_width")),
                   .seed = seed,
                   .replicate = replicate};
   const int64_t *hidden;

@@ -32,6 +32,7 @@ typedef struct {
    * batch or learning_rate: PriorOps.settle. */
   int steps, batch, patience;
   double learning_rate;
+  double contamination, guard_width; /* contamination.h */
   uint64_t seed;
   uint32_t replicate; /* names the streams of this fit, with `seed` */
 } PriorFit;

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "io/durable.h"
 #include "io/store.h"
+#include "model/contamination.h"
 #include "parallel/counter.h"
 
 #include <stdio.h>
@@ -180,7 +181,7 @@ static Status need_samples(const Study *study, const Need *need, Samples *out) {
   Status status =
       problem_training_samples(&problem, need->belief.fit.replicate, need->belief.train_samples, out);
   problem_destroy(&problem);
-  return status;
+  return status == STATUS_OK ? contaminate(&need->belief.fit, out) : status;
 }
 
 static Status save(const Need *need, const Fit *fit, const char *directory) {

@@ -62,6 +62,8 @@ static Status hash_belief(const Config *setting, const Problem *problem, Belief 
           config_text(setting, "problem.family"), config_text(setting, "problem.theta"), file_hash,
           problem->d, config_real(setting, "prior.test_fraction"), (long long)belief->train_samples,
           (unsigned long long)belief->fit.seed, belief->fit.replicate);
+  if (belief->fit.contamination > 0)
+    fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
   fprintf(out, "%s ", belief->family->name);
   belief->family->describe_fit(&belief->fit, out);
   fclose(out);

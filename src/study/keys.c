@@ -120,10 +120,8 @@ const ConfigKey study_keys[] = {
      .fixed = true},
     {REAL("prior.guard", 0, 0.999999, "0",
           "weight g of a wide Gaussian beside every learned prior, which may be wrong; the data decide")},
-    {REAL("prior.guard_width", TINY, 1e6, "2",
-          "its standard deviation in each coordinate, in those of the prior's training samples")},
     {REAL("prior.guard_shrink", 0, 1, "1",
-          "multiplies the standard deviation of posterior draws from it; below 1 they explore less")},
+          "multiplies the standard deviation of posterior draws from the guard; below 1 they explore less")},
 #define FIT_KEY(name) "prior." name
 #include "model/fit_keys.def"
 #undef FIT_KEY

@@ -1,0 +1,12 @@
+/* Contaminated training samples: the simple rival of a guard (sampler/guard.h). A prior that is learned from
+ * them has some density wherever the wide Gaussian has. */
+#ifndef MODEL_CONTAMINATION_H
+#define MODEL_CONTAMINATION_H
+
+#include "model/prior.h"
+
+/* Each of the samples theta[d, n] is with probability fit->contamination replaced by one of a Gaussian about
+ * the mean of all, with fit->guard_width of their standard deviations and independent coordinates. */
+Status contaminate(const PriorFit *fit, Samples *samples);
+
+#endif
