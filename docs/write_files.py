@@ -41,7 +41,9 @@ ATTRIBUTES = {
               "training_samples_sha256": "hash of these", "most_precision": "largest precision of an observation that was trained for"},
     "draws": {"sampler": "name", "likelihood": "name", "prior_sha256": "hash of the prior file", "data_sha256": "hash of the history's file",
               "noise": "standard deviation of Gaussian rewards", "seed": "of the draws", "fallbacks": "numerical fallbacks",
-              "log_marginal_likelihood": "of the history under the prior, where the sampler has it", "log_marginal_likelihood_error": "how far it may be off"},
+              "log_marginal_likelihood": "of the history under the prior, where the sampler has it", "log_marginal_likelihood_error": "how far it may be off",
+              "prior_p_value": "of the history under the prior, with Gaussian rewards; small where the prior may be wrong",
+              "guard_weight": "with the option `guard`, the posterior probability of the guard"},
     "embedding": {"noise": "standard deviation of rewards, for `problem.noise: auto`", "seed": "of `prepare`", "ridge": "of the regressions",
                   "ratings_sha256": "hash of the ratings in any order", "ratings": "how many", "rating_mean": "what was subtracted",
                   "rmse_of_mean": "error of the mean alone", "digits_sha256": "hash of the digits", "training_digits": "how many",
@@ -58,7 +60,7 @@ block: 4
 problem: {{arms: 5, rounds: 6{problem}}}
 prior: {{train_samples: 200, training_steps: 5, hidden: [4], replicates: 2, stages: 3}}
 """
-BANDIT = STUDY.format(kind="metrics: [optimal_arm_entropy]", problem="") + "policies: [ts, mixts, diffts, {name: localised, steps: 2}]\n" \
+BANDIT = STUDY.format(kind="metrics: [optimal_arm_entropy, prior_p_value]", problem="") + "policies: [ts, mixts, diffts, {name: localised, steps: 2}]\n" \
     "sweep: {problem.theta: [cross, rays], prior.stages: [2, 3]}\n"
 POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, log_concavity]",
                          problem=", sample_sizes: [1, 5], theta: gm_cross, dimension: 2") + "policies: [ts, {name: exact, prior: exact}]\n"
@@ -141,7 +143,7 @@ def make(folder):
     run("train", "--theta", "theta.csv", "--family", "denoiser", *small, "-o", "denoiser.nc", folder=folder)
     run("train", "--logs", "logs.csv", "--noise", 0.5, "--family", "gaussian", "-o", "learned.nc", folder=folder)
     for prior, history in (("gaussian.nc", "history.csv"), ("mine.nc", "history.nc")):
-        run("sample", "--prior", prior, "--data", history, "--sampler", "localised", "-n", 3, "-o", "draws.nc", folder=folder)
+        run("sample", "--prior", prior, "--data", history, "--sampler", "localised", "--option", "guard=0.1", "-n", 3, "-o", "draws.nc", folder=folder)
     run("prepare", "movielens", SAMPLES / "ratings.csv", "-o", "movies.nc", folder=folder)
     run("prepare", "movielens", SAMPLES / "ratings.csv", "--option", "tasks=users", "-o", "users.nc", folder=folder)
     run("prepare", "mnist", *sorted((SAMPLES / "mnist").iterdir()), "--option", "samples=5", "-o", "digits.nc", folder=folder)

@@ -40,6 +40,31 @@ class Guard(program.ProgramTest):
         for policy, like in ((0, plain), (1, guarded), (2, plain), (3, guarded)):
             self.assertEqual(chosen[policy].tobytes(), like[policy].tobytes())
 
+    def test_contamination(self):
+        """Of the samples that priors are fitted to: a share of 0 moves nothing, another one every learned prior, on any number of ranks."""
+        plain = self.regret("plain", POLICIES)
+        self.assertEqual(plain.tobytes(), self.regret("none", POLICIES, ", contamination: 0").tobytes())
+        some = self.regret("some", POLICIES, ", contamination: 0.3")
+        self.assertEqual(some.tobytes(), self.regret("ranks", POLICIES, ", contamination: 0.3", ranks=2).tobytes())
+        self.assertEqual(plain[0].tobytes(), some[0].tobytes())
+        for policy in (1, 2, 3):
+            self.assertNotEqual(plain[policy].tobytes(), some[policy].tobytes())
+
+    def test_p_values(self):
+        """In a study they are at 1, 2, 5, .. observations and the last one, of policies with a prior, and move nothing else; together with the
+        other curve that is asked for, too."""
+        plain = self.regret("plain", "[ts, mixts, linucb]")
+        for metrics in ("[prior_p_value]", "[optimal_arm_entropy, prior_p_value]"):
+            study = self.write("asked.yaml", STUDY % ("[ts, mixts, linucb]", "") + f"metrics: {metrics}\ndraws: 50\n")
+            self.succeed("run", study, "-o", self.path("asked"), "--progress", "none", "--overwrite")
+            with netCDF4.Dataset(self.path("asked/results.nc")) as data:
+                regret, values = (data[name][...].filled(np.nan)[0] for name in ("regret", "prior_p_value"))
+            self.assertEqual(regret.tobytes(), plain.tobytes())
+            known = np.flatnonzero(np.isfinite(values[:2]).all(axis=(0, 1)))
+            self.assertEqual(list(known + 1), [1, 2, 5, 10, 20, 30])
+            self.assertTrue(np.isnan(values[2]).all())
+            self.assertTrue(((values[:2, :, known] >= 1 / 51) & (values[:2, :, known] <= 1)).all())
+
     def test_refused(self):
         study = self.write("ising.yaml", STUDY % ("[{name: localised, prior: ising, guard: 0.1}]", ""))
         self.fail_with(3, "no mixture of Gaussians beside it", "plan", study)
@@ -63,7 +88,9 @@ class Guard(program.ProgramTest):
         self.write("history.csv", "x1,y\n1,6\n1,5\n")
         out, theta, weight = self.sample()
         self.assertIsNone(weight)
-        self.assertNotIn("guard", out)
+        self.assertIn("p-value of the history under the prior 0.00", out)
+        self.assertIn("the prior may be wrong", out)
+        self.assertNotIn("weight of the guard", out)
 
         def density(variance):
             covariance = np.eye(2) + variance

@@ -8,6 +8,7 @@
 #include "io/provenance.h"
 #include "io/store.h"
 #include "model/fit_keys.h"
+#include "sampler/alarm.h"
 #include "sampler/sampler.h"
 #include "sampler/spread.h"
 
@@ -95,6 +96,8 @@ typedef struct {
   double log_marginal, error;
   bool guarded; /* there is a guard beside the prior */
   double guard_weight; /* in the posterior */
+  bool judged; /* the prior is, by the history */
+  double p_value; /* alarm.h */
 } Findings;
 
 /* log p(y | u) is its largest value less half of the deviance, at any u. */
@@ -147,6 +150,7 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
     TRY(store_real_attribute(file, NULL, "log_marginal_likelihood_error", findings->error));
   }
   if (findings->guarded) TRY(store_real_attribute(file, NULL, "guard_weight", findings->guard_weight));
+  if (findings->judged) TRY(store_real_attribute(file, NULL, "prior_p_value", findings->p_value));
   TRY(store_dimension(file, "draw", (size_t)arguments->draws, &dimension[0]));
   TRY(store_dimension(file, "dim", (size_t)d, &dimension[1]));
   TRY(store_variable(file, "theta", STORE_DOUBLE, 2, dimension, "draw from the posterior of theta", "1",
@@ -169,6 +173,10 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
   if (findings->guarded)
     printf("posterior weight of the guard %.3g: that share of the draws is not from the prior\n",
            findings->guard_weight);
+  if (findings->judged)
+    printf("p-value of the history under the prior %.3g, exact where features did not depend on rewards%s\n",
+           findings->p_value,
+           findings->p_value < 0.01 ? ": the prior may be wrong (--option guard=0.1 allows for that)" : "");
   if (fallbacks > 0)
     printf("%lld numerical fallbacks: check the draws before you trust them\n", (long long)fallbacks);
   if (complaint[0]) printf("%s\n", complaint);
@@ -208,6 +216,19 @@ static void find(const Arguments *arguments, Sampler *sampler, const History *hi
   findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, fallbacks);
 }
 
+/* Among histories that the prior predicts. */
+static Status judge_prior(const Arguments *arguments, const Prior *prior, const History *history,
+                          Findings *findings) {
+  enum { SIMULATED = 999 };
+  SCRATCH_ARENA(scratch);
+  Alarm *alarm;
+  findings->judged = history->rounds > 0 && alarm_fits(prior, history->likelihood);
+  if (!findings->judged) return STATUS_OK;
+  TRY(alarm_create(&scratch, prior, history->likelihood, SIMULATED, arguments->seed, &alarm));
+  findings->p_value = alarm_p_value(alarm, history, 0, 0);
+  return STATUS_OK;
+}
+
 static Status draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
                    const Prior *prior, const Config *config) {
   SCRATCH_ARENA(memory);
@@ -232,6 +253,7 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   TRY(observe(arguments, d, &history, &sampler, &findings.constant, &fallbacks));
   sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
   find(arguments, &sampler, &history, &findings, &fallbacks);
+  TRY(judge_prior(arguments, prior, &history, &findings));
   return judge_and_save(arguments, &sampler, &history, theta, &findings, fallbacks);
 }
 

@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "policy/policy.h"
+#include "sampler/alarm.h"
 #include "study/optimal_arm.h"
 #include "study/studies.h"
 
@@ -21,9 +22,12 @@ typedef struct {
   double *regret; /* [B], of the present round */
   bool asked, known; /* H(A*) is; it is known of the policy */
   OptimalArm optimal; /* where both are */
+  bool doubted; /* p-values of the prior are asked for */
+  Alarm *alarm; /* NULL: they are not known of the policy */
+  uint32_t first_run;
 } Block;
 
-enum { CURVE_REGRET, CURVE_ENTROPY };
+enum { CURVE_REGRET, CURVE_ENTROPY, CURVE_P_VALUE };
 
 static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
                            Block *block) {
@@ -49,6 +53,12 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   if (block->known)
     TRY(optimal_arm_create(memory, &method, &setup,
                            (int)config_int(study->file->settings[task->setting], "draws"), &block->optimal));
+  block->doubted = study_measures(study, "prior_p_value");
+  block->first_run = task->first_run;
+  if (block->doubted && optimal_arm_known(&method, chosen->options) && alarm_fits(prior, &block->likelihood))
+    TRY(alarm_create(memory, prior, &block->likelihood,
+                     (int)config_int(study->file->settings[task->setting], "draws"), study->seed,
+                     &block->alarm));
   ALLOCATE(memory, block->arm, task->runs);
   ALLOCATE(memory, block->phi, block->problem.d * task->runs);
   ALLOCATE(memory, block->reward, task->runs);
@@ -64,6 +74,26 @@ static void block_destroy(Block *block) {
 
 static double *curve_of(const TaskResult *result, int which, int run) {
   return result->curves + ((size_t)which * (size_t)result->runs + (size_t)run) * (size_t)result->points;
+}
+
+/* Where p-values are taken, which take time: at 1, 2, 5, 10, 20, 50, .. observations, and the last. */
+static bool is_judged(int k, int rounds) {
+  int unit = 1;
+  while (k >= 10 * unit) unit *= 10;
+  return k == unit || k == 2 * unit || k == 5 * unit || k == rounds;
+}
+
+/* The p-value of the prior after round k, NaN where it is not known; returns the CPU seconds that it took. */
+static double ask_for_p_value(Block *block, int k, TaskResult *result) {
+  const double start = clock_cpu();
+  double *p_value = curve_of(result, block->asked ? CURVE_P_VALUE : CURVE_P_VALUE - 1, 0) + k - 1;
+  if (!block->doubted) return 0;
+  for (int b = 0; b < result->runs; b++)
+    p_value[b * result->points] =
+        block->alarm && is_judged(k, result->points)
+            ? alarm_p_value(block->alarm, &block->history, b, block->first_run + (uint32_t)b)
+            : NAN;
+  return clock_cpu() - start;
 }
 
 /* H(A*) before round k, NaN where it is not known; returns the CPU seconds that it took. */
@@ -89,6 +119,7 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result, double 
     history_record(&block->history, block->arm, block->phi, block->reward);
     policy_observe(&block->policy, &block->history, result->fallbacks);
     if (block->known) optimal_arm_observe(&block->optimal, &block->history);
+    *aside += ask_for_p_value(block, k, result);
     for (int b = 0; b < result->runs; b++) {
       double *curve = curve_of(result, CURVE_REGRET, b);
       curve[k - 1] = block->regret[b] + (k > 1 ? curve[k - 2] : 0);
@@ -146,6 +177,11 @@ static const StudyCurve curves[] = {
                        .long_name = "entropy of the best arm under posterior draws, in nats",
                        .units = "1",
                        .metric = "optimal_arm_entropy"},
+    [CURVE_P_VALUE] = {.name = "prior_p_value",
+                       .long_name =
+                           "p-value of the history under the prior, approximate as arms depend on rewards",
+                       .units = "1",
+                       .metric = "prior_p_value"},
     {.name = NULL}};
 
 const StudyOps study_bandit = {.name = "bandit",

@@ -82,7 +82,7 @@ const ConfigKey study_keys[] = {
     {WORD("likelihood", "gaussian", "how a reward depends on phi' theta"), .word = likelihood_name},
     {INT("draws", 2, 20000, "500",
          "posterior study: draws of each sampler for each history; optimal_arm_entropy: posterior draws in "
-         "each round"),
+         "each round; prior_p_value: simulated histories"),
      .fixed = true},
     {INT("reference_draws", 2, 20000, "draws",
          "posterior study: draws from the exact posterior to compare with; draws: as many"),
@@ -92,7 +92,8 @@ const ConfigKey study_keys[] = {
      .fallback = "[emd]",
      .word = study_metric_name,
      .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
-             "tilted transport; bandit study: optimal_arm_entropy, H(A*) before each round"},
+             "tilted transport; bandit study: optimal_arm_entropy, H(A*) before each round, and "
+             "prior_p_value, how surprising the history is under the prior"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "
