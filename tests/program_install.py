@@ -281,8 +281,16 @@ class Package(unittest.TestCase):
                 self.assertEqual(variable.shape[:2], (1, 50))
         self.assertEqual(groups["posterior"].theta.dims, ("chain", "draw", "theta_dim_0"))
         np.testing.assert_array_equal(groups["observed_data"].y, self.y["gaussian"])
-        for group in groups.values():
+        np.testing.assert_array_equal(groups["constant_data"].x, self.x)
+        self.assertEqual({name: one.dims for name, one in groups["prior"].data_vars.items()},
+                         {name: one.dims for name, one in groups["posterior"].data_vars.items()})
+        for name, group in groups.items():
             self.assertLessEqual({"created_at", "inference_library", "inference_library_version"}, set(group.attrs))
+            self.assertEqual(set(group.dims), set(group.coords))        # index values are explicit
+            self.assertFalse(set(group.data_vars) & set(group.dims))    # names of variables are not those of dimensions
+            group.to_netcdf(FOLDER / "inference.nc", mode="w" if name == "posterior" else "a", group=name)
+        with xr.open_dataset(FOLDER / "inference.nc", group="posterior") as posterior:
+            np.testing.assert_array_equal(posterior.theta, groups["posterior"].theta)
 
     def test_study(self):
         """A study from a dictionary, resumed on other ranks, with a key replaced; what is refused is an exception; the installed scripts read it."""

@@ -77,7 +77,7 @@ class Posterior:
         theta, (x, y) = self.draw(m), self.observations
         rescues = np.full((1, m), self.fallbacks - before)
         about = {"created_at": datetime.datetime.now(datetime.timezone.utc).isoformat(), "inference_library": "thompson",
-                 "inference_library_version": library.version(), "sampler": self.sampler, "likelihood": self.likelihood, "seed": self.seed}
+                 "inference_library_version": library.version().decode(), "sampler": self.sampler, "likelihood": self.likelihood, "seed": self.seed}
         drawn = {"chain": [0], "draw": np.arange(m)}
         axes = ("chain", "draw", "theta_dim_0")
         in_theta = {"theta_dim_0": np.arange(self._d)}
