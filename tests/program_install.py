@@ -85,7 +85,7 @@ class Contents(unittest.TestCase):
         self.assertIn("run", verbs)
         for verb in verbs:
             page = (PREFIX / f"share/man/man1/thompson-{verb}.1").read_text(encoding="utf-8").replace("\\", "")
-            for option in re.findall(r"--[a-z][a-z-]+", output(PROGRAM, verb, "--help")):
+            for option in re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]+)", output(PROGRAM, verb, "--help"), re.MULTILINE):
                 if option not in ("--help", "--usage"):
                     self.assertIn(option, page, verb)
 
