@@ -22,15 +22,15 @@ typedef struct MixturePosterior MixturePosterior;
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixturePosterior **out);
 /* From now on `factor` multiplies the standard deviations of draws that are from this component. */
-void mixture_posterior_shrink(MixturePosterior *self, int component, double factor);
+void mixture_posterior_shrink(MixturePosterior *state, int component, double factor);
 /* As sampler_sample: theta[d, N]; component[N], unless it is NULL, is the one that each draw is from. A draw
  * uses 1 uniform and d normals of its stream. */
-void mixture_posterior_sample(MixturePosterior *self, const History *history, RngLanes rng, int draws,
+void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
 /* log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under it; with
  * a conjugate likelihood up to half the residual (history_residual), with any other up to what
  * history_log_likelihood leaves out. */
-void mixture_posterior_evidence(MixturePosterior *self, const History *history, double *log_evidence,
+void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
 
 #endif
