@@ -91,9 +91,12 @@ def has_curve(dataset, metric):
 def of_curve(dataset, metric, s, title):
     """The chart of one metric in setting s."""
     axis = store.axis(dataset)
-    use = thinned(averages.last_rounds(dataset)[s] + 1)
+    means, errors = (values[s] for values in averages.moments(dataset, metric))
+    points = np.arange(averages.last_rounds(dataset)[s] + 1)
+    known = points[np.isfinite(means[:, points]).any(axis=0)]  # some are measured at a few points alone
+    use = known[thinned(len(known))] if len(known) else points[thinned(len(points))]
     x = dataset[axis].values[use]
-    means, errors = (values[s][:, use] for values in averages.moments(dataset, metric))
+    means, errors = means[:, use], errors[:, use]
     floor = averages.floor(dataset, metric)
     return {"kind": "curves", "title": title, "x": rounded(x), "logx": bool(axis != "round" and panel.wide(x)),
             "wide": metric != "regret" and metric not in metrics.IDEAL,
