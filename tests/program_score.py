@@ -5,6 +5,10 @@ import csv
 import json
 import os
 import pathlib
+import re
+import subprocess
+import sys
+import unittest
 
 import netCDF4
 import numpy as np
@@ -13,8 +17,9 @@ import scipy.spatial
 import scipy.special
 
 import program
-from program import ProgramTest
+from program import SANITIZED, SOURCE, ProgramTest
 
+ANALYSIS = os.path.join(SOURCE, "analysis")
 DRAWS = 500
 ATTRIBUTES = {"pack", "problem", "likelihood", "noise", "draws"}
 
@@ -192,6 +197,32 @@ class Score(ProgramTest):
         scored = json.loads(self.succeed("score", "--problem", "four", "--draws", draws, "--json").stdout)
         self.assertIn(f"mean of the rows: {scored['ratio']['mean']:.3f}, se {scored['ratio']['se']:.3f}", text)
         self.assertEqual(self.succeed("score", "--problem", "four", "--draws", draws, ranks=2).stdout, text)
+
+    # ---- who uses it
+
+    def python(self, *arguments):
+        library = os.path.join(os.environ["THOMPSON_BUILD"], "src/library/libthompson.so.0")
+        environment = {**os.environ, "PYTHONPATH": ANALYSIS, "THOMPSON_LIBRARY": library}
+        done = subprocess.run([sys.executable, "-B", *map(str, arguments)], capture_output=True, text=True, env=environment, cwd=self.folder, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_page(self):
+        """The sampler of docs/score.md, as it stands there, has the score that stands there."""
+        page = pathlib.Path(SOURCE, "docs/score.md").read_text(encoding="utf-8")
+        code = re.search(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE).group(1)
+        ratio = float(re.search(r"^\| SMC of this page \| (\d\.\d+) ±", page, re.MULTILINE).group(1))
+        self.python(self.write("smc.py", code), self.export("cross"), self.path("draws.nc"))
+        scored = json.loads(self.succeed("score", "--problem", "cross", "--draws", self.path("draws.nc"), "--json").stdout)
+        self.assertLess(abs(scored["ratio"]["mean"] - ratio), 4 * scored["ratio"]["se"])
+
+    @unittest.skipIf(SANITIZED, "Python cannot load a library with the sanitizers")
+    def test_script(self):
+        """Of our own samplers exact draws are at the floor, and N(0, I) is no prior of four modes far apart."""
+        text = self.python(os.path.join(ANALYSIS, "score_samplers.py"), "--samplers", "exact", "ts", "--problems", "four")
+        (exact, exact_se), (ts, _) = [map(float, cell) for cell in re.findall(r"\| (\S+) ± (\S+) \|", text)]
+        self.assertLess(abs(exact - 1), 4 * exact_se + 0.005)  # as printed
+        self.assertGreater(ts, 5)
 
     # ---- what it refuses
 

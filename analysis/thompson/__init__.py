@@ -18,9 +18,10 @@ from . import _library
 from ._library import Error
 from .posteriors import Posterior
 from .priors import Prior, train
+from .scores import problems, score
 from .studies import results, run
 
-__all__ = ["Error", "Posterior", "Prior", "results", "run", "train", "version"]
+__all__ = ["Error", "Posterior", "Prior", "problems", "results", "run", "score", "train", "version"]
 
 
 def version():

@@ -1,0 +1,48 @@
+"""Draws of any sampler, scored by the program on its frozen problems (docs/score.md)."""
+import dataclasses
+import json
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+import xarray as xr
+
+from . import _library as library
+from . import studies
+
+
+@dataclasses.dataclass
+class Problem:
+    """What a sampler is given: the prior, a mixture of Gaussians, and histories (x[n, d], y[n]); `draws` of each are wanted."""
+    weight: np.ndarray        # [components]
+    mean: np.ndarray          # [components, d]
+    covariance: np.ndarray    # [components, d, d]; 0: the components are points
+    histories: list
+    likelihood: str
+    noise: float
+    draws: int
+
+
+def problems(name=None):
+    """{name: Problem} of the whole pack, or of one problem or prior file."""
+    with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
+        place = pathlib.Path(folder, "problems")
+        studies.call("score", "--export", place, *([] if name is None else ["--problem", name]))
+        return {path.parent.name: read(path.parent) for path in sorted(place.glob("*/histories.nc"))}
+
+
+def read(folder):
+    with xr.open_dataset(folder / "prior.nc") as prior, xr.open_dataset(folder / "histories.nc") as data:
+        histories = [(data.x.values[h, :n], data.y.values[h, :n]) for h, n in enumerate(data.observations.values)]
+        return Problem(prior["weight"].values, prior["mean"].values, prior["covariance"].values, histories, data.likelihood, float(data.noise),
+                       int(data.draws))
+
+
+def score(problem, theta):
+    """What `thompson score --json` says of theta[history, draw, d], histories in the order of the problem."""
+    theta = library.doubles(theta, None, None, None)
+    with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
+        path = os.path.join(folder, "draws.nc")
+        xr.Dataset({"theta": (("history", "draw", "dim"), theta)}).to_netcdf(path)
+        return json.loads(studies.call("score", "--problem", problem, "--draws", path, "--json"))
