@@ -14,7 +14,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_PATH = re.compile(rf"`(?:\./)?((?:{FOLDERS})/[\w./-]+\.[a-z]+)[^`]*`")
 WRITTEN = {"data/movielens.nc", "data/mnist.nc"}     # by the commands of the pages
 # Pages whose numbers come from others, and how a number looks.
-QUOTING = ("README.md", "docs/results.md")
+QUOTING = ("README.md", "docs/results.md", "docs/which_sampler.md")
 NUMBER = re.compile(r"(?<![\w.])\d*\.?\d+ ?%?(?![\w.]*\d)")
 TEST_FILES = ("test_*.c", "mpi_*.c", "program_*.py", "check_*.py", "browser_*.py", "cluster_*.py")
 
