@@ -10,7 +10,7 @@ import style
 
 POINTS = 120
 SHOWN = 8           # policies that are switched on at first: the first of the study and the best
-FEW = 12            # as many policies or fewer have the colours of style.py and are all switched on
+FEW = 12            # as many policies or fewer are all switched on, with the colours of style.py where these tell them apart
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#332288", "#882255", "#117733", "#56B4E9", "#666666"]
 DASHES = ["", "6 3", "2 2", "8 2 2 2"]
 DARK = 0.35         # colours of a lower luminance are mixed with white on a dark page
@@ -65,11 +65,12 @@ def policies(dataset, metric):
     gone, styles = diverged(dataset, metric), style.lines(names)
     first = [0, *(p for p in ranked if p != 0 and not gone[p])]
     shown = set(first if len(names) <= FEW else first[:SHOWN])
+    looks = {(str(look["color"]), str(look["linestyle"])) for look in styles.values()}  # a chart here has no markers
     places = {p: place for place, p in enumerate(dict.fromkeys([*first, *ranked]))}
     found = []
     for p, (label, name) in enumerate(names.items()):
         colour, dash = PALETTE[places[p] % len(PALETTE)], DASHES[places[p] // len(PALETTE) % len(DASHES)]
-        if len(names) <= FEW:
+        if len(looks) == len(names) <= FEW:
             colour, line = style.matplotlib.colors.to_hex(styles[label]["color"]), styles[label]["linestyle"]
             dash = "" if line == "-" else " ".join(f"{1.6 * length:g}" for length in line[1])
         found.append({"label": label, "name": name, "colour": colour, "dark": on_dark(colour), "dash": dash, "on": p in shown})

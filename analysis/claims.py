@@ -19,7 +19,7 @@ import claims_tilted
 import claims_vits
 import judge
 import script
-from page import capital, document, grid, paragraph, prose, tag
+from page import document, grid, paragraph, prose, tag
 
 SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' share, and where the page is narrower
 HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals make one verdict, "
@@ -74,15 +74,28 @@ def said(claim):
     return tag("td", html.escape(claim.says) + tag("small", html.escape(claim.where)), class_="text")
 
 
+def marked(verdict):
+    """A verdict in its colour; report.css has one for each place in the list."""
+    return tag("b", html.escape(verdict), class_="verdict", data_verdict=judge.VERDICTS.index(verdict))
+
+
+def choice(rows):
+    """How many claims have each verdict, with a box that hides them; it takes no script."""
+    boxes = rules = ""
+    for verdict, count in sorted(collections.Counter(verdict for _, verdict, _ in rows).items(), key=lambda one: judge.VERDICTS.index(one[0])):
+        k = judge.VERDICTS.index(verdict)
+        boxes += tag("label", f'<input type="checkbox" id="show{k}" checked>{marked(verdict)} {count}')
+        rules += f'main:has(#show{k}:not(:checked)) :is(tr:has(td > [data-verdict="{k}"]), section:has(> p > [data-verdict="{k}"])) {{ display: none; }}\n'
+    return tag("style", rules) + tag("fieldset", tag("legend", f"{len(rows)} claims, by verdict") + boxes, class_="choice")
+
+
 def overview(note, rows, datasets):
-    count = collections.Counter(verdict for _, verdict, _ in rows)
-    counted = ", ".join(f"{verdict}: {count[verdict]}" for verdict in judge.VERDICTS if count[verdict])
-    listed = grid(["", "claim", "verdict"], [[tag("a", number, href=f"#claim{number}"), said(claim), prose(verdict)]
+    listed = grid(["", "claim", "verdict"], [[tag("a", number, href=f"#claim{number}"), said(claim), tag("td", marked(verdict), class_="text")]
                                              for number, (claim, verdict, _) in enumerate(rows, 1)], "claims", class_="plain")
     runs = [[html.escape(study), *((prose("not there"), "") if isinstance(found, str) else
                                    (prose(averages.run_words(found)), prose(significance.over([found]))))] for study, found in datasets.items()]
     there = [found for found in datasets.values() if not isinstance(found, str)]
-    return (paragraph(note) + paragraph(f"{len(rows)} claims. {capital(counted)}.") + paragraph(HOW, significance.caution(there)) + listed
+    return (paragraph(note) + paragraph(HOW, significance.caution(there)) + choice(rows) + listed
             + tag("h3", "Studies") + grid(["study", "runs", "errors and tests"], runs, "studies", class_="plain"))
 
 
@@ -90,8 +103,8 @@ def write(root, title, note, rows, datasets):
     """The page: an overview, then a section for each claim; the figures of a study come with its first."""
     parts, shown = [("overview", "Overview", overview(note, rows, datasets))], set()
     for number, (claim, verdict, evidence) in enumerate(rows, 1):
-        items = "".join(tag("li", html.escape(sentence)) for sentence in evidence)
-        answer = tag("b", html.escape(capital(verdict))) + (tag("small", html.escape(f" (study {claim.study})")) if claim.study else "")
+        items = "".join(tag("li", html.escape(sentence.replace(f"{root}/", ""))) for sentence in evidence)
+        answer = marked(verdict) + (tag("small", html.escape(f" (study {claim.study})")) if claim.study else "")
         content = paragraph(claim.says) + tag("p", answer) + tag("ul", items)
         if claim.study and claim.study not in shown:
             content += pictures(root / claim.study)

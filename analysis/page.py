@@ -3,6 +3,7 @@ import html
 import itertools
 import json
 import pathlib
+import re
 
 from thompson import design, wording
 import chart
@@ -10,6 +11,7 @@ import script
 
 MOST_LINKS = 12     # parts that the head of a page lists; more are for a table in its text
 OPEN = 6            # settings whose charts are open at first
+ABSOLUTE = re.compile(r"(?<![^\s=:'\"(\[])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])")
 HERE = pathlib.Path(__file__).resolve().parent
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -20,12 +22,17 @@ def tag(name, content="", **attributes):
     return f"<{name}{words}>{content}</{name}>"
 
 
+def shortened(words):
+    """Without the folders of absolute paths, which say where the maker of a page works."""
+    return ABSOLUTE.sub("", words)
+
+
 def text(value):
-    return html.escape(wording.plain(value))
+    return html.escape(shortened(wording.plain(value)))
 
 
 def paragraph(*sentences, **attributes):
-    return tag("p", html.escape(" ".join(filter(None, sentences))), **attributes)
+    return tag("p", html.escape(shortened(" ".join(filter(None, sentences)))), **attributes)
 
 
 def folded(summary, content, **attributes):

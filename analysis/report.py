@@ -20,7 +20,7 @@ import caption
 import chart
 import script
 import table
-from page import Charts, capital, document, folded, grid, paragraph, prose, tag, text
+from page import Charts, capital, document, folded, grid, paragraph, prose, shortened, tag, text
 
 PROVENANCE = ("source", "history", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas", "seed",
               "config_sha256", "references", "Conventions")
@@ -246,7 +246,7 @@ def provenance(dataset):
 
 
 def commands(dataset, folder):
-    name, here, study = design.config(dataset, "name") or "study", shlex.quote(str(folder)), dataset.attrs.get("config", "")
+    name, here, study = design.config(dataset, "name") or "study", shlex.quote(shortened(str(folder))), shortened(dataset.attrs.get("config", ""))
     figure = design.config(dataset, "figure")
     lines = [f"thompson run {name}.yaml -o again        # or mpiexec -n RANKS thompson run ...: any number gives the same results",
              f"analysis/compare.py {here} again",
@@ -258,6 +258,7 @@ def commands(dataset, folder):
     link = tag("a", f"{html.escape(name)}.yaml", download=f"{name}.yaml", href=address)
     return (tag("p", f"Save {link}, the study as it was resolved, and in a clone of the program at the commit above:")
             + tag("pre", html.escape("\n".join(lines)), tabindex="0")
+            + (paragraph("Absolute paths are shortened to the names of their files.") if study != dataset.attrs.get("config", "") else "")
             + folded("The resolved study", tag("pre", html.escape(study), tabindex="0")))
 
 

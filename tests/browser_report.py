@@ -154,6 +154,26 @@ class Report(unittest.TestCase):
         image, = self.find("img")
         self.assertEqual(image.rect["width"], 720)  # 45rem
 
+    def test_claims_are_chosen_by_verdict(self):
+        """A box, by click or by key, hides the claims of a verdict, in the overview and below; no page says where it was made."""
+        place = self.folder / "figure2"
+        place.mkdir()
+        study_fixture.write_results(place, study_fixture.PRIORS, runs=8, rounds=20)
+        self.open(claims, "--paper", "diffts")
+        boxes = self.find(".choice input")
+        verdicts = [box.find_element(By.XPATH, "..").text for box in boxes]
+        self.assertEqual(sum(int(text.split()[-1]) for text in verdicts), len(self.find("td .verdict")))
+        for box, text, key in zip(boxes, verdicts, (None, Keys.SPACE, None)):
+            before = [sum(one.is_displayed() for one in self.find(where)) for where in ("td .verdict", "section > p > .verdict")]
+            box.send_keys(key) if key else box.click()
+            after = [sum(one.is_displayed() for one in self.find(where)) for where in ("td .verdict", "section > p > .verdict")]
+            self.assertEqual([one - other for one, other in zip(before, after)], 2 * [int(text.split()[-1])])
+        self.assertEqual(len({one.value_of_css_property("color") for one in self.find(".choice .verdict")}),
+                         len({one.get_attribute("data-verdict") in ("0", "1") and "good" or {"2": "in part", "3": "bad"}.get(one.get_attribute("data-verdict"))
+                              for one in self.find(".choice .verdict")}))
+        self.assertNotIn(str(self.folder), self.driver.page_source)
+        self.quiet()
+
     def test_values_are_read_by_pointer_and_key(self):
         regret = study_fixture.write_results(self.folder, study_fixture.PRIORS, runs=16, rounds=50)
         self.open()

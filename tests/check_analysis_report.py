@@ -341,6 +341,21 @@ class Report(StudyTest):
         np.testing.assert_allclose(drawn[0]["mean"], curves["emd"][0].mean(axis=1), rtol=1e-3)
         np.testing.assert_allclose(drawn[0]["floor"], curves["emd_floor"][0, 0].mean(axis=0), rtol=1e-3)
 
+    def test_no_paths_of_the_maker(self):
+        """Absolute paths of provenance, commands and study lose their folders; other words with slashes stay."""
+        write_results(self.folder, ["cross"], runs=8, rounds=20)
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            file.history = "2026: /opt/made here/bin/thompson run jobs/x.yaml -o /home/somebody/out --set problem.file=/data/set/one.nc"
+            file.compiler_flags = "-O2 -I/usr/include/x a/b"
+            file.config = file.config + "prior:\n  file: /home/somebody/prior.nc\n"
+        status, out, err = call(report, self.folder)
+        self.assertEqual((status, err), (0, ""))
+        page = (self.folder / "report.html").read_text()
+        for part in ("/home", "/data/set", str(self.folder)):
+            self.assertNotIn(part, page)
+        for part in ("run jobs/x.yaml -o out --set problem.file=one.nc", "a/b", "file: prior.nc", "Absolute paths are shortened"):
+            self.assertIn(part, page)
+
     def test_switches_once_where_only_ranks_are_measured(self):
         """A part without charts between others: one set of switches, whose ids are those of the page."""
         write_posterior(self.folder)
