@@ -307,14 +307,52 @@ static void test_families(void) {
   }
 }
 
+/* Modes under a Gaussian: with Gaussian rewards the posterior mean of the dense algebra, with logistic ones
+ * where the gradient of the log posterior vanishes. */
+static void test_modes(void) {
+  enum { TASKS = 70 };
+  static const Likelihood logistic = {.ops = &likelihood_logistic, .noise = 1};
+  static Task task[TASKS];
+  SCRATCH_ARENA(memory);
+  Mixture two, one;
+  two_gaussians(&memory, &two);
+  CHECK_OK(mixture_create(&memory, D, 1, &one));
+  one.weight[0] = 1;
+  memcpy(one.mean, two.mean + D, D * sizeof *one.mean);
+  memcpy(one.covariance, two.covariance, D * D * sizeof *one.covariance);
+  CHECK_OK(mixture_prepare(&one));
+  make_tasks(TASKS, 0.7, task);
+  for (int kind = 0; kind < 2; kind++) {
+    Logs logs;
+    Samples modes;
+    if (kind)
+      for (int t = 0; t < TASKS; t++)
+        for (int r = 0; r < task[t].n; r++) task[t].y[r] = task[t].y[r] > 0;
+    log_tasks(&memory, TASKS, task, kind ? &logistic : &gaussian, &logs);
+    CHECK_OK(logs_modes(&logs, &one, 0.7, &modes));
+    CU_ASSERT_EQUAL(modes.n, TASKS);
+    for (int t = 0; t < TASKS; t++) {
+      double mean[D], covariance[D * D], theta[D], gradient[D] = {0};
+      dense(&task[t], 0.7, one.mean, one.covariance, mean, covariance);
+      for (int i = 0; i < D; i++) theta[i] = modes.theta[i * TASKS + t];
+      for (int i = 0; i < D; i++)
+        for (int j = 0; j < D; j++) gradient[i] -= one.precision[i * D + j] * (theta[j] - one.mean[j]);
+      for (int r = 0; r < task[t].n; r++) {
+        double u = 0;
+        for (int i = 0; i < D; i++) u += task[t].x[r][i] * theta[i];
+        for (int i = 0; i < D; i++) gradient[i] += task[t].x[r][i] * (task[t].y[r] - 1 / (1 + exp(-u)));
+      }
+      for (int i = 0; i < D; i++) /* irls stops at 1e-6 posterior deviations */
+        CHECK_NEAR(kind ? gradient[i] : theta[i], kind ? 0 : mean[i], kind ? 1e-4 : 1e-10);
+    }
+    samples_free(&modes);
+  }
+}
+
 int main(void) {
-  CU_TestInfo tests[] = {{"E-step", test_expect},
-                         {"monotone", test_monotone},
-                         {"one dimension", test_one_dimension},
-                         {"noise", test_noise},
-                         {"draws", test_draws},
-                         {"logistic", test_logistic},
-                         {"families", test_families},
-                         CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {
+      {"E-step", test_expect},     {"monotone", test_monotone}, {"one dimension", test_one_dimension},
+      {"noise", test_noise},       {"draws", test_draws},       {"logistic", test_logistic},
+      {"families", test_families}, {"modes", test_modes},       CU_TEST_INFO_NULL};
   return harness_run("logs", tests);
 }

@@ -6,6 +6,7 @@
 #include "model/contamination.h"
 #include "model/fit_keys.h"
 #include "parallel/prepare.h"
+#include "study/fit_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +113,8 @@ static Status study_sets(const Arguments *arguments, AppTexts *sets) {
   return STATUS_OK;
 }
 
-/* Samples and fit of the first setting of a study. */
-static Status from_study(const Arguments *arguments, Samples *samples, PriorFit *fit) {
+/* What the first setting of a study learns from, and how. */
+static Status from_study(const Arguments *arguments, Belief *belief, FitData *data) {
   char *text;
   Study study;
   Problem problem;
@@ -127,11 +128,11 @@ static Status from_study(const Arguments *arguments, Samples *samples, PriorFit 
   const Config *setting = study.file->settings[0];
   status = problem_create(setting, &problem);
   if (status == STATUS_OK) {
-    *fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0);
-    status = problem_training_samples(
-        &problem, 0,
-        config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples"),
-        samples);
+    *belief = (Belief){
+        .likelihood = problem.likelihood,
+        .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
+    status = belief_learn(setting, arguments->family, &problem, belief);
+    if (status == STATUS_OK) status = fit_data_create_alone(setting, belief, &problem, data);
     problem_destroy(&problem);
   }
   study_destroy(&study);
@@ -139,15 +140,19 @@ static Status from_study(const Arguments *arguments, Samples *samples, PriorFit 
 }
 
 /* All samples of the user's file. */
-static Status from_file(const Arguments *arguments, Samples *samples, PriorFit *fit) {
+static Status from_file(const Arguments *arguments, Belief *belief, FitData *data) {
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts,
-                     arguments->has_seed ? arguments->seed : 1, fit));
-  return dataset_read_samples(arguments->theta, samples);
+                     arguments->has_seed ? arguments->seed : 1, &belief->fit));
+  TRY(dataset_read_samples(arguments->theta, &data->samples));
+  TRY(contaminate(&belief->fit, &data->samples));
+  prior_settle(arguments->family, &belief->fit, data->samples.d);
+  return STATUS_OK;
 }
 
-static void report(const Arguments *arguments, const Prior *prior, int samples) {
-  printf("%s: %s prior in %d dimensions from %d samples, %.3g CPU seconds", arguments->output,
-         prior->ops->name, prior->d, samples, prior->seconds_fit);
+static void report(const Arguments *arguments, const Prior *prior, const FitData *data) {
+  const int tasks = data->logs.tasks;
+  printf("%s: %s prior in %d dimensions from %d %s, %.3g CPU seconds", arguments->output, prior->ops->name,
+         prior->d, tasks ? tasks : data->samples.n, tasks ? "past tasks" : "samples", prior->seconds_fit);
   if (prior->ops->report) {
     printf("; ");
     prior->ops->report(prior, stdout);
@@ -170,28 +175,28 @@ static Status from_logs(const Parallel *parallel, const Arguments *arguments) {
 }
 
 static Status train(const Parallel *parallel, const Arguments *arguments) {
-  const PriorOps *family = arguments->family;
-  Samples samples = {0};
-  PriorFit fit;
+  Belief belief = {0};
+  FitData data = {0};
   SCRATCH_ARENA(memory);
   Prior prior;
   TRY(app_try_output(parallel, arguments->output));
   if (arguments->logs) return from_logs(parallel, arguments);
   Status status =
-      arguments->study ? from_study(arguments, &samples, &fit) : from_file(arguments, &samples, &fit);
-  if (status == STATUS_OK) status = contaminate(&fit, &samples);
+      arguments->study ? from_study(arguments, &belief, &data) : from_file(arguments, &belief, &data);
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
-    prior_settle(family, &fit, samples.d);
-    status = prepare_fit(&memory, parallel, family, &fit, &samples, PROGRESS_AUTO, &prior);
+    status = data.logs.tasks > 0 ? prepare_fit_logs(&memory, parallel, arguments->family, &belief.fit,
+                                                    &data.logs, PROGRESS_AUTO, &prior)
+                                 : prepare_fit(&memory, parallel, arguments->family, &belief.fit,
+                                               &data.samples, PROGRESS_AUTO, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }
   if (status == STATUS_OK && parallel->rank == 0) {
     status = prior_save(&prior, arguments->output);
-    if (status == STATUS_OK) report(arguments, &prior, samples.n);
+    if (status == STATUS_OK) report(arguments, &prior, &data);
   }
-  samples_free(&samples);
+  fit_data_free(&data);
   return parallel_agree(parallel, status);
 }
 

@@ -59,7 +59,8 @@
   ENTRY(GUARD, "which draws are those of a guard beside the prior, and these draws")                         \
   ENTRY(BESIDE, "the mixture beside a diffusion prior")                                                      \
   ENTRY(CONTAMINATION, "which training samples a wide Gaussian replaces, and these samples")                 \
-  ENTRY(ALARM, "histories that a prior predicts")
+  ENTRY(ALARM, "histories that a prior predicts")                                                            \
+  ENTRY(PAST_WORLD, "the seed of the world in which past tasks were played")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -311,6 +311,18 @@ void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, u
   }
 }
 
+void em_logs_modes(EmLogs *self, const Mixture *gaussian, double *z) {
+  const int d = self->data.d, items = self->data.items, c[N] = {0};
+  double *chunk = self->scratch->features; /* [d, N] */
+  for (int first = 0; first < items; first += N) {
+    load_chunk(self, first, items);
+    memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
+    draw_chunk(self, gaussian, first, c, chunk);
+    for (int i = 0; i < d; i++)
+      memcpy(z + (size_t)i * (size_t)items + first, chunk + i * N, (size_t)self->scratch->used * sizeof *z);
+  }
+}
+
 /* ---- starts */
 
 /* z[d]: mean of an item's posterior under the common Gaussian; a draw from it with `rng`. */

@@ -62,5 +62,8 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density);
 /* z[d, items draws]: posterior draws of each task, its draws side by side. Stream: (key, run, round = item,
  * draw). */
 void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z);
+/* z[d, items]: the mode of each task's posterior under a prepared Gaussian, with a conjugate likelihood its
+ * mean too. */
+void em_logs_modes(EmLogs *self, const Mixture *gaussian, double *z);
 
 #endif

@@ -216,22 +216,41 @@ const PriorOps *logs_family(const PriorOps *family) {
   return family->fit_logs_part ? family : &prior_mixture;
 }
 
+/* All tasks as items in coordinates of theta itself. */
+static Status items_of_theta(Arena *memory, const Logs *logs, int components, double noise, EmLogs *out) {
+  double *shift, *scale;
+  ALLOCATE(memory, shift, logs->d);
+  ALLOCATE(memory, scale, logs->d);
+  for (int i = 0; i < logs->d; i++) scale[i] = 1;
+  TRY(em_logs_create(memory, logs, 0, logs->tasks, (EmFrame){shift, scale}, components, out));
+  if (!logs_has_rows(logs)) out->variance = noise * noise;
+  return STATUS_OK;
+}
+
+static Status theta_of_tasks(const Logs *logs, int each, Samples *out) {
+  *out = (Samples){.d = logs->d};
+  if (logs->tasks > INT_MAX / each)
+    return status_set(STATUS_INPUT, "too many tasks to draw from: %d", logs->tasks);
+  out->n = logs->tasks * each;
+  NEW(out->theta, (size_t)out->d * (size_t)out->n);
+  return STATUS_OK;
+}
+
 Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out) {
   SCRATCH_ARENA(scratch);
-  double *shift, *scale;
   EmLogs items;
-  const int d = logs->d;
-  *out = (Samples){.d = d};
-  if (logs->tasks > INT_MAX / LOGS_DRAWS)
-    return status_set(STATUS_INPUT, "too many tasks to draw from: %d", logs->tasks);
-  ALLOCATE(&scratch, shift, d);
-  ALLOCATE(&scratch, scale, d);
-  for (int i = 0; i < d; i++) scale[i] = 1;
-  TRY(em_logs_create(&scratch, logs, 0, logs->tasks, (EmFrame){shift, scale}, mixture->components, &items));
-  if (!logs_has_rows(logs)) items.variance = noise * noise;
-  out->n = logs->tasks * LOGS_DRAWS;
-  NEW(out->theta, (size_t)d * (size_t)out->n);
+  TRY(theta_of_tasks(logs, LOGS_DRAWS, out));
+  TRY(items_of_theta(&scratch, logs, mixture->components, noise, &items));
   em_logs_draw(&items, mixture, LOGS_DRAWS, rng_key(fit->seed, RNG_PAST_DRAWS), fit->replicate, out->theta);
+  return STATUS_OK;
+}
+
+Status logs_modes(const Logs *logs, const Mixture *gaussian, double noise, Samples *out) {
+  SCRATCH_ARENA(scratch);
+  EmLogs items;
+  TRY(theta_of_tasks(logs, 1, out));
+  TRY(items_of_theta(&scratch, logs, 1, noise, &items));
+  em_logs_modes(&items, gaussian, out->theta);
   return STATUS_OK;
 }
 

@@ -52,6 +52,9 @@ const PriorOps *logs_family(const PriorOps *family);
 /* LOGS_DRAWS posterior draws of each task under a mixture of theta and this noise, ended with samples_free.
  */
 Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out);
+/* The mode of each task's posterior under a Gaussian of theta, one sample for each: what takes a guess of
+ * theta for theta itself would learn from. Ended with samples_free. */
+Status logs_modes(const Logs *logs, const Mixture *gaussian, double noise, Samples *out);
 /* All parts here, in order; *out has the noise too. */
 Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
                       Prior *out);

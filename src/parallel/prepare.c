@@ -5,8 +5,8 @@
 #include "core/memory.h"
 #include "io/durable.h"
 #include "io/store.h"
-#include "model/contamination.h"
 #include "parallel/counter.h"
+#include "study/fit_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,10 +105,12 @@ Status prepare_fit_logs(Arena *memory, const Parallel *parallel, const PriorOps 
   return fit_one(memory, parallel, &(Fit){.family = family, .fit = fit, .logs = logs}, mode, out);
 }
 
-/* A distinct prior of a study, and where its samples come from. */
+/* A distinct prior of a study, where what it is learned from comes from, and the prior that has to be there
+ * before, if it has one. */
 typedef struct {
-  Belief belief;
+  Belief belief, base;
   int setting;
+  bool has_base;
 } Need;
 
 static int compare_needs(const void *a, const void *b) {
@@ -117,7 +119,28 @@ static int compare_needs(const void *a, const void *b) {
   return order ? order : first->setting - second->setting;
 }
 
-/* All fitted priors that the tasks use, each once, in order of setting. */
+/* In order of hash, each once. */
+static void sort_needs(int *count, Need *needs) {
+  int kept = 0;
+  qsort(needs, (size_t)*count, sizeof *needs, compare_needs);
+  for (int i = 0; i < *count; i++)
+    if (kept == 0 || strcmp(needs[kept - 1].belief.hash, needs[i].belief.hash) != 0) needs[kept++] = needs[i];
+  *count = kept;
+}
+
+static Status add_need(const Study *study, int setting, int policy, int replicate, const Problem *problem,
+                       int *count, Need *needs) {
+  const StudyFile *file = study->file;
+  const Config *config = file->settings[setting];
+  Need *need = &needs[*count];
+  *need = (Need){.setting = setting};
+  TRY(belief_create(config, &file->policies[policy], problem, (uint32_t)replicate, &need->belief));
+  if (need->belief.kind != BELIEF_FITTED) return STATUS_OK;
+  (*count)++;
+  return belief_base(config, problem, &need->belief, &need->has_base, &need->base);
+}
+
+/* All fitted priors that the tasks use. */
 static Status list_needs(const Study *study, int *count, Need **out) {
   const StudyFile *file = study->file;
   int replicates = study->runs.replicates;
@@ -130,19 +153,25 @@ static Status list_needs(const Study *study, int *count, Need **out) {
     TRY(problem_create(file->settings[s], &problem));
     Status status = STATUS_OK;
     for (int p = 0; p < file->policy_count; p++)
-      for (int r = 0; r < replicates && status == STATUS_OK; r++) {
-        Need need = {.setting = s};
-        status = belief_create(file->settings[s], &file->policies[p], &problem, (uint32_t)r, &need.belief);
-        if (need.belief.kind == BELIEF_FITTED) needs[(*count)++] = need;
-      }
+      for (int r = 0; r < replicates && status == STATUS_OK; r++)
+        status = add_need(study, s, p, r, &problem, count, needs);
     problem_destroy(&problem);
     TRY(status);
   }
-  qsort(needs, (size_t)*count, sizeof *needs, compare_needs);
-  int kept = 0;
-  for (int i = 0; i < *count; i++)
-    if (kept == 0 || strcmp(needs[kept - 1].belief.hash, needs[i].belief.hash) != 0) needs[kept++] = needs[i];
-  *count = kept;
+  sort_needs(count, needs);
+  return STATUS_OK;
+}
+
+/* What has to be there before: needs of their own. */
+static Status list_bases(int count, const Need *needs, int *base_count, Need **out) {
+  Need *bases;
+  NEW(bases, count);
+  *out = bases;
+  *base_count = 0;
+  for (int i = 0; i < count; i++)
+    if (needs[i].has_base)
+      bases[(*base_count)++] = (Need){.belief = needs[i].base, .setting = needs[i].setting};
+  sort_needs(base_count, bases);
   return STATUS_OK;
 }
 
@@ -175,13 +204,20 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
   return STATUS_OK;
 }
 
-static Status need_samples(const Study *study, const Need *need, Samples *out) {
+/* `seconds` gets those of the base. */
+static Status need_data(const Study *study, const Need *need, const char *directory, FitData *out,
+                        double *seconds) {
+  SCRATCH_ARENA(scratch);
   Problem problem;
+  Prior base = {0};
   TRY(problem_create(study->file->settings[need->setting], &problem));
-  Status status =
-      problem_training_samples(&problem, need->belief.fit.replicate, need->belief.train_samples, out);
+  Status status = STATUS_OK;
+  if (need->has_base) status = belief_prior(&scratch, &need->base, &problem, directory, &base);
+  if (status == STATUS_OK)
+    status = fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
+  *seconds = base.seconds_fit;
   problem_destroy(&problem);
-  return status == STATUS_OK ? contaminate(&need->belief.fit, out) : status;
+  return status;
 }
 
 static Status save(const Need *need, const Fit *fit, const char *directory) {
@@ -197,17 +233,20 @@ static Status save(const Need *need, const Fit *fit, const char *directory) {
 static Status fit_wave(const Parallel *parallel, const Study *study, const char *directory, int count,
                        const Need *needs, bool (*stop)(void), Progress *progress) {
   SCRATCH_ARENA(scratch);
-  Samples *samples;
+  FitData *data;
   Fit *fits;
-  ALLOCATE(&scratch, samples, count);
+  ALLOCATE(&scratch, data, count);
   ALLOCATE(&scratch, fits, count);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++) {
-    status = need_samples(study, &needs[i], &samples[i]);
+    double base_seconds = 0;
+    status = need_data(study, &needs[i], directory, &data[i], &base_seconds);
     fits[i] = (Fit){.family = needs[i].belief.family,
                     .fit = &needs[i].belief.fit,
-                    .samples = &samples[i],
-                    .owner = i % parallel->size};
+                    .samples = &data[i].samples,
+                    .logs = data[i].logs.tasks > 0 ? &data[i].logs : NULL,
+                    .owner = i % parallel->size,
+                    .seconds = parallel->rank == 0 ? base_seconds : 0};
   }
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) status = fit_all(parallel, count, fits, stop, progress);
@@ -216,7 +255,7 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
   status = parallel_agree(parallel, status);
   for (int i = 0; i < count; i++) {
     free(fits[i].values);
-    samples_free(&samples[i]);
+    fit_data_free(&data[i]);
   }
   return status;
 }
@@ -253,13 +292,29 @@ static Status fit_needs(const Parallel *parallel, const Study *study, const char
   return STATUS_OK;
 }
 
+/* Bases of what is absent, then the rest. */
+static Status fit_absent(const Parallel *parallel, const Study *study, const char *directory,
+                         ProgressMode mode, double share, bool (*stop)(void), int count, Need *needs) {
+  Need *bases = NULL;
+  int base_count = 0;
+  Status status = parallel_agree(parallel, list_bases(count, needs, &base_count, &bases));
+  if (status == STATUS_OK) status = drop_present(parallel, directory, &base_count, bases);
+  const double part = base_count > 0 ? share * base_count / (base_count + count) : share;
+  if (status == STATUS_OK)
+    status = fit_needs(parallel, study, directory, mode, part, stop, base_count, bases);
+  free(bases);
+  TRY(status);
+  TRY(drop_present(parallel, directory, &count, needs)); /* a base may be a prior that policies have */
+  return fit_needs(parallel, study, directory, mode, share, stop, count, needs);
+}
+
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
                      double share, bool (*stop)(void)) {
   Need *needs = NULL;
   int count = 0;
   Status status = parallel_agree(parallel, list_needs(study, &count, &needs));
   if (status == STATUS_OK) status = drop_present(parallel, directory, &count, needs);
-  if (status == STATUS_OK) status = fit_needs(parallel, study, directory, mode, share, stop, count, needs);
+  if (status == STATUS_OK) status = fit_absent(parallel, study, directory, mode, share, stop, count, needs);
   free(needs);
   return status;
 }

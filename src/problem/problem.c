@@ -233,19 +233,36 @@ static Status allocate(World *world) {
   return STATUS_OK;
 }
 
-Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
+static Status begin(const Problem *problem, uint32_t first_run, int runs, World *out) {
   *out = (World){.problem = problem, .first_run = first_run, .runs = runs};
   Status status = allocate(out);
-  if (status != STATUS_OK) {
-    world_destroy(out);
-    return status;
-  }
+  if (status != STATUS_OK) world_destroy(out);
+  return status;
+}
+
+/* theta* is there. */
+static void furnish(World *world) {
+  const Problem *problem = world->problem;
+  if (problem->ops->keep) problem->ops->keep(problem, world->first_run, world->runs, world->kept);
+  if (!problem->resample_arms) new_arms(world, 0);
+}
+
+Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
+  TRY(begin(problem, first_run, runs, out));
   if (problem->per_arm)
     theta_draw_each(&problem->theta, replicate, first_run, runs, problem->arms, out->theta);
   else
     problem_theta(problem, replicate, first_run, runs, out->theta);
-  if (problem->ops->keep) problem->ops->keep(problem, first_run, runs, out->kept);
-  if (!problem->resample_arms) new_arms(out, 0);
+  furnish(out);
+  return STATUS_OK;
+}
+
+Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
+                          World *out) {
+  ASSERT(!problem->per_arm && !problem->ops->arms_of_theta);
+  TRY(begin(problem, first_run, runs, out));
+  memcpy(out->theta, theta, (size_t)problem->d * (size_t)runs * sizeof *theta);
+  furnish(out);
   return STATUS_OK;
 }
 

@@ -17,6 +17,7 @@ typedef struct {
   int arms; /* K when problem.arms is auto; 0: 100 */
   int dimension; /* d when problem.dimension is auto; 0: the distribution of theta* knows it */
   bool per_arm; /* problem.unknown may be per_arm */
+  bool arms_of_theta; /* features depend on the theta* of the run */
   /* REQUIRED. Read the keys problem.*; make `theta`; feature_scratch and kept where they are not 0;
    * arms_in_order; likelihood.noise where problem.noise is auto and the family knows better than 1. self->d
    * is problem.dimension, or as above, and afterwards that of `theta`. */
@@ -109,6 +110,9 @@ typedef struct {
 } World;
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
+/* The same of given theta[d, B], one for each run, where arms do not depend on it. */
+Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
+                          World *out);
 void world_destroy(World *world);
 /* Go to `round` (1-based): new arms if they are resampled, new noise. */
 void world_advance(World *world, uint32_t round);

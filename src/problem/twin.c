@@ -58,6 +58,7 @@ const ProblemOps problem_twin = {.name = "twin",
                                  .reference = "VITS, Appendix G",
                                  .arms = 10,
                                  .dimension = 10,
+                                 .arms_of_theta = true,
                                  .create = create,
                                  .transform = transform,
                                  .features = draw_features};

@@ -2,7 +2,10 @@
 
 #include "io/digest.h"
 #include "model/fit_keys.h"
+#include "model/logs_fit.h"
 #include "policy/policy.h"
+#include "problem/past.h"
+#include "study/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +52,24 @@ static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *polic
                       .shrink = config_real(setting, "prior.guard_shrink")};
 }
 
+/* What past tasks depend on beside the distribution of theta*: the world, however long its runs are, and what
+ * is taken for the likelihood. */
+static void describe_past(const Config *setting, const Belief *belief, FILE *out) {
+  static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
+  char value[1024];
+  fprintf(out, "%s of %d tasks of %d, likelihood %s noise %a;", config_text(setting, "prior.learned_from"),
+          belief->past_tasks, belief->past_observations, belief->likelihood.ops->name,
+          belief->likelihood.noise);
+  for (const ConfigKey *key = study_keys; key->name; key++) {
+    bool counts = strncmp(key->name, "problem.", strlen("problem.")) == 0 || !strcmp(key->name, "likelihood");
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) counts &= strcmp(key->name, apart[i]) != 0;
+    if (!counts) continue;
+    config_show(setting, key->name, sizeof value, value);
+    fprintf(out, " %s %s", key->name, value);
+  }
+  fprintf(out, "\n");
+}
+
 /* Everything that a fitted prior depends on, hashed. */
 static Status hash_belief(const Config *setting, const Problem *problem, Belief *belief) {
   char file_hash[DIGEST_SIZE] = "none";
@@ -64,6 +85,7 @@ static Status hash_belief(const Config *setting, const Problem *problem, Belief 
           (unsigned long long)belief->fit.seed, belief->fit.replicate);
   if (belief->fit.contamination > 0)
     fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
+  if (belief->learned_from != LEARNED_FROM_THETA) describe_past(setting, belief, out);
   fprintf(out, "%s ", belief->family->name);
   belief->family->describe_fit(&belief->fit, out);
   fclose(out);
@@ -72,12 +94,77 @@ static Status hash_belief(const Config *setting, const Problem *problem, Belief 
   return STATUS_OK;
 }
 
+static LearnedFrom learned_from(const Config *setting) {
+  static const char *const words[] = {[LEARNED_FROM_THETA] = "theta",
+                                      [LEARNED_FROM_LOGS] = "logs",
+                                      [LEARNED_FROM_ESTIMATES] = "estimates",
+                                      [LEARNED_FROM_MEANS] = "posterior_means"};
+  size_t i = 0;
+  while (!config_is(setting, "prior.learned_from", words[i])) i++;
+  return (LearnedFrom)i;
+}
+
+/* A prior that is given is not learned from anything. */
+static Status check_source(const Config *setting) {
+  const char *family = config_text(setting, "prior.family");
+  if (learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 || prior_find(family))
+    return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "prior.learned_from: %s, but with prior.family: %s the prior is given and nothing is "
+                    "learned; take prior.family: samples, gaussian or mixture",
+                    config_text(setting, "prior.learned_from"), family);
+}
+
+/* There are no samples to replace where a family is fitted to logs. */
+static Status check_contamination(const Belief *belief) {
+  if (belief->fit.contamination == 0 || belief->learned_from != LEARNED_FROM_LOGS ||
+      !belief->family->fit_logs_part)
+    return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "prior.contamination replaces training samples, but a %s prior is learned from logs "
+                    "without any; take prior.guard",
+                    belief->family->name);
+}
+
+Status belief_learn(const Config *setting, const PriorOps *family, const Problem *problem, Belief *belief) {
+  belief->kind = BELIEF_FITTED;
+  belief->family = family;
+  belief->learned_from = learned_from(setting);
+  prior_settle(family, &belief->fit, problem->d);
+  if (belief->learned_from == LEARNED_FROM_THETA) {
+    belief->train_samples =
+        config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
+  } else {
+    TRY(past_check(problem));
+    TRY(check_contamination(belief));
+    belief->past_tasks = (int)config_int(setting, "prior.past_tasks");
+    belief->past_observations = (int)config_int(setting, "prior.past_observations");
+  }
+  return hash_belief(setting, problem, belief);
+}
+
+Status belief_base(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
+                   Belief *out) {
+  *out = *belief;
+  out->learned_from = LEARNED_FROM_LOGS;
+  out->fit.contamination = 0;
+  *has = belief->learned_from == LEARNED_FROM_MEANS;
+  if (*has) out->family = prior_find("gaussian");
+  if (belief->learned_from == LEARNED_FROM_LOGS && !belief->family->fit_logs_part) {
+    *has = true;
+    out->family = logs_family(belief->family);
+    out->fit.components = 0; /* as many as predict best */
+  }
+  return *has ? hash_belief(setting, problem, out) : STATUS_OK;
+}
+
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                      uint32_t replicate, Belief *out) {
   *out = (Belief){.kind = BELIEF_NONE};
   PolicyMethod method;
   ASSERT(policy_find(policy->name, &method));
   if (!method.default_prior) return STATUS_OK;
+  TRY(check_source(setting));
   out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
   Status status = schedule_check(&out->fit.schedule);
   if (status != STATUS_OK) return status_prefix(status, "key 'prior.schedule': ");
@@ -102,12 +189,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
     if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
   }
   if (out->kind != BELIEF_FITTED) return STATUS_OK;
-  out->family = prior_find(word);
-  ASSERT(out->family);
-  prior_settle(out->family, &out->fit, problem->d);
-  out->train_samples =
-      config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
-  return hash_belief(setting, problem, out);
+  return belief_learn(setting, prior_find(word), problem, out);
 }
 
 enum { HASH_SHOWN = 20 /* digits of the hash in the name of a file */ };

@@ -18,8 +18,16 @@ typedef enum {
   BELIEF_ISING, /* uniform on {-1, 1}^d */
   BELIEF_EXACT, /* the problem's own distribution */
   BELIEF_FILE, /* a prior file, used as it is */
-  BELIEF_FITTED /* fitted to samples of theta */
+  BELIEF_FITTED /* learned from samples of theta, or from past tasks */
 } BeliefKind;
+
+/* What a fitted prior is learned from (prior.learned_from). */
+typedef enum {
+  LEARNED_FROM_THETA,
+  LEARNED_FROM_LOGS,
+  LEARNED_FROM_ESTIMATES,
+  LEARNED_FROM_MEANS
+} LearnedFrom;
 
 typedef struct {
   BeliefKind kind;
@@ -27,15 +35,27 @@ typedef struct {
   const PriorOps *family; /* of a fitted prior */
   const char *file; /* of BELIEF_FILE, not owned */
   PriorFit fit; /* of a fitted prior; gives the schedule of an exact chain otherwise */
-  int64_t train_samples; /* -1: all */
+  LearnedFrom learned_from;
+  int64_t train_samples; /* from theta; -1: all */
+  int past_tasks, past_observations; /* from anything else */
   char hash[65]; /* of a fitted prior */
   PriorGuard guard; /* of a learned prior that of the study, unless the policy has its own */
 } Belief;
 
 /* The belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown, the problem has no
- * exact prior, or another prior than `standard` is asked for on the weights of a network. */
+ * exact prior, another prior than `standard` is asked for on the weights of a network, or logs are asked for
+ * where nothing is learned from them. */
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                      uint32_t replicate, Belief *out);
+
+/* Make `belief`, with its fit and likelihood, one that is fitted: of this family, learned from what the
+ * setting says. STATUS_INPUT where there can be no past tasks. */
+Status belief_learn(const Config *setting, const PriorOps *family, const Problem *problem, Belief *belief);
+
+/* The prior that a fitted belief needs before its own, if it `has` one: from logs, a mixture whose posterior
+ * draws networks learn from; the Gaussian under which posterior_means are taken. */
+Status belief_base(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
+                   Belief *out);
 
 /* DIR/priors/FAMILY-HASH.nc */
 void belief_path(const Belief *belief, const char *directory, size_t size, char *path);

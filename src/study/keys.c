@@ -116,6 +116,17 @@ const ConfigKey study_keys[] = {
         "prior.test_fraction", 0, 1, "0.2",
         "of a finite set of theta: kept for theta*, split again for each replicate; not where the file says "
         "which are held out")},
+    {WORD(
+         "prior.learned_from", "theta",
+         "what fitted priors are learned from: theta, the samples above; logs, past tasks with arms taken at "
+         "random, whose theta nobody has seen; or rivals of the latter that take a guess of each task for a "
+         "sample of theta: estimates, the mode under N(0, I) (ridge); posterior_means, the mode under the "
+         "Gaussian that fits the logs best"),
+     .words = "theta logs estimates posterior_means"},
+    {INT("prior.past_tasks", 1, HUGE_INT, "1000",
+         "past tasks that logs hold, or as many as a finite set of theta has to learn from; train_samples is "
+         "then ignored")},
+    {INT("prior.past_observations", 1, 1000000, "20", "observations of each past task")},
     {INT("prior.replicates", 1, 100000, "1",
          "how many times priors are learned, each for a contiguous part of the runs"),
      .fixed = true},

@@ -1,0 +1,88 @@
+#include "problem/past.h"
+
+#include "core/arena.h"
+
+#include <string.h>
+
+enum { BLOCK = 256 /* tasks that are played together */ };
+
+Status past_check(const Problem *problem) {
+  if (problem->ops->arms_of_theta)
+    return status_set(STATUS_INPUT,
+                      "prior.learned_from: past tasks take arms at random, but in problem.family = %s the "
+                      "arms are made of theta*; take theta",
+                      problem->ops->name);
+  return STATUS_OK;
+}
+
+/* The same problem at another time: its streams are under a seed of their own. Where each arm has a theta*,
+ * what is learned from is one of them in its contexts. */
+static Problem past_problem(const Problem *problem, uint32_t replicate) {
+  Rng rng = {.key = rng_key(problem->seed, RNG_PAST_WORLD), .run = replicate};
+  Problem past = *problem;
+  past.seed = rng_index(&rng, UINT64_C(1) << 53);
+  past.per_arm = false;
+  if (problem->per_arm) past.arms = 1;
+  return past;
+}
+
+/* Whoever watches the past being played. */
+typedef struct {
+  PastTake take;
+  void *self;
+  int *arm; /* [BLOCK] */
+  double *phi, *y, *regret; /* [d, BLOCK], [BLOCK], [BLOCK] */
+  double *column; /* [d, BLOCK], theta*; then [d], one phi */
+} Watch;
+
+/* One observation of each task of a block. */
+static Status observe(World *world, uint32_t round, const Watch *watch) {
+  const Problem *problem = world->problem;
+  const size_t runs = (size_t)world->runs, d = (size_t)problem->d;
+  world_advance(world, round);
+  for (size_t b = 0; b < runs; b++) {
+    Rng rng = {
+        .key = rng_key(problem->seed, RNG_HISTORY), .run = world->first_run + (uint32_t)b, .round = round};
+    watch->arm[b] = (int)rng_index(&rng, (uint64_t)problem->arms);
+  }
+  world_play(world, watch->arm, watch->phi, watch->y, watch->regret);
+  for (size_t b = 0; b < runs; b++) {
+    for (size_t i = 0; i < d; i++) watch->column[i] = watch->phi[i * runs + b];
+    TRY(watch->take(watch->self, (int)(world->first_run + b), watch->column, watch->y[b]));
+  }
+  return STATUS_OK;
+}
+
+/* The tasks from `first` on that make a block. */
+static Status play_block(const Problem *past, const Samples *theta, int first, int observations,
+                         const Watch *watch) {
+  const int runs = theta->n - first < BLOCK ? theta->n - first : BLOCK;
+  World world;
+  for (int i = 0; i < past->d; i++)
+    memcpy(watch->column + i * runs, theta->theta + (size_t)i * (size_t)theta->n + first,
+           (size_t)runs * sizeof *watch->column);
+  TRY(world_create_given(past, (uint32_t)first, runs, watch->column, &world));
+  Status status = STATUS_OK;
+  for (int round = 1; round <= observations && status == STATUS_OK; round++)
+    status = observe(&world, (uint32_t)round, watch);
+  world_destroy(&world);
+  return status;
+}
+
+Status past_play(const Problem *problem, uint32_t replicate, int tasks, int observations, PastTake take,
+                 void *self) {
+  SCRATCH_ARENA(scratch);
+  const Problem past = past_problem(problem, replicate);
+  const size_t vectors = (size_t)problem->d * BLOCK;
+  Watch watch = {.take = take, .self = self};
+  Samples theta;
+  ALLOCATE(&scratch, watch.arm, BLOCK);
+  ALLOCATE(&scratch, watch.phi, 2 * vectors + 2 * BLOCK);
+  watch.column = watch.phi + vectors, watch.y = watch.column + vectors, watch.regret = watch.y + BLOCK;
+  TRY(problem_training_samples(problem, replicate, tasks, &theta));
+  Status status = STATUS_OK;
+  for (int first = 0; first < theta.n && status == STATUS_OK; first += BLOCK)
+    status = play_block(&past, &theta, first, observations, &watch);
+  samples_free(&theta);
+  return status;
+}

@@ -1,0 +1,64 @@
+#include "study/fit_data.h"
+
+#include "model/contamination.h"
+#include "model/logs_fit.h"
+#include "problem/past.h"
+
+static Status add(void *logs, int task, const double *phi, double y) { return logs_add(logs, task, phi, y); }
+
+static Status play_past(const Belief *belief, const Problem *problem, Arena *memory, Logs *out) {
+  TRY(logs_create(memory, problem->d, &belief->likelihood, out));
+  return past_play(problem, belief->fit.replicate, belief->past_tasks, belief->past_observations, add, out);
+}
+
+/* Each task's theta as if it were known: the mode under N(0, I), or under the base. */
+static Status guess(const Belief *belief, const Logs *logs, const Prior *base, Samples *out) {
+  SCRATCH_ARENA(scratch);
+  Prior standard;
+  if (belief->learned_from == LEARNED_FROM_ESTIMATES) {
+    TRY(prior_standard(&scratch, logs->d, &belief->fit, &standard));
+    base = &standard;
+  }
+  return logs_modes(logs, base->mixture, belief->likelihood.noise, out);
+}
+
+static Status create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
+  SCRATCH_ARENA(scratch);
+  Logs logs;
+  *out = (FitData){0};
+  if (belief->learned_from == LEARNED_FROM_THETA)
+    return problem_training_samples(problem, belief->fit.replicate, belief->train_samples, &out->samples);
+  if (belief->learned_from == LEARNED_FROM_LOGS && belief->family->fit_logs_part)
+    return play_past(belief, problem, &out->memory, &out->logs);
+  TRY(play_past(belief, problem, &scratch, &logs));
+  if (belief->learned_from != LEARNED_FROM_LOGS) return guess(belief, &logs, base, &out->samples);
+  return logs_draws(&logs, &belief->fit, base->mixture, belief->likelihood.noise, &out->samples);
+}
+
+Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
+  TRY(create(belief, problem, base, out));
+  return contaminate(&belief->fit, &out->samples);
+}
+
+Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
+                             FitData *out) {
+  SCRATCH_ARENA(scratch);
+  Belief first;
+  FitData logs;
+  Prior base;
+  bool has;
+  *out = (FitData){0};
+  TRY(belief_base(setting, problem, belief, &has, &first));
+  if (!has) return fit_data_create(belief, problem, NULL, out);
+  Status status = fit_data_create(&first, problem, NULL, &logs);
+  if (status == STATUS_OK) status = prior_fit_logs(&scratch, first.family, &first.fit, &logs.logs, &base);
+  if (status == STATUS_OK) status = fit_data_create(belief, problem, &base, out);
+  fit_data_free(&logs);
+  return status;
+}
+
+void fit_data_free(FitData *data) {
+  samples_free(&data->samples);
+  arena_free(&data->memory);
+  *data = (FitData){0};
+}

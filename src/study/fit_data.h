@@ -1,0 +1,23 @@
+/* What a fitted prior is learned from: samples of theta, given or guessed from past tasks, or, by a family
+ * that takes them, the logs of these tasks. */
+#ifndef STUDY_FIT_DATA_H
+#define STUDY_FIT_DATA_H
+
+#include "model/logs.h"
+#include "study/belief.h"
+
+typedef struct {
+  Samples samples; /* else n = 0 */
+  Arena memory; /* of logs */
+  Logs logs; /* else tasks = 0 */
+} FitData;
+
+/* Of a belief that is fitted; it must outlive the data. `base` is the prior of belief_base, where it has one;
+ * else NULL. The caller ends with fit_data_free, also after an error. */
+Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out);
+/* The same, and the base is fitted here first. */
+Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
+                             FitData *out);
+void fit_data_free(FitData *data);
+
+#endif
