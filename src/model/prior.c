@@ -3,6 +3,7 @@
 
 #include "core/arena.h"
 #include "core/memory.h"
+#include "model/beside.h"
 #include "model/families.h"
 
 #include <stdio.h>
@@ -69,7 +70,10 @@ Status prior_check_guard(const Prior *prior) {
   return status_set(STATUS_INPUT,
                     "guard: prior %s has no mixture of Gaussians beside it, from which its spread and the "
                     "marginal likelihood of a history are known%s",
-                    prior->ops->name, prior->ops->save ? ": learn it again with this version" : "");
+                    prior->ops->name,
+                    prior->d > BESIDE_MOST ? "; in so many dimensions none is fitted"
+                    : prior->ops->save     ? ": learn it again with this version"
+                                           : "");
 }
 
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {

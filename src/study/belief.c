@@ -1,6 +1,7 @@
 #include "study/belief.h"
 
 #include "io/digest.h"
+#include "model/beside.h"
 #include "model/fit_keys.h"
 #include "model/logs_fit.h"
 #include "policy/policy.h"
@@ -254,6 +255,7 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
   *out = (Outline){0};
   if (belief->kind != BELIEF_FITTED) return belief_prior(memory, belief, problem, "", &out->prior);
   const unsigned able = belief->family->able;
+  const bool has_beside = !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= BESIDE_MOST);
   out->mixture =
       (Mixture){.d = problem->d,
                 .components = belief->family->components ? belief->family->components(&belief->fit) : 1};
@@ -264,7 +266,7 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
                        .mixture = able & PRIOR_MIXTURE ? &out->mixture : NULL,
                        .chain = able & PRIOR_CHAIN ? &out->chain : NULL,
                        .denoiser = able & PRIOR_DENOISER ? &out->denoiser : NULL,
-                       .beside = able & PRIOR_MIXTURE ? NULL : &out->mixture};
+                       .beside = has_beside ? &out->mixture : NULL};
   return STATUS_OK;
 }
 
