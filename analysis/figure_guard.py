@@ -14,9 +14,11 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from thompson import Error, averages
+import caption
 import drawing
 import script
 import style
+
 
 def ratios(dataset):
     """The worlds and the weights of the guard, and the ratio and the regret of the second policy: ratio[weight, world, prior], regret likewise."""
@@ -71,13 +73,13 @@ def draw(datasets, guard):
     curve.set(xlabel="largest loss where the prior is right, in %", ylabel="worst ratio of regret to ts")
     curve.set_title("by weight of the guard")
     curve.legend()
+    style.values(curve)
+    style.caption(figure, -0.01, caption.facts(datasets))
     return figure
 
 
 def main():
-    parser = drawing.options(__doc__, values=False)
-    parser.set_defaults(policies=[], without=[])
-    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of such a study")
+    parser = drawing.study_options(__doc__, "such a study", several=True)
     parser.add_argument("--guard", type=float, default=0.3, help="weight of the second matrix (default: 0.3)")
     arguments = drawing.parse(parser)
     drawing.save(draw(drawing.results(arguments), arguments.guard), drawing.outputs(arguments, "figure_guard"))
