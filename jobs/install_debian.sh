@@ -58,7 +58,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 $as_root apt-get update || fail "apt-get update failed: is there a network, and are the sources right?"
 for package in $optional; do
-  ! apt-cache show "$package" >/dev/null 2>&1 || missing="$missing $package"
+  [ -z "$(apt-cache madison "$package")" ] || missing="$missing $package"
 done
 # shellcheck disable=SC2086  # one word for each package
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing ||

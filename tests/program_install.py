@@ -102,6 +102,52 @@ class Contents(unittest.TestCase):
         self.assertIn("--resume", complete("run", "--re"))
 
 
+HIDING = ["unshare", "--map-root-user", "--mount", "bash", "-euc"]
+
+
+@unittest.skipIf(subprocess.run([*HIDING, "mount -t tmpfs none /mnt"], capture_output=True, check=False).returncode, "needs a mount namespace")
+class SourceRemoved(unittest.TestCase):
+    """With source and build folder hidden, from the first command to the last: a study on two ranks, its table, figure and report, a sampler of
+    one's own, both examples, the manual and the completion."""
+
+    def test_end_to_end(self):
+        alone = FOLDER / "alone"
+        alone.mkdir()
+        make_prior("mixture").save(alone / "prior.nc")
+        for name in ("example.c", "example.py", "lints.py"):
+            shutil.copy(SOURCE / "docs" / name, alone)
+        commands = """
+            hide() { mount -t tmpfs none "$1"; [ -z "$(ls -A "$1")" ]; }
+            [ ! -e "$build" ] || hide "$build"
+            hide "$source"
+            cd "$alone"
+            export PYTHONPATH="$prefix/lib/python3/dist-packages" PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib"
+            "$mpiexec" -n 2 "$prefix/bin/thompson" run "$prefix/share/thompson/jobs/quickstart.yaml" --set runs=8 --set block=4 --set prior.training_steps=50 -o out
+            for script in table.py figure_diffts_2.py report.py; do
+              "$python" -B "$prefix/share/thompson/analysis/$script" out
+            done
+            echo '{name: own, runs: 4, block: 4, policies: [ts, {name: python, module: lints, callable: sample}]}' > own.yaml
+            THOMPSON_PYTHON="$python" "$prefix/bin/thompson" run own.yaml -o own
+            eval "cc example.c $(pkg-config --cflags --libs thompson) -lm -o example"
+            ./example prior.nc
+            "$python" example.py
+            ! command -v man >/dev/null || man "$prefix/share/man/man1/thompson-run.1" | cat
+            compopt() { :; }
+            set +u
+            source "$prefix/share/bash-completion/completions/thompson"
+            COMP_WORDS=("$prefix/bin/thompson" ru) COMP_CWORD=1
+            _thompson
+            echo "completion: ${COMPREPLY[*]}"
+            """
+        places = {"source": SOURCE, "build": BUILD, "prefix": PREFIX, "alone": alone, "python": sys.executable, "mpiexec": program.MPIEXEC}
+        done = subprocess.run([*HIDING, commands], env={**os.environ, **{name: str(place) for name, place in places.items()}},
+                              capture_output=True, text=True, cwd="/", check=False)
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
+        for part in ("| cross ", "regret ", "completion: run"):
+            self.assertIn(part, done.stdout)
+        self.assertTrue((alone / "out/report.html").is_file() and (alone / "own/results.nc").is_file())
+
+
 class CPrograms(unittest.TestCase):
     """docs/example.c, with the flags of pkg-config and of find_package, shared and static: the same regret, as is the wrapper's."""
 

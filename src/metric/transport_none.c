@@ -1,6 +1,8 @@
 /* In place of transport.cpp in a build without LEMON. */
 #include "metric/transport.h"
 
+#include <stddef.h>
+
 bool transport_is_available(void) { return false; }
 
 Status transport_create(int n, int m, Transport **out) {
