@@ -86,6 +86,31 @@ static void check_inverse(int d, int lanes) {
       for (int j = 0; j < d; j++) CHECK_NEAR(at(b, d, lanes, false, i, j, n), i == j, 1e-10);
 }
 
+/* From the inverse of a matrix nearby, |C A - I| being about .01 d times the size of the inverse, and from
+ * nothing, which has to be done the long way. */
+static void check_renewed(int d, int lanes) {
+  const size_t matrix = (size_t)(d * d * lanes);
+  double *near = calloc(matrix, sizeof *near), *work = calloc(2 * matrix + (size_t)lanes, sizeof *work);
+  for (int pass = 0; pass < 3; pass++) {
+    for (int k = 0; k < d * d; k++) /* d on the diagonal keeps the inverses small */
+      for (int n = 0; n < lanes; n++)
+        near[k * lanes + n] = a[k * lanes + n] + (k % (d + 1) == 0 ? 4 * d : 0) + 0.01 * b[k * lanes + n];
+    matrix_lanes_invert(d, lanes, near, c);
+    for (int k = 0; k < d * d * lanes; k++) /* of none, all, and every other lane */
+      if (pass == 1 || (pass == 2 && k % lanes % 2)) c[k] = 0;
+    for (int k = 0; k < d * d; k++)
+      for (int n = 0; n < lanes; n++) near[k * lanes + n] = a[k * lanes + n] + (k % (d + 1) == 0 ? 4 * d : 0);
+    matrix_lanes_renew_inverse(d, lanes, near, c, work);
+    double *product = work;
+    matrix_lanes_product(d, lanes, near, c, product);
+    for (int n = 0; n < lanes; n++)
+      for (int i = 0; i < d; i++)
+        for (int j = 0; j < d; j++) CHECK_NEAR(at(product, d, lanes, false, i, j, n), i == j, 1e-12);
+  }
+  free(near);
+  free(work);
+}
+
 /* The Rayleigh quotient of any vector, here of 20 power iterations, is below the bounds, and the fine bound
  * is at most d^(1/8) above the largest eigenvalue. */
 static void check_bounds(int d, int lanes) {
@@ -116,6 +141,7 @@ static void test_products(void) { each_shape(check_products); }
 static void test_gram(void) { each_shape(check_gram); }
 static void test_alone(void) { each_shape(check_alone); }
 static void test_inverse(void) { each_shape(check_inverse); }
+static void test_renewed(void) { each_shape(check_renewed); }
 static void test_bounds(void) { each_shape(check_bounds); }
 
 int main(void) {
@@ -123,6 +149,7 @@ int main(void) {
                          {"a product that is symmetric", test_gram},
                          {"a lane does not notice the others", test_alone},
                          {"inverses", test_inverse},
+                         {"inverses renewed from those of matrices nearby", test_renewed},
                          {"bounds on eigenvalues", test_bounds},
                          CU_TEST_INFO_NULL};
   return harness_run("matrix_lanes", tests);

@@ -1,6 +1,7 @@
 /* VITS-I, II and Hessian-free, and the linear Thompson sampling that they approximate: against closed forms
  * in the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
 #include "core/arena.h"
+#include "core/matrix_lanes.h"
 #include "sampler/gradient/vits_step.h"
 
 #include "catch_up_fixture.h"
@@ -217,6 +218,53 @@ static void test_updates(void) {
     }
     free_sampler(&vits);
   }
+}
+
+/* The fused products against the plain steps, at dimensions and lanes that divide by the sizes of a tile and
+ * that do not; sums of d terms in another order. */
+static void check_fused(int d, int lanes) {
+  SCRATCH_ARENA(memory);
+  static const char *const sets[] = {"steps=1"};
+  const Likelihood likelihood = glm("logistic");
+  const size_t matrix = (size_t)(d * d * lanes);
+  Prior prior = standard_prior(&memory, d);
+  FixtureSampler vits = make_sampler(&memory, "vits2", &prior, &likelihood, 0, lanes, 1, 1, sets);
+  VitsStep fused, plain;
+  double *at[6];
+  Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)(d * lanes)};
+  CHECK_OK(vits_step_create(&memory, VITS_TWO, &vits.sampler.setup, lanes, &fused));
+  CHECK_OK(vits_step_create(&memory, VITS_TWO, &vits.sampler.setup, lanes, &plain));
+  for (int k = 0; k < 6; k++) {
+    CHECK_OK(arena_new(&memory, (void **)&at[k], matrix, sizeof(double)));
+    if (k < 3) rng_normal(&rng, (int)matrix, at[k]);
+  }
+  for (int k = 0; k < 2; k++) memcpy(at[3 + k], at[k], matrix * sizeof(double));
+  matrix_lanes_gram(d, lanes, at[2], at[5]); /* A, symmetric */
+  for (int n = 0; n < lanes; n++) fused.h[n] = plain.h[n] = 0.1 + 0.01 * n;
+  VitsGaussian q = {NULL, at[0], at[1]}, p = {NULL, at[3], at[4]};
+  vits_step_excess(&fused, lanes, at[5], q);
+  matrix_lanes_gram(d, lanes, p.inverse, plain.precision);
+  for (size_t k = 0; k < matrix; k++) {
+    CHECK_NEAR(fused.precision[k], plain.precision[k], 1e-13 * d);
+    CU_ASSERT_TRUE(fused.excess[k] == fused.precision[k] - at[5][k]);
+    plain.excess[k] = plain.precision[k] - at[5][k];
+  }
+  matrix_lanes_coarse_bound(d, lanes, plain.precision, plain.dot);
+  for (int n = 0; n < lanes; n++) CHECK_NEAR(fused.dot[n] / plain.dot[n], 1, 1e-13);
+  vits_step_move(&fused, lanes, at[5], q);
+  vits_step_move_single(&plain, lanes, at[5], p);
+  for (size_t k = 0; k < matrix; k++) {
+    CHECK_NEAR(q.root[k], p.root[k], 1e-12 * d);
+    CHECK_NEAR(q.inverse[k], p.inverse[k], 1e-12 * d * d);
+  }
+  for (int k = 0; k < d * lanes; k++) CHECK_NEAR(fused.spread[k] / plain.spread[k], 1, 1e-12);
+  free_sampler(&vits);
+}
+
+static void test_fused(void) {
+  static const int dimensions[] = {1, 2, 3, 4, 5, 8, 11, 20}, counts[] = {3, 8, 13};
+  for (size_t i = 0; i < sizeof dimensions / sizeof *dimensions; i++)
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) check_fused(dimensions[i], counts[n]);
 }
 
 /* ---- the Hessian-free estimate */
@@ -461,6 +509,7 @@ int main(void) {
       {"linear Thompson sampling is the closed form", test_lints_is_the_closed_form},
       {"VITS converges to the posterior of the linear model", test_convergence},
       {"updates are those of Algorithms 2 and 3", test_updates},
+      {"fused products are the plain steps", test_fused},
       {"the Hessian-free estimate is unbiased", test_hessian_free_is_unbiased},
       {"the Hessian-free estimate is exact at the target", test_hessian_free_is_exact_at_the_target},
       {"draws before the first observation", test_start},

@@ -1,75 +1,140 @@
-/* A product is made of tiles of HEIGHT x COLUMNS entries, for SIMD_DOUBLES lanes, whose sums stay in
- * registers: each vector that is loaded meets several others. Compiled once for each instruction level
- * (core/simd.h). */
 #include "core/matrix_kernel.h"
 
-#include "core/simd.h"
-
-enum { HEIGHT = SIMD_DOUBLES == 8 ? 4 : SIMD_DOUBLES == 4 ? 3 : 2, COLUMNS = 4 };
-
-typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
-#define INLINE static inline __attribute__((always_inline))
-
-/* The factors and the product at the first of `count` <= SIMD_DOUBLES lanes. */
-typedef struct {
-  size_t d, stride;
-  const double *a, *b;
-  MatrixOrder of_a, of_b;
-  double *c;
-} MatrixProduct;
-
-INLINE void load(int count, const double *from, Real *x) {
-  __builtin_memcpy(x, from, (size_t)count * sizeof *from);
-}
-
-INLINE void store(int count, const Real *x, double *to) {
-  __builtin_memcpy(to, x, (size_t)count * sizeof *to);
-}
+#include "core/matrix_tile.h"
 
 /* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image
  * too. */
-INLINE void matrix_tile(int count, const int height, const int columns, const MatrixProduct *p, size_t i,
-                        size_t j, bool symmetric) {
-  Real sum[HEIGHT][COLUMNS], x = {0}, y[COLUMNS] = {{0}};
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < columns; m++) sum[r][m] = (Real){0};
-  for (size_t k = 0; k < p->d; k++) {
-    for (int m = 0; m < columns; m++)
-      load(count, p->b + (k * p->of_b.row + (j + (size_t)m) * p->of_b.column) * p->stride, &y[m]);
-    for (int r = 0; r < height; r++) {
-      load(count, p->a + ((i + (size_t)r) * p->of_a.row + k * p->of_a.column) * p->stride, &x);
-      for (int m = 0; m < columns; m++) sum[r][m] += x * y[m];
-    }
-  }
+TILE_INLINE void matrix_tile(int count, const int height, const int columns, const MatrixFactors *p, size_t i,
+                             size_t j, bool symmetric, double *c) {
+  Real sum[TILE_HEIGHT][TILE_COLUMNS];
+  tile_product(count, height, columns, p, i, j, sum);
   for (int r = 0; r < height; r++)
     for (int m = 0; m < columns; m++) {
       const size_t row = i + (size_t)r, column = j + (size_t)m;
-      store(count, &sum[r][m], p->c + (row * p->d + column) * p->stride);
-      if (symmetric) store(count, &sum[r][m], p->c + (column * p->d + row) * p->stride);
+      tile_store(count, &sum[r][m], c + (row * p->d + column) * p->stride);
+      if (symmetric) tile_store(count, &sum[r][m], c + (column * p->d + row) * p->stride);
     }
 }
 
-INLINE void rows_of_tiles(int count, const int height, const MatrixProduct *p, size_t i, bool symmetric) {
+TILE_INLINE void rows_of_tiles(int count, const int height, const MatrixFactors *p, size_t i, bool symmetric,
+                               double *c) {
   const size_t end = symmetric ? i + (size_t)height : p->d;
   size_t j = 0;
-  for (; j < end && j + COLUMNS <= p->d; j += COLUMNS)
-    matrix_tile(count, height, COLUMNS, p, i, j, symmetric);
-  for (; j < end; j++) matrix_tile(count, height, 1, p, i, j, symmetric);
+  for (; j < end && j + TILE_COLUMNS <= p->d; j += TILE_COLUMNS)
+    matrix_tile(count, height, TILE_COLUMNS, p, i, j, symmetric, c);
+  for (; j < end; j++) matrix_tile(count, height, 1, p, i, j, symmetric, c);
 }
 
-INLINE void product(int count, const MatrixProduct *p, bool symmetric) {
+TILE_INLINE void product(int count, const MatrixFactors *p, bool symmetric, double *c) {
   size_t i = 0;
-  for (; i + HEIGHT <= p->d; i += HEIGHT) rows_of_tiles(count, HEIGHT, p, i, symmetric);
-  for (; i < p->d; i++) rows_of_tiles(count, 1, p, i, symmetric);
+  for (; i + TILE_HEIGHT <= p->d; i += TILE_HEIGHT) rows_of_tiles(count, TILE_HEIGHT, p, i, symmetric, c);
+  for (; i < p->d; i++) rows_of_tiles(count, 1, p, i, symmetric, c);
 }
 
 void SIMD_NAME(matrix_kernel_product)(int d, int lanes, const double *a, MatrixOrder of_a, const double *b,
                                       MatrixOrder of_b, bool symmetric, double *c) {
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const MatrixProduct p = {(size_t)d, (size_t)lanes, a + n, b + n, of_a, of_b, c + n};
+    const MatrixFactors p = {(size_t)d, (size_t)lanes, a + n, b + n, of_a, of_b};
     if (lanes - n >= SIMD_DOUBLES)
-      product(SIMD_DOUBLES, &p, symmetric);
+      product(SIMD_DOUBLES, &p, symmetric, c + n);
     else
-      product(lanes - n, &p, symmetric);
+      product(lanes - n, &p, symmetric, c + n);
+  }
+}
+
+/* ---- inversion: pivots are blocks of TILE_COLUMNS rows and columns, so that an entry is read and written
+ * once for each block. */
+
+/* Entry (i, j) of the matrix whose first lane is at a. */
+TILE_INLINE double *entry(double *a, size_t d, size_t stride, size_t i, size_t j) {
+  return a + (i * d + j) * stride;
+}
+
+/* A small matrix in registers <- its inverse. */
+TILE_INLINE void invert_block(const int size, Real block[TILE_COLUMNS][TILE_COLUMNS]) {
+  for (int k = 0; k < size; k++) {
+    const Real pivot = 1 / block[k][k];
+    block[k][k] = (Real){0} + 1;
+    for (int j = 0; j < size; j++) block[k][j] *= pivot;
+    for (int i = 0; i < size; i++) {
+      if (i == k) continue;
+      const Real factor = block[i][k];
+      block[i][k] = (Real){0};
+      for (int j = 0; j < size; j++) block[i][j] -= factor * block[k][j];
+    }
+  }
+}
+
+/* Rows i .. i + height - 1 less their part in the pivots: a_ij -= sum_m a_ik_m a_k_mj, a_ik <- -a_ik P. */
+TILE_INLINE void eliminate_rows(int count, const int height, const int size, size_t d, size_t stride,
+                                double *a, size_t i, size_t k, Real pivot[TILE_COLUMNS][TILE_COLUMNS]) {
+  Real factor[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}}, x = {0}, row[TILE_COLUMNS] = {{0}};
+  for (int r = 0; r < height; r++)
+    for (int m = 0; m < size; m++)
+      tile_load(count, entry(a, d, stride, i + (size_t)r, k + (size_t)m), &factor[r][m]);
+  for (size_t j = 0; j < d; j++) {
+    if (j == k) j += (size_t)size;
+    if (j == d) break;
+    for (int m = 0; m < size; m++) tile_load(count, entry(a, d, stride, k + (size_t)m, j), &row[m]);
+    for (int r = 0; r < height; r++) {
+      tile_load(count, entry(a, d, stride, i + (size_t)r, j), &x);
+      for (int m = 0; m < size; m++) x -= factor[r][m] * row[m];
+      tile_store(count, &x, entry(a, d, stride, i + (size_t)r, j));
+    }
+  }
+  for (int r = 0; r < height; r++)
+    for (int m = 0; m < size; m++) {
+      x = (Real){0};
+      for (int l = 0; l < size; l++) x -= factor[r][l] * pivot[l][m];
+      tile_store(count, &x, entry(a, d, stride, i + (size_t)r, k + (size_t)m));
+    }
+}
+
+/* Pivots k .. k + size - 1. */
+TILE_INLINE void eliminate(int count, const int size, size_t d, size_t stride, double *a, size_t k) {
+  Real pivot[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}}, column[TILE_COLUMNS] = {{0}}, x = {0};
+  for (int l = 0; l < size; l++)
+    for (int m = 0; m < size; m++) {
+      pivot[l][m] = (Real){0} + (l == m); /* of lanes that are not there, the identity */
+      tile_load(count, entry(a, d, stride, k + (size_t)l, k + (size_t)m), &pivot[l][m]);
+    }
+  invert_block(size, pivot);
+  for (size_t j = 0; j < d; j++) {
+    if (j == k) j += (size_t)size;
+    if (j == d) break;
+    for (int m = 0; m < size; m++) tile_load(count, entry(a, d, stride, k + (size_t)m, j), &column[m]);
+    for (int l = 0; l < size; l++) {
+      x = (Real){0};
+      for (int m = 0; m < size; m++) x += pivot[l][m] * column[m];
+      tile_store(count, &x, entry(a, d, stride, k + (size_t)l, j));
+    }
+  }
+  for (size_t i = 0; i < d;) {
+    if (i == k) {
+      i += (size_t)size;
+    } else if (i + TILE_COLUMNS <= (i < k ? k : d)) {
+      eliminate_rows(count, TILE_COLUMNS, size, d, stride, a, i, k, pivot);
+      i += TILE_COLUMNS;
+    } else {
+      eliminate_rows(count, 1, size, d, stride, a, i++, k, pivot);
+    }
+  }
+  for (int l = 0; l < size; l++)
+    for (int m = 0; m < size; m++)
+      tile_store(count, &pivot[l][m], entry(a, d, stride, k + (size_t)l, k + (size_t)m));
+}
+
+TILE_INLINE void invert(int count, size_t d, size_t stride, double *a) {
+  size_t k = 0;
+  for (; k + TILE_COLUMNS <= d; k += TILE_COLUMNS) eliminate(count, TILE_COLUMNS, d, stride, a, k);
+  for (; k < d; k++) eliminate(count, 1, d, stride, a, k);
+}
+
+void SIMD_NAME(matrix_kernel_invert)(int d, int lanes, double *a) {
+  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
+    if (lanes - n >= SIMD_DOUBLES)
+      invert(SIMD_DOUBLES, (size_t)d, (size_t)lanes, a + n);
+    else
+      invert(lanes - n, (size_t)d, (size_t)lanes, a + n);
   }
 }

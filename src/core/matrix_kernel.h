@@ -11,10 +11,12 @@ typedef struct {
   size_t row, column;
 } MatrixOrder;
 
-/* c[d, d, lanes] = A B; where the product is known to be symmetric, from its lower triangle. */
+/* c[d, d, lanes] = A B; where the product is known to be symmetric, from its lower triangle.
+ * a[d, d, lanes] <- A^-1 by Gauss-Jordan elimination in place, without pivoting: for |A - I| < 1. */
 #define MATRIX_KERNEL_DECLARE(level)                                                                         \
   void matrix_kernel_product_##level(int d, int lanes, const double *a, MatrixOrder of_a, const double *b,   \
-                                     MatrixOrder of_b, bool symmetric, double *c);
+                                     MatrixOrder of_b, bool symmetric, double *c);                           \
+  void matrix_kernel_invert_##level(int d, int lanes, double *a);
 MATRIX_KERNEL_DECLARE(v1)
 MATRIX_KERNEL_DECLARE(v3)
 MATRIX_KERNEL_DECLARE(v4)

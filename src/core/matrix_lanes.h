@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* Whether that is one large matrix, a job for BLAS and LAPACK: then the functions below hand it to them. */
+bool matrix_lanes_is_single(int d, int lanes);
+
 /* c = A B, A' B; c must not overlap a or b. */
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c);
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c);
@@ -21,6 +24,10 @@ void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m,
 /* inverse[d, d, N] by Gauss-Jordan elimination with row pivoting; a is overwritten. A pivot of zero becomes
  * the smallest number that a sum of the matrix's size can distinguish from zero. */
 void matrix_lanes_invert(int d, int lanes, double *a, double *inverse);
+
+/* inverse[d, d, N] <- A^-1 from an approximate one: without pivoting in lanes where |C A - I| < 1, as above
+ * in the others. Scratch: work[2 d d + 1, N]. */
+void matrix_lanes_renew_inverse(int d, int lanes, const double *a, double *inverse, double *work);
 
 /* Upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the Frobenius norm,
  * up to sqrt(d) too large; `fine` is (sum of eigenvalues^8)^(1/8), up to d^(1/8) too large, from two

@@ -104,7 +104,7 @@ static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, doub
     potential_derivatives(&self->potential, theta, self->gradient, hessian);
     if (self->feel_good > 0)
       feel_good_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
-    step_size_choose(&self->step, &self->potential, self->gradient, hessian, NULL, self->h, fallbacks);
+    step_size_choose(&self->step, &self->potential, self->gradient, hessian, NULL, NULL, self->h, fallbacks);
     rng_lanes_normal(rng, d, self->normal);
     lmc_move(d, view->lanes, self->h, self->gradient, self->normal, theta);
     lmc_guard(self, view, theta, fallbacks);

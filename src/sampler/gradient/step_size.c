@@ -63,11 +63,11 @@ static void shorten(int lanes, double limit, const double *restrict bound, doubl
   }
 }
 
-/* Keep h lambda_max(matrix) below the limit. The fine bound costs two products, so it is taken only where
- * some lane needs it, and counts only there; of a network's matrices, never. */
+/* Keep h lambda_max(matrix) below the limit, its coarse bound in step->checked. The fine bound costs two
+ * products, so it is taken only where some lane needs it, and counts only there; of a network's matrices,
+ * never. */
 static void keep_below(StepSize *step, int d, int lanes, const double *matrix, double limit, double *h) {
   bool all = true;
-  matrix_lanes_coarse_bound(d, lanes, matrix, step->checked);
   for (int n = 0; n < lanes; n++) all = all && h[n] * step->checked[n] < limit;
   if (all) return;
   double *fine = step->trial;
@@ -91,7 +91,7 @@ static void keep_near(StepSize *step, Potential *potential, const double *gradie
 }
 
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
-                      const double *other, double *h, int64_t *fallbacks) {
+                      const double *other, const double *other_bound, double *h, int64_t *fallbacks) {
   const int d = potential->d, lanes = potential->view.lanes;
   const HistoryView *view = &potential->view;
   memset(step->shortened, 0, (size_t)lanes * sizeof *step->shortened);
@@ -99,8 +99,14 @@ void step_size_choose(StepSize *step, Potential *potential, const double *gradie
   for (int n = 0; n < lanes && step->by_curvature; n++) h[n] = step->size / fmax(step->bound[n], DBL_MIN);
   if (potential->conjugate || potential->network)
     shorten(lanes, step->limit, step->bound, h, step->shortened);
-  if (hessian) keep_below(step, d, lanes, hessian, step->limit, h);
-  if (other) keep_below(step, d, lanes, other, 1, h);
+  if (hessian) {
+    matrix_lanes_coarse_bound(d, lanes, hessian, step->checked);
+    keep_below(step, d, lanes, hessian, step->limit, h);
+  }
+  if (other) {
+    memcpy(step->checked, other_bound, (size_t)lanes * sizeof *other_bound);
+    keep_below(step, d, lanes, other, 1, h);
+  }
   keep_near(step, potential, gradient, h);
   if (step->by_curvature) return;
   for (int n = 0; n < lanes; n++)

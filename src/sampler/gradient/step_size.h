@@ -55,8 +55,8 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
 void step_size_begin(StepSize *step, Potential *potential, const double *reference);
 /* h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d, d, n], that
  * of the point: h lambda_max stays below the limit; NULL: L is enough. With other[d, d, n], of which h
- * lambda_max stays below 1; NULL: none. */
+ * lambda_max stays below 1, and its coarse bound[n] (core/matrix_lanes.h); NULL: none. */
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
-                      const double *other, double *h, int64_t *fallbacks);
+                      const double *other, const double *other_bound, double *h, int64_t *fallbacks);
 
 #endif

@@ -139,15 +139,18 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
   Vits *self = sampler->state;
   const int d = sampler->d, components = self->components;
   vits_observe(sampler, history, fallbacks);
-  for (Chunk chunk = chunk_begin_narrow(rng, self->drawn_lanes); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  const bool in_place = components == 1 && draws == 1; /* a chunk of draws is one of Gaussians */
+  const int most = in_place && self->width < self->drawn_lanes ? self->width : self->drawn_lanes;
+  for (Chunk chunk = chunk_begin_narrow(rng, most); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     if (components > 1) rng_lanes_uniform(&chunk.rng, 1, self->uniform);
-    for (int n = 0; n < chunk.lanes; n++) {
+    for (int n = 0; n < chunk.lanes && !in_place; n++) {
       const int run = (chunk.first + n) / draws;
       vits_gather(self, d, history->runs * components,
                   run * components + vits_pick(self, run, self->uniform[n]), chunk.lanes, n);
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
-    vits_place(d, chunk.lanes, self->drawn, self->normal, self->theta);
+    vits_place(d, chunk.lanes, in_place ? vits_chunk(self, d, chunk.first) : self->drawn, self->normal,
+               self->theta);
     chunk_store(&chunk, d, potential_theta(&self->potential, chunk.lanes, self->theta), theta);
   }
 }

@@ -4,6 +4,7 @@
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
+#include "sampler/gradient/vits_kernel.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,7 +29,11 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   ALLOCATE(memory, out->h, n);
   ALLOCATE(memory, out->hessian, matrix);
   ALLOCATE(memory, out->precision, matrix);
+  ALLOCATE(memory, out->excess, matrix);
   ALLOCATE(memory, out->product, matrix);
+  ALLOCATE(memory, out->spread, vector);
+  if (kind == VITS_ONE) ALLOCATE(memory, out->renewal, 2 * matrix + n);
+  ALLOCATE(memory, out->scratch, vits_kernel_scratch(out->d));
   ALLOCATE(memory, out->copy, matrix);
   ALLOCATE(memory, out->directions, matrix);
   ALLOCATE(memory, out->lengths, vector);
@@ -87,21 +92,29 @@ static void subtract(int n, const double *restrict y, double *restrict x) {
   for (int k = 0; k < n; k++) x[k] -= y[k];
 }
 
-/* touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the guard.
- * variance[n] and shrink[n] are scratch. */
+/* spread[d, n]: the sums of squares of the rows of B. */
 SIMD_CLONES
-static void vits_step_guard(const Potential *potential, int lanes, VitsGaussian q, double *restrict variance,
-                            double *restrict shrink, double *restrict touched) {
+static void measure_spread(int d, int lanes, const double *root, double *restrict spread) {
+  for (int i = 0; i < d; i++) {
+    for (int n = 0; n < lanes; n++) spread[i * lanes + n] = 0;
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++)
+        spread[i * lanes + n] += root[(i * d + j) * lanes + n] * root[(i * d + j) * lanes + n];
+  }
+}
+
+/* touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the guard.
+ * shrink[n] is what B has to be multiplied by. */
+SIMD_CLONES
+static void vits_step_guard(const Potential *potential, int lanes, VitsGaussian q,
+                            const double *restrict spread, double *restrict shrink,
+                            double *restrict touched) {
   const int d = potential->d;
   for (int n = 0; n < lanes; n++) touched[n] = 0, shrink[n] = 1;
   for (int i = 0; i < d; i++) {
     const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
     double *restrict mean = q.mean + i * lanes;
-    for (int n = 0; n < lanes; n++) variance[n] = 0;
-    for (int j = 0; j < d; j++) {
-      const double *restrict root = q.root + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) variance[n] += root[n] * root[n];
-    }
+    const double *restrict variance = spread + i * lanes;
     for (int n = 0; n < lanes; n++) {
       double away = mean[n] - middle;
       double kept = away > limit ? limit : away < -limit ? -limit : away;
@@ -201,11 +214,13 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
 
 /* ---- updates */
 
-/* g and A at one draw. */
-static void evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
+/* g and A at one draw; returns A, which is the potential's own where it does not depend on the draw. */
+static const double *evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
+  const bool known = potential_is_quadratic(potential);
   rng_lanes_normal(rng, work->d, work->eps);
   vits_place(work->d, potential->view.lanes, q, work->eps, work->theta);
-  potential_derivatives(potential, work->theta, work->gradient, work->hessian);
+  potential_derivatives(potential, work->theta, work->gradient, known ? NULL : work->hessian);
+  return known ? potential->precision : work->hessian;
 }
 
 static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inverse) {
@@ -225,36 +240,69 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
   matrix_lanes_coarse_bound(d, lanes, residual, work->dot);
   matrix_lanes_product(d, lanes, q.inverse, residual, refreshed);
   for (int n = 0; n < lanes; n++) all = all && work->dot[n] < 1;
-  if (!all) invert_root(work, lanes, q, inverted);
-  for (int i = 0; i < matrix; i++) {
-    const bool near = work->dot[i % lanes] < 1;
-    q.inverse[i] = near ? q.inverse[i] - refreshed[i] : inverted[i];
+  if (all) {
+    subtract(matrix, refreshed, q.inverse);
+    return;
   }
+  invert_root(work, lanes, q, inverted);
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) {
+      const bool near = work->dot[n] < 1;
+      double *c = q.inverse + i * lanes + n;
+      *c = near ? *c - refreshed[i * lanes + n] : inverted[i * lanes + n];
+    }
   for (int n = 0; n < lanes && !work->step.by_curvature; n++)
     if (!(work->dot[n] < 1)) fallbacks[(view->first + n) / view->draws]++;
 }
 
-/* Lines "mu <-", "B <-" and "C <-". */
-static void vits_step_update(VitsStep *work, Potential *potential, VitsGaussian q, int64_t *fallbacks) {
-  const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
-  if (work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
+void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
+  const int d = work->d;
+  if (!matrix_lanes_is_single(d, lanes)) {
+    SIMD_CALL(vits_kernel_excess, d, lanes, q.inverse, hessian, work->precision, work->excess, work->dot);
+    return;
+  }
   matrix_lanes_gram(d, lanes, q.inverse, work->precision);
-  const bool known = potential_is_quadratic(potential) && work->kind != VITS_HESSIAN_FREE;
-  step_size_choose(&work->step, potential, work->gradient, known ? NULL : work->hessian, work->precision,
-                   work->h, fallbacks);
-  add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
-  matrix_lanes_product(d, lanes, work->hessian, q.root, work->product);
+  matrix_lanes_coarse_bound(d, lanes, work->precision, work->dot);
+  memcpy(work->excess, work->precision, (size_t)(d * d * lanes) * sizeof *work->excess);
+  subtract(d * d * lanes, hessian, work->excess);
+}
+
+void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
+  const int d = work->d;
+  matrix_lanes_product(d, lanes, hessian, q.root, work->product);
   move_root(d, lanes, work->h, q.inverse, work->product, q.root);
+  measure_spread(d, lanes, q.root, work->spread);
   if (work->kind == VITS_ONE) return;
-  subtract(matrix, work->hessian, work->precision);
-  matrix_lanes_product(d, lanes, q.inverse, work->precision, work->product);
+  matrix_lanes_product(d, lanes, q.inverse, work->excess, work->product);
   add_scaled(d * d, lanes, -1, work->h, work->product, q.inverse);
+}
+
+void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
+  const int d = work->d;
+  SIMD_CALL(vits_kernel_root, d, lanes, work->h, q.inverse, hessian, q.root, work->spread, work->scratch);
+  if (work->kind == VITS_ONE) return;
+  SIMD_CALL(vits_kernel_inverse, d, lanes, work->h, work->excess, q.inverse, work->scratch);
+}
+
+/* Lines "mu <-", "B <-" and "C <-". */
+static void vits_step_update(VitsStep *work, Potential *potential, const double *hessian, VitsGaussian q,
+                             int64_t *fallbacks) {
+  const int d = work->d, lanes = potential->view.lanes;
+  if (work->kind == VITS_ONE) matrix_lanes_renew_inverse(d, lanes, q.root, q.inverse, work->renewal);
+  vits_step_excess(work, lanes, hessian, q);
+  step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
+                   work->precision, work->dot, work->h, fallbacks);
+  add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
+  if (matrix_lanes_is_single(d, lanes))
+    vits_step_move_single(work, lanes, hessian, q);
+  else
+    vits_step_move(work, lanes, hessian, q);
 }
 
 static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussian q, int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
   bool any = false;
-  vits_step_guard(potential, view->lanes, q, work->h, work->dot, work->touched);
+  vits_step_guard(potential, view->lanes, q, work->spread, work->dot, work->touched);
   for (int n = 0; n < view->lanes; n++) {
     if (work->touched[n] > 0) fallbacks[(view->first + n) / view->draws]++;
     any = any || work->touched[n] > 0;
@@ -262,12 +310,11 @@ static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussia
   if (any) shrink_root(work->d, view->lanes, work->dot, q);
 }
 
-static bool is_finite_lane(int d, int lanes, int n, VitsGaussian q) {
-  bool finite = true;
-  for (int i = 0; i < d; i++) finite = finite && isfinite(q.mean[i * lanes + n]);
-  for (int i = 0; i < d * d; i++)
-    finite = finite && isfinite(q.root[i * lanes + n]) && isfinite(q.inverse[i * lanes + n]);
-  return finite;
+/* sum[n] += x - x over the rows: 0 as long as all are finite, else not a number. */
+SIMD_CLONES
+static void add_differences(int rows, int lanes, const double *restrict x, double *restrict sum) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++) sum[n] += x[i * lanes + n] - x[i * lanes + n];
 }
 
 void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng,
@@ -281,15 +328,20 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   for (int k = 0; k < work->step.steps; k++) {
     if (work->kind != VITS_ONE && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
     potential_choose_rows(potential, rng);
+    const double *hessian = work->hessian;
     if (work->kind == VITS_HESSIAN_FREE)
       vits_step_estimate(work, potential, q, rng);
     else
-      evaluate_at_draw(work, potential, q, rng);
-    vits_step_update(work, potential, q, fallbacks);
+      hessian = evaluate_at_draw(work, potential, q, rng);
+    vits_step_update(work, potential, hessian, q, fallbacks);
     keep_guarded(work, potential, q, fallbacks);
   }
+  memset(work->dot, 0, (size_t)lanes * sizeof *work->dot);
+  add_differences(d, lanes, q.mean, work->dot);
+  add_differences(d * d, lanes, q.root, work->dot);
+  add_differences(d * d, lanes, q.inverse, work->dot);
   for (int n = 0; n < lanes; n++) {
-    if (is_finite_lane(d, lanes, n, q)) continue;
+    if (isfinite(work->dot[n])) continue;
     vits_start(potential, lanes, n, n + 1, q);
     fallbacks[(view.first + n) / view.draws]++;
   }

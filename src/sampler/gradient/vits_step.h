@@ -46,7 +46,9 @@ typedef struct {
   StepSize step;
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
-  double *precision, *product, *copy; /* [d, d, n] */
+  double *precision, *excess, *product, *copy; /* [d, d, n]: C'C, C'C - A */
+  double *spread, *scratch; /* [d, n]: variances of B B'; of vits_kernel.h */
+  double *renewal; /* [2 d d + 1, n]: of VITS-I */
   double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m as unit vectors and lengths */
   double *eps, *at_mean, *linear; /* [d, n]: eps_m, grad U(mu), C' eps_m */
   double *dot, *touched; /* [n] */
@@ -54,6 +56,13 @@ typedef struct {
 
 /* Reads `samples` (Hessian-free), and the keys of step_size.h. */
 Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
+
+/* work->precision = C'C, work->excess = C'C - A, work->dot[n] = a coarse bound of C'C. */
+void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
+/* B and C (of VITS-II) after a step of length h[n] along A[d, d, n], after vits_step_excess;
+ * `spread` follows. vits_step_move_single is the same in plain steps, for one large matrix. */
+void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
+void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
 
 /* All updates of round rng->round, for the lanes of the potential's view. VITS-I and II use d normals of
  * every stream for each update, the Hessian-free version d for each sample. */

@@ -1,0 +1,27 @@
+/* The three products of an update of VITS (vits_step.h) for many Gaussians of few dimensions, each fused with
+ * what is done to its entries; one version for each instruction level (core/simd.h). N lanes, lane last;
+ * vits_step.c has the same in plain steps, for one large matrix. */
+#ifndef SAMPLER_GRADIENT_VITS_KERNEL_H
+#define SAMPLER_GRADIENT_VITS_KERNEL_H
+
+#include <stddef.h>
+
+/* Doubles of scratch that the kernels need. */
+static inline size_t vits_kernel_scratch(int d) { return (size_t)d * 4 * 8; }
+
+/* precision[d, d, n] = C'C, excess = C'C - A, bound[n] = the Frobenius norm of C'C.
+ * B <- B + h (C' - A B), spread[d, n] = the variances of B B'.
+ * C <- C - h C excess. */
+#define VITS_KERNEL_DECLARE(level)                                                                           \
+  void vits_kernel_excess_##level(int d, int lanes, const double *inverse, const double *hessian,            \
+                                  double *precision, double *excess, double *bound);                         \
+  void vits_kernel_root_##level(int d, int lanes, const double *h, const double *inverse,                    \
+                                const double *hessian, double *root, double *spread, double *scratch);       \
+  void vits_kernel_inverse_##level(int d, int lanes, const double *h, const double *excess, double *inverse, \
+                                   double *scratch);
+VITS_KERNEL_DECLARE(v1)
+VITS_KERNEL_DECLARE(v3)
+VITS_KERNEL_DECLARE(v4)
+#undef VITS_KERNEL_DECLARE
+
+#endif
