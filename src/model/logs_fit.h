@@ -1,15 +1,13 @@
 /* Priors learned from logs of past tasks (logs.h): a Gaussian or a mixture of Gaussians by EM over the tasks'
  * evidences, and posterior draws under it, which the families of networks learn from.
  *
- * In a study that learns from logs:
- *   - simulated tasks go into Logs by logs_add, all of them on every rank, as training samples do;
- *   - `gaussian` and `mixture` are fitted in independent parts, which ranks share as they share those of a
- * fit to samples: family->parts(fit) of family->logs_part_size(fit, d) doubles by family->fit_logs_part, then
- *     family->assemble_logs;
- *   - the other families need a mixture of the same logs first (logs_family: a prior with a file of its own,
- * as a rule of fit->components = 0, as many as predict best), then logs_draws under it, and from these
- * samples on the fit is as any other;
- *   - prior_fit_logs does all of it in one process.
+ * In a study that learns from logs, simulated tasks go into Logs by logs_add, all of them on every rank, as
+ * training samples do. `gaussian` and `mixture` are fitted in independent parts, which ranks share as they
+ * share those of a fit to samples: family->parts(fit) of family->logs_part_size(fit, d) doubles each, by
+ * family->fit_logs_part, then family->assemble_logs. The other families need a mixture of the same logs first
+ * (logs_family; with fit->components = 0, as many components as predict best), then logs_draws under it, and
+ * from these samples on the fit is as any other. prior_fit_logs does all of it in one process.
+ *
  * Tasks are taken to stand in random order: those that are held out, and those that starts are compared on,
  * are the first ones. Simulated tasks do; a user's go through logs_sample. */
 #ifndef MODEL_LOGS_FIT_H
