@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double SAVED_EVERY = 5; /* seconds of work that a kill may cost */
+static const double SAVED_EVERY = 1; /* seconds of work that a kill may cost */
 
 typedef struct {
   const Parallel *parallel;
