@@ -2,8 +2,8 @@
  *
  * It is fitted to items of which each says something about a z in R^d of its own: a sample says all. What an
  * item is, only its E-step knows, which gives the expected moments of z under each component; so the same EM
- * serves samples (em_samples.h) and anything else that has such moments. z is expected in coordinates of unit
- * variance, which the floor of the covariances is made for. */
+ * serves samples (em_samples.h), tasks of logs (em_logs.h) and anything else that has such moments. z is
+ * expected in coordinates of unit variance, which the floor of the covariances is made for. */
 #ifndef MODEL_EM_H
 #define MODEL_EM_H
 

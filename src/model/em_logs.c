@@ -30,7 +30,6 @@ typedef struct EmLogsScratch {
   EmLogsRows rows; /* of other than conjugate likelihoods */
 } Scratch;
 
-/* Features of one item; used lanes of a chunk that starts at item `first`, of `items`. */
 static size_t features_of(const EmLogs *self) { return em_features(self->data.d); }
 static int lanes_from(int first, int items) { return items - first < N ? items - first : N; }
 

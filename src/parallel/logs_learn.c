@@ -29,60 +29,59 @@ typedef struct {
 
 /* ---- logs to ranks */
 
-/* Tasks of block `index` to all ranks, or to `owner` alone. */
-static Status share_block(const Parallel *parallel, Logs *logs, size_t index, int owner) {
-  const size_t count = LOGS_BLOCK * logs_width(logs->d), bytes = count * sizeof(double);
-  const int rank = parallel->rank;
-  if (rank != 0 && (owner < 0 || owner == rank)) ALLOCATE(logs->memory, logs->block[index], count);
-  if (owner < 0)
-    parallel_broadcast(logs->block[index], bytes);
-  else if (owner != 0 && rank == 0)
-    parallel_send(owner, logs->block[index], bytes);
-  else if (owner != 0 && rank == owner)
-    parallel_receive(0, logs->block[index], bytes);
-  return STATUS_OK;
+static int blocks_of(const Logs *logs) { return (logs->tasks + LOGS_BLOCK - 1) / LOGS_BLOCK; }
+static size_t block_size(const Logs *logs) { return LOGS_BLOCK * logs_width(logs->d); }
+static size_t row_blocks_of(const Logs *logs) {
+  return logs_has_rows(logs) ? ((size_t)logs->observations + LOGS_ROWS - 1) / LOGS_ROWS : 0;
 }
+static size_t row_block_size(const Logs *logs) { return LOGS_ROWS * (size_t)(logs->d + 2); }
 
-/* Rank 0's logs: to all ranks whole, or of each rank's slices. */
-static Status share_blocks(const Parallel *parallel, Logs *logs, bool whole) {
-  const int blocks = (logs->tasks + LOGS_BLOCK - 1) / LOGS_BLOCK;
+/* Room for rank 0's logs, whose shape is in *logs: all of them, or the slices of this rank. */
+static Status make_room(const Parallel *parallel, bool whole, Logs *logs) {
+  const int blocks = blocks_of(logs);
+  ALLOCATE(logs->memory, logs->block, logs->blocks);
+  ALLOCATE(logs->memory, logs->row_block, logs->row_blocks);
   for (int s = 0; s < EM_LOGS_SLICES; s++)
     for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
-      TRY(share_block(parallel, logs, (size_t)b, whole ? -1 : em_logs_owner(s, parallel->size)));
+      if (whole || em_logs_owner(s, parallel->size) == parallel->rank)
+        ALLOCATE(logs->memory, logs->block[b], block_size(logs));
+  for (size_t r = 0; r < row_blocks_of(logs); r++)
+    ALLOCATE(logs->memory, logs->row_block[r], row_block_size(logs));
   return STATUS_OK;
 }
 
-static Status share_rows(const Parallel *parallel, Logs *logs) {
-  const size_t bytes = LOGS_ROWS * (size_t)(logs->d + 2) * sizeof(double);
-  for (size_t r = 0; r < ((size_t)logs->observations + LOGS_ROWS - 1) / LOGS_ROWS; r++) {
-    if (parallel->rank != 0) ALLOCATE(logs->memory, logs->row_block[r], bytes / sizeof(double));
-    parallel_broadcast(logs->row_block[r], bytes);
-  }
-  return STATUS_OK;
+/* A block of rank 0 to its owner. */
+static void send_block(const Parallel *parallel, int owner, const Logs *logs, int block) {
+  const size_t bytes = block_size(logs) * sizeof(double);
+  if (owner == 0) return;
+  if (parallel->rank == 0) parallel_send(owner, logs->block[block], bytes);
+  if (parallel->rank == owner) parallel_receive(0, logs->block[block], bytes);
 }
 
-/* The lists of blocks, still empty. */
-static Status share_shape(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, Logs *logs) {
-  Logs shape = *logs;
-  parallel_broadcast(&shape, sizeof shape);
-  if (parallel->rank == 0) return STATUS_OK;
-  *logs = shape;
-  logs->memory = memory;
-  logs->likelihood = likelihood;
-  logs->block = logs->row_block = NULL;
-  ALLOCATE(memory, logs->block, logs->blocks);
-  ALLOCATE(memory, logs->row_block, logs->row_blocks);
-  return STATUS_OK;
-}
-
-/* Memory that is short on one rank ends all of them: the others would wait for it. */
+/* Rank 0's logs: to all ranks whole, or of each rank's slices. The others' are made here. */
 static Status share(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, bool whole,
                     Logs *logs) {
+  Logs shape = *logs;
+  Status status = STATUS_OK;
   if (parallel->size == 1) return STATUS_OK;
-  TRY(parallel_agree(parallel, share_shape(parallel, memory, likelihood, logs)));
-  Status status = share_blocks(parallel, logs, whole || logs_has_rows(logs));
-  if (status == STATUS_OK && logs_has_rows(logs)) status = share_rows(parallel, logs);
-  return parallel_agree(parallel, status);
+  parallel_broadcast(&shape, sizeof shape);
+  if (parallel->rank != 0) {
+    *logs = shape;
+    logs->memory = memory;
+    logs->likelihood = likelihood;
+    status = make_room(parallel, whole, logs);
+  }
+  TRY(parallel_agree(parallel, status));
+  const int blocks = blocks_of(logs);
+  for (int s = 0; s < EM_LOGS_SLICES; s++)
+    for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
+      if (whole)
+        parallel_broadcast(logs->block[b], block_size(logs) * sizeof(double));
+      else
+        send_block(parallel, em_logs_owner(s, parallel->size), logs, b);
+  for (size_t r = 0; r < row_blocks_of(logs); r++)
+    parallel_broadcast(logs->row_block[r], row_block_size(logs) * sizeof(double));
+  return STATUS_OK;
 }
 
 /* ---- what is kept */
@@ -212,10 +211,10 @@ static Status refine(Arena *memory, Learning *self, Mixture *mixture, double *no
   if (!logs_has_rows(self->logs)) items.variance = *noise * *noise;
   TRY(converge(self, &frame, &items, &plan, mixture));
   if (!logs_has_rows(self->logs)) *noise = sqrt(items.variance);
-  if (parallel->rank != 0) return STATUS_OK;
-  Prior refined;
-  TRY(with_mixture(memory, self, mixture, items.variance, &refined));
-  self->prior = refined;
+  Prior refined = {.d = 0};
+  if (parallel->rank == 0) status = with_mixture(memory, self, mixture, items.variance, &refined);
+  TRY(parallel_agree(parallel, status));
+  if (parallel->rank == 0) self->prior = refined;
   return STATUS_OK;
 }
 
@@ -261,7 +260,7 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
   if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, fit->seed, &sample);
   TRY(parallel_agree(parallel, status));
   TRY(share(parallel, memory, likelihood, true, &sample));
-  TRY(share(parallel, memory, likelihood, false, logs));
+  TRY(share(parallel, memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){.tasks = logs->tasks};
   TRY(learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
   learned->iterations = self.state.iterations;
