@@ -33,7 +33,7 @@ class Analysis(StudyTest):
         for name in SCRIPTS:
             status, out, _ = call(importlib.import_module(name), "--help")
             self.assertEqual(status, 0)
-            self.assertRegex(out, r"positional arguments:\n +[A-Z]+ +\w")
+            self.assertRegex(out, r"(positional arguments:\n +[A-Z]+|options:\n +-h, --help) +\w")
 
     def test_table_csv(self):
         regret = write_results(self.folder, PRIORS, failed=[(0, 4, 3)], not_run=[(1, 0, r) for r in range(40, 64)])
