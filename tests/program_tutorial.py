@@ -7,7 +7,7 @@ import subprocess
 import program
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
-LEFT = ("prior.nc", "draws.nc", "results/mine/results.nc", "results/mine/report.html", "mine.pdf", "results/right/results.nc", "results/right/calibration.png")
+LEFT = ("prior.nc", "from_logs.nc", "draws.nc", "results/mine/results.nc", "results/mine/report.html", "mine.pdf", "results/right/results.nc", "results/right/calibration.png")
 
 
 class Tutorial(program.ProgramTest):
