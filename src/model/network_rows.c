@@ -71,7 +71,7 @@ static void load(NetworkRows *rows, const double *theta, int lanes, int lane) {
 
 /* Slopes and curvatures of LANES rows from `first` on, with the outputs y; 0 beyond the last row. */
 static void derive(const Part *part, int first, const float *y, double *slope, double *curvature) {
-  double u[LANES];
+  double u[LANES] = {0};
   const int left = part->count - first, count = left < LANES ? left : LANES;
   for (int n = 0; n < count; n++) u[n] = y[n];
   part->likelihood->ops->derivatives(part->likelihood, count, part->y + first, u, slope, curvature);
