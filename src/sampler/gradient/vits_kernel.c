@@ -20,7 +20,8 @@ TILE_INLINE void excess_tile(int count, const int height, const int columns, con
       if (column > row) continue;
       tile_load(count, hessian + below, &a);
       left = sum[r][m] - a;
-      *square += (column < row ? 2 : 1) * sum[r][m] * sum[r][m];
+      const Real counted = column < row ? sum[r][m] + sum[r][m] : sum[r][m]; /* in both halves */
+      *square += counted * sum[r][m];
       tile_store(count, &sum[r][m], precision + below);
       tile_store(count, &sum[r][m], precision + above);
       tile_store(count, &left, excess + below);
