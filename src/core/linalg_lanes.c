@@ -5,6 +5,7 @@
 
 #include "core/linalg_lapack.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "core/tiling.h"
 
 #include <math.h>
@@ -26,8 +27,8 @@ static inline void linalg_rotate(int width, const double *restrict c, const doub
                                  double *restrict x, double *restrict y) {
   for (int n = 0; n < width; n++) {
     double x_n = x[n], y_n = y[n];
-    x[n] = c[n] * x_n - s[n] * y_n;
-    y[n] = s[n] * x_n + c[n] * y_n;
+    x[n] = special_two_products(c[n], x_n, -s[n], y_n);
+    y[n] = special_two_products(s[n], x_n, c[n], y_n);
   }
 }
 

@@ -6,6 +6,14 @@
 
 #include <stdint.h>
 
+/* a b + c d with c d rounded first, in every copy of a loop. Of two products in a sum a compiler may fuse
+ * either with it; for aarch64 gcc takes one in whole vectors and the other in what is left of them, by which
+ * a lane would notice how many there are. A zero added to c d leaves no choice. */
+static inline __attribute__((always_inline)) double special_two_products(double a, double b, double c,
+                                                                         double d) {
+  return a * b + (c * d + 0.0);
+}
+
 /* exp(r) by its Taylor series, highest power first: STEP(c) continues p with p r + c. */
 #define SPECIAL_EXP_FIRST (1.0 / 6227020800) /* 1 / 13! */
 #define SPECIAL_EXP_SERIES(STEP)                                                                             \
@@ -115,7 +123,7 @@ static inline double special_log1p(double x) {
   p = p * square + 1.0 / 7;
   p = p * square + 1.0 / 5;
   p = p * square + 1.0 / 3;
-  return 2 * s + 2 * s * square * p;
+  return special_two_products(2, s, 2 * s * square, p);
 }
 
 #endif

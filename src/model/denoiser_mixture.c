@@ -83,7 +83,8 @@ static void add_component(int d, int lanes, const Component *at, double *restric
                                                                at->inverse + (i * d + j) * lanes;
       double *restrict c = covariance + (i * d + j) * lanes;
       for (int n = 0; n < lanes; n++)
-        c[n] = old_share[n] * c[n] + share[n] * inverse[n] + spread[n] * away[n] * other[n];
+        c[n] =
+            special_two_products(old_share[n], c[n], share[n], inverse[n]) + spread[n] * away[n] * other[n];
     }
   }
 }

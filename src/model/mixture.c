@@ -217,7 +217,8 @@ static void score_chunk(const Mixture *mixture, Points points, double *restrict 
     for (int i = 0; i < mixture->d; i++) {
       double *restrict out_i = out + (size_t)i * points.stride;
       pull(mixture, c, i, points, row);
-      for (int n = 0; n < points.count; n++) out_i[n] = old_share[n] * out_i[n] - share[n] * row[n];
+      for (int n = 0; n < points.count; n++)
+        out_i[n] = special_two_products(old_share[n], out_i[n], -share[n], row[n]);
     }
   }
   for (int n = 0; n < points.count; n++) total[n] = 1 / total[n];
@@ -308,7 +309,7 @@ static inline void join_hessian(const Mixture *mixture, int c, Points points,
       const double *restrict other = gradient + j * CHUNK_LANES, p = precision[i * d + j];
       double *restrict h = hessian + (i * d + j) * points.stride;
       for (int n = 0; n < points.count; n++)
-        h[n] = old_share[n] * h[n] + spread[n] * row[n] * other[n] - share[n] * p;
+        h[n] = special_two_products(old_share[n], h[n], spread[n] * row[n], other[n]) - share[n] * p;
     }
   }
 }

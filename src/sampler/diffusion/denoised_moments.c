@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "core/vector_algebra.h"
 
 #include <math.h>
@@ -107,7 +108,7 @@ static void covariance_from_loss(int d, int lanes, double alpha_bar, double loss
 SIMD_CLONES
 static void estimate_mean(int n, double of_noise, double *restrict eps, double of_state,
                           const double *restrict s) {
-  for (int k = 0; k < n; k++) eps[k] = of_noise * eps[k] + of_state * s[k];
+  for (int k = 0; k < n; k++) eps[k] = special_two_products(of_noise, eps[k], of_state, s[k]);
 }
 
 static void set_denoised(const Chain *chain, int t, int lanes, const double *s, double *eps) {

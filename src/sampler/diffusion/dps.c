@@ -15,6 +15,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
@@ -36,7 +37,7 @@ typedef struct {
 SIMD_CLONES
 static void estimate_sample(int n, double of_state, const double *restrict s, double of_noise,
                             double *restrict eps) {
-  for (int i = 0; i < n; i++) eps[i] = of_state * s[i] + of_noise * eps[i];
+  for (int i = 0; i < n; i++) eps[i] = special_two_products(of_state, s[i], of_noise, eps[i]);
 }
 
 /* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2
@@ -97,8 +98,8 @@ static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
   for (int i = 0; i < chain->d; i++)
     for (int n = i * chunk->lanes, m = 0; m < chunk->lanes; n++, m++)
-      self->s[n] = of_denoised * self->denoised[n] + of_state * self->s[n] + sigma_tilde * self->z[n] -
-                   self->zeta[m] * self->gradient[n];
+      self->s[n] = special_two_products(of_denoised, self->denoised[n], of_state, self->s[n]) +
+                   sigma_tilde * self->z[n] - self->zeta[m] * self->gradient[n];
 }
 
 /* Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */

@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "core/special.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static void add_to_identity(int d, int lanes, double gain, double *a) {
 SIMD_CLONES
 static void laplace_glm_place(int n, double root, const double *restrict mode, double deviation,
                               double *restrict s) {
-  for (int k = 0; k < n; k++) s[k] = root * mode[k] + deviation * s[k];
+  for (int k = 0; k < n; k++) s[k] = special_two_products(root, mode[k], deviation, s[k]);
 }
 
 void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,

@@ -19,6 +19,7 @@
  * uses no random numbers of its own. */
 #include "core/arena.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -63,7 +64,7 @@ static void lmc_move(int d, int lanes, const double *restrict h, const double *r
                      const double *restrict z, double *restrict theta) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
-      theta[i * lanes + n] += sqrt(2 * h[n]) * z[i * lanes + n] - h[n] * g[i * lanes + n];
+      theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
 }
 
 /* Back within the guard, and to the start's mean where a coordinate is not finite. */

@@ -4,6 +4,7 @@
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "sampler/cost.h"
 
 #include <math.h>
@@ -207,7 +208,8 @@ static void network_derivatives(Potential *potential, const double *theta, doubl
   else
     network_rows_gradient(&potential->rows, &potential->view, theta, gradient);
   for (int i = 0; i < d * lanes; i++)
-    gradient[i] = potential->prior_weight * theta[i] - potential->likelihood_weight * gradient[i];
+    gradient[i] =
+        special_two_products(potential->prior_weight, theta[i], -potential->likelihood_weight, gradient[i]);
   if (!hessian) return;
   potential_weigh(d * d, lanes, potential->likelihood_weight, 0, NULL, hessian);
   for (int i = 0; i < d; i++)

@@ -7,6 +7,7 @@
  * a draw of which takes d + C normals and no matrix. */
 #include "sampler/diagonal.h"
 #include "core/arena.h"
+#include "core/special.h"
 #include "model/localisation.h"
 #include "sampler/chunk.h"
 
@@ -40,7 +41,8 @@ static void find_shares(Walk *walk, int lanes, double s) {
       const double p = walk->posterior->q[i] + s, m = prior->mean[c * prior->d + i], spread = log1p(p * v);
       const double *restrict b = walk->vector + i * lanes;
       for (int n = 0; n < lanes; n++)
-        share[n] += 0.5 * ((b[n] * b[n] * v + 2 * b[n] * m - m * m * p) / (1 + p * v) - spread);
+        share[n] +=
+            0.5 * ((special_two_products(b[n] * b[n], v, 2 * b[n], m) - m * m * p) / (1 + p * v) - spread);
     }
   }
   for (int n = 0; n < lanes; n++) {
@@ -82,7 +84,8 @@ static void add_draw(Walk *walk, double s, double gain, double noise, RngLanes *
       for (int c = 0; c < count; c++)
         step += sqrt(walk->share[c * lanes + n]) * walk->along[c * lanes + n] *
                 (component_mean(walk, c, i, walk->posterior->q[i] + s, walk->vector[k]) - walk->mean[k]);
-      walk->normal[k] = gain * step + sqrt(gain * gain * walk->variance[k] + noise) * walk->normal[k];
+      walk->normal[k] =
+          special_two_products(gain, step, sqrt(gain * gain * walk->variance[k] + noise), walk->normal[k]);
     }
   for (int k = 0; k < prior->d * lanes; k++) x[k] += walk->normal[k];
 }

@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "sampler/cost.h"
 
 #include <math.h>
@@ -76,7 +77,7 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
     for (int n = 0; n < lanes; n++) {
       const int at = k * lanes + n;
       const double v = variance[n], share = 1 / (1 + q[at] * v), square = v * share; /* r^2 = v / (1 + q v) */
-      self->mean[at] = square * b[at] + share * prior_mean[n];
+      self->mean[at] = special_two_products(square, b[at], share, prior_mean[n]);
       self->deviation[at] = sqrt(square);
       self->stiffness[at] = q[at] * square;
       self->slope[at] = self->deviation[at] * share * (b[at] - q[at] * prior_mean[n]);

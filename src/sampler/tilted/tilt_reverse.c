@@ -4,6 +4,7 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "core/special.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, c
   const double of_noise = -2 * (growth - 1) / sqrt(1 - schedule->alpha_bar[t]);
   const double deviation = sqrt(schedule->beta[t] / schedule->alpha[t]);
   chain->noise(chain, t, count, s, eps);
-  for (int k = 0; k < chain->d * count; k++) s[k] = growth * s[k] + of_noise * eps[k] + deviation * normal[k];
+  for (int k = 0; k < chain->d * count; k++)
+    s[k] = special_two_products(growth, s[k], of_noise, eps[k]) + deviation * normal[k];
 }
 
 /* c[d, d, lanes] <- w0^2 c + beta_tilde I. */
@@ -58,7 +60,8 @@ static void draw_gaussian(int d, int lanes, double of_denoised, const double *re
                           double *restrict s) {
   for (int i = 0; i < d; i++) {
     double *restrict s_i = s + i * lanes;
-    for (int n = 0; n < lanes; n++) s_i[n] = of_denoised * denoised[i * lanes + n] + of_state * s_i[n];
+    for (int n = 0; n < lanes; n++)
+      s_i[n] = special_two_products(of_denoised, denoised[i * lanes + n], of_state, s_i[n]);
     for (int j = 0; j <= i; j++) {
       const double *restrict l_ij = l + (i * d + j) * lanes, *restrict z_j = z + j * lanes;
       for (int n = 0; n < lanes; n++) s_i[n] += l_ij[n] * z_j[n];
