@@ -7,9 +7,12 @@ default() { [ -n "${!1-}" ] || export "$1=$2"; }
 
 default OMPI_MCA_rmaps_base_oversubscribe 1      # more ranks than cores are allowed
 default OMPI_MCA_hwloc_base_binding_policy none  # two jobs at once would else share core 0
+default PRTE_MCA_rmaps_default_mapping_policy :oversubscribe # both by the names that Open MPI 5 has for them
+default PRTE_MCA_hwloc_default_binding_policy none
 default OMPI_MCA_pml ob1                         # no probing of networks: MPI_Init takes 0.02 s instead of 0.2 s
 default OMPI_MCA_btl self,vader
 default OMPI_MCA_orte_allowed_exit_without_sync 1 # a rank whose MPI crashed at its end, after the work, has not failed
+default PRTE_MCA_prte_allowed_exit_without_sync 1 # in Open MPI 5
 default OMPI_MCA_mpi_yield_when_idle 1           # a waiting rank leaves its core to others
 default OPENBLAS_NUM_THREADS 1                   # ranks are the only parallelism
 if [ "$(id -u)" -eq 0 ]; then
