@@ -40,6 +40,26 @@ class Guard(program.ProgramTest):
         for policy, like in ((0, plain), (1, guarded), (2, plain), (3, guarded)):
             self.assertEqual(chosen[policy].tobytes(), like[policy].tobytes())
 
+    def test_learned_weight(self):
+        """No tasks leave the weight as it is given, byte for byte; from some it is learned, the same on any number of ranks, for policies with
+        a learned prior alone. Tasks that the prior was not learned from must be left."""
+        given, learned = self.regret("given", POLICIES, ", guard: 0.3"), self.regret("learned", POLICIES, ", guard: 0.3, guard_tasks: 4")
+        self.assertEqual(given.tobytes(), self.regret("none", POLICIES, ", guard: 0.3, guard_tasks: 0, past_observations: 7").tobytes())
+        self.assertEqual(learned.tobytes(), self.regret("ranks", POLICIES, ", guard: 0.3, guard_tasks: 4", ranks=2).tobytes())
+        self.assertEqual(given[0].tobytes(), learned[0].tobytes())
+        for policy in (1, 2, 3):
+            self.assertNotEqual(given[policy].tobytes(), learned[policy].tobytes())
+        own = self.regret("own", "[{name: mixts, guard: 0.3}]", ", guard_tasks: 4")
+        self.assertEqual(own[0].tobytes(), learned[2].tobytes())
+        self.write("theta.csv", "".join(f"{i % 7},{i % 5}\n" for i in range(40)))
+        finite = STUDY.replace("theta: cross", f"theta: file, file: {self.path('theta.csv')}") % ("[mixts]", ", guard: 0.3, guard_tasks: 4, components: 1")
+        study = self.write("finite.yaml", finite)
+        self.fail_with(3, "train_samples: all no theta is left", "run", study, "-o", self.path("out"), "--set", "prior.train_samples=all")
+        self.succeed("run", study, "-o", self.path("enough"), "--progress", "none", "--set", "prior.train_samples=30")
+        few = program.thompson("run", study, "-o", self.path("few"), "--set", "prior.train_samples=32")
+        self.assertEqual(few.returncode, 5)
+        self.assertIn("take a smaller prior.train_samples", few.stderr)
+
     def test_contamination(self):
         """Of the samples that priors are fitted to: a share of 0 moves nothing, another one every learned prior, on any number of ranks."""
         plain = self.regret("plain", POLICIES)
@@ -103,6 +123,19 @@ class Guard(program.ProgramTest):
         self.assertIn(f"posterior weight of the guard {exact:.3g}", out)
         mean = (1 - exact) * (1 + 11) / 3 + exact * (0.25 + 11) / 2.25
         self.assertAlmostEqual(theta.mean(), mean, delta=5 * theta.std() / np.sqrt(4000))
+
+        # A task like the history: g is Beta(.1, .9), whose mean after it is (.1 + exact) / 2.
+        self.write("recent.csv", "task,x1,y\na,1,6\na,1,5\n")
+        learned = (0.1 + exact) / 2
+        exact = learned * density(4) / (learned * density(4) + (1 - learned) * density(1))
+        out, _, weight = self.sample("--option", "guard=0.1", "--recent", self.path("recent.csv"))
+        self.assertIn(f"1 tasks take the weight of the guard from 0.1 to {learned:.3g}", out)
+        self.assertAlmostEqual(weight, exact, places=10)
+        self.write("plane.csv", "task,x1,x2,y\na,1,2,3\n")
+        for options, sentence in (((), "--option guard=0.2"), (("--option", "guard=0"), "--option guard=0.2"),
+                                  (("--option", "guard=0.1", "--recent", self.path("plane.csv")), "features in 2 dimensions")):
+            self.fail_with(3, sentence, "sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "mixts",
+                           "-o", self.path("draws.nc"), "--recent", self.path("recent.csv"), *options)
 
 
 if __name__ == "__main__":

@@ -28,10 +28,15 @@ static Status take(void *self, int task, const double *phi, double y) {
   return STATUS_OK;
 }
 
-static void play(const Problem *problem, uint32_t replicate, int tasks, int observations, Past *out) {
+static void play_from(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
+                      Past *out) {
   out->d = problem->d, out->tasks = 0, out->observations = observations;
-  CHECK_OK(past_play(problem, replicate, tasks, observations, take, out));
+  CHECK_OK(past_play(problem, replicate, first, tasks, observations, take, out));
   for (int t = 0; t < out->tasks; t++) CU_ASSERT_EQUAL(out->seen[t], observations);
+}
+
+static void play(const Problem *problem, uint32_t replicate, int tasks, int observations, Past *out) {
+  play_from(problem, replicate, 0, tasks, observations, out);
 }
 
 static void open_problem(const char *text, StudyFile **file, Problem *problem) {
@@ -134,15 +139,19 @@ static void test_arms_that_stay(void) {
   problem_destroy(&problem), config_study_free(file);
 }
 
-/* More tasks, and more observations of each, leave the first ones as they are; replicates share nothing. */
+/* More tasks, more observations of each, and where one begins, leave tasks as they are; replicates share
+ * nothing. */
 static void test_names(void) {
   StudyFile *file;
   Problem problem;
-  static Past few, many, other;
+  static Past few, many, other, last;
   open_problem("name: t\nproblem: {theta: H}\npolicies: [ts]\n", &file, &problem);
   play(&problem, 0, 270, 3, &few); /* more than a block */
   play(&problem, 0, 300, 5, &many);
   play(&problem, 1, 270, 3, &other);
+  play_from(&problem, 0, 260, 10, 3, &last);
+  CU_ASSERT(last.tasks == 10 && memcmp(last.y, few.y + 260 * 3, 30 * sizeof *few.y) == 0);
+  CU_ASSERT(memcmp(last.phi, few.phi + 260 * 6, 60 * sizeof *few.phi) == 0);
   for (size_t t = 0; t < 270; t++)
     for (size_t l = 0; l < 3; l++) {
       CU_ASSERT_EQUAL(few.y[t * 3 + l], many.y[t * 5 + l]);
@@ -188,6 +197,10 @@ static void test_finite_set(void) {
   open_problem(text, &file, &problem);
   play(&problem, 0, 1000, 2, &past);
   CU_ASSERT_EQUAL(past.tasks, 40);
+  play_from(&problem, 0, 35, 1000, 2, &past);
+  CU_ASSERT_EQUAL(past.tasks, 5);
+  play_from(&problem, 0, 40, 1000, 2, &past);
+  CU_ASSERT_EQUAL(past.tasks, 0);
   problem_destroy(&problem), config_study_free(file);
   unlink(path);
 }

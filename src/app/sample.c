@@ -8,6 +8,8 @@
 #include "io/provenance.h"
 #include "io/store.h"
 #include "model/fit_keys.h"
+#include "model/logs_read.h"
+#include "model/wide.h"
 #include "sampler/alarm.h"
 #include "sampler/sampler.h"
 #include "sampler/spread.h"
@@ -18,19 +20,23 @@
 #include <string.h>
 
 typedef struct {
-  const char *prior, *data, *sampler, *likelihood, *output;
+  const char *prior, *data, *recent, *sampler, *likelihood, *output;
   int draws;
   double noise;
   uint64_t seed;
   AppTexts options;
 } Arguments;
 
-enum { KEY_PRIOR = 256, KEY_DATA, KEY_SAMPLER, KEY_LIKELIHOOD, KEY_NOISE, KEY_SEED, KEY_OPTION };
+enum { KEY_PRIOR = 256, KEY_DATA, KEY_RECENT, KEY_SAMPLER, KEY_LIKELIHOOD, KEY_NOISE, KEY_SEED, KEY_OPTION };
 
 static const struct argp_option options[] = {
     {"prior", KEY_PRIOR, "FILE", 0, "prior file: written by `train`, or by yourself", 0},
     {"data", KEY_DATA, "FILE", 0,
      "history: CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)", 0},
+    {"recent", KEY_RECENT, "FILE", 0,
+     "logs of other tasks than the prior was learned from, as of `train --logs`: the weight of the guard "
+     "(--option guard=0.2) is learned from them",
+     0},
     {"sampler", KEY_SAMPLER, "NAME", 0, "posterior sampler; see `thompson list samplers`", 0},
     {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "likelihood (default: gaussian)", 0},
     {"number", 'n', "N", 0, "draws (default: 1000)", 0},
@@ -45,6 +51,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   switch (key) {
   case KEY_PRIOR: arguments->prior = text; return 0;
   case KEY_DATA: arguments->data = text; return 0;
+  case KEY_RECENT: arguments->recent = text; return 0;
   case KEY_SAMPLER: arguments->sampler = text; return 0;
   case KEY_LIKELIHOOD: arguments->likelihood = text; return 0;
   case 'n': arguments->draws = (int)app_integer(state, "-n", text, 1, 100000000); return 0;
@@ -142,6 +149,10 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
   TRY(store_text_attribute(file, NULL, "prior_sha256", hash));
   TRY(digest_file(arguments->data, hash));
   TRY(store_text_attribute(file, NULL, "data_sha256", hash));
+  if (arguments->recent) {
+    TRY(digest_file(arguments->recent, hash));
+    TRY(store_text_attribute(file, NULL, "recent_sha256", hash));
+  }
   TRY(store_real_attribute(file, NULL, "noise", arguments->noise));
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)arguments->seed));
   TRY(store_int_attribute(file, NULL, "fallbacks", fallbacks));
@@ -257,6 +268,30 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   return judge_and_save(arguments, &sampler, &history, theta, &findings, fallbacks);
 }
 
+/* The guard's weight, from the logs of other tasks. */
+static Status learn_guard(const Arguments *arguments, const Likelihood *likelihood, const Config *config,
+                          Prior *prior) {
+  enum { MOST_TASKS = 10000 };
+  SCRATCH_ARENA(scratch);
+  Logs all, tasks;
+  if (!arguments->recent) return STATUS_OK;
+  if (config_is(config, "guard", "study") || !(config_real(config, "guard") > 0))
+    return status_set(STATUS_INPUT, "--recent learns the weight of a guard, and has to know what to expect "
+                                    "of it: --option guard=0.2");
+  TRY(prior_check_guard(prior));
+  TRY(logs_read(&scratch, arguments->recent, likelihood, false, NULL, &all));
+  if (all.d != prior->d)
+    return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d",
+                      arguments->recent, all.d, arguments->prior, prior->d);
+  TRY(logs_sample(&scratch, &all, MOST_TASKS, arguments->seed, &tasks));
+  const double before = config_real(config, "guard");
+  prior->guard = (PriorGuard){.weight = before, .width = WIDE_WIDTH, .shrink = 1, .tasks = tasks.tasks};
+  TRY(wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight));
+  printf("%s: %d tasks take the weight of the guard from %.3g to %.3g\n", arguments->recent, tasks.tasks,
+         before, prior->guard.weight);
+  return STATUS_OK;
+}
+
 Status app_sample(int argc, char **argv) {
   static const struct argp argp = {
       options, parse, NULL, "Draw theta from the posterior: any prior file, any history, any sampler.",
@@ -276,5 +311,6 @@ Status app_sample(int argc, char **argv) {
                      arguments.options.texts, &config));
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
+  TRY(learn_guard(&arguments, &likelihood, config, &prior));
   return draw(&arguments, method, &likelihood, &prior, config);
 }

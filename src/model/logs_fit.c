@@ -254,6 +254,14 @@ Status logs_modes(const Logs *logs, const Mixture *gaussian, double noise, Sampl
   return STATUS_OK;
 }
 
+Status logs_density(const Logs *logs, const Mixture *mixture, double *density) {
+  SCRATCH_ARENA(scratch);
+  EmLogs items;
+  TRY(items_of_theta(&scratch, logs, mixture->components, logs->likelihood->noise, &items));
+  em_logs_density(&items, mixture, density);
+  return STATUS_OK;
+}
+
 static Status fit_parts(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
                         Prior *out) {
   SCRATCH_ARENA(scratch);

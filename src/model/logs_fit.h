@@ -53,6 +53,9 @@ Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture,
 /* The mode of each task's posterior under a Gaussian of theta, one sample for each: what takes a guess of
  * theta for theta itself would learn from. Ended with samples_free. */
 Status logs_modes(const Logs *logs, const Mixture *gaussian, double noise, Samples *out);
+/* density[tasks]: log marginal likelihood of each task under a prepared mixture of theta and the likelihood's
+ * noise (em_logs_density). */
+Status logs_density(const Logs *logs, const Mixture *mixture, double *density);
 /* All parts here, in order; *out has the noise too. */
 Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
                       Prior *out);

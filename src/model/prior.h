@@ -90,6 +90,7 @@ typedef struct {
  */
 typedef struct {
   double weight, width, shrink;
+  int tasks; /* that the weight is learned from (wide.h); 0: it is given */
 } PriorGuard;
 
 struct Prior {

@@ -9,8 +9,8 @@ enum { BLOCK = 256 /* tasks that are played together */ };
 Status past_check(const Problem *problem) {
   if (problem->ops->arms_of_theta)
     return status_set(STATUS_INPUT,
-                      "prior.learned_from: past tasks take arms at random, but in problem.family = %s the "
-                      "arms are made of theta*; take theta",
+                      "past tasks (prior.learned_from, prior.guard_tasks) take arms at random, but in "
+                      "problem.family = %s the arms are made of theta*",
                       problem->ops->name);
   return STATUS_OK;
 }
@@ -33,6 +33,7 @@ typedef struct {
   int *arm; /* [BLOCK] */
   double *phi, *y, *regret; /* [d, BLOCK], [BLOCK], [BLOCK] */
   double *column; /* [d, BLOCK], theta*; then [d], one phi */
+  uint32_t first; /* task */
 } Watch;
 
 /* One observation of each task of a block. */
@@ -48,7 +49,7 @@ static Status observe(World *world, uint32_t round, const Watch *watch) {
   world_play(world, watch->arm, watch->phi, watch->y, watch->regret);
   for (size_t b = 0; b < runs; b++) {
     for (size_t i = 0; i < d; i++) watch->column[i] = watch->phi[i * runs + b];
-    TRY(watch->take(watch->self, (int)(world->first_run + b), watch->column, watch->y[b]));
+    TRY(watch->take(watch->self, (int)(world->first_run + b - watch->first), watch->column, watch->y[b]));
   }
   return STATUS_OK;
 }
@@ -69,20 +70,27 @@ static Status play_block(const Problem *past, const Samples *theta, int first, i
   return status;
 }
 
-Status past_play(const Problem *problem, uint32_t replicate, int tasks, int observations, PastTake take,
-                 void *self) {
+Status past_play(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
+                 PastTake take, void *self) {
   SCRATCH_ARENA(scratch);
   const Problem past = past_problem(problem, replicate);
   const size_t vectors = (size_t)problem->d * BLOCK;
-  Watch watch = {.take = take, .self = self};
+  Watch watch = {.take = take, .self = self, .first = (uint32_t)first};
   Samples theta;
   ALLOCATE(&scratch, watch.arm, BLOCK);
   ALLOCATE(&scratch, watch.phi, 2 * vectors + 2 * BLOCK);
   watch.column = watch.phi + vectors, watch.y = watch.column + vectors, watch.regret = watch.y + BLOCK;
-  TRY(problem_training_samples(problem, replicate, tasks, &theta));
+  TRY(problem_training_samples(problem, replicate, (int64_t)first + tasks, &theta));
   Status status = STATUS_OK;
-  for (int first = 0; first < theta.n && status == STATUS_OK; first += BLOCK)
-    status = play_block(&past, &theta, first, observations, &watch);
+  for (int task = first; task < theta.n && status == STATUS_OK; task += BLOCK)
+    status = play_block(&past, &theta, task, observations, &watch);
   samples_free(&theta);
   return status;
+}
+
+static Status add(void *logs, int task, const double *phi, double y) { return logs_add(logs, task, phi, y); }
+
+Status past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
+                 Logs *logs) {
+  return past_play(problem, replicate, first, tasks, observations, add, logs);
 }

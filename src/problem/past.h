@@ -4,16 +4,21 @@
 #ifndef PROBLEM_PAST_H
 #define PROBLEM_PAST_H
 
+#include "model/logs.h"
 #include "problem/problem.h"
 
 /* STATUS_INPUT, with a sentence, where arms are made of theta*, so that none can be taken at random. */
 Status past_check(const Problem *problem);
 
-/* Play the past tasks of a replicate, at most as many as a finite set has samples to learn from, and give
- * each observation, phi[d] and y, to `take`; tasks are numbered from 0 and come up in this order. Task i
- * depends neither on how many there are nor, in its first observations, on how many these are. */
+/* Play the past tasks first, first + 1, .. of a replicate, at most as many as a finite set has samples to
+ * learn from, and give each observation, phi[d] and y, to `take`; tasks are numbered from 0 and come up in
+ * this order. A task depends neither on how many there are nor, in its first observations, on how many these
+ * are. */
 typedef Status (*PastTake)(void *self, int task, const double *phi, double y);
-Status past_play(const Problem *problem, uint32_t replicate, int tasks, int observations, PastTake take,
-                 void *self);
+Status past_play(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
+                 PastTake take, void *self);
+/* The same into logs that have no tasks yet. */
+Status past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
+                 Logs *logs);
 
 #endif

@@ -1,13 +1,11 @@
 #include "sampler/guard.h"
 
 #include "core/linalg.h"
+#include "model/wide.h"
 #include "sampler/mixture_posterior.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Of a prior that no study has set up. */
-static const double WIDTH = 2;
 
 struct Guard {
   int d, runs, draws; /* B, M */
@@ -20,25 +18,26 @@ struct Guard {
 };
 
 double guard_of(const SamplerSetup *setup) {
+  const PriorGuard *guard = &setup->prior->guard;
   if (!setup->options) return 0;
-  return config_is(setup->options, "guard", "study") ? setup->prior->guard.weight
-                                                     : config_real(setup->options, "guard");
+  return guard->tasks > 0 || config_is(setup->options, "guard", "study")
+             ? guard->weight
+             : config_real(setup->options, "guard");
 }
 
 /* The components of `prior` with their weights times 1 - g, and the wide Gaussian. */
 static Status mix(Arena *memory, const Mixture *prior, double g, double width, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)prior->d, count = (size_t)prior->components;
-  double *covariance;
-  ALLOCATE(&scratch, covariance, d * d);
+  Mixture wide;
+  TRY(wide_create(&scratch, prior, width, &wide));
   TRY(mixture_create(memory, prior->d, prior->components + 1, out));
   memcpy(out->mean, prior->mean, count * d * sizeof *out->mean);
   memcpy(out->covariance, prior->covariance, count * d * d * sizeof *out->covariance);
   for (size_t c = 0; c < count; c++) out->weight[c] = (1 - g) * prior->weight[c];
   out->weight[count] = g;
-  mixture_moments(prior, out->mean + count * d, covariance);
-  for (size_t i = 0; i < d; i++)
-    out->covariance[(count * d + i) * d + i] = width * width * covariance[i * d + i];
+  memcpy(out->mean + count * d, wide.mean, d * sizeof *out->mean);
+  memcpy(out->covariance + count * d * d, wide.covariance, d * d * sizeof *out->covariance);
   return mixture_prepare(out);
 }
 
@@ -52,7 +51,7 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   ALLOCATE(memory, self, 1);
   *out = self;
   self->d = prior->d, self->runs = setup->runs, self->draws = setup->draws;
-  TRY(mix(memory, stand_in, g, set ? prior->guard.width : WIDTH, &self->mixture));
+  TRY(mix(memory, stand_in, g, set ? prior->guard.width : WIDE_WIDTH, &self->mixture));
   TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs, &self->posterior));
   if (set) mixture_posterior_shrink(self->posterior, stand_in->components, prior->guard.shrink);
   ALLOCATE(memory, self->theta, d * lanes);

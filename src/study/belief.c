@@ -4,6 +4,7 @@
 #include "model/beside.h"
 #include "model/fit_keys.h"
 #include "model/logs_fit.h"
+#include "model/wide.h"
 #include "policy/policy.h"
 #include "problem/past.h"
 #include "study/keys.h"
@@ -46,9 +47,11 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
 static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
   const bool learned = kind == BELIEF_FITTED || kind == BELIEF_FILE;
   const bool own = config_has(policy->options, "guard") && !config_is(policy->options, "guard", "study");
-  return (PriorGuard){.weight = own       ? config_real(policy->options, "guard")
-                                : learned ? config_real(setting, "prior.guard")
-                                          : 0,
+  const double weight = own       ? config_real(policy->options, "guard")
+                        : learned ? config_real(setting, "prior.guard")
+                                  : 0;
+  return (PriorGuard){.weight = weight,
+                      .tasks = weight > 0 ? (int)config_int(setting, "prior.guard_tasks") : 0,
                       .width = config_real(setting, "prior.guard_width"),
                       .shrink = config_real(setting, "prior.guard_shrink")};
 }
@@ -129,6 +132,7 @@ static Status check_contamination(const Belief *belief) {
 
 Status belief_learn(const Config *setting, const PriorOps *family, const Problem *problem, Belief *belief) {
   belief->kind = BELIEF_FITTED;
+  belief->past_observations = (int)config_int(setting, "prior.past_observations");
   belief->family = family;
   belief->learned_from = learned_from(setting);
   prior_settle(family, &belief->fit, problem->d);
@@ -139,7 +143,6 @@ Status belief_learn(const Config *setting, const PriorOps *family, const Problem
     TRY(past_check(problem));
     TRY(check_contamination(belief));
     belief->past_tasks = (int)config_int(setting, "prior.past_tasks");
-    belief->past_observations = (int)config_int(setting, "prior.past_observations");
   }
   return hash_belief(setting, problem, belief);
 }
@@ -157,6 +160,42 @@ Status belief_base(const Config *setting, const Problem *problem, const Belief *
     out->fit.components = 0; /* as many as predict best */
   }
   return *has ? hash_belief(setting, problem, out) : STATUS_OK;
+}
+
+/* The first task that a guard learns its weight from: those before it are what the prior is learned from. */
+static Status first_guard_task(const Belief *belief, int64_t *out) {
+  *out = 0;
+  if (belief->kind != BELIEF_FITTED) return STATUS_OK;
+  *out = belief->learned_from == LEARNED_FROM_THETA ? belief->train_samples : belief->past_tasks;
+  if (*out >= 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "prior.guard_tasks: with prior.train_samples: all no theta is left for "
+                                  "other tasks; take a number");
+}
+
+/* The kind is known, and what is fitted; now the guard. */
+static Status finish_guard(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
+                           Belief *belief) {
+  int64_t first;
+  belief->guard = guard_of_keys(setting, policy, belief->kind);
+  belief->past_observations = (int)config_int(setting, "prior.past_observations");
+  if (belief->guard.tasks == 0) return STATUS_OK;
+  TRY(past_check(problem));
+  return first_guard_task(belief, &first);
+}
+
+static Status learn_guard(const Belief *belief, const Problem *problem, Prior *prior) {
+  SCRATCH_ARENA(scratch);
+  Logs tasks;
+  int64_t first;
+  TRY(prior_check_guard(prior));
+  TRY(first_guard_task(belief, &first));
+  TRY(logs_create(&scratch, problem->d, &belief->likelihood, &tasks));
+  TRY(past_logs(problem, belief->fit.replicate, (int)first, prior->guard.tasks, belief->past_observations,
+                &tasks));
+  if (tasks.tasks == 0)
+    return status_set(STATUS_INPUT, "prior.guard_tasks: all theta that there are to learn from are the "
+                                    "prior's; take a smaller prior.train_samples or prior.past_tasks");
+  return wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight);
 }
 
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
@@ -183,14 +222,13 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   if (!word)
     return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
   out->kind = kind_of(word);
-  out->guard = guard_of_keys(setting, policy, out->kind);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
     status = problem_check_exact_prior(problem);
     if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
   }
-  if (out->kind != BELIEF_FITTED) return STATUS_OK;
-  return belief_learn(setting, prior_find(word), problem, out);
+  if (out->kind == BELIEF_FITTED) TRY(belief_learn(setting, prior_find(word), problem, out));
+  return finish_guard(setting, policy, problem, out);
 }
 
 enum { HASH_SHOWN = 20 /* digits of the hash in the name of a file */ };
@@ -240,7 +278,7 @@ Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem,
                     Prior *out) {
   TRY(prior_of_belief(memory, belief, problem, directory, out));
   out->guard = belief->guard;
-  return STATUS_OK;
+  return belief->guard.tasks > 0 ? learn_guard(belief, problem, out) : STATUS_OK;
 }
 
 /* A prior that can do what the belief's can; one that is still to be fitted does nothing. */

@@ -37,7 +37,8 @@ typedef struct {
   PriorFit fit; /* of a fitted prior; gives the schedule of an exact chain otherwise */
   LearnedFrom learned_from;
   int64_t train_samples; /* from theta; -1: all */
-  int past_tasks, past_observations; /* from anything else */
+  int past_tasks; /* from anything else */
+  int past_observations; /* of each task, and of those that the guard learns its weight from */
   char hash[65]; /* of a fitted prior */
   PriorGuard guard; /* of a learned prior that of the study, unless the policy has its own */
 } Belief;

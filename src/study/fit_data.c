@@ -4,11 +4,9 @@
 #include "model/logs_fit.h"
 #include "problem/past.h"
 
-static Status add(void *logs, int task, const double *phi, double y) { return logs_add(logs, task, phi, y); }
-
 static Status play_past(const Belief *belief, const Problem *problem, Arena *memory, Logs *out) {
   TRY(logs_create(memory, problem->d, &belief->likelihood, out));
-  return past_play(problem, belief->fit.replicate, belief->past_tasks, belief->past_observations, add, out);
+  return past_logs(problem, belief->fit.replicate, 0, belief->past_tasks, belief->past_observations, out);
 }
 
 /* Each task's theta as if it were known: the mode under N(0, I), or under the base. */

@@ -132,6 +132,9 @@ const ConfigKey study_keys[] = {
      .fixed = true},
     {REAL("prior.guard", 0, 0.999999, "0",
           "weight g of a wide Gaussian beside every learned prior, which may be wrong; the data decide")},
+    {INT("prior.guard_tasks", 0, 10000, "0",
+         "later tasks of past_observations each, whose theta nobody has seen either, that the weight is "
+         "learned from; prior.guard is what is expected before the first")},
     {REAL("prior.guard_shrink", 0, 1, "1",
           "multiplies the standard deviation of posterior draws from the guard; below 1 they explore less")},
 #define FIT_KEY(name) "prior." name
