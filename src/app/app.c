@@ -28,13 +28,15 @@ static bool launched_as_first_rank(void) {
 }
 
 void app_parse(const struct argp *argp, int argc, char **argv, void *input) {
-  argp_err_exit_status = STATUS_USAGE;
+  const bool first = launched_as_first_rank();
+  /* Launchers end a job at the first rank that fails: the one that has the sentence. */
+  argp_err_exit_status = first ? STATUS_USAGE : EXIT_SUCCESS;
   if (argc == 2 && strcmp(argv[1], "--manual") == 0) {
     manual_verb(argp, argv[0]);
     exit(EXIT_SUCCESS);
   }
   int out = -1, err = -1;
-  if (!launched_as_first_rank()) {
+  if (!first) {
     int nowhere = open("/dev/null", O_WRONLY);
     out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
     dup2(nowhere, STDOUT_FILENO), dup2(nowhere, STDERR_FILENO);
