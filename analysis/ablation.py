@@ -9,6 +9,7 @@ what is counted once a run, over learned priors). Grey band: the Monte-Carlo flo
 
 Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 """
+import needs
 import numpy as np
 
 from thompson import Error, averages, design, metrics, store, wording

@@ -13,6 +13,7 @@ Settings and sample sizes share their random numbers, so they are tested one by 
 
 Reads DIR/results.nc; writes DIR/calibration.png and .pdf.
 """
+import needs
 import dataclasses
 
 import numpy as np

@@ -7,6 +7,7 @@ runs are enough, holds in part, does not hold, undecided (too few runs), not run
 are significant at 5%, in a paired test over learned priors, or over runs where few were learned, with Holm's correction for the tests
 under one verdict.
 """
+import needs
 import argparse
 import base64
 import collections

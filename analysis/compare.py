@@ -10,6 +10,7 @@ Exit status: 0 the same: nothing is missing on either side and no mean moved by 
 with Holm's correction for all of them; what moved by less than 1e-9 of itself is rounding); 1 different; 3 and 4 a file that
 cannot be used. Differences of the configuration alone do not make it 1, nor do runs that are missing.
 """
+import needs
 import argparse
 import sys
 

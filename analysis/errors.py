@@ -14,6 +14,7 @@ runs, or over learned priors where these say more.
 
 Reads DIR/results.nc; writes nothing but the table.
 """
+import needs
 import argparse
 
 import numpy as np

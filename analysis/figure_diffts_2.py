@@ -7,6 +7,7 @@ completed runs with a band of one standard error. A policy that diverges leaves 
 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_2.png and .pdf.
 """
+import needs
 import textwrap
 
 from thompson import design, store

@@ -8,6 +8,7 @@ cumulative regret against the round, mean over completed runs with a band of one
 
 Reads results.nc and prior_samples.nc of each DIR; writes figure_diffts_3.png and .pdf into the first DIR.
 """
+import needs
 import warnings
 
 import numpy as np

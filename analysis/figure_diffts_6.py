@@ -8,6 +8,7 @@ bars: one standard error, as the caption says.
 
 Reads results.nc of each DIR; writes figure_diffts_6.png and .pdf into the first DIR.
 """
+import needs
 from thompson import Error, design
 import ablation
 import caption

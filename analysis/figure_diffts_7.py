@@ -9,6 +9,7 @@ and the panel says how far.
 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_7.png and .pdf.
 """
+import needs
 from thompson import design, metrics, store
 import caption
 import drawing

@@ -8,6 +8,7 @@ of theta* have no curve of entropy and are left out. The bound takes H(A*) from 
 
 Reads DIR/results.nc; writes DIR/figure_entropy.png and .pdf.
 """
+import needs
 import dataclasses
 
 import numpy as np

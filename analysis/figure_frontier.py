@@ -8,6 +8,7 @@ exact) instead of learned. The stairs are the Pareto front: no other sampler of 
 
 Reads results.nc of each DIR; writes figure_frontier.png and .pdf into the first DIR, and prints the points.
 """
+import needs
 import dataclasses
 
 import numpy as np

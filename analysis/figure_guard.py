@@ -8,6 +8,7 @@ each weight.
 
 Reads results.nc of each DIR; writes figure_guard.png and .pdf into the first DIR.
 """
+import needs
 import pathlib
 
 import numpy as np

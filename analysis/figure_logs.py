@@ -7,6 +7,7 @@ is the level that the others come down to.
 
 Reads results.nc of each DIR; writes figure_logs.png and .pdf into the first DIR.
 """
+import needs
 import numpy as np
 
 from thompson import Error, averages, wording

@@ -7,6 +7,7 @@ analysis/selection.py --control temper=1 has the table: what is left of a differ
 
 Reads results.nc of each DIR; writes figure_temper.png and .pdf into the first DIR.
 """
+import needs
 import numpy as np
 
 from thompson import Error, averages, design, selection, wording

@@ -5,6 +5,7 @@ for each pixel, and some of the draws.
 Reads the history that data/make_shapes.py wrote, with truth(dim), and one or more files of draws from `thompson sample`, a row of
 pictures for each; prints root mean squared errors; writes figure_tilted_deblur.png.
 """
+import needs
 import math
 import pathlib
 

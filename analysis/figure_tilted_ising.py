@@ -8,6 +8,7 @@ what a second set of exact draws reaches.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_ising.png and .pdf.
 """
+import needs
 import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator

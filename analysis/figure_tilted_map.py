@@ -9,6 +9,7 @@ between the settings by interpolation.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_map.png and .pdf.
 """
+import needs
 import numpy as np
 from matplotlib.lines import Line2D
 

@@ -10,6 +10,7 @@ cell: the same by dimension.
 Reads DIR/results.nc of a posterior study with metric mode_weight that sweeps problem.condition_number and problem.snr; prints
 Markdown; writes DIR/figure_tilted_table.png and .pdf.
 """
+import needs
 import numpy as np
 
 from thompson import Error, averages, design, wording

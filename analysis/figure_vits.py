@@ -11,6 +11,7 @@ samples of a prior. Those of the paper:
 
 Reads results.nc of each DIR; writes figure_vits.png and .pdf into the first DIR.
 """
+import needs
 import textwrap
 
 from thompson import averages, design, wording

@@ -9,6 +9,7 @@ a cost proportional to the condition number.
 
 Reads DIR/results.nc; writes DIR/figure_vits_4.png and .pdf.
 """
+import needs
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D

@@ -12,6 +12,7 @@ too. Prints the slopes of straight lines through log cost against log d and log 
 
 Reads results.nc of each DIR; writes figure_vits_cost.png and .pdf into the first DIR.
 """
+import needs
 import dataclasses
 import textwrap
 

@@ -5,6 +5,7 @@ Reads the CSV that tests/bench/bench_glm prints (a file, or - for standard input
 draw for each run of a block; the guide has the slope of a cost that is proportional to the observations. Lower panel: IRLS
 passes over the observations a stage.
 """
+import needs
 import csv
 import pathlib
 import sys

@@ -7,6 +7,7 @@ study is running (after `thompson reduce DIR`).
 
 Reads DIR/results.nc; writes DIR/report.html.
 """
+import needs
 import argparse
 import base64
 import html

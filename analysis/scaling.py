@@ -13,6 +13,7 @@ resumed. `busy` is the share of these that runs took; the rest is learning, writ
 
 Reads results.nc of each DIR; writes scaling.png and .pdf into the first DIR.
 """
+import needs
 import numpy as np
 import pandas as pd
 

@@ -5,6 +5,7 @@ Every sampler is given the problem's own prior, but for `ts`, which has N(0, I),
 of the prior, its number of components chosen by held-out likelihood. Prints two Markdown tables: distance over floor (mean over numbers of
 observations, with its standard error), and the p-value that ranks of theta* are uniform; and the CPU seconds of all draws.
 """
+import needs
 import argparse
 import dataclasses
 import time

@@ -22,6 +22,7 @@ With --tune N only N runs of the half are used to choose, as a search on few run
 
 Reads DIR/results.nc; writes nothing but the table.
 """
+import needs
 import argparse
 
 from thompson import selection, store

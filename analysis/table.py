@@ -11,6 +11,7 @@ every other policy is significant at 5%, with Holm's correction for all these co
 part. CSV has the same as a column `best`. With --layout paper: policies x problems, mean ± SE, bold what is not significantly worse
 than the best of its column.
 """
+import needs
 import argparse
 import csv
 import io

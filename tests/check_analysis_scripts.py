@@ -8,6 +8,8 @@ import contextlib
 import importlib
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -95,6 +97,14 @@ class Scripts(unittest.TestCase):
             is_script = path.stem in SCRIPTS
             self.assertEqual(os.access(path, os.X_OK), is_script, path.name)
             self.assertEqual(path.read_text().startswith("#!/usr/bin/env python3\n"), is_script, path.name)
+
+    def test_without_packages(self):
+        """A Python that has none of them (-S: without its folder of packages) is told so in a sentence."""
+        for name in SCRIPTS:
+            process = subprocess.run([sys.executable, "-S", ANALYSIS / f"{name}.py"], capture_output=True, text=True, check=False)
+            with self.subTest(name):
+                self.assertEqual((process.returncode, len(process.stderr.splitlines())), (1, 1), process.stderr)
+                self.assertRegex(process.stderr, rf"^{name}.py: \S+ has no \w+; `source jobs/environment.sh` puts")
 
     def test_unfinished_studies(self):
         """Scripts that are not made for one study alone take at least one kind, unfinished as it is."""
