@@ -110,7 +110,7 @@ static Samples samples_of(int d, int n) {
 
 static void fit_auto(Arena *memory, const Samples *samples, uint32_t replicate, Prior *out) {
   PriorFit fit = golden_fit();
-  fit.components = 0, fit.starts = 20, fit.replicate = replicate;
+  fit.components = 0, fit.starts = 4, fit.replicate = replicate;
   CHECK_OK(prior_fit(memory, &prior_mixture, &fit, samples, out));
 }
 
@@ -134,7 +134,7 @@ static void compare(const Prior *prior, const Mixture *truth, double *reached, d
  * (Akaike 1973), and more where a component was fitted to noise; four times that is allowed. */
 static void test_known(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 3000 };
+  enum { N = 1000 };
   Mixture truth;
   double reached, best;
   for (int components = 1; components <= 4; components += 3) {
