@@ -60,6 +60,8 @@ class Problem:
 
 
 class Score(ProgramTest):
+    shared = {}
+
     def write_draws(self, theta, axes=("history", "draw", "dim"), history=None, name="draws.nc"):
         with netCDF4.Dataset(self.path(name), "w") as file:
             for axis, length in zip(axes, theta.shape):
@@ -75,6 +77,13 @@ class Score(ProgramTest):
     def export(self, name, folder="export", **options):
         self.succeed("score", "--export", self.path(folder), "--problem", name, **options)
         return pathlib.Path(self.path(folder), pathlib.Path(name).stem if not name.endswith(".nc") else "own")
+
+    def exact(self):
+        """Exact draws of sphere5, and what is said of them: once for all tests, as a score takes seconds."""
+        if not self.shared:
+            theta = Problem(self.export("sphere5", "shared")).exact(1)
+            self.shared.update(theta=theta, scored=self.score("sphere5", theta))
+        return self.shared["theta"], self.shared["scored"]
 
     # ---- what there is
 
@@ -130,9 +139,8 @@ class Score(ProgramTest):
 
     def test_exact_draws(self):
         """At the floor within 4 standard errors, calibrated at the level of 1 in 1000, on the right modes."""
-        for name in ("sphere5", "ising8"):
-            problem = Problem(self.export(name, name))
-            scored = self.score(name, problem.exact(1))
+        cube = self.score("ising8", Problem(self.export("ising8")).exact(1))
+        for name, scored in (("sphere5", self.exact()[1]), ("ising8", cube)):
             self.assertLess(abs(scored["ratio"]["mean"] - 1), 4 * scored["ratio"]["se"], scored)
             self.assertLess(scored["ratio"]["se"], 0.03)
             self.assertGreater(scored["rank_p_value"], 1e-3)
@@ -145,25 +153,24 @@ class Score(ProgramTest):
                     self.assertLess(abs(row["mode_weight_error"]["mean"] - row["mode_weight_floor"]["mean"]), 4 * se)
 
     def test_wrong_draws(self):
-        """The prior ignores the history; draws of half the width are found by their ranks too."""
-        problem = Problem(self.export("cross"))
-        prior = self.score("cross", problem.prior(2))
-        ratios = [row["ratio"]["mean"] for row in prior["by_observations"]]
-        self.assertEqual(ratios, sorted(ratios))
-        self.assertGreater(ratios[0], 2)
-        exact = problem.exact(3)
+        """Draws of half the width, which are found by their ranks too."""
+        exact, scored = self.exact()
         center = exact.mean(axis=1, keepdims=True)
-        narrow = self.score("cross", center + 0.5 * (exact - center))
+        narrow = self.score("sphere5", center + 0.5 * (exact - center))
         self.assertGreater(narrow["ratio"]["mean"], 1 + 4 * narrow["ratio"]["se"])
         self.assertLess(narrow["rank_p_value"], 1e-4)
-        self.assertEqual(narrow["rank_p_value_exact"], prior["rank_p_value_exact"])
+        self.assertEqual(narrow["rank_p_value_exact"], scored["rank_p_value_exact"])
 
     def test_distance_is_that_of_scipy(self):
         """The distance of prior draws to exact ones, by SciPy's assignment and the exact draws of this file. Other exact draws move the distance
-        of a history by less than the floor, and independently of each other."""
+        of a history by less than the floor, and independently of each other. The prior ignores the history."""
         problem = Problem(self.export("cross"))
         theta, exact = problem.prior(4), problem.exact(5)
-        row = self.score("cross", theta)["by_observations"][2]
+        rows = self.score("cross", theta)["by_observations"]
+        ratios = [row["ratio"]["mean"] for row in rows]
+        self.assertEqual(ratios, sorted(ratios))
+        self.assertGreater(ratios[0], 2)
+        row = rows[2]
         group = range(48, 72)
         distances = []
         for history in group:
@@ -191,12 +198,11 @@ class Score(ProgramTest):
         self.assertLess(abs(scored["ratio"]["mean"] - 1), 4 * scored["ratio"]["se"])
 
     def test_table(self):
-        problem = Problem(self.export("four"))
-        draws = self.write_draws(np.repeat(problem.exact(7), 2, axis=1)[:, ::2])
-        text = self.succeed("score", "--problem", "four", "--draws", draws).stdout
-        scored = json.loads(self.succeed("score", "--problem", "four", "--draws", draws, "--json").stdout)
+        theta, scored = self.exact()
+        draws = self.write_draws(theta)
+        text = self.succeed("score", "--problem", "sphere5", "--draws", draws).stdout
         self.assertIn(f"mean of the rows: {scored['ratio']['mean']:.3f}, se {scored['ratio']['se']:.3f}", text)
-        self.assertEqual(self.succeed("score", "--problem", "four", "--draws", draws, ranks=2).stdout, text)
+        self.assertEqual(self.succeed("score", "--problem", "sphere5", "--draws", draws, ranks=2).stdout, text)
 
     # ---- who uses it
 
@@ -218,8 +224,8 @@ class Score(ProgramTest):
 
     @unittest.skipIf(SANITIZED, "Python cannot load a library with the sanitizers")
     def test_script(self):
-        """Of our own samplers exact draws are at the floor, and N(0, I) is no prior of four modes far apart."""
-        text = self.python(os.path.join(ANALYSIS, "score_samplers.py"), "--samplers", "exact", "ts", "--problems", "four")
+        """Of our own samplers exact draws are at the floor, and N(0, I) is no prior of modes far apart."""
+        text = self.python(os.path.join(ANALYSIS, "score_samplers.py"), "--samplers", "exact", "ts", "--problems", "sphere5")
         (exact, exact_se), (ts, _) = [map(float, cell) for cell in re.findall(r"\| (\S+) ± (\S+) \|", text)]
         self.assertLess(abs(exact - 1), 4 * exact_se + 0.005)  # as printed
         self.assertGreater(ts, 5)
@@ -256,10 +262,10 @@ class Score(ProgramTest):
 
     def test_more_draws(self):
         """Of more draws the first ones are scored; a coordinate of histories in order is welcome."""
-        rng = np.random.default_rng(8)
-        theta = rng.standard_normal((96, DRAWS + 7, 2))
-        one = self.score("cross", theta[:, :DRAWS])
-        other = json.loads(self.succeed("score", "--problem", "cross", "--draws", self.write_draws(theta, history=np.arange(96)), "--json").stdout)
+        theta, one = self.exact()
+        theta = np.concatenate([theta, theta[:, :7] + 1], axis=1)
+        other = json.loads(self.succeed("score", "--problem", "sphere5", "--draws", self.write_draws(theta, history=np.arange(96)), "--json").stdout)
+        one, other = ({key: value for key, value in scored.items() if key != "draws"} for scored in (one, other))
         self.assertEqual(one, other)
 
 
