@@ -48,19 +48,27 @@ void denoiser_spectral(int d, int lanes, const double *restrict basis, const dou
     }
 }
 
-/* Take log_weight into the running total, all relative to exp(top): what was there counts old_share, the new
- * component share. */
-SIMD_CLONES
-static void join(bool first, int lanes, Component *at) {
-  double *restrict top = at->top, *restrict total = at->total, *restrict old_share = at->old_share,
-                   *restrict share = at->share, *restrict part = at->part, *restrict spread = at->spread;
-  const double *restrict log_weight = at->log_weight;
+/* The running total is the first component. */
+static void start(int lanes, Component *at) {
+  memcpy(at->top, at->log_weight, (size_t)lanes * sizeof *at->top);
   for (int n = 0; n < lanes; n++) {
-    double rise = first ? 0 : log_weight[n] - top[n], ratio = special_exp(rise > 0 ? -rise : rise);
-    old_share[n] = first ? 0 : rise > 0 ? ratio : 1;
+    at->old_share[n] = at->spread[n] = 0;
+    at->total[n] = at->share[n] = at->part[n] = 1;
+  }
+}
+
+/* Take log_weight into the running total, all relative to exp(top): what was there counts old_share, the new
+ * component share. Branches and pointers in a structure would keep the compiler from vectors. */
+SIMD_CLONES
+static void join(int lanes, const double *restrict log_weight, double *restrict top, double *restrict total,
+                 double *restrict old_share, double *restrict share, double *restrict part,
+                 double *restrict spread) {
+  for (int n = 0; n < lanes; n++) {
+    double rise = log_weight[n] - top[n], ratio = special_exp(-fabs(rise));
+    old_share[n] = rise > 0 ? ratio : 1;
     share[n] = rise > 0 ? 1 : ratio;
-    top[n] = first || rise > 0 ? log_weight[n] : top[n];
-    total[n] = (first ? 0 : old_share[n] * total[n]) + share[n];
+    top[n] = rise > 0 ? log_weight[n] : top[n];
+    total[n] = old_share[n] * total[n] + share[n];
     part[n] = share[n] / total[n];
     spread[n] = (total[n] - share[n]) * part[n];
   }
@@ -134,7 +142,10 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
     mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
     linalg_backward_lanes(d, lanes, at.factor, at.mean);
     linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
-    join(c == 0, lanes, &at);
+    if (c == 0)
+      start(lanes, &at);
+    else
+      join(lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part, at.spread);
     add_component(d, lanes, &at, mean, covariance);
   }
   finish(d, lanes, at.total, covariance);

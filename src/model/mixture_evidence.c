@@ -29,20 +29,28 @@ void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double
   add(d, lanes, mixture->information + c * d, b, vector);
 }
 
+/* Of `count` <= VECTOR_LANES lanes, from the first one on; a count that the compiler knows is a plain move of
+ * a vector. */
+static inline __attribute__((always_inline)) void weigh(int d, int lanes, size_t count, double constant,
+                                                        const double *factor, const double *whitened,
+                                                        double *log_weight) {
+  SpecialReal sum = {0}, one = {0};
+  sum += constant, one += 1;
+  for (int i = 0; i < d; i++) {
+    SpecialReal y = {0}, pivot = one;
+    memcpy(&y, whitened + i * lanes, count * sizeof *whitened);
+    memcpy(&pivot, factor + (i * d + i) * lanes, count * sizeof *factor);
+    special_log(&pivot);
+    sum += 0.5 * y * y - pivot;
+  }
+  memcpy(log_weight, &sum, count * sizeof *log_weight);
+}
+
 SIMD_CLONES
 void mixture_evidence_weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
                             double *restrict log_weight) {
-  for (int first = 0; first < lanes; first += VECTOR_LANES) {
-    const size_t count = lanes - first < VECTOR_LANES ? (size_t)(lanes - first) : VECTOR_LANES;
-    SpecialReal sum = {0}, one = {0};
-    sum += constant, one += 1;
-    for (int i = 0; i < d; i++) {
-      SpecialReal y = {0}, pivot = one;
-      memcpy(&y, whitened + i * lanes + first, count * sizeof *whitened);
-      memcpy(&pivot, factor + (i * d + i) * lanes + first, count * sizeof *factor);
-      special_log(&pivot);
-      sum += 0.5 * y * y - pivot;
-    }
-    memcpy(log_weight + first, &sum, count * sizeof *log_weight);
-  }
+  int n = 0;
+  for (; n + VECTOR_LANES <= lanes; n += VECTOR_LANES)
+    weigh(d, lanes, VECTOR_LANES, constant, factor + n, whitened + n, log_weight + n);
+  if (n < lanes) weigh(d, lanes, (size_t)(lanes - n), constant, factor + n, whitened + n, log_weight + n);
 }
