@@ -39,7 +39,8 @@ struct Denoiser {
 void denoiser_spectral(int d, int lanes, const double *basis, const double *f, double *out);
 
 /* That of a mixture with weight, mean and covariance, which is copied, in closed form (denoiser_mixture.c):
- * standardised by the mixture's own mean and standard deviations, or of theta as it is. */
+ * standardised by the mixture's own mean and standard deviations, or of theta as it is. Its `moments` may
+ * have NULL for covariance: D alone. */
 Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out);
 
 /* That of the vertices of {-1, 1}^d, by enumeration (denoiser_hypercube.c), for d <= DENOISER_MOST_VERTICES.

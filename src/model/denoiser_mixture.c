@@ -74,18 +74,24 @@ static void join(int lanes, const double *restrict log_weight, double *restrict 
   }
 }
 
-/* mean and the sum covariance, lower triangle, take the component in. */
+/* mean takes the component in; at->mean becomes its distance to the mean before. */
 SIMD_CLONES
-static void add_component(int d, int lanes, const Component *at, double *restrict mean,
-                          double *restrict covariance) {
-  const double *restrict old_share = at->old_share, *restrict share = at->share, *restrict part = at->part,
+static void add_mean(int count, int lanes, const double *restrict part, double *restrict away,
+                     double *restrict mean) {
+  for (int i = 0; i < count; i += lanes)
+    for (int n = 0; n < lanes; n++) {
+      away[i + n] -= mean[i + n];
+      mean[i + n] += part[n] * away[i + n];
+    }
+}
+
+/* The sum covariance, lower triangle, takes it in. */
+SIMD_CLONES
+static void add_covariance(int d, int lanes, const Component *at, double *restrict covariance) {
+  const double *restrict old_share = at->old_share, *restrict share = at->share,
                          *restrict spread = at->spread;
   for (int i = 0; i < d; i++) {
-    double *restrict away = at->mean + i * lanes, *restrict m = mean + i * lanes;
-    for (int n = 0; n < lanes; n++) {
-      away[n] -= m[n];
-      m[n] += part[n] * away[n];
-    }
+    const double *restrict away = at->mean + i * lanes;
     for (int j = 0; j <= i; j++) {
       const double *restrict other = at->mean + j * lanes, *restrict inverse =
                                                                at->inverse + (i * d + j) * lanes;
@@ -134,21 +140,23 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
   Component at = component_of(d, lanes, workspace);
   denoiser_spectral(d, lanes, basis, eigenvalue, at.precision);
   memset(mean, 0, values * sizeof *mean);
-  memset(covariance, 0, values * (size_t)d * sizeof *covariance);
+  if (covariance) memset(covariance, 0, values * (size_t)d * sizeof *covariance);
   for (int c = 0; c < mixture->components; c++) {
     mixture_evidence_add(mixture, c, lanes, at.precision, vector, at.factor, at.mean);
     linalg_cholesky_lanes(d, lanes, at.factor, lane_fallbacks);
     linalg_forward_lanes(d, lanes, at.factor, at.mean);
     mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
     linalg_backward_lanes(d, lanes, at.factor, at.mean);
-    linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
     if (c == 0)
       start(lanes, &at);
     else
       join(lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part, at.spread);
-    add_component(d, lanes, &at, mean, covariance);
+    add_mean(d * lanes, lanes, at.part, at.mean, mean);
+    if (!covariance) continue;
+    linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
+    add_covariance(d, lanes, &at, covariance);
   }
-  finish(d, lanes, at.total, covariance);
+  if (covariance) finish(d, lanes, at.total, covariance);
 }
 
 /* shift and scale, from the moments of the mixture where that is wanted, and the mixture of z. covariance[d,

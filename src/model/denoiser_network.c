@@ -142,8 +142,8 @@ static void add(size_t count, double *restrict a, const double *restrict b) {
   for (size_t k = 0; k < count; k++) a[k] += b[k];
 }
 
-/* Everything up to the inputs, from U, q and b of LANES lanes. */
-static void prepare(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
+/* Everything up to the inputs, from U, q and b of LANES lanes; and what the moments need besides. */
+static void prepare(const DenoiserNetwork *self, bool whole, const double *basis, const double *eigenvalue,
                     const double *vector, const Work *at, float *x, size_t x_row) {
   const int d = self->d;
   const size_t count = (size_t)d * LANES;
@@ -152,13 +152,13 @@ static void prepare(const DenoiserNetwork *self, const double *basis, const doub
   shrink(count, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->shrunk);
   take_roots(count, at->column);
-  denoiser_spectral(d, LANES, basis, at->column, at->root);
+  if (whole) denoiser_spectral(d, LANES, basis, at->column, at->root);
   invert(count, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->inverse_root);
   half_log(count, self->most_precision, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->matrix);
   linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
-  self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, at->covariance,
+  self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, whole ? at->covariance : NULL,
                        lane_fallbacks, at->start);
   subtract(count, at->mean, at->linear, at->column);
   linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
@@ -172,7 +172,7 @@ static void prepare(const DenoiserNetwork *self, const double *basis, const doub
 void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
                              const double *vector, float *x, size_t x_row, double *v, double *workspace) {
   const Work at = work_of(self, workspace);
-  prepare(self, basis, eigenvalue, vector, &at, x, x_row);
+  prepare(self, false, basis, eigenvalue, vector, &at, x, x_row);
   memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
 }
 
@@ -218,7 +218,7 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes
   gather(d * d, lanes, basis, at.basis);
   gather(d, lanes, eigenvalue, at.eigenvalue);
   gather(d, lanes, vector, at.vector);
-  prepare(self, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
+  prepare(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
   if (slope)
     covariance_from_slope(self, &at);
   else

@@ -154,6 +154,12 @@ def training(found):
             f"loss on fresh data {sklearn['loss']:.4f}.\n\n" + table(["ours", "CPU s", "loss", "loss against scikit-learn's, percent", "times faster", "of peak"], lines))
 
 
+def denoiser(rows):
+    return table(["d", "hidden", "batch", "Mflop a step", "us a step", "gradient alone, of peak", "whole step, of peak"],
+                 [[row["d"], tuple(row["hidden"]), row["batch"], figure(row["operations"] / 1e6), figure(1e6 * row["seconds_a_step"]), percent(row["gradient_of_peak"]),
+                   percent(row["step_of_peak"])] for row in rows])
+
+
 def vits(rows):
     return table(["policy", "d", "arms", "batched NumPy, CPU ms a run", "ours", "times faster", "than NumPy run by run", "rounds/s", "regret: NumPy", "ours"],
                  [[row["policy"], row["d"], row["arms"], figure(1e3 * row["numpy_seconds_a_run"]), figure(1e3 * row["seconds_a_run"]), figure(row["speed"]),
@@ -276,6 +282,11 @@ Peers and ours have the same networks and the same histories.
 
 {training}
 
+The one network of a denoiser (`localised`, `tests/bench/bench_denoiser.c`), with its default widths and batches: its gradient alone, which was to reach half of the peak, and whole steps.
+Both count the products of the network; a step also draws cases, takes the moments of the mixture of ten that the network corrects in double precision, and averages the weights.
+
+{denoiser}
+
 ## Variational and Langevin samplers
 
 {vits}{vits_floor}
@@ -303,7 +314,7 @@ def main():
         sys.exit(__doc__)
     results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     writers = {"bench": every_sampler, "loops": peers, "batches": peers, "torch": peers, "posterior": posterior, "twisted": twisted, "training": training,
-               "vits": vits, "emd": emd, "scale": scale}
+               "denoiser": denoiser, "vits": vits, "emd": emd, "scale": scale}
     parts = {name: section(results, name, write) for name, write in writers.items()}
     seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
     print(PAGE.format(machine=machine(results), goals=goals(results), little=LITTLE, small_gains=small_gains(results), floor="\n" + section(results, "bench", floor),
