@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 static const char references[] = "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling "
-                                 "with a Diffusion Prior (arXiv:2410.03919); "
+                                 "with a Diffusion Prior (NeurIPS 2024, arXiv:2410.03919); "
                                  "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling "
-                                 "for contextual bandits (ICML 2024); "
+                                 "for contextual bandits (ICML 2024, arXiv:2307.10167); "
                                  "Bruna, Han: Provable Posterior Sampling with Denoising Oracles "
-                                 "via Tilted Transport";
+                                 "via Tilted Transport (NeurIPS 2024, arXiv:2407.00745)";
 
 static char *command;
 static double start; /* by clock_wall */
