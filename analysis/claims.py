@@ -31,7 +31,8 @@ PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 
 def judged(claim, datasets):
-    """(verdict, sentences of evidence). A study that is missing, or lacks what the claim is about, was not run."""
+    """(verdict, sentences of evidence, of which the first is the reason where there is one to give). A study that is missing, or lacks
+    what the claim is about, was not run."""
     found = datasets.get(claim.study)
     if isinstance(found, str):
         return judge.NOT_RUN, [found]
@@ -39,7 +40,8 @@ def judged(claim, datasets):
         cells = claim.judge(found)
     except Error as error:
         return judge.UNTESTED if isinstance(error, judge.Untestable) else judge.NOT_RUN, [str(error)]
-    return judge.verdict(cells), [cell.sentence for cell in cells]
+    found = judge.verdict(cells)
+    return found, [claim.reason] * (found in judge.EXPLAINED and bool(claim.reason)) + [cell.sentence for cell in cells]
 
 
 def opened(root, claims, failed):

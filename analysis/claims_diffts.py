@@ -57,6 +57,8 @@ def drop(keep, policy):
     return both(*(stages(keep, count, near(policy, regret, 0.2)) for count, regret in (("1", 85), ("25", 50))))
 
 
+TWO_FORMS = ("As Algorithm 4 prints DPS it diverges on all six problems; as the published code has it, with the gradient at the network's estimate "
+             "of theta and not through the network, on none. No one program shows both.")
 CLOSE = f"(judged: earth mover's distance between {PART} samples of each below 1.5 times that among the true ones)"
 CLAIMS = [
     Claim("Section 6.2, Figure 2", f"Samples from the diffusion prior closely resemble those from the true prior {CLOSE}.", "figure2",
@@ -64,7 +66,9 @@ CLAIMS = [
     Claim("Section 6.2, Figure 2", "DiffTS has a lower regret than Thompson sampling with an uninformative, a Gaussian and a "
           "mixture prior on cross, rays and triangles.", "figure2", lower("diffts", BASELINES)),
     Claim("Not in the paper", "The same against a mixture prior with ten components instead of two.", "figure2",
-          lower("diffts", ["mixts10"])),
+          lower("diffts", ["mixts10"]),
+          reason="DiffTS is lower on each problem by two to three standard errors; eight learned priors are too few to settle so small a "
+                 "difference."),
     Claim("Section 6.2, Figure 2", "DPS diverges as the number of rounds increases.", "figure2", diverges("dps", "ts")),
     Claim("Section 6.1", "LinUCB and epsilon-greedy do worse than TS.", "figure2",
           both(lower("ts", ["linucb"]), lower("ts", ["egreedy"]))),
@@ -76,15 +80,21 @@ CLAIMS = [
     Claim("Section 6.2, NeurIPS version", "At noise 2: DPS diverges as the number of rounds increases; as Algorithm 4 prints it.",
           "figure2_neurips", diverges("dps", "ts")),
     Claim("Section 6.2, NeurIPS version", "The same, as the published code has it.", "figure2_neurips",
-          diverges("dps at estimate", "ts")),
+          diverges("dps at estimate", "ts"), reason=TWO_FORMS),
     Claim("Section 6.2, NeurIPS version", "At noise 2: regret falls from about 85 with one stage to about 50 with 25, with the diffusion factor "
-          "as it is (judged: within a fifth, after 1 000 rounds).", "ablation_stages_neurips", drop(AS_IT_IS, "diffts literal")),
+          "as it is (judged: within a fifth, after 1 000 rounds).", "ablation_stages_neurips", drop(AS_IT_IS, "diffts literal"),
+          reason="One stage with a factor of .97 is better than the paper says. With the factor rescaled to the number of stages and the "
+                 "last stage repaired both numbers are found, two claims further on."),
     Claim("Section 6.2, NeurIPS version", "The same with a factor that keeps the signal of the last stage whatever their number.",
-          "ablation_stages_neurips", drop(RESCALED, "diffts literal")),
+          "ablation_stages_neurips", drop(RESCALED, "diffts literal"),
+          reason="As printed the last stage has no variance and ignores the evidence, and with one stage it is the whole chain. With 25 "
+                 "stages the paper's number is found."),
     Claim("Section 6.2, NeurIPS version", "The same with that factor and the last stage repaired.", "ablation_stages_neurips",
           drop(RESCALED, "diffts")),
     Claim("Section 6.2", "The same numbers in the present version, which has noise 1: with either factor (judged: within a fifth, after the 200 "
-          "rounds of the study).", "ablation_stages", both(*(drop(keep, "diffts literal") for keep in (AS_IT_IS, RESCALED)))),
+          "rounds of the study).", "ablation_stages", both(*(drop(keep, "diffts literal") for keep in (AS_IT_IS, RESCALED))),
+          reason="The numbers are those of noise 2 and 1 000 rounds, where they are found; at noise 1 and 200 rounds regret is far "
+                 "lower, but for one stage as printed, which ignores the evidence."),
     Claim("Section 7", "DiffTS works well across levels of noise and needs no tuning (judged: as it is, it has a lower regret than TS and "
           "TunedTS on cross and rays at noise 0.25 to 4).", "noise_levels", lower("diffts", ["ts", "tuned_ts"])),
     Claim("Appendix C.1, Figure 4", "The same trends on swirl, H and corners: DiffTS has the lowest regret.", "figure4",
@@ -95,7 +105,8 @@ CLAIMS = [
           "figure4_neurips", lower("diffts", BASELINES)),
     *(Claim("Appendix C.1, NeurIPS version", f"At noise 2: DPS {'does not diverge' if last else 'diverges'} on "
             f"{'the last problem, corners' if last else 'swirl and H'}; {form}.", "figure4_neurips",
-            not_so(on_problem("corners", label)) if last else both(on_problem("swirl", label), on_problem("H", label)))
+            not_so(on_problem("corners", label)) if last else both(on_problem("swirl", label), on_problem("H", label)),
+            reason=TWO_FORMS)
       for last in (False, True) for label, form in (("dps", "as Algorithm 4 prints it"), ("dps at estimate", "as the published code has it"))),
     Claim("Section 6.3, Figure 3a", f"MovieLens: samples resemble those from the true prior {CLOSE}.", "figure3_linear", resembles(1.5)),
     Claim("Section 6.3, Figure 3b", "MovieLens, linear rewards: DiffTS is significantly lower than all baselines.",
@@ -108,9 +119,12 @@ CLAIMS = [
     Claim("Appendix C.2, Figure 5", "MNIST, linear rewards: DiffTS is lower than all baselines.", "figure5_linear",
           lower("diffts", [*BASELINES, "dps"])),
     Claim("Appendix C.2, Figure 5", "MNIST, logistic rewards: DiffTS is lower than all baselines.", "figure5_logistic",
-          lower("diffts", ["ts", "tuned_ts", "dps"])),
+          lower("diffts", ["ts", "tuned_ts", "dps"]),
+          reason="It is below TS and TunedTS by far, but not below DPS: after clicks the draws of DPS have half the spread of those of "
+                 "DiffTS and are further from theta*, and narrow draws explore less, which pays over 200 rounds."),
     Claim("Appendix C.3, Figure 6a", "The regret of DiffTS falls as the training set grows from 100 to 10 000 samples.",
-          "ablation_training", falls("diffts")),
+          "ablation_training", falls("diffts"),
+          reason="On cross 100 samples already teach what 10 000 do, since training stops by the loss on held-out samples."),
     Claim("Appendix C.3, Figure 6a", "It stabilises around 3 000 samples (judged: within a tenth from there on).", "ablation_training",
           settles("diffts", "prior.train_samples", 3000, 0.1)),
     Claim("Appendix C.3, Figure 6b", "The regret is high with one stage and falls quickly with more; with the diffusion factor as it "
@@ -119,24 +133,36 @@ CLAIMS = [
           "ablation_stages", where("prior.keep_signal", RESCALED, falls("diffts literal"))),
     Claim("Appendix C.3, Figure 6b", "It stabilises around 100 stages (judged: within a tenth from there on).", "ablation_stages",
           both(*(where("prior.keep_signal", factor, settles("diffts literal", "prior.stages", 100, 0.1))
-                 for factor in (AS_IT_IS, RESCALED)))),
+                 for factor in (AS_IT_IS, RESCALED))),
+          reason="The differences are within a tenth and near their errors: most likely it does, but eight learned priors are too few to "
+                 "prove it."),
     Claim("Section 6.2, Figure 6c", "The time of posterior sampling is linear in the number of stages (judged: exponent 0.8 to 1.2 "
           "from 10 stages on).", "ablation_stages",
           where("prior.keep_signal", AS_IT_IS, exponent("diffts", "prior.stages", "seconds", 0.8, 1.2, start=10))),
     Claim("Section 8", "With few training samples DiffTS does very much like Thompson sampling with a Gaussian prior (judged: with 100, within "
-          "a tenth of TunedTS).", "ablation_training", where("prior.train_samples", "100", level("diffts", ["tuned_ts"], 0.1))),
+          "a tenth of TunedTS).", "ablation_training", where("prior.train_samples", "100", level("diffts", ["tuned_ts"], 0.1)),
+          reason="On cross it is far below TunedTS with 100 samples already: training stops by the loss on held-out samples, so that few "
+                 "of them cost little."),
     Claim("Section 8", "The same with few stages (judged: with one, the diffusion factor as it is, the last stage as printed or repaired).",
-          "ablation_stages", both(*(stages(AS_IT_IS, "1", level(name, ["tuned_ts"], 0.1)) for name in ("diffts", "diffts literal")))),
+          "ablation_stages", both(*(stages(AS_IT_IS, "1", level(name, ["tuned_ts"], 0.1)) for name in ("diffts", "diffts literal"))),
+          reason="With one stage and a factor of .97 it is below TunedTS by about the tenth that was asked for. With the factor "
+                 "rescaled, the next claim, it is Thompson sampling with a Gaussian prior."),
     Claim("Section 8", "The same with a factor that keeps the signal of the last stage, which is repaired.", "ablation_stages",
           stages(RESCALED, "1", level("diffts", ["tuned_ts"], 0.1))),
     Claim("Appendix C.3", "The networks are the main part of the time (judged: with networks of the published width a run takes more than "
           "twice what it takes without).", "network_cost", costs("diffts", "diffts without networks", 2, np.inf)),
     Claim("Appendix C.4, Figure 7", "Posterior draws of DiffTS are comparable to those of the exact posterior (judged: earth mover's distance "
           "within a quarter of that of exact draws at each sample size).", "figure7",
-          at_each(lambda at: level("diffts", ["exact"], 0.25, "emd", at))),
+          at_each(lambda at: level("diffts", ["exact"], 0.25, "emd", at)),
+          reason="With 1 000 observations they nearly are; with fewer they are too narrow. A product of two Gaussians counts what prior "
+                 "and evidence share twice: for a Gaussian prior the draws have .71 to .75 of the posterior's standard deviation."),
     Claim("Appendix C.4, Figure 7", "SMC is the second best: its draws are nearer to the exact posterior than those of TS, TunedTS "
-          "and DPS at each sample size.", "figure7", at_each(lambda at: lower("smc", ["ts", "tuned_ts", "dps"], "emd", at))),
-    Claim("Appendix C.4, Figure 7", "The draws of SMC get worse as observations are added.", "figure7", rises_along("smc", "emd")),
+          "and DPS at each sample size.", "figure7", at_each(lambda at: lower("smc", ["ts", "tuned_ts", "dps"], "emd", at)),
+          reason="It is with up to 50 observations. Beyond, the jitter of its particles, whose schedule the paper does not give, keeps "
+                 "its draws too wide, while a Gaussian posterior is near by then."),
+    Claim("Appendix C.4, Figure 7", "The draws of SMC get worse as observations are added.", "figure7", rises_along("smc", "emd"),
+          reason="Their distance to exact draws falls, since the posterior shrinks. Measured by the distance among exact draws they do "
+                 "get worse: their jitter keeps them too wide."),
     Claim("Appendix C.4", "SMC with its 3 000 particles costs about as much as DiffTS (judged: within a factor of 3).", "figure7",
           alike("smc", "diffts", 3)),
     Claim("Appendix C.4, Figure 7", "The draws of DPS get worse as observations are added.", "figure7", rises_along("dps", "emd")),
@@ -145,6 +171,8 @@ CLAIMS = [
                    "tests/test_laplace_dps.c and tests/test_glm_samplers.c")),
     Claim("Theorem 3", "Draws of LaplaceDPS concentrate on theta* as 1 / sqrt(n): as printed, with a last stage that ignores the "
           "evidence (judged: exponent between the two largest n, -0.6 to -0.4).", "consistency",
-          rate("diffts literal exact chain", "distance", -0.6, -0.4)),
+          rate("diffts literal exact chain", "distance", -0.6, -0.4),
+          reason="The last stage has no variance as printed, because alpha_bar_0 = 1, so that it ignores the evidence, and what the "
+                 "network errs there stays. With the variance of the stage before, the next claim, they go on as 1 / sqrt(n)."),
     Claim("Theorem 3", "The same with the last stage repaired.", "consistency", rate("diffts exact chain", "distance", -0.6, -0.4)),
 ]

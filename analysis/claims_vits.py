@@ -36,9 +36,12 @@ CLAIMS = [
     Claim("Comparison table, column Complexity", "LinTS and LMC-TS cost less than VITS-I and VITS-II (judged: CPU time of a run).",
           "vits_figure1", both(*(costs(name, rival, 0, 1) for name in ("lints", *LANGEVIN) for rival in ("vits1", "vits2")))),
     Claim("Comparison table, column Complexity", "The Hessian-free version is as cheap as LinTS and LMC-TS (judged: CPU time of a run within "
-          "a factor of 3).", "vits_figure1", both(*(costs("vits2_hf", rival, 0, 3) for rival in ("lints", *LANGEVIN)))),
+          "a factor of 3).", "vits_figure1", both(*(costs("vits2_hf", rival, 0, 3) for rival in ("lints", *LANGEVIN))),
+          reason="It takes 20 draws a step, each with products of its own, while LinTS and Langevin sampling need in the linear model "
+                 "only sums over observations, which are kept."),
     Claim("Section 1, comparison table, Appendix D", "VTS is computationally expensive (judged: CPU time of a run above that of every other).",
-          "vits_figure1", both(*(costs("vts", rival, 1, np.inf) for rival in ("lints", *LANGEVIN, "vits1", "vits2", "vits2_hf")))),
+          "vits_figure1", both(*(costs("vts", rival, 1, np.inf) for rival in ("lints", *LANGEVIN, "vits1", "vits2", "vits2_hf"))),
+          reason="It is, but the Hessian-free version with 20 draws costs about the same."),
     Claim("Comparison table, column Conditioning", "An ill-conditioned problem hurts VITS-II more than LinTS, and LMC-TS more than VITS-II "
           "(judged: what the latter has more regret falls from zeta = 0.1 to 1).", "vits_figure1",
           both(falls("lints", rival="vits2"), *(falls("vits2", rival=name) for name in LANGEVIN))),
@@ -47,13 +50,15 @@ CLAIMS = [
     Claim("Section 4.1, Figure 1", "zeta = 1: all methods have similar regret (judged: VITS and LMC with 50 steps within a tenth of "
           "LinTS).", "vits_figure1", well(both(*(level(name, ["lints"], 0.1) for name in ("vits2", "vits2_hf", "lmc 50"))))),
     Claim("Section 4.1, Figure 1", "zeta = 1: LMC with 10 steps slightly underperforms.", "vits_figure1",
-          well(lower("lints", ["lmc"]))),
+          well(lower("lints", ["lmc"])),
+          reason="The two are level within the error."),
     Claim("Section 4.1, Figure 1", "zeta = 0.1: LMC underperforms even with 50 steps.", "vits_figure1", ill(lower("vits2", LANGEVIN))),
     Claim("Section 4.1, Figure 1", "VITS-II performs similarly to LinTS (judged: within a tenth).", "vits_figure1",
           level("vits2", ["lints"], 0.1)),
     Claim("Section 4.1, Figure 1", f"zeta = 1, {TUNED}: all methods have similar regret (judged: VITS and LMC with 50 steps within a tenth of "
           "LinTS).", "vits_eta", well(tuned(both(*(level(name, ["lints"], 0.1) for name in ("vits2", "vits2_hf", "lmc 50")))))),
-    Claim("Section 4.1, Figure 1", f"zeta = 1, {TUNED}: LMC with 10 steps slightly underperforms.", "vits_eta", well(tuned(lower("lints", ["lmc"])))),
+    Claim("Section 4.1, Figure 1", f"zeta = 1, {TUNED}: LMC with 10 steps slightly underperforms.", "vits_eta", well(tuned(lower("lints", ["lmc"]))),
+          reason="The two are level within the error."),
     Claim("Section 4.1, Figure 1", f"zeta = 0.1, {TUNED}: LMC underperforms even with 50 steps.", "vits_eta",
           ill(tuned(lower("vits2", LANGEVIN)))),
     Claim("Section 4.1, Figure 1", f"VITS-II performs similarly to LinTS, {TUNED} (judged: within a tenth).", "vits_eta",
@@ -61,24 +66,34 @@ CLAIMS = [
     Claim("Section 4.1", "VITS-I performs identically to VITS-II (judged: within a twentieth).", "vits_figure1",
           level("vits1", ["vits2"], 0.05)),
     Claim("Section 4.1", "VTS has a linear and high regret in the ill-conditioned setting (judged: several times that of LinTS, and not "
-          "slowing down).", "vits_figure1", ill(diverges("vts", "lints"))),
+          "slowing down).", "vits_figure1", ill(diverges("vts", "lints")),
+          reason="Its regret slows down and stays near that of LinTS. VTS is a mixture of mean-field Gaussians here, fitted to the "
+                 "posterior by a lower bound of the entropy; the paper does not say which it ran."),
     Claim("Section 4.1, Figure 1", "The Hessian-free version has a slightly higher regret than VITS-II.", "vits_figure1",
           lower("vits2", ["vits2_hf"])),
-    Claim("Section 4.1", "The Hessian-free version costs less than VITS-II.", "vits_figure1", costs("vits2_hf", "vits2", 0, 1)),
+    Claim("Section 4.1", "The Hessian-free version costs less than VITS-II.", "vits_figure1", costs("vits2_hf", "vits2", 0, 1),
+          reason="In the linear model the Hessian is kept, and costs nothing; 20 draws that replace it cost several times the whole step "
+                 "of VITS-II."),
     Claim("Section 4.1, Figure 2", "Quadratic rewards: LinTS is not adapted to them; VITS-II and LMC on a network have a lower "
           "regret (judged at round 400: LMC on the paper's network, VITS-II on a smaller one).", "vits_figure2",
-          both(lower("lmc 50, network", ["lints"]), lower("vits2, network of 8", ["lints"]))),
+          both(lower("lmc 50, network", ["lints"]), lower("vits2, network of 8", ["lints"])),
+          reason="After 400 rounds a network has not yet learned what LinTS approximates, and in the well-conditioned pool it is far "
+                 "behind. In two dimensions, where a quadratic is learned soon, networks do win."),
     Claim("Section 4.1, Figure 2", "Quadratic rewards: VITS-II has a lower regret than LMC (judged at round 400, both on a network of "
-          "8 hidden units).", "vits_figure2", lower("vits2, network of 8", ["lmc 50, network of 8"])),
+          "8 hidden units).", "vits_figure2", lower("vits2, network of 8", ["lmc 50, network of 8"]),
+          reason="The means say so; 50 runs are too few for the spread of regret here."),
     Claim("Section 4.1, Figure 2", "What LMC has more regret than VITS-II is smaller in the well-conditioned setting.", "vits_figure2",
-          falls("vits2, network of 8", rival="lmc 50, network of 8")),
+          falls("vits2, network of 8", rival="lmc 50, network of 8"),
+          reason="A difference of two differences, with an error several times its size."),
     Claim("Section 4.1, Figure 2", "VITS-II is slightly better than its Hessian-free version.", "vits_figure2",
           lower("vits2, network of 8", ["vits2_hf, network of 8"])),
     Claim("Section 5, Figure 3", f"MovieLens: LinTS is ill-suited; VITS and LMC, which know that rewards are logistic, do better ({TUNED}: 10 or "
           "100).", "vits_figure3_eta", tuned(both(lower("vits2", ["lints"]), lower("lmc", ["lints"])))),
     Claim("Section 5, Figure 3", f"MovieLens: VITS has a lower regret than LMC ({TUNED}: 10 or 100).", "vits_figure3_eta",
-          tuned(lower("vits2", ["lmc"]))),
-    Claim("Section 5, Figure 3", "The same at equal eta, 10 and 100.", "vits_figure3_eta", at_grid("vits2", ["lmc"])),
+          tuned(lower("vits2", ["lmc"])),
+          reason="They are level within the error, at the temperature that suits each."),
+    Claim("Section 5, Figure 3", "The same at equal eta, 10 and 100.", "vits_figure3_eta", at_grid("vits2", ["lmc"]),
+          reason="They are level within the errors."),
     Claim("Not in the paper", "MovieLens at the posterior, eta = 1: VITS and LMC do better than LinTS.", "vits_figure3",
           both(lower("vits2", ["lints"]), lower("lmc", ["lints"]))),
     Claim("Not in the paper", "MovieLens at the posterior: VITS has a lower regret than LMC.", "vits_figure3", lower("vits2", ["lmc"])),
@@ -98,9 +113,13 @@ CLAIMS = [
     Claim("Appendix G, Figure 5", f"LMC-TS cannot achieve the trade-off that the linear twin bandit asks for (judged: its regret is above that "
           f"of LinTS; {TUNED}).", "vits_figure5_eta", tuned(lower("lints", LANGEVIN))),
     Claim("Appendix G, Figure 5", f"VITS-I and VITS-II are comparable to LinTS (judged: within a tenth; {TUNED}).", "vits_figure5_eta",
-          tuned(both(level("vits1", ["lints"], 0.1), level("vits2", ["lints"], 0.1)))),
+          tuned(both(level("vits1", ["lints"], 0.1), level("vits2", ["lints"], 0.1))),
+          reason="Their means are below that of LinTS, but a few runs that lock into the wrong arm make most of the spread, and more "
+                 "than a tenth cannot be excluded."),
     Claim("Not in the paper", "Linear twin bandit at eta = 1, outside the paper's grid: VITS-I has a lower regret than the other approximate "
-          "samplers, VTS among them.", "vits_figure5", lower("vits1", (*LANGEVIN, "vts"))),
+          "samplers, VTS among them.", "vits_figure5", lower("vits1", (*LANGEVIN, "vts")),
+          reason="At the posterior's own temperature Langevin sampling with 50 steps is below VITS-I; the paper's order is that of its "
+                 "grid."),
     Claim("Not in the paper", "At eta = 1: VITS-I and VITS-II are comparable to LinTS (judged: within a tenth).", "vits_figure5",
           both(level("vits1", ["lints"], 0.1), level("vits2", ["lints"], 0.1))),
     Claim("Appendix G, Figure 6", f"Logistic twin bandit: VITS has a lower regret than all other approximate samplers and LinTS ({TUNED}: 10 or "
@@ -112,10 +131,12 @@ CLAIMS = [
     Claim("Not in the paper", "Logistic twin bandit at eta = 1, outside the paper's grid: VITS has a lower regret than all other approximate "
           "samplers and LinTS.", "vits_figure6", both(*(lower(name, [*LANGEVIN, "lints"]) for name in ("vits1", "vits2")))),
     Claim("Not in the paper", "The same against the recursive Gaussian approximation (rvga) and the Laplace approximation (ts).",
-          "vits_figure6", both(*(lower(name, ["rvga", "ts"]) for name in ("vits1", "vits2")))),
+          "vits_figure6", both(*(lower(name, ["rvga", "ts"]) for name in ("vits1", "vits2"))),
+          reason="All four are level within the errors."),
     Claim("Section 3, Appendix G", "VITS-II costs significantly less than VITS-I (judged: under nine tenths).", "vits_figure1",
           costs("vits2", "vits1", 0, 0.9)),
     Claim("Appendix I", "VITS-II and its Hessian-free version reach a given divergence in less time than Langevin Monte Carlo (judged: "
           "KL = 0.1).", "vits_cost", both(sooner("vits2", ["lmc"]), sooner("vits2_hf", ["lmc"]))),
-    Claim("Appendix I", "VITS-I is the slowest.", "vits_cost", both(*(sooner(name, ["vits1"]) for name in ("vits2", "vits2_hf", "lmc")))),
+    Claim("Appendix I", "VITS-I is the slowest.", "vits_cost", both(*(sooner(name, ["vits1"]) for name in ("vits2", "vits2_hf", "lmc"))),
+          reason="Langevin sampling and the Hessian-free version take several times as long; only VITS-II is faster."),
 ]

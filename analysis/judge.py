@@ -13,6 +13,7 @@ import convergence
 
 HOLDS, SO_FAR, PARTLY = "holds", "holds where runs are enough", "holds in part"
 FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "undecided, too few runs", "not run", "can't be tested here"
+EXPLAINED = (PARTLY, FAILS, OPEN) # verdicts that want a reason
 VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, NOT_RUN, UNTESTED)
 
 
@@ -26,6 +27,7 @@ class Claim:
     says: str
     study: str                    # name of its file in jobs/, and of its results folder; None where no study can test it
     judge: callable               # of its dataset: cells
+    reason: str = ""              # why it does not hold, holds in part or stays open; said where that is the verdict
 
 
 @dataclasses.dataclass

@@ -28,6 +28,7 @@ PICTURES = {
 
 
 def shrink(picture, target):
+    """The picture, made small enough to keep."""
     with Image.open(picture) as image:
         image = image.convert("RGB")
         image.thumbnail((WIDTH, 10 * WIDTH), Image.LANCZOS)
@@ -55,4 +56,5 @@ def main():
         print(target)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ Results are made here from the study files, with every metric that they ask for.
 """
 import itertools
 import re
+import sys
 import warnings
 
 import netCDF4
@@ -21,6 +22,9 @@ import claims_diffts
 import claims_tilted
 import judge
 import judge_cost
+
+sys.path.insert(0, str(ROOT / "docs"))
+import write_papers  # noqa: E402
 
 MAP = 48        # settings of jobs/tilted_map.yaml
 UNTESTED = {"these are proofs; see Theorem 3.5 for what VITS does",
@@ -372,6 +376,25 @@ class Claims(StudyTest):
             status, out, err = call(claims, folder, "--paper", "vits")
             self.assertEqual((status, out), (3, ""))
             self.assertIn("none of the studies of this paper", err)
+
+    def test_pages_of_the_reproduction(self):
+        """Every claim is on the page of its paper, what does not hold is told with its reason, and a reason that is missing is an error."""
+        studies = {"figure2": {"regret": {"diffts": 2.0}}, "vits_figure1": {"regret": {"lmc": 2.0}}, "tilted_bandit": {}}
+        for study, values in studies.items():
+            (self.folder / study).mkdir()
+            from_study(self.folder / study, study_file(study), values)
+            with netCDF4.Dataset(self.folder / study / "results.nc", "a") as file:
+                file.setncatts({"title": study, "source": "thompson", "history": "2026-01-01T00:00:00Z: run", "mpi_library": "MPI"})
+        status, _, err = call(write_papers, self.folder, "--note", "one core", "-o", self.folder / "pages")
+        self.assertEqual(status, 3)
+        self.assertIn("Section 6.2, Figure 2: DiffTS has a lower regret than Thompson sampling", err)    # holds in truth, so has none
+        self.assertNotIn("zeta = 1: LMC with 10 steps", err)
+        overview = (self.folder / "pages" / "README.md").read_text()
+        for words in ("one core", "does not hold | DiffTS is lower on each problem", "| [VITS](vits.md) |"):
+            self.assertIn(words, overview)
+        for name, paper in claims.PAPERS.items():
+            page = (self.folder / "pages" / f"{name}.md").read_text()
+            self.assertTrue(all(claim.says in page for claim in paper.CLAIMS), name)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Write docs/papers: what the three papers claim, claim by claim, beside what the studies of jobs/reproduce_all.sh measured.
+
+    docs/write_papers.py results/reproduce_full --note "two cores of ..., 70 minutes"
+
+A page for each paper, with a small picture of each study, and docs/papers/README.md with all verdicts in one table and the reason of each claim
+that does not hold, holds in part or stays open; such a claim without a reason in analysis/claims_*.py is an error.
+"""
+import argparse
+import collections
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "analysis"))
+
+import claims  # noqa: E402
+import judge  # noqa: E402
+import script  # noqa: E402
+from draw_pictures import shrink  # noqa: E402
+from thompson import Error, averages, significance  # noqa: E402
+
+# Studies whose own figure shows vectors of single users of MovieLens, which its licence keeps from being passed on: their regret alone.
+OF_USERS = ("figure3_linear", "figure3_logistic")
+MARKS = {judge.HOLDS: "🟢", judge.SO_FAR: "🟢", judge.PARTLY: "🟡", judge.FAILS: "🔴"}
+SHORT = {"diffts": "DiffTS", "vits": "VITS", "tilted": "Tilted transport"}
+
+
+def marked(verdict):
+    return f"{MARKS.get(verdict, '⚪')} {verdict}"
+
+
+def row(*cells):
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
+
+
+def table(heading, rows):
+    return row(*heading) + row(*["---"] * len(heading)) + "".join(row(*cells) for cells in rows) + "\n"
+
+
+def picture(root, study, folder):
+    """The figure of a study, kept small in `folder`; its Markdown, or nothing where it has none."""
+    drawn = sorted((root / study).glob("figure*.png"))
+    if not drawn:
+        return ""
+    with tempfile.TemporaryDirectory() as scratch:
+        if study in OF_USERS:
+            drawn = [pathlib.Path(scratch) / "figure.png"]
+            subprocess.run([sys.executable, ROOT / "analysis" / "figure_vits.py", root / study, "-o", drawn[0]], check=True)
+        shrink(drawn[0], folder / f"{study}.png")
+    return f"![figure of the study {study}]({study}.png)\n\n"
+
+
+def page(root, paper, rows, datasets, folder):
+    """The page of a paper: all verdicts, then each study with its picture and the evidence of its claims."""
+    text = f"# {SHORT[paper]}, claim by claim\n\n{claims.PAPERS[paper].TITLE}. How claims are judged and what all this took: [the three papers](README.md).\n\n"
+    text += table(["", "claim", "where", "verdict"],
+                  [(f"[{number}](#{number})", claim.says, claim.where, marked(verdict)) for number, (claim, verdict, _) in enumerate(rows, 1)])
+    by_study = collections.defaultdict(list)
+    for number, one in enumerate(rows, 1):
+        by_study[one[0].study].append((number, *one))
+    for study, of_study in by_study.items():
+        found = datasets.get(study)
+        text += f"## {study or 'Claims that no study tests'}\n\n"
+        if found is not None and not isinstance(found, str):
+            text += f"{found.attrs['title']}. `jobs/{study}.yaml`, {averages.run_words(found)}.\n\n" + picture(root, study, folder)
+        for number, claim, verdict, evidence in of_study:
+            text += f"### {number}\n\n{claim.where}: {claim.says}\n\n**{marked(verdict)}**\n\n"
+            text += "".join(f"- {sentence.replace(f'{root}/', '')}\n" for sentence in evidence) + "\n"
+    return text.rstrip() + "\n"
+
+
+def provenance(datasets):
+    """Which program made the results, and when."""
+    there = [found for found in datasets if not isinstance(found, str)]
+    sources = sorted({found.attrs["source"] for found in there})
+    days = sorted({found.attrs["history"][:10] for found in there})
+    return f"{', '.join(sources)}; {', '.join(sorted({found.attrs['mpi_library'] for found in there}))}; {' to '.join(sorted({days[0], days[-1]}))}"
+
+
+def overview(note, papers, datasets):
+    """docs/papers/README.md."""
+    counts = {paper: collections.Counter(verdict for _, verdict, _ in rows) for paper, rows in papers.items()}
+    whole = sum(counts.values(), collections.Counter())
+    shown = [verdict for verdict in judge.VERDICTS if whole[verdict]]
+    text = "# The papers, claim by claim\n\n"
+    text += (f"**Of {sum(whole.values())} claims in figures, tables and theorems of the three papers {whole[judge.HOLDS]} hold, {whole[judge.SO_FAR]} more "
+             f"wherever runs are enough, {whole[judge.PARTLY]} in part, and {whole[judge.FAILS]} do not hold.**\n\n")
+    text += table(["", *(marked(verdict) for verdict in shown)],
+                  [(f"[{SHORT[paper]}]({paper}.md)", *(counts[paper][verdict] for verdict in shown)) for paper in papers])
+    text += f"Made by `jobs/reproduce_all.sh --scale full` and `docs/write_papers.py`: {provenance(datasets)}; {note}.\n\n"
+    text += claims.HOW + "\n" + significance.caution([found for found in datasets if not isinstance(found, str)]) + "\n\n"
+    text += "## What does not hold, holds in part or stays open, and why\n\n"
+    text += table(["claim", "verdict", "reason"],
+                  [(f"[{SHORT[paper]} {number}]({paper}.md#{number}), {claim.where}: {claim.says}", marked(verdict), claim.reason)
+                   for paper, rows in papers.items() for number, (claim, verdict, _) in enumerate(rows, 1) if verdict in judge.EXPLAINED])
+    return text.rstrip() + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", metavar="RESULTS", type=pathlib.Path, help="the folder of jobs/reproduce_all.sh")
+    parser.add_argument("--note", required=True, help="the machine and what it took")
+    parser.add_argument("-o", "--output", metavar="FOLDER", type=pathlib.Path, default=ROOT / "docs" / "papers")
+    arguments = parser.parse_args()
+
+    folder = arguments.output
+    folder.mkdir(exist_ok=True)
+    papers, every = {}, []
+    for paper, module in claims.PAPERS.items():
+        datasets = claims.opened(arguments.results, module.CLAIMS, [])
+        every += datasets.values()
+        papers[paper] = [(claim, *claims.judged(claim, datasets)) for claim in module.CLAIMS]
+        (folder / f"{paper}.md").write_text(page(arguments.results, paper, papers[paper], datasets, folder), encoding="utf-8")
+    (folder / "README.md").write_text(overview(arguments.note, papers, every), encoding="utf-8")
+    silent = [f"{claim.where}: {claim.says}" for rows in papers.values() for claim, verdict, _ in rows
+              if verdict in judge.EXPLAINED and not claim.reason]
+    if silent:
+        raise Error("these have no reason in analysis/claims_*.py:\n" + "\n".join(silent))
+
+
+if __name__ == "__main__":
+    script.run(main)
