@@ -1,7 +1,7 @@
 #!/bin/bash
 # Purpose: every figure of the three papers in one go, and a page for each paper: what it claims, claim by claim, beside what we measure.
-# Cost:    --scale quick measured on 2 cores that had other work too: 16 min (16 min of CPU time), MovieLens and MNIST included, before
-#          ten shorter studies were added; --scale full, the studies as they are in jobs/, estimated for 2 idle cores: 1.5 hours
+# Cost:    --scale full, the studies as they are in jobs/, MovieLens and MNIST included: 1 hour on 2 cores that had other work too;
+#          --scale quick, before ten shorter studies were added: 16 min
 # Output:  results/reproduce_SCALE/STUDY/ with results.nc, figures and report.html; results/reproduce_SCALE/diffts.html, vits.html and
 #          tilted.html
 set -euo pipefail
