@@ -37,13 +37,15 @@ source jobs/environment.sh
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 all_passed=0 all_failed=0
+# Tests of the program wait (for ranks, for faults) as much as they compute.
+at_once=$(($(nproc) + ($(nproc) + 1) / 2))
 
 # Build and run a preset; adds to the numbers.
 run_preset() {
   local preset=$1 status=0 summary failed total
   cmake --preset "$preset" || fail "cmake could not configure preset $preset; its messages are above"
   cmake --build --preset "$preset" -j "$(nproc)" || fail "the build of preset $preset failed; its messages are above"
-  ctest --preset "$preset" -j "$(nproc)" 2>&1 | tee "$log" || status=$?
+  ctest --preset "$preset" -j "$at_once" 2>&1 | tee "$log" || status=$?
   # CTest's summary: "95% tests passed, 1 tests failed out of 20"
   summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log" | tail -n 1)
   [ -n "$summary" ] || fail "ctest ran no tests of preset $preset (status $status)"
