@@ -23,7 +23,6 @@ PICTURES = {
     "docs/results/stages.png": (["ablation.py", "--at", "50"], ["schedules_sphere"]),
     "docs/results/temper.png": (["figure_temper.py"], ["temper_mnist"]),
     "docs/results/guard.png": (["figure_guard.py"], ["guard", "guard_localised", "guard_mixture"]),
-    "docs/results/vits.png": (["figure_vits.py"], ["vits_figure1"]),
 }
 
 
