@@ -20,6 +20,7 @@ PICTURES = {
     "docs/frontier.png": (["figure_frontier.py"], ["frontier", "frontier_exact"]),
     "docs/results/regret.png": (["figure_diffts_2.py"], ["figure2"]),
     "docs/results/posterior.png": (["figure_diffts_7.py"], ["localised"]),
+    "docs/results/priors.png": (["ablation.py", "--at", "50"], ["prior_pays"]),
     "docs/results/stages.png": (["ablation.py", "--at", "50"], ["schedules_sphere"]),
     "docs/results/temper.png": (["figure_temper.py"], ["temper_mnist"]),
     "docs/results/guard.png": (["figure_guard.py"], ["guard", "guard_localised", "guard_mixture"]),
