@@ -7,6 +7,7 @@
 #include "emd_golden.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
+#include "metric/transport.h"
 
 enum { DIRECTIONS = 40 };
 
@@ -168,7 +169,8 @@ static Cloud cloud(int d, int n, uint32_t run, bool reversed, double *theta, dou
  * points in another order (the search of the largest slice may end elsewhere by it: 1e-6). */
 static void test_every_metric(void) {
   SCRATCH_ARENA(memory);
-  enum { D = 3, N = 40, M = 30 };
+  enum { D = 3, N = 40 };
+  const int m = transport_is_available() ? 30 : N; /* without LEMON, clouds have equal sizes */
 #define NAMED(name, word, text) {#name, word, measure_##name},
   static const struct {
     const char *name, *word;
@@ -191,7 +193,7 @@ static void test_every_metric(void) {
     CU_ASSERT(metrics[k].word[0] != 0);
     for (int order = 0; order < 3; order++) {
       const Cloud x = cloud(D, N, 61, order == 2, theta[0], moments[0]),
-                  y = cloud(D, M, 62, order == 2, theta[1], moments[1]);
+                  y = cloud(D, m, 62, order == 2, theta[1], moments[1]);
       comparison.x = &x, comparison.y = &y;
       CHECK_OK(metrics[k].measure(&comparison, &value[order]));
       CU_ASSERT(isfinite(value[order]));
