@@ -124,6 +124,11 @@ class Guard(program.ProgramTest):
         mean = (1 - exact) * (1 + 11) / 3 + exact * (0.25 + 11) / 2.25
         self.assertAlmostEqual(theta.mean(), mean, delta=5 * theta.std() / np.sqrt(4000))
 
+        # Of 40 clicks of probability .56 at the prior's mean, .73 at 4, all come.
+        self.write("clicks.csv", "x1,y\n" + "0.25,1\n" * 40)
+        out = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("clicks.csv"), "--sampler", "mixts", "--likelihood",
+                           "logistic", "-o", self.path("draws.nc")).stdout
+        self.assertIn("the prior may be wrong", out)
         # A task like the history: g is Beta(.1, .9), whose mean after it is (.1 + exact) / 2.
         self.write("recent.csv", "task,x1,y\na,1,6\na,1,5\n")
         learned = (0.1 + exact) / 2

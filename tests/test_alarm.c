@@ -4,24 +4,25 @@
 
 #include "sampler/alarm.h"
 
-enum { HISTORIES = 2048, SIMULATED = 199 };
+enum { HISTORIES = 2048, FEWER = 256, SIMULATED = 199 };
 
-/* n observations of each theta[2, HISTORIES], with noise 1, at arms uniform in the square [-1, 1]^2. */
+/* n observations of each theta[2, HISTORIES], at arms uniform in the square [-1, 1]^2. */
 static History observe(Arena *memory, const double *theta, int n, const Likelihood *likelihood) {
   History history;
   static double phi[2 * HISTORIES], y[HISTORIES];
   ASSERT(history_create(memory, 2, HISTORIES, likelihood, &history) == STATUS_OK);
+  ASSERT(history_reserve(&history, n) == STATUS_OK);
   for (int l = 0; l < n; l++) {
     for (int run = 0; run < HISTORIES; run++) {
       Rng rng = fixture_rng((uint32_t)run, 6000 + (uint32_t)l);
-      double uniform[2], noise;
-      rng_uniform(&rng, 2, uniform);
+      double uniform[3], noise, u = 0;
+      rng_uniform(&rng, 3, uniform);
       rng_normal(&rng, 1, &noise);
-      y[run] = noise;
       for (int i = 0; i < 2; i++) {
         phi[i * HISTORIES + run] = 2 * uniform[i] - 1;
-        y[run] += phi[i * HISTORIES + run] * theta[i * HISTORIES + run];
+        u += phi[i * HISTORIES + run] * theta[i * HISTORIES + run];
       }
+      y[run] = likelihood->ops->sample(likelihood, u, uniform[2], noise);
     }
     history_record(&history, NULL, phi, y);
   }
@@ -47,17 +48,16 @@ static double uniform_distance(int n, double *x) {
 }
 
 /* The Kolmogorov-Smirnov distance is below its .1% quantile, 1.95 / sqrt(n), and the step of the p-values. */
-static void check_uniform(const Prior *prior, int n) {
+static void check_uniform(const Prior *prior, Likelihood likelihood, int histories, int n) {
   SCRATCH_ARENA(memory);
   static double theta[2 * HISTORIES], p[HISTORIES];
-  const Likelihood likelihood = fixture_likelihood(1);
   Alarm *alarm;
   sample(prior, theta);
   const History history = observe(&memory, theta, n, &likelihood);
-  CU_ASSERT_FATAL(alarm_fits(prior, &likelihood));
-  CHECK_OK(alarm_create(&memory, prior, &likelihood, SIMULATED, FIXTURE_SEED, &alarm));
-  for (int run = 0; run < HISTORIES; run++) p[run] = alarm_p_value(alarm, &history, run, (uint32_t)run);
-  CHECK_NEAR(uniform_distance(HISTORIES, p), 0, 1.95 / sqrt(HISTORIES) + 1.0 / (SIMULATED + 1));
+  CU_ASSERT_FATAL(alarm_fits(prior, &likelihood, n));
+  CHECK_OK(alarm_create(&memory, prior, &likelihood, n, SIMULATED, FIXTURE_SEED, &alarm));
+  for (int run = 0; run < histories; run++) p[run] = alarm_p_value(alarm, &history, run, (uint32_t)run);
+  CHECK_NEAR(uniform_distance(histories, p), 0, 1.95 / sqrt(histories) + 1.0 / (SIMULATED + 1));
 }
 
 static void test_mixture(void) {
@@ -65,8 +65,10 @@ static void test_mixture(void) {
   PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
   Mixture mixture = fixture_mixture(&memory, 2, 3, 2);
   const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
-  check_uniform(&prior, 1); /* fewer than dimensions */
-  check_uniform(&prior, 10);
+  check_uniform(&prior, fixture_likelihood(1), HISTORIES, 1); /* fewer than dimensions */
+  check_uniform(&prior, fixture_likelihood(1), HISTORIES, 10);
+  check_uniform(&prior, (Likelihood){.ops = likelihood_find("logistic")}, FEWER, 5);
+  check_uniform(&prior, (Likelihood){.ops = likelihood_find("poisson")}, FEWER, 5);
 }
 
 /* Its own samples and the mixture beside it differ, as it has hardly learned anything. */
@@ -81,16 +83,14 @@ static void test_learned(void) {
   Prior prior;
   mixture_sample(&mixture, &rng, theta);
   CHECK_OK(prior_fit(&memory, prior_find("diffusion"), &fit, &samples, &prior));
-  check_uniform(&prior, 5);
+  check_uniform(&prior, fixture_likelihood(1), HISTORIES, 5);
 }
 
 /* Worlds on four rays along the axes, under the prior `cross` along the diagonals: p < .01 for most of the
  * histories of 50 observations. */
-static void test_wrong_world(void) {
+static void check_wrong_world(Likelihood likelihood, int asked) {
   SCRATCH_ARENA(memory);
-  enum { ASKED = 128 };
   static double theta[2 * HISTORIES];
-  const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
   Mixture cross = fixture_cross(&memory);
   const Prior prior = fixture_exact_prior(&memory, &cross, &fit);
@@ -102,11 +102,16 @@ static void test_wrong_world(void) {
     theta[run % 2 * HISTORIES + run] = (run & 2 ? 1 : -1) * 3 * sqrt(uniform);
   }
   const History history = observe(&memory, theta, 50, &likelihood);
-  CHECK_OK(alarm_create(&memory, &prior, &likelihood, SIMULATED, FIXTURE_SEED, &alarm));
+  CHECK_OK(alarm_create(&memory, &prior, &likelihood, 50, SIMULATED, FIXTURE_SEED, &alarm));
   int surprising = 0;
-  for (int run = 0; run < ASKED; run++)
+  for (int run = 0; run < asked; run++)
     surprising += alarm_p_value(alarm, &history, run, (uint32_t)run) < 0.01;
-  CU_ASSERT(surprising > ASKED / 2);
+  CU_ASSERT(surprising > asked / 2);
+}
+
+static void test_wrong_world(void) {
+  check_wrong_world(fixture_likelihood(1), 128);
+  check_wrong_world((Likelihood){.ops = likelihood_find("poisson")}, 32);
 }
 
 static void test_where_it_is_none(void) {
@@ -116,9 +121,10 @@ static void test_where_it_is_none(void) {
   Prior standard, ising;
   CHECK_OK(prior_standard(&memory, 2, &fit, &standard));
   CHECK_OK(prior_ising(&memory, 2, &fit, &ising));
-  CU_ASSERT(alarm_fits(&standard, &gaussian));
-  CU_ASSERT_FALSE(alarm_fits(&standard, &logistic));
-  CU_ASSERT_FALSE(alarm_fits(&ising, &gaussian));
+  CU_ASSERT(alarm_fits(&standard, &gaussian, 1000000));
+  CU_ASSERT(alarm_fits(&standard, &logistic, ALARM_ROWS));
+  CU_ASSERT_FALSE(alarm_fits(&standard, &logistic, ALARM_ROWS + 1));
+  CU_ASSERT_FALSE(alarm_fits(&ising, &gaussian, 1));
 }
 
 int main(void) {

@@ -1,6 +1,7 @@
 #include "sampler/alarm.h"
 
 #include "core/linalg.h"
+#include "model/wide.h"
 #include "sampler/mixture_posterior.h"
 
 #include <float.h>
@@ -9,47 +10,71 @@
 /* M simulated histories; of S = M + 1 the first is the one that is asked about. Lanes last. */
 struct Alarm {
   const Prior *prior;
+  const Likelihood *likelihood;
   int d, draws; /* M */
   RngKey key;
+  Mixture wide;
   History histories; /* of S runs */
-  MixturePosterior *posterior;
+  MixturePosterior *under_prior, *under_wide;
   double *theta, *noise; /* [d, M] */
+  double *evidence, *surprise; /* [C, S], [S] */
+  int64_t *ignored; /* [S], fallbacks */
+  /* Of a conjugate likelihood. */
   double *precision, *vector; /* [d, d, S], [d, S] */
   double *one, *basis, *eigenvalue; /* [d, d], [d, d], [d]: Lambda and what it is made of */
   double *b; /* [d] */
-  double *evidence, *surprise; /* [C, S], [S] */
-  int64_t *ignored; /* [S], fallbacks */
+  /* Of any other. */
+  double *phi, *y; /* [d, S], [S]: one observation of each */
+  double *uniform, *normal; /* [M] */
 };
 
-bool alarm_fits(const Prior *prior, const Likelihood *likelihood) {
-  return prior && prior_stand_in(prior) && likelihood_is_conjugate(likelihood) &&
-         !likelihood_has_network(likelihood);
+bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observations) {
+  return prior && prior_stand_in(prior) && !likelihood_has_network(likelihood) &&
+         (likelihood_is_conjugate(likelihood) || observations <= ALARM_ROWS);
 }
 
-Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int draws, uint64_t seed,
-                    Alarm **out) {
-  const size_t d = (size_t)prior->d, count = (size_t)draws, runs = count + 1;
-  const Mixture *mixture = prior_stand_in(prior);
-  Alarm *self;
-  ALLOCATE(memory, self, 1);
-  *out = self;
-  self->prior = prior;
-  self->d = prior->d, self->draws = draws;
-  self->key = rng_key(seed, RNG_ALARM);
-  TRY(history_create(memory, prior->d, draws + 1, likelihood, &self->histories));
-  TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, &self->posterior));
-  ALLOCATE(memory, self->theta, d * count);
-  ALLOCATE(memory, self->noise, d * count);
+static Status create_evidence(Arena *memory, Alarm *self) {
+  const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
   ALLOCATE(memory, self->precision, d * d * runs);
   ALLOCATE(memory, self->vector, d * runs);
   ALLOCATE(memory, self->one, d * d);
   ALLOCATE(memory, self->basis, d * d);
   ALLOCATE(memory, self->eigenvalue, d);
   ALLOCATE(memory, self->b, d);
+  return STATUS_OK;
+}
+
+static Status create_rows(Arena *memory, int observations, Alarm *self) {
+  const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
+  ALLOCATE(memory, self->phi, d * runs);
+  ALLOCATE(memory, self->y, runs);
+  ALLOCATE(memory, self->uniform, runs);
+  ALLOCATE(memory, self->normal, runs);
+  return history_reserve(&self->histories, observations);
+}
+
+Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
+                    int draws, uint64_t seed, Alarm **out) {
+  const size_t d = (size_t)prior->d, count = (size_t)draws, runs = count + 1;
+  const Mixture *mixture = prior_stand_in(prior);
+  Alarm *self;
+  ALLOCATE(memory, self, 1);
+  *out = self;
+  self->prior = prior;
+  self->likelihood = likelihood;
+  self->d = prior->d, self->draws = draws;
+  self->key = rng_key(seed, RNG_ALARM);
+  TRY(history_create(memory, prior->d, draws + 1, likelihood, &self->histories));
+  TRY(wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
+  TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, &self->under_prior));
+  TRY(mixture_posterior_create(memory, &self->wide, likelihood, draws + 1, &self->under_wide));
+  ALLOCATE(memory, self->theta, d * count);
+  ALLOCATE(memory, self->noise, d * count);
   ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
   ALLOCATE(memory, self->surprise, runs);
   ALLOCATE(memory, self->ignored, runs);
-  return STATUS_OK;
+  return likelihood_is_conjugate(likelihood) ? create_evidence(memory, self)
+                                             : create_rows(memory, observations, self);
 }
 
 /* Eigenvalues of Lambda below this share of the largest are rounding: fewer observations than dimensions. */
@@ -57,11 +82,10 @@ static bool is_observed(const Alarm *self, int k) {
   return self->eigenvalue[k] > 1e-12 * self->eigenvalue[self->d - 1];
 }
 
-/* Of every simulated history: its vector b = Lambda theta + Lambda^1/2 noise, and b' Lambda^+ b. */
-static void simulate(Alarm *self) {
+/* b = Lambda theta + Lambda^1/2 noise of every simulated history. */
+static void simulate_evidence(Alarm *self) {
   const int d = self->d, runs = self->draws + 1;
   for (int s = 1; s < runs; s++) {
-    double square = 0;
     for (int i = 0; i < d; i++) self->vector[i * runs + s] = 0;
     for (int k = 0; k < d; k++) {
       if (!is_observed(self, k)) continue;
@@ -69,29 +93,42 @@ static void simulate(Alarm *self) {
       double whitened = self->noise[k * self->draws + s - 1];
       for (int i = 0; i < d; i++)
         whitened += root * self->basis[i * d + k] * self->theta[i * self->draws + s - 1];
-      square += whitened * whitened;
       for (int i = 0; i < d; i++) self->vector[i * runs + s] += root * whitened * self->basis[i * d + k];
     }
-    self->surprise[s] = -0.5 * square;
   }
 }
 
-/* The history itself. */
-static void take(Alarm *self, const History *history, int run) {
+/* Gaussian rewards: the history's evidence, and simulated ones of the same precision. */
+static void take_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, runs = self->draws + 1;
-  double square = 0;
   history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->one, self->b);
   Status status = linalg_eigen(d, self->one, self->basis, self->eigenvalue);
   ASSERT(status == STATUS_OK);
-  for (int k = 0; k < d; k++) {
-    double along = 0;
-    for (int i = 0; i < d; i++) along += self->basis[i * d + k] * self->b[i];
-    if (is_observed(self, k)) square += along * along / self->eigenvalue[k];
-  }
-  self->surprise[0] = -0.5 * square;
   for (int i = 0; i < d; i++) self->vector[i * runs] = self->b[i];
   for (int i = 0; i < d * d; i++)
     for (int s = 0; s < runs; s++) self->precision[i * runs + s] = self->one[i];
+  rng_lanes_normal(rng, d, self->noise);
+  simulate_evidence(self);
+  history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);
+}
+
+/* Any other: its observations, with simulated rewards beside its own. */
+static void take_rows(Alarm *self, const History *history, int run, RngLanes *rng) {
+  const int d = self->d, draws = self->draws, runs = draws + 1;
+  history_clear(&self->histories);
+  for (int l = 0; l < history->rounds; l++) {
+    self->y[0] = history_observation(history, run, l, (size_t)runs, self->phi);
+    rng_lanes_uniform(rng, 1, self->uniform);
+    rng_lanes_normal(rng, 1, self->normal);
+    for (int i = 0; i < d; i++)
+      for (int s = 1; s < runs; s++) self->phi[i * runs + s] = self->phi[i * runs];
+    for (int s = 0; s < draws; s++) {
+      double u = 0;
+      for (int i = 0; i < d; i++) u += self->phi[i * runs] * self->theta[i * draws + s];
+      self->y[s + 1] = self->likelihood->ops->sample(self->likelihood, u, self->uniform[s], self->normal[s]);
+    }
+    history_record(&self->histories, NULL, self->phi, self->y);
+  }
 }
 
 static double log_sum(int count, int stride, const double *x) {
@@ -102,21 +139,22 @@ static double log_sum(int count, int stride, const double *x) {
 }
 
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run) {
-  const int runs = self->draws + 1;
+  const int runs = self->draws + 1, components = prior_stand_in(self->prior)->components;
   RngLanes rng = {.key = self->key,
                   .run = stream_run,
                   .draws = (uint32_t)self->draws,
                   .round = (uint32_t)history->rounds,
                   .lanes = (uint32_t)self->draws};
-  take(self, history, run);
   self->prior->ops->sample(self->prior, &rng, self->theta);
-  rng_lanes_normal(&rng, self->d, self->noise);
-  simulate(self);
-  history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);
-  mixture_posterior_evidence(self->posterior, &self->histories, self->evidence, self->ignored);
+  if (likelihood_is_conjugate(self->likelihood))
+    take_evidence(self, history, run, &rng);
+  else
+    take_rows(self, history, run, &rng);
+  mixture_posterior_evidence(self->under_wide, &self->histories, self->surprise, self->ignored);
+  mixture_posterior_evidence(self->under_prior, &self->histories, self->evidence, self->ignored);
   int as_surprising = 1;
   for (int s = 0; s < runs; s++) {
-    self->surprise[s] += log_sum(prior_stand_in(self->prior)->components, runs, self->evidence + s);
+    self->surprise[s] = log_sum(components, runs, self->evidence + s) - self->surprise[s];
     as_surprising += s > 0 && self->surprise[s] <= self->surprise[0];
   }
   return (double)as_surprising / runs;

@@ -55,8 +55,10 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
                            (int)config_int(study->file->settings[task->setting], "draws"), &block->optimal));
   block->doubted = study_measures(study, "prior_p_value");
   block->first_run = task->first_run;
-  if (block->doubted && optimal_arm_known(&method, chosen->options) && alarm_fits(prior, &block->likelihood))
-    TRY(alarm_create(memory, prior, &block->likelihood,
+  if (block->doubted && optimal_arm_known(&method, chosen->options) &&
+      likelihood_is_conjugate(&block->likelihood) &&
+      alarm_fits(prior, &block->likelihood, block->problem.rounds))
+    TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,
                      (int)config_int(study->file->settings[task->setting], "draws"), study->seed,
                      &block->alarm));
   ALLOCATE(memory, block->arm, task->runs);
