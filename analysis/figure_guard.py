@@ -9,6 +9,7 @@ each weight.
 Reads results.nc of each DIR; writes figure_guard.png and .pdf into the first DIR.
 """
 import needs
+import itertools
 import pathlib
 
 import numpy as np
@@ -21,17 +22,18 @@ import script
 import style
 
 
-def ratios(dataset):
-    """The worlds and the weights of the guard, and the ratio and the regret of the second policy: ratio[weight, world, prior], regret likewise."""
-    for key in ("problem_theta", "prior_file", "prior_guard"):
+def ratios(dataset, by="prior_guard"):
+    """The worlds and the weights of the guard (or the values of another key), and the ratio and the regret of the second policy: ratio[weight,
+    world, prior], regret likewise."""
+    for key in ("problem_theta", "prior_file", by):
         if key not in dataset:
             raise Error(f"the study does not sweep {key.replace('_', '.', 1)}")
     mean = averages.at_end(dataset, averages.moments(dataset, "regret")[0])
     worlds = list(dict.fromkeys(str(world) for world in dataset["problem_theta"].values))
     files = [pathlib.Path(str(file)).stem.split("-")[-1] for file in dataset["prior_file"].values]
-    weights = np.unique(dataset["prior_guard"].values)
+    weights = np.unique(dataset[by].values)
     regret = np.full((2, len(weights), len(worlds), len(worlds)), np.nan)
-    for s, (world, file, weight) in enumerate(zip(dataset["problem_theta"].values, files, dataset["prior_guard"].values)):
+    for s, (world, file, weight) in enumerate(zip(dataset["problem_theta"].values, files, dataset[by].values)):
         regret[:, np.searchsorted(weights, weight), worlds.index(str(world)), worlds.index(file)] = mean[s, :2]
     return worlds, weights, regret[1] / regret[0], regret[1]
 
@@ -60,14 +62,14 @@ def draw(datasets, guard):
     for axis in axes[-1]:
         axis.remove()
     curve = figure.add_subplot(axes[-1, 0].get_gridspec()[-1, :])
-    for row, dataset in zip(axes, datasets):
+    for row, dataset, marker in zip(axes, datasets, itertools.cycle("os^")):
         worlds, weights, ratio, regret = ratios(dataset)
         name = str(dataset["policy"].values[1])
         chosen = int(np.argmin(np.abs(weights - guard)))
         for axis, w, title in zip(row, (0, chosen), ("no guard", f"guard {weights[chosen]:g}")):
             draw_matrix(axis, worlds, ratio[w], f"{name}, {title}")
         loss, worst = frontier(ratio, regret)
-        curve.plot(loss[1:], worst[1:], marker="o", label=name)
+        curve.plot(loss[1:], worst[1:], marker=marker, label=name)
         for x, y, weight in zip(loss[1:], worst[1:], weights[1:]):
             curve.annotate(f"{weight:g}", (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
         print(name, "weight, largest loss in %, worst ratio:", ", ".join(f"{g:g} {x:.1f} {y:.2f}" for g, x, y in zip(weights, loss, worst)))

@@ -25,6 +25,7 @@ PICTURES = {
     "docs/results/stages.png": (["ablation.py", "--at", "50"], ["schedules_sphere"]),
     "docs/results/temper.png": (["figure_temper.py"], ["temper_mnist"]),
     "docs/results/guard.png": (["figure_guard.py"], ["guard", "guard_localised", "guard_mixture"]),
+    "docs/results/guard_tasks.png": (["figure_guard_tasks.py"], ["guard_tasks", "guard_tasks_localised"]),
 }
 
 

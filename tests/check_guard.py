@@ -12,6 +12,7 @@ from study_fixture import call, main
 
 import chart
 import figure_guard
+import figure_guard_tasks
 
 WORLDS, WEIGHTS = ["cross", "rays"], [0.0, 0.2]
 
@@ -41,11 +42,19 @@ class Guard(unittest.TestCase):
         np.testing.assert_allclose(loss, [0, 20])
         np.testing.assert_allclose(worst, [4, 1.2])
 
+    def test_tasks(self):
+        """Of another world the largest and the median, of this world the largest and the mean."""
+        ratio = np.array([[[0.7, 2.0, 1.2], [3.0, 0.8, 1.0], [1.5, 1.1, 0.6]]])
+        wrong, right = figure_guard_tasks.summaries(ratio)
+        np.testing.assert_allclose(wrong, [[3.0], [1.35]])
+        np.testing.assert_allclose(right, [[0.8], [0.7]])
+
     def test_other_studies(self):
         with tempfile.TemporaryDirectory() as folder:
-            status, _, err = call(figure_guard, pathlib.Path(folder) / "none")
-        self.assertEqual(status, 3)
-        self.assertIn("none", err)
+            for script in (figure_guard, figure_guard_tasks):
+                status, _, err = call(script, pathlib.Path(folder) / "none")
+                self.assertEqual(status, 3)
+                self.assertIn("none", err)
 
     def test_chart_of_few_rounds(self):
         """The rounds at which it is not measured are left out, so that the others are joined."""
