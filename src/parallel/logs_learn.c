@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double SAVED_EVERY = 1; /* seconds of work that a kill may cost */
+/* Seconds of work that a kill may cost; what the sample has been found to say is saved at once. */
+static const double SAVED_EVERY = 1;
 
 typedef struct {
   const Parallel *parallel;
@@ -255,7 +256,7 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
   Logs sample = {.likelihood = likelihood};
   Mixture mixture;
   double noise;
-  Learning self = {parallel, fit, partial, mode, logs, &sample, clock_wall(), {.iterations = 0}, {.d = 0}};
+  Learning self = {parallel, fit, partial, mode, logs, &sample, -INFINITY, {.iterations = 0}, {.d = 0}};
   Status status = STATUS_OK;
   if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, fit->seed, &sample);
   TRY(parallel_agree(parallel, status));
