@@ -68,12 +68,41 @@ class Plan(program.ProgramTest):
         clouds = {"smc_tempered", "twisted", "smc", "vts"}  # too slow for as many runs as the others need to be timed well
         ratios = {}
         for which, settings in ((names, [gaussian, "problem.dimension=2", "problem.rounds=50"]), (names, [gaussian, "problem.dimension=6", "problem.rounds=30"]),
-                                (free, [logistic, "problem.dimension=2", "problem.rounds=30"])):
+                                (free, [logistic, "problem.dimension=2", "problem.rounds=30"]),
+                                (["mixts", "diffts", "localised"], [gaussian, "problem.rounds=50", "prior.guard=0.1"])):
             for few in (False, True):
-                chosen = [name for name in which if (name in clouds) == few]
+                if not (chosen := [name for name in which if (name in clouds) == few]):
+                    continue
                 tries = [self.ratios(chosen, 32 if few else 128, *settings) for _ in range(2)]
                 found = {name: min(one[name] for one in tries) for name in chosen}  # milliseconds, and other processes may be in the way
                 ratios |= {f"{name} {' '.join(settings)}": ratio for name, ratio in found.items()}
+        median = np.median(list(ratios.values()))
+        wrong = {key: round(ratio / median, 2) for key, ratio in ratios.items() if not 1 / 3 < ratio / median < 3}
+        self.assertEqual(wrong, {}, f"CPU seconds over those planned, relative to the median of {median:.2f}")
+
+    def test_costs_of_fits(self):
+        """CPU seconds of learning priors over those planned, relative to their median, within a factor of 3: networks, mixtures beside them, EM on
+        samples and on logs, with the mixture that comes before networks."""
+        file = self.write("fits.yaml", """
+            name: fits
+            runs: 1
+            problem: {theta: cross, arms: 5, rounds: 1}
+            prior: {train_samples: 4000, past_tasks: 300, past_observations: 10, mixture_starts: 3}
+            """)
+        logs = "prior.learned_from=logs"
+        cases = (["policies=[diffts]", "prior.stages=10"], ["policies=[diffts]", "prior.stages=1", "prior.training_steps=20"],
+                 ["policies=[localised]", "prior.training_steps=1500"], ["policies=[mixts]", "prior.components=20"],
+                 ["policies=[mixts]", "prior.components=10", logs, "prior.past_tasks=3000"], ["policies=[mixts]", "prior.components=auto", logs],
+                 ["policies=[diffts]", "prior.stages=1", "prior.training_steps=20", logs],
+                 ["policies=[mixts]", "prior.components=4", logs, "likelihood=logistic"])
+        ratios = {}
+        for case in cases:
+            sets = [part for key in case for part in ("--set", key)]
+            planned = json.loads(self.succeed("plan", file, "--json", *sets).stdout)["training_core_hours"] * 3600
+            self.succeed("run", file, "-o", self.path("fits"), *sets)
+            with netCDF4.Dataset(self.path("fits/results.nc")) as data:
+                ratios[" ".join(case)] = float(data["seconds_train"][0, 0]) / planned
+            shutil.rmtree(self.path("fits"))
         median = np.median(list(ratios.values()))
         wrong = {key: round(ratio / median, 2) for key, ratio in ratios.items() if not 1 / 3 < ratio / median < 3}
         self.assertEqual(wrong, {}, f"CPU seconds over those planned, relative to the median of {median:.2f}")

@@ -1,5 +1,6 @@
 #include "app/estimate.h"
 
+#include "core/arena.h"
 #include "core/memory.h"
 #include "parallel/grid.h"
 
@@ -37,37 +38,52 @@ static double network_bytes(const Study *study, const Belief *belief, const Conf
   return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;
 }
 
-/* Distinct fits of the study, and the flops of training the networks among them: forward and backward of
- * every step. */
+/* Distinct fits, by their hashes. */
+typedef struct {
+  int count;
+  char (*hash)[65];
+} Fits;
+
+/* A fit that is not among them yet joins them, and what it takes. */
+static void count_fit(const Belief *belief, const Problem *problem, Fits *fits, Estimate *estimate) {
+  for (int i = 0; i < fits->count; i++)
+    if (strcmp(fits->hash[i], belief->hash) == 0) return;
+  memcpy(fits->hash[fits->count++], belief->hash, sizeof *fits->hash);
+  estimate->training_operations += belief_fit_cost(belief, problem);
+}
+
+/* The prior of a policy, and that which has to be there before. */
+static Status count_prior(const Study *study, int setting, int policy, const Problem *problem, Fits *fits,
+                          Estimate *estimate) {
+  const Config *config = study->file->settings[setting];
+  const ConfigPolicy *asked = &study->file->policies[policy];
+  Belief belief, base;
+  bool has_base;
+  TRY(belief_create(config, asked, problem, 0, &belief));
+  if (belief.kind == BELIEF_WEIGHTS)
+    estimate->networks = fmax(estimate->networks, network_bytes(study, &belief, asked, problem->d));
+  if (belief.kind != BELIEF_FITTED) return STATUS_OK;
+  TRY(belief_base(config, problem, &belief, &has_base, &base));
+  if (has_base) count_fit(&base, problem, fits, estimate);
+  count_fit(&belief, problem, fits, estimate);
+  return STATUS_OK;
+}
+
+/* Distinct fits of the study, and what they take. */
 static Status count_priors(const Study *study, Estimate *estimate) {
+  SCRATCH_ARENA(scratch);
   const StudyFile *file = study->file;
-  int most = file->setting_count * file->policy_count, count = 0;
-  char(*seen)[65] = malloc((size_t)most * sizeof *seen);
-  if (!seen) return status_set(STATUS_INTERNAL, "out of memory");
+  Fits fits = {0};
   Status status = STATUS_OK;
+  ALLOCATE(&scratch, fits.hash, 2 * file->setting_count * file->policy_count);
   for (int s = 0; s < file->setting_count && status == STATUS_OK; s++) {
     Problem problem;
-    status = problem_create(file->settings[s], &problem);
-    for (int p = 0; p < file->policy_count && status == STATUS_OK; p++) {
-      Belief belief;
-      bool known = false;
-      status = belief_create(file->settings[s], &file->policies[p], &problem, 0, &belief);
-      if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS)
-        estimate->networks =
-            fmax(estimate->networks, network_bytes(study, &belief, &file->policies[p], problem.d));
-      for (int i = 0; i < count; i++) known |= strcmp(seen[i], belief.hash) == 0;
-      if (status != STATUS_OK || belief.kind != BELIEF_FITTED || known) continue;
-      memcpy(seen[count++], belief.hash, sizeof *seen);
-      if (!belief.family->settle) continue; /* it learns no networks */
-      const PriorFit *fit = &belief.fit;
-      double samples = (double)fit->steps * fit->batch,
-             size = (double)belief.family->part_size(fit, problem.d);
-      estimate->training_operations += 6 * samples * size * belief.family->parts(fit);
-    }
-    if (status == STATUS_OK) problem_destroy(&problem);
+    TRY(problem_create(file->settings[s], &problem));
+    for (int p = 0; p < file->policy_count && status == STATUS_OK; p++)
+      status = count_prior(study, s, p, &problem, &fits, estimate);
+    problem_destroy(&problem);
   }
-  free(seen);
-  estimate->priors = count * study->runs.replicates;
+  estimate->priors = fits.count * study->runs.replicates;
   estimate->training_operations *= study->runs.replicates;
   return status;
 }

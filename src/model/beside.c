@@ -7,19 +7,26 @@
 
 enum {
   SAMPLES_EACH = 20, /* for a component */
-  MOST_COMPONENTS = 10,
   STARTS = 4 /* of a mixture that is for the guard alone */
 };
 
+static int components_of(int n) {
+  const int wanted = n / SAMPLES_EACH, most = wanted < BESIDE_COMPONENTS ? wanted : BESIDE_COMPONENTS;
+  return most < 1 ? 1 : most;
+}
+
 Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
                   Mixture *out) {
-  const int wanted = n / SAMPLES_EACH, most = wanted < MOST_COMPONENTS ? wanted : MOST_COMPONENTS;
-  return mixture_fit(memory, d, n, theta, most < 1 ? 1 : most, starts, key, run, out, NULL);
+  return mixture_fit(memory, d, n, theta, components_of(n), starts, key, run, out, NULL);
+}
+
+double beside_cost(int d, double n, int starts) {
+  return mixture_fit_cost(d, n, components_of((int)n), starts);
 }
 
 size_t beside_values(int d) {
   const size_t n = (size_t)d;
-  return 1 + MOST_COMPONENTS * (1 + n + n * n);
+  return 1 + BESIDE_COMPONENTS * (1 + n + n * n);
 }
 
 void beside_pack(const Mixture *mixture, double *out) {
@@ -68,6 +75,10 @@ Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part
                  fit->replicate, &mixture));
   beside_pack(&mixture, part);
   return STATUS_OK;
+}
+
+double beside_part_cost(int d, double samples) {
+  return d > BESIDE_MOST ? 0 : beside_cost(d, samples, STARTS);
 }
 
 Status beside_assemble(Prior *prior, const double *part) {

@@ -6,9 +6,14 @@
 
 #include "model/prior.h"
 
-/* Ten components, or fewer where there are few of the n samples theta[d, n]; by mixture_fit. */
+enum { BESIDE_COMPONENTS = 10 };
+
+/* So many components, or fewer where there are few of the n samples theta[d, n]; by mixture_fit. */
 Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
                   Mixture *out);
+
+/* Operations of it (SamplerOps.cost). */
+double beside_cost(int d, double n, int starts);
 
 /* As part of a fit: out[beside_values(d)]. Unpacked it is not prepared. */
 size_t beside_values(int d);
@@ -22,6 +27,7 @@ Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, c
  * is done. `part` has beside_values(d). */
 enum { BESIDE_MOST = 64 };
 Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part);
+double beside_part_cost(int d, double samples);
 Status beside_assemble(Prior *prior, const double *part);
 Status beside_load(Prior *prior, StoreFile *file); /* nothing is done where the file has none */
 

@@ -177,3 +177,10 @@ Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, doub
   mixture_copy_parameters(&em.now, mixture);
   return STATUS_OK;
 }
+
+double em_cost(const EmPlan *plan, double components, double items, double item) {
+  const double used = 0.6; /* of the iterations that are allowed, until it ends */
+  const double trials = plan->starts * plan->trial_iterations * fmin(items, plan->trial_items),
+               finals = fmin(plan->finalists, plan->starts) * used * plan->most_iterations * items;
+  return components * item * (trials + finals);
+}

@@ -53,6 +53,8 @@ Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, M
 /* One iteration, with all items. *likelihood is their mean log likelihood before it; `rng` says where a
  * component begins again that has become empty. */
 Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
+/* Operations of em_fit (SamplerOps.cost), where an E-step has `item` of them for each item and component. */
+double em_cost(const EmPlan *plan, double components, double items, double item);
 /* Whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
 bool em_has_converged(const EmPlan *plan, double before, double now);
 

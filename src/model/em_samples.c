@@ -179,3 +179,5 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
   }
   return STATUS_OK;
 }
+
+double em_samples_cost(int d) { return 15 + 6 * (double)em_features(d); }

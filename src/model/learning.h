@@ -19,4 +19,7 @@ float learning_rate(double peak, int step, int steps);
 void learning_adam(size_t n, float rate, const float *gradient, float *first, float *second,
                    float *parameters);
 
+/* Operations (SamplerOps.cost) of so many steps: forward and backward, at the speed of wide batches. */
+double learning_cost(double steps, double batch, double parameters);
+
 #endif

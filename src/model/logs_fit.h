@@ -39,6 +39,9 @@ bool logs_candidate_fits(int d, int tasks, int components);
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
                 Mixture *out, double *noise, double *held_out);
 
+/* Operations of logs_fit (SamplerOps.cost) with so many rows of each task, 0 where none are kept. */
+double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing);
+
 /* How EM goes: `choosing` the number of components, or of a number that is given. */
 EmPlan logs_plan(int components, int starts, bool choosing);
 /* A mixture of theta to one of z, and back; prepared. */

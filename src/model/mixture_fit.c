@@ -88,14 +88,24 @@ static Status mean_log_density(const Mixture *mixture, int n, const double *thet
   return STATUS_OK;
 }
 
+/* Of a number of components that is given. */
+static EmPlan plan_given(int starts) {
+  return (EmPlan){.starts = starts,
+                  .finalists = 5,
+                  .trial_items = INT_MAX,
+                  .trial_iterations = 60,
+                  .most_iterations = 1000,
+                  .tolerance = 1e-8};
+}
+
+double mixture_fit_cost(int d, double n, int components, int starts) {
+  const EmPlan plan = plan_given(starts);
+  return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d));
+}
+
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *mean_log_likelihood) {
-  const EmPlan plan = {.starts = starts,
-                       .finalists = 5,
-                       .trial_items = INT_MAX,
-                       .trial_iterations = 60,
-                       .most_iterations = 1000,
-                       .tolerance = 1e-8};
+  const EmPlan plan = plan_given(starts);
   SCRATCH_ARENA(scratch);
   Standardised samples;
   EmSamples em;
@@ -218,4 +228,10 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
   TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &all));
   TRY(em_continue(&all.data, &plan, key, run, out, NULL));
   return mixture_transform(out, samples.shift, samples.scale);
+}
+
+double mixture_try_cost(int d, double n, int components, int starts) {
+  const EmPlan plan = plan_of(components, starts);
+  const Folds folds = folds_of((int)n);
+  return folds.count * em_cost(&plan, components, n - folds.size, em_samples_cost(d));
 }

@@ -28,4 +28,8 @@ int mixture_fold(int n); /* how many a fold has */
 Status mixture_try(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *held_out);
 
+/* Operations of mixture_fit and of mixture_try (SamplerOps.cost), in d dimensions, to n samples. */
+double mixture_fit_cost(int d, double n, int components, int starts);
+double mixture_try_cost(int d, double n, int components, int starts);
+
 #endif

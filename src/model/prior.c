@@ -110,6 +110,8 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   TRY(status);
   out->ops = family;
   if (store_has_attribute(file, "noise")) TRY(store_get_real_attribute(file, NULL, "noise", &out->noise));
+  if (store_has_attribute(file, "seconds_fit"))
+    TRY(store_get_real_attribute(file, NULL, "seconds_fit", &out->seconds_fit));
   return family->load(out, file, chain_settings);
 }
 

@@ -68,6 +68,11 @@ typedef struct {
   /* REQUIRED of a family. Print everything of `fit` that the fitted prior depends on: fits that print the
    * same are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
+  /* OPTIONAL. What all parts together cost, fitted to so many samples, or to so many tasks with so many rows
+   * of each (0 where none are kept): operations as those of SamplerOps.cost, within a factor of 3. NULL: next
+   * to nothing. */
+  double (*cost)(const PriorFit *fit, int d, double samples);
+  double (*logs_cost)(const PriorFit *fit, int d, double tasks, double rows);
   /* OPTIONAL, so that samplers can refuse a prior before the fit: of how many Gaussians it is a mixture in
    * closed form. */
   int (*components)(const PriorFit *fit);
@@ -104,7 +109,8 @@ struct Prior {
   const Mixture *beside;
   PriorGuard guard; /* what samplers put beside it unless they are told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
-  /* CPU seconds that the fit took, stored in the prior file; 0 when it was not fitted here. */
+  /* CPU seconds that the fit took, that of a prior before it included, stored in the prior file; 0 when it
+   * was not fitted. */
   double seconds_fit;
   /* Standard deviation of the Gaussian rewards of the logs that it was learned from, given or learned; 0 of
    * any other prior. Stored in the prior file. */

@@ -178,3 +178,23 @@ void prior_mixture_describe_fit(const PriorFit *fit, FILE *out) {
   else
     fprintf(out, "components auto starts %d", fit->starts);
 }
+
+double prior_mixture_cost(const PriorFit *fit, int d, double samples) {
+  double sum = 0;
+  if (fit->components > 0) return mixture_fit_cost(d, samples, fit->components, fit->starts);
+  for (int part = 0, c; part < prior_mixture_parts(fit) && (c = mixture_candidate(d, part)) > 0; part++)
+    if (mixture_candidate_fits(d, (int)samples, c)) sum += mixture_try_cost(d, samples, c, fit->starts);
+  return sum;
+}
+
+double prior_gaussian_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {
+  return logs_fit_cost(d, tasks, rows, 1, fit->starts, false);
+}
+
+double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {
+  double sum = 0;
+  if (fit->components > 0) return logs_fit_cost(d, tasks, rows, fit->components, fit->starts, false);
+  for (int part = 0, c; part < prior_mixture_parts(fit) && (c = mixture_candidate(d, part)) > 0; part++)
+    if (logs_candidate_fits(d, (int)tasks, c)) sum += logs_fit_cost(d, tasks, rows, c, fit->starts, true);
+  return sum;
+}

@@ -30,4 +30,8 @@ Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs
 void prior_gaussian_describe_fit(const PriorFit *fit, FILE *out);
 void prior_mixture_describe_fit(const PriorFit *fit, FILE *out);
 
+double prior_mixture_cost(const PriorFit *fit, int d, double samples);
+double prior_gaussian_logs_cost(const PriorFit *fit, int d, double tasks, double rows);
+double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows);
+
 #endif

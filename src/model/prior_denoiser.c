@@ -8,6 +8,7 @@
 #include "model/denoiser_cases.h"
 #include "model/denoiser_training.h"
 #include "model/families.h"
+#include "model/learning.h"
 #include "model/localisation.h"
 #include "model/mixture_store.h"
 
@@ -163,6 +164,12 @@ static int denoiser_parts(const PriorFit *fit) {
 static size_t denoiser_part_size(const PriorFit *fit, int d) {
   const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
   return beside_values(d) + CHECK_VALUES + network_parameters(&shape);
+}
+
+static double denoiser_cost(const PriorFit *fit, int d, double samples) {
+  const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
+  return learning_cost(fit->steps, fit->batch, (double)network_parameters(&shape)) +
+         beside_cost(d, samples, fit->starts);
 }
 
 static void set_standard(Learned *self, const TrainingSamples *samples) {
@@ -330,6 +337,7 @@ const PriorOps prior_denoiser = {
     .part_size = denoiser_part_size,
     .fit_part = denoiser_fit_part,
     .assemble = denoiser_assemble,
+    .cost = denoiser_cost,
     .describe_fit = denoiser_describe_fit,
     .settle = denoiser_settle,
     .report = denoiser_report,

@@ -390,6 +390,7 @@ const PriorOps prior_diffusion = {
     .part_size = diffusion_part_size,
     .fit_part = diffusion_fit_part,
     .assemble = diffusion_assemble,
+    .cost = training_cost,
     .describe_fit = diffusion_describe_fit,
     .settle = diffusion_settle,
     .report = diffusion_report,

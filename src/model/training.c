@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "core/simd.h"
+#include "model/beside.h"
 #include "model/learning.h"
 
 #include <math.h>
@@ -124,4 +125,10 @@ void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss
     memcpy(setup->best, parameters, bytes);
   }
   memcpy(parameters, setup->best, bytes);
+}
+
+double training_cost(const PriorFit *fit, int d, double samples) {
+  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  const double stage = learning_cost(fit->steps, fit->batch, (double)network_parameters(&shape));
+  return fit->schedule.stages * stage + beside_part_cost(d, samples);
 }

@@ -33,4 +33,7 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
  * coordinate on held-out samples. The batch is rounded up to a multiple of NETWORK_LANES. */
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss);
 
+/* PriorOps.cost: of all stages, and of the mixture beside them. */
+double training_cost(const PriorFit *fit, int d, double samples);
+
 #endif

@@ -8,6 +8,7 @@
  * runs. A restless sampler (Langevin chains) moves all B K of them in every round. */
 #include "core/arena.h"
 #include "policy/policies.h"
+#include "sampler/cost.h"
 
 #include <string.h>
 
@@ -103,7 +104,8 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   drawn.runs *= arms, drawn.rows /= arms, drawn.rounds /= arms;
   SamplerWork observed = drawn;
   observed.drawn = 0;
-  const double observe = method->sampler->cost(&observed), draw = method->sampler->cost(&drawn) - observe;
+  const double observe = cost_round(method->sampler, &observed),
+               draw = cost_round(method->sampler, &drawn) - observe;
   return (method->sampler->restless ? arms : 1) * observe + arms * (draw + 2 * drawn.d);
 }
 

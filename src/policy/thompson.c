@@ -2,6 +2,7 @@
 #include "core/arena.h"
 #include "policy/network_arms.h"
 #include "policy/policies.h"
+#include "sampler/cost.h"
 
 #include <stdlib.h>
 
@@ -55,7 +56,7 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
 /* The sampler's, and the scores of all arms; of a network in float32, as in potential.c. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
   const double p = work->sampler.weights, score = p > 0 ? 0.3 * p : 2 * work->sampler.d;
-  return method->sampler->cost(&work->sampler) + work->arms * score;
+  return cost_round(method->sampler, &work->sampler) + work->arms * score;
 }
 
 const PolicyOps policy_thompson = {.create = create, .choose = choose, .cost = cost, .observe = observe};

@@ -285,10 +285,15 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
   }
 }
 
+int theta_training_count(const ThetaSource *source, int64_t limit) {
+  const bool finite = source->set.n > 0;
+  const int64_t most = finite ? source->set.n - theta_test_size(source) : 10000;
+  return (int)(limit < 0 || (finite && limit > most) ? most : limit);
+}
+
 Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out) {
-  bool finite = source->set.n > 0;
-  int64_t most = finite ? source->set.n - theta_test_size(source) : 10000;
-  int n = (int)(limit < 0 || (finite && limit > most) ? most : limit);
+  const bool finite = source->set.n > 0;
+  const int n = theta_training_count(source, limit);
   *out = (Samples){.d = source->d, .n = n};
   NEW(out->theta, (size_t)source->d * (size_t)n);
   RngKey key = rng_key(source->seed, RNG_PRIOR_SAMPLES);

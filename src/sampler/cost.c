@@ -56,6 +56,13 @@ double cost_moments(const SamplerWork *work, double lanes) {
   return jacobian + cost_share(lanes) * (100 + square * d * d + cube * d * d * d);
 }
 
+double cost_mixture(const SamplerWork *work, double components) {
+  const double lanes = cost_drawn_lanes(work), posteriors = work->conjugate ? 1 : work->draws;
+  const double update = components * (cost_gaussian(work) + cost_mode(work, lanes));
+  return work->drawn * cost_share(lanes) *
+         (posteriors * update + cost_gaussian(work) / 2 + (work->draws - 1) * (100 + 8 * work->d * work->d));
+}
+
 /* The exponents grow with the logarithm of the evidence; a reward that is not Gaussian tells less. A density
  * that is not of a mixture is looked up. */
 double cost_tempering(const SamplerWork *work, double particles, double steps) {
@@ -64,4 +71,8 @@ double cost_tempering(const SamplerWork *work, double particles, double steps) {
   const double looked_up = 1000, density = work->components > 0 ? cost_density(work) : looked_up;
   const double step = 100 + 60 * d + 2.5 * d * d + density + cost_rows(work, particles, false);
   return particles * steps * exponents * step;
+}
+
+double cost_round(const SamplerOps *method, const SamplerWork *work) {
+  return method->cost(work) + (work->guarded > 0 ? cost_mixture(work, work->guarded) : 0);
 }

@@ -29,8 +29,14 @@ double cost_score(const SamplerWork *work, double lanes);
 double cost_noise(const SamplerWork *work, double lanes);
 /* A stage of the chain by the mean and the covariance of the clean sample, from the whole Jacobian. */
 double cost_moments(const SamplerWork *work, double lanes);
+/* A posterior that is a mixture of so many Gaussians, and its draws. With a closed form the draws of a run
+ * share the factors. */
+double cost_mixture(const SamplerWork *work, double components);
 /* A cloud of particles of one run, led from the prior to the posterior by tempering, with so many Metropolis
  * steps at each exponent. */
 double cost_tempering(const SamplerWork *work, double particles, double steps);
+
+/* What a round costs: that of the method, and of the guard around it. */
+double cost_round(const SamplerOps *method, const SamplerWork *work);
 
 #endif

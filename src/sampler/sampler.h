@@ -50,6 +50,7 @@ typedef struct {
   double runs, draws; /* B, M */
   double drawn; /* share of the rounds in which `sample` is called; 1 in a bandit */
   double components; /* of the prior; 0: it is not a mixture */
+  double guarded; /* components that a guard weighs, the wide Gaussian among them; 0: there is no guard */
   /* T; weights of the network of a stage, or of a denoiser; 0: chain or denoiser is exact. */
   double stages, stage_parameters;
   double weights; /* of the network that is the mean reward; 0: it is phi' theta */

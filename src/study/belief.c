@@ -231,6 +231,18 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   return finish_guard(setting, policy, problem, out);
 }
 
+double belief_fit_cost(const Belief *belief, const Problem *problem) {
+  const PriorOps *family = belief->family;
+  const PriorFit *fit = &belief->fit;
+  const bool logs = belief->learned_from == LEARNED_FROM_LOGS;
+  const double rows = likelihood_is_conjugate(&belief->likelihood) ? 0 : belief->past_observations;
+  if (logs && family->logs_cost) return family->logs_cost(fit, problem->d, belief->past_tasks, rows);
+  const int samples = belief->learned_from == LEARNED_FROM_THETA
+                          ? theta_training_count(&problem->theta, belief->train_samples)
+                          : belief->past_tasks * (logs ? LOGS_DRAWS : 1);
+  return family->cost ? family->cost(fit, problem->d, samples) : 0;
+}
+
 enum { HASH_SHOWN = 20 /* digits of the hash in the name of a file */ };
 
 void belief_path(const Belief *belief, const char *directory, size_t size, char *path) {
@@ -294,9 +306,9 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
   if (belief->kind != BELIEF_FITTED) return belief_prior(memory, belief, problem, "", &out->prior);
   const unsigned able = belief->family->able;
   const bool has_beside = !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= BESIDE_MOST);
-  out->mixture =
-      (Mixture){.d = problem->d,
-                .components = belief->family->components ? belief->family->components(&belief->fit) : 1};
+  out->mixture = (Mixture){.d = problem->d,
+                           .components = belief->family->components ? belief->family->components(&belief->fit)
+                                                                    : BESIDE_COMPONENTS};
   out->chain = (Chain){.d = problem->d, .schedule.stages = belief->fit.schedule.stages};
   out->denoiser = (Denoiser){.d = problem->d};
   out->prior = (Prior){.ops = belief->family,
@@ -314,6 +326,8 @@ Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *wo
   TRY(outline_create(&scratch, belief, problem, &outline));
   const Prior *prior = &outline.prior;
   work->components = prior->mixture ? prior->mixture->components : 0;
+  const Mixture *stand_in = belief->guard.weight > 0 ? prior_stand_in(prior) : NULL;
+  work->guarded = stand_in ? stand_in->components + 1 : 0;
   work->stages = prior->chain ? prior->chain->schedule.stages : 0;
   const bool learned = belief->kind == BELIEF_FITTED && !prior->mixture;
   work->stage_parameters = learned ? (double)prior->ops->part_size(&belief->fit, problem->d) : 0;

@@ -11,6 +11,7 @@
 #include "core/simd.h"
 #include "metric/gaussian_kl.h"
 #include "model/fit_keys.h"
+#include "sampler/cost.h"
 #include "study/convergence_check.h"
 #include "study/studies.h"
 
@@ -260,7 +261,7 @@ static double cost(const Study *study, const Task *task) {
   Config *options;
   if (convergence_options(&scratch, policy->options, &options) != STATUS_OK) return 0; /* out of memory */
   work.options = options;
-  const double step = sampler->cost(&work);
+  const double step = cost_round(sampler, &work);
   return task->runs * work.rounds * (step + divergence);
 }
 

@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "metric/transport.h"
 #include "model/fit_keys.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
@@ -105,7 +106,8 @@ static double cost(const Study *study, const Task *task) {
   work.rounds = posterior_last_size(setting), work.rows = 0;
   work.draws = m, work.drawn = sizes / work.rounds;
   for (int i = 0; i < (int)sizes; i++) work.rows += (double)posterior_size(setting, i) / sizes;
-  return task->runs * (work.rounds * (sampler->cost(&work) + study_world_cost(&all)) + sizes * matching);
+  return task->runs *
+         (work.rounds * (cost_round(sampler, &work) + study_world_cost(&all)) + sizes * matching);
 }
 
 #define CURVE(name, word, text) {#name, text, "1", word, false},

@@ -16,13 +16,7 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
 }
 
-/* With a closed form the draws of a run share the factors. */
-static double posterior_cost(const SamplerWork *work) {
-  const double lanes = cost_drawn_lanes(work), posteriors = work->conjugate ? 1 : work->draws;
-  const double update = work->components * (cost_gaussian(work) + cost_mode(work, lanes));
-  return work->drawn * cost_share(lanes) *
-         (posteriors * update + cost_gaussian(work) / 2 + (work->draws - 1) * (100 + 8 * work->d * work->d));
-}
+static double posterior_cost(const SamplerWork *work) { return cost_mixture(work, work->components); }
 
 const SamplerOps sampler_ts = {
     .name = "ts",
