@@ -1,24 +1,16 @@
 """What the DiffTS paper claims, and the study that tests it; with the judgements that only this paper needs."""
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from thompson import Error, design, store, wording
 from judge import (Cell, Claim, at_each, both, diverges, exponent, falls, level, lower, near, not_so, rate, rises_along, settles, untested,
                    where)
 from judge_cost import alike, costs, costs_at_most
-from prior import complete_rows
+from prior import complete_rows, distance
 
 TITLE = "Online Posterior Sampling with a Diffusion Prior (Kveton et al.)"
 BASELINES = ("ts", "tuned_ts", "mixts")
 AS_IT_IS, RESCALED = "false", "true"     # prior.keep_signal
 SPLITS, PART = 20, 250
-
-
-def distance(one, other):
-    """Earth mover's distance between as many samples [n, d] of each."""
-    cost = cdist(one, other)
-    return cost[linear_sum_assignment(cost)].mean()
 
 
 def resembles(most):

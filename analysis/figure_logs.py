@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
-"""Regret against what past tasks were observed: a line for each source of the prior, a panel for each policy and problem.
+"""Regret against what past tasks were observed: a line for each source of the prior, a panel for each policy and problem; and how far
+the prior is from the true one.
 
 For bandit studies that sweep prior.learned_from and one of prior.past_observations and prior.past_tasks
 (jobs/ablation_logs.yaml); other swept keys make more panels. A prior from the true theta does not depend on the observations, and
-is the level that the others come down to.
+is the level that the others come down to. Distances are between samples of the true and of the learned prior, of the first family
+that the study learns and of one replicate.
 
-Reads results.nc of each DIR; writes figure_logs.png and .pdf into the first DIR.
+Reads results.nc and prior_samples.nc of each DIR; writes figure_logs.png and .pdf into the first DIR.
 """
 import needs
+import dataclasses
+
 import numpy as np
 
-from thompson import Error, averages, wording
+from thompson import Error, averages, store, wording
 import drawing
 import panel
+import prior
 import script
 
 AXES = {"prior_past_observations": "observations of each past task", "prior_past_tasks": "past tasks"}
+SAMPLES = 500     # of each prior, for the distance
 
 
 def column(dataset, name):
@@ -23,29 +29,56 @@ def column(dataset, name):
     return [value.decode() if isinstance(value, bytes) else value for value in dataset[name].values.tolist()]
 
 
-def panels(dataset):
-    """One panel for each policy and each setting of the keys that are not drawn."""
+@dataclasses.dataclass
+class Grid:
+    """Where each setting stands: on which line, at which x and in whose panel."""
+    axis: str
+    source: list
+    place: list
+    title: list
+
+    def panel(self, title, what, heading, mean, error, done, wanted):
+        """Of mean, error and done, [setting] each."""
+        lines, x = list(dict.fromkeys(self.source)), np.array(sorted(set(self.place)), float)
+        values = np.full((2, len(lines), len(x)), np.nan)
+        members = [s for s, own in enumerate(self.title) if own == title]
+        for s in members:
+            values[:, lines.index(self.source[s]), np.searchsorted(x, self.place[s])] = mean[s], error[s]
+        fewest = np.array([min(done[s] for s in members if self.source[s] == line) for line in lines])
+        return panel.Panel(f"{what} {title}".strip(), AXES[self.axis], heading, x, *values, {line: line for line in lines}, fewest,
+                           wanted[members[0]], log=False)
+
+
+def grid_of(dataset):
     axis = next((name for name in AXES if name in dataset.variables), None)
     if axis is None or "prior_learned_from" not in dataset.variables:
         raise Error("the study sweeps no prior.learned_from with prior.past_observations or prior.past_tasks")
-    source, place = column(dataset, "prior_learned_from"), column(dataset, axis)
     others = [name for name in dataset.variables if name.startswith(("problem_", "prior_"))
               and name not in (axis, "prior_learned_from") and dataset[name].dims == ("setting",)]
-    titles = [", ".join(str(column(dataset, name)[s]) for name in others) for s in range(len(source))]
-    lines, x = list(dict.fromkeys(source)), np.array(sorted(set(place)), float)
+    source = column(dataset, "prior_learned_from")
+    return Grid(axis, source, column(dataset, axis), [", ".join(str(column(dataset, name)[s]) for name in others) for s in range(len(source))])
+
+
+def distances(dataset):
+    """Of the learned prior to the true one in each setting, and the family that it is of."""
+    samples = store.prior_samples(dataset.encoding["source"])
+    _, family = samples["source"].values.tolist()
+    theta = [[prior.complete_rows(samples["theta"].sel(setting=name, source=source).values)[:SAMPLES] for source in ("true", family)]
+             for name in dataset["setting"].values]
+    return np.array([prior.distance(*both) for both in theta]), family
+
+
+def panels(dataset):
+    """One panel for each policy and each setting of the keys that are not drawn, and one of distances for each of these."""
+    grid = grid_of(dataset)
     means, errors = (averages.at_end(dataset, values) for values in averages.moments(dataset, "regret"))
     done, wanted = averages.counts(dataset)[0], averages.asked(dataset)
-    made = []
-    for p, policy in enumerate(dataset["policy"].values.tolist()):
-        for title in dict.fromkeys(titles):
-            values = np.full((2, len(lines), len(x)), np.nan)
-            members = [s for s, own in enumerate(titles) if own == title]
-            for s in members:
-                values[:, lines.index(source[s]), np.searchsorted(x, place[s])] = means[s, p], errors[s, p]
-            fewest = np.array([min(done[s, p] for s in members if source[s] == line) for line in lines])
-            made.append(panel.Panel(f"{policy} {title}".strip(), AXES[axis], "regret at the last round", x, *values,
-                                    {line: line for line in lines}, fewest, wanted[members[0]], log=False))
-    return made
+    titles = list(dict.fromkeys(grid.title))
+    made = [grid.panel(title, policy, "regret at the last round", means[:, p], errors[:, p], done[:, p], wanted)
+            for p, policy in enumerate(dataset["policy"].values.tolist()) for title in titles]
+    distance, family = distances(dataset)
+    heading = "earth mover's distance to the true prior"
+    return made + [grid.panel(title, family, heading, distance, np.full(len(distance), np.nan), wanted, wanted) for title in titles]
 
 
 def draw(datasets):

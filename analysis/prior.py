@@ -2,6 +2,8 @@
 components."""
 import numpy as np
 from matplotlib.lines import Line2D
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 import panel
 import style
@@ -13,6 +15,12 @@ def complete_rows(theta):
     """theta [n, d] without absent dimensions and absent samples, which are NaN."""
     theta = theta[:, ~np.isnan(theta).all(axis=0)]
     return theta[~np.isnan(theta).any(axis=1)] if theta.size else theta[:0]
+
+
+def distance(one, other):
+    """Earth mover's distance between as many samples [n, d] of each."""
+    cost = cdist(one, other)
+    return cost[linear_sum_assignment(cost)].mean()
 
 
 def plane(samples):
