@@ -185,10 +185,8 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
       arguments->study ? from_study(arguments, &belief, &data) : from_file(arguments, &belief, &data);
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
-    status = data.logs.tasks > 0 ? prepare_fit_logs(&memory, parallel, arguments->family, &belief.fit,
-                                                    &data.logs, PROGRESS_AUTO, &prior)
-                                 : prepare_fit(&memory, parallel, arguments->family, &belief.fit,
-                                               &data.samples, PROGRESS_AUTO, &prior);
+    const FitSource source = fit_data_source(&data);
+    status = prepare_fit(&memory, parallel, arguments->family, &belief.fit, &source, PROGRESS_AUTO, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }

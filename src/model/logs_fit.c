@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "core/memory.h"
 #include "model/families.h"
+#include "model/fit_source.h"
 #include "model/mixture_fit.h"
 
 #include <limits.h>
@@ -271,25 +272,14 @@ Status logs_density(const Logs *logs, const Mixture *mixture, double *density) {
   return STATUS_OK;
 }
 
-static Status fit_parts(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
-                        Prior *out) {
-  SCRATCH_ARENA(scratch);
-  const size_t size = family->logs_part_size(fit, logs->d), count = (size_t)family->parts(fit);
-  double *parts;
-  *out = (Prior){.memory = memory, .ops = family, .d = logs->d};
-  ALLOCATE(&scratch, parts, count * size);
-  for (size_t part = 0; part < count; part++)
-    TRY(family->fit_logs_part(fit, logs, (int)part, parts + part * size));
-  return family->assemble_logs(out, fit, logs, parts);
-}
-
 Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
                       Prior *out) {
   SCRATCH_ARENA(scratch);
   Prior mixture;
   Samples samples;
-  if (family->fit_logs_part) return fit_parts(memory, family, fit, logs, out);
-  TRY(fit_parts(&scratch, logs_family(family), fit, logs, &mixture));
+  const FitSource source = {.logs = logs};
+  if (family->fit_logs_part) return fit_source_whole(memory, &source, family, fit, out);
+  TRY(fit_source_whole(&scratch, &source, logs_family(family), fit, &mixture));
   Status status = logs_draws(logs, fit, mixture.mixture, mixture.noise, &samples);
   if (status == STATUS_OK) status = prior_fit(memory, family, fit, &samples, out);
   out->noise = mixture.noise;

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "model/beside.h"
 #include "model/families.h"
+#include "model/fit_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,14 +54,7 @@ static const char *family_names(size_t size, char *text) {
 
 Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
                  Prior *out) {
-  SCRATCH_ARENA(scratch);
-  *out = (Prior){.memory = memory, .ops = family, .d = samples->d};
-  double *parts;
-  size_t size = family->part_size(fit, samples->d), count = (size_t)family->parts(fit);
-  ALLOCATE(&scratch, parts, count * size);
-  for (size_t part = 0; part < count; part++)
-    TRY(family->fit_part(fit, samples, (int)part, parts + part * size));
-  return family->assemble(out, fit, samples, parts);
+  return fit_source_whole(memory, &(FitSource){.samples = samples}, family, fit, out);
 }
 
 const Mixture *prior_stand_in(const Prior *prior) { return prior->mixture ? prior->mixture : prior->beside; }

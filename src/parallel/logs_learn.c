@@ -227,7 +227,8 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
   TRY(resume(memory, self, family, resumed));
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
-    TRY(prepare_fit_logs(memory, self->parallel, family, self->fit, self->sample, self->mode, &self->prior));
+    TRY(prepare_fit(memory, self->parallel, family, self->fit, &(FitSource){.logs = self->sample}, self->mode,
+                    &self->prior));
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }
   TRY(share_mixture(memory, self, mixture, noise));
@@ -243,7 +244,8 @@ static Status learn_networks(Arena *memory, const Learning *self, const PriorOps
   Status status = logs_draws(self->sample, self->fit, mixture, noise, &samples);
   status = parallel_agree(self->parallel, status);
   if (status == STATUS_OK)
-    status = prepare_fit(memory, self->parallel, family, self->fit, &samples, self->mode, out);
+    status = prepare_fit(memory, self->parallel, family, self->fit, &(FitSource){.samples = &samples},
+                         self->mode, out);
   if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
   samples_free(&samples);
   return status;

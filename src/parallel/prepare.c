@@ -17,8 +17,7 @@
 typedef struct {
   const PriorOps *family;
   const PriorFit *fit;
-  const Samples *samples;
-  const Logs *logs; /* what the family is fitted to instead of samples, or NULL */
+  FitSource source;
   int parts, owner;
   size_t part_size;
   double *values; /* [parts, part_size]; zero where another rank fitted */
@@ -27,16 +26,14 @@ typedef struct {
 
 static Status fit_begin(Fit *fit) {
   fit->parts = fit->family->parts(fit->fit);
-  fit->part_size = fit->logs ? fit->family->logs_part_size(fit->fit, fit->logs->d)
-                             : fit->family->part_size(fit->fit, fit->samples->d);
+  fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
   NEW(fit->values, (size_t)fit->parts * fit->part_size);
   return STATUS_OK;
 }
 
 static Status fit_part(Fit *fit, int part) {
   double start = clock_cpu(), *out = fit->values + (size_t)part * fit->part_size;
-  Status status = fit->logs ? fit->family->fit_logs_part(fit->fit, fit->logs, part, out)
-                            : fit->family->fit_part(fit->fit, fit->samples, part, out);
+  Status status = fit_source_part(&fit->source, fit->family, fit->fit, part, out);
   fit->seconds += clock_cpu() - start;
   return status;
 }
@@ -79,30 +76,20 @@ static Status fit_all(const Parallel *parallel, int count, Fit *fits, bool (*sto
 }
 
 static Status assemble(Arena *memory, const Fit *fit, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = fit->family, .d = fit->logs ? fit->logs->d : fit->samples->d};
-  Status status = fit->logs ? fit->family->assemble_logs(out, fit->fit, fit->logs, fit->values)
-                            : fit->family->assemble(out, fit->fit, fit->samples, fit->values);
+  Status status = fit_source_assemble(memory, &fit->source, fit->family, fit->fit, fit->values, out);
   out->seconds_fit = fit->seconds;
   return status;
 }
 
-static Status fit_one(Arena *memory, const Parallel *parallel, Fit *one, ProgressMode mode, Prior *out) {
-  Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
-  Status status = fit_all(parallel, 1, one, NULL, &progress);
-  if (status == STATUS_OK) progress_end(&progress, one->parts, one->parts);
-  if (status == STATUS_OK && parallel->rank == 0) status = assemble(memory, one, out);
-  free(one->values);
-  return parallel_agree(parallel, status);
-}
-
 Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                   const Samples *samples, ProgressMode mode, Prior *out) {
-  return fit_one(memory, parallel, &(Fit){.family = family, .fit = fit, .samples = samples}, mode, out);
-}
-
-Status prepare_fit_logs(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                        const Logs *logs, ProgressMode mode, Prior *out) {
-  return fit_one(memory, parallel, &(Fit){.family = family, .fit = fit, .logs = logs}, mode, out);
+                   const FitSource *source, ProgressMode mode, Prior *out) {
+  Fit one = {.family = family, .fit = fit, .source = *source};
+  Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
+  Status status = fit_all(parallel, 1, &one, NULL, &progress);
+  if (status == STATUS_OK) progress_end(&progress, one.parts, one.parts);
+  if (status == STATUS_OK && parallel->rank == 0) status = assemble(memory, &one, out);
+  free(one.values);
+  return parallel_agree(parallel, status);
 }
 
 /* A distinct prior of a study, where what it is learned from comes from, and the prior that has to be there
@@ -243,8 +230,7 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
     status = need_data(study, &needs[i], directory, &data[i], &base_seconds);
     fits[i] = (Fit){.family = needs[i].belief.family,
                     .fit = &needs[i].belief.fit,
-                    .samples = &data[i].samples,
-                    .logs = data[i].logs.tasks > 0 ? &data[i].logs : NULL,
+                    .source = fit_data_source(&data[i]),
                     .owner = i % parallel->size,
                     .seconds = parallel->rank == 0 ? base_seconds : 0};
   }

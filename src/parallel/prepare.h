@@ -3,18 +3,15 @@
 #ifndef PARALLEL_PREPARE_H
 #define PARALLEL_PREPARE_H
 
+#include "model/fit_source.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 #include "study/study.h"
 
-/* Fit one prior to samples that all ranks have; the result exists on rank 0 only (its caller destroys it).
+/* Fit one prior to what all ranks have; the result exists on rank 0 only (its caller destroys it).
  * Collective. */
 Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                   const Samples *samples, ProgressMode mode, Prior *out);
-
-/* The same to logs that all ranks have, by a family that is fitted to logs. Collective. */
-Status prepare_fit_logs(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                        const Logs *logs, ProgressMode mode, Prior *out);
+                   const FitSource *source, ProgressMode mode, Prior *out);
 
 /* Fit every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between
  * parts and may end the work (STATUS_STOPPED; priors that are finished stay). `share`: what this is of the

@@ -55,6 +55,10 @@ Status fit_data_create_alone(const Config *setting, const Belief *belief, const 
   return status;
 }
 
+FitSource fit_data_source(const FitData *data) {
+  return data->logs.tasks > 0 ? (FitSource){.logs = &data->logs} : (FitSource){.samples = &data->samples};
+}
+
 void fit_data_free(FitData *data) {
   samples_free(&data->samples);
   arena_free(&data->memory);

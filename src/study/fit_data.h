@@ -3,7 +3,7 @@
 #ifndef STUDY_FIT_DATA_H
 #define STUDY_FIT_DATA_H
 
-#include "model/logs.h"
+#include "model/fit_source.h"
 #include "study/belief.h"
 
 typedef struct {
@@ -18,6 +18,8 @@ Status fit_data_create(const Belief *belief, const Problem *problem, const Prior
 /* The same, and the base is fitted here first. */
 Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
                              FitData *out);
+/* What of it a prior is fitted to; it must outlive that. */
+FitSource fit_data_source(const FitData *data);
 void fit_data_free(FitData *data);
 
 #endif
