@@ -80,7 +80,8 @@ CLAIMS = [
     Claim("Theorem 1", "Below T*, the reverse process turns draws of nu_t into draws of the posterior (judged where the start is "
           "log-concave by the sharp bound of Theorem 2, so that MALA can draw from it: error of the mode weights less than .01 above "
           "that of exact draws).", "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=True, curve=SHARP)),
-    Claim("Theorem 1", "The same for Ising models (judged where the start is log-concave between draws: error of the mean less than "
+    Claim("Theorem 1", "For Ising models too the reverse process turns draws of nu_t into draws of the posterior (judged where "
+          "the start is log-concave between draws: error of the mean less than "
           ".05 above that of exact draws).", "tilted_ising", at_floor("tilted", "mean_error", 0.05, inside=True)),
     Claim("Not in the paper", "Mixtures beyond the sharp bound of Theorem 2: at the floor too (judged as above).",
           "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=False, curve=SHARP),
@@ -88,12 +89,12 @@ CLAIMS = [
                  "where the start is the posterior itself."),
     Claim("Key takeaway, numerical results", "nu_t is easier to sample from than the posterior, so tilted transport "
           "beats its baseline, MALA on the posterior (error of the mode weights).", "tilted_inverse", beats("tilted", "mala")),
-    Claim("Not in the paper", "It beats its baseline where that is sequential Monte Carlo.", "tilted_inverse",
+    Claim("Not in the paper", "Tilted transport from an SMC start beats SMC on the posterior.", "tilted_inverse",
           beats("tilted smc", "smc_tempered"),
           reason="It is at best level: a start that is easier to reach for a walker is not easier for SMC, which walks there by "
                  "temperatures of its own, and the reverse process adds an error of its steps."),
-    Claim("Numerical results", "It beats DPS.", "tilted_inverse", beats("tilted", "dps")),
-    Claim("Not in the paper", "It beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts"),
+    Claim("Numerical results", "Tilted transport beats DPS.", "tilted_inverse", beats("tilted", "dps")),
+    Claim("Not in the paper", "Tilted transport beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts"),
           reason="At condition number 10 and SNR 1, where the start has fallen to the posterior and MALA locks into modes, LaplaceDPS "
                  "errs less; elsewhere tilted transport does."),
     Claim("Theorem 2", "nu_T* is strongly log-concave where the susceptibility of the prior is below (1 / |Q|) k / (k - 1), k the condition "
@@ -101,7 +102,7 @@ CLAIMS = [
     Claim("Theorem 2, Gaussian mixtures", "nu_T* is strongly log-concave wherever R^2 is below the printed bound.", "tilted_map", bound),
     Claim("Theorem 2, Ising models", "nu_T* is log-concave when the spread of Q is below 1 (judged between draws).", "tilted_ising",
           threshold(below=True)),
-    Claim("Not in the paper", "Draws see that it is not above 1.", "tilted_ising", threshold(below=False),
+    Claim("Not in the paper", "Draws see that nu_T* is not log-concave when the spread of Q is above 1.", "tilted_ising", threshold(below=False),
           reason="At the largest spread all draws of some runs sit in one mode and nobody looks between modes, so that these runs seem "
                  "log-concave."),
     Claim("Theorem 2, Ising models", "The bound matches a computational lower bound.", None,

@@ -24,6 +24,7 @@ from thompson import Error, averages, significance  # noqa: E402
 
 # Studies whose own figure shows vectors of single users of MovieLens, which its licence keeps from being passed on: their regret alone.
 OF_USERS = ("figure3_linear", "figure3_logistic")
+OURS = "Not in the paper"        # where claims of our own say that they stand
 MARKS = {judge.HOLDS: "🟢", judge.SO_FAR: "🟢", judge.PARTLY: "🟡", judge.FAILS: "🔴"}
 SHORT = {"diffts": "DiffTS", "vits": "VITS", "tilted": "Tilted transport"}
 
@@ -55,7 +56,8 @@ def picture(root, study, folder):
 
 def page(root, paper, rows, datasets, folder):
     """The page of a paper: all verdicts, then each study with its picture and the evidence of its claims."""
-    text = f"# {SHORT[paper]}, claim by claim\n\n{claims.PAPERS[paper].TITLE}. How claims are judged and what all this took: [the three papers](README.md).\n\n"
+    text = f"# {SHORT[paper]}, claim by claim\n\n{claims.PAPERS[paper].TITLE}. "
+    text += "How claims are judged and what all this took: [the three papers](README.md).\n\n"
     text += table(["", "claim", "where", "verdict"],
                   [(f"[{number}](#{number})", claim.says, claim.where, marked(verdict)) for number, (claim, verdict, _) in enumerate(rows, 1)])
     by_study = collections.defaultdict(list)
@@ -82,16 +84,19 @@ def provenance(datasets):
 
 def overview(note, papers, datasets):
     """docs/papers/README.md."""
-    counts = {paper: collections.Counter(verdict for _, verdict, _ in rows) for paper, rows in papers.items()}
-    whole = sum(counts.values(), collections.Counter())
+    of_paper = {paper: [verdict for claim, verdict, _ in rows if claim.where != OURS] for paper, rows in papers.items()}
+    counts = {paper: collections.Counter(verdicts) for paper, verdicts in of_paper.items()}
+    whole, ours = sum(counts.values(), collections.Counter()), sum(map(len, papers.values())) - sum(map(len, of_paper.values()))
     shown = [verdict for verdict in judge.VERDICTS if whole[verdict]]
     text = "# The papers, claim by claim\n\n"
-    text += (f"**Of {sum(whole.values())} claims in figures, tables and theorems of the three papers {whole[judge.HOLDS]} hold, {whole[judge.SO_FAR]} more "
-             f"wherever runs are enough, {whole[judge.PARTLY]} in part, and {whole[judge.FAILS]} do not hold.**\n\n")
+    text += (f"**Of {sum(whole.values())} claims in figures, tables and theorems of the three papers {whole[judge.HOLDS]} hold, "
+             f"{whole[judge.SO_FAR]} more wherever runs are enough, {whole[judge.PARTLY]} in part, and {whole[judge.FAILS]} do not hold; {whole[judge.OPEN]} stay open.**\n"
+             f"{ours} more claims, \"not in the paper\", are our own.\n\n")
     text += table(["", *(marked(verdict) for verdict in shown)],
                   [(f"[{SHORT[paper]}]({paper}.md)", *(counts[paper][verdict] for verdict in shown)) for paper in papers])
     text += f"Made by `jobs/reproduce_all.sh --scale full` and `docs/write_papers.py`: {provenance(datasets)}; {note}.\n\n"
-    text += claims.HOW + "\n" + significance.caution([found for found in datasets if not isinstance(found, str)]) + "\n\n"
+    text += "Terms are explained in [notation](../notation.md). " + claims.HOW + "\n"
+    text += significance.caution([found for found in datasets if not isinstance(found, str)]) + "\n\n"
     text += "## What does not hold, holds in part or stays open, and why\n\n"
     text += table(["claim", "verdict", "reason"],
                   [(f"[{SHORT[paper]} {number}]({paper}.md#{number}), {claim.where}: {claim.says}", marked(verdict), claim.reason)
