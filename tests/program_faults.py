@@ -31,9 +31,12 @@ TASKS = 108
 
 
 def children(process):
-    """The processes of the program that another one has started: ranks of mpiexec, the task of a rank."""
-    command = ["pgrep", "-P", str(process), "-f", program.PROGRAM]
-    return [int(p) for p in subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()]
+    """The processes of the program that another one has started: ranks of mpiexec, the task of a rank. MPICH's ranks are its grandchildren."""
+    def started(*pattern):
+        command = ["pgrep", "-P", str(process), *pattern]
+        return [int(p) for p in subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()]
+
+    return started("-f", f"^{program.PROGRAM}") or [rank for proxy in started("-f", "hydra_pmi_proxy") for rank in children(proxy)]
 
 
 class FaultTest(program.ProgramTest):
