@@ -5,14 +5,21 @@
 #include <mpi.h>
 #include <stdlib.h>
 
+/* A rank alone needs no window, for which some libraries start a launcher. */
 struct Counters {
+  int64_t *alone; /* NULL of several ranks */
   MPI_Win window;
 };
 
 Status counter_create(int count, Counters **out) {
   NEW(*out, 1);
-  int rank;
+  int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks == 1) {
+    NEW((*out)->alone, (size_t)count);
+    return STATUS_OK;
+  }
   int64_t *values;
   MPI_Aint size = rank == 0 ? count * (MPI_Aint)sizeof *values : 0;
   MPI_Win_allocate(size, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values, &(*out)->window);
@@ -27,22 +34,38 @@ Status counter_create(int count, Counters **out) {
 
 void counter_destroy(Counters *counters) {
   if (!counters) return;
-  MPI_Win_unlock_all(counters->window);
-  MPI_Win_free(&counters->window);
+  if (!counters->alone) {
+    MPI_Win_unlock_all(counters->window);
+    MPI_Win_free(&counters->window);
+  }
+  free(counters->alone);
   free(counters);
+}
+
+/* before = what counter i is, then += amount; of several ranks only there after complete(). */
+static void fetch_and_add(Counters *counters, int i, const int64_t *amount, int64_t *before) {
+  if (counters->alone) {
+    *before = counters->alone[i];
+    counters->alone[i] += *amount;
+  } else {
+    MPI_Fetch_and_op(amount, before, MPI_INT64_T, 0, i, MPI_SUM, counters->window);
+  }
+}
+
+static void complete(Counters *counters) {
+  if (!counters->alone) MPI_Win_flush(0, counters->window);
 }
 
 int64_t counter_add(Counters *counters, int index, int64_t amount) {
   int64_t before;
-  MPI_Fetch_and_op(&amount, &before, MPI_INT64_T, 0, index, MPI_SUM, counters->window);
-  MPI_Win_flush(0, counters->window);
+  fetch_and_add(counters, index, &amount, &before);
+  complete(counters);
   return before;
 }
 
 void counter_exchange(Counters *counters, int count, const int *index, const int64_t *change, int64_t *now) {
-  for (int k = 0; k < count; k++)
-    MPI_Fetch_and_op(&change[index[k]], &now[index[k]], MPI_INT64_T, 0, index[k], MPI_SUM, counters->window);
-  MPI_Win_flush(0, counters->window);
+  for (int k = 0; k < count; k++) fetch_and_add(counters, index[k], &change[index[k]], &now[index[k]]);
+  complete(counters);
   for (int k = 0; k < count; k++) now[index[k]] += change[index[k]];
 }
 
