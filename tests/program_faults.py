@@ -30,15 +30,6 @@ LONGER = ("--set", "problem.rounds=1500")
 TASKS = 108
 
 
-def children(process):
-    """The processes of the program that another one has started: ranks of mpiexec, the task of a rank. MPICH's ranks are its grandchildren."""
-    def started(*pattern):
-        command = ["pgrep", "-P", str(process), *pattern]
-        return [int(p) for p in subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()]
-
-    return started("-f", f"^{program.PROGRAM}") or [rank for proxy in started("-f", "hydra_pmi_proxy") for rank in children(proxy)]
-
-
 class FaultTest(program.ProgramTest):
     """Runs of the small study in the folder `out`, begun in the background, and what is there afterwards."""
 
@@ -121,7 +112,7 @@ class Tasks(FaultTest):
         self.wait_for_progress(job)
         victim = 0
         while not victim:
-            for task in children(job.pid):
+            for task in program.children(job.pid):
                 if self.freeze(task):  # so that it cannot end before it is killed
                     victim = task
             self.assertIsNone(job.poll())
@@ -150,7 +141,7 @@ class Tasks(FaultTest):
         """The task's process must not outlive its rank."""
         job = self.begin("--task-timeout", "100")
         self.wait_for_progress(job)
-        task = children(job.pid)
+        task = program.children(job.pid)
         job.kill()
         self.end(job)
         deadline = time.time() + 10
@@ -169,7 +160,7 @@ class Stops(FaultTest):
                 shutil.rmtree(self.out, ignore_errors=True)
                 job = self.begin(ranks=2)
                 self.wait_for_progress(job)
-                os.kill(children(job.pid)[1], number)
+                os.kill(program.children(job.pid)[1], number)
                 status, error = self.end(job)
                 self.assertEqual(status, 75, error)
                 self.assertIn("run again with --resume", error)
@@ -203,12 +194,12 @@ class Locks(FaultTest):
         job = self.begin(ranks=2)
         self.wait_for_progress(job, 1)
         os.kill(job.pid, signal.SIGSTOP)  # the ranks go on; mpiexec would else see them stop
-        for rank in children(job.pid):
+        for rank in program.children(job.pid):
             os.kill(rank, signal.SIGSTOP)
-        self.assertIn(f"pid {children(job.pid)[0]}", self.refuse("--resume"))
+        self.assertIn(f"pid {program.children(job.pid)[0]}", self.refuse("--resume"))
         self.refuse("--overwrite")
         self.refuse("--shard", "0/2")
-        for process in [*children(job.pid), job.pid]:
+        for process in [*program.children(job.pid), job.pid]:
             os.kill(process, signal.SIGKILL)
         self.end(job)
         self.assert_goes_on(ranks=3)

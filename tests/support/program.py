@@ -44,6 +44,15 @@ def thompson(*arguments, ranks=0, timeout=120, environment=None, cwd=None):
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout * (10 if SANITIZED else 1), env=env, cwd=cwd, check=False)
 
 
+def children(process):
+    """The processes of the program that another one has started: ranks of mpiexec, the task of a rank. MPICH's ranks are its grandchildren."""
+    def started(*pattern):
+        command = ["pgrep", "-P", str(process), *pattern]
+        return [int(p) for p in subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()]
+
+    return started("-f", f"^{PROGRAM}") or [rank for proxy in started("-f", "hydra_pmi_proxy") for rank in children(proxy)]
+
+
 class ProgramTest(unittest.TestCase):
     """A test with a folder of its own, and the small study in it."""
 
@@ -93,10 +102,10 @@ class ProgramTest(unittest.TestCase):
         start, deadline = finished(), time.time() + 60
         while finished() < start + 3 + chance.randrange(6) and time.time() < deadline and job.poll() is None:
             time.sleep(0.001)
-        ranks = subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True, check=False).stdout.split()
+        ranks = children(job.pid)
         if job.poll() is not None or not ranks:
             return False
-        os.kill(int(chance.choice(ranks)), signal.SIGKILL)
+        os.kill(chance.choice(ranks), signal.SIGKILL)
         return job.wait(timeout=60) != 0
 
     def assert_same_results(self, first, second):
