@@ -4,6 +4,9 @@ it to 2 000 theta of the problem, for logs of 1 000 tasks, random arms in the un
 
     PYTHONPATH=analysis tests/bench/priors_from_logs.py --observations 5 20 100 --components auto 10
     PYTHONPATH=analysis tests/bench/priors_from_logs.py --observations 20 --family diffusion
+    PYTHONPATH=analysis tests/bench/priors_from_logs.py --problems rays rays_and_cross --observations 50 --components 10 --family diffusion --rounds 3
+
+--rounds are of Monte-Carlo EM: DRAWS of the posterior of each task under the prior, by `twisted`, and a new prior fitted to them.
 """
 import argparse
 
@@ -12,7 +15,7 @@ import thompson
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-TASKS, SAMPLES = 1000, 2000
+TASKS, SAMPLES, DRAWS = 1000, 2000, 4
 
 
 def cross(n, rng):
@@ -26,13 +29,33 @@ def rays(n, rng):
     return u[(length < 3) & (abs(u).max(axis=1) > 0.95 * length)][:n]
 
 
+def rays_and_cross(n, rng):
+    return np.hstack([rays(n, rng), cross(n, rng)])
+
+
+PROBLEMS = {problem.__name__: problem for problem in (rays, cross, rays_and_cross)}
+
+
 def logs(theta, observations, likelihood, rng):
     """task, x, y: `observations` of each theta."""
-    x = rng.standard_normal((len(theta), observations, 2))
-    x *= np.sqrt(rng.uniform(size=x.shape[:2])[..., None]) / np.linalg.norm(x, axis=-1, keepdims=True)
+    tasks, d = theta.shape
+    x = rng.standard_normal((tasks, observations, d))
+    x *= rng.uniform(size=x.shape[:2])[..., None] ** (1 / d) / np.linalg.norm(x, axis=-1, keepdims=True)
     u = np.einsum("mnd,md->mn", x, theta)
     y = u + rng.standard_normal(u.shape) if likelihood == "gaussian" else rng.uniform(size=u.shape) < 1 / (1 + np.exp(-u))
-    return np.repeat(np.arange(len(theta)), observations), x.reshape(-1, 2), y.ravel().astype(float)
+    return np.repeat(np.arange(tasks), observations), x.reshape(-1, d), y.ravel().astype(float)
+
+
+def posterior_draws(prior, data, observations, likelihood, seed):
+    """theta[task, draw], the tasks' posteriors one below the other; every task has random numbers of its own."""
+    _, x, y = data
+    out = []
+    for task in range(len(y) // observations):
+        rows = slice(task * observations, (task + 1) * observations)
+        posterior = thompson.Posterior(prior, "twisted", likelihood, 1.0, seed=seed * len(y) + task + 1, particles=4)
+        posterior.observe(x[rows], y[rows])
+        out.append(posterior.draw(DRAWS))
+    return np.concatenate(out)
 
 
 def distance(first, second):
@@ -41,14 +64,24 @@ def distance(first, second):
 
 
 def measure(problem, observations, components, arguments):
-    """The distance of each seed, and the number of components where that is left to the program."""
+    """The distances after each round of Monte-Carlo EM, [seed, round]."""
     out = []
     for seed in range(1, arguments.seeds + 1):
         data = logs(problem(TASKS, np.random.default_rng([seed, 1])), observations, arguments.likelihood, np.random.default_rng([seed, 2]))
         prior = thompson.train(logs=data, family=arguments.family, likelihood=arguments.likelihood, seed=seed, components=components,
                                noise=1 if arguments.likelihood == "gaussian" else None)
-        out.append(distance(prior.sample(SAMPLES, seed=seed), problem(SAMPLES, np.random.default_rng([seed, 3]))))
+        true = problem(SAMPLES, np.random.default_rng([seed, 3]))
+        rounds = [distance(prior.sample(SAMPLES, seed=seed), true)]
+        for k in range(arguments.rounds):
+            theta = posterior_draws(prior, data, observations, arguments.likelihood, seed=seed * (arguments.rounds + 1) + k)
+            prior = thompson.train(theta=theta, family=arguments.family, seed=seed)
+            rounds.append(distance(prior.sample(SAMPLES, seed=seed), true))
+        out.append(rounds)
     return np.array(out)
+
+
+def said(gap):
+    return f"{gap.mean():+.3f} +- {gap.std(ddof=1) / np.sqrt(len(gap)):.3f}"
 
 
 def main():
@@ -58,16 +91,19 @@ def main():
     parser.add_argument("--family", default="mixture")
     parser.add_argument("--likelihood", choices=("gaussian", "logistic"), default="gaussian")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=["rays", "cross"])
     arguments = parser.parse_args()
-    for problem in (rays, cross):
+    for problem in (PROBLEMS[name] for name in arguments.problems):
         for observations in arguments.observations:
             first = None
             for components in arguments.components:
                 got = measure(problem, observations, components, arguments)
                 first = got if first is None else first
-                gap = got - first
-                print(f"{problem.__name__}, n = {observations}, {arguments.family}, {components} components: {got.mean():.3f}, "
-                      f"minus the first {gap.mean():+.3f} +- {gap.std(ddof=1) / np.sqrt(len(gap)):.3f}", flush=True)
+                print(f"{problem.__name__}, n = {observations}, {arguments.family}, {components} components: {got[:, 0].mean():.3f}, "
+                      f"minus the first {said(got[:, 0] - first[:, 0])}", flush=True)
+                for k in range(1, arguments.rounds + 1):
+                    print(f"  after round {k}: {got[:, k].mean():.3f}, minus before {said(got[:, k] - got[:, 0])}", flush=True)
 
 
 if __name__ == "__main__":
