@@ -7,6 +7,7 @@
 #include "emd_golden.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
+#include "metric/slices.h"
 #include "metric/transport.h"
 
 enum { DIRECTIONS = 40 };
@@ -92,6 +93,24 @@ static void test_sliced(void) {
     CU_ASSERT(wasserstein_max_sliced(wasserstein, d, n, x, m, y, DIRECTIONS, stream(2)) > largest);
   }
   wasserstein_destroy(wasserstein);
+}
+
+/* A network that sorts all sequences of zeros and ones sorts all (Knuth 5.3.4, Theorem Z): every one of up
+ * to 12. */
+static void test_network_of_slices(void) {
+  enum { MOST = 12 };
+  double values[MOST * SLICES];
+  for (int n = 1; n <= MOST; n++)
+    for (int first = 0; first < 1 << n; first += SLICES) {
+      for (int i = 0; i < n; i++)
+        for (int lane = 0; lane < SLICES; lane++) values[i * SLICES + lane] = (first + lane) >> i & 1;
+      slices_sort(n, values);
+      for (int lane = 0; lane < SLICES; lane++) {
+        int ones = 0;
+        for (int i = 0; i < n; i++) ones += (first + lane) >> i & 1;
+        for (int i = 0; i < n; i++) CU_ASSERT_EQUAL(values[i * SLICES + lane], i >= n - ones);
+      }
+    }
 }
 
 /* A scan of the half circle in steps of 1e-3. W1 is Lipschitz in the angle, here with a constant below 3, so
@@ -264,6 +283,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"every metric of the list", test_every_metric},
                          {"one dimension", test_one_dimension},
                          {"sliced", test_sliced},
+                         {"network of slices", test_network_of_slices},
                          {"largest slice by scan", test_max_sliced_scan},
                          {"shift", test_shift},
                          {"moments", test_moments},

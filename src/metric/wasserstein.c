@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "core/simd.h"
+#include "metric/slices.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@ typedef struct {
 
 struct Wasserstein {
   int most_dimension, most_points;
+  double *slices, *sorted_x, *sorted_y; /* [d, SLICES]; [points, SLICES] */
   double *projected; /* [points] */
   Projection *x, *y, *merged; /* [points] */
   double *direction, *candidate, *gradient, *candidate_gradient; /* [d] */
@@ -34,6 +36,9 @@ Status wasserstein_create(int most_dimension, int most_points, Wasserstein **out
   *out = w;
   w->most_dimension = most_dimension;
   w->most_points = most_points;
+  NEW(w->slices, (size_t)most_dimension * SLICES);
+  NEW(w->sorted_x, (size_t)most_points * SLICES);
+  NEW(w->sorted_y, (size_t)most_points * SLICES);
   NEW(w->projected, most_points);
   NEW(w->x, most_points);
   NEW(w->y, most_points);
@@ -47,7 +52,7 @@ Status wasserstein_create(int most_dimension, int most_points, Wasserstein **out
 
 void wasserstein_destroy(Wasserstein *w) {
   if (!w) return;
-  void *blocks[] = {w->projected, w->x,         w->y,        w->merged,
+  void *blocks[] = {w->slices,    w->sorted_x,  w->sorted_y, w->projected,         w->x, w->y, w->merged,
                     w->direction, w->candidate, w->gradient, w->candidate_gradient};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   free(w);
@@ -90,18 +95,18 @@ typedef struct {
   const double *x, *y; /* [d, n], [d, m] */
 } Clouds;
 
-/* W1 along `direction`, and its gradient[d] with respect to it unless NULL. */
+/* W1 along `direction`, and its gradient[d] with respect to it. */
 static double along(Wasserstein *w, const Clouds *clouds, const double *direction, double *gradient) {
   int d = clouds->d, n = clouds->n, m = clouds->m, i = 0, j = 0, left_x = m, left_y = n;
   double sum = 0, units = (double)n * m;
   project_and_sort(w, d, n, clouds->x, direction, w->x);
   project_and_sort(w, d, m, clouds->y, direction, w->y);
-  for (int k = 0; gradient && k < d; k++) gradient[k] = 0;
+  for (int k = 0; k < d; k++) gradient[k] = 0;
   while (i < n) {
     int mass = left_x < left_y ? left_x : left_y;
     double difference = w->x[i].value - w->y[j].value, share = mass / units;
     sum += share * fabs(difference);
-    for (int k = 0; gradient && k < d; k++)
+    for (int k = 0; k < d; k++)
       gradient[k] +=
           (difference > 0 ? share : -share) * (clouds->x[(size_t)k * (size_t)n + (size_t)w->x[i].point] -
                                                clouds->y[(size_t)k * (size_t)m + (size_t)w->y[j].point]);
@@ -125,14 +130,38 @@ static void draw_direction(int d, Rng *rng, double *direction) {
   for (int k = 0; k < d; k++) direction[k] /= length;
 }
 
+/* `lanes` directions into the first columns of slices[d, SLICES]; the others are 0. */
+static void draw_slices(int d, Rng *rng, int lanes, double *direction, double *slices) {
+  memset(slices, 0, (size_t)d * SLICES * sizeof *slices);
+  for (int lane = 0; lane < lanes; lane++) {
+    draw_direction(d, rng, direction);
+    for (int k = 0; k < d; k++) slices[k * SLICES + lane] = direction[k];
+  }
+}
+
+/* W1 along the next `lanes` directions of the stream, which are left in w->slices. */
+static void along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lanes, double values[SLICES]) {
+  draw_slices(clouds->d, rng, lanes, w->direction, w->slices);
+  slices_project(clouds->d, clouds->n, clouds->x, w->slices, w->sorted_x);
+  slices_project(clouds->d, clouds->m, clouds->y, w->slices, w->sorted_y);
+  slices_sort(clouds->n, w->sorted_x);
+  slices_sort(clouds->m, w->sorted_y);
+  slices_distance(clouds->n, w->sorted_x, clouds->m, w->sorted_y, values);
+}
+
+static int lanes_of(int directions, int done) {
+  return directions - done < SLICES ? directions - done : SLICES;
+}
+
 double wasserstein_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
                           int directions, Rng rng) {
   ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
   Clouds clouds = {d, n, m, x, y};
-  double sum = 0;
-  for (int s = 0; s < directions; s++) {
-    draw_direction(d, &rng, w->direction);
-    sum += along(w, &clouds, w->direction, NULL);
+  double sum = 0, values[SLICES];
+  for (int s = 0; s < directions; s += SLICES) {
+    const int lanes = lanes_of(directions, s);
+    along_slices(w, &clouds, &rng, lanes, values);
+    for (int lane = 0; lane < lanes; lane++) sum += values[lane];
   }
   return sum / directions;
 }
@@ -174,13 +203,16 @@ double wasserstein_max_sliced(Wasserstein *w, int d, int n, const double *x, int
                               int directions, Rng rng) {
   ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
   Clouds clouds = {d, n, m, x, y};
-  double largest = -1;
-  for (int s = 0; s < directions; s++) {
-    draw_direction(d, &rng, w->candidate);
-    double value = along(w, &clouds, w->candidate, NULL);
-    if (value <= largest) continue;
-    largest = value;
-    memcpy(w->direction, w->candidate, (size_t)d * sizeof *w->direction);
+  double largest = -1, values[SLICES], *best = w->candidate;
+  for (int s = 0; s < directions; s += SLICES) {
+    const int lanes = lanes_of(directions, s);
+    along_slices(w, &clouds, &rng, lanes, values);
+    for (int lane = 0; lane < lanes; lane++) {
+      if (values[lane] <= largest) continue;
+      largest = values[lane];
+      for (int k = 0; k < d; k++) best[k] = w->slices[k * SLICES + lane];
+    }
   }
+  memcpy(w->direction, best, (size_t)d * sizeof *best);
   return climb(w, &clouds, largest);
 }

@@ -1,0 +1,58 @@
+#include "metric/slices.h"
+
+#include "core/simd.h"
+
+#include <math.h>
+#include <stddef.h>
+
+SIMD_CLONES
+void slices_project(int d, int n, const double *restrict x, const double *restrict direction,
+                    double *restrict out) {
+  for (size_t i = 0; i < (size_t)n * SLICES; i++) out[i] = 0;
+  for (int k = 0; k < d; k++) {
+    const double *restrict row = x + (size_t)k * (size_t)n;
+    for (int i = 0; i < n; i++)
+      for (int lane = 0; lane < SLICES; lane++)
+        out[(size_t)i * SLICES + lane] += direction[k * SLICES + lane] * row[i];
+  }
+}
+
+/* The smaller one of each pair of first[count], second[count] to the first, the larger to the second. */
+static inline void exchange(size_t count, double *restrict first, double *restrict second) {
+  for (size_t i = 0; i < count; i++) {
+    const double a = first[i], b = second[i];
+    first[i] = a < b ? a : b;
+    second[i] = a < b ? b : a;
+  }
+}
+
+/* The pairs of a pass are i and i + apart with (i & p) = r: runs of p rows, of which each second one takes
+ * part. */
+SIMD_CLONES
+void slices_sort(int n, double *values) {
+  int half = 1;
+  while (2 * half < n) half *= 2;
+  for (int p = half; p > 0; p /= 2)
+    for (int q = half, r = 0, apart = p;; apart = q - p, q /= 2, r = p) {
+      for (int i = r; i + apart < n; i += 2 * p) {
+        const int rows = n - apart - i < p ? n - apart - i : p;
+        exchange((size_t)rows * SLICES, values + (size_t)i * SLICES, values + (size_t)(i + apart) * SLICES);
+      }
+      if (q == p) break;
+    }
+}
+
+void slices_distance(int n, const double *x, int m, const double *y, double *out) {
+  int i = 0, j = 0, left_x = m, left_y = n;
+  const double units = (double)n * m;
+  for (int lane = 0; lane < SLICES; lane++) out[lane] = 0;
+  while (i < n) {
+    const int mass = left_x < left_y ? left_x : left_y;
+    const double share = mass / units, *of_x = x + (size_t)i * SLICES, *of_y = y + (size_t)j * SLICES;
+    for (int lane = 0; lane < SLICES; lane++) out[lane] += share * fabs(of_x[lane] - of_y[lane]);
+    left_x -= mass;
+    left_y -= mass;
+    if (left_x == 0) i++, left_x = m;
+    if (left_y == 0) j++, left_y = n;
+  }
+}
