@@ -1,5 +1,6 @@
-/* The queue that ranks take tasks from: every task to one rank, once; a slow policy is found out and brought
- * forward; what failed and who asked to stop is known to all. */
+/* The queue that ranks take tasks from: every task to one rank, once, also from the parts of other groups; a
+ * slow policy is found out and brought forward; short tasks come in batches; what failed and who asked to
+ * stop is known to all. */
 #include "mpi_harness.h"
 #include "parallel/queue.h"
 #include "parallel/schedule.h"
@@ -7,7 +8,8 @@
 
 #include <stdlib.h>
 
-/* Two settings of 3 policies with 20 blocks each: 120 tasks. */
+enum { TASKS = 120 }; /* two settings of 3 policies with 20 blocks each */
+
 static Study make_study(void) {
   static const char text[] = "{name: t, runs: 200, block: 10, study: bandit, policies: [ts, linucb, "
                              "egreedy], problem: {rounds: 5}, "
@@ -27,7 +29,7 @@ typedef struct {
 } Case;
 
 /* All tasks but every seventh, which was done before. */
-static void make_case(Case *c) {
+static void make_case(int groups, Case *c) {
   *c = (Case){.study = make_study()};
   const int tasks = c->study.task_count;
   c->list = calloc((size_t)tasks, sizeof *c->list);
@@ -37,7 +39,7 @@ static void make_case(Case *c) {
     c->cost[i] = c->study.ops->cost(&c->study, &task);
     if (i % 7 != 0) c->list[c->count++] = i;
   }
-  CHECK_OK(queue_create(&ranks, &c->study, c->count, c->list, c->cost, &c->queue));
+  CHECK_OK(queue_create(&ranks, &c->study, groups, c->count, c->list, c->cost, &c->queue));
 }
 
 static void free_case(Case *c) {
@@ -48,45 +50,75 @@ static void free_case(Case *c) {
   free(c->cost);
 }
 
-static void test_every_task_once(void) {
-  Case c;
-  make_case(&c);
-  const int tasks = c.study.task_count;
-  double taken[120] = {0};
-  int64_t failed = 0;
-  for (int task; (task = queue_take(c.queue)) >= 0;) {
+/* Take tasks until `most` are taken or none is left: taken[i] counts how often task i was. */
+static void take_tasks(const Case *c, int most, double *taken) {
+  for (int task, i = 0; i < most && (task = queue_take(c->queue)) >= 0; i++) {
     taken[task]++;
-    queue_finish(c.queue, task, task % 10 == 1, 1e-3);
+    queue_finish(c->queue, task, task % 10 == 1, 1e-3);
   }
-  queue_look(c.queue);
+  queue_look(c->queue);
+}
+
+/* Over all ranks, every task of the list was taken once, and the counters say what became of it. */
+static void check_all_taken(const Case *c, const double *taken) {
+  int64_t failed = 0;
   parallel_barrier();
-  for (int i = 0; i < tasks; i++) {
+  for (int i = 0; i < c->study.task_count; i++) {
     CHECK_NEAR(parallel_sum(taken[i]), i % 7 != 0, 0);
     failed += i % 7 != 0 && i % 10 == 1;
   }
-  const QueueState state = queue_look(c.queue);
+  const QueueState state = queue_look(c->queue);
   CU_ASSERT_EQUAL(state.failed, failed);
-  CU_ASSERT_EQUAL(state.done, c.count - failed);
+  CU_ASSERT_EQUAL(state.done, c->count - failed);
   CU_ASSERT_TRUE(!state.stopped);
-  free_case(&c);
+}
+
+static void test_every_task_once(void) {
+  for (int groups = 1; groups <= ranks.size; groups++) {
+    Case c;
+    make_case(groups, &c);
+    double taken[TASKS] = {0};
+    take_tasks(&c, TASKS, taken);
+    check_all_taken(&c, taken);
+    free_case(&c);
+  }
+}
+
+/* The last rank takes nearly all parts alone, and stops with a batch in its hands if it has one; the others
+ * come when it has gone. Then each finds nothing, in its own part or any other. */
+static void test_late_ranks(void) {
+  for (int groups = 1; groups <= ranks.size; groups++) {
+    Case c;
+    make_case(groups, &c);
+    double taken[TASKS] = {0};
+    const bool is_last = ranks.rank == ranks.size - 1;
+    if (is_last) take_tasks(&c, c.count - 5, taken);
+    parallel_barrier();
+    if (!is_last) take_tasks(&c, TASKS, taken);
+    parallel_barrier();
+    if (is_last) take_tasks(&c, TASKS, taken);
+    CU_ASSERT_EQUAL(queue_take(c.queue), -1);
+    check_all_taken(&c, taken);
+    free_case(&c);
+  }
 }
 
 static void test_share_of_the_work(void) {
   Case c;
-  make_case(&c);
-  int taken = 0;
-  for (int task; (task = queue_take(c.queue)) >= 0; taken++)
+  make_case(ranks.size, &c);
+  int mine = -1;
+  for (int task; (task = queue_take(c.queue)) >= 0; mine = task)
     queue_finish(c.queue, task, false, 2 * c.cost[task]);
   queue_look(c.queue);
   parallel_barrier();
-  CHECK_NEAR(queue_look(c.queue).share, 1, 1e-9); /* counters have 1e12 steps */
-  if (taken) CHECK_NEAR(queue_expect(c.queue, c.list[0]), 2 * c.cost[c.list[0]], 1e-3 * c.cost[c.list[0]]);
+  CHECK_NEAR(queue_share(c.queue), 1, 1e-9); /* counters have 1e12 steps */
+  if (mine >= 0) CHECK_NEAR(queue_expect(c.queue, mine), 2 * c.cost[mine], 1e-3 * c.cost[mine]);
   free_case(&c);
 }
 
 static void test_stop_reaches_all(void) {
   Case c;
-  make_case(&c);
+  make_case(ranks.size, &c);
   CU_ASSERT_TRUE(!queue_look(c.queue).stopped);
   parallel_barrier();
   if (ranks.rank == ranks.size - 1) queue_stop(c.queue), queue_look(c.queue);
@@ -99,12 +131,13 @@ static void test_stop_reaches_all(void) {
  * without any delay. Each is begun once; from then on the slow policy comes first, and the end is at most one
  * short task later than half of all work. */
 static void test_slow_policy_comes_forward(void) {
-  enum { LINES = 3, TASKS = 60, WORKERS = 2 };
+  enum { LINES = 3, EACH = 60, WORKERS = 2 };
   static const double model[LINES] = {1, 2, 3}, truth[LINES] = {30, 2, 1};
-  ScheduleLine lines[LINES] = {{.next = 1}, {.next = 2}, {.next = 3}};
+  ScheduleLine lines[LINES] = {
+      {.left = EACH, .next = 1}, {.left = EACH, .next = 2}, {.left = EACH, .next = 3}};
   double free_at[WORKERS] = {0}, work = 0;
-  int left[LINES] = {TASKS, TASKS, TASKS}, running[WORKERS] = {-1, -1}, order[LINES * TASKS];
-  for (int i = 0; i < LINES * TASKS; i++) {
+  int running[WORKERS] = {-1, -1}, order[LINES * EACH];
+  for (int i = 0; i < LINES * EACH; i++) {
     const int worker = free_at[1] < free_at[0];
     const int before = running[worker];
     if (before >= 0) lines[before].cost += model[before], lines[before].seconds += truth[before];
@@ -113,20 +146,56 @@ static void test_slow_policy_comes_forward(void) {
     order[i] = running[worker] = line;
     free_at[worker] += truth[line], work += truth[line];
     lines[line].begun = true;
-    if (--left[line] == 0) lines[line].next = 0;
+    lines[line].left--;
   }
   CU_ASSERT_EQUAL(schedule_choose(LINES, lines, 0), -1);
   CU_ASSERT_EQUAL(order[0], 0);
   CU_ASSERT_EQUAL(order[1], 1); /* the second worker begins with another */
-  for (int line = 0; line < LINES; line++) CU_ASSERT_EQUAL(left[line], 0);
+  for (int line = 0; line < LINES; line++) CU_ASSERT_EQUAL(lines[line].left, 0);
   CU_ASSERT_TRUE(fmax(free_at[0], free_at[1]) <= work / WORKERS + 2);
+}
+
+static void test_batches(void) {
+  /* .1 s for a unit of the first policy, so .2 s a task; with the other two 300 s of work remain */
+  const ScheduleLine lines[] = {{.left = 1000, .begun = true, .next = 2, .cost = 10, .seconds = 1},
+                                {.left = 50, .begun = true, .next = 1, .cost = 2, .seconds = 4},
+                                {.left = 0, .begun = true, .next = 1, .cost = 1, .seconds = 9}};
+  CU_ASSERT_EQUAL(schedule_batch(3, lines, 0, 10), 5); /* a second */
+  CU_ASSERT_EQUAL(schedule_batch(3, lines, 0, 300), 2); /* half of the second that remains for each */
+  CU_ASSERT_EQUAL(schedule_batch(3, lines, 0, 1500), 1);
+  CU_ASSERT_EQUAL(schedule_batch(3, lines, 1, 10), 1); /* 2 s a task */
+  ScheduleLine unknown = {.left = 1000, .begun = true, .next = 1e-6};
+  CU_ASSERT_EQUAL(schedule_batch(1, &unknown, 0, 1), 1);
+  unknown.cost = 1, unknown.seconds = 1e-3, unknown.left = 2;
+  CU_ASSERT_TRUE(schedule_batch(1, &unknown, 0, 1e-9) <= 2);
+}
+
+/* Every group has ranks of its own and its part of a line, and the parts make the line. */
+static void test_groups(void) {
+  for (int size = 1; size <= 5000; size += 613) {
+    const int groups = schedule_groups(size);
+    for (int r = 0, before = 0; r < size; r++) {
+      const int home = schedule_home(r, size, groups);
+      CU_ASSERT_TRUE_FATAL(home == before || home == before + 1);
+      before = home;
+    }
+    CU_ASSERT_EQUAL(schedule_home(size - 1, size, groups), groups - 1);
+    for (int count = 0; count < 9; count++) {
+      int sum = 0;
+      for (int g = 0; g < groups; g++) sum += schedule_part(count, g, groups);
+      CU_ASSERT_EQUAL(sum, count);
+    }
+  }
 }
 
 int main(int argc, char **argv) {
   CU_TestInfo tests[] = {{"every task goes to one rank, once", test_every_task_once},
+                         {"late ranks, and the parts of others", test_late_ranks},
                          {"the share of the work that is done", test_share_of_the_work},
                          {"a stop reaches all ranks", test_stop_reaches_all},
                          {"a slow policy comes forward", test_slow_policy_comes_forward},
+                         {"how many tasks at once", test_batches},
+                         {"groups and their parts", test_groups},
                          CU_TEST_INFO_NULL};
   return mpi_harness_main(argc, argv, "queue", tests);
 }

@@ -5,30 +5,51 @@
 #include <mpi.h>
 #include <stdlib.h>
 
-/* A rank alone needs no window, for which some libraries start a launcher. */
 struct Counters {
-  int64_t *alone; /* NULL of several ranks */
-  MPI_Win window;
+  int ranks, hosts;
+  int64_t *alone; /* a rank alone needs no window, for which some libraries start a launcher */
+  MPI_Win window; /* of several ranks */
 };
 
-Status counter_create(int count, Counters **out) {
-  NEW(*out, 1);
-  int rank, ranks;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks == 1) {
-    NEW((*out)->alone, (size_t)count);
-    return STATUS_OK;
-  }
+/* The first rank r with r * hosts / ranks = host. */
+static int rank_of(const Counters *counters, int host) {
+  return (int)(((int64_t)host * counters->ranks + counters->hosts - 1) / counters->hosts);
+}
+
+static bool is_host(const Counters *counters, int rank) {
+  const int host = (int)((int64_t)rank * counters->hosts / counters->ranks);
+  return rank_of(counters, host) == rank;
+}
+
+static void open_window(int rank, int count, Counters *counters) {
   int64_t *values;
-  MPI_Aint size = rank == 0 ? count * (MPI_Aint)sizeof *values : 0;
-  MPI_Win_allocate(size, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values, &(*out)->window);
-  MPI_Win_lock_all(MPI_MODE_NOCHECK, (*out)->window);
-  if (rank == 0) {
-    for (int i = 0; i < count; i++) values[i] = 0;
-    MPI_Win_sync((*out)->window);
-  }
+  const int here = is_host(counters, rank) ? count : 0;
+  MPI_Win_allocate(here * (MPI_Aint)sizeof *values, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values,
+                   &counters->window);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, counters->window);
+  for (int i = 0; i < here; i++) values[i] = 0;
+  MPI_Win_sync(counters->window);
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static Status begin(const Parallel *parallel, int hosts, int count, Counters **out) {
+  ASSERT(hosts <= parallel->size);
+  NEW(*out, 1);
+  **out = (Counters){.ranks = parallel->size, .hosts = hosts};
+  if (parallel->size == 1) NEW((*out)->alone, count);
+  return STATUS_OK;
+}
+
+Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out) {
+  Counters *counters = NULL;
+  const Status status = parallel_agree(parallel, begin(parallel, hosts, count, &counters));
+  *out = NULL;
+  if (status != STATUS_OK) {
+    free(counters);
+    return status;
+  }
+  if (!counters->alone) open_window(parallel->rank, count, counters);
+  *out = counters;
   return STATUS_OK;
 }
 
@@ -42,31 +63,33 @@ void counter_destroy(Counters *counters) {
   free(counters);
 }
 
-/* before = what counter i is, then += amount; of several ranks only there after complete(). */
-static void fetch_and_add(Counters *counters, int i, const int64_t *amount, int64_t *before) {
+/* before = what a counter is, then += amount; of several ranks only there after complete(). */
+static void fetch_and_add(Counters *counters, int host, int index, const int64_t *amount, int64_t *before) {
   if (counters->alone) {
-    *before = counters->alone[i];
-    counters->alone[i] += *amount;
+    *before = counters->alone[index];
+    counters->alone[index] += *amount;
   } else {
-    MPI_Fetch_and_op(amount, before, MPI_INT64_T, 0, i, MPI_SUM, counters->window);
+    MPI_Fetch_and_op(amount, before, MPI_INT64_T, rank_of(counters, host), index, MPI_SUM, counters->window);
   }
 }
 
-static void complete(Counters *counters) {
-  if (!counters->alone) MPI_Win_flush(0, counters->window);
+static void complete(Counters *counters, int host) {
+  if (!counters->alone) MPI_Win_flush(rank_of(counters, host), counters->window);
 }
 
 int64_t counter_add(Counters *counters, int index, int64_t amount) {
   int64_t before;
-  fetch_and_add(counters, index, &amount, &before);
-  complete(counters);
+  fetch_and_add(counters, 0, index, &amount, &before);
+  complete(counters, 0);
   return before;
 }
 
-void counter_exchange(Counters *counters, int count, const int *index, const int64_t *change, int64_t *now) {
-  for (int k = 0; k < count; k++) fetch_and_add(counters, index[k], &change[index[k]], &now[index[k]]);
-  complete(counters);
-  for (int k = 0; k < count; k++) now[index[k]] += change[index[k]];
+void counter_exchange(Counters *counters, int count, CounterStop *stops) {
+  for (int k = 0; k < count; k++)
+    fetch_and_add(counters, stops[k].host, stops[k].index, &stops[k].change, &stops[k].now);
+  for (int k = 0; k < count; k++)
+    if (k + 1 == count || stops[k + 1].host != stops[k].host) complete(counters, stops[k].host);
+  for (int k = 0; k < count; k++) stops[k].now += stops[k].change;
 }
 
 void counter_progress(void) {

@@ -1,23 +1,30 @@
 /* Counters that all ranks share, by one-sided fetch-and-add: no rank is spent on being a manager. They live
- * on rank 0, which should call counter_progress now and then while it computes: on networks without remote
- * atomics the others would wait for it. */
+ * on several hosts, ranks that should call counter_progress now and then while they compute: on networks
+ * without remote atomics the others would wait for them. */
 #ifndef PARALLEL_COUNTER_H
 #define PARALLEL_COUNTER_H
 
-#include "core/status.h"
+#include "parallel/parallel.h"
 
 #include <stdint.h>
 
 typedef struct Counters Counters;
 
-/* `count` counters at 0. Collective. */
-Status counter_create(int count, Counters **out);
+/* One counter of a trip: what to add, and what it is then. */
+typedef struct {
+  int host, index;
+  int64_t change, now;
+} CounterStop;
+
+/* `count` counters at 0 on each of `hosts` <= ranks; host h is the first rank r with r * hosts / ranks = h,
+ * so host 0 is rank 0. Collective. */
+Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out);
 /* Collective. NULL is allowed. */
 void counter_destroy(Counters *counters);
-/* Add and return what was there before. */
+/* Add to a counter of host 0 and return what was there before. */
 int64_t counter_add(Counters *counters, int index, int64_t amount);
-/* Add change[i] to every counter i of index[count], all in one trip; now[i] is what it is then. */
-void counter_exchange(Counters *counters, int count, const int *index, const int64_t *change, int64_t *now);
+/* Visit `count` counters, all in one trip, those of a host one after another. */
+void counter_exchange(Counters *counters, int count, CounterStop *stops);
 /* Let the MPI library serve the other ranks. */
 void counter_progress(void);
 

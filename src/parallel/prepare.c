@@ -67,7 +67,7 @@ static Status fit_all(const Parallel *parallel, int count, Fit *fits, bool (*sto
   for (int f = 0; f < count && status == STATUS_OK; f++) status = fit_begin(&fits[f]);
   TRY(parallel_agree(parallel, status));
   Counters *counters;
-  TRY(counter_create(1, &counters));
+  TRY(counter_create(parallel, 1, 1, &counters));
   status = take_parts(counters, count, fits, stop, progress);
   status = parallel_agree(parallel, status);
   counter_destroy(counters);

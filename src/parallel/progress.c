@@ -25,10 +25,15 @@ static void print_duration(double seconds) {
     fprintf(stderr, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
 }
 
+bool progress_is_due(const Progress *progress) {
+  const double now = clock_wall(), elapsed = now - progress->start;
+  const double interval = progress->terminal ? 0.2 : fmin(300, fmax(5, elapsed / 10));
+  return progress->shown && now - progress->last >= interval;
+}
+
 void progress_update(Progress *progress, long done, long total, double fraction) {
   const double now = clock_wall(), elapsed = now - progress->start, whole = fraction * progress->share;
-  const double interval = progress->terminal ? 0.2 : fmin(300, fmax(5, elapsed / 10));
-  if (!progress->shown || now - progress->last < interval) return;
+  if (!progress_is_due(progress)) return;
   progress->last = now;
   if (progress->terminal) {
     enum { WIDTH = 30 };

@@ -16,6 +16,8 @@ typedef struct {
 
 /* Of a job that is this work alone; where more follows, set `share`. */
 Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what);
+/* Whether an update now would print. */
+bool progress_is_due(const Progress *progress);
 /* Report that `done` of `total` are finished, of the work that fraction (0 .. 1); prints when enough time has
  * passed: as whole lines every 5 s at first, then after each tenth of the time so far, at last every 5 min.
  */

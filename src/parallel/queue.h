@@ -1,6 +1,9 @@
 /* The tasks that all ranks take their work from: a line for each policy, longest first, and shared counters
- * of how far each line is and how long its tasks took (parallel/schedule.h chooses among lines). What a rank
- * has finished reaches the others when it takes its next task, in one trip. */
+ * of how far each line is and how long its tasks took (parallel/schedule.h chooses among lines). Every group
+ * of ranks has counters of its own, on one of its ranks, of its part of the tasks; a rank that finds nothing
+ * left there goes on with the next group's part. Short tasks are taken several at a time; those that a rank
+ * has taken when it stops are not done. What a rank has finished reaches the others within about a second, a
+ * failure before the rank begins another task. */
 #ifndef PARALLEL_QUEUE_H
 #define PARALLEL_QUEUE_H
 
@@ -12,13 +15,12 @@ typedef struct Queue Queue;
 /* What is finished, over all ranks. */
 typedef struct {
   int64_t done, failed;
-  double share; /* of the work, by measured speeds */
   bool stopped; /* a rank asked for the end */
 } QueueState;
 
-/* Tasks list[count] of the study, which cost[] (by task) units each. Collective; the caller ends with
- * queue_destroy, also after an error. */
-Status queue_create(const Parallel *parallel, const Study *study, int count, const int *list,
+/* Tasks list[count] of the study, which cost[] (by task) units each, for `groups` <= ranks groups.
+ * Collective; the caller ends with queue_destroy, also after an error. */
+Status queue_create(const Parallel *parallel, const Study *study, int groups, int count, const int *list,
                     const double *cost, Queue **out);
 /* Collective. NULL is allowed. */
 void queue_destroy(Queue *queue);
@@ -32,11 +34,13 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds);
 
 /* Ask all ranks to take nothing more. */
 void queue_stop(Queue *queue);
-/* Whether a rank asked for the end. */
+/* Whether a rank asked for the end, as of at most a second ago. */
 bool queue_is_stopped(Queue *queue);
 /* Tell what this rank has finished, and see what the others have. */
 QueueState queue_look(Queue *queue);
 /* The same as of the last trip, without a new one. */
 QueueState queue_seen(const Queue *queue);
+/* The share of the work that is finished, by measured speeds. One trip to the counters of all groups. */
+double queue_share(Queue *queue);
 
 #endif

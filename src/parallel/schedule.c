@@ -1,5 +1,24 @@
 #include "parallel/schedule.h"
 
+#include <math.h>
+
+enum { MOST_VISITS = 8 };
+enum { GROUP = 1024 }; /* ranks, each of which visits some thirty counters a second */
+
+static const double BATCH_SECONDS = 1;
+/* The part of what remains for a rank that it takes at once, as in guided self-scheduling (Polychronopoulos
+ * and Kuck, IEEE Trans. Computers C-36, 1987), where it is 1: a batch may then last twice as long as expected
+ * before others wait for it. */
+static const double BATCH_SHARE = 0.5;
+
+int schedule_groups(int ranks) { return (ranks + GROUP - 1) / GROUP; }
+
+int schedule_home(int rank, int ranks, int groups) { return (int)((long)rank * groups / ranks); }
+
+int schedule_visits(int groups) { return groups < MOST_VISITS ? groups : MOST_VISITS; }
+
+int schedule_part(int count, int group, int groups) { return (count - group + groups - 1) / groups; }
+
 double schedule_speed(int count, const ScheduleLine *lines, int line) {
   double cost = lines[line].cost, seconds = lines[line].seconds;
   for (int i = 0; i < count && lines[line].cost == 0; i++) cost += lines[i].cost, seconds += lines[i].seconds;
@@ -11,11 +30,21 @@ int schedule_choose(int count, const ScheduleLine *lines, int rank) {
   double most = -1;
   for (int i = 0; i < count; i++) {
     const int line = (rank + i) % count;
-    if (lines[line].next == 0) continue;
+    if (lines[line].left <= 0) continue;
     if (!lines[line].begun) return line;
     const double speed = schedule_speed(count, lines, line);
     const double expected = lines[line].next * (speed > 0 ? speed : 1);
     if (expected > most) most = expected, longest = line;
   }
   return longest;
+}
+
+int schedule_batch(int count, const ScheduleLine *lines, int line, double ranks) {
+  if (lines[line].cost == 0) return 1;
+  double remaining = 0; /* seconds, at most: no task of a line is longer than its next */
+  for (int i = 0; i < count; i++)
+    if (lines[i].left > 0) remaining += schedule_speed(count, lines, i) * lines[i].next * lines[i].left;
+  const double expected = schedule_speed(count, lines, line) * lines[line].next;
+  const double batch = fmin(BATCH_SECONDS, BATCH_SHARE * remaining / ranks) / expected;
+  return (int)fmax(1, fmin(batch, lines[line].left));
 }

@@ -1,17 +1,32 @@
-/* Which task comes next: the one that is expected to take longest, so that short ones are left to fill the
+/* Which tasks come next: those that are expected to take longest, so that short ones are left to fill the
  * end. What is expected comes from the study's cost model, corrected policy by policy with what the finished
- * tasks took: the model knows how cost grows with the setting, not how fast each sampler is. */
+ * tasks took: the model knows how cost grows with the setting, not how fast each sampler is.
+ *
+ * So that counters can be shared by any number of ranks, every group of ranks has its own, of its part of the
+ * tasks, and short tasks are taken several at a time. */
 #ifndef PARALLEL_SCHEDULE_H
 #define PARALLEL_SCHEDULE_H
 
 #include <stdbool.h>
 
-/* The tasks of one policy, longest first by the model. */
+/* The tasks of one policy in the part of a group, longest first by the model. */
 typedef struct {
-  double next; /* cost of the first that nobody has taken; 0: none is left */
+  int left; /* those that nobody has taken */
   bool begun; /* one was taken */
+  double next; /* cost of the first that is left */
   double cost, seconds; /* of those that are finished: sums */
 } ScheduleLine;
+
+/* Groups that so many ranks make, of about 1 000 ranks each. */
+int schedule_groups(int ranks);
+/* The group of a rank. */
+int schedule_home(int rank, int ranks, int groups);
+/* A rank that finds nothing left in the part of its group goes on with those of the next ones: with so many
+ * parts in all. Not with every one: each is emptied by its own group, and the visits of all ranks to all
+ * groups would be most of the traffic. */
+int schedule_visits(int groups);
+/* Tasks of a line of `count` that are in the part of a group: group, group + groups, ... */
+int schedule_part(int count, int group, int groups);
 
 /* Seconds for a unit of cost of a line: measured, or that of all lines together, or 0 when nothing is
  * finished. */
@@ -21,5 +36,10 @@ double schedule_speed(int count, const ScheduleLine *lines, int line);
  * is begun once before any line is preferred for its length, so that its speed is known early; `rank` spreads
  * these first choices. */
 int schedule_choose(int count, const ScheduleLine *lines, int rank);
+
+/* How many tasks of the line to take at once: as many as are expected to last a second, and not more than a
+ * part of what remains for each of the group's `ranks`, so that all end together. One while the speed of the
+ * line is unknown. */
+int schedule_batch(int count, const ScheduleLine *lines, int line, double ranks);
 
 #endif

@@ -8,6 +8,7 @@
 #include "parallel/counter.h"
 #include "parallel/isolate.h"
 #include "parallel/queue.h"
+#include "parallel/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,6 @@
 /* Seconds that a running task may go on after a stop was asked for: schedulers kill 10 s (PBS) or 30 s
  * (Slurm) after their first signal. */
 static const double GRACE = 7;
-static const double ASK_OTHERS = 1; /* seconds between polls whether another rank was stopped */
 
 typedef struct {
   const Study *study;
@@ -29,7 +29,7 @@ typedef struct {
   int *list; /* [count], tasks of the wave that are to be run */
   int count;
   int64_t failed_before; /* in earlier waves */
-  double stopped_at, asked_at, polled_at; /* seconds; 0: not yet */
+  double stopped_at, polled_at; /* seconds; 0: not yet */
 } Runner;
 
 /* Which tasks. */
@@ -78,14 +78,9 @@ static void stop_all(Runner *runner) {
 
 static bool stop_asked(Runner *runner) {
   if (runner->stopped_at != 0) return true;
-  double now = clock_wall();
-  bool here = runner->options->stop(), elsewhere = false;
-  if (!here && now - runner->asked_at >= ASK_OTHERS) {
-    runner->asked_at = now;
-    elsewhere = queue_is_stopped(runner->queue);
-  }
+  const bool here = runner->options->stop();
   if (here) stop_all(runner);
-  if (here || elsewhere) runner->stopped_at = now;
+  if (here || queue_is_stopped(runner->queue)) runner->stopped_at = clock_wall();
   return runner->stopped_at != 0;
 }
 
@@ -96,9 +91,9 @@ static bool time_is_over(Runner *runner) {
 }
 
 static void show_progress(Runner *runner) {
-  if (!runner->progress.shown) return;
-  const QueueState state = queue_look(runner->queue);
-  progress_update(&runner->progress, (long)state.done, runner->count, state.share);
+  if (!progress_is_due(&runner->progress)) return;
+  const long done = (long)queue_look(runner->queue).done;
+  progress_update(&runner->progress, done, runner->count, queue_share(runner->queue));
 }
 
 /* Between rounds of a task: serve the other ranks, report, and drop the task when its time is over. */
@@ -199,7 +194,8 @@ Status tasks_scan(const Parallel *parallel, const Study *study, const char *dire
 
 /* Run the tasks of one wave. Collective. */
 static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
-  TRY(queue_create(parallel, runner->study, runner->count, runner->list, runner->cost, &runner->queue));
+  TRY(queue_create(parallel, runner->study, schedule_groups(parallel->size), runner->count, runner->list,
+                   runner->cost, &runner->queue));
   runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
   Status status = parallel_agree(parallel, run_all(runner));
   const QueueState state = queue_look(runner->queue);

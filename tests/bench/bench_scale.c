@@ -1,18 +1,18 @@
 /* How far does a study scale? The scheduler and the reducer, fed with more tasks and ranks than this machine
  * has.
  *
- * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE
+ * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE EVERY
  *
- * Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. The order is the
- * program's (parallel/schedule.h); how long a task takes is drawn from what RESULTS measured for
- * its setting and policy, all multiplied so that their mean is MEAN seconds. A rank asks the counters (one
- * server, first come first served, COUNTER_SECONDS for each counter, plus TRIP seconds there and back),
- * works, and saves its file in SAVE seconds.
+ * Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. Groups, order and
+ * batches are the program's (parallel/schedule.h), trips to the counters as in parallel/queue.c; how long a
+ * task takes is drawn from what RESULTS measured for its setting and policy, all multiplied so that their
+ * mean is MEAN seconds. A rank asks the counters of a host (first come first served, COUNTER_SECONDS for each
+ * counter, plus TRIP seconds there and back), works, and saves in SAVE seconds what it finished, when that
+ * took EVERY seconds or nothing is left (0: each task by itself).
  *
  * mpiexec -n N bench_scale counter REQUESTS
  *
- * Every rank asks the
- * shared counters REQUESTS times, nine in one trip as in the program, and nine in nine trips.
+ * Every rank asks the shared counters REQUESTS times, nine in one trip and nine in nine trips.
  *
  * bench_scale files FOLDER TASKS RUNS ROUNDS
  *
@@ -56,7 +56,8 @@ static void read_study(const char *name, const char *text, Study *study) {
 /* The schedule. */
 
 static const double COUNTER_SECONDS = 1e-6; /* an atomic operation of the counters' host */
-enum { COUNTERS = 9 }; /* those of a trip: 3 of the whole, 6 of the lines of the last task and of the next */
+static const double ASK_AGAIN = 1, ASK_ALONG = 0.5; /* as in parallel/queue.c */
+enum { OF_WHOLE = 3, OF_LINE = 3 }; /* counters */
 
 typedef struct {
   double modelled, seconds;
@@ -70,7 +71,7 @@ static int longest_first(const void *a, const void *b) {
 /* The tasks of one policy. */
 typedef struct {
   Job *jobs; /* longest first by the model */
-  int count, taken;
+  int count;
 } Line;
 
 /* Lines of `count` jobs in all. */
@@ -104,124 +105,221 @@ static Line *list_jobs(const Study *study, const char *results, int count, doubl
   return lines;
 }
 
-/* A rank: when it will be free, what it is busy with, and what the counters told it when it asked last. */
+/* A rank: when it acts next, on what it knows. */
 typedef struct {
-  double free_at;
-  int line; /* -1: nothing yet */
-  Job job;
-  ScheduleLine *known;
-  double seen_all; /* when it asked for the counters of every line */
+  double at; /* it polls, or has done its work and asks for more */
+  double work_left, unsaved; /* seconds */
+  double seen_whole, seen_lines;
+  int number, home, visited;
+  int line; /* of the batch that it finished and has not reported; -1: none */
+  double cost, seconds; /* of that batch */
+  ScheduleLine *known; /* [lines] */
 } Rank;
 
-/* A heap: the first rank is free first. */
+typedef struct {
+  const Line *lines;
+  int count, ranks, groups; /* lines, ... */
+  double trip, save, every;
+  ScheduleLine *shared; /* [groups, lines] */
+  int *taken; /* [groups, lines] */
+  double *server, *busy; /* [groups]: when the host of the counters is free, and how long it was not */
+  double wait, longest_wait, work, last, first_idle;
+  long trips, saves;
+} Replay;
+
+/* A heap: the first rank acts first. */
 static void sift(int ranks, Rank *heap, Rank moved) {
   int at = 0;
   for (int child; (child = 2 * at + 1) < ranks; at = child) {
-    if (child + 1 < ranks && heap[child + 1].free_at < heap[child].free_at) child++;
-    if (heap[child].free_at >= moved.free_at) break;
+    if (child + 1 < ranks && heap[child + 1].at < heap[child].at) child++;
+    if (heap[child].at >= moved.at) break;
     heap[at] = heap[child];
   }
   heap[at] = moved;
 }
 
-/* Tell what the rank has done, take a job of the line it chooses by what it knew, learn the news; once more
- * if that line has ended. Returns the trips to the counters; false: nothing is left. */
-static bool take_job(int policies, Line *lines, ScheduleLine *shared, int number, bool all, Rank *rank,
-                     int *trips) {
-  if (rank->line >= 0) {
-    shared[rank->line].cost += rank->job.modelled;
-    shared[rank->line].seconds += rank->job.seconds;
-  }
-  for (*trips = 0;;) {
-    const int l = schedule_choose(policies, rank->known, number);
-    if (l < 0) return false;
-    Line *line = &lines[l];
-    const bool found = line->taken < line->count;
-    if (found) rank->job = line->jobs[line->taken++];
-    shared[l].begun = true;
-    shared[l].next = line->taken < line->count ? line->jobs[line->taken].modelled : 0;
-    if (rank->line >= 0) rank->known[rank->line] = shared[rank->line];
-    rank->known[l] = shared[l];
-    if (all) memcpy(rank->known, shared, (size_t)policies * sizeof *shared);
-    ++*trips;
-    rank->line = l;
-    if (found) return true;
-  }
+static int group_of(const Replay *replay, const Rank *rank) {
+  return (rank->home + rank->visited) % replay->groups;
 }
 
-static void schedule(const char *path, const char *results, int ranks, int count, double mean, double trip,
-                     double save) {
+/* What is left of a line in a group's part. */
+static void update_shared(Replay *replay, int group, int l) {
+  ScheduleLine *shared = &replay->shared[group * replay->count + l];
+  const int taken = replay->taken[group * replay->count + l];
+  shared->begun = taken > 0;
+  shared->left = schedule_part(replay->lines[l].count, group, replay->groups) - taken;
+  if (shared->left < 0) shared->left = 0;
+  shared->next = shared->left ? replay->lines[l].jobs[group + taken * replay->groups].modelled : 0;
+}
+
+/* A trip to some counters of one host; returns when the rank has the answer. */
+static double visit(Replay *replay, int group, double at, int counters) {
+  const double answer = COUNTER_SECONDS * counters;
+  replay->server[group] = fmax(replay->server[group], at + replay->trip / 2) + answer;
+  replay->busy[group] += answer;
+  return replay->server[group] + replay->trip / 2;
+}
+
+/* A trip to the counters of the group, and of the whole when it is time: report the last batch, take `wanted`
+ * tasks of line l (none: l < 0), learn the news of the lines that are asked for. */
+static void exchange(Replay *replay, Rank *rank, int l, int wanted, bool all) {
+  const int group = group_of(replay, rank), reported = rank->line;
+  ScheduleLine *shared = replay->shared + group * replay->count;
+  const double from = rank->at;
+  const bool whole = from - rank->seen_whole >= ASK_ALONG;
+  if (reported >= 0) {
+    shared[reported].cost += rank->cost;
+    shared[reported].seconds += rank->seconds;
+  }
+  if (l >= 0) {
+    replay->taken[group * replay->count + l] += wanted;
+    update_shared(replay, group, l);
+  }
+  for (int i = 0; i < replay->count; i++)
+    if (all || i == l || i == reported) rank->known[i] = shared[i];
+  rank->at = visit(replay, group, from,
+                   all ? OF_LINE * replay->count : (reported >= 0 ? OF_LINE - 1 : 0) + (l >= 0));
+  if (whole) rank->at = fmax(rank->at, visit(replay, 0, from, OF_WHOLE)), rank->seen_whole = from;
+  if (all) rank->seen_lines = from;
+  rank->line = -1;
+  replay->trips++;
+  replay->wait += rank->at - from;
+  replay->longest_wait = fmax(replay->longest_wait, rank->at - from);
+}
+
+/* Seconds that a rank works on a task and saves what is to be saved. */
+static double work_on(Replay *replay, const Job *job, Rank *rank) {
+  replay->work += job->seconds;
+  rank->cost += job->modelled;
+  rank->seconds += job->seconds;
+  rank->unsaved += job->seconds;
+  if (rank->unsaved < replay->every) return job->seconds;
+  rank->unsaved = 0;
+  replay->saves++;
+  return job->seconds + replay->save;
+}
+
+/* queue_take: a batch of the group's part, or a trip to the next group; false: nothing is left. */
+static bool take(Replay *replay, Rank *rank) {
+  const int l = schedule_choose(replay->count, rank->known, rank->number);
+  if (l < 0) {
+    if (rank->visited + 1 == schedule_visits(replay->groups)) return false;
+    if (rank->line >= 0) exchange(replay, rank, -1, 0, false);
+    rank->visited++;
+    exchange(replay, rank, -1, 0, true);
+    return true;
+  }
+  const int wanted = schedule_batch(replay->count, rank->known, l, (double)replay->ranks / replay->groups);
+  const int group = group_of(replay, rank), first = replay->taken[group * replay->count + l];
+  const int there = schedule_part(replay->lines[l].count, group, replay->groups);
+  exchange(replay, rank, l, wanted, rank->at - rank->seen_lines >= ASK_AGAIN);
+  if (first >= there) return true;
+  rank->line = l, rank->cost = rank->seconds = 0;
+  for (int i = first; i < first + wanted && i < there; i++)
+    rank->work_left += work_on(replay, &replay->lines[l].jobs[group + i * replay->groups], rank);
+  return true;
+}
+
+/* What a rank does next, and how long that takes; false: it has ended. */
+static bool act(Replay *replay, Rank *rank) {
+  if (rank->work_left > 0) { /* the poll whether others have stopped, once a second */
+    const double at = rank->at;
+    rank->at = visit(replay, 0, at, OF_WHOLE), rank->seen_whole = at;
+    replay->wait += rank->at - at;
+  } else if (!take(replay, rank)) {
+    replay->first_idle = fmin(replay->first_idle, rank->at);
+    if (rank->unsaved > 0) rank->at += replay->save, replay->saves++;
+    replay->last = fmax(replay->last, rank->at);
+    return false;
+  }
+  const double step = fmin(rank->work_left, fmax(0, rank->seen_whole + ASK_AGAIN - rank->at));
+  rank->work_left -= step;
+  rank->at += step;
+  return true;
+}
+
+static void print_replay(const Replay *replay, int tasks) {
+  const double whole = replay->ranks * replay->last, saving = replay->save * (double)replay->saves;
+  double busiest = 0;
+  for (int g = 0; g < replay->groups; g++) busiest = fmax(busiest, replay->busy[g]);
+  printf("  %d groups, duration %.2f s, parallel efficiency %.2f%%\n", replay->groups, replay->last,
+         100 * replay->work / whole);
+  printf("  of the ranks' time: counters %.2f%%, saving %.2f%%, end %.2f%%; first rank idle %.2f s before "
+         "the end\n",
+         100 * replay->wait / whole, 100 * saving / whole,
+         100 * (whole - replay->work - replay->wait - saving) / whole, replay->last - replay->first_idle);
+  printf("  counters: %.3f trips a task, the busiest host %.2f%%; a trip waits %.3g s, at most %.3g s\n",
+         (double)replay->trips / tasks, 100 * busiest / replay->last, replay->wait / (double)replay->trips,
+         replay->longest_wait);
+}
+
+static void run_replay(Replay *replay) {
+  const size_t lines = (size_t)replay->count, groups = (size_t)replay->groups;
+  replay->shared = allocate(groups * lines, sizeof *replay->shared);
+  replay->taken = allocate(groups * lines, sizeof *replay->taken);
+  replay->server = allocate(groups, sizeof *replay->server);
+  replay->busy = allocate(groups, sizeof *replay->busy);
+  for (int g = 0; g < replay->groups; g++)
+    for (int l = 0; l < replay->count; l++) update_shared(replay, g, l);
+  Rank *heap = allocate((size_t)replay->ranks, sizeof *heap);
+  for (int r = 0; r < replay->ranks; r++) {
+    const int home = schedule_home(r, replay->ranks, replay->groups);
+    heap[r] = (Rank){.number = r, .home = home, .line = -1, .known = allocate(lines, sizeof(ScheduleLine))};
+    heap[r].seen_whole = heap[r].seen_lines = -ASK_AGAIN * r / replay->ranks;
+    memcpy(heap[r].known, replay->shared + (size_t)home * lines, lines * sizeof(ScheduleLine));
+  }
+  for (int idle = 0; idle < replay->ranks;) {
+    Rank rank = heap[0];
+    if (!act(replay, &rank)) rank.at = INFINITY, idle++;
+    sift(replay->ranks, heap, rank);
+  }
+  for (int r = 0; r < replay->ranks; r++) free(heap[r].known);
+  free(heap);
+}
+
+static void schedule(char **argv) {
+  const char *path = argv[0];
+  const int ranks = atoi(argv[2]), tasks = atoi(argv[3]);
   char *text;
   size_t size;
   Study study;
   ok(store_read_text(path, SIZE_MAX, &text, &size));
   read_study(path, text, &study);
   free(text);
-  const int policies = study.file->policy_count;
-  Line *lines = list_jobs(&study, results, count, mean);
-  ScheduleLine *shared = allocate((size_t)policies, sizeof *shared);
-  for (int l = 0; l < policies; l++) shared[l].next = lines[l].count ? lines[l].jobs[0].modelled : 0;
-  Rank *heap = allocate((size_t)ranks, sizeof *heap);
-  for (int r = 0; r < ranks; r++) {
-    heap[r] = (Rank){.line = -1, .known = allocate((size_t)policies, sizeof *shared)};
-    memcpy(heap[r].known, shared, (size_t)policies * sizeof *shared);
-  }
-  double server = 0, busy = 0, wait = 0, longest_wait = 0, work = 0, last = 0, first_idle = INFINITY;
-  long asked = 0;
-  for (int idle = 0; idle < ranks;) {
-    Rank rank = heap[0];
-    int trips;
-    const bool all = rank.free_at - rank.seen_all >= 1;
-    if (all) rank.seen_all = rank.free_at;
-    if (!take_job(policies, lines, shared, (int)(asked % ranks), all, &rank, &trips)) {
-      first_idle = fmin(first_idle, rank.free_at);
-      last = fmax(last, rank.free_at);
-      rank.free_at = INFINITY, idle++;
-      sift(ranks, heap, rank);
-      continue;
-    }
-    asked += trips;
-    const double answer = COUNTER_SECONDS * (COUNTERS * trips + (all ? 3 * policies : 0));
-    server = fmax(server, rank.free_at + trip / 2) + answer;
-    busy += answer;
-    const double begin = fmax(server + trip / 2, rank.free_at + trips * trip);
-    wait += begin - rank.free_at;
-    longest_wait = fmax(longest_wait, begin - rank.free_at);
-    work += rank.job.seconds;
-    rank.free_at = begin + rank.job.seconds + save;
-    sift(ranks, heap, rank);
-  }
-  double idle = ranks * last - work;
-  printf("ranks %d, tasks %d of %g s on average, trip %g s, save %g s\n", ranks, count, mean, trip, save);
-  printf("  duration %.1f s, work %.0f s, idle %.0f s: parallel efficiency %.2f%%\n", last, work, idle,
-         100 * work / (ranks * last));
-  printf("  of the idle time: counters %.2f%%, saving %.2f%%, end %.2f%%; first rank idle %.2f s before the "
-         "end\n",
-         100 * wait / idle, 100 * save * count / idle, 100 * (idle - wait - save * count) / idle,
-         last - first_idle);
-  printf("  counters: %.0f trips a second, %.3f a task, busy %.2f%%; a rank waits %.3g s a task, at most "
-         "%.3g s\n",
-         (double)asked / last, (double)asked / count, 100 * busy / last, wait / count, longest_wait);
-  for (int l = 0; l < policies; l++) free(lines[l].jobs);
-  for (int r = 0; r < ranks; r++) free(heap[r].known);
+  Line *lines = list_jobs(&study, argv[1], tasks, atof(argv[4]));
+  Replay replay = {.lines = lines,
+                   .count = study.file->policy_count,
+                   .ranks = ranks,
+                   .groups = schedule_groups(ranks),
+                   .trip = atof(argv[5]),
+                   .save = atof(argv[6]),
+                   .every = atof(argv[7]),
+                   .first_idle = INFINITY};
+  run_replay(&replay);
+  printf("ranks %d, tasks %d of %s s on average, trip %s s, saving %s s every %s s\n", ranks, tasks, argv[4],
+         argv[5], argv[6], argv[7]);
+  print_replay(&replay, tasks);
+  for (int l = 0; l < replay.count; l++) free(lines[l].jobs);
   free(lines);
-  free(shared);
-  free(heap);
+  free(replay.shared);
+  free(replay.taken);
+  free(replay.server);
+  free(replay.busy);
   study_destroy(&study);
 }
 
 /* The counter. */
 
+enum { COUNTERS = 9 };
+
 static double ask(Counters *counters, int requests, bool one_trip) {
-  const int64_t change[COUNTERS] = {1};
-  int64_t now[COUNTERS];
-  int index[COUNTERS];
-  for (int k = 0; k < COUNTERS; k++) index[k] = k;
+  CounterStop stops[COUNTERS];
+  for (int k = 0; k < COUNTERS; k++) stops[k] = (CounterStop){.index = k, .change = k == 0};
   parallel_barrier();
   double start = clock_wall();
   for (int i = 0; i < requests; i++) {
-    if (one_trip) counter_exchange(counters, COUNTERS, index, change, now);
-    for (int k = 0; k < COUNTERS && !one_trip; k++) counter_add(counters, k, change[k]);
+    if (one_trip) counter_exchange(counters, COUNTERS, stops);
+    for (int k = 0; k < COUNTERS && !one_trip; k++) counter_add(counters, k, stops[k].change);
   }
   parallel_barrier();
   return clock_wall() - start;
@@ -230,7 +328,7 @@ static double ask(Counters *counters, int requests, bool one_trip) {
 static void counter(int argc, char **argv, int requests) {
   Parallel parallel = parallel_begin(&argc, &argv);
   Counters *counters;
-  ok(counter_create(COUNTERS, &counters));
+  ok(counter_create(&parallel, 1, COUNTERS, &counters));
   for (int one_trip = 0; one_trip < 2; one_trip++) {
     double seconds = ask(counters, requests, one_trip);
     if (parallel.rank == 0)
@@ -302,15 +400,15 @@ static void files(const char *folder, int count, int runs, int rounds) {
 }
 
 int main(int argc, char **argv) {
-  if (argc == 9 && strcmp(argv[1], "schedule") == 0)
-    schedule(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]), atof(argv[6]), atof(argv[7]), atof(argv[8]));
+  if (argc == 10 && strcmp(argv[1], "schedule") == 0)
+    schedule(argv + 2);
   else if (argc == 3 && strcmp(argv[1], "counter") == 0)
     counter(argc, argv, atoi(argv[2]));
   else if (argc == 6 && strcmp(argv[1], "files") == 0)
     files(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]));
   else
     fprintf(stderr,
-            "usage: bench_scale schedule STUDY RESULTS RANKS TASKS MEAN TRIP SAVE | counter REQUESTS | "
+            "usage: bench_scale schedule STUDY RESULTS RANKS TASKS MEAN TRIP SAVE EVERY | counter REQUESTS | "
             "files FOLDER TASKS RUNS ROUNDS\n");
   return 0;
 }
