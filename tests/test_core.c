@@ -1,10 +1,8 @@
-/* core: status, memory, random streams and their kernels, special functions. */
+/* core: status, memory, random streams, special functions. */
 #include "harness.h"
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "core/rng_kernel.h"
-#include "core/simd.h"
 #include "core/special.h"
 #include "core/status.h"
 
@@ -61,38 +59,6 @@ static void test_memory(void) {
   CHECK_FAILS(memory_new(&block, SIZE_MAX / 4, 8), STATUS_INTERNAL, "too large");
   CU_ASSERT_PTR_NULL(block);
   CHECK_FAILS(memory_new(&block, SIZE_MAX - 8, 1), STATUS_INTERNAL, "too large");
-}
-
-/* kat_vectors of Random123 1.14 for philox4x32-10: counter, key, result. */
-static const uint32_t KNOWN[3][10] = {{0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
-                                      {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff,
-                                       0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
-                                      {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0,
-                                       0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}};
-
-/* The middle of the cell of (0, 1) that 64 bits point to. */
-static double cell_middle(uint32_t low, uint32_t high) {
-  return ldexp((double)(((uint64_t)high << 32 | low) >> 12) + 0.5, -52);
-}
-
-static void test_known_answers(void) {
-  for (int i = 0; i < 3; i++) {
-    const uint32_t *k = KNOWN[i];
-    philox4x32_ctr_t counter = {{k[0], k[1], k[2], k[3]}};
-    philox4x32_key_t key = {{k[4], k[5]}};
-    philox4x32_ctr_t bits = philox4x32(counter, key);
-    for (int j = 0; j < 4; j++) CU_ASSERT_EQUAL(bits.v[j], k[6 + j]);
-    if (i == 1) continue; /* the last position cannot be drawn: it is where the overflow check is */
-    Rng rng = {.key = {{k[4], k[5]}}, .position = k[0], .draw = k[1], .round = k[2], .run = k[3]}, same = rng;
-    double u[2];
-    rng_uniform(&rng, 2, u);
-    CU_ASSERT_EQUAL(u[0], cell_middle(k[6], k[7]));
-    CU_ASSERT_EQUAL(u[1], cell_middle(k[8], k[9]));
-    CU_ASSERT_EQUAL(rng.position, k[0] + 1);
-    uint64_t index = rng_index(&same, UINT64_MAX);
-    uint64_t word = (uint64_t)k[7] << 32 | k[6];
-    CU_ASSERT(index == word || index + 1 == word);
-  }
 }
 
 static void test_keys(void) {
@@ -258,60 +224,6 @@ static void test_index(void) {
   for (int i = 0; i < 100; i++) CU_ASSERT_EQUAL(rng_index(&rng, 1), 0);
 }
 
-static int kernel_levels(void) { return simd_level() == SIMD_V4 ? 3 : simd_level() == SIMD_V3 ? 2 : 1; }
-
-/* Every instruction level of this machine gives the uniforms of Random123's own function, extreme words
- * included. */
-static void test_uniform_kernels(void) {
-  enum { PAIRS = RNG_KERNEL_PAIRS };
-  RngCounters counters = {.key = {0xa4093822, 0x299f31d0}, .round = 0x13198a2e};
-  for (uint32_t i = 0; i < PAIRS; i++) {
-    counters.position[i] = i == 1 ? UINT32_MAX : 0x243f6a88 + i - 2;
-    counters.draw[i] = i % 3 ? 0x85a308d3 : UINT32_MAX - i;
-    counters.run[i] = i % 5 ? 0x03707344 : 0x80000000 + i;
-  }
-  double u[PAIRS], v[PAIRS];
-  for (int level = 0; level < kernel_levels(); level++) {
-    (level == 0   ? rng_kernel_uniform_v1
-     : level == 1 ? rng_kernel_uniform_v3
-                  : rng_kernel_uniform_v4)(&counters, u, v);
-    for (int i = 0; i < PAIRS; i++) {
-      philox4x32_ctr_t counter = {{counters.position[i], counters.draw[i], counters.round, counters.run[i]}};
-      philox4x32_key_t key = {{counters.key[0], counters.key[1]}};
-      philox4x32_ctr_t bits = philox4x32(counter, key);
-      CU_ASSERT_EQUAL(u[i], cell_middle(bits.v[0], bits.v[1]));
-      CU_ASSERT_EQUAL(v[i], cell_middle(bits.v[2], bits.v[3]));
-    }
-  }
-}
-
-/* Box-Muller at every instruction level against libm: 1e-14 of the radius is some units in its last place. */
-static void test_normal_kernels(void) {
-  enum { PAIRS = RNG_KERNEL_PAIRS };
-  Rng rng = {.key = rng_key(2, RNG_TEST)};
-  for (int block = 0; block < 64; block++) {
-    double u[PAIRS], v[PAIRS], a[3][PAIRS], b[3][PAIRS];
-    rng_uniform(&rng, PAIRS, u);
-    rng_uniform(&rng, PAIRS, v);
-    u[0] = ldexp(1, -53), u[1] = 1 - ldexp(1, -53), u[2] = 0.5;
-    v[0] = ldexp(1, -53), v[1] = 1 - ldexp(1, -53), v[2] = 0.5;
-    for (int level = 0; level < kernel_levels(); level++) {
-      memcpy(a[level], u, sizeof u);
-      memcpy(b[level], v, sizeof v);
-      (level == 0   ? rng_kernel_normal_v1
-       : level == 1 ? rng_kernel_normal_v3
-                    : rng_kernel_normal_v4)(a[level], b[level]);
-      for (int i = 0; i < PAIRS; i++) {
-        double radius = sqrt(-2 * log(u[i]));
-        CHECK_NEAR(a[level][i], radius * cos(2 * M_PI * v[i]), 1e-14 * radius);
-        CHECK_NEAR(b[level][i], radius * sin(2 * M_PI * v[i]), 1e-14 * radius);
-      }
-    }
-    if (kernel_levels() == 3)
-      CU_ASSERT(memcmp(a[1], a[2], sizeof u) == 0 && memcmp(b[1], b[2], sizeof u) == 0);
-  }
-}
-
 static void test_special_exp(void) {
   double worst = 0;
   for (int i = 0; i <= 200000; i++) {
@@ -362,15 +274,12 @@ static void test_special_log(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"status", test_status},
                          {"memory", test_memory},
-                         {"known answers of Philox", test_known_answers},
                          {"keys", test_keys},
                          {"lanes are single streams", test_lanes},
                          {"overflow is asserted", test_overflow},
                          {"distributions", test_distributions},
                          {"independence", test_independence},
                          {"index", test_index},
-                         {"uniforms at all instruction levels", test_uniform_kernels},
-                         {"normals at all instruction levels", test_normal_kernels},
                          {"special_exp", test_special_exp},
                          {"special_inverse_root", test_special_inverse_root},
                          {"special_log", test_special_log},

@@ -29,11 +29,15 @@ RngKey rng_subkey(RngKey key, RngPurpose purpose) {
 }
 
 typedef enum { UNIFORM, NORMAL } Law;
-enum { PAIRS = RNG_KERNEL_PAIRS };
+enum { COUNTERS = RNG_KERNEL_COUNTERS, GROUP = RNG_KERNEL_GROUP };
 
-static void draw_pairs(const RngCounters *counters, Law law, double *first, double *second) {
-  SIMD_CALL(rng_kernel_uniform, counters, first, second);
-  if (law == NORMAL) SIMD_CALL(rng_kernel_normal, first, second);
+/* Both numbers of each position of `count` counters, a multiple of GROUP. */
+static void draw_rows(const RngCounters *counters, Law law, uint32_t count, uint32_t first,
+                      uint32_t positions, size_t stride, double *out) {
+  if (law == NORMAL)
+    SIMD_CALL(rng_kernel_normal, counters, (int)count, first, positions, stride, out);
+  else
+    SIMD_CALL(rng_kernel_uniform, counters, (int)count, first, positions, stride, out);
 }
 
 static uint32_t take_positions(uint32_t *position, int n) {
@@ -47,7 +51,7 @@ static uint32_t take_positions(uint32_t *position, int n) {
 /* to[i] = first + i step. */
 SIMD_CLONES
 static void count_up(uint32_t first, uint32_t step, uint32_t *to) {
-  for (uint32_t i = 0; i < PAIRS; i++) to[i] = first + i * step;
+  for (uint32_t i = 0; i < COUNTERS; i++) to[i] = first + i * step;
 }
 
 /* Counters at .. at + count - 1: `position` of the streams of lanes lane .. lane + count - 1. */
@@ -66,6 +70,15 @@ static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, 
   }
 }
 
+/* Lanes lane .. lane + count - 1, whole groups: the kernel writes their columns of out[2 positions, N] as
+ * they are. */
+static void fill_groups(const RngLanes *rng, Law law, uint32_t start, uint32_t positions, uint32_t lane,
+                        uint32_t count, double *out) {
+  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
+  name_streams(rng, 0, lane, 0, count, &counters);
+  draw_rows(&counters, law, count, start, positions, rng->lanes, out + lane);
+}
+
 /* A stretch of neighbouring lanes at one position, of the `left` counters from number `item` on, which run
  * along the lanes of one position after the other. */
 typedef struct {
@@ -77,30 +90,41 @@ static Stretch stretch_at(uint32_t lanes, uint64_t item, uint32_t left) {
   return (Stretch){(uint32_t)(item / lanes), lane, left < most ? left : most};
 }
 
-/* The two numbers of a position are in rows 2 position and 2 position + 1 of out[n, lanes]; the last row can
- * be missing. The kernel takes PAIRS counters at once, of as many positions as these need. */
-static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
-  ASSERT(rng->draws >= 1 && rng->lanes >= 1);
-  const uint32_t start = take_positions(&rng->position, n), lanes = rng->lanes;
+/* Lanes that are no whole groups, and the last number of an odd n: COUNTERS at once, of as many positions as
+ * these need. */
+static void fill_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_t n, double *out) {
+  const uint32_t lanes = rng->lanes;
   const uint64_t total = ((uint64_t)n + 1) / 2 * lanes;
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
-  for (uint64_t item = 0; item < total; item += PAIRS) {
-    const uint32_t count = total - item < PAIRS ? (uint32_t)(total - item) : PAIRS;
-    double first[PAIRS], second[PAIRS];
+  for (uint64_t item = 0; item < total; item += COUNTERS) {
+    const uint32_t count = total - item < COUNTERS ? (uint32_t)(total - item) : COUNTERS;
+    double pair[2][COUNTERS];
     for (uint32_t at = 0; at < count;) {
       const Stretch part = stretch_at(lanes, item + at, count - at);
-      name_streams(rng, start + part.position, part.lane, at, part.count, &counters);
+      name_streams(rng, part.position, part.lane, at, part.count, &counters);
       at += part.count;
     }
-    draw_pairs(&counters, law, first, second);
+    draw_rows(&counters, law, (count + GROUP - 1) / GROUP * GROUP, start, 1, COUNTERS, pair[0]);
     for (uint32_t at = 0; at < count;) {
       const Stretch part = stretch_at(lanes, item + at, count - at);
       double *row = out + 2 * (size_t)part.position * lanes + part.lane;
-      memcpy(row, first + at, part.count * sizeof *row);
-      if (2 * part.position + 1 < (uint32_t)n) memcpy(row + lanes, second + at, part.count * sizeof *row);
+      memcpy(row, pair[0] + at, part.count * sizeof *row);
+      if (2 * part.position + 1 < n) memcpy(row + lanes, pair[1] + at, part.count * sizeof *row);
       at += part.count;
     }
   }
+}
+
+/* The two numbers of a position are in rows 2 position and 2 position + 1 of out[n, lanes]; the last row can
+ * be missing. */
+static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
+  ASSERT(rng->draws >= 1 && rng->lanes >= 1);
+  const uint32_t start = take_positions(&rng->position, n), lanes = rng->lanes;
+  uint32_t whole = 0; /* positions of which both numbers are asked for */
+  if (lanes % GROUP == 0) whole = (uint32_t)n / 2;
+  for (uint32_t lane = 0; whole > 0 && lane < lanes; lane += COUNTERS)
+    fill_groups(rng, law, start, whole, lane, lanes - lane < COUNTERS ? lanes - lane : COUNTERS, out);
+  fill_stretches(rng, law, start + whole, (uint32_t)n - 2 * whole, out + 2 * (size_t)whole * lanes);
 }
 
 void rng_lanes_uniform(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, UNIFORM); }
@@ -112,14 +136,16 @@ static void fill_one(Rng *rng, int n, double *out, Law law) {
   uint32_t start = take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;
   count_up(rng->run, 0, counters.run);
   count_up(rng->draw, 0, counters.draw);
-  for (uint32_t pair = 0; pair < pairs; pair += PAIRS) {
-    double first[PAIRS], second[PAIRS];
-    count_up(start + pair, 1, counters.position);
-    draw_pairs(&counters, law, first, second);
-    for (uint32_t i = 0; i < PAIRS && pair + i < pairs; i++) {
-      uint32_t at = 2 * (pair + i);
-      out[at] = first[i];
-      if (at + 1 < (uint32_t)n) out[at + 1] = second[i];
+  count_up(0, 1, counters.position);
+  for (uint32_t done = 0; done < pairs; done += COUNTERS) {
+    const uint32_t left = pairs - done,
+                   count = left < COUNTERS ? (left + GROUP - 1) / GROUP * GROUP : COUNTERS;
+    double pair[2][COUNTERS];
+    draw_rows(&counters, law, count, start + done, 1, COUNTERS, pair[0]);
+    for (uint32_t i = 0; i < COUNTERS && i < left; i++) {
+      const uint32_t at = 2 * (done + i);
+      out[at] = pair[0][i];
+      if (at + 1 < (uint32_t)n) out[at + 1] = pair[1][i];
     }
   }
 }

@@ -3,26 +3,30 @@
 #ifndef CORE_RNG_KERNEL_H
 #define CORE_RNG_KERNEL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-enum { RNG_KERNEL_PAIRS = 64 };
+/* Counters that a call is given at most, and of which it takes multiples. */
+enum { RNG_KERNEL_COUNTERS = 64, RNG_KERNEL_GROUP = 32 };
 
-/* The streams and positions of RNG_KERNEL_PAIRS counter values. */
+/* The streams of a call, and the position of each beside that of the call. */
 typedef struct {
   uint32_t key[2], round;
-  uint32_t run[RNG_KERNEL_PAIRS], draw[RNG_KERNEL_PAIRS], position[RNG_KERNEL_PAIRS];
+  uint32_t run[RNG_KERNEL_COUNTERS], draw[RNG_KERNEL_COUNTERS], position[RNG_KERNEL_COUNTERS];
 } RngCounters;
 
-/* Two uniforms in (0, 1) of each counter value: u[RNG_KERNEL_PAIRS], v[RNG_KERNEL_PAIRS]. All versions give
- * the same bits. */
-void rng_kernel_uniform_v4(const RngCounters *counters, double *u, double *v);
-void rng_kernel_uniform_v3(const RngCounters *counters, double *u, double *v);
-void rng_kernel_uniform_v1(const RngCounters *counters, double *u, double *v);
-
-/* In place: u <- sqrt(-2 log u) cos(2 pi v), v <- sqrt(-2 log u) sin(2 pi v). v3 and v4 give the same
- * bits. */
-void rng_kernel_normal_v4(double *u, double *v);
-void rng_kernel_normal_v3(double *u, double *v);
-void rng_kernel_normal_v1(double *u, double *v);
+/* Of the first `count` counters, a multiple of RNG_KERNEL_GROUP, the two numbers of every position first ..
+ * first + positions - 1, into rows 2 p and 2 p + 1 of out[2 positions, stride] for the p-th of them. Uniforms
+ * in (0, 1), the same bits at every level; or u, v of these made sqrt(-2 log u) cos(2 pi v) and sqrt(-2 log
+ * u) sin(2 pi v), the same bits at v3 and v4. */
+#define RNG_KERNEL_DECLARE(level)                                                                            \
+  void rng_kernel_uniform_##level(const RngCounters *counters, int count, uint32_t first,                    \
+                                  uint32_t positions, size_t stride, double *out);                           \
+  void rng_kernel_normal_##level(const RngCounters *counters, int count, uint32_t first, uint32_t positions, \
+                                 size_t stride, double *out);
+RNG_KERNEL_DECLARE(v1)
+RNG_KERNEL_DECLARE(v3)
+RNG_KERNEL_DECLARE(v4)
+#undef RNG_KERNEL_DECLARE
 
 #endif
