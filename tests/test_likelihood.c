@@ -19,6 +19,12 @@ static double log_likelihood(const Likelihood *likelihood, double y, double u) {
   return likelihood->ops->log_likelihood(likelihood, y, u);
 }
 
+static double mean_at(const Likelihood *likelihood, double u) {
+  double mean;
+  likelihood->ops->mean(likelihood, 1, &u, &mean);
+  return mean;
+}
+
 static void test_registry(void) {
   int count = 0;
   WALK_FAMILIES(likelihood) {
@@ -74,7 +80,7 @@ static void test_mean_is_derivative_of_log_partition(void) {
     for (double u = -4; u <= 4; u += 0.5) {
       double y = 1, low = y * (u - h) / scale - log_likelihood(&likelihood, y, u - h),
              high = y * (u + h) / scale - log_likelihood(&likelihood, y, u + h);
-      double mean = likelihood.ops->mean(&likelihood, u);
+      double mean = mean_at(&likelihood, u);
       CHECK_NEAR(mean, scale * (high - low) / (2 * h), 1e-7 * (1 + fabs(mean)));
     }
   }
@@ -95,7 +101,7 @@ static void test_normalisation(void) {
         total += density, first += y * density;
       }
       CHECK_NEAR(total, 1, 1e-12);
-      CHECK_NEAR(first, likelihood.ops->mean(&likelihood, u), 1e-11);
+      CHECK_NEAR(first, mean_at(&likelihood, u), 1e-11);
     }
   }
 }
@@ -149,7 +155,7 @@ static void test_far_out(void) {
   WALK_FAMILIES(likelihood)
   for (int k = 0; k < 26; k++) {
     double u = k < 13 ? sizes[k] : -sizes[k - 13];
-    CU_ASSERT(isfinite(likelihood.ops->mean(&likelihood, u)));
+    CU_ASSERT(isfinite(mean_at(&likelihood, u)));
     for (double y = 0; y <= 1; y++) {
       double slope, curvature, deviance;
       derivatives(&likelihood, y, u, &slope, &curvature);
@@ -183,7 +189,7 @@ static void test_samples(void) {
   WALK_FAMILIES(likelihood)
   for (double u = -2; u <= 7; u += 0.5) { /* a rate of e^7 > 500: beyond inversion */
     Rng rng = {.key = rng_key(1, RNG_TEST), .run = (uint32_t)(2 * u + 10)};
-    double mean = 0, square = 0, expected = likelihood.ops->mean(&likelihood, u), slope, curvature;
+    double mean = 0, square = 0, expected = mean_at(&likelihood, u), slope, curvature;
     rng_uniform(&rng, N, uniform);
     rng_normal(&rng, N, normal);
     for (int i = 0; i < N; i++) {

@@ -61,7 +61,8 @@ static void check_rewards(const Problem *problem, const Past *past, const Sample
     for (int l = 0; l < past->observations; l++) {
       const int at = t * past->observations + l;
       const double u = predictor(past, theta, t, l);
-      const double mean = problem->likelihood.ops->mean(&problem->likelihood, u);
+      double mean;
+      problem->likelihood.ops->mean(&problem->likelihood, 1, &u, &mean);
       const bool gaussian = !strcmp(problem->likelihood.ops->name, "gaussian");
       const double variance =
           gaussian ? problem->likelihood.noise * problem->likelihood.noise : mean * (1 - mean);

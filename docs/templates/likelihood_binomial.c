@@ -22,11 +22,13 @@ static double kernel(double y, double u) {
 
 static bool binomial_admits(double y) { return y >= 0 && y <= TRIALS && y == floor(y); }
 
-static double binomial_mean(const Likelihood *likelihood, double u) {
+static void binomial_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
   (void)likelihood;
-  double success, failure;
-  chances(u, &success, &failure);
-  return TRIALS * success;
+  for (int i = 0; i < n; i++) {
+    double success, failure;
+    chances(u[i], &success, &failure);
+    mean[i] = TRIALS * success;
+  }
 }
 
 static double binomial_log_likelihood(const Likelihood *likelihood, double y, double u) {

@@ -12,9 +12,9 @@
 /* ---- Gaussian: y = u + sigma e, log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
 
 static bool gaussian_admits(double y) { return isfinite(y); }
-static double gaussian_mean(const Likelihood *likelihood, double u) {
+static void gaussian_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
   (void)likelihood;
-  return u;
+  memcpy(mean, u, (size_t)n * sizeof *mean);
 }
 static double gaussian_log_likelihood(const Likelihood *likelihood, double y, double u) {
   double residual = (y - u) / likelihood->noise;
@@ -63,10 +63,13 @@ static inline double exponent(double u) {
 }
 
 static bool logistic_admits(double y) { return y == 0 || y == 1; }
-static double logistic_mean(const Likelihood *likelihood, double u) {
-  (void)likelihood;
+static inline double logistic_chance(double u) {
   double e = special_exp_inside(exponent(u));
   return (u >= 0 ? 1 : e) / (1 + e);
+}
+static void logistic_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++) mean[i] = logistic_chance(u[i]);
 }
 /* -log p = log(1 + e^u) - y u. */
 static inline double logistic_loss(double y, double u) {
@@ -101,8 +104,9 @@ static void logistic_deviance(const Likelihood *likelihood, int n, const double 
   for (int i = 0; i < n; i++) deviance[i] = 2 * logistic_loss(y[i], u[i]);
 }
 static double logistic_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+  (void)likelihood;
   (void)normal;
-  return uniform < logistic_mean(likelihood, u) ? 1 : 0;
+  return uniform < logistic_chance(u) ? 1 : 0;
 }
 
 const LikelihoodOps likelihood_logistic = {.name = "logistic",
@@ -126,9 +130,9 @@ static const double RATE_LIMIT = 80;
 static inline double poisson_rate(double u) { return special_exp(u > RATE_LIMIT ? RATE_LIMIT : u); }
 
 static bool poisson_admits(double y) { return isfinite(y) && y >= 0 && y <= 0x1p53 && y == floor(y); }
-static double poisson_mean(const Likelihood *likelihood, double u) {
+static void poisson_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
   (void)likelihood;
-  return poisson_rate(u);
+  for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i]);
 }
 /* y log y - y, the largest value of y u - e^u. */
 static inline double poisson_best(double y) { return y > 0 ? y * log(y) - y : 0; }
@@ -157,7 +161,8 @@ static void poisson_deviance(const Likelihood *likelihood, int n, const double *
 /* By inversion up to a rate of 500; beyond, the normal number with the Cornish-Fisher correction of its
  * skewness, rounded: the distribution function is then right to 1e-4. */
 static double poisson_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
-  double rate = poisson_mean(likelihood, u);
+  (void)likelihood;
+  double rate = poisson_rate(u);
   if (rate > 500) return fmax(0, floor(rate + sqrt(rate) * normal + (normal * normal - 1) / 6 + 0.5));
   double probability = exp(-rate), left = uniform - probability;
   int y = 0;

@@ -24,8 +24,8 @@ typedef struct {
   double self_concordance;
   const char *rewards; /* what y can be, in words */
   bool (*admits)(double y);
-  /* Mean reward g(u). */
-  double (*mean)(const Likelihood *likelihood, double u);
+  /* mean[n]: the mean rewards g(u). */
+  void (*mean)(const Likelihood *likelihood, int n, const double *u, double *mean);
   /* log p(y | u), with all constants. */
   double (*log_likelihood)(const Likelihood *likelihood, double y, double u);
   /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. */

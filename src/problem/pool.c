@@ -2,7 +2,7 @@
  * member of the pool, drawn with replacement, plus zeta times N(0, I): the smaller zeta, the fewer directions
  * are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every dimension. */
 #include "core/memory.h"
-#include "core/tiling.h"
+#include "core/simd.h"
 #include "problem/problems.h"
 
 #include <math.h>
@@ -10,10 +10,16 @@
 
 const char POOL_REWARDS[] = "linear quadratic";
 
+/* Members are added in squares of so many coordinates and runs; a vector of the pool takes whole ones. */
+enum { SQUARE = 4 };
+typedef double Four __attribute__((vector_size(8 * SQUARE)));
+
 typedef struct {
   double zeta;
   double *pool; /* [d, K], of one run: scratch */
 } Pool;
+
+static size_t pool_row(const Problem *self) { return ((size_t)self->d + SQUARE - 1) / SQUARE * SQUARE; }
 
 /* N(0, I / d). */
 static Status create_theta(int d, uint64_t seed, ThetaSource *out) {
@@ -42,8 +48,8 @@ static Status create(Problem *self, const Config *config) {
                       "depends on phi' theta, so problem.reward must be linear",
                       self->likelihood.ops->name);
   self->likelihood.noise *= unit_noise(self, state->zeta);
-  self->kept = (size_t)self->d * (size_t)self->arms;
-  NEW(state->pool, self->kept);
+  self->kept = pool_row(self) * (size_t)self->arms;
+  NEW(state->pool, (size_t)self->d * (size_t)self->arms);
   return create_theta(self->d, self->seed, &self->theta);
 }
 
@@ -52,10 +58,10 @@ static void destroy(Problem *self) {
   if (state) free(state->pool);
 }
 
-/* The pools of the runs, kept[B, K, d]: member m has the stream (POOL, run, round 0, draw m). */
+/* The pools of the runs, kept[B, K, pool_row]: member m has the stream (POOL, run, round 0, draw m). */
 static void keep_pools(const Problem *self, uint32_t first_run, int runs, double *kept) {
   const Pool *state = self->state;
-  const size_t d = (size_t)self->d, arms = (size_t)self->arms;
+  const size_t d = (size_t)self->d, arms = (size_t)self->arms, row = pool_row(self);
   for (uint32_t b = 0; b < (uint32_t)runs; b++) {
     RngLanes rng = {.key = rng_key(self->seed, RNG_POOL),
                     .run = first_run + b,
@@ -63,31 +69,63 @@ static void keep_pools(const Problem *self, uint32_t first_run, int runs, double
                     .lanes = (uint32_t)self->arms};
     rng_lanes_normal(&rng, self->d, state->pool);
     for (size_t m = 0; m < arms; m++)
-      for (size_t i = 0; i < d; i++) kept[(b * arms + m) * d + i] = state->pool[i * arms + m];
+      for (size_t i = 0; i < d; i++) kept[(b * arms + m) * row + i] = state->pool[i * arms + m];
   }
 }
 
-/* phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B] stands for. The
- * members of a tile of runs stay in the first-level cache together. */
-static void add_members(const Problem *self, size_t runs, const double *kept, const double *uniform,
-                        double *phi) {
-  const double zeta = ((const Pool *)self->state)->zeta;
-  const size_t d = (size_t)self->d, arms = (size_t)self->arms;
-  for (size_t from = 0; from < runs; from += TILE_LANES) {
-    const size_t count = runs - from < TILE_LANES ? runs - from : TILE_LANES;
-    const double *member[TILE_LANES];
-    for (size_t n = 0; n < count; n++)
-      member[n] = kept + ((from + n) * arms + (size_t)(uniform[from + n] * (double)arms)) * d;
-    for (size_t i = 0; i < d; i++)
-      for (size_t n = 0; n < count; n++)
-        phi[i * runs + from + n] = member[n][i] + zeta * phi[i * runs + from + n];
+/* x[SQUARE] <- its transpose. */
+static inline __attribute__((always_inline)) void transpose(Four *x) {
+  const Four low0 = __builtin_shufflevector(x[0], x[1], 0, 4, 2, 6);
+  const Four low1 = __builtin_shufflevector(x[2], x[3], 0, 4, 2, 6);
+  const Four high0 = __builtin_shufflevector(x[0], x[1], 1, 5, 3, 7);
+  const Four high1 = __builtin_shufflevector(x[2], x[3], 1, 5, 3, 7);
+  x[0] = __builtin_shufflevector(low0, low1, 0, 1, 4, 5),
+  x[2] = __builtin_shufflevector(low0, low1, 2, 3, 6, 7);
+  x[1] = __builtin_shufflevector(high0, high1, 0, 1, 4, 5);
+  x[3] = __builtin_shufflevector(high0, high1, 2, 3, 6, 7);
+}
+
+/* phi[d, count] <- zeta phi + the members of `count` <= SQUARE runs. The product is rounded first, as in
+ * special_two_products. */
+static inline __attribute__((always_inline)) void
+add_squares(size_t d, size_t stride, size_t count, double zeta, const double *const *member, double *phi) {
+  for (size_t i = 0; i < d; i += SQUARE) {
+    const size_t rows = d - i < SQUARE ? d - i : SQUARE;
+    Four own[SQUARE], x = {0};
+    for (size_t n = 0; n < SQUARE; n++) __builtin_memcpy(&own[n], member[n] + i, sizeof own[n]);
+    transpose(own);
+    for (size_t r = 0; r < rows; r++) {
+      __builtin_memcpy(&x, phi + (i + r) * stride, count * sizeof *phi);
+      x = own[r] + (zeta * x + 0.0);
+      __builtin_memcpy(phi + (i + r) * stride, &x, count * sizeof *phi);
+    }
   }
 }
 
-/* Noise, times zeta, plus members. More arms mean another pool. */
+/* phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B] stands for. */
+SIMD_CLONES
+static void add_members(size_t d, size_t row, size_t arms, size_t runs, double zeta, const double *kept,
+                        const double *uniform, double *phi) {
+  for (size_t from = 0; from < runs; from += SQUARE) {
+    const size_t count = runs - from < SQUARE ? runs - from : SQUARE;
+    const double *member[SQUARE];
+    for (size_t n = 0; n < SQUARE; n++) {
+      const size_t b = from + (n < count ? n : 0); /* of runs that are not there, the first */
+      member[n] = kept + (b * arms + (size_t)(uniform[b] * (double)arms)) * row;
+    }
+    if (count == SQUARE)
+      add_squares(d, runs, SQUARE, zeta, member, phi + from);
+    else
+      add_squares(d, runs, count, zeta, member, phi + from);
+  }
+}
+
+/* Noise, times zeta, plus members, of two arms at a time, as long as they are in the cache: so many have the
+ * numbers of whole positions in both streams. More arms mean another pool. */
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                           const double *kept, double *features, double *scratch) {
-  const size_t stride = (size_t)runs, arm = (size_t)self->d * stride;
+  const Pool *state = self->state;
+  const size_t d = (size_t)self->d, stride = (size_t)runs;
   RngLanes noise = {.key = rng_key(self->seed, RNG_ARMS),
                     .run = first_run,
                     .draws = 1,
@@ -95,10 +133,13 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
                     .lanes = (uint32_t)runs};
   RngLanes member = noise;
   member.key = rng_key(self->seed, RNG_POOL_MEMBER);
-  rng_lanes_normal(&noise, self->arms * self->d, features);
-  for (int k = 0; k < self->arms; k++) { /* a position of a stream has numbers for two arms */
-    if (k % 2 == 0) rng_lanes_uniform(&member, k + 1 < self->arms ? 2 : 1, scratch);
-    add_members(self, stride, kept, scratch + (size_t)(k % 2) * stride, features + (size_t)k * arm);
+  for (int k = 0; k < self->arms; k += 2) {
+    const int pair = k + 1 < self->arms ? 2 : 1;
+    rng_lanes_normal(&noise, pair * self->d, features);
+    rng_lanes_uniform(&member, pair, scratch);
+    for (int m = 0; m < pair; m++, features += d * stride)
+      add_members(d, pool_row(self), (size_t)self->arms, stride, state->zeta, kept,
+                  scratch + (size_t)m * stride, features);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/memory.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "problem/greedy_kernel.h"
 #include "problem/problems.h"
 #include "problem/theta_prior.h"
@@ -165,9 +166,6 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
   return theta_prior(memory, &problem->theta, chain_settings, out);
 }
 
-/* What a reward depends on. */
-static double signal(const Problem *problem, double u) { return problem->quadratic ? u * u : u; }
-
 /* Where the features of arm k begin, [d, B]; and its theta*, whose next coordinate is `stride` further. */
 static const double *features_of(const World *world, int k) {
   const size_t place = world->problem->per_arm ? 0 : (size_t)k;
@@ -180,38 +178,52 @@ static const double *theta_of(const World *world, int run, int k, size_t *stride
   return world->theta + (size_t)run * (size_t)unknowns + (world->problem->per_arm ? k : 0);
 }
 
-/* phi' theta* of arm k. */
+/* phi' theta* of arm k. Products are rounded before they are added, here and for all runs at once, so that
+ * the two are the same. */
 static double predictor(const World *world, int run, int k) {
   size_t stride;
   const double *theta = theta_of(world, run, k, &stride), *phi = features_of(world, k) + run;
   double u = 0;
-  for (int i = 0; i < world->problem->d; i++) u += phi[i * world->runs] * theta[(size_t)i * stride];
+  for (int i = 0; i < world->problem->d; i++)
+    u = special_two_products(1, u, phi[i * world->runs], theta[(size_t)i * stride]);
   return u;
 }
 
 /* Those of all runs, u[B]. */
-static void predictors(const World *world, int k, double *u) {
-  size_t stride;
-  const int runs = world->runs, unknowns = problem_unknowns(world->problem);
-  const double *theta = theta_of(world, 0, k, &stride), *phi = features_of(world, k);
+SIMD_CLONES
+static void predictors(int d, int runs, int unknowns, const double *phi, const double *theta, double *u) {
   for (int b = 0; b < runs; b++) u[b] = 0;
-  for (int i = 0; i < world->problem->d; i++, phi += runs, theta += stride)
-    for (int b = 0; b < runs; b++) u[b] += phi[b] * theta[b * unknowns];
+  for (int i = 0; i < d; i++, phi += runs, theta += runs * unknowns)
+    if (unknowns == 1)
+      for (int b = 0; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b]);
+    else
+      for (int b = 0; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b * unknowns]);
+}
+
+/* Where arm k is better than the best of those before it. */
+SIMD_CLONES
+static void keep_better(int runs, int k, const double *restrict mean, double *restrict top,
+                        int *restrict best) {
+  for (int b = 0; b < runs; b++) {
+    const int better = k == 0 || mean[b] > top[b];
+    top[b] = better ? mean[b] : top[b];
+    best[b] = better ? k : best[b];
+  }
 }
 
 /* Expected rewards of all arms and the best of them. */
 static void find_best(World *world) {
   const Problem *problem = world->problem;
   const int runs = world->runs;
-  double *u = world->scratch;
-  for (int b = 0; b < runs; b++) world->best[b] = 0;
+  double *u = world->scratch, *top = world->scratch + runs;
   for (int k = 0; k < problem->arms; k++) {
-    predictors(world, k, u);
-    for (int b = 0; b < runs; b++) {
-      double mean = problem->likelihood.ops->mean(&problem->likelihood, signal(problem, u[b]));
-      world->mean[k * runs + b] = mean;
-      if (mean > world->mean[world->best[b] * runs + b]) world->best[b] = k;
-    }
+    size_t stride;
+    double *mean = world->mean + (size_t)k * (size_t)runs;
+    predictors(problem->d, runs, problem_unknowns(problem), features_of(world, k),
+               theta_of(world, 0, k, &stride), u);
+    for (int b = 0; b < runs && problem->quadratic; b++) u[b] *= u[b];
+    problem->likelihood.ops->mean(&problem->likelihood, runs, u, mean);
+    keep_better(runs, k, mean, top, world->best);
   }
 }
 
@@ -294,9 +306,9 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
   int d = problem->d, runs = world->runs;
   for (int b = 0; b < runs; b++) {
     const double *features = features_of(world, arm[b]);
-    double u = predictor(world, b, arm[b]);
+    const double u = predictor(world, b, arm[b]), signal = problem->quadratic ? u * u : u;
     for (int i = 0; i < d; i++) phi[i * runs + b] = features[i * runs + b];
-    y[b] = problem->likelihood.ops->sample(&problem->likelihood, signal(problem, u), world->noise[b],
+    y[b] = problem->likelihood.ops->sample(&problem->likelihood, signal, world->noise[b],
                                            world->noise[runs + b]);
     regret[b] = world->mean[world->best[b] * runs + b] - world->mean[arm[b] * runs + b];
   }
