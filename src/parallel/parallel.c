@@ -13,6 +13,8 @@ enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 Parallel parallel_begin(int *argc, char ***argv) {
   Parallel parallel;
   int provided; /* other threads never call MPI */
+  /* Without a launcher Open MPI would start a daemon, for spawning, and wait for it. */
+  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);
