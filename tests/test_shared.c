@@ -3,6 +3,8 @@
 #include "harness.h"
 
 #include "parallel/checkpoint.h"
+#include "parallel/finished.h"
+#include "parallel/task_file.h"
 #include "study/keys.h"
 
 #include <stdlib.h>
@@ -91,8 +93,11 @@ static void test_not_measured_again(void) {
 /* What the folder gives a task of the first policy. */
 static bool found_in_folder(TaskResult *result) {
   const Task task = task_of(0);
+  Finished finished;
   CHECK_OK(task_result_create(&study, &task, result));
-  CHECK_OK(checkpoint_share(folder, &study, &task, result));
+  CHECK_OK(finished_scan(folder, &study, &finished));
+  CHECK_OK(finished_share(&finished, &task, result));
+  finished_destroy(&finished);
   return result->has_shared;
 }
 
@@ -103,10 +108,10 @@ static void test_from_the_folder(void) {
   char path[200];
   const Task second = task_of(1), other = study_task(&study, study_task_index(&study, 0, 1, 0));
   CHECK_OK(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
-  CHECK_OK(checkpoint_save(folder, &study, &other, &results[1]));
+  CHECK_OK(task_file_save(folder, &study, &other, &results[1]));
   CU_ASSERT_FALSE(found_in_folder(&result));
   task_result_destroy(&result);
-  CHECK_OK(checkpoint_save(folder, &study, &second, &results[1]));
+  CHECK_OK(task_file_save(folder, &study, &second, &results[1]));
   CU_ASSERT_TRUE(found_in_folder(&result));
   CU_ASSERT_EQUAL(differences(&result, &results[0], true), 0);
   task_result_destroy(&result);

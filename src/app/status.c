@@ -3,7 +3,7 @@
 #include "app/app.h"
 #include "core/memory.h"
 #include "parallel/adaptive.h"
-#include "parallel/checkpoint.h"
+#include "parallel/task_file.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -37,7 +37,7 @@ typedef struct {
 
 typedef struct {
   Study study;
-  signed char *state; /* [tasks] */
+  Finished finished;
   Count all, *setting; /* [setting_count] */
   double seconds_per_task, seconds_left; /* wall clock, over all ranks; negative when unknown */
   Adaptive adaptive;
@@ -51,18 +51,24 @@ static bool has_ended(const Summary *summary, int setting) {
   return summary->adaptive.settings[setting].ended && left_of(&summary->setting[setting]) == 0;
 }
 
-/* Speed from the times at which the task files were written. */
-static void measure_speed(const char *directory, Summary *summary) {
-  double first = 0, last = 0;
+/* Speed from the times at which tasks were finished: in bundles they are said, a file of one task has its
+ * own. */
+static void measure_speed(Summary *summary) {
+  const Finished *finished = &summary->finished;
+  double first = finished->first, last = finished->last;
   int stamped = 0;
   for (int i = 0; i < summary->study.task_count; i++) {
     char path[4096];
     struct stat file;
-    snprintf(path, sizeof path, "%s/tasks/%06d.nc", directory, i);
-    if (summary->state[i] != RUN_OK || stat(path, &file) != 0) continue;
-    double time = (double)file.st_mtim.tv_sec + 1e-9 * (double)file.st_mtim.tv_nsec;
-    if (stamped == 0 || time < first) first = time;
-    if (stamped == 0 || time > last) last = time;
+    if (finished->state[i] != RUN_OK) continue;
+    stamped += finished->bundle[i] >= 0;
+    if (finished->bundle[i] >= 0 ||
+        task_file_path(finished->directory, i, false, sizeof path, path) != STATUS_OK ||
+        stat(path, &file) != 0)
+      continue;
+    const double time = (double)file.st_mtim.tv_sec + 1e-9 * (double)file.st_mtim.tv_nsec;
+    first = fmin(first, time); /* NaN is none */
+    last = fmax(last, time);
     stamped++;
   }
   if (stamped < 2) return;
@@ -76,7 +82,7 @@ static void count_tasks(Summary *summary) {
     Count *count = &summary->setting[s], *all = &summary->all;
     for (int p = 0; p < study->file->policy_count; p++)
       for (int k = 0; k < summary->adaptive.settings[s].wanted; k++) {
-        signed char state = summary->state[study_task_index(study, s, p, k)];
+        signed char state = summary->finished.state[study_task_index(study, s, p, k)];
         count->tasks++;
         count->done += state == RUN_OK;
         count->failed += state == RUN_FAILED;
@@ -92,16 +98,15 @@ static Status summarise(const char *directory, Summary *summary) {
   const Study *study = &summary->study;
   TRY(app_study_of_folder(directory, &summary->study));
   int policies = study->file->policy_count;
-  NEW(summary->state, study->task_count);
   NEW(summary->setting, study->file->setting_count);
   NEW(summary->moments, study->file->setting_count * policies);
-  TRY(checkpoint_scan(directory, study, summary->state));
-  TRY(adaptive_create(study, directory, &summary->adaptive));
-  TRY(adaptive_replay(summary->state, &summary->adaptive));
+  TRY(finished_scan(directory, study, &summary->finished));
+  TRY(adaptive_create(&summary->finished, &summary->adaptive));
+  TRY(adaptive_replay(summary->finished.state, &summary->adaptive));
   count_tasks(summary);
-  measure_speed(directory, summary);
+  measure_speed(summary);
   for (int s = 0; s < study->file->setting_count && !too_many(summary); s++)
-    TRY(adaptive_present(&summary->adaptive, summary->state, s, summary->moments + s * policies));
+    TRY(adaptive_present(&summary->adaptive, summary->finished.state, s, summary->moments + s * policies));
   return STATUS_OK;
 }
 
@@ -109,7 +114,7 @@ static void summary_destroy(Summary *summary) {
   adaptive_destroy(&summary->adaptive);
   free(summary->moments);
   free(summary->setting);
-  free(summary->state);
+  finished_destroy(&summary->finished);
   study_destroy(&summary->study);
 }
 

@@ -1,10 +1,9 @@
 /* thompson verify: read every file that the program has put into the folder, run random tasks again and
  * compare every byte with what the folder holds. */
 #include "app/app.h"
-#include "core/arena.h"
 #include "core/memory.h"
 #include "io/store.h"
-#include "parallel/checkpoint.h"
+#include "parallel/finished.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -32,11 +31,12 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 }
 
 typedef struct {
+  Finished *finished;
   int *order; /* [count], tasks that can be run again */
   int count;
-  int read, damaged; /* files of tasks, and those of them that cannot be used */
-  int others, others_damaged; /* priors, results, prior samples */
-} Finished;
+  int read, damaged; /* tasks, and those of them that cannot be used */
+  int others, others_damaged; /* bundles of tasks, priors, results, prior samples */
+} Found;
 
 static void print_task(const Study *study, const Task *task, const char *verdict, const char *reason) {
   printf("task %d (setting %s, policy %s, runs %u to %u): %s%s\n", task->index,
@@ -45,11 +45,11 @@ static void print_task(const Study *study, const Task *task, const char *verdict
 }
 
 /* Whether the file of a task, finished or failed, can be read; if not, it is reported. */
-static Status check_task(const Study *study, const Task *task, const char *directory, bool failed,
-                         bool *usable) {
+static Status check_task(Finished *finished, const Task *task, bool failed, bool *usable) {
+  const Study *study = finished->study;
   TaskResult kept = {0};
   Status status = task_result_create(study, task, &kept);
-  if (status == STATUS_OK) status = checkpoint_load(directory, study, task, failed, &kept);
+  if (status == STATUS_OK) status = finished_load(finished, task, failed, &kept);
   task_result_destroy(&kept);
   *usable = status == STATUS_OK;
   if (status != STATUS_INPUT) return status;
@@ -57,35 +57,33 @@ static Status check_task(const Study *study, const Task *task, const char *direc
   return STATUS_OK;
 }
 
-/* Read the files of all tasks; those that failed, and those of large settings, are not run again. */
-static Status check_tasks(const Study *study, const char *directory, Finished *finished) {
-  SCRATCH_ARENA(scratch);
-  signed char *state;
-  ALLOCATE(&scratch, state, study->task_count);
-  Status status = checkpoint_scan(directory, study, state);
-  for (int i = 0; i < study->task_count && status == STATUS_OK; i++) {
+/* Read all tasks; those that failed, and those of large settings, are not run again. */
+static Status check_tasks(Found *found) {
+  Finished *finished = found->finished;
+  const Study *study = finished->study;
+  for (int i = 0; i < study->task_count; i++) {
     const Task task = study_task(study, i);
+    const signed char state = finished->state[i];
     bool usable;
-    if (state[i] == RUN_NOT_RUN) continue;
-    status = check_task(study, &task, directory, state[i] == RUN_FAILED, &usable);
-    finished->read++, finished->damaged += !usable;
-    if (usable && state[i] == RUN_OK && !study_task_is_large(study, &task))
-      finished->order[finished->count++] = i;
+    if (state == RUN_NOT_RUN) continue;
+    TRY(check_task(finished, &task, state == RUN_FAILED, &usable));
+    found->read++, found->damaged += !usable;
+    if (usable && state == RUN_OK && !study_task_is_large(study, &task)) found->order[found->count++] = i;
   }
-  return status;
+  return STATUS_OK;
 }
 
 /* A file with a checksum, if it is there. */
-static Status check_other(const char *directory, const char *name, Finished *finished) {
+static Status check_other(const char *directory, const char *name, Found *found) {
   char path[4096];
   StoreFile *file;
   snprintf(path, sizeof path, "%s/%s", directory, name);
   if (access(path, F_OK) != 0) return STATUS_OK;
-  finished->others++;
+  found->others++;
   Status status = store_open_own(path, &file);
   if (status == STATUS_OK) store_abandon(file);
   if (status != STATUS_INPUT) return status;
-  finished->others_damaged++;
+  found->others_damaged++;
   printf("%s: UNUSABLE: %s\n", name, status_message());
   return STATUS_OK;
 }
@@ -95,18 +93,22 @@ static int is_prior(const struct dirent *entry) {
   return entry->d_name[0] != '.' && ending && strcmp(ending, ".nc") == 0;
 }
 
-/* Results, prior samples, and fitted priors. */
-static Status check_others(const char *directory, Finished *finished) {
+/* Results, prior samples, bundles of tasks as whole files, and fitted priors. */
+static Status check_others(const char *directory, Found *found) {
   char path[4096], name[300];
   struct dirent **entries = NULL;
-  TRY(check_other(directory, "results.nc", finished));
-  TRY(check_other(directory, "prior_samples.nc", finished));
+  TRY(check_other(directory, "results.nc", found));
+  TRY(check_other(directory, "prior_samples.nc", found));
+  for (int i = 0; i < found->finished->bundles; i++) {
+    snprintf(name, sizeof name, "tasks/%s", found->finished->name[i]);
+    TRY(check_other(directory, name, found));
+  }
   snprintf(path, sizeof path, "%s/priors", directory);
   const int count = scandir(path, &entries, is_prior, alphasort);
   Status status = STATUS_OK;
   for (int i = 0; i < count; i++) {
     snprintf(name, sizeof name, "priors/%s", entries[i]->d_name);
-    if (status == STATUS_OK) status = check_other(directory, name, finished);
+    if (status == STATUS_OK) status = check_other(directory, name, found);
     free(entries[i]);
   }
   free(entries);
@@ -123,13 +125,15 @@ static void shuffle(uint64_t seed, int count, int *order) {
 }
 
 /* Run a task again and compare it with its file; `same` is the outcome. */
-static Status verify_task(const Study *study, const Task *task, const char *directory, bool *same) {
+static Status verify_task(Finished *finished, const Task *task, bool *same) {
+  const Study *study = finished->study;
   TaskResult kept = {0}, again = {0};
   size_t size = (size_t)study->curve_count * (size_t)task->runs * (size_t)study->points * sizeof(double);
   Status status = task_result_create(study, task, &kept);
   if (status == STATUS_OK) status = task_result_create(study, task, &again);
-  if (status == STATUS_OK) status = checkpoint_load(directory, study, task, false, &kept);
-  if (status == STATUS_OK) status = study_run_task(study, task, directory, (StudyTick){NULL, NULL}, &again);
+  if (status == STATUS_OK) status = finished_load(finished, task, false, &kept);
+  if (status == STATUS_OK)
+    status = study_run_task(study, task, finished->directory, (StudyTick){NULL, NULL}, &again);
   if (status == STATUS_OK)
     *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&
             memcmp(kept.fallbacks, again.fallbacks, (size_t)task->runs * sizeof *kept.fallbacks) == 0;
@@ -138,30 +142,32 @@ static Status verify_task(const Study *study, const Task *task, const char *dire
   return status;
 }
 
-static Status verify(const Study *study, const Arguments *arguments, Finished *finished) {
+static Status verify(const Arguments *arguments, Found *found) {
+  const Study *study = found->finished->study;
+  const char *directory = arguments->directory;
   int different = 0;
-  TRY(check_tasks(study, arguments->directory, finished));
-  TRY(check_others(arguments->directory, finished));
-  if (finished->count == 0 && finished->damaged == 0 && finished->others_damaged == 0)
+  NEW(found->order, study->task_count);
+  TRY(check_tasks(found));
+  TRY(check_others(directory, found));
+  if (found->count == 0 && found->damaged == 0 && found->others_damaged == 0)
     return status_set(STATUS_INPUT,
                       "%s: no finished task to verify (those of large settings are not run again)",
-                      arguments->directory);
-  shuffle(study->seed, finished->count, finished->order);
-  int again = finished->count < arguments->tasks ? finished->count : arguments->tasks;
+                      directory);
+  shuffle(study->seed, found->count, found->order);
+  int again = found->count < arguments->tasks ? found->count : arguments->tasks;
   for (int i = 0; i < again; i++) {
-    const Task task = study_task(study, finished->order[i]);
+    const Task task = study_task(study, found->order[i]);
     bool same = false;
-    TRY(verify_task(study, &task, arguments->directory, &same));
+    TRY(verify_task(found->finished, &task, &same));
     print_task(study, &task, same ? "same" : "DIFFERENT", "");
     different += !same;
   }
-  if (different == 0 && finished->damaged == 0 && finished->others_damaged == 0) return STATUS_OK;
+  if (different == 0 && found->damaged == 0 && found->others_damaged == 0) return STATUS_OK;
   return status_set(
       STATUS_DIFFERENT,
       "%s: %d of %d tasks that were run again differ, %d of %d files of tasks and %d of %d other "
       "files cannot be used",
-      arguments->directory, different, again, finished->damaged, finished->read, finished->others_damaged,
-      finished->others);
+      directory, different, again, found->damaged, found->read, found->others_damaged, found->others);
 }
 
 Status app_verify(int argc, char **argv) {
@@ -170,12 +176,14 @@ Status app_verify(int argc, char **argv) {
       NULL,    NULL,  NULL};
   Arguments arguments = {.tasks = 5};
   Finished finished = {0};
+  Found found = {.finished = &finished};
   Study study;
   app_parse(&argp, argc, argv, &arguments);
   TRY(app_study_of_folder(arguments.directory, &study));
-  Status status = memory_new((void **)&finished.order, (size_t)study.task_count, sizeof *finished.order);
-  if (status == STATUS_OK) status = verify(&study, &arguments, &finished);
-  free(finished.order);
+  Status status = finished_scan(arguments.directory, &study, &finished);
+  if (status == STATUS_OK) status = verify(&arguments, &found);
+  free(found.order);
+  finished_destroy(&finished);
   study_destroy(&study);
   return status;
 }

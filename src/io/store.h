@@ -67,6 +67,9 @@ Status store_open(const char *path, StoreFile **out);
 /* The same of a file that only this program writes (finished tasks, fitted priors, results): without its
  * checksum it is damaged. */
 Status store_open_own(const char *path, StoreFile **out);
+/* The same, but the checksum need only be there, which takes no reading of the whole: for a file whose parts
+ * have checksums that the caller compares. */
+Status store_open_parts(const char *path, StoreFile **out);
 const char *store_path(const StoreFile *file);
 bool store_has_variable(StoreFile *file, const char *name);
 bool store_has_dimension(StoreFile *file, const char *name);

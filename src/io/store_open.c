@@ -45,13 +45,17 @@ bool store_is_netcdf(const char *path) {
   return inspect(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
 }
 
+/* What a file must have at its end: nothing, as it may be a user's own; a checksum that fits; or a checksum,
+ * since its parts have their own. */
+typedef enum { SEAL_OPTIONAL, SEAL_FITS, SEAL_STANDS } SealWanted;
+
 /* Is the file whole, as far as that can be seen without the library? */
-static Status check_whole(const char *path, Magic magic, uint64_t size, bool own) {
+static Status check_whole(const char *path, Magic magic, uint64_t size, SealWanted wanted) {
   bool sealed;
   uint64_t end;
   if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
-  TRY(store_seal_check(path, &sealed));
-  if (own && !sealed)
+  TRY(wanted == SEAL_STANDS ? store_seal_stands(path, &sealed) : store_seal_check(path, &sealed));
+  if (wanted != SEAL_OPTIONAL && !sealed)
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
   TRY(magic == MAGIC_CLASSIC ? store_classic_check(path, &end) : store_hdf5_end(path, &end));
@@ -65,13 +69,13 @@ static Status begin(const char *path, StoreFile *file) {
   return store_check(file, nc_open(path, NC_NOWRITE, &file->ncid), "open it as NetCDF (damaged or cut off?)");
 }
 
-static Status open_checked(const char *path, bool own, StoreFile **out) {
+static Status open_checked(const char *path, SealWanted wanted, StoreFile **out) {
   *out = NULL;
   Magic magic;
   uint64_t size;
   TRY(store_path_check(path));
   TRY(inspect(path, &magic, &size));
-  TRY(check_whole(path, magic, size, own));
+  TRY(check_whole(path, magic, size, wanted));
   StoreFile *file;
   NEW(file, 1);
   file->size = size;
@@ -84,6 +88,8 @@ static Status open_checked(const char *path, bool own, StoreFile **out) {
   return status;
 }
 
-Status store_open(const char *path, StoreFile **out) { return open_checked(path, false, out); }
+Status store_open(const char *path, StoreFile **out) { return open_checked(path, SEAL_OPTIONAL, out); }
 
-Status store_open_own(const char *path, StoreFile **out) { return open_checked(path, true, out); }
+Status store_open_own(const char *path, StoreFile **out) { return open_checked(path, SEAL_FITS, out); }
+
+Status store_open_parts(const char *path, StoreFile **out) { return open_checked(path, SEAL_STANDS, out); }

@@ -2,7 +2,6 @@
 
 #include "core/arena.h"
 #include "core/memory.h"
-#include "parallel/checkpoint.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,9 +24,10 @@ double moments_se(Moments moments) {
   return moments.n > 1 ? sqrt(moments.squares / (n - 1) / n) : INFINITY;
 }
 
-Status adaptive_create(const Study *study, const char *directory, Adaptive *out) {
+Status adaptive_create(Finished *finished, Adaptive *out) {
+  const Study *study = finished->study;
   size_t settings = (size_t)study->file->setting_count;
-  *out = (Adaptive){.study = study, .directory = directory};
+  *out = (Adaptive){.study = study, .finished = finished};
   Status status = memory_new((void **)&out->settings, settings, sizeof *out->settings);
   if (status == STATUS_OK)
     status = memory_new((void **)&out->moments, settings * (size_t)study->file->policy_count,
@@ -53,14 +53,15 @@ void adaptive_destroy(Adaptive *adaptive) {
 /* From finished tasks to moments. */
 
 /* values[runs] of the target's curve at the last point that the setting has; NaN for a task that failed or
- * has not run, or whose file cannot be used (STATUS_INPUT). */
-static Status read_values(const Study *study, const char *directory, const signed char *state,
-                          const Task *task, double *values) {
+ * has not run, or whose file cannot be used (STATUS_INPUT the first time). */
+static Status read_values(const Adaptive *adaptive, const signed char *state, const Task *task,
+                          double *values) {
+  const Study *study = adaptive->study;
   for (int b = 0; b < task->runs; b++) values[b] = NAN;
-  if (state[task->index] != RUN_OK) return STATUS_OK;
+  if (state[task->index] != RUN_OK || adaptive->damage[task->index] == DAMAGED) return STATUS_OK;
   TaskResult result;
   TRY(task_result_create(study, task, &result));
-  Status status = checkpoint_load(directory, study, task, false, &result);
+  Status status = finished_load(adaptive->finished, task, false, &result);
   int last = study->ops->points(study->file->settings[task->setting]) - 1;
   const double *curve =
       result.curves + (size_t)study->target_curve * (size_t)task->runs * (size_t)study->points;
@@ -78,15 +79,19 @@ static Moments moments_of(int runs, const double *values, const double *base) {
   return moments;
 }
 
-/* A file that cannot be used is marked, and with `repair` set aside, since its task must run again. */
+/* The tasks of a file that cannot be used are marked, and with `repair` it is set aside, since they must run
+ * again. */
 static Status pass_over(Adaptive *adaptive, const Task *task, bool repair) {
-  signed char *damage = &adaptive->damage[task->index];
-  if (repair && *damage == MENDED)
-    return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", adaptive->directory);
-  *damage = DAMAGED;
+  Finished *finished = adaptive->finished;
+  if (repair && adaptive->damage[task->index] == MENDED)
+    return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", finished->directory);
+  adaptive->damage[task->index] = DAMAGED;
   if (!repair) return STATUS_OK;
-  fprintf(stderr, "%s; the file is set aside and its task runs again\n", status_message());
-  return checkpoint_set_aside(adaptive->directory, task, false);
+  for (int i = 0; i < adaptive->study->task_count; i++)
+    if (adaptive->damage[i] == USABLE && finished_are_together(finished, task->index, i))
+      adaptive->damage[i] = DAMAGED;
+  fprintf(stderr, "%s; the file is set aside and its tasks run again\n", status_message());
+  return finished_set_aside(finished, task, false);
 }
 
 /* moments[policy_count] of one block. */
@@ -102,7 +107,7 @@ static Status read_block(Adaptive *adaptive, const signed char *state, int setti
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
     Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
-    status = read_values(study, adaptive->directory, state, &task, into);
+    status = read_values(adaptive, state, &task, into);
     if (status == STATUS_INPUT) status = pass_over(adaptive, &task, repair);
     moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
   }
@@ -152,13 +157,15 @@ static Status read_wave(const Parallel *parallel, const signed char *state, Adap
                           (size_t)(at->wanted - at->seen) * (size_t)policies * sizeof *wave);
 }
 
-/* Tasks of the setting whose files could not be used count as not run, on all ranks. */
-static Status forget_damaged(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting) {
-  const Study *study = adaptive->study;
-  int first = study_task_index(study, setting, 0, 0), end = study_task_index(study, setting + 1, 0, 0);
-  TRY(parallel_collect(parallel, 0, adaptive->damage + first, (size_t)(end - first)));
-  if (parallel->size > 1) parallel_broadcast(adaptive->damage + first, (size_t)(end - first));
-  for (int i = first; i < end; i++)
+/* Tasks whose files could not be used count as not run, on all ranks. */
+static Status forget_damaged(const Parallel *parallel, signed char *state, Adaptive *adaptive) {
+  const int count = adaptive->study->task_count;
+  double damaged = memchr(adaptive->damage, DAMAGED, (size_t)count) != NULL;
+  if (parallel->size > 1) damaged = parallel_sum(damaged);
+  if (damaged == 0) return STATUS_OK;
+  TRY(parallel_collect(parallel, 0, adaptive->damage, (size_t)count));
+  if (parallel->size > 1) parallel_broadcast(adaptive->damage, (size_t)count);
+  for (int i = 0; i < count; i++)
     if (adaptive->damage[i] == DAMAGED) state[i] = RUN_NOT_RUN, adaptive->damage[i] = MENDED;
   return STATUS_OK;
 }
@@ -184,7 +191,7 @@ static Status look_at(const Parallel *parallel, signed char *state, Adaptive *ad
   Moments *wave;
   ALLOCATE(&scratch, wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
   Status status = read_wave(parallel, state, adaptive, setting, repair, wave);
-  if (status == STATUS_OK) status = forget_damaged(parallel, state, adaptive, setting);
+  if (status == STATUS_OK) status = forget_damaged(parallel, state, adaptive);
   bool whole = wave_finished(adaptive->study, state, setting, at->seen, at->wanted);
   if (status == STATUS_OK && whole && parallel->rank == 0) {
     decide(adaptive, setting, wave);

@@ -5,6 +5,7 @@
 #ifndef PARALLEL_ADAPTIVE_H
 #define PARALLEL_ADAPTIVE_H
 
+#include "parallel/finished.h"
 #include "parallel/parallel.h"
 #include "study/study.h"
 
@@ -29,20 +30,21 @@ typedef struct {
 
 typedef struct {
   const Study *study;
-  const char *directory;
+  Finished *finished; /* not owned */
   AdaptiveSetting *settings; /* [setting_count] */
   Moments *moments; /* [setting_count, policy_count], on rank 0 */
   signed char *damage; /* [task_count], files that could not be used */
 } Adaptive;
 
-/* Every setting at its first wave. `directory` is not copied. */
-Status adaptive_create(const Study *study, const char *directory, Adaptive *out);
+/* Every setting at its first wave. `finished` is where tasks are read from; whoever has it may scan it again.
+ */
+Status adaptive_create(Finished *finished, Adaptive *out);
 void adaptive_destroy(Adaptive *adaptive);
 
-/* Look at the settings whose wanted blocks are all finished (state[task_count], as in checkpoint_scan, the
- * same on all ranks), and ask for more where that is needed. *open says whether any setting wants more
+/* Look at the settings whose wanted blocks are all finished (state[task_count], RunStatus, the same on all
+ * ranks), and ask for more where that is needed. *open says whether any setting wants more
  * blocks. The files are read by all ranks, each a part. A file that cannot be used is reported and set aside,
- * and its task counts as not run: its setting stays open with the blocks it has asked for. STATUS_FILE when
+ * and its tasks count as not run: their setting stays open with the blocks it has asked for. STATUS_FILE when
  * that happens to a task twice. Collective. */
 Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open);
 

@@ -2,7 +2,6 @@
 
 #include "core/arena.h"
 #include "core/memory.h"
-#include "parallel/checkpoint.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,11 +51,12 @@ static void copy_block(const Study *study, const Task *task, const TaskResult *r
   memset(cell->status + first, result->status, block);
 }
 
-static Status load_task(const Study *study, const char *directory, const Task *task, bool failed,
-                        bool set_aside, Cell *cell, ReduceCounts *counts) {
+static Status load_task(Finished *finished, const Task *task, bool failed, bool set_aside, Cell *cell,
+                        ReduceCounts *counts) {
+  const Study *study = finished->study;
   TaskResult result;
   TRY(task_result_create(study, task, &result));
-  Status status = checkpoint_load(directory, study, task, failed, &result);
+  Status status = finished_load(finished, task, failed, &result);
   if (status == STATUS_OK) {
     copy_block(study, task, &result, cell);
     if (failed)
@@ -66,7 +66,7 @@ static Status load_task(const Study *study, const char *directory, const Task *t
   } else if (status == STATUS_INPUT) {
     fprintf(stderr, "%s; %sits runs count as not run\n", status_message(),
             set_aside ? "the file is set aside and " : "");
-    status = set_aside ? checkpoint_set_aside(directory, task, failed) : STATUS_OK;
+    status = set_aside ? finished_set_aside(finished, task, failed) : STATUS_OK;
     counts->missing++, counts->damaged++;
   }
   task_result_destroy(&result);
@@ -103,18 +103,19 @@ static Status train_seconds(const Study *study, const char *directory, int setti
   return status;
 }
 
-Status cell_load(const Study *study, const char *directory, const signed char *state, int setting, int policy,
-                 int blocks, bool set_aside, Cell *cell, ReduceCounts *counts) {
+Status cell_load(Finished *finished, int setting, int policy, int blocks, bool set_aside, Cell *cell,
+                 ReduceCounts *counts) {
+  const Study *study = finished->study;
   clear(study, cell);
   for (int k = 0; k < blocks; k++) {
     Task task = study_task(study, study_task_index(study, setting, policy, k));
-    signed char found = state[task.index];
+    const signed char found = finished->state[task.index];
     if (found == RUN_NOT_RUN)
       counts->missing++;
     else
-      TRY(load_task(study, directory, &task, found == RUN_FAILED, set_aside, cell, counts));
+      TRY(load_task(finished, &task, found == RUN_FAILED, set_aside, cell, counts));
   }
-  return train_seconds(study, directory, setting, policy, &cell->seconds_train);
+  return train_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
 }
 
 void cell_send(const Study *study, const Cell *cell, int to) {

@@ -3,6 +3,7 @@
 #ifndef PARALLEL_CELL_H
 #define PARALLEL_CELL_H
 
+#include "parallel/finished.h"
 #include "parallel/reduce.h"
 #include "study/study.h"
 
@@ -20,8 +21,8 @@ Status cell_create(const Study *study, int64_t runs, Cell *out);
 void cell_destroy(Cell *cell);
 /* Read the first `blocks` blocks of a cell, the other runs are not run; unusable files are reported on
  * stderr, and with `set_aside` put out of the way. Adds to counts. */
-Status cell_load(const Study *study, const char *directory, const signed char *state, int setting, int policy,
-                 int blocks, bool set_aside, Cell *cell, ReduceCounts *counts);
+Status cell_load(Finished *finished, int setting, int policy, int blocks, bool set_aside, Cell *cell,
+                 ReduceCounts *counts);
 
 /* The whole cell to another rank, or from it: of the same size, so made by cell_create alike. */
 void cell_send(const Study *study, const Cell *cell, int to);

@@ -34,10 +34,24 @@ bool folder_is_task_name(const char *name, int *task, bool *failed) {
   return strcmp(name, again) == 0; /* "42.nc" is somebody else's */
 }
 
+void folder_bundle_name(int first, int last, uint64_t hash, char name[FOLDER_NAME]) {
+  snprintf(name, FOLDER_NAME, "%06d-%06d-%016jx.nc", first, last, (uintmax_t)hash);
+}
+
+bool folder_is_bundle_name(const char *name) {
+  char again[FOLDER_NAME];
+  int first, last, end = 0;
+  uintmax_t hash;
+  if (strlen(name) >= FOLDER_NAME || sscanf(name, "%10d-%10d-%16jx%n", &first, &last, &hash, &end) != 3)
+    return false;
+  folder_bundle_name(first, last, (uint64_t)hash, again);
+  return first >= 0 && last >= first && strcmp(name, again) == 0;
+}
+
 static bool is_task(const char *name) {
   int task;
   bool failed;
-  return folder_is_task_name(name, &task, &failed);
+  return folder_is_task_name(name, &task, &failed) || folder_is_bundle_name(name);
 }
 
 static bool is_result(const char *name) {

@@ -1,8 +1,9 @@
 #include "parallel/large.h"
 
 #include "core/memory.h"
-#include "parallel/checkpoint.h"
+#include "parallel/finished.h"
 #include "parallel/grid.h"
+#include "parallel/task_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static void report_memory(const Runner *runner) {
 static Status keep(Runner *runner, int count) {
   if (runner->parallel->rank != 0) return STATUS_OK;
   for (int i = 0; i < count; i++) {
-    TRY(checkpoint_save(runner->directory, runner->study, runner->tasks[i], &runner->results[i]));
+    TRY(task_file_save(runner->directory, runner->study, runner->tasks[i], &runner->results[i]));
     if (runner->results[i].status == RUN_FAILED)
       tasks_report_failure(runner->study, runner->directory, runner->tasks[i], &runner->results[i]);
   }
@@ -139,7 +140,7 @@ Status large_run(const Parallel *parallel, const Study *study, const char *direc
                  const TasksOptions *options, TasksOutcome *outcome) {
   *outcome = (TasksOutcome){0};
   if (options->shard != 0 || !has_large(study)) return STATUS_OK;
-  signed char *state = NULL;
+  Finished finished;
   speaks = parallel->rank == 0 && options->progress != PROGRESS_NONE;
   Runner runner = {.parallel = parallel,
                    .study = study,
@@ -148,12 +149,12 @@ Status large_run(const Parallel *parallel, const Study *study, const char *direc
                    .lapack = dense_lapack(parallel->rank, parallel->size, parallel_sum_all),
                    .announced = -1};
   if (grid_is_available()) runner.grid = grid_create(parallel, GRID_BLOCK);
-  Status status = tasks_scan(parallel, study, directory, &state);
-  if (status == STATUS_OK) status = run_all(&runner, state, outcome);
+  Status status = finished_scan_all(parallel, directory, study, &finished);
+  if (status == STATUS_OK) status = run_all(&runner, finished.state, outcome);
   grid_destroy(&runner.grid);
   free(runner.listed);
   free(runner.tasks);
   free(runner.results);
-  free(state);
+  finished_destroy(&finished);
   return status;
 }

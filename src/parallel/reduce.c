@@ -4,7 +4,6 @@
 #include "io/provenance.h"
 #include "parallel/adaptive.h"
 #include "parallel/cell.h"
-#include "parallel/checkpoint.h"
 #include "parallel/folder.h"
 #include "parallel/prior_samples.h"
 
@@ -61,12 +60,11 @@ static int reader_of(const Reducer *reducer, int cell) {
   return reducer->parallel->size == 1 ? 0 : 1 + cell % (reducer->parallel->size - 1);
 }
 
-static Status load(const Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
-  return cell_load(reducer->study, reducer->directory, reducer->state, s, p, reducer->blocks[s],
-                   reducer->options->set_aside, cell, counts);
+static Status load(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
+  return cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer->options->set_aside, cell, counts);
 }
 
-static void send_cell(const Reducer *reducer, int s, int p, Cell *cell) {
+static void send_cell(Reducer *reducer, int s, int p, Cell *cell) {
   CellNews news = {0};
   news.status = load(reducer, s, p, cell, &news.counts);
   if (news.status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
@@ -105,7 +103,7 @@ static Status put_values(Reducer *reducer, Cell *cell, Cell *first, double *scra
 }
 
 /* The other ranks: their cells, in order. Errors go to rank 0. */
-static Status send_values(const Reducer *reducer) {
+static Status send_values(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   Cell cell;
   Status status = cell_create(reducer->study, reducer->runs, &cell);
@@ -123,7 +121,7 @@ static int blocks_present(const Reducer *reducer, int setting) {
   int blocks = 0;
   for (int p = 0; p < study->file->policy_count; p++)
     for (int k = blocks; k < study->runs.blocks; k++)
-      if (reducer->state[study_task_index(study, setting, p, k)] != RUN_NOT_RUN) blocks = k + 1;
+      if (reducer->finished.state[study_task_index(study, setting, p, k)] != RUN_NOT_RUN) blocks = k + 1;
   return blocks;
 }
 
@@ -132,8 +130,8 @@ static int blocks_present(const Reducer *reducer, int setting) {
 static Status count_blocks(Reducer *reducer) {
   const Study *study = reducer->study;
   Adaptive adaptive;
-  TRY(adaptive_create(study, reducer->directory, &adaptive));
-  Status status = adaptive_replay(reducer->state, &adaptive);
+  TRY(adaptive_create(&reducer->finished, &adaptive));
+  Status status = adaptive_replay(reducer->finished.state, &adaptive);
   for (int s = 0; s < study->file->setting_count; s++) {
     int present = adaptive.settings[s].ended ? 0 : blocks_present(reducer, s);
     reducer->blocks[s] = present > adaptive.settings[s].wanted ? present : adaptive.settings[s].wanted;
@@ -202,28 +200,27 @@ static Status write_file(Reducer *reducer, const char *path, ReduceCounts *count
 }
 
 /* What there is to reduce, on rank 0. */
-static Status look_around(Reducer *reducer) {
+static Status look_around(Reducer *reducer, ReduceCounts *counts) {
   const Study *study = reducer->study;
   if (reducer->parallel->rank > 0) return STATUS_OK;
   TRY(folder_check(reducer->directory));
   TRY(former_read(reducer->directory, study, &reducer->former));
   TRY(folder_make_room(reducer->directory, "prior_samples.nc", study->file->sha256));
-  TRY(checkpoint_scan(reducer->directory, study, reducer->state));
-  TRY(checkpoint_check_tasks(reducer->directory, study, reducer->state));
+  TRY(finished_scan(reducer->directory, study, &reducer->finished));
+  TRY(finished_check_study(&reducer->finished));
+  TRY(finished_report_unreadable(&reducer->finished, reducer->options->set_aside, &counts->damaged));
   return count_blocks(reducer);
 }
 
 static Status reduce(Reducer *reducer, const char *path, ReduceCounts *counts) {
   const Parallel *parallel = reducer->parallel;
   const Study *study = reducer->study;
-  Status status = memory_new((void **)&reducer->state, (size_t)study->task_count, 1);
-  if (status == STATUS_OK)
-    status =
-        memory_new((void **)&reducer->blocks, (size_t)study->file->setting_count, sizeof *reducer->blocks);
-  if (status == STATUS_OK) status = look_around(reducer);
+  Status status =
+      memory_new((void **)&reducer->blocks, (size_t)study->file->setting_count, sizeof *reducer->blocks);
+  if (status == STATUS_OK) status = look_around(reducer, counts);
   TRY(parallel_agree(parallel, status));
+  TRY(finished_broadcast(parallel, reducer->directory, study, &reducer->finished));
   if (parallel->size > 1) {
-    parallel_broadcast(reducer->state, (size_t)study->task_count);
     parallel_broadcast(reducer->blocks, (size_t)study->file->setting_count * sizeof *reducer->blocks);
     parallel_broadcast(&reducer->runs, sizeof reducer->runs);
   }
@@ -239,7 +236,7 @@ Status reduce_study(const Parallel *parallel, const Study *study, const char *di
   snprintf(path, sizeof path, "%s/results.nc", directory);
   Status status = reduce(&reducer, path, counts);
   former_destroy(&reducer.former);
-  free(reducer.state);
+  finished_destroy(&reducer.finished);
   free(reducer.blocks);
   free(reducer.curve_ids);
   return status;

@@ -4,6 +4,7 @@
 #define PARALLEL_REDUCE_INTERNAL_H
 
 #include "io/store.h"
+#include "parallel/finished.h"
 #include "parallel/former.h"
 #include "parallel/reduce.h"
 
@@ -15,7 +16,7 @@ typedef struct {
   Former former; /* the results that are replaced, on rank 0 */
   int64_t lost; /* runs that those have and the tasks lack */
   StoreFile *file; /* on rank 0 */
-  signed char *state; /* [task_count], RunStatus */
+  Finished finished;
   int *blocks; /* [setting_count], of each setting that count */
   int64_t runs; /* the most of any setting */
   int setting, policy, run, axis; /* dimensions */

@@ -4,12 +4,14 @@
 #include "core/memory.h"
 #include "core/shell.h"
 #include "parallel/adaptive.h"
-#include "parallel/checkpoint.h"
+#include "parallel/commit.h"
 #include "parallel/counter.h"
+#include "parallel/finished.h"
 #include "parallel/isolate.h"
 #include "parallel/queue.h"
 #include "parallel/schedule.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,8 @@ typedef struct {
   const char *directory;
   const TasksOptions *options;
   Queue *queue; /* of the wave */
+  Commit *commit;
+  Finished finished; /* as of the beginning, or the end of the last wave */
   Progress progress;
   signed char *state; /* [task_count], RunStatus; of the wave's tasks what this rank knows */
   double *cost; /* [task_count] */
@@ -138,22 +142,31 @@ static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
   return study_run_task(runner->study, task, runner->directory, ticker, result);
 }
 
+/* A task that is on disk is done. */
+static void saved(void *context, const Task *task, const TaskResult *result, double seconds) {
+  Runner *runner = context;
+  const bool failed = result->status == RUN_FAILED;
+  if (failed) tasks_report_failure(runner->study, runner->directory, task, result);
+  runner->state[task->index] = (signed char)result->status;
+  queue_finish(runner->queue, task->index, failed, seconds);
+}
+
 static Status run_one(Runner *runner, int index) {
   const Task listed = study_task(runner->study, index), *task = &listed;
   double start = clock_wall();
   TaskResult result;
   TRY(task_result_create(runner->study, task, &result));
-  Status status = checkpoint_share(runner->directory, runner->study, task, &result);
+  Status status = finished_share(&runner->finished, task, &result);
   if (status == STATUS_OK) status = simulate(runner, task, &result);
-  if (status == STATUS_OK) status = checkpoint_save(runner->directory, runner->study, task, &result);
-  if (status == STATUS_OK) {
-    bool failed = result.status == RUN_FAILED;
-    if (failed) tasks_report_failure(runner->study, runner->directory, task, &result);
-    runner->state[index] = (signed char)result.status;
-    queue_finish(runner->queue, index, failed, clock_wall() - start);
-  }
+  if (status == STATUS_OK) return commit_add(runner->commit, task, &result, clock_wall() - start);
   task_result_destroy(&result);
   return status;
+}
+
+/* Save before the next task, where that would keep others waiting too long: one of unknown length would. */
+static Status save_if_due(Runner *runner, double expected) {
+  return commit_is_due(runner->commit, expected > 0 ? expected : INFINITY) ? commit_save(runner->commit)
+                                                                           : STATUS_OK;
 }
 
 static bool too_many_failed(const Runner *runner) {
@@ -166,8 +179,10 @@ static Status take_tasks(Runner *runner) {
     const int index = queue_take(runner->queue);
     if (too_many_failed(runner)) queue_stop(runner->queue);
     if (index < 0 || too_many_failed(runner) || queue_seen(runner->queue).stopped) return STATUS_OK;
-    if (queue_expect(runner->queue, index) > runner->options->time_left()) continue; /* a shorter may fit */
-    Status status = run_one(runner, index);
+    const double expected = queue_expect(runner->queue, index);
+    if (expected > runner->options->time_left()) continue; /* a shorter may fit */
+    Status status = save_if_due(runner, expected);
+    if (status == STATUS_OK) status = run_one(runner, index);
     if (status == STATUS_STOPPED) return STATUS_OK;
     if (status != STATUS_OK) {
       queue_stop(runner->queue); /* results cannot be kept: nobody should begin more */
@@ -178,18 +193,11 @@ static Status take_tasks(Runner *runner) {
   return STATUS_OK;
 }
 
+/* However the work ends, what is done is kept. */
 static Status run_all(Runner *runner) {
-  Status status = take_tasks(runner);
+  Status status = take_tasks(runner), kept = commit_save(runner->commit);
   queue_look(runner->queue);
-  return status;
-}
-
-Status tasks_scan(const Parallel *parallel, const Study *study, const char *directory, signed char **state) {
-  NEW(*state, study->task_count);
-  Status status = parallel->rank == 0 ? checkpoint_scan(directory, study, *state) : STATUS_OK;
-  TRY(parallel_agree(parallel, status));
-  parallel_broadcast(*state, (size_t)study->task_count);
-  return STATUS_OK;
+  return status == STATUS_OK ? kept : status;
 }
 
 /* Run the tasks of one wave. Collective. */
@@ -227,9 +235,21 @@ static Status run_waves(const Parallel *parallel, Runner *runner, Adaptive *adap
     TRY(run_wave(parallel, runner, outcome));
     if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
     TRY(share_state(parallel, runner));
+    finished_destroy(&runner->finished);
+    TRY(finished_scan_all(parallel, runner->directory, runner->study, &runner->finished));
     TRY(adaptive_look(parallel, runner->state, adaptive, &open));
   }
   return STATUS_OK;
+}
+
+static Status begin(Runner *runner, Adaptive *adaptive) {
+  const Study *study = runner->study;
+  NEW(runner->state, study->task_count);
+  for (int i = 0; i < study->task_count; i++) /* what failed is tried again */
+    runner->state[i] = runner->finished.state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
+  TRY(rate_tasks(study, &runner->cost));
+  TRY(commit_create(runner->directory, study, (CommitNotice){saved, runner}, &runner->commit));
+  return adaptive_create(&runner->finished, adaptive);
 }
 
 Status tasks_run(const Parallel *parallel, const Study *study, const char *directory,
@@ -238,15 +258,14 @@ Status tasks_run(const Parallel *parallel, const Study *study, const char *direc
       .study = study, .directory = directory, .options = options, .failed_before = options->failed_before};
   Adaptive adaptive = {0};
   *outcome = (TasksOutcome){0};
-  Status status = tasks_scan(parallel, study, directory, &runner.state);
-  for (int i = 0; i < study->task_count && status == STATUS_OK; i++)
-    if (runner.state[i] == RUN_FAILED) runner.state[i] = RUN_NOT_RUN; /* tried again */
-  if (status == STATUS_OK) status = rate_tasks(study, &runner.cost);
-  if (status == STATUS_OK) status = adaptive_create(study, directory, &adaptive);
-  status = parallel_agree(parallel, status);
+  Status status = finished_scan_all(parallel, directory, study, &runner.finished);
+  if (status == STATUS_OK) status = parallel_agree(parallel, begin(&runner, &adaptive));
   if (status == STATUS_OK) status = run_waves(parallel, &runner, &adaptive, outcome);
+  if (status == STATUS_OK) status = parallel_agree(parallel, commit_merge(runner.commit));
   adaptive_destroy(&adaptive);
   queue_destroy(runner.queue);
+  commit_destroy(runner.commit);
+  finished_destroy(&runner.finished);
   free(runner.list);
   free(runner.cost);
   free(runner.state);

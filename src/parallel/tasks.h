@@ -1,5 +1,6 @@
-/* Running the tasks of a study on all ranks: taken from a shared queue (parallel/queue.h), each kept as a
- * durable file when it is done. With an adaptive number of runs this happens once for each wave. */
+/* Running the tasks of a study on all ranks: taken from a shared queue (parallel/queue.h), each kept
+ * durably (parallel/commit.h) before it counts as done. With an adaptive number of runs this happens once for
+ * each wave. */
 #ifndef PARALLEL_TASKS_H
 #define PARALLEL_TASKS_H
 
@@ -24,8 +25,6 @@ typedef struct {
   int64_t here; /* those that this job brought to an end */
 } TasksOutcome;
 
-/* state[task_count] by the names of the files, as rank 0 sees them; free() it. Collective. */
-Status tasks_scan(const Parallel *parallel, const Study *study, const char *directory, signed char **state);
 /* On stderr, with what to do. */
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result);

@@ -22,6 +22,7 @@
 #include "core/rng.h"
 #include "io/store.h"
 #include "parallel/checkpoint.h"
+#include "parallel/commit.h"
 #include "parallel/counter.h"
 #include "parallel/queue.h"
 #include "parallel/reduce.h"
@@ -358,6 +359,10 @@ static void make_result(const Task *task, Rng *rng, TaskResult *result) {
   result->status = RUN_OK;
 }
 
+static void ignore(void *context, const Task *task, const TaskResult *result, double seconds) {
+  (void)context, (void)task, (void)result, (void)seconds;
+}
+
 static void files(const char *folder, int count, int runs, int rounds) {
   enum { POLICIES = 8, BLOCKS = 8 };
   static char text[1 << 18];
@@ -375,16 +380,22 @@ static void files(const char *folder, int count, int runs, int rounds) {
   read_study("scale", text, &study);
   Lock *lock;
   ok(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  Commit *commit;
+  ok(commit_create(folder, &study, (CommitNotice){ignore, NULL}, &commit));
   double start = clock_wall();
   for (int i = 0; i < study.task_count; i++) {
+    const double begun = clock_wall();
     Task task = study_task(&study, i);
     TaskResult result;
     Rng rng = {.key = rng_key((uint64_t)i, RNG_VERIFY)};
     ok(task_result_create(&study, &task, &result));
     make_result(&task, &rng, &result);
-    ok(checkpoint_save(folder, &study, &task, &result));
-    task_result_destroy(&result);
+    ok(commit_add(commit, &task, &result, clock_wall() - begun));
+    if (commit_is_due(commit, 0)) ok(commit_save(commit));
   }
+  ok(commit_save(commit));
+  ok(commit_merge(commit));
+  commit_destroy(commit);
   double written = clock_wall(), before = megabytes();
   printf("%d tasks of %d runs x %d rounds: made and saved in %.1f s, %.3g ms each\n", study.task_count, runs,
          rounds, written - start, 1e3 * (written - start) / study.task_count);
