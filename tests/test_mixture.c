@@ -63,19 +63,25 @@ static void test_hessian_product(void) {
   store_abandon(file);
 }
 
-/* A lane's numbers do not depend on its place or on the others. */
+/* A lane's numbers do not depend on its place or on the others, nor on whether density and score are taken
+ * together. */
 static void test_lanes(void) {
   SCRATCH_ARENA(memory);
   enum { LANES = 150 };
   StoreFile *file = golden_open();
   Mixture mixture = golden_mixture(&memory, file, 5);
   double *x = golden_array(5 * LANES), *density = golden_array(LANES), *score = golden_array(5 * LANES);
-  double *product = golden_array(5 * LANES);
+  double *product = golden_array(5 * LANES), *both = golden_array(LANES),
+         *both_score = golden_array(5 * LANES);
+  double scratch[5 * CHUNK_LANES];
   RngLanes rng = golden_lanes(LANES, 2);
   rng_lanes_normal(&rng, 5, x);
   mixture_log_density(&mixture, LANES, x, density);
   mixture_score(&mixture, LANES, x, score);
   mixture_hessian_product(&mixture, LANES, x, score, product);
+  mixture_density(&mixture, LANES, x, scratch, both, both_score);
+  CU_ASSERT(memcmp(both, density, LANES * sizeof *both) == 0);
+  CU_ASSERT(memcmp(both_score, score, 5 * LANES * sizeof *both_score) == 0);
   for (int n = 0; n < LANES; n++) {
     double one[5], v[5], out, gradient[5], along[5];
     for (int i = 0; i < 5; i++) one[i] = x[i * LANES + n], v[i] = score[i * LANES + n];
@@ -85,7 +91,7 @@ static void test_lanes(void) {
     CU_ASSERT_EQUAL(out, density[n]);
     for (int i = 0; i < 5; i++) CU_ASSERT(gradient[i] == v[i] && along[i] == product[i * LANES + n]);
   }
-  free(x), free(density), free(score), free(product);
+  free(x), free(density), free(score), free(product), free(both), free(both_score);
   store_abandon(file);
 }
 

@@ -10,7 +10,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
-#include "core/special.h"
+#include "core/vector_algebra.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -156,16 +156,61 @@ static inline void pull(const Mixture *mixture, int c, int i, Points points, dou
   }
 }
 
-/* out[n] = l_c. */
-static inline void component_log_density(const Mixture *mixture, int c, Points points, double *restrict out) {
-  double row[CHUNK_LANES];
-  for (int n = 0; n < points.count; n++) out[n] = mixture->log_norm[c];
-  for (int i = 0; i < mixture->d; i++) {
-    const double *restrict x = points.x + (size_t)i * points.stride;
-    double m = mixture->mean[(size_t)c * (size_t)mixture->d + (size_t)i];
-    pull(mixture, c, i, points, row);
-    for (int n = 0; n < points.count; n++) out[n] -= 0.5 * row[n] * (x[n] - m);
+/* out[rows] = rows i, i + 1, .. of P_c (x - m_c), for the lanes `at`: a vector of x that is loaded meets
+ * several rows, whose sums stay in registers. */
+enum { PULL_ROWS = 4 };
+VECTOR_INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, VectorLanes at,
+                             const double *x, SpecialReal *out) {
+  const size_t d = (size_t)mixture->d;
+  const double *mean = mixture->mean + (size_t)c * d, *row = mixture->precision + ((size_t)c * d + i) * d;
+  for (int r = 0; r < rows; r++) out[r] = (SpecialReal){0};
+  for (size_t j = 0; j < d; j++) {
+    SpecialReal gap;
+    bool zero = true; /* components with independent coordinates cost d, not d^2 */
+    for (int r = 0; r < rows; r++) zero &= row[(size_t)r * d + j] == 0;
+    if (zero) continue;
+    vector_load(at, 1, x + j * at.lanes, &gap);
+    gap -= mean[j];
+    for (int r = 0; r < rows; r++) out[r] += row[(size_t)r * d + j] * gap;
   }
+}
+
+/* log_density -= (x - m_c)_i (P_c (x - m_c))_i / 2 for rows i, i + 1, ..; with `gradient`[d, CHUNK_LANES]
+ * they become rows of g_c. */
+VECTOR_INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, VectorLanes at,
+                            const double *x, SpecialReal *log_density, double *gradient) {
+  SpecialReal pulled[PULL_ROWS];
+  pull_rows(mixture, c, i, rows, at, x, pulled);
+  for (int r = 0; r < rows; r++) {
+    SpecialReal gap;
+    vector_load(at, 1, x + (i + (size_t)r) * at.lanes, &gap);
+    gap -= mixture->mean[(size_t)c * (size_t)mixture->d + i + (size_t)r];
+    *log_density -= 0.5 * pulled[r] * gap;
+    pulled[r] = -pulled[r];
+  }
+  if (gradient)
+    vector_store((VectorLanes){at.first, at.count, CHUNK_LANES}, rows, pulled, gradient + i * CHUNK_LANES);
+}
+
+/* out[n] = l_c, and gradient[d, CHUNK_LANES] = g_c unless it is NULL. */
+VECTOR_INLINE void component_gradient(const Mixture *mixture, int c, Points points, double *gradient,
+                                      double *out) {
+  const size_t d = (size_t)mixture->d;
+  for (int first = 0; first < points.count; first += VECTOR_LANES) {
+    const VectorLanes block = vector_at((size_t)first, (size_t)points.count),
+                      at = {block.first, block.count, points.stride};
+    SpecialReal log_density = (SpecialReal){0} + mixture->log_norm[c];
+    size_t i = 0;
+    for (; i + PULL_ROWS <= d; i += PULL_ROWS)
+      add_rows(mixture, c, i, PULL_ROWS, at, points.x, &log_density, gradient);
+    for (; i < d; i++) add_rows(mixture, c, i, 1, at, points.x, &log_density, gradient);
+    vector_store(block, 1, &log_density, out);
+  }
+}
+
+/* out[n] = l_c. */
+VECTOR_INLINE void component_log_density(const Mixture *mixture, int c, Points points, double *out) {
+  component_gradient(mixture, c, points, NULL, out);
 }
 
 /* Take l_c into the running sum: total becomes old_share * total + share, all relative to exp(top). */
@@ -190,7 +235,7 @@ static inline void join(int c, int count, const double *restrict log_density, do
 }
 
 /* top[count] and total[count] with log density = top + log total. */
-static inline void normaliser(const Mixture *mixture, Points points, double *restrict top,
+VECTOR_INLINE void normaliser(const Mixture *mixture, Points points, double *restrict top,
                               double *restrict total) {
   double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
@@ -205,26 +250,71 @@ static void log_density_chunk(const Mixture *mixture, Points points, double *res
   normaliser(mixture, points, top, total);
 }
 
+/* pulled[rows, CHUNK_LANES] = rows i, i + 1, .. of P_c (x - m_c). */
+VECTOR_INLINE void pull_points(const Mixture *mixture, int c, size_t i, const int rows, Points points,
+                               double *pulled) {
+  for (int first = 0; first < points.count; first += VECTOR_LANES) {
+    const VectorLanes block = vector_at((size_t)first, (size_t)points.count);
+    SpecialReal out[PULL_ROWS];
+    pull_rows(mixture, c, i, rows, (VectorLanes){block.first, block.count, points.stride}, points.x, out);
+    vector_store((VectorLanes){block.first, block.count, CHUNK_LANES}, rows, out, pulled);
+  }
+}
+
 SIMD_CLONES
 static void score_chunk(const Mixture *mixture, Points points, double *restrict out) {
   double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
-      share[CHUNK_LANES], row[CHUNK_LANES];
-  for (int i = 0; i < mixture->d; i++)
+      share[CHUNK_LANES], pulled[PULL_ROWS * CHUNK_LANES];
+  const int d = mixture->d;
+  for (int i = 0; i < d; i++)
     for (int n = 0; n < points.count; n++) out[(size_t)i * points.stride + (size_t)n] = 0;
   for (int c = 0; c < mixture->components; c++) {
     component_log_density(mixture, c, points, log_density);
     join(c, points.count, log_density, top, total, old_share, share);
-    for (int i = 0; i < mixture->d; i++) {
-      double *restrict out_i = out + (size_t)i * points.stride;
-      pull(mixture, c, i, points, row);
-      for (int n = 0; n < points.count; n++)
-        out_i[n] = special_two_products(old_share[n], out_i[n], -share[n], row[n]);
+    for (int i = 0, rows; i < d; i += rows) {
+      rows = i + PULL_ROWS <= d ? PULL_ROWS : 1;
+      if (rows == PULL_ROWS)
+        pull_points(mixture, c, (size_t)i, PULL_ROWS, points, pulled);
+      else
+        pull_points(mixture, c, (size_t)i, 1, points, pulled);
+      for (int r = 0; r < rows; r++) {
+        double *restrict out_i = out + (size_t)(i + r) * points.stride;
+        const double *restrict row = pulled + r * CHUNK_LANES;
+        for (int n = 0; n < points.count; n++)
+          out_i[n] = special_two_products(old_share[n], out_i[n], -share[n], row[n]);
+      }
     }
   }
   for (int n = 0; n < points.count; n++) total[n] = 1 / total[n];
-  for (int i = 0; i < mixture->d; i++) {
+  for (int i = 0; i < d; i++) {
     double *restrict out_i = out + (size_t)i * points.stride;
     for (int n = 0; n < points.count; n++) out_i[n] *= total[n];
+  }
+}
+
+/* Density and score in one pass over the components; gradient[d, CHUNK_LANES] is scratch. */
+SIMD_CLONES
+static void density_chunk(const Mixture *mixture, Points points, double *restrict gradient,
+                          double *restrict top, double *restrict total, double *restrict score) {
+  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
+  for (int c = 0; c < mixture->components; c++) {
+    component_gradient(mixture, c, points, gradient, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+    for (int i = 0; i < mixture->d; i++) {
+      double *restrict score_i = score + (size_t)i * points.stride;
+      const double *restrict row = gradient + i * CHUNK_LANES;
+      if (c == 0)
+        for (int n = 0; n < points.count; n++) score_i[n] = row[n];
+      else
+        for (int n = 0; n < points.count; n++)
+          score_i[n] = special_two_products(old_share[n], score_i[n], share[n], row[n]);
+    }
+  }
+  if (mixture->components == 1) return;
+  for (int n = 0; n < points.count; n++) share[n] = 1 / total[n];
+  for (int i = 0; i < mixture->d; i++) {
+    double *restrict score_i = score + (size_t)i * points.stride;
+    for (int n = 0; n < points.count; n++) score_i[n] *= share[n];
   }
 }
 
@@ -270,22 +360,6 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
           for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * p[j] * v_j[n];
         }
       }
-    }
-  }
-}
-
-/* gradient[d, CHUNK_LANES] = g_c, and out[n] = l_c. */
-static inline void component_gradient(const Mixture *mixture, int c, Points points, double *restrict gradient,
-                                      double *restrict out) {
-  for (int n = 0; n < points.count; n++) out[n] = mixture->log_norm[c];
-  for (int i = 0; i < mixture->d; i++) {
-    const double *restrict x = points.x + (size_t)i * points.stride;
-    double m = mixture->mean[(size_t)c * (size_t)mixture->d + (size_t)i];
-    double *restrict row = gradient + i * CHUNK_LANES;
-    pull(mixture, c, i, points, row);
-    for (int n = 0; n < points.count; n++) {
-      out[n] -= 0.5 * row[n] * (x[n] - m);
-      row[n] = -row[n];
     }
   }
 }
@@ -350,12 +424,36 @@ static Points chunk_of(int lanes, int first, const double *theta) {
                   .x = theta + first};
 }
 
+/* out[count] += log total, which is 0 for one component. */
+SIMD_CLONES
+static void add_logs(const Mixture *mixture, int count, const double *total, double *out) {
+  if (mixture->components == 1) return;
+  for (VectorLanes at = vector_begin(count); at.count > 0; vector_next(&at)) {
+    SpecialReal x, sum;
+    vector_load(at, 1, total, &x);
+    vector_load(at, 1, out, &sum);
+    special_log(&x);
+    sum += x;
+    vector_store(at, 1, &sum, out);
+  }
+}
+
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
   for (int first = 0; first < lanes; first += CHUNK_LANES) {
     double total[CHUNK_LANES];
     Points points = chunk_of(lanes, first, theta);
     log_density_chunk(mixture, points, out + first, total);
-    for (int n = 0; n < points.count; n++) out[first + n] += log(total[n]);
+    add_logs(mixture, points.count, total, out + first);
+  }
+}
+
+void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                     double *log_density, double *score) {
+  for (int first = 0; first < lanes; first += CHUNK_LANES) {
+    double total[CHUNK_LANES];
+    Points points = chunk_of(lanes, first, theta);
+    density_chunk(mixture, points, gradient, log_density + first, total, score + first);
+    add_logs(mixture, points.count, total, log_density + first);
   }
 }
 

@@ -52,6 +52,9 @@ void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* out[d, N], gradient of the log density. */
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out);
+/* Both of them, to the bit, in one pass. Scratch: gradient[d, CHUNK_LANES]. */
+void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                     double *log_density, double *score);
 /* out[d, N] = H(theta) v with H the Hessian of the log density. out must not overlap v. */
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out);

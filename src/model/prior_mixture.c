@@ -91,9 +91,8 @@ static void closed_noise_jacobian(const Chain *chain, int t, int lanes, const do
 
 static void closed_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
                            double *score) {
-  const Mixture *now = diffused_mixture(chain, t);
-  mixture_log_density(now, lanes, s, log_density);
-  mixture_score(now, lanes, s, score);
+  const Closed *self = chain->state;
+  mixture_density(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, log_density, score);
 }
 
 /* shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
