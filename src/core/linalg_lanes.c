@@ -5,8 +5,8 @@
 
 #include "core/linalg_lapack.h"
 #include "core/simd.h"
-#include "core/special.h"
 #include "core/tiling.h"
+#include "core/vector_algebra.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -183,19 +183,31 @@ static void linalg_backward(int d, int lanes, const double *restrict l, double *
   }
 }
 
+/* y_i = sum_j q[i * row + j * column] x_j for rows i, i + 1, .. of the lanes `at`. */
+enum { MULTIPLY_ROWS = 4 };
+VECTOR_INLINE void multiply_rows(int d, int i, const int rows, VectorLanes at, size_t row, size_t column,
+                                 const double *q, const double *x, double *y) {
+  SpecialReal sum[MULTIPLY_ROWS], left, right;
+  for (int r = 0; r < rows; r++) sum[r] = (SpecialReal){0};
+  for (size_t j = 0; j < (size_t)d; j++) {
+    vector_load(at, 1, x + j * at.lanes, &right);
+    for (int r = 0; r < rows; r++) {
+      vector_load(at, 1, q + ((size_t)(i + r) * row + j * column) * at.lanes, &left);
+      sum[r] += left * right;
+    }
+  }
+  vector_store(at, rows, sum, y + (size_t)i * at.lanes);
+}
+
 /* y_i = sum_j q[i * row + j * column] x_j for each lane. */
 SIMD_CLONES
 static void linalg_multiply(int d, int lanes, int row, int column, const double *restrict q,
                             const double *restrict x, double *restrict y) {
-  size_t stride = (size_t)lanes;
-  for (int i = 0; i < d; i++) {
-    double *restrict y_i = y + (size_t)i * stride;
-    for (int n = 0; n < lanes; n++) y_i[n] = 0;
-    for (int j = 0; j < d; j++) {
-      const double *restrict q_ij = q + (size_t)(i * row + j * column) * stride, *restrict x_j =
-                                                                                     x + (size_t)j * stride;
-      for (int n = 0; n < lanes; n++) y_i[n] += q_ij[n] * x_j[n];
-    }
+  for (VectorLanes at = vector_begin(lanes); at.count > 0; vector_next(&at)) {
+    int i = 0;
+    for (; i + MULTIPLY_ROWS <= d; i += MULTIPLY_ROWS)
+      multiply_rows(d, i, MULTIPLY_ROWS, at, (size_t)row, (size_t)column, q, x, y);
+    for (; i < d; i++) multiply_rows(d, i, 1, at, (size_t)row, (size_t)column, q, x, y);
   }
 }
 
