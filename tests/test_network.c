@@ -269,6 +269,33 @@ static void test_lanes_are_independent(void) {
   example_free(&e);
 }
 
+/* Nor on how many they are, in whole grains: of 64 and 16, 32 and 48 more. */
+static void test_few_lanes(void) {
+  for (int lanes = 64 + NETWORK_GRAIN; lanes < 128; lanes += NETWORK_GRAIN)
+    for (int i = 0; i < SHAPES; i++) {
+      Example e = example(i, 128);
+      const int d = e.shape.width[0];
+      const size_t row = (size_t)d * (size_t)d;
+      float *few = floats(e.block), *out = floats(e.block), *jacobian = floats(row * 128),
+            *all = floats(row * 128);
+      for (int k = 0; k < d; k++)
+        memcpy(few + k * lanes, e.x + k * 128, (size_t)lanes * sizeof *few); /* the first lanes */
+      network_jacobian(&e.shape, e.p, 128, e.x, e.out, all, e.workspace);
+      network_forward(&e.shape, e.p, lanes, few, out, e.workspace);
+      for (int k = 0; k < d; k++)
+        CU_ASSERT(memcmp(out + k * lanes, e.out + k * 128, (size_t)lanes * sizeof *out) == 0);
+      network_jacobian(&e.shape, e.p, lanes, few, out, jacobian, e.workspace);
+      network_vjp(&e.shape, e.p, 128, e.x, e.x, e.out, e.workspace);
+      network_vjp(&e.shape, e.p, lanes, few, few, out, e.workspace);
+      for (int k = 0; k < d; k++)
+        CU_ASSERT(memcmp(out + k * lanes, e.out + k * 128, (size_t)lanes * sizeof *out) == 0);
+      for (size_t k = 0; k < row; k++)
+        CU_ASSERT(!memcmp(jacobian + k * (size_t)lanes, all + k * 128, (size_t)lanes * sizeof *out));
+      free(few), free(out), free(jacobian), free(all);
+      example_free(&e);
+    }
+}
+
 /* Central differences of the reference; the loss is piecewise quadratic, so their error is rounding, 1e-16 /
  * h. */
 static void test_reference_gradient(void) {
@@ -329,6 +356,7 @@ int main(void) {
                          {"derivatives by the parameters against the reference", test_parameter_derivatives},
                          {"v3 and v4 give the same bits", test_same_bits},
                          {"lanes are independent", test_lanes_are_independent},
+                         {"few lanes", test_few_lanes},
                          {"reference gradient against differences", test_reference_gradient},
                          {"reference vjp against differences", test_reference_vjp},
                          CU_TEST_INFO_NULL};

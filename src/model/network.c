@@ -44,19 +44,19 @@ size_t network_workspace(const NetworkShape *shape) {
 
 void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                      float *workspace) {
-  ASSERT(lanes % NETWORK_LANES == 0);
+  ASSERT(lanes % NETWORK_GRAIN == 0);
   SIMD_CALL(network_kernel_forward, shape, parameters, lanes, x, y, workspace);
 }
 
 void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                  const float *v, float *out, float *workspace) {
-  ASSERT(lanes % NETWORK_LANES == 0);
+  ASSERT(lanes % NETWORK_GRAIN == 0);
   SIMD_CALL(network_kernel_vjp, shape, parameters, lanes, x, v, out, workspace);
 }
 
 void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                       float *jacobian, float *workspace) {
-  ASSERT(lanes % NETWORK_LANES == 0);
+  ASSERT(lanes % NETWORK_GRAIN == 0);
   SIMD_CALL(network_kernel_jacobian, shape, parameters, lanes, x, y, jacobian, workspace);
 }
 

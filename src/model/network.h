@@ -2,9 +2,10 @@
  * (DiffTS paper, Appendix B), classifies digits (Appendix C.2, classifier.h), and can be the mean of rewards
  * (VITS paper, Section 4.1, network_rows.h).
  *
- * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_LANES (pad with
- * zeros). Parameters of one network lie in one block: for each layer the weights w[out, in], then the biases
- * b[out]. T networks of one prior: parameters[T, network_parameters(shape)]. */
+ * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_GRAIN in the
+ * first three calls and of NETWORK_LANES in training (pad with zeros). Parameters of one network lie in one
+ * block: for each layer the weights w[out, in], then the biases b[out]. T networks of one prior:
+ * parameters[T, network_parameters(shape)]. */
 #ifndef MODEL_NETWORK_H
 #define MODEL_NETWORK_H
 
@@ -12,7 +13,7 @@
 
 #include <stddef.h>
 
-enum { NETWORK_LANES = CHUNK_LANES, NETWORK_MAX_LAYERS = 8 };
+enum { NETWORK_LANES = CHUNK_LANES, NETWORK_GRAIN = 16, NETWORK_MAX_LAYERS = 8 };
 
 typedef struct {
   int layers; /* number of weight matrices: hidden layers + 1 */

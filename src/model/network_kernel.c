@@ -168,14 +168,14 @@ static Layout layout_of(const NetworkShape *shape, const float *parameters, floa
   return at;
 }
 
-/* 64 lanes through all layers; the last one writes y with row stride y_row. */
-static void forward(const NetworkShape *shape, const Layout *at, const float *x, size_t x_row, float *y,
-                    size_t y_row) {
+/* `columns` lanes, 64 or what is left, through all layers; the last one writes y with row stride y_row. */
+static void forward(const NetworkShape *shape, const Layout *at, int columns, const float *x, size_t x_row,
+                    float *y, size_t y_row) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     bool last = l == shape->layers - 1;
     network_product(&(NetworkProduct){.rows = out,
-                                      .columns = LANES,
+                                      .columns = columns,
                                       .depth = in,
                                       .a = at->weight[l],
                                       .a_row = (size_t)in,
@@ -189,12 +189,12 @@ static void forward(const NetworkShape *shape, const Layout *at, const float *x,
   }
 }
 
-/* 64 lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU before
- * was off. */
-static void network_backward(const NetworkShape *shape, const Layout *at, int l, const float *delta,
-                             size_t delta_row, float *out, size_t out_row) {
+/* These lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU
+ * before was off. */
+static void network_backward(const NetworkShape *shape, const Layout *at, int l, int columns,
+                             const float *delta, size_t delta_row, float *out, size_t out_row) {
   network_product(&(NetworkProduct){.rows = shape->width[l],
-                                    .columns = LANES,
+                                    .columns = columns,
                                     .depth = shape->width[l + 1],
                                     .a = at->weight[l],
                                     .a_row = 1,
@@ -207,12 +207,13 @@ static void network_backward(const NetworkShape *shape, const Layout *at, int l,
 }
 
 /* The same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
-static void backward_output(const NetworkShape *shape, const Layout *at, int i, float *out, size_t out_row) {
+static void backward_output(const NetworkShape *shape, const Layout *at, int i, int columns, float *out,
+                            size_t out_row) {
   const int l = shape->layers - 1;
   float ones[LANES];
   for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
   network_product(&(NetworkProduct){.rows = shape->width[l],
-                                    .columns = LANES,
+                                    .columns = columns,
                                     .depth = 1,
                                     .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
                                     .a_row = 1,
@@ -245,11 +246,13 @@ static void network_transpose(int n, const float *x, size_t x_row, int columns, 
     for (int i = quads; i < n; i++) to[(size_t)lane * columns + i] = x[(size_t)i * x_row + lane];
 }
 
+static int columns_at(int lanes, int first) { return lanes - first < LANES ? lanes - first : LANES; }
+
 void SIMD_NAME(network_kernel_forward)(const NetworkShape *shape, const float *parameters, int lanes,
                                        const float *x, float *y, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   for (int lane = 0; lane < lanes; lane += LANES)
-    forward(shape, &at, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    forward(shape, &at, columns_at(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
 }
 
 void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *parameters, int lanes,
@@ -257,15 +260,16 @@ void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *param
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
   for (int lane = 0; lane < lanes; lane += LANES) {
-    forward(shape, &at, x + lane, (size_t)lanes, at.active[last], LANES);
+    const int columns = columns_at(lanes, lane);
+    forward(shape, &at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
     const float *delta = v + lane;
     size_t delta_row = (size_t)lanes;
     for (int l = last; l > 0; l--) {
       float *next = at.delta[l % 2];
-      network_backward(shape, &at, l, delta, delta_row, next, LANES);
+      network_backward(shape, &at, l, columns, delta, delta_row, next, LANES);
       delta = next, delta_row = LANES;
     }
-    network_backward(shape, &at, 0, delta, delta_row, out + lane, (size_t)lanes);
+    network_backward(shape, &at, 0, columns, delta, delta_row, out + lane, (size_t)lanes);
   }
 }
 
@@ -274,14 +278,15 @@ void SIMD_NAME(network_kernel_jacobian)(const NetworkShape *shape, const float *
   Layout at = layout_of(shape, parameters, workspace);
   const int last = shape->layers - 1;
   for (int lane = 0; lane < lanes; lane += LANES) {
-    forward(shape, &at, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    const int columns = columns_at(lanes, lane);
+    forward(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
     for (int i = 0; i < shape->width[last + 1]; i++) {
       float *row = jacobian + (size_t)i * (size_t)shape->width[0] * (size_t)lanes + lane;
       float *delta = last > 0 ? at.delta[last % 2] : row;
-      backward_output(shape, &at, i, delta, last > 0 ? LANES : (size_t)lanes);
+      backward_output(shape, &at, i, columns, delta, last > 0 ? LANES : (size_t)lanes);
       for (int l = last - 1; l >= 0; l--) {
         float *next = l > 0 ? at.delta[l % 2] : row;
-        network_backward(shape, &at, l, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
+        network_backward(shape, &at, l, columns, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
         delta = next;
       }
     }
@@ -376,12 +381,12 @@ void SIMD_NAME(network_kernel_gradient)(const NetworkShape *shape, const float *
   int last = shape->layers - 1;
   begin_gradient(shape, &at);
   for (int lane = 0; lane < lanes; lane += LANES) {
-    forward(shape, &at, x + lane, x_row, at.active[last], LANES);
+    forward(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
     float *delta = at.delta[0], *next = at.delta[1];
     slope_of(context, lane, at.active[last], delta);
     for (int l = last; l > 0; l--) {
       network_add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
-      network_backward(shape, &at, l, delta, LANES, next, LANES);
+      network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
       float *swap = delta;
       delta = next, next = swap;
     }
@@ -431,12 +436,12 @@ void SIMD_NAME(network_kernel_sensitivity)(const NetworkShape *shape, const floa
                                            size_t x_row, float *y, float *jacobian, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   float *delta = at.delta[0], *next = at.delta[1];
-  forward(shape, &at, x, x_row, y, LANES);
+  forward(shape, &at, LANES, x, x_row, y, LANES);
   for (int lane = 0; lane < LANES; lane++) delta[lane] = 1;
   for (int l = shape->layers - 1; l > 0; l--) {
     outer(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
           jacobian + (at.weight[l] - parameters) * LANES);
-    network_backward(shape, &at, l, delta, LANES, next, LANES);
+    network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
     float *swap = delta;
     delta = next, next = swap;
   }

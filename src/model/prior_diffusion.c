@@ -39,34 +39,43 @@ static const float *stage_parameters(const Diffusion *diffusion, int t) {
   return diffusion->parameters + (size_t)(t - 1) * network_parameters(&diffusion->shape);
 }
 
-/* to[d, 64] = columns first .. of from[d, lanes], zeros beyond the last. */
+/* Lanes first .. of `lanes`, at most 64 at a time, and in how many the networks take them. */
+typedef struct {
+  int lanes, first, count, width;
+} Part;
+
+static Part part_at(int lanes, int first) {
+  const int count = lanes - first < LANES ? lanes - first : LANES;
+  return (Part){lanes, first, count, (count + NETWORK_GRAIN - 1) / NETWORK_GRAIN * NETWORK_GRAIN};
+}
+
+/* to[d, width] = the lanes of from[d, lanes], zeros beyond the last. */
 SIMD_CLONES
-static void prior_diffusion_gather(int d, int lanes, int first, const double *from, float *to) {
-  int count = lanes - first < LANES ? lanes - first : LANES;
-  for (int i = 0; i < d; i++, to += LANES) {
-    const double *row = from + (size_t)i * (size_t)lanes + first;
-    for (int n = 0; n < count; n++) to[n] = (float)row[n];
-    for (int n = count; n < LANES; n++) to[n] = 0;
+static void prior_diffusion_gather(int d, Part part, const double *from, float *to) {
+  for (int i = 0; i < d; i++, to += part.width) {
+    const double *row = from + (size_t)i * (size_t)part.lanes + part.first;
+    for (int n = 0; n < part.count; n++) to[n] = (float)row[n];
+    for (int n = part.count; n < part.width; n++) to[n] = 0;
   }
 }
 
 /* The reverse. */
 SIMD_CLONES
-static void scatter(int d, int lanes, int first, const float *from, double *to) {
-  int count = lanes - first < LANES ? lanes - first : LANES;
-  for (int i = 0; i < d; i++, from += LANES) {
-    double *row = to + (size_t)i * (size_t)lanes + first;
-    for (int n = 0; n < count; n++) row[n] = from[n];
+static void scatter(int d, Part part, const float *from, double *to) {
+  for (int i = 0; i < d; i++, from += part.width) {
+    double *row = to + (size_t)i * (size_t)part.lanes + part.first;
+    for (int n = 0; n < part.count; n++) row[n] = from[n];
   }
 }
 
 static void diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    prior_diffusion_gather(chain->d, lanes, first, s, self->input);
-    network_forward(&self->shape, stage_parameters(self, t), LANES, self->input, self->output,
+    const Part part = part_at(lanes, first);
+    prior_diffusion_gather(chain->d, part, s, self->input);
+    network_forward(&self->shape, stage_parameters(self, t), part.width, self->input, self->output,
                     self->workspace);
-    scatter(chain->d, lanes, first, self->output, eps);
+    scatter(chain->d, part, self->output, eps);
   }
 }
 
@@ -74,11 +83,12 @@ static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const doub
                                 double *out) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    prior_diffusion_gather(chain->d, lanes, first, s, self->input);
-    prior_diffusion_gather(chain->d, lanes, first, v, self->vector);
-    network_vjp(&self->shape, stage_parameters(self, t), LANES, self->input, self->vector, self->output,
+    const Part part = part_at(lanes, first);
+    prior_diffusion_gather(chain->d, part, s, self->input);
+    prior_diffusion_gather(chain->d, part, v, self->vector);
+    network_vjp(&self->shape, stage_parameters(self, t), part.width, self->input, self->vector, self->output,
                 self->workspace);
-    scatter(chain->d, lanes, first, self->output, out);
+    scatter(chain->d, part, self->output, out);
   }
 }
 
@@ -86,11 +96,12 @@ static void diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const
                                      double *jacobian) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    prior_diffusion_gather(chain->d, lanes, first, s, self->input);
-    network_jacobian(&self->shape, stage_parameters(self, t), LANES, self->input, self->output,
+    const Part part = part_at(lanes, first);
+    prior_diffusion_gather(chain->d, part, s, self->input);
+    network_jacobian(&self->shape, stage_parameters(self, t), part.width, self->input, self->output,
                      self->jacobian, self->workspace);
-    scatter(chain->d, lanes, first, self->output, eps);
-    scatter(chain->d * chain->d, lanes, first, self->jacobian, jacobian);
+    scatter(chain->d, part, self->output, eps);
+    scatter(chain->d * chain->d, part, self->jacobian, jacobian);
   }
 }
 

@@ -6,7 +6,7 @@
 
 Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out) {
   const size_t d = (size_t)shape->width[0];
-  *out = (NetworkArms){.shape = *shape, .lanes = (arms + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES};
+  *out = (NetworkArms){.shape = *shape, .lanes = (arms + NETWORK_GRAIN - 1) / NETWORK_GRAIN * NETWORK_GRAIN};
   ALLOCATE(memory, out->theta, network_parameters(shape));
   ALLOCATE(memory, out->features, d * (size_t)out->lanes);
   ALLOCATE(memory, out->score, out->lanes);

@@ -8,7 +8,7 @@
 
 typedef struct {
   NetworkShape shape;
-  int lanes; /* K rounded up to whole NETWORK_LANES */
+  int lanes; /* K rounded up to whole NETWORK_GRAINs */
   float *theta, *features, *score, *workspace; /* [p], [d, lanes], [lanes], network_workspace: of one run */
 } NetworkArms;
 

@@ -42,14 +42,14 @@ double cost_score(const SamplerWork *work, double lanes) {
 /* The stages of a single Gaussian have the basis of its covariance. */
 double cost_noise(const SamplerWork *work, double lanes) {
   const double square = work->d * work->d;
-  if (work->stage_parameters > 0) return 0.2 * work->stage_parameters * padding(lanes, NETWORK_LANES);
+  if (work->stage_parameters > 0) return 0.2 * work->stage_parameters * padding(lanes, NETWORK_GRAIN);
   return 200 + (work->components > 1 ? 25 * work->components : 3) * square;
 }
 
 /* The covariance has its eigenvectors taken, which of a single Gaussian and of a hypercube's vertices are
  * known. */
 double cost_moments(const SamplerWork *work, double lanes) {
-  const double d = work->d, network = work->stage_parameters * padding(lanes, NETWORK_LANES),
+  const double d = work->d, network = work->stage_parameters * padding(lanes, NETWORK_GRAIN),
                jacobian = network > 0 ? 0.06 * network * (d + 1) : cost_noise(work, lanes);
   const bool known = work->stage_parameters == 0 && work->components <= 1;
   const double square = known ? 20 : 60, cube = known ? 2.5 : 22;
