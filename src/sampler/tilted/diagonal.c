@@ -59,22 +59,22 @@ typedef struct {
   const Chain *chain;
   int t; /* of the steps: 0 for mala */
   double *q, *b, *mean, *variance;
-  double *wide_q, *wide_b; /* [d, n]: for every lane */
+  double *wide_q, *wide_b, *wide_mean, *wide_variance; /* [d, n]: for every lane */
   double *s, *normal, *eps; /* [d, n] */
-  int lane[CHUNK_LANES];
   Langevin langevin;
 } DiagonalWork;
 
 static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, DiagonalWork *out) {
   const size_t d = (size_t)posterior->prior->d, vector = d * CHUNK_LANES;
   *out = (DiagonalWork){.chain = posterior->chain};
-  for (int n = 0; n < CHUNK_LANES; n++) out->lane[n] = n;
   ALLOCATE(memory, out->q, d);
   ALLOCATE(memory, out->b, d);
   ALLOCATE(memory, out->mean, d);
   ALLOCATE(memory, out->variance, d);
   ALLOCATE(memory, out->wide_q, vector);
   ALLOCATE(memory, out->wide_b, vector);
+  ALLOCATE(memory, out->wide_mean, vector);
+  ALLOCATE(memory, out->wide_variance, vector);
   ALLOCATE(memory, out->s, vector);
   ALLOCATE(memory, out->normal, vector);
   ALLOCATE(memory, out->eps, vector);
@@ -109,15 +109,16 @@ static void diagonal_stage_density(const void *context, int lanes, double *x, do
 static void take_steps(DiagonalWork *work, const Chunk *chunk, bool accept, int steps, double step_size) {
   const int d = work->chain->d, lanes = chunk->lanes;
   const LangevinPrior prior = {diagonal_stage_density, work, accept};
-  LangevinStreams streams = {chunk->rng, work->lane, lanes};
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       work->wide_q[i * lanes + n] = work->q[i];
       work->wide_b[i * lanes + n] = work->b[i];
+      work->wide_mean[i * lanes + n] = work->mean[i];
+      work->wide_variance[i * lanes + n] = work->variance[i];
     }
-  langevin_target(&work->langevin, &prior, lanes, NULL, work->wide_q, work->wide_b, work->mean,
-                  work->variance);
-  langevin_run(&work->langevin, &streams, steps, step_size);
+  langevin_target(&work->langevin, &prior, lanes, NULL, work->wide_q, work->wide_b, work->wide_mean,
+                  work->wide_variance);
+  langevin_run(&work->langevin, chunk->rng, steps, step_size);
   langevin_positions(&work->langevin, work->s);
 }
 

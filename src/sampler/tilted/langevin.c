@@ -30,9 +30,10 @@ Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *ou
   ALLOCATE(memory, out->x, vector);
   ALLOCATE(memory, out->score, vector);
   ALLOCATE(memory, out->step, n);
+  ALLOCATE(memory, out->root, n);
   ALLOCATE(memory, out->normal, vector);
   ALLOCATE(memory, out->uniform, n);
-  ALLOCATE(memory, out->part, vector);
+  ALLOCATE(memory, out->chance, n);
   return STATUS_OK;
 }
 
@@ -61,35 +62,38 @@ static void project_moments(int d, int lanes, int k, const double *restrict basi
   }
 }
 
+void langevin_project(int d, int lanes, const double *basis, const double *of_p, const double *covariance,
+                      double *mean, double *variance) {
+  for (int k = 0; k < d; k++)
+    project_moments(d, lanes, k, basis, of_p, covariance, mean + k * lanes, variance + k * lanes);
+}
+
 void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
-                     const double *q, const double *b, const double *mean, const double *covariance) {
+                     const double *q, const double *b, const double *mean, const double *variance) {
   const int d = self->d;
   ASSERT(lanes <= self->capacity && !basis == !self->basis);
   self->lanes = lanes;
   self->prior = *prior;
   if (basis) memcpy(self->basis, basis, (size_t)(d * d * lanes) * sizeof *basis);
-  for (int k = 0; k < d; k++) {
-    double *prior_mean = self->x + k * lanes, *variance = self->score + k * lanes;
-    if (basis)
-      project_moments(d, lanes, k, basis, mean, covariance, prior_mean, variance);
-    else
-      for (int n = 0; n < lanes; n++) prior_mean[n] = mean[k], variance[n] = covariance[k];
-    for (int n = 0; n < lanes; n++) {
-      const int at = k * lanes + n;
-      const double v = variance[n], share = 1 / (1 + q[at] * v), square = v * share; /* r^2 = v / (1 + q v) */
-      self->mean[at] = special_two_products(square, b[at], share, prior_mean[n]);
-      self->deviation[at] = sqrt(square);
-      self->stiffness[at] = q[at] * square;
-      self->slope[at] = self->deviation[at] * share * (b[at] - q[at] * prior_mean[n]);
-    }
+  for (int at = 0; at < d * lanes; at++) {
+    const double v = variance[at], share = 1 / (1 + q[at] * v), square = v * share; /* r^2 = v / (1 + q v) */
+    self->mean[at] = special_two_products(square, b[at], share, mean[at]);
+    self->deviation[at] = sqrt(square);
+    self->stiffness[at] = q[at] * square;
+    self->slope[at] = self->deviation[at] * share * (b[at] - q[at] * mean[at]);
   }
+}
+
+/* y[count] = m + r u. */
+SIMD_CLONES
+static void langevin_unwhiten(int count, const double *restrict mean, const double *restrict deviation,
+                              const double *restrict u, double *restrict y) {
+  for (int k = 0; k < count; k++) y[k] = mean[k] + deviation[k] * u[k];
 }
 
 /* x = U (m + r u), with y[d, n] as scratch. */
 static void langevin_place(const Langevin *self, const double *u, double *y, double *x) {
-  const int count = self->d * self->lanes;
-  double *to = self->basis ? y : x;
-  for (int k = 0; k < count; k++) to[k] = self->mean[k] + self->deviation[k] * u[k];
+  langevin_unwhiten(self->d * self->lanes, self->mean, self->deviation, u, self->basis ? y : x);
   if (self->basis) linalg_multiply_lanes(self->d, self->lanes, self->basis, y, x);
 }
 
@@ -112,86 +116,78 @@ static void add_tilt(int d, int lanes, const double *restrict r, const double *r
 /* The log target[n] and its gradient[d, n] at u. */
 static void evaluate(Langevin *self, const double *u, double *gradient, double *log_target) {
   langevin_place(self, u, self->score, self->x);
-  self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->score);
-  if (self->basis)
-    linalg_multiply_transposed_lanes(self->d, self->lanes, self->basis, self->score, gradient);
-  else
-    memcpy(gradient, self->score, (size_t)(self->d * self->lanes) * sizeof *gradient);
+  self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->basis ? self->score : gradient);
+  if (self->basis) linalg_multiply_transposed_lanes(self->d, self->lanes, self->basis, self->score, gradient);
   add_tilt(self->d, self->lanes, self->deviation, self->stiffness, self->slope, u, gradient, log_target);
-}
-
-/* ---- random numbers */
-
-/* out[rows, lanes] of the chosen streams, by runs of neighbours. `part`[rows, lanes] is scratch. */
-static void langevin_draw(void (*fill)(RngLanes *, int, double *), LangevinStreams *streams, int rows,
-                          double *part, double *out) {
-  const int lanes = streams->lanes;
-  uint32_t after = streams->rng.position;
-  for (int first = 0, count; first < lanes; first += count) {
-    const int *lane = streams->lane + first;
-    for (count = 1; first + count < lanes && lane[count] == lane[0] + count;) count++;
-    RngLanes rng = streams->rng;
-    rng.first_lane += (uint32_t)lane[0];
-    rng.lanes = (uint32_t)count;
-    fill(&rng, rows, part);
-    for (int i = 0; i < rows; i++)
-      memcpy(out + i * lanes + first, part + i * count, (size_t)count * sizeof *out);
-    after = rng.position;
-  }
-  streams->rng.position = after;
 }
 
 /* ---- steps */
 
 SIMD_CLONES
-static void langevin_propose(int d, int lanes, const double *restrict step, const double *restrict u,
-                             const double *restrict gradient, const double *restrict z,
-                             double *restrict out) {
+static void langevin_propose(int d, int lanes, const double *restrict step, const double *restrict root,
+                             const double *restrict u, const double *restrict gradient,
+                             const double *restrict z, double *restrict out) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       const int at = i * lanes + n;
-      const double to = u[at] + 0.5 * step[n] * gradient[at] + sqrt(step[n]) * z[at];
+      const double to = u[at] + 0.5 * step[n] * gradient[at] + root[n] * z[at];
       out[at] = to > FURTHEST ? FURTHEST : to < -FURTHEST ? -FURTHEST : to;
     }
 }
 
-/* ratio[lanes]: log of the acceptance ratio; 1/2 sum z^2 - (z + sqrt(e) (gradient + new gradient) / 2)^2 is
- * that of the proposals. */
+/* chance[lanes] of acceptance, the exponential of its log ratio up to 0; 1/2 sum z^2 - (z + sqrt(e) (gradient
+ * + new gradient) / 2)^2 is that of the proposals. */
 SIMD_CLONES
-static void find_ratio(int d, int lanes, const double *restrict step, const double *restrict log_target,
-                       const double *restrict new_log_target, const double *restrict gradient,
-                       const double *restrict new_gradient, const double *restrict z,
-                       double *restrict ratio) {
-  for (int n = 0; n < lanes; n++) ratio[n] = new_log_target[n] - log_target[n];
+static void find_chance(int d, int lanes, const double *restrict root, const double *restrict log_target,
+                        const double *restrict new_log_target, const double *restrict gradient,
+                        const double *restrict new_gradient, const double *restrict z,
+                        double *restrict chance) {
+  for (int n = 0; n < lanes; n++) chance[n] = new_log_target[n] - log_target[n];
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       const int at = i * lanes + n;
-      const double drift = 0.5 * sqrt(step[n]) * (gradient[at] + new_gradient[at]);
-      ratio[n] -= drift * (z[at] + 0.5 * drift);
+      const double drift = 0.5 * root[n] * (gradient[at] + new_gradient[at]);
+      chance[n] -= drift * (z[at] + 0.5 * drift);
+    }
+  for (int n = 0; n < lanes; n++) {
+    const double ratio = chance[n] < 0 ? chance[n] : 0;
+    chance[n] = special_exp_inside(ratio < -700 ? -700 : ratio);
+  }
+}
+
+/* to[rows, lanes] <- from where uniform[lanes] < chance[lanes]. */
+SIMD_CLONES
+static void langevin_take(int rows, int lanes, const double *restrict uniform, const double *restrict chance,
+                          const double *restrict from, double *restrict to) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++) {
+      const int at = i * lanes + n;
+      to[at] = uniform[n] < chance[n] ? from[at] : to[at];
     }
 }
 
-/* Lane n moves to its proposal. */
-static void langevin_take(Langevin *self, int n) {
-  for (int i = 0; i < self->d; i++) {
-    const int at = i * self->lanes + n;
-    self->u[at] = self->new_u[at];
-    self->gradient[at] = self->new_gradient[at];
+/* The sizes of the next step, and their roots. */
+SIMD_CLONES
+static void langevin_adapt(int lanes, double rate, const double *restrict chance, double *restrict step,
+                           double *restrict root) {
+  for (int n = 0; n < lanes; n++) {
+    const double to = step[n] * special_exp_inside(rate * (chance[n] - ACCEPTANCE)),
+                 above = to > STEP_LEAST ? to : STEP_LEAST;
+    step[n] = above < STEP_MOST ? above : STEP_MOST;
+    root[n] = sqrt(step[n]);
   }
-  self->log_target[n] = self->new_log_target[n];
 }
 
 /* Accept or reject by uniform[n]; `rate` 0 leaves the step sizes. */
 static void langevin_judge(Langevin *self, double rate) {
-  double *ratio = self->part;
-  find_ratio(self->d, self->lanes, self->step, self->log_target, self->new_log_target, self->gradient,
-             self->new_gradient, self->normal, ratio);
-  for (int n = 0; n < self->lanes; n++) {
-    const double accepted = ratio[n] < 0 ? exp(fmax(ratio[n], -700)) : 1;
-    if (self->uniform[n] < accepted) langevin_take(self, n);
-    const double step = self->step[n] * exp(rate * (accepted - ACCEPTANCE));
-    self->step[n] = fmin(fmax(step, STEP_LEAST), STEP_MOST);
-  }
+  const int d = self->d, lanes = self->lanes;
+  const double *uniform = self->uniform, *chance = self->chance;
+  find_chance(d, lanes, self->root, self->log_target, self->new_log_target, self->gradient,
+              self->new_gradient, self->normal, self->chance);
+  langevin_take(d, lanes, uniform, chance, self->new_u, self->u);
+  langevin_take(d, lanes, uniform, chance, self->new_gradient, self->gradient);
+  langevin_take(1, lanes, uniform, chance, self->new_log_target, self->log_target);
+  if (rate > 0) langevin_adapt(lanes, rate, chance, self->step, self->root);
 }
 
 static void swap(double **a, double **b) {
@@ -199,11 +195,11 @@ static void swap(double **a, double **b) {
   *a = *b, *b = kept;
 }
 
-static void langevin_move(Langevin *self, LangevinStreams *streams, double rate) {
+static void langevin_move(Langevin *self, RngLanes *rng, double rate) {
   const int d = self->d, lanes = self->lanes;
-  langevin_draw(rng_lanes_normal, streams, d, self->part, self->normal);
-  langevin_draw(rng_lanes_uniform, streams, 1, self->part, self->uniform);
-  langevin_propose(d, lanes, self->step, self->u, self->gradient, self->normal, self->new_u);
+  rng_lanes_normal(rng, d, self->normal);
+  rng_lanes_uniform(rng, 1, self->uniform);
+  langevin_propose(d, lanes, self->step, self->root, self->u, self->gradient, self->normal, self->new_u);
   evaluate(self, self->new_u, self->new_gradient, self->new_log_target);
   if (self->prior.has_density) {
     langevin_judge(self, rate);
@@ -213,14 +209,14 @@ static void langevin_move(Langevin *self, LangevinStreams *streams, double rate)
   swap(&self->gradient, &self->new_gradient);
 }
 
-void langevin_run(Langevin *self, LangevinStreams *streams, int steps, double step_size) {
-  ASSERT(streams->lanes == self->lanes);
-  for (int n = 0; n < self->lanes; n++) self->step[n] = step_size;
-  langevin_draw(rng_lanes_normal, streams, self->d, self->part, self->u);
+void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
+  ASSERT((int)rng.lanes == self->lanes);
+  for (int n = 0; n < self->lanes; n++) self->step[n] = step_size, self->root[n] = sqrt(step_size);
+  rng_lanes_normal(&rng, self->d, self->u);
   evaluate(self, self->u, self->gradient, self->log_target);
-  for (int k = 0; k < steps; k++) langevin_move(self, streams, 2 * k < steps ? pow(k + 1, -0.6) : 0);
+  for (int k = 0; k < steps; k++) langevin_move(self, &rng, 2 * k < steps ? pow(k + 1, -0.6) : 0);
 }
 
 double langevin_cost(double d, double lanes, double prior) {
-  return cost_share(lanes) * (200 + 60 * d + 20 * d * d + prior);
+  return cost_share(lanes) * (60 + 60 * d + 5 * d * d + prior);
 }

@@ -2,10 +2,10 @@
  * score of the prior is known, ULA, which takes every proposal.
  *
  * The target of a lane is p(x) exp(b' x - x' A x / 2) with A = U diag(q) U'. In the eigenbasis U, p is taken
- *to have the mean m_0 and the variances v; the Gaussian with that prior has the variances 1 / (q + 1/v) and
- *the mean m. States are kept whitened by it, x = U (m + r u), r^2 = 1 / (q + 1/v): there the tilt is -1/2 sum
- *q r^2 u^2 + sum r g u with g = r^2 (b - q m_0) / v, in which nothing cancels, however large q is . One step
- *of size e is
+ * to have the mean m_0 and the variances v; the Gaussian with that prior has the variances 1 / (q + 1/v) and
+ * the mean m. States are kept whitened by it, x = U (m + r u), r^2 = 1 / (q + 1/v): there the tilt is -1/2
+ * sum q r^2 u^2 + sum r g u with g = r^2 (b - q m_0) / v, in which nothing cancels, however large q is. One
+ * step of size e is
  *
  *   u' = u + e/2 gradient + sqrt(e) normal.
  *
@@ -28,13 +28,6 @@ typedef struct {
   bool has_density; /* false: log_density is 0, and every proposal is taken */
 } LangevinPrior;
 
-/* The streams of chosen lanes of a block: lane[lanes], rising, counts from rng.first_lane. */
-typedef struct {
-  RngLanes rng;
-  const int *lane;
-  int lanes;
-} LangevinStreams;
-
 typedef struct {
   int d, capacity, lanes; /* n = lanes <= capacity */
   LangevinPrior prior;
@@ -43,8 +36,8 @@ typedef struct {
   double *u, *gradient, *log_target; /* [d, n], [d, n], [n] */
   double *new_u, *new_gradient, *new_log_target;
   double *x, *score; /* [d, n] */
-  double *step; /* [n]: e */
-  double *normal, *uniform, *part; /* [d, n], [n], [d, n] */
+  double *step, *root; /* [n]: e, and its square root */
+  double *normal, *uniform, *chance; /* [d, n], [n], [n]: that a proposal is taken */
 } Langevin;
 
 /* The keys `steps` and `step_size`, for the options of a sampler. */
@@ -66,15 +59,18 @@ Status langevin_create(Arena *memory, int d, int capacity, Langevin *out);
 /* For targets that are given in the eigenbasis: no array has d^2 elements. */
 Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *out);
 
-/* The target of n lanes: U[d, d, n], q[d, n], b[d, n] in the eigenbasis; m_0 and v from the mean[d] and the
- * covariance[d, d] that p is taken to have. After langevin_create_diagonal U is NULL, for the identity, and
- * the covariance is its diagonal[d]. */
+/* mean[d, n] and variance[d, n] of p along the vectors of a basis[d, d, n], which has one mean[d] and
+ * covariance[d, d] for all lanes. */
+void langevin_project(int d, int lanes, const double *basis, const double *of_p, const double *covariance,
+                      double *mean, double *variance);
+/* The target of n lanes: U[d, d, n]; in that basis q[d, n], b[d, n], and mean m_0[d, n] and variance v[d, n]
+ * that p is taken to have. After langevin_create_diagonal U is NULL, for the identity. */
 void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
-                     const double *q, const double *b, const double *mean, const double *covariance);
+                     const double *q, const double *b, const double *mean, const double *variance);
 /* Start every lane from the Gaussian and take `steps` steps. With a density they are accepted or rejected,
  * and during the first half the size is led to an acceptance of .574 (Roberts and Rosenthal 1998); it then
  * stays. step_size is what each lane begins with. */
-void langevin_run(Langevin *self, LangevinStreams *streams, int steps, double step_size);
+void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size);
 /* The states, x[d, n]. */
 void langevin_positions(const Langevin *self, double *x);
 

@@ -5,13 +5,15 @@
  *
  * With a Gaussian prior the chain is one of x, theta = A x with A A' the covariance of the prior, which is
  * then N(A^-1 m, I): the Gaussian that it starts from is the posterior itself, however the prior is
- * conditioned. */
+ * conditioned. N(A^-1 m, I) is as simple in the eigenbasis of the evidence, so its steps are taken there, and
+ * no step multiplies by a matrix. */
 #include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
 
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
+#include "core/simd.h"
 #include "model/evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
@@ -23,49 +25,66 @@
 typedef struct {
   int steps;
   double step_size;
+  const Mixture *prior;
+  bool white; /* one Gaussian, whose steps are taken in the eigenbasis */
   double *mean, *covariance; /* [d], [d, d]: of the prior, in x */
   double *root; /* [d, d]: A; NULL: the identity */
   double *matrix, *basis, *q, *vector, *b; /* [d, d, n], [d, d, n], [d, n], [d, n], [d, n]: the evidence */
-  double *theta; /* [d, n] */
-  int *lane; /* [n] */
+  double *prior_mean, *prior_variance; /* [d, n]: in the eigenbasis */
+  double *theta, *gradient; /* [d, n] */
   Langevin langevin;
 } Mala;
 
 static void mala_density(const void *context, int lanes, double *x, double *log_density, double *score) {
-  const Prior *prior = context;
-  prior->ops->log_density(prior, lanes, x, log_density);
-  prior->ops->score(prior, lanes, x, score);
+  const Mala *self = context;
+  mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
 }
 
-/* N(mean, I). */
-static void white_density(const void *context, int lanes, double *x, double *log_density, double *score) {
-  const Mala *self = context;
+/* N(mean, I), mean[d, lanes]. */
+SIMD_CLONES
+static void find_white(int d, int lanes, const double *restrict mean, const double *restrict x,
+                       double *restrict log_density, double *restrict score) {
   for (int n = 0; n < lanes; n++) log_density[n] = 0;
-  for (int i = 0; i < self->langevin.d; i++)
+  for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
-      const double pull = self->mean[i] - x[i * lanes + n];
+      const double pull = mean[i * lanes + n] - x[i * lanes + n];
       score[i * lanes + n] = pull;
       log_density[n] -= 0.5 * pull * pull;
     }
 }
 
+static void white_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+  const Mala *self = context;
+  find_white(self->langevin.d, lanes, self->prior_mean, x, log_density, score);
+}
+
+/* theta[d, lanes] <- A U x, where the steps were taken in the eigenbasis. */
+static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
+  linalg_multiply_lanes(d, lanes, self->basis, self->theta, self->vector);
+  if (self->root)
+    matrix_lanes_apply(d, lanes, false, self->root, self->vector, self->theta);
+  else
+    memcpy(self->theta, self->vector, (size_t)(d * lanes) * sizeof *self->theta);
+}
+
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
-  const LangevinPrior white = {white_density, self, true}, plain = {mala_density, sampler->setup.prior, true};
+  const LangevinPrior prior = {self->white ? white_density : mala_density, self, true};
   const int d = sampler->d;
   (void)fallbacks;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
-    LangevinStreams streams = {chunk.rng, self->lane, lanes};
     const HistoryView view = {history, draws, chunk.first, lanes, NULL, NULL};
     evidence_decompose(&view, self->root, self->matrix, self->vector, self->basis, self->q, self->b);
-    langevin_target(&self->langevin, self->root ? &white : &plain, lanes, self->basis, self->q, self->b,
-                    self->mean, self->covariance);
-    langevin_run(&self->langevin, &streams, self->steps, self->step_size);
+    langevin_project(d, lanes, self->basis, self->mean, self->covariance, self->prior_mean,
+                     self->prior_variance);
+    langevin_target(&self->langevin, &prior, lanes, self->white ? NULL : self->basis, self->q, self->b,
+                    self->prior_mean, self->prior_variance);
+    langevin_run(&self->langevin, chunk.rng, self->steps, self->step_size);
     langevin_positions(&self->langevin, self->theta);
-    if (self->root) matrix_lanes_apply(d, lanes, false, self->root, self->theta, self->vector);
-    chunk_store(&chunk, d, self->root ? self->vector : self->theta, theta);
+    if (self->white) mala_leave_eigenbasis(self, d, lanes);
+    chunk_store(&chunk, d, self->theta, theta);
   }
 }
 
@@ -89,6 +108,8 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   Mala *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
+  self->prior = prior;
+  self->white = prior->components == 1;
   self->steps = (int)config_int(setup->options, "steps");
   self->step_size = config_real(setup->options, "step_size");
   ALLOCATE(memory, self->mean, d);
@@ -98,16 +119,18 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->q, vector);
   ALLOCATE(memory, self->vector, vector);
   ALLOCATE(memory, self->b, vector);
+  ALLOCATE(memory, self->prior_mean, vector);
+  ALLOCATE(memory, self->prior_variance, vector);
   ALLOCATE(memory, self->theta, vector);
-  ALLOCATE(memory, self->lane, CHUNK_LANES);
-  for (int n = 0; n < CHUNK_LANES; n++) self->lane[n] = n;
+  ALLOCATE(memory, self->gradient, vector);
   mixture_moments(prior, self->mean, self->covariance);
-  if (prior->components == 1 && !mixture_is_white(prior)) TRY(mala_whiten(memory, self, prior));
-  return langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
+  if (self->white && !mixture_is_white(prior)) TRY(mala_whiten(memory, self, prior));
+  return self->white ? langevin_create_diagonal(memory, sampler->d, CHUNK_LANES, &self->langevin)
+                     : langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
 }
 
 static double mala_cost(const SamplerWork *work) {
-  const double lanes = cost_drawn_lanes(work), prior = cost_density(work) + cost_score(work, lanes);
+  const double lanes = cost_drawn_lanes(work), prior = cost_score(work, lanes) / 2;
   return work->drawn * work->draws * (double)config_int(work->options, "steps") *
          langevin_cost(work->d, lanes, prior);
 }

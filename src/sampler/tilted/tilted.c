@@ -36,22 +36,23 @@
 
 typedef enum { BASELINE_MALA, BASELINE_ULA, BASELINE_SMC, BASELINE_EXACT } Baseline;
 
-/* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. `lane` lists those that a step is about, and
- * the arrays named `some` hold them side by side (lanes.h). */
+/* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */
 typedef struct {
   const Chain *chain;
   Baseline baseline;
   int steps;
   double step_size, margin;
   double *mean, *covariance; /* [d], [d, d]: of the clean sample */
-  double *stage_mean, *stage_covariance; /* [d], [d, d]: of one stage */
   double *matrix, *basis, *q,
       *b; /* [d, d, n], [d, d, n], [d, n], [d, n]: the tilt, q and b in its eigenbasis */
   int *stage; /* [n]: t_0 */
   bool *beyond; /* [n]: stage 1 without its reverse process */
-  int *lane; /* [n] */
+  /* Lanes by their stages: those at group_stage[g] are lane[m], group[g] <= m < group[g + 1]. */
+  int groups, *group_stage, *group, *lane; /* [n], [n + 1], [n] */
   double *s, *z; /* [d, n] */
-  double *some_basis, *some_q, *some_b, *some_s; /* [d, d, n], [d, n] */
+  double *stage_mean, *stage_variance; /* [d, n]: of s_t0, in the eigenbasis */
+  /* What is known of the lanes of one stage, side by side (lanes.h). */
+  double *some_x, *some_log, *some_score; /* [d, n], [n], [d, n] */
   Langevin langevin;
   TiltReverse reverse;
   Sampler exact; /* of BASELINE_EXACT */
@@ -86,66 +87,75 @@ static void find_tilt(Tilted *self, const HistoryView *view) {
   for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
 }
 
-/* The lanes that start at stage t. */
-static int lanes_at(Tilted *self, int lanes, int t) {
-  int count = 0;
-  for (int n = 0; n < lanes; n++)
-    if (self->stage[n] == t) self->lane[count++] = n;
-  return count;
+/* The lanes that start at the same stage, from the last stage down. */
+static void group_lanes(Tilted *self, int lanes) {
+  int filled = 0;
+  self->groups = 0;
+  for (int t = self->chain->schedule.stages; t >= 0; t--) {
+    self->group[self->groups] = filled;
+    for (int n = 0; n < lanes; n++)
+      if (self->stage[n] == t) self->lane[filled++] = n;
+    if (filled > self->group[self->groups]) self->group_stage[self->groups++] = t;
+  }
+  self->group[self->groups] = filled;
 }
 
 /* ---- step 1: the baseline */
 
-typedef struct {
-  const Chain *chain;
-  int t;
-} StageOfChain;
-
 /* Of s_t. A learned predictor is kept near its data. */
-static void tilted_stage_density(const void *context, int lanes, double *x, double *log_density,
+static void tilted_stage_density(const Chain *chain, int t, int lanes, double *x, double *log_density,
                                  double *score) {
-  const StageOfChain *stage = context;
-  const Chain *chain = stage->chain;
   const int count = chain->d * lanes;
   if (chain->density) {
-    chain->density(chain, stage->t, lanes, x, log_density, score);
+    chain->density(chain, t, lanes, x, log_density, score);
     return;
   }
-  const double factor = -1 / sqrt(1 - chain->schedule.alpha_bar[stage->t]);
+  const double factor = -1 / sqrt(1 - chain->schedule.alpha_bar[t]);
   memset(log_density, 0, (size_t)lanes * sizeof *log_density);
   for (int k = 0; k < count; k++) x[k] = fmin(fmax(x[k], -CHAIN_GUARD), CHAIN_GUARD);
-  chain->noise(chain, stage->t, lanes, x, score);
+  chain->noise(chain, t, lanes, x, score);
   for (int k = 0; k < count; k++) score[k] *= factor;
 }
 
-static void set_stage_moments(Tilted *self, int t) {
+/* Of every lane at its own stage. */
+static void tilted_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+  const Tilted *self = context;
   const int d = self->chain->d;
-  const double alpha_bar = self->chain->schedule.alpha_bar[t];
-  for (int i = 0; i < d; i++) {
-    self->stage_mean[i] = sqrt(alpha_bar) * self->mean[i];
-    for (int j = 0; j < d; j++)
-      self->stage_covariance[i * d + j] =
-          alpha_bar * self->covariance[i * d + j] + (i == j ? 1 - alpha_bar : 0);
+  if (self->groups == 1) {
+    tilted_stage_density(self->chain, self->group_stage[0], lanes, x, log_density, score);
+    return;
+  }
+  for (int g = 0; g < self->groups; g++) {
+    const int *lane = self->lane + self->group[g], count = self->group[g + 1] - self->group[g];
+    lanes_gather(d, lanes, count, lane, x, self->some_x);
+    tilted_stage_density(self->chain, self->group_stage[g], count, self->some_x, self->some_log,
+                         self->some_score);
+    lanes_scatter(d, lanes, count, lane, self->some_score, score);
+    lanes_scatter(1, lanes, count, lane, self->some_log, log_density);
   }
 }
 
-/* Langevin steps of the lanes that start at stage t. */
-static void langevin_stage(Tilted *self, const Chunk *chunk, int t) {
-  const int d = self->chain->d, lanes = chunk->lanes, count = lanes_at(self, lanes, t);
-  if (count == 0) return;
-  const StageOfChain stage = {.chain = self->chain, .t = t};
-  const LangevinPrior prior = {tilted_stage_density, &stage,
-                               self->chain->density && self->baseline == BASELINE_MALA};
-  LangevinStreams streams = {chunk->rng, self->lane, count};
-  lanes_gather(d * d, lanes, count, self->lane, self->basis, self->some_basis);
-  lanes_gather(d, lanes, count, self->lane, self->q, self->some_q);
-  lanes_gather(d, lanes, count, self->lane, self->b, self->some_b);
-  set_stage_moments(self, t);
-  langevin_target(&self->langevin, &prior, count, self->some_basis, self->some_q, self->some_b,
-                  self->stage_mean, self->stage_covariance);
-  langevin_run(&self->langevin, &streams, self->steps, self->step_size);
-  langevin_positions(&self->langevin, self->some_s);
-  lanes_scatter(d, lanes, count, self->lane, self->some_s, self->s);
+/* Mean and variance of s_t0 of every lane. */
+static void find_stage_moments(Tilted *self, int lanes) {
+  const int d = self->chain->d;
+  langevin_project(d, lanes, self->basis, self->mean, self->covariance, self->stage_mean,
+                   self->stage_variance);
+  for (int k = 0; k < d * lanes; k++) {
+    const double signal = self->chain->schedule.alpha_bar[self->stage[k % lanes]];
+    self->stage_mean[k] *= sqrt(signal);
+    self->stage_variance[k] = signal * self->stage_variance[k] + (1 - signal);
+  }
+}
+
+/* Langevin steps of all lanes, each at its stage. */
+static void tilted_langevin(Tilted *self, const Chunk *chunk) {
+  const LangevinPrior prior = {tilted_density, self, self->chain->density && self->baseline == BASELINE_MALA};
+  group_lanes(self, chunk->lanes);
+  find_stage_moments(self, chunk->lanes);
+  langevin_target(&self->langevin, &prior, chunk->lanes, self->basis, self->q, self->b, self->stage_mean,
+                  self->stage_variance);
+  langevin_run(&self->langevin, chunk->rng, self->steps, self->step_size);
+  langevin_positions(&self->langevin, self->s);
 }
 
 /* s_t0 given exact posterior draws: in the eigenbasis of the tilt N((sqrt(abar) y / (1 - abar) + b) / p, 1 /
@@ -154,7 +164,7 @@ static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *the
   const Chain *chain = self->chain;
   const int d = chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
-  double *drawn = self->some_s, *y = self->some_q;
+  double *drawn = self->some_x, *y = self->some_score;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
       drawn[i * lanes + n] =
@@ -201,8 +211,7 @@ static void tilted_start(Tilted *self, const Chunk *chunk, const double *theta) 
       memcpy(self->s + i * lanes, theta + (size_t)i * (size_t)chunk->total + chunk->first,
              (size_t)lanes * sizeof *theta);
     break;
-  default:
-    for (int t = 0; t <= self->chain->schedule.stages; t++) langevin_stage(self, chunk, t);
+  default: tilted_langevin(self, chunk);
   }
 }
 
@@ -254,20 +263,21 @@ static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
-  ALLOCATE(memory, self->stage_mean, d);
-  ALLOCATE(memory, self->stage_covariance, (size_t)d * (size_t)d);
   ALLOCATE(memory, self->matrix, matrix);
   ALLOCATE(memory, self->basis, matrix);
   ALLOCATE(memory, self->q, vector);
   ALLOCATE(memory, self->b, vector);
   ALLOCATE(memory, self->s, vector);
   ALLOCATE(memory, self->z, vector);
-  ALLOCATE(memory, self->some_basis, matrix);
-  ALLOCATE(memory, self->some_q, vector);
-  ALLOCATE(memory, self->some_b, vector);
-  ALLOCATE(memory, self->some_s, vector);
+  ALLOCATE(memory, self->stage_mean, vector);
+  ALLOCATE(memory, self->stage_variance, vector);
+  ALLOCATE(memory, self->some_x, vector);
+  ALLOCATE(memory, self->some_log, CHUNK_LANES);
+  ALLOCATE(memory, self->some_score, vector);
   ALLOCATE(memory, self->stage, CHUNK_LANES);
   ALLOCATE(memory, self->beyond, CHUNK_LANES);
+  ALLOCATE(memory, self->group_stage, CHUNK_LANES);
+  ALLOCATE(memory, self->group, CHUNK_LANES + 1);
   ALLOCATE(memory, self->lane, CHUNK_LANES);
   return langevin_create(memory, d, CHUNK_LANES, &self->langevin);
 }
@@ -310,7 +320,7 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
 static double tilted_cost(const SamplerWork *work) {
   const Config *options = work->options;
   const double lanes = cost_drawn_lanes(work), early = fmin(1, 50 / work->rounds),
-               scattered = 1 + 3 * early / work->draws;
+               scattered = 1 + early / work->draws;
   const double step = scattered * langevin_cost(work->d, lanes, cost_noise(work, lanes)),
                stage = is_exponential(options, work->d) ? cost_noise(work, lanes) : cost_moments(work, lanes);
   const double rest = work->drawn * work->draws * early * work->stages / 3 * stage;
