@@ -56,6 +56,44 @@ static void test_ess(void) {
   CHECK_NEAR(particles_ess(MOST, weight), sum * sum / squares, 1e-9);
 }
 
+/* Of tempered weights, from the log weights alone. */
+static void test_ess_at(void) {
+  double log_weight[MOST], weight[MOST], scratch[MOST];
+  Rng rng = fixture_rng(5, 5003);
+  rng_normal(&rng, MOST, log_weight);
+  for (int j = 0; j < MOST; j++) log_weight[j] = 500 + 100 * log_weight[j];
+  log_weight[3] = NAN, log_weight[500] = -INFINITY, log_weight[501] = INFINITY;
+  const double largest = particles_largest(MOST, log_weight);
+  for (double factor = 1; factor > 1e-5; factor /= 8) {
+    for (int j = 0; j < MOST; j++) weight[j] = factor * log_weight[j];
+    CU_ASSERT_TRUE(particles_weigh(MOST, weight, weight));
+    const double expected = particles_ess(MOST, weight);
+    CHECK_NEAR(particles_ess_at(MOST, log_weight, largest, factor, scratch), expected, 1e-12 * expected);
+  }
+  CU_ASSERT_EQUAL(particles_ess_at(MOST, log_weight, -INFINITY, 1, scratch), MOST);
+}
+
+/* Against the loop of the definition, to the last pick. */
+static void test_resampling_reference(void) {
+  for (uint32_t run = 0; run < 300; run++) {
+    const int n = 1 + (int)(run * 37 % MOST), picks = 1 + (int)(run * 71 % 1500);
+    double weight[MOST], offset, reached;
+    int chosen[1500], j = 0;
+    Rng rng = fixture_rng(run, 5004);
+    random_weights(n, run, weight);
+    rng_uniform(&rng, 1, &offset);
+    if (run % 5 == 0) /* sums that are whole numbers, and offsets beside them */
+      for (int k = 0; k < n; k++) weight[k] = 1.0 / n;
+    if (run % 10 == 0) offset = run % 20 ? 0x1p-53 : 1 - 0x1p-53;
+    particles_resample(n, weight, offset, picks, chosen);
+    reached = picks * weight[0];
+    for (int m = 0; m < picks; m++) {
+      while (reached < m + offset && j < n - 1) reached += picks * weight[++j];
+      CU_ASSERT_FATAL(chosen[m] == j);
+    }
+  }
+}
+
 /* Every count is picks w_j rounded down or up, for any offset (1e-9: rounding of the running sum). */
 static void test_counts_are_rounded(void) {
   const double offsets[] = {1e-12, 0.25, 0.5, 0.999, 1 - 1e-12};
@@ -107,20 +145,26 @@ static void test_gather_and_pick(void) {
 }
 
 static void test_quadratic(void) {
-  enum { D = 3, N = 11 };
-  double a[D * D], b[D], x[D * N], out[N];
-  Rng rng = fixture_rng(4, 5002);
-  rng_normal(&rng, D * D, a);
-  rng_normal(&rng, D, b);
-  rng_normal(&rng, D * N, x);
-  particles_quadratic(D, N, a, b, x, out);
-  for (int j = 0; j < N; j++) {
-    double expected = 0;
-    for (int i = 0; i < D; i++) {
-      expected += b[i] * x[i * N + j];
-      for (int k = 0; k < D; k++) expected -= 0.5 * a[i * D + k] * x[i * N + j] * x[k * N + j];
+  enum { D = 11, N = 19 };
+  for (int d = 1; d <= D; d++) {
+    double a[D * D], b[D], centre[D], x[D * N], out[N];
+    Rng rng = fixture_rng((uint32_t)d, 5002);
+    rng_normal(&rng, d * d, a);
+    for (int i = 0; i < d; i++)
+      for (int k = 0; k < i; k++) a[i * d + k] = a[k * d + i];
+    rng_normal(&rng, d, b);
+    rng_normal(&rng, d, centre);
+    rng_normal(&rng, d * N, x);
+    particles_quadratic(d, N, a, b, centre, x, out);
+    for (int j = 0; j < N; j++) {
+      double expected = 0;
+      for (int i = 0; i < d; i++) {
+        const double y = x[i * N + j] - centre[i];
+        expected += b[i] * y;
+        for (int k = 0; k < d; k++) expected -= 0.5 * a[i * d + k] * y * (x[k * N + j] - centre[k]);
+      }
+      CHECK_NEAR(out[j], expected, 1e-12);
     }
-    CHECK_NEAR(out[j], expected, 1e-12);
   }
 }
 
@@ -129,6 +173,8 @@ int main(void) {
       {"weights", test_weights},
       {"weights of numbers that are not finite", test_weights_of_numbers_that_are_not_finite},
       {"effective sample size", test_ess},
+      {"effective sample size of tempered weights", test_ess_at},
+      {"systematic resampling against its definition", test_resampling_reference},
       {"systematic resampling: counts are rounded shares", test_counts_are_rounded},
       {"systematic resampling: counts are unbiased", test_counts_are_unbiased},
       {"gather and pick", test_gather_and_pick},

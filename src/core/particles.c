@@ -1,7 +1,7 @@
 #include "core/particles.h"
 
 #include "core/simd.h"
-#include "core/special.h"
+#include "core/vector_algebra.h"
 
 #include <limits.h>
 #include <math.h>
@@ -39,7 +39,7 @@ static inline double counted(double log_weight) {
 }
 
 SIMD_CLONES
-static double largest_counted(int n, const double *restrict log_weight) {
+double particles_largest(int n, const double *log_weight) {
   double largest[SUMS], all = -INFINITY;
   for (int k = 0; k < SUMS; k++) largest[k] = -INFINITY;
   for (int j = 0; j < n; j++) {
@@ -51,8 +51,8 @@ static double largest_counted(int n, const double *restrict log_weight) {
 }
 
 SIMD_CLONES
-static void exponentials(int n, const double *log_weight, double largest, double *weight) {
-  for (int j = 0; j < n; j++) weight[j] = special_exp(counted(log_weight[j]) - largest);
+static void exponentials(int n, const double *log_weight, double factor, double largest, double *weight) {
+  for (int j = 0; j < n; j++) weight[j] = special_exp(counted(factor * log_weight[j]) - largest);
 }
 
 /* The sum of w, and of w^2. */
@@ -67,16 +67,22 @@ static void add_up(int n, const double *restrict weight, double *restrict sum, d
   *squares = sum_up(second);
 }
 
+/* weight /= total. */
+SIMD_CLONES
+static void normalise(int n, double total, double *weight) {
+  for (int j = 0; j < n; j++) weight[j] /= total;
+}
+
 bool particles_weigh(int n, const double *log_weight, double *weight) {
-  const double largest = largest_counted(n, log_weight);
+  const double largest = particles_largest(n, log_weight);
   double sum, squares;
   if (largest == -INFINITY) {
     for (int j = 0; j < n; j++) weight[j] = 1.0 / n;
     return false;
   }
-  exponentials(n, log_weight, largest, weight);
+  exponentials(n, log_weight, 1, largest, weight);
   add_up(n, weight, &sum, &squares);
-  for (int j = 0; j < n; j++) weight[j] /= sum;
+  normalise(n, sum, weight);
   return true;
 }
 
@@ -86,13 +92,33 @@ double particles_ess(int n, const double *weight) {
   return sum * sum / squares;
 }
 
+double particles_ess_at(int n, const double *log_weight, double largest, double factor, double *weight) {
+  if (largest == -INFINITY) return n;
+  exponentials(n, log_weight, factor, factor * largest, weight);
+  return particles_ess(n, weight);
+}
+
+/* How many m = 0, 1, .. there are with m + offset <= reached, at most `picks`. The truncated difference is
+ * wrong by one where it is rounded. */
+static inline int picks_until(double reached, double offset, int picks) {
+  int count = reached > offset ? (int)(reached - offset) : 0;
+  count += count + offset <= reached;
+  count += count + offset <= reached;
+  return count < picks ? count : picks;
+}
+
+/* Pick m is of the first particle with m + offset <= the sum of picks w up to it, the last one if there is
+ * none. Where the picks of a particle begin, its number is written, last by the one that has a pick there; it
+ * is carried on to the others by a running maximum. So nothing is asked whose answer cannot be foreseen. */
 void particles_resample(int n, const double *weight, double offset, int picks, int *chosen) {
-  double reached = picks * weight[0];
-  int j = 0;
-  for (int m = 0; m < picks; m++) {
-    while (reached < m + offset && j < n - 1) reached += picks * weight[++j];
-    chosen[m] = j;
+  double reached = 0;
+  memset(chosen, 0, (size_t)picks * sizeof *chosen);
+  for (int j = 0, start = 0; j < n && start < picks; j++) {
+    reached += picks * weight[j];
+    chosen[start] = j;
+    start = picks_until(reached, offset, picks);
   }
+  for (int m = 1; m < picks; m++) chosen[m] = chosen[m] > chosen[m - 1] ? chosen[m] : chosen[m - 1];
 }
 
 void particles_gather(int d, int n, const double *x, int picks, const int *chosen, double *to) {
@@ -112,18 +138,37 @@ void particles_pick(int d, int n, const double *x, int picks, const double *unif
   }
 }
 
-/* out[n] += x_i (b_i - 1/2 (A x)_i), a_i[d] a row of A. */
-SIMD_CLONES
-static void particles_add_row(int d, int n, const double *restrict a_i, double b_i,
-                              const double *restrict x_i, const double *restrict x, double *restrict out) {
-  for (int j = 0; j < n; j++) {
-    double product = 0;
-    for (int k = 0; k < d; k++) product += a_i[k] * x[(size_t)k * (size_t)n + (size_t)j];
-    out[j] += x_i[j] * (b_i - 0.5 * product);
+/* sum += x_i (b_i - 1/2 a_ii x_i - sum_k a_ik x_k), k < i, for rows i, i + 1, .. of the vector x[d]. */
+enum { QUADRATIC_ROWS = 4 };
+VECTOR_INLINE void add_quadratic_rows(int d, int i, const int rows, const double *a, const double *b,
+                                      VectorLanes at, const double *centre, const double *x,
+                                      SpecialReal *sum) {
+  SpecialReal product[QUADRATIC_ROWS], own[QUADRATIC_ROWS], other;
+  const double *row = a + (size_t)i * (size_t)d;
+  for (int r = 0; r < rows; r++) product[r] = (SpecialReal){0};
+  for (int k = 0; k < i; k++) {
+    vector_load(at, 1, x + (size_t)k * at.lanes, &other);
+    other -= centre[k];
+    for (int r = 0; r < rows; r++) product[r] += row[r * d + k] * other;
+  }
+  for (int r = 0; r < rows; r++) {
+    vector_load(at, 1, x + (size_t)(i + r) * at.lanes, &own[r]);
+    own[r] -= centre[i + r];
+    for (int s = 0; s < r; s++) product[r] += row[r * d + i + s] * own[s];
+    product[r] += 0.5 * row[r * d + i + r] * own[r];
+    *sum += own[r] * (b[i + r] - product[r]);
   }
 }
 
-void particles_quadratic(int d, int n, const double *a, const double *b, const double *x, double *out) {
-  memset(out, 0, (size_t)n * sizeof *out);
-  for (int i = 0; i < d; i++) particles_add_row(d, n, a + i * d, b[i], x + (size_t)i * (size_t)n, x, out);
+SIMD_CLONES
+void particles_quadratic(int d, int n, const double *a, const double *b, const double *centre,
+                         const double *x, double *out) {
+  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
+    SpecialReal sum = {0};
+    int i = 0;
+    for (; i + QUADRATIC_ROWS <= d; i += QUADRATIC_ROWS)
+      add_quadratic_rows(d, i, QUADRATIC_ROWS, a, b, at, centre, x, &sum);
+    for (; i < d; i++) add_quadratic_rows(d, i, 1, a, b, at, centre, x, &sum);
+    vector_store(at, 1, &sum, out);
+  }
 }

@@ -25,6 +25,11 @@ bool particles_weigh(int n, const double *log_weight, double *weight);
 /* Effective sample size, (sum w)^2 / sum w^2 (Kong, Liu and Wong 1994): between 1 and n. */
 double particles_ess(int n, const double *weight);
 
+/* The same for weights proportional to exp(factor log_weight[n]), factor > 0, without their making:
+ * `largest` is the largest log weight that counts. Scratch: weight[n]. */
+double particles_largest(int n, const double *log_weight);
+double particles_ess_at(int n, const double *log_weight, double largest, double factor, double *weight);
+
 /* Systematic resampling (Carpenter, Clifford and Fearnhead 1999): chosen[picks] in [0, n), never falling.
  * With `offset` uniform in (0, 1), particle j is chosen picks * w_j times on average, and in every case that
  * number rounded down or up. The weights have sum 1. */
@@ -38,7 +43,8 @@ void particles_gather(int d, int n, const double *x, int picks, const int *chose
 void particles_pick(int d, int n, const double *x, int picks, const double *uniform, size_t stride,
                     double *to);
 
-/* out[n] = b' x - 1/2 x' A x, with a[d, d] and b[d]. */
-void particles_quadratic(int d, int n, const double *a, const double *b, const double *x, double *out);
+/* out[n] = b' y - 1/2 y' A y for y = x - centre, with a symmetric a[d, d], b[d] and centre[d]. */
+void particles_quadratic(int d, int n, const double *a, const double *b, const double *centre,
+                         const double *x, double *out);
 
 #endif

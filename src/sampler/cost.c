@@ -69,7 +69,7 @@ double cost_tempering(const SamplerWork *work, double particles, double steps) {
   const double informative = work->conjugate ? work->rounds : work->rounds / 8;
   const double d = work->d, exponents = sqrt(d / 2) * (1 + log2(1 + informative));
   const double looked_up = 1000, density = work->components > 0 ? cost_density(work) : looked_up;
-  const double step = 100 + 60 * d + 2.5 * d * d + density + cost_rows(work, particles, false);
+  const double step = 35 + 20 * d + 0.8 * d * d + density / 2 + cost_rows(work, particles, false);
   return particles * steps * exponents * step;
 }
 

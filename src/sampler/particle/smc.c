@@ -12,6 +12,7 @@
  * particle is kept, which counts as a fallback; so does a cloud of which one particle is left. */
 #include "core/arena.h"
 #include "core/particles.h"
+#include "core/simd.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -26,7 +27,7 @@ typedef struct {
   int seen; /* observations that the clouds have absorbed */
   double *cloud; /* [B, d, P] */
   double *precision, *vector; /* [B, d, d], [B, d]: the evidence seen, of a conjugate likelihood */
-  double *new_precision, *new_vector; /* [d, d], [d] */
+  double *new_precision, *new_vector, *origin; /* [d, d], [d], [d]: zeros */
   double *moved; /* [d, P] */
   double *weight; /* [P] */
   int *chosen; /* [P] */
@@ -58,14 +59,18 @@ static void start_from_prior(Sampler *sampler) {
   self->seen = 0;
 }
 
+/* moved = cloud + sd moved. */
+SIMD_CLONES
+static void smc_add_noise(size_t count, double sd, const double *restrict cloud, double *restrict moved) {
+  for (size_t k = 0; k < count; k++) moved[k] = cloud[k] + sd * moved[k];
+}
+
 /* moved[d, P] = cloud + sd normals. */
 static void perturb(Sampler *sampler, int b, int round, double sd) {
   Smc *self = sampler->state;
-  const size_t count = (size_t)sampler->d * (size_t)self->particles;
-  const double *cloud = cloud_of(sampler, b);
   RngLanes rng = streams_of(sampler, b, round);
   rng_lanes_normal(&rng, sampler->d, self->moved);
-  for (size_t k = 0; k < count; k++) self->moved[k] = cloud[k] + sd * self->moved[k];
+  smc_add_noise((size_t)sampler->d * (size_t)self->particles, sd, cloud_of(sampler, b), self->moved);
 }
 
 /* weight[P] <- the log likelihood of what run b has not absorbed, by the difference of its evidence. */
@@ -77,7 +82,7 @@ static void weigh_evidence(Sampler *sampler, const History *history, int b) {
   history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, self->new_precision, self->new_vector);
   for (int i = 0; i < d * d; i++) precision[i] = self->new_precision[i] - precision[i];
   for (int i = 0; i < d; i++) vector[i] = self->new_vector[i] - vector[i];
-  particles_quadratic(d, self->particles, precision, vector, self->moved, self->weight);
+  particles_quadratic(d, self->particles, precision, vector, self->origin, self->moved, self->weight);
   memcpy(precision, self->new_precision, (size_t)(d * d) * sizeof *precision);
   memcpy(vector, self->new_vector, (size_t)d * sizeof *vector);
 }
@@ -150,6 +155,7 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->vector, runs * d);
   ALLOCATE(memory, self->new_precision, d * d);
   ALLOCATE(memory, self->new_vector, d);
+  ALLOCATE(memory, self->origin, d);
   ALLOCATE(memory, self->moved, d * particles);
   ALLOCATE(memory, self->weight, particles);
   ALLOCATE(memory, self->chosen, particles);
@@ -160,7 +166,7 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
 /* Perturb, weigh and resample each particle once. */
 static double smc_cost(const SamplerWork *work) {
   const double d = work->d;
-  return (double)config_int(work->options, "particles") * (150 + 70 * d + 9 * d * d) +
+  return (double)config_int(work->options, "particles") * (100 + 40 * d + 0.7 * d * d) +
          work->drawn * work->draws * 10 * d;
 }
 

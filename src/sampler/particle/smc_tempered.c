@@ -13,7 +13,7 @@
 #include "core/linalg.h"
 #include "core/particles.h"
 #include "core/simd.h"
-#include "core/special.h"
+#include "core/vector_algebra.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -39,7 +39,6 @@ typedef struct {
   int *chosen; /* [P] */
   /* Of a conjugate likelihood: the evidence, the vector about `centre`, which is near the mode. */
   double *precision, *vector, *centre; /* [d, d], [d], [d] */
-  double *away; /* [d, P]: x - centre */
   double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
 } Tempered;
 
@@ -51,16 +50,6 @@ typedef struct {
   RngLanes rng; /* of the particles */
   Rng rng_resample;
 } Run;
-
-/* to[d, n] = x - centre[d]. */
-SIMD_CLONES
-static void centre_on(int d, int n, const double *centre, const double *restrict x, double *restrict to) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < n; j++) {
-      const size_t at = (size_t)i * (size_t)n + (size_t)j;
-      to[at] = x[at] - centre[i];
-    }
-}
 
 /* The evidence about the point that it is for, Lambda^-1 b but for a ridge that makes it exist: what is left
  * of b is small, so that nothing cancels in the log likelihood near there, however little noise there is. */
@@ -84,8 +73,7 @@ static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
 static void log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
   const int particles = self->particles;
   if (likelihood_is_conjugate(run->history->likelihood)) {
-    centre_on(run->sampler->d, particles, self->centre, x, self->away);
-    particles_quadratic(run->sampler->d, particles, self->precision, self->vector, self->away, out);
+    particles_quadratic(run->sampler->d, particles, self->precision, self->vector, self->centre, x, out);
     return;
   }
   const HistoryView view = {run->history, particles, run->b * particles, particles, NULL, NULL};
@@ -97,23 +85,25 @@ static void log_prior(const Tempered *self, const Run *run, const double *x, dou
   prior->ops->log_density(prior, self->particles, x, out);
 }
 
-/* Weights of the step from one exponent to another; returns their effective sample size. */
+/* Weights of a step of the exponent; returns their effective sample size. */
 static double smc_tempered_weigh(Tempered *self, double step) {
   for (int j = 0; j < self->particles; j++) self->weight[j] = step * self->likelihood[j];
   particles_weigh(self->particles, self->weight, self->weight);
   return particles_ess(self->particles, self->weight);
 }
 
-/* The next exponent, and the weights of the step there; ess becomes their effective sample size. */
-static double next_exponent(Tempered *self, double exponent, double *ess) {
-  const double half = 0.5 * self->particles, tolerance = HALF_TOLERANCE * self->particles;
-  double low = exponent, high = 1, next = 1;
-  *ess = smc_tempered_weigh(self, 1 - exponent);
-  if (*ess >= half) return 1;
-  for (int pass = 0; pass < BISECTIONS && fabs(*ess - half) > tolerance; pass++) {
+/* The next exponent: 1, or where the effective sample size of the step there is half of the particles. */
+static double next_exponent(Tempered *self, double exponent) {
+  const int particles = self->particles;
+  const double half = 0.5 * particles, tolerance = HALF_TOLERANCE * particles,
+               largest = particles_largest(particles, self->likelihood);
+  double low = exponent, high = 1, next = 1,
+         ess = particles_ess_at(particles, self->likelihood, largest, 1 - exponent, self->weight);
+  if (ess >= half) return 1;
+  for (int pass = 0; pass < BISECTIONS && fabs(ess - half) > tolerance; pass++) {
     next = 0.5 * (low + high);
-    *ess = smc_tempered_weigh(self, next - exponent);
-    *(*ess > half ? &low : &high) = next;
+    ess = particles_ess_at(particles, self->likelihood, largest, next - exponent, self->weight);
+    *(ess > half ? &low : &high) = next;
   }
   return next;
 }
@@ -132,16 +122,38 @@ static void smc_tempered_resample(Tempered *self, Run *run) {
   memcpy(self->likelihood, self->new_likelihood, (size_t)particles * sizeof *self->likelihood);
 }
 
-/* z[d, n] <- x + factor L z, from the last coordinate on. */
+/* Rows i, i + 1, .. of z <- x + factor L z; rows beyond them are done. */
+enum { PROPOSE_ROWS = 4 };
+VECTOR_INLINE void propose_rows(int d, int i, const int rows, VectorLanes at, double factor,
+                                const double *root, const double *x, double *z) {
+  SpecialReal sum[PROPOSE_ROWS], from;
+  const double *row = root + (size_t)i * (size_t)d;
+  for (int r = 0; r < rows; r++) sum[r] = (SpecialReal){0};
+  for (int k = 0; k < i; k++) {
+    vector_load(at, 1, z + (size_t)k * at.lanes, &from);
+    for (int r = 0; r < rows; r++) sum[r] += row[r * d + k] * from;
+  }
+  for (int s = 0; s < rows; s++) {
+    vector_load(at, 1, z + (size_t)(i + s) * at.lanes, &from);
+    for (int r = s; r < rows; r++) sum[r] += row[r * d + i + s] * from;
+  }
+  for (int r = 0; r < rows; r++) {
+    vector_load(at, 1, x + (size_t)(i + r) * at.lanes, &from);
+    sum[r] = from + factor * sum[r];
+  }
+  vector_store(at, rows, sum, z + (size_t)i * at.lanes);
+}
+
+/* z[d, n] <- x + factor L z, from the last coordinates on. */
 SIMD_CLONES
 static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
                                  double *restrict z) {
-  for (int i = d - 1; i >= 0; i--)
-    for (int j = 0; j < n; j++) {
-      double sum = 0;
-      for (int k = 0; k <= i; k++) sum += root[i * d + k] * z[(size_t)k * (size_t)n + (size_t)j];
-      z[(size_t)i * (size_t)n + (size_t)j] = x[(size_t)i * (size_t)n + (size_t)j] + factor * sum;
-    }
+  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
+    int i = d;
+    for (; i >= PROPOSE_ROWS; i -= PROPOSE_ROWS)
+      propose_rows(d, i - PROPOSE_ROWS, PROPOSE_ROWS, at, factor, root, x, z);
+    for (; i > 0; i--) propose_rows(d, i - 1, 1, at, factor, root, x, z);
+  }
 }
 
 /* accepted[n] = whether uniform[n] < ratio of the densities, 1 or 0. May be in place of uniform. */
@@ -198,12 +210,13 @@ static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
     return ess;
   }
   for (int count = 1; exponent < 1; count++) {
-    exponent = next_exponent(self, exponent, &ess);
-    if (count == EXPONENTS && exponent < 1) {
-      ess = smc_tempered_weigh(self, 1 - exponent);
-      exponent = 1;
+    double next = next_exponent(self, exponent);
+    if (count == EXPONENTS && next < 1) {
+      next = 1;
       fallbacks[run->b]++;
     }
+    ess = smc_tempered_weigh(self, next - exponent);
+    exponent = next;
     smc_tempered_resample(self, run);
     smc_tempered_move(self, run, exponent, fallbacks);
   }
@@ -253,7 +266,6 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->vector, d);
   ALLOCATE(memory, self->centre, d);
-  ALLOCATE(memory, self->away, d * particles);
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->root, d * d);
   return STATUS_OK;
