@@ -2,7 +2,9 @@
 """Random faults against small studies, each resumed on a random number of ranks until it is done, and what they cost: results that were
 reported done and are lost or computed again, files that cannot be read, hangs, wrong exit codes, files of others that were touched. All must be zero.
 
-    tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail]
+    tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail] [--bundles]
+
+Every second study (with --bundles each) has more than 1 024 tasks, which are kept in bundles.
 
 A fault is one of: kill -9 of a rank, of mpiexec, of all at once; SIGTERM and SIGUSR1 to mpiexec; a full disk (a small tmpfs, where mounting
 is allowed); kill -9 of all and zeros in the tail of a finished task or prior, as a power cut leaves them; files and links of others planted
@@ -28,15 +30,18 @@ STUDY = """
 name: campaign
 study: bandit
 seed: {seed}
-runs: 40
-block: 8
+runs: {runs}
+block: {block}
 problem: {{theta: cross, arms: 10, rounds: {rounds}}}
 policies: [ts, mixts, diffts, dps, egreedy]
 prior: {{train_samples: 500, replicates: 2, stages: 8, training_steps: 60, hidden: [8, 8]}}
 sweep:
   problem.theta: [cross, rays]
 """
-TASKS = 60
+# Runs, blocks and tasks of a study; of how many rounds it takes, the share; how many seconds it lives on average before it is struck.
+FEW = {"runs": 40, "block": 8, "tasks": 60, "share": 1, "life": 0.67}
+MANY = {"runs": 110, "block": 1, "tasks": 1100, "share": 0.4, "life": 1.5}
+TASK_FILE, BUNDLE, PRIOR = r"\d{6}\.nc", r"\d{6}-\d{6}-[0-9a-f]{16}\.nc", r"[a-z]+-[0-9a-f]{20}\.nc"
 HANG = 300 if os.environ.get("THOMPSON_SANITIZED") == "1" else 30  # seconds that a job may take to end after a fault
 # What may come out, besides 0 when the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say, and by
 # SIGUSR1 (-10) where that comes when its ranks have ended and it hands on no signals any more.
@@ -44,7 +49,7 @@ CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 14
          "foreign": {-9, 137}}
 TAIL = 4096  # bytes that are zeroed at most
 # Files and links that are none of the program's, though some are close; a link points to a file or to a folder of others.
-FOREIGN_FILES = ["notes.txt", "results.nc.old", ".results.nc.tmp", ".notes.txt.1.1.tmp", "lock.txt", "tasks/notes.nc", "tasks/42.nc", "tasks/000001.nc.orig",
+FOREIGN_FILES = ["notes.txt", "results.nc.old", ".results.nc.tmp", ".notes.txt.1.1.tmp", "lock.txt", "tasks/notes.nc", "tasks/42.nc", "tasks/000001.nc.orig", "tasks/1-2-0123456789abcdef.nc",
                  "tasks/.hidden.nc", "priors/mine.nc", "priors/mixture-0123.nc", "priors/.mine.nc.4711.0.tmp"]
 FOREIGN_LINKS = ["link", "folder", "tasks/link.nc", "tasks/.000001.nc.4711.0.tmp", "tasks/folder", "priors/link.nc", "priors/.results.nc.1.0.tmp"]
 FREE = {"size": "40m"}
@@ -94,14 +99,21 @@ def same_values(first, second):
         return set(one.variables) == set(two.variables) and all(one[n][...].tobytes() == two[n][...].tobytes() for n in names)
 
 
+def tasks_of(path):
+    """The tasks in a bundle."""
+    with netCDF4.Dataset(path) as file:
+        return file["task"][:].tolist()
+
+
 class Campaign:
-    def __init__(self, program, seed, rounds, report=print, without=()):
+    def __init__(self, program, seed, rounds, report=print, without=(), bundles=False):
         self.program, self.chance, self.rounds, self.report = program, random.Random(seed), rounds, report
         self.folder = tempfile.mkdtemp(prefix="thompson-campaign-")
         self.faults, self.codes, self.wrong = collections.Counter(), collections.Counter(), []
         self.lives = self.studies = 0
         self.slowest = 0.0
         self.kinds = [kind for kind in CODES if kind not in without]
+        self.bundles, self.kind = bundles, FEW
         self.foreign, self.damaged = {}, collections.Counter()  # of the present study: {path: state}, {path: how often}
 
     def path(self, name):
@@ -176,22 +188,34 @@ class Campaign:
         if not files:
             return
         path = self.chance.choice(files)
+        if len(bad_files(path)) == self.damaged[path]:  # else it was damaged before, and nobody has noticed yet
+            self.damaged[path] += 1
+            kept, lost = self.status(out), self.only_in(path)
+        else:
+            kept, lost = self.status(out), 0
         size = os.path.getsize(path)
         zeros = min(self.chance.randint(1, TAIL), size)
         with open(path, "r+b") as file:
             file.seek(size - zeros)
             file.write(bytes(zeros))
-        if len(bad_files(path)) == self.damaged[path]:  # else it was damaged before, and nobody has noticed yet
-            self.damaged[path] += 1
+        if self.status(out) != kept - lost:
+            self.blame("lost", f"{kept} done, {lost} of them only in {path}, which was damaged, and {self.status(out)} are left")
 
-    def finished(self, folder):
+    def only_in(self, path):
+        """How many tasks that are in a bundle and in no other are not done without it; that a file of one task is damaged is noticed later."""
+        if not re.fullmatch(BUNDLE, os.path.basename(path)):
+            return 0
+        others = [other for other in self.finished(os.path.dirname(path), BUNDLE) if other != path and len(bad_files(other)) == self.damaged[other]]
+        return len(set(tasks_of(path)).difference(*map(tasks_of, others)))
+
+    def finished(self, folder, kinds=f"{TASK_FILE}|{BUNDLE}|{PRIOR}"):
         names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        paths = [os.path.join(folder, name) for name in names if re.fullmatch(r"\d{6}\.nc|[a-z]+-[0-9a-f]{20}\.nc", name)]
+        paths = [os.path.join(folder, name) for name in names if re.fullmatch(kinds, name)]
         return [path for path in paths if path not in self.foreign]
 
     def set_aside(self):
-        """How many damaged tasks (priors do not count) were noticed so far."""
-        return sum(len(bad_files(path)) for path in self.damaged if os.path.basename(os.path.dirname(path)) == "tasks")
+        """How many damaged tasks in files of their own, which count as done until then, were noticed so far."""
+        return sum(len(bad_files(path)) for path in self.damaged if re.fullmatch(TASK_FILE, os.path.basename(path)))
 
     def relieve(self, mount):
         if os.path.exists(os.path.join(mount, "ballast")):
@@ -221,7 +245,7 @@ class Campaign:
         job = self.begin(out, ranks)
         while job.poll() is None and (not os.path.exists(lock) or os.stat(lock).st_mtime_ns == before):
             time.sleep(0.005)
-        moment = time.time() + self.chance.expovariate(1.5)
+        moment = time.time() + self.chance.expovariate(1 / self.kind["life"])
         while job.poll() is None and time.time() < moment:
             time.sleep(0.002)
         self.lives += 1
@@ -229,7 +253,7 @@ class Campaign:
             if job.returncode != 0:
                 self.blame("exit code", f"undisturbed: {job.returncode}: {self.log()[-500:]}")
             return True
-        struck = time.time()
+        seen, struck = self.status(out), time.time()
         self.check_end(fault, job, self.strike(fault, job, out), struck)
         self.faults[fault] += 1
         reported = [int(done) for done in re.findall(r"running tasks: (\d+)/", self.log())]
@@ -237,8 +261,8 @@ class Campaign:
             self.relieve(os.path.dirname(out))
         now = self.status(out)
         aside = self.set_aside() - aside
-        if now < kept + max(reported, default=0) - aside:
-            self.blame("lost", f"{fault}: {kept} done before, {reported} reported, {aside} set aside, {now} kept")
+        if now < max(kept + max(reported, default=0), seen) - aside:
+            self.blame("lost", f"{fault}: {kept} done before, {reported} reported, {seen} seen, {aside} set aside, {now} kept")
         self.check_foreign()
         if fault == "tail":
             self.damage(out)
@@ -254,8 +278,8 @@ class Campaign:
             return
         computed = re.findall(r"running tasks: (\d+)/(\d+) in", self.log())
         aside = self.set_aside() - aside
-        if sum(int(total) for _, total in computed) != TASKS - kept + aside:
-            self.blame("lost", f"{kept} were done, {aside} set aside, and {computed} computed of {TASKS}")
+        if sum(int(total) for _, total in computed) != self.kind["tasks"] - kept + aside:
+            self.blame("lost", f"{kept} were done, {aside} set aside, and {computed} computed of {self.kind['tasks']}")
         self.check_files(out)
         self.check_foreign()
         if not same_values(os.path.join(out, "results.nc"), os.path.join(reference, "results.nc")):
@@ -268,6 +292,10 @@ class Campaign:
         bad = collections.Counter(re.sub(r"\.bad(\.\d+)?$", "", path) for path in files if ".bad" in os.path.basename(path))
         if bad != self.damaged or any(path.endswith(".tmp") for path in files):
             self.blame("unreadable", f"damaged {self.damaged}, set aside {bad}: {files} {self.log()[-500:]}")
+        if self.kind is MANY:
+            inside = sorted(task for path in self.finished(os.path.join(out, "tasks"), BUNDLE) for task in tasks_of(path))
+            if inside != list(range(self.kind["tasks"])):
+                self.blame("lost", "bundles do not hold each task once")
 
     def overwrite(self, out):
         """The study goes, the files of others stay."""
@@ -280,11 +308,12 @@ class Campaign:
     def study(self, kills):
         """A study of its own seed, struck until it is done, or `kills` times."""
         self.studies += 1
+        self.kind = MANY if self.bundles or self.studies % 2 == 0 else FEW
         self.foreign, self.damaged = {}, collections.Counter()
         with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
-            file.write(STUDY.format(seed=self.studies, rounds=self.rounds))
+            file.write(STUDY.format(seed=self.studies, rounds=int(self.kind["share"] * self.rounds), runs=self.kind["runs"], block=self.kind["block"]))
         reference, mount = self.path("reference"), self.path("disk")
-        subprocess.run([self.program, "run", self.path("study.yaml"), "-o", reference, "--overwrite"], check=True, capture_output=True)
+        subprocess.run([self.program, "run", self.path("study.yaml"), "-o", reference, "--overwrite", "--set", "block=8"], check=True, capture_output=True)
         os.makedirs(mount, exist_ok=True)
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={FREE['size']}", "tmpfs", mount], check=False, capture_output=True).returncode == 0
         out = os.path.join(mount, "out")
@@ -322,9 +351,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the faults")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of a study: how long it lives")
     parser.add_argument("--without", metavar="KIND", action="append", default=[], choices=CODES, help="a kind of fault that is left out")
+    parser.add_argument("--bundles", action="store_true", help="only studies whose tasks are kept in bundles")
     parser.add_argument("--program", default=os.environ.get("THOMPSON_PROGRAM", "build/release/thompson"), help="the program to strike")
     arguments = parser.parse_args()
-    campaign = Campaign(os.path.realpath(arguments.program), arguments.seed, arguments.rounds, without=arguments.without)
+    campaign = Campaign(os.path.realpath(arguments.program), arguments.seed, arguments.rounds, without=arguments.without, bundles=arguments.bundles)
     sys.exit(0 if campaign.run(arguments.kills) else 1)
 
 
