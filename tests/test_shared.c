@@ -122,11 +122,54 @@ static void test_from_the_folder(void) {
   lock_release(lock);
 }
 
+/* Tasks of a study that is kept in bundles: those that another rank has written since are seen a second
+ * later. */
+static void test_from_a_bundle(void) {
+  char many[] = "/tmp/thompson-shared-XXXXXX", name[FOLDER_NAME], command[100];
+  StudyFile *file = NULL;
+  Study large;
+  Lock *lock;
+  Finished finished;
+  TaskResult result;
+  BundleEntry entry = {.finished = 1e9};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(many));
+  CHECK_OK(config_study_parse("test",
+                              "{name: t, study: posterior, runs: 600, block: 1, draws: 20, metrics: [emd],"
+                              " problem: {theta: gm_cross, arms: 5, sample_sizes: [1]},"
+                              " policies: [ts, {name: exact, prior: exact}]}\n",
+                              &study_schema, 0, NULL, &file));
+  CHECK_OK(study_create(file, &large));
+  CU_ASSERT_TRUE_FATAL(study_has_shared(&large) && bundle_is_for(&large));
+  CHECK_OK(checkpoint_open(many, &large, CHECKPOINT_RESUME, -1, &lock));
+  CHECK_OK(finished_scan(many, &large, &finished));
+  const Task task = study_task(&large, study_task_index(&large, 0, 0, 7));
+  entry.task = study_task(&large, study_task_index(&large, 0, 1, 7));
+  CHECK_OK(task_result_create(&large, &entry.task, &entry.result));
+  CHECK_OK(task_result_create(&large, &task, &result));
+  for (int i = 0; i < large.curve_count * large.points; i++) entry.result.curves[i] = i;
+  CHECK_OK(bundle_write(many, &large, 1, &entry, name));
+  for (int later = 0; later < 2; later++) {
+    CHECK_OK(finished_share(&finished, &task, &result));
+    CU_ASSERT_EQUAL(result.has_shared, later == 1);
+    finished.scanned_at -= 60;
+  }
+  for (int c = 0; c < large.curve_count; c++)
+    CHECK_NEAR(result.curves[c * large.points], large.curves[c]->shared ? c * large.points : 0, 0);
+  finished_destroy(&finished);
+  task_result_destroy(&entry.result);
+  task_result_destroy(&result);
+  lock_release(lock);
+  study_destroy(&large);
+  snprintf(command, sizeof command, "rm -r %s", many);
+  CU_ASSERT_EQUAL(system(command), 0);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"a study", test_a_study},
                          {"the same for all policies", test_same_for_all},
                          {"not measured again", test_not_measured_again},
                          {"from the folder", test_from_the_folder},
+                         {"from a bundle", test_from_a_bundle},
                          CU_TEST_INFO_NULL};
   if (!mkdtemp(folder)) return EXIT_FAILURE;
   const int failed = harness_run("shared", tests);

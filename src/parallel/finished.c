@@ -1,6 +1,7 @@
 #include "parallel/finished.h"
 
 #include "core/arena.h"
+#include "core/clock.h"
 #include "core/memory.h"
 #include "io/durable.h"
 #include "io/ownership.h"
@@ -122,6 +123,7 @@ static Status read_bundles(Finished *finished, bool *moved) {
 
 Status finished_scan(const char *directory, const Study *study, Finished *out) {
   *out = (Finished){0};
+  const double begin = clock_wall();
   bool moved = true;
   for (int attempt = 0; moved && attempt < 10; attempt++) {
     moved = false;
@@ -130,6 +132,8 @@ Status finished_scan(const char *directory, const Study *study, Finished *out) {
     TRY(read_names(out));
     TRY(read_bundles(out, &moved));
   }
+  out->scanned_at = clock_wall();
+  out->scan_seconds = out->scanned_at - begin;
   return STATUS_OK;
 }
 
@@ -145,6 +149,8 @@ Status finished_broadcast(const Parallel *parallel, const char *directory, const
     status = memory_new((void **)&finished->size, (size_t)finished->bundles, sizeof *finished->size);
   TRY(parallel_agree(parallel, status));
   parallel_broadcast(finished->state, (size_t)study->task_count);
+  parallel_broadcast(&finished->scan_seconds, sizeof finished->scan_seconds);
+  finished->scanned_at = clock_wall();
   if (finished->bundles == 0) return STATUS_OK;
   parallel_broadcast(finished->bundle, (size_t)study->task_count * sizeof *finished->bundle);
   parallel_broadcast(finished->name, names);
@@ -211,9 +217,21 @@ static bool can_be_read(const Finished *finished, int task) {
          access(path, F_OK) == 0;
 }
 
+/* Others write bundles meanwhile. */
+static Status look_again(Finished *finished) {
+  const double interval = fmax(1, 50 * finished->scan_seconds);
+  if (!bundle_is_for(finished->study) || clock_wall() - finished->scanned_at < interval) return STATUS_OK;
+  Finished now;
+  Status status = finished_scan(finished->directory, finished->study, &now);
+  finished_destroy(status == STATUS_OK ? finished : &now);
+  if (status == STATUS_OK) *finished = now;
+  return status;
+}
+
 Status finished_share(Finished *finished, const Task *task, TaskResult *result) {
   const Study *study = finished->study;
   if (!study_has_shared(study)) return STATUS_OK;
+  TRY(look_again(finished));
   TaskResult found;
   TRY(task_result_create(study, task, &found));
   for (int p = 0; p < study->file->policy_count && !result->has_shared; p++) {

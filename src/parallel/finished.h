@@ -19,6 +19,7 @@ typedef struct {
   int bundles;
   char (*name)[FOLDER_NAME]; /* [bundles], of a bundle */
   int *size; /* [bundles], tasks in it; 0: its list cannot be read */
+  double scanned_at, scan_seconds; /* by the wall clock: when the folder was read, and how long that took */
   double first, last; /* when tasks in bundles were finished, in seconds since 1970 */
   Bundle *open[FINISHED_OPEN]; /* some that were read from */
   int opened[FINISHED_OPEN]; /* which they are */
@@ -41,7 +42,8 @@ Status finished_check_study(const Finished *finished);
  * another study. */
 Status finished_load(Finished *finished, const Task *task, bool failed, TaskResult *result);
 /* Take the curves that all policies share from a finished task of the same setting and runs, if there is one
- * that can be used. */
+ * that can be used. What other ranks have put into bundles meanwhile is seen about a second later: the folder
+ * is scanned again, at most for a fiftieth of the time. */
 Status finished_share(Finished *finished, const Task *task, TaskResult *result);
 
 /* Put the file of a task that cannot be used out of the way (000042.nc.bad, replacing nothing), so that it
