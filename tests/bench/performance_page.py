@@ -207,6 +207,19 @@ def scale(found):
             "the reducer holds the curves of all runs of a setting.\n\n" + memory)
 
 
+def exponents(rows):
+    numbers = list(dict.fromkeys(row["number"] for row in rows))
+    cell = {(row["sampler"], row["number"]): row for row in rows}
+
+    def text(row):
+        return "-" if row is None or row["exponent"] is None else f"{row['exponent']:.1f}, {row['last']:.1f} / {row['theory']}"
+
+    sizes = "; ".join(f"{number}: {max((row['sizes'] for row in rows if row['number'] == number), key=len)[0]} to "
+                      f"{max((row['sizes'] for row in rows if row['number'] == number), key=len)[-1]}" for number in numbers)
+    return (f"Doubled from {sizes}.\n\n" + table(["sampler", *numbers], [[sampler, *(text(cell.get((sampler, number))) for number in numbers)]
+                                                                       for sampler in dict.fromkeys(row["sampler"] for row in rows)]))
+
+
 PAGE = """# Performance
 
 Written by `tests/bench/performance_page.py` from what `tests/bench/peers.py` measured; no number here is typed by hand.
@@ -306,6 +319,11 @@ Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation i
 DiffTS in the plane, hidden (20, 20); each number is doubled four times with the others fixed.
 
 {scale}
+
+Every sampler, a draw after n observations with taking in the last of them: the exponent of its CPU time by least squares, then that of the last doubling, then what theory says of the terms that grow fastest (`tests/bench/cost_exponents.py` has the reasons).
+A number below theory's says that lower terms still weigh: networks and random numbers cost the same in all small dimensions, and vectors fill better.
+
+{exponents}
 """
 
 
@@ -314,7 +332,7 @@ def main():
         sys.exit(__doc__)
     results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     writers = {"bench": every_sampler, "loops": peers, "batches": peers, "torch": peers, "posterior": posterior, "twisted": twisted, "training": training,
-               "denoiser": denoiser, "vits": vits, "emd": emd, "scale": scale}
+               "denoiser": denoiser, "vits": vits, "emd": emd, "scale": scale, "exponents": exponents}
     parts = {name: section(results, name, write) for name, write in writers.items()}
     seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
     print(PAGE.format(machine=machine(results), goals=goals(results), little=LITTLE, small_gains=small_gains(results), floor="\n" + section(results, "bench", floor),
