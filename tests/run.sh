@@ -37,8 +37,8 @@ source jobs/environment.sh
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 all_passed=0 all_failed=0
-# Tests of the program wait (for ranks, for faults) as much as they compute.
-at_once=$(($(nproc) + ($(nproc) + 1) / 2))
+# Two more than there are processors: some tests of the program mostly wait, for locks, limits and ranks.
+at_once=$(($(nproc) + 2))
 
 # Build and run a preset; adds to the numbers.
 run_preset() {
