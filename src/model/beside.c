@@ -71,14 +71,14 @@ Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part
   SCRATCH_ARENA(scratch);
   Mixture mixture;
   if (samples->d > BESIDE_MOST) return STATUS_OK;
-  TRY(beside_fit(&scratch, samples->d, samples->n, samples->theta, STARTS, rng_key(fit->seed, RNG_BESIDE),
-                 fit->replicate, &mixture));
+  TRY(mixture_fit_roughly(&scratch, samples->d, samples->n, samples->theta, components_of(samples->n), STARTS,
+                          rng_key(fit->seed, RNG_BESIDE), fit->replicate, &mixture));
   beside_pack(&mixture, part);
   return STATUS_OK;
 }
 
 double beside_part_cost(int d, double samples) {
-  return d > BESIDE_MOST ? 0 : beside_cost(d, samples, STARTS);
+  return d > BESIDE_MOST ? 0 : mixture_fit_roughly_cost(d, samples, components_of((int)samples), STARTS);
 }
 
 Status beside_assemble(Prior *prior, const double *part) {

@@ -11,6 +11,10 @@
  * fit too; one component is the Gaussian of their mean and covariance (divided by n). */
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *mean_log_likelihood);
+/* The same, until the likelihood rises by a millionth of itself, from the best two starts: for a mixture
+ * that stands in for another prior. */
+Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
+                           RngKey key, uint32_t run, Mixture *out);
 
 /* Numbers of components to choose from in d dimensions, index = 0, 1, ..: at most 256, falling to 1; 0 ends.
  */
@@ -28,8 +32,9 @@ int mixture_fold(int n); /* how many a fold has */
 Status mixture_try(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *held_out);
 
-/* Operations of mixture_fit and of mixture_try (SamplerOps.cost), in d dimensions, to n samples. */
+/* Operations of each fit (SamplerOps.cost), in d dimensions, to n samples. */
 double mixture_fit_cost(int d, double n, int components, int starts);
+double mixture_fit_roughly_cost(int d, double n, int components, int starts);
 double mixture_try_cost(int d, double n, int components, int starts);
 
 #endif
