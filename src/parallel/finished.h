@@ -9,7 +9,7 @@
 #include "parallel/bundle.h"
 #include "parallel/parallel.h"
 
-enum { FINISHED_OPEN = 32 };
+enum { FINISHED_OPEN = 256 /* systems allow 1 024 open files, and MPI needs some */ };
 
 typedef struct {
   const char *directory; /* not copied */
