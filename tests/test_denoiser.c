@@ -397,7 +397,7 @@ static void test_settle(void) {
   CHECK_NEAR(fit.learning_rate, 0.003, 0);
   fit = (PriorFit){.hidden_count = 1, .hidden = {7}, .steps = 3};
   prior_settle(&prior_diffusion, &fit, 2);
-  CU_ASSERT(fit.hidden_count == 1 && fit.hidden[0] == 7 && fit.steps == 3 && fit.batch == 256);
+  CU_ASSERT(fit.hidden_count == 1 && fit.hidden[0] == 7 && fit.steps == 3 && fit.batch == 128);
 }
 
 /* A file by another hand: every fault is a sentence. */

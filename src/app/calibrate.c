@@ -12,7 +12,7 @@
 
 static const double BUDGET = 4; /* CPU seconds for all policies together */
 static const double TRAINING_OPERATIONS = 4e10; /* a second or two of training */
-enum { LEAST_STEPS = 20, AUTO_STEPS = 1000 };
+enum { LEAST_STEPS = 20, AUTO_STEPS = 1500 };
 
 /* A block on the clock: how far it was at half its time, and when it was stopped. */
 typedef struct {

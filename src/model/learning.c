@@ -8,15 +8,20 @@
 
 static const float ADAM_BETA1 = 0.9f, ADAM_BETA2 = 0.999f, ADAM_EPSILON = 1e-8f;
 
+void learning_draw_weights(int inputs, int n, Rng *rng, float *weights) {
+  for (int count; n > 0; n -= count) {
+    double normal[CHUNK_WEIGHTS];
+    count = n < CHUNK_WEIGHTS ? n : CHUNK_WEIGHTS;
+    rng_normal(rng, count, normal);
+    for (int i = 0; i < count; i++) *weights++ = (float)(sqrt(2.0 / inputs) * normal[i]);
+  }
+}
+
 void learning_start(const NetworkShape *shape, Rng *rng, float *parameters) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
-    for (int left = out * in, count; left > 0; left -= count) {
-      double normal[CHUNK_WEIGHTS];
-      count = left < CHUNK_WEIGHTS ? left : CHUNK_WEIGHTS;
-      rng_normal(rng, count, normal);
-      for (int i = 0; i < count; i++) *parameters++ = (float)(sqrt(2.0 / in) * normal[i]);
-    }
+    learning_draw_weights(in, out * in, rng, parameters);
+    parameters += (size_t)out * (size_t)in;
     memset(parameters, 0, (size_t)out * sizeof *parameters);
     parameters += out;
   }

@@ -6,7 +6,10 @@
 #include "core/rng.h"
 #include "model/network.h"
 
-/* He et al. 2015: weights N(0, 2 / inputs), biases 0: parameters[network_parameters]. */
+/* weights[n], each from N(0, 2 / inputs) (He et al. 2015). */
+void learning_draw_weights(int inputs, int n, Rng *rng, float *weights);
+
+/* The start of He et al.: such weights, and biases 0: parameters[network_parameters]. */
 void learning_start(const NetworkShape *shape, Rng *rng, float *parameters);
 
 /* The size of step = 1 .. steps: up along a line in the first twentieth of the steps (without it networks of

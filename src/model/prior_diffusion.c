@@ -277,16 +277,6 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   return beside_assemble(prior, parts);
 }
 
-static void diffusion_settle(PriorFit *fit, int d) {
-  if (fit->hidden_count == 0) {
-    fit->hidden_count = 2;
-    fit->hidden[0] = fit->hidden[1] = 10 * d;
-  }
-  if (fit->steps == 0) fit->steps = 1000;
-  if (fit->batch == 0) fit->batch = 256;
-  if (fit->learning_rate == 0) fit->learning_rate = 0.01;
-}
-
 static void diffusion_report(const Prior *prior, FILE *out) {
   const Diffusion *self = prior->state;
   const int stages = self->chain.schedule.stages;
@@ -403,7 +393,7 @@ const PriorOps prior_diffusion = {
     .assemble = diffusion_assemble,
     .cost = training_cost,
     .describe_fit = diffusion_describe_fit,
-    .settle = diffusion_settle,
+    .settle = training_settle,
     .report = diffusion_report,
     .score = diffusion_score,
     .hessian_product = diffusion_hessian_product,

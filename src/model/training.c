@@ -5,6 +5,7 @@
 #include "core/simd.h"
 #include "model/beside.h"
 #include "model/learning.h"
+#include "model/training_start.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,13 +13,17 @@
 
 enum {
   CHECKED_LANES = 2048, /* enough that the held-out loss is known to about 2% in d = 2 */
-  CHECKS = 20 /* held-out evaluations in a full training */
+  CHECKS = 10 /* held-out evaluations in a full training */
 };
+
+static const double LEAST_SHARE = 1.0 / 3; /* of the noisiest stages, of all */
 
 static Status create_scratch(Arena *memory, TrainingSetup *setup) {
   size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
   size_t batch = (size_t)setup->batch, checked = (size_t)setup->checked;
   size_t lanes = d * (batch > checked ? batch : checked);
+  ALLOCATE(memory, setup->mean, d);
+  ALLOCATE(memory, setup->deviation, d);
   ALLOCATE(memory, setup->gradient, parameters);
   ALLOCATE(memory, setup->first, parameters);
   ALLOCATE(memory, setup->second, parameters);
@@ -29,7 +34,7 @@ static Status create_scratch(Arena *memory, TrainingSetup *setup) {
   ALLOCATE(memory, setup->held_x, d * checked);
   ALLOCATE(memory, setup->held_noise, d * checked);
   ALLOCATE(memory, setup->workspace, network_workspace(&setup->shape));
-  ALLOCATE(memory, setup->uniform, batch);
+  ALLOCATE(memory, setup->uniform, batch / 2);
   ALLOCATE(memory, setup->normal, lanes);
   return STATUS_OK;
 }
@@ -40,25 +45,26 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
   TRY(schedule_create(memory, &fit->schedule, &out->schedule));
-  return create_scratch(memory, out);
+  TRY(create_scratch(memory, out));
+  training_standardise(!fit->standardise, samples, out->mean, out->deviation);
+  return STATUS_OK;
 }
 
-/* noise[n] = normal, x[n] = signal x + spread normal. */
+/* noise[n] = sign normal, x[n] = signal x + spread noise. */
 SIMD_CLONES
-static void training_add_noise(size_t n, float signal, float spread, const double *restrict normal,
+static void training_add_noise(int n, float signal, float spread, float sign, const double *restrict normal,
                                float *restrict x, float *restrict noise) {
-  for (size_t i = 0; i < n; i++) {
-    noise[i] = (float)normal[i];
+  for (int i = 0; i < n; i++) {
+    noise[i] = sign * (float)normal[i];
     x[i] = signal * x[i] + spread * noise[i];
   }
 }
 
-/* From z in x[d, lanes] to s_t, with noise[d, lanes] from the stream. */
-static void to_stage(const TrainingSetup *setup, int t, Rng *rng, int lanes, float *x, float *noise) {
-  int n = setup->d * lanes;
-  double bar = setup->schedule.alpha_bar[t];
-  rng_normal(rng, n, setup->normal);
-  training_add_noise((size_t)n, (float)sqrt(bar), (float)sqrt(1 - bar), setup->normal, x, noise);
+/* From z in x[n] to s_t, with the noise[n] that is added. */
+static void add_noise(const TrainingSetup *setup, int t, int n, float sign, const double *normal, float *x,
+                      float *noise) {
+  const double bar = setup->schedule.alpha_bar[t];
+  training_add_noise(n, (float)sqrt(bar), (float)sqrt(1 - bar), sign, normal, x, noise);
 }
 
 /* x[d, lanes], column `lane`: sample j. */
@@ -67,15 +73,23 @@ static void put_sample(const TrainingSetup *setup, int j, int lane, int lanes, f
   for (int i = 0; i < setup->d; i++) x[(size_t)i * (size_t)lanes + (size_t)lane] = z[i];
 }
 
-/* x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t. */
+/* x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t, each with a noise and
+ * with its negative (antithetic variates). */
 static void draw_batch(const TrainingSetup *setup, int t, int step) {
   Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t,
              (uint32_t)step, 0};
-  int lanes = setup->batch;
-  rng_uniform(&rng, lanes, setup->uniform);
+  const int lanes = setup->batch, pairs = lanes / 2;
+  rng_uniform(&rng, pairs, setup->uniform);
   for (int lane = 0; lane < lanes; lane++)
-    put_sample(setup, training_samples_pick(&setup->samples, setup->uniform[lane]), lane, lanes, setup->x);
-  to_stage(setup, t, &rng, lanes, setup->x, setup->noise);
+    put_sample(setup, training_samples_pick(&setup->samples, setup->uniform[lane % pairs]), lane, lanes,
+               setup->x);
+  rng_normal(&rng, setup->d * pairs, setup->normal);
+  for (int i = 0; i < setup->d; i++) {
+    const size_t row = (size_t)i * (size_t)lanes;
+    const double *normal = setup->normal + (size_t)i * (size_t)pairs;
+    add_noise(setup, t, pairs, 1, normal, setup->x + row, setup->noise + row);
+    add_noise(setup, t, pairs, -1, normal, setup->x + row + pairs, setup->noise + row + pairs);
+  }
 }
 
 /* held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. */
@@ -84,7 +98,8 @@ static void draw_held_out(const TrainingSetup *setup, int t) {
   int lanes = setup->checked;
   for (int lane = 0; lane < lanes; lane++)
     put_sample(setup, setup->samples.training + lane % setup->samples.held_out, lane, lanes, setup->held_x);
-  to_stage(setup, t, &rng, lanes, setup->held_x, setup->held_noise);
+  rng_normal(&rng, setup->d * lanes, setup->normal);
+  add_noise(setup, t, setup->d * lanes, 1, setup->normal, setup->held_x, setup->held_noise);
 }
 
 static double held_out_loss(const TrainingSetup *setup, const float *parameters) {
@@ -99,24 +114,31 @@ static double held_out_loss(const TrainingSetup *setup, const float *parameters)
   return sum / n;
 }
 
+/* A stage of much noise has less to learn. */
+static int stage_steps(const PriorFit *fit, const Schedule *schedule, int t) {
+  return (int)ceil(fit->steps * fmax(schedule->alpha_bar[t], LEAST_SHARE));
+}
+
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss) {
   const PriorFit *fit = setup->fit;
+  const int steps = stage_steps(fit, &setup->schedule, t), interval = (steps + CHECKS - 1) / CHECKS;
   size_t count = network_parameters(&setup->shape), bytes = count * sizeof *parameters;
-  int interval = (fit->steps + CHECKS - 1) / CHECKS, failures = 0;
+  int failures = 0;
   Rng start = {rng_key(fit->seed, RNG_NETWORK_START), fit->replicate, (uint32_t)t, 0, 0};
-  learning_start(&setup->shape, &start, parameters);
+  training_start(&setup->shape, setup->schedule.alpha_bar[t], setup->mean, setup->deviation, &start,
+                 parameters);
   draw_held_out(setup, t);
   memset(setup->first, 0, bytes);
   memset(setup->second, 0, bytes);
   memcpy(setup->best, parameters, bytes);
   *loss = held_out_loss(setup, parameters);
-  for (int step = 1; step <= fit->steps && failures < fit->patience; step++) {
+  for (int step = 1; step <= steps && failures < fit->patience; step++) {
     draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
-    learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), setup->gradient, setup->first,
+    learning_adam(count, learning_rate(fit->learning_rate, step, steps), setup->gradient, setup->first,
                   setup->second, parameters);
-    if (step % interval != 0 && step != fit->steps) continue;
+    if (step % interval != 0 && step != steps) continue;
     double found = held_out_loss(setup, parameters);
     failures++;
     if (!(found < *loss)) continue;
@@ -127,8 +149,24 @@ void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss
   memcpy(parameters, setup->best, bytes);
 }
 
+void training_settle(PriorFit *fit, int d) {
+  if (fit->hidden_count == 0) {
+    fit->hidden_count = 2;
+    fit->hidden[0] = fit->hidden[1] = 10 * d;
+  }
+  double widest = 1;
+  for (int i = 0; i < fit->hidden_count; i++) widest = fmax(widest, fit->hidden[i]);
+  if (fit->steps == 0) fit->steps = 1500;
+  if (fit->batch == 0) fit->batch = 128;
+  if (fit->learning_rate == 0) fit->learning_rate = fmin(0.02, 1.5 / widest);
+}
+
 double training_cost(const PriorFit *fit, int d, double samples) {
+  SCRATCH_ARENA(scratch);
   const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
-  const double stage = learning_cost(fit->steps, fit->batch, (double)network_parameters(&shape));
-  return fit->schedule.stages * stage + beside_part_cost(d, samples);
+  Schedule schedule;
+  double steps = 0;
+  if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;
+  for (int t = 1; t <= schedule.stages; t++) steps += stage_steps(fit, &schedule, t);
+  return learning_cost(steps, fit->batch, (double)network_parameters(&shape)) + beside_part_cost(d, samples);
 }

@@ -1,7 +1,8 @@
 /* Fits the noise predictor of one stage by regression (DiffTS paper, equation 15): minimise E |eps -
- * network(s_t)|^2 with s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) eps, fresh noise in every step. Adam
- * with a learning rate that rises for a twentieth of the steps and falls to zero along a cosine; the best
- * parameters on held-out samples are kept. A stage depends on (fit, samples, t) only. */
+ * network(s_t)|^2 with s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) eps, fresh noise in every step, each
+ * noise beside its negative. Adam from the best linear predictor (training_start.h), with a learning rate
+ * that rises for a twentieth of the steps and falls to zero along a cosine; the best parameters on held-out
+ * samples are kept. A stage depends on (fit, samples, t) only. */
 #ifndef MODEL_TRAINING_H
 #define MODEL_TRAINING_H
 
@@ -16,6 +17,7 @@ typedef struct {
   NetworkShape shape;
   int d;
   TrainingSamples samples; /* the same for all stages */
+  double *mean, *deviation; /* [d], of the samples as the network sees them: 0 and 1 if standardised */
   /* Scratch of training_stage. */
   int batch, checked; /* lanes of a step and of a held-out evaluation */
   float *gradient, *first, *second,
@@ -23,15 +25,19 @@ typedef struct {
   float *x, *noise, *predicted; /* [d, batch or checked, whichever is larger] */
   float *held_x, *held_noise; /* [d, checked] */
   float *workspace; /* of the network */
-  double *uniform, *normal; /* [batch], [d, batch or checked] */
+  double *uniform, *normal; /* [batch / 2], [d, batch or checked] */
 } TrainingSetup;
 
 /* STATUS_INPUT when there are no samples, or when they are too large to be used without standardisation. */
 Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 
 /* parameters[network_parameters] of stage t = 1 .. T; *loss is the mean squared error of the noise for each
- * coordinate on held-out samples. The batch is rounded up to a multiple of NETWORK_LANES. */
+ * coordinate on held-out samples. It takes alpha_bar_t times the steps of `fit`, or a third of them if that
+ * is more. The batch is rounded up to a multiple of NETWORK_LANES. */
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss);
+
+/* PriorOps.settle: two hidden layers of 10 d; wide networks learn at a smaller rate. */
+void training_settle(PriorFit *fit, int d);
 
 /* PriorOps.cost: of all stages, and of the mixture beside them. */
 double training_cost(const PriorFit *fit, int d, double samples);

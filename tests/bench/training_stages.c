@@ -1,8 +1,8 @@
 /* Trains stages for training_vs_sklearn.py. Usage: training_stages SAMPLES D WIDTH STEPS BATCH RATE PATIENCE
- * STAGE... SAMPLES: raw float64 theta[d, n]. For each stage one line on standard output: stage, CPU seconds,
- * flop/s at the peak just before and after, reported loss, then the parameters (weights and biases of each
- * layer, as network.h stores them). As `thompson train` does, but samples are not standardised, as
- * scikit-learn's are not. */
+ * STAGE... SAMPLES: raw float64 theta[d, n]. A setting of 0 is the default. For each stage one line on
+ * standard output: stage, CPU seconds, flop/s at the peak just before and after, reported loss, width,
+ * steps and batch, then the parameters (weights and biases of each layer, as network.h stores them). As
+ * `thompson train` does, but samples are not standardised, as scikit-learn's are not. */
 #include "core/clock.h"
 #include "core/peak.h"
 #include "model/families.h"
@@ -27,13 +27,14 @@ int main(int argc, char **argv) {
   Samples samples = read_samples(argv[1], atoi(argv[2]));
   PriorFit fit = {.schedule.stages = 100,
                   .schedule.alpha = 0.97,
-                  .hidden_count = 2,
+                  .hidden_count = atoi(argv[3]) ? 2 : 0,
                   .hidden = {atoi(argv[3]), atoi(argv[3])},
                   .steps = atoi(argv[4]),
                   .batch = atoi(argv[5]),
                   .learning_rate = atof(argv[6]),
                   .patience = atoi(argv[7]),
                   .seed = 1};
+  prior_settle(&prior_diffusion, &fit, samples.d);
   size_t size = prior_diffusion.part_size(&fit, samples.d);
   double *part = malloc(size * sizeof *part);
   if (!part) return 1;
@@ -41,7 +42,8 @@ int main(int argc, char **argv) {
     double before = peak_float(), start = clock_cpu();
     if (prior_diffusion.fit_part(&fit, &samples, atoi(argv[i]) - 1, part)) return 1;
     double seconds = clock_cpu() - start;
-    printf("%s %.6g %.6g %.9g", argv[i], seconds, (before + peak_float()) / 2, part[size - 1]);
+    printf("%s %.6g %.6g %.9g %d %d %d", argv[i], seconds, (before + peak_float()) / 2, part[size - 1],
+           fit.hidden[0], fit.steps, fit.batch);
     for (size_t j = 0; j + 1 < size; j++) printf(" %.9g", part[j]);
     printf("\n");
   }
