@@ -24,6 +24,27 @@ static void test_digest(void) {
   CU_ASSERT_STRING_EQUAL(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+/* By the processor's instructions and, byte by byte, by libmd. */
+static void test_digest_in_parts(void) {
+  enum { SIZE = 1000 };
+  unsigned char data[SIZE];
+  char hex[DIGEST_SIZE], bytes[DIGEST_SIZE];
+  for (int i = 0; i < SIZE; i++) data[i] = (unsigned char)(i * i + 7 * i);
+  for (int size = 0; size <= SIZE; size += 37) {
+    Digest digest;
+    digest_begin(&digest);
+    for (int i = 0; i < size; i++) digest_add(&digest, data + i, 1);
+    digest_end(&digest, bytes);
+    for (int cut = 0; cut <= size; cut += 61) {
+      digest_begin(&digest);
+      digest_add(&digest, data, (size_t)cut);
+      digest_add(&digest, data + cut, (size_t)(size - cut));
+      digest_end(&digest, hex);
+      CU_ASSERT_STRING_EQUAL(hex, bytes);
+    }
+  }
+}
+
 static char *attribute(StoreFile *file, const char *name) {
   char *text = NULL;
   CHECK_OK(store_get_text_attribute(file, NULL, name, &text));
@@ -82,6 +103,9 @@ static void test_attributes(void) {
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {{"digest", test_digest}, {"attributes", test_attributes}, CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"digest", test_digest},
+                         {"digests in parts", test_digest_in_parts},
+                         {"attributes", test_attributes},
+                         CU_TEST_INFO_NULL};
   return harness_run("provenance", tests);
 }

@@ -1,5 +1,6 @@
 #include "io/digest.h"
 
+#include "io/digest_sha.h"
 #include "io/input.h"
 
 #include <errno.h>
@@ -12,10 +13,30 @@ void digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]) {
   digest_end(&digest, out);
 }
 
-void digest_begin(Digest *digest) { SHA256Init(&digest->context); }
+void digest_begin(Digest *digest) {
+  SHA256Init(&digest->context);
+  digest->fast = digest_sha_is_there();
+}
 
+enum { BLOCK = SHA256_BLOCK_LENGTH };
+
+/* Bytes that are missing in a block which has begun. */
+static size_t missing(const Digest *digest) {
+  const size_t held = digest->context.bitcount[0] / 8 % BLOCK;
+  return held > 0 ? BLOCK - held : 0;
+}
+
+/* Whole blocks by the processor's instructions, and what is before and behind them by libmd. */
 void digest_add(Digest *digest, const void *data, size_t size) {
-  if (size > 0) SHA256Update(&digest->context, data, size);
+  const unsigned char *at = data;
+  const size_t before = missing(digest), blocks = size > before ? (size - before) / BLOCK : 0;
+  if (digest->fast && blocks > 0) {
+    if (before > 0) SHA256Update(&digest->context, at, before);
+    digest_sha_add(digest->context.state.st32, at + before, blocks);
+    digest->context.bitcount[0] += (uint64_t)blocks * BLOCK * 8;
+    at += before + blocks * BLOCK, size -= before + blocks * BLOCK;
+  }
+  if (size > 0) SHA256Update(&digest->context, at, size);
 }
 
 void digest_end(Digest *digest, char out[DIGEST_SIZE]) { SHA256End(&digest->context, out); }

@@ -1,10 +1,12 @@
-/* SHA-256 through libmd: names of cached priors, and what histories and samples a result came from. */
+/* SHA-256, through libmd and the processor's own instructions: names of cached priors, and what histories and
+ * samples a result came from. */
 #ifndef IO_DIGEST_H
 #define IO_DIGEST_H
 
 #include "core/status.h"
 
 #include <sha2.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,6 +18,7 @@ void digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]);
 /* The same in parts: begin, add any number of times, end. */
 typedef struct {
   SHA2_CTX context;
+  bool fast; /* the processor has instructions for it */
 } Digest;
 
 void digest_begin(Digest *digest);
