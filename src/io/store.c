@@ -214,8 +214,8 @@ static Status compress(StoreFile *file, const char *name, int id, StoreType type
   return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
 }
 
-Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
-                      const char *long_name, const char *units, int *id) {
+Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                    const char *long_name, const char *units, int *id) {
   TRY(define_mode(file));
   bool coordinate;
   TRY(is_coordinate(file, name, rank, dimensions, &coordinate));
@@ -227,6 +227,12 @@ Status store_variable(StoreFile *file, const char *name, StoreType type, int ran
   if (type == STORE_CHAR) TRY(store_text_attribute(file, name, "_Encoding", "utf-8"));
   if (long_name) TRY(store_text_attribute(file, name, "long_name", long_name));
   if (units) TRY(store_text_attribute(file, name, "units", units));
+  return STATUS_OK;
+}
+
+Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                      const char *long_name, const char *units, int *id) {
+  TRY(store_define(file, name, type, rank, dimensions, long_name, units, id));
   return file->format == STORE_NETCDF4 ? compress(file, name, *id, type, rank, dimensions) : STATUS_OK;
 }
 

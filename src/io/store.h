@@ -43,6 +43,17 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
  * unless the variable bears the name of one of its dimensions: a coordinate has no missing values. */
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                       const char *long_name, const char *units, int *id);
+/* Define a variable of reals that is neither compressed nor filled, in a netCDF-4 file, for several processes
+ * to write (store_plain_write). */
+Status store_plain_variable(StoreFile *file, const char *name, int rank, const int *dimensions,
+                            const char *long_name, const char *units, int *id);
+/* Give the plain variables ids[count] their room in the file: offsets[count] is the byte of each where its
+ * first value stands. All of them are defined before. */
+Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *offsets);
+/* The name under which the file is written. */
+char *store_temporary(const StoreFile *file);
+/* Write values[count] at a byte of the file that `fd` is open on, `path` to its user. */
+Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count, const double *values);
 /* Attributes; `variable` NULL means global. */
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value);
 Status store_real_attribute(StoreFile *file, const char *variable, const char *name, double value);

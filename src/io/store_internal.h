@@ -16,6 +16,9 @@ struct StoreFile {
 
 /* Turn a return code of the netCDF library into a Status: "PATH: cannot <printf-style text>: <reason>". */
 Status store_check(StoreFile *file, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* store_variable without chunks and compression. */
+Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                    const char *long_name, const char *units, int *id);
 /* Free the memory of a file that is closed, or was never open. */
 void store_release(StoreFile *file);
 

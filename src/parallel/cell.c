@@ -118,18 +118,28 @@ Status cell_load(Finished *finished, int setting, int policy, int blocks, bool s
   return train_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
 }
 
-void cell_send(const Study *study, const Cell *cell, int to) {
-  size_t runs = (size_t)cell->runs, values = (size_t)study->curve_count * runs * (size_t)study->points;
-  parallel_send(to, cell->curves, values * sizeof *cell->curves);
+static size_t curve_bytes(const Study *study, const Cell *cell) {
+  return (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->points * sizeof *cell->curves;
+}
+
+void cell_send_curves(const Study *study, const Cell *cell, int to) {
+  parallel_send(to, cell->curves, curve_bytes(study, cell));
+}
+
+void cell_receive_curves(const Study *study, Cell *cell, int from) {
+  parallel_receive(from, cell->curves, curve_bytes(study, cell));
+}
+
+void cell_send(const Cell *cell, int to) {
+  const size_t runs = (size_t)cell->runs;
   parallel_send(to, cell->seconds, runs * sizeof *cell->seconds);
   parallel_send(to, cell->fallbacks, runs * sizeof *cell->fallbacks);
   parallel_send(to, cell->status, runs);
   parallel_send(to, &cell->seconds_train, sizeof cell->seconds_train);
 }
 
-void cell_receive(const Study *study, Cell *cell, int from) {
-  size_t runs = (size_t)cell->runs, values = (size_t)study->curve_count * runs * (size_t)study->points;
-  parallel_receive(from, cell->curves, values * sizeof *cell->curves);
+void cell_receive(Cell *cell, int from) {
+  const size_t runs = (size_t)cell->runs;
   parallel_receive(from, cell->seconds, runs * sizeof *cell->seconds);
   parallel_receive(from, cell->fallbacks, runs * sizeof *cell->fallbacks);
   parallel_receive(from, cell->status, runs);

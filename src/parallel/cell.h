@@ -24,9 +24,12 @@ void cell_destroy(Cell *cell);
 Status cell_load(Finished *finished, int setting, int policy, int blocks, bool set_aside, Cell *cell,
                  ReduceCounts *counts);
 
-/* The whole cell to another rank, or from it: of the same size, so made by cell_create alike. */
-void cell_send(const Study *study, const Cell *cell, int to);
-void cell_receive(const Study *study, Cell *cell, int from);
+/* The curves of a cell, or all but them, to another rank, or from it: of the same size, so made by
+ * cell_create alike. */
+void cell_send_curves(const Study *study, const Cell *cell, int to);
+void cell_receive_curves(const Study *study, Cell *cell, int from);
+void cell_send(const Cell *cell, int to);
+void cell_receive(Cell *cell, int from);
 
 /* mean[points], standard error[points] and number n[points] of values[runs, points] (minus base, when given)
  * over the runs where both are there. NaN where too few. */

@@ -1,6 +1,6 @@
 /* From finished tasks to results.nc: gathered in task order, means taken in run order, so the bytes do not
- * depend on ranks or interruptions. Rank 0 writes; the others, when there are any, read the files for it.
- * Memory: the runs of two policies in one setting on rank 0, of one on the others. */
+ * depend on ranks or interruptions. Rank 0 writes; the others, when there are any, read the files for it, and
+ * write the curves themselves when these are large. Memory: the runs of two policies in one setting. */
 #ifndef PARALLEL_REDUCE_H
 #define PARALLEL_REDUCE_H
 
@@ -15,6 +15,7 @@ typedef struct {
 typedef struct {
   bool set_aside; /* damaged files are put out of the way, to run again, and no results are written then */
   bool overwrite; /* results may be replaced by fewer */
+  double plain_from; /* curves of so many bytes are not compressed, but written by all ranks; 0: 8 GiB */
 } ReduceOptions;
 
 /* Write DIR/results.nc and DIR/prior_samples.nc from the tasks that are there; others are NaN with status

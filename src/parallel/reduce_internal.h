@@ -1,5 +1,5 @@
-/* Internal to the reducer: what the layout of results.nc (reduce_layout.c) and the values in it (reduce.c)
- * share. */
+/* Internal to the reducer: what the layout of results.nc (reduce_layout.c), the values in it
+ * (reduce_values.c) and the rest (reduce.c) share. */
 #ifndef PARALLEL_REDUCE_INTERNAL_H
 #define PARALLEL_REDUCE_INTERNAL_H
 
@@ -11,7 +11,7 @@
 typedef struct {
   const Parallel *parallel;
   const Study *study;
-  const char *directory;
+  const char *directory, *path; /* of the study, of results.nc */
   const ReduceOptions *options;
   Former former; /* the results that are replaced, on rank 0 */
   int64_t lost; /* runs that those have and the tasks lack */
@@ -20,7 +20,10 @@ typedef struct {
   int *blocks; /* [setting_count], of each setting that count */
   int64_t runs; /* the most of any setting */
   int setting, policy, run, axis; /* dimensions */
-  int *curve_ids; /* [curve_count, PER_CURVE] variable ids */
+  int *curve_ids; /* [curve_count, PER_CURVE] variable ids, on rank 0 */
+  bool plain; /* curves are large: stored as they are, by the ranks that read them */
+  uint64_t *offsets; /* [curve_count], bytes: where plain curves stand in the file */
+  int plain_file; /* open on it */
   int seconds, seconds_train, fallbacks, status;
 } Reducer;
 
@@ -30,5 +33,10 @@ enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE
 /* Define every dimension and variable of results.nc, and write what is known before the first cell: the axes,
  * labels, provenance. On rank 0. */
 Status reduce_define(Reducer *reducer);
+
+/* What all ranks need to know of the values before the file is begun. */
+Status reduce_prepare(Reducer *reducer);
+/* Every cell from the finished tasks to the file of rank 0, whose `counts` they are. Collective. */
+Status reduce_put_values(Reducer *reducer, ReduceCounts *counts);
 
 #endif

@@ -1,5 +1,6 @@
 /* The layout of results.nc. */
 #include "core/arena.h"
+#include "core/memory.h"
 #include "io/provenance.h"
 #include "parallel/reduce_internal.h"
 
@@ -56,9 +57,13 @@ static Status define_curve(Reducer *reducer, int c) {
     char name[64], words[256];
     snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
-    TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE, part == VALUES ? 4 : 3,
-                       part == VALUES ? whole : means, words, part == COUNT ? "1" : curve->units,
-                       &reducer->curve_ids[c * PER_CURVE + part]));
+    int *id = &reducer->curve_ids[c * PER_CURVE + part];
+    if (part == VALUES && reducer->plain)
+      TRY(store_plain_variable(reducer->file, name, 4, whole, words, curve->units, id));
+    else
+      TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE,
+                         part == VALUES ? 4 : 3, part == VALUES ? whole : means, words,
+                         part == COUNT ? "1" : curve->units, id));
     TRY(name_coordinates(reducer, name, part == VALUES ? OF_RUNS : OF_POLICIES));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
@@ -197,6 +202,7 @@ static Status put_attributes(Reducer *reducer) {
 Status reduce_define(Reducer *reducer) {
   const Study *study = reducer->study;
   StoreFile *file = reducer->file;
+  NEW(reducer->curve_ids, study->curve_count * PER_CURVE);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));

@@ -1,5 +1,4 @@
-/* How far does a study scale? The scheduler and the reducer, fed with more tasks and ranks than this machine
- * has.
+/* How far does a study scale? The scheduler, fed with more tasks and ranks than this machine has.
  *
  * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE EVERY
  *
@@ -13,19 +12,12 @@
  * mpiexec -n N bench_scale counter REQUESTS
  *
  * Every rank asks the shared counters REQUESTS times, nine in one trip and nine in nine trips.
- *
- * bench_scale files FOLDER TASKS RUNS ROUNDS
- *
- * Writes TASKS finished tasks of made-up numbers into FOLDER, then times the
- * reducer on them. */
+ */
 #include "core/clock.h"
 #include "core/rng.h"
 #include "io/store.h"
-#include "parallel/checkpoint.h"
-#include "parallel/commit.h"
 #include "parallel/counter.h"
 #include "parallel/queue.h"
-#include "parallel/reduce.h"
 #include "parallel/schedule.h"
 #include "study/keys.h"
 #include "study/study.h"
@@ -34,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 static void ok(Status status) {
   if (status == STATUS_OK) return;
@@ -340,86 +331,14 @@ static void counter(int argc, char **argv, int requests) {
   parallel_end(STATUS_OK);
 }
 
-/* Files. */
-
-static double megabytes(void) {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return (double)usage.ru_maxrss / 1024;
-}
-
-/* Curves that grow like regret, so that they compress like it. */
-static void make_result(const Task *task, Rng *rng, TaskResult *result) {
-  for (int b = 0; b < task->runs; b++) {
-    double *curve = result->curves + b * result->points;
-    rng_uniform(rng, result->points, curve);
-    for (int i = 0; i < result->points; i++) curve[i] = (i ? curve[i - 1] : 0) + fmax(0, curve[i] - 0.5);
-    result->seconds[b] = curve[result->points - 1];
-  }
-  result->status = RUN_OK;
-}
-
-static void ignore(void *context, const Task *task, const TaskResult *result, double seconds) {
-  (void)context, (void)task, (void)result, (void)seconds;
-}
-
-static void files(const char *folder, int count, int runs, int rounds) {
-  enum { POLICIES = 8, BLOCKS = 8 };
-  static char text[1 << 18];
-  int settings = count / POLICIES / BLOCKS, length;
-  length = snprintf(text, sizeof text,
-                    "{name: scale, runs: %d, block: %d, problem: {rounds: %d, arms: 2}, policies: [",
-                    runs * BLOCKS, runs, rounds);
-  for (int p = 0; p < POLICIES; p++)
-    length += snprintf(text + length, sizeof text - (size_t)length, "{name: ts, label: p%d},", p);
-  length += snprintf(text + length, sizeof text - (size_t)length, "], sweep: {problem.snr: [");
-  for (int s = 1; s <= settings && length < (int)sizeof text - 16; s++)
-    length += snprintf(text + length, sizeof text - (size_t)length, "%d,", s);
-  snprintf(text + length, sizeof text - (size_t)length, "]}}");
-  Study study;
-  read_study("scale", text, &study);
-  Lock *lock;
-  ok(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
-  Commit *commit;
-  ok(commit_create(folder, &study, (CommitNotice){ignore, NULL}, &commit));
-  double start = clock_wall();
-  for (int i = 0; i < study.task_count; i++) {
-    const double begun = clock_wall();
-    Task task = study_task(&study, i);
-    TaskResult result;
-    Rng rng = {.key = rng_key((uint64_t)i, RNG_VERIFY)};
-    ok(task_result_create(&study, &task, &result));
-    make_result(&task, &rng, &result);
-    ok(commit_add(commit, &task, &result, clock_wall() - begun));
-    if (commit_is_due(commit, 0)) ok(commit_save(commit));
-  }
-  ok(commit_save(commit));
-  ok(commit_merge(commit));
-  commit_destroy(commit);
-  double written = clock_wall(), before = megabytes();
-  printf("%d tasks of %d runs x %d rounds: made and saved in %.1f s, %.3g ms each\n", study.task_count, runs,
-         rounds, written - start, 1e3 * (written - start) / study.task_count);
-  ReduceCounts counts;
-  double cpu = clock_cpu();
-  ok(reduce_study(&(Parallel){.rank = 0, .size = 1}, &study, folder, &(ReduceOptions){0}, &counts));
-  double reduced = clock_wall();
-  printf("  reduced %d in %.1f s (%.1f s of CPU), %.3g ms each; %.0f MB of memory (%.0f MB before)\n",
-         counts.ok, reduced - written, clock_cpu() - cpu, 1e3 * (reduced - written) / study.task_count,
-         megabytes(), before);
-  lock_release(lock);
-  study_destroy(&study);
-}
-
 int main(int argc, char **argv) {
   if (argc == 10 && strcmp(argv[1], "schedule") == 0)
     schedule(argv + 2);
   else if (argc == 3 && strcmp(argv[1], "counter") == 0)
     counter(argc, argv, atoi(argv[2]));
-  else if (argc == 6 && strcmp(argv[1], "files") == 0)
-    files(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]));
   else
-    fprintf(stderr,
-            "usage: bench_scale schedule STUDY RESULTS RANKS TASKS MEAN TRIP SAVE EVERY | counter REQUESTS | "
-            "files FOLDER TASKS RUNS ROUNDS\n");
+    fprintf(
+        stderr,
+        "usage: bench_scale schedule STUDY RESULTS RANKS TASKS MEAN TRIP SAVE EVERY | counter REQUESTS\n");
   return 0;
 }

@@ -1,0 +1,271 @@
+/* The values of results.nc, cell by cell: one policy in one setting.
+ *
+ * Small curves go to rank 0, which takes the cells in order and compresses them. Where curves are large, each
+ * of the other ranks has settings of its own: it reads them, writes their curves to their place in the file,
+ * and sends rank 0 the statistics. */
+#include "core/memory.h"
+#include "parallel/cell.h"
+#include "parallel/reduce_internal.h"
+#include "parallel/summary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double PLAIN_FROM = 8.0 * (1 << 30); /* bytes; deflating a gigabyte takes a core 16 s */
+
+/* A rank's room for what it has of a setting. */
+typedef struct {
+  Cell cell, first; /* of a policy, and of the first one */
+  Summary summary;
+} Work;
+
+static Status work_create(const Reducer *reducer, Work *out) {
+  *out = (Work){0};
+  TRY(cell_create(reducer->study, reducer->runs, &out->cell));
+  TRY(cell_create(reducer->study, reducer->runs, &out->first));
+  return summary_create(reducer->study, &out->summary);
+}
+
+static void work_destroy(Work *work) {
+  cell_destroy(&work->cell);
+  cell_destroy(&work->first);
+  summary_destroy(&work->summary);
+}
+
+static Cell *cell_of(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
+
+static Status summarise(const Reducer *reducer, int policy, Work *work) {
+  return summary_compute(reducer->study, cell_of(work, policy), &work->first, &work->summary);
+}
+
+static Status load(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
+  return cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer->options->set_aside, cell, counts);
+}
+
+/* Into the file, on rank 0. */
+
+static Status put_statistics(Reducer *reducer, size_t s, size_t p, const Summary *summary) {
+  static const int parts[SUMMARY_COUNT] = {MEAN, SE, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE};
+  const Study *study = reducer->study;
+  const size_t start[3] = {s, p, 0}, count[3] = {1, 1, (size_t)study->points};
+  for (int c = 0; c < study->curve_count; c++) {
+    const int *id = reducer->curve_ids + c * PER_CURVE;
+    const int there = study->curves[c]->shared ? SUMMARY_DIFF_MEAN : SUMMARY_COUNT;
+    for (int i = 0; i < there; i++)
+      TRY(store_put_part(reducer->file, id[parts[i]], start, count, summary_part(study, summary, c, i)));
+    TRY(store_put_part(reducer->file, id[COUNT], start, count, summary->n + c * study->points));
+  }
+  return STATUS_OK;
+}
+
+/* All of a cell but its curves. */
+static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const Summary *summary) {
+  const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
+  reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
+  TRY(put_statistics(reducer, start[0], start[1], summary));
+  TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
+  TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
+  TRY(store_put_part(reducer->file, reducer->fallbacks, start, count, cell->fallbacks));
+  return store_put_part(reducer->file, reducer->status, start, count, cell->status);
+}
+
+static Status put_curves(Reducer *reducer, int s, int p, const Cell *cell) {
+  const Study *study = reducer->study;
+  const size_t points = (size_t)study->points, size = (size_t)cell->runs * points;
+  const size_t start[4] = {(size_t)s, (size_t)p}, count[4] = {1, 1, (size_t)cell->runs, points};
+  for (int c = 0; c < study->curve_count; c++)
+    TRY(store_put_part(reducer->file, reducer->curve_ids[c * PER_CURVE + VALUES], start, count,
+                       cell->curves + (size_t)c * size));
+  return STATUS_OK;
+}
+
+/* Large curves, on the rank that has them. */
+
+static Status open_plain(Reducer *reducer, const char *path) {
+  reducer->plain_file = open(path, O_WRONLY | O_CLOEXEC);
+  if (reducer->plain_file >= 0) return STATUS_OK;
+  return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
+}
+
+/* Collective. */
+static Status begin_plain(Reducer *reducer) {
+  const Parallel *parallel = reducer->parallel;
+  const int curves = reducer->study->curve_count;
+  Status status = STATUS_OK;
+  char *path = NULL;
+  if (parallel->rank == 0) {
+    int *ids = NULL;
+    status = memory_new((void **)&ids, (size_t)curves, sizeof *ids);
+    for (int c = 0; c < curves && status == STATUS_OK; c++) ids[c] = reducer->curve_ids[c * PER_CURVE];
+    if (status == STATUS_OK) status = store_plain_place(reducer->file, curves, ids, reducer->offsets);
+    free(ids);
+    path = store_temporary(reducer->file);
+  }
+  TRY(parallel_agree(parallel, status));
+  TRY(parallel_broadcast_text(parallel, &path));
+  parallel_broadcast(reducer->offsets, (size_t)curves * sizeof *reducer->offsets);
+  status = open_plain(reducer, path);
+  if (parallel->rank > 0) free(path);
+  return parallel_agree(parallel, status);
+}
+
+static Status write_plain(const Reducer *reducer, int s, int p, const Cell *cell) {
+  const Study *study = reducer->study;
+  const size_t size = (size_t)cell->runs * (size_t)study->points;
+  const uint64_t at = ((uint64_t)s * (uint64_t)study->file->policy_count + (uint64_t)p) * size * 8;
+  for (int c = 0; c < study->curve_count; c++)
+    TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + at, size,
+                          cell->curves + (size_t)c * size));
+  return STATUS_OK;
+}
+
+/* What this rank wrote reaches the disk from here: rank 0 cannot see to it where file systems are shared.
+ * Collective, with what has happened before. */
+static Status end_plain(Reducer *reducer, Status status) {
+  if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
+    status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
+  close(reducer->plain_file);
+  return parallel_agree(reducer->parallel, status);
+}
+
+/* Between ranks. */
+
+typedef struct {
+  Status status;
+  char message[512];
+  ReduceCounts counts;
+} CellNews;
+
+static CellNews news_of(Status status, const ReduceCounts *counts) {
+  CellNews news = {.status = status, .counts = *counts};
+  if (status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
+  return news;
+}
+
+static void send_cell(Reducer *reducer, int s, int p, Work *work) {
+  const Study *study = reducer->study;
+  Cell *cell = cell_of(work, p);
+  ReduceCounts counts = {0};
+  Status status = load(reducer, s, p, cell, &counts);
+  if (status == STATUS_OK && reducer->plain) status = write_plain(reducer, s, p, cell);
+  if (status == STATUS_OK && reducer->plain) status = summarise(reducer, p, work);
+  const CellNews news = news_of(status, &counts);
+  parallel_send(0, &news, sizeof news);
+  if (status != STATUS_OK) return;
+  if (reducer->plain)
+    summary_send(study, &work->summary, 0);
+  else
+    cell_send_curves(study, cell, 0);
+  cell_send(cell, 0);
+}
+
+static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, ReduceCounts *counts) {
+  CellNews news;
+  parallel_receive(from, &news, sizeof news);
+  if (news.status != STATUS_OK) return status_set(news.status, "%s", news.message);
+  Cell *cell = cell_of(work, p);
+  if (reducer->plain)
+    summary_receive(reducer->study, &work->summary, from);
+  else
+    cell_receive_curves(reducer->study, cell, from);
+  cell_receive(cell, from);
+  counts->ok += news.counts.ok;
+  counts->failed += news.counts.failed;
+  counts->missing += news.counts.missing;
+  counts->damaged += news.counts.damaged;
+  return reducer->plain ? STATUS_OK : summarise(reducer, p, work);
+}
+
+/* The same on a rank alone. */
+static Status make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
+  Cell *cell = cell_of(work, p);
+  TRY(load(reducer, s, p, cell, counts));
+  if (reducer->plain) TRY(write_plain(reducer, s, p, cell));
+  return summarise(reducer, p, work);
+}
+
+/* Who reads what. */
+
+static int readers(const Reducer *reducer) {
+  return reducer->parallel->size == 1 ? 1 : reducer->parallel->size - 1;
+}
+
+/* With other ranks to do it, rank 0 reads none. */
+static int rank_of(const Reducer *reducer, int reader) {
+  return reducer->parallel->size == 1 ? 0 : 1 + reader;
+}
+
+/* Large curves: the settings of a reader are in a row, and rank 0 takes a cell from every reader in turn, so
+ * that all of them work. Small ones: the cells are in order and the readers in turn. */
+
+static int first_setting(const Reducer *reducer, int reader) {
+  return (int)((int64_t)reader * reducer->study->file->setting_count / readers(reducer));
+}
+
+/* Cell number i of a reader; false: it has no more. */
+static bool cell_at(const Reducer *reducer, int reader, int i, int *s, int *p) {
+  const StudyFile *file = reducer->study->file;
+  const int policies = file->policy_count;
+  const int cell =
+      reducer->plain ? first_setting(reducer, reader) * policies + i : reader + i * readers(reducer);
+  const int end = reducer->plain ? first_setting(reducer, reader + 1) : file->setting_count;
+  *s = cell / policies, *p = cell % policies;
+  return cell < end * policies;
+}
+
+Status reduce_prepare(Reducer *reducer) {
+  const Study *study = reducer->study;
+  const double from = reducer->options->plain_from, curve = 8.0 * (double)study->file->setting_count *
+                                                            study->file->policy_count *
+                                                            (double)reducer->runs * study->points;
+  reducer->plain = curve >= (from > 0 ? from : PLAIN_FROM);
+  NEW(reducer->offsets, study->curve_count);
+  return STATUS_OK;
+}
+
+/* After an error the others are still received, so that nobody waits for ever. */
+static Status put_all(Reducer *reducer, Work *work, ReduceCounts *counts) {
+  const int most = reducer->study->file->setting_count * reducer->study->file->policy_count;
+  Status result = STATUS_OK;
+  char message[512] = "";
+  for (int i = 0; i < most; i++)
+    for (int r = 0, s, p; r < readers(reducer); r++) {
+      if (!cell_at(reducer, r, i, &s, &p)) continue;
+      const int from = rank_of(reducer, r);
+      Status status =
+          from == 0 ? make_cell(reducer, s, p, work, counts) : receive_cell(reducer, from, p, work, counts);
+      if (result != STATUS_OK) continue;
+      if (status == STATUS_OK && !reducer->plain) status = put_curves(reducer, s, p, cell_of(work, p));
+      if (status == STATUS_OK) status = put_cell(reducer, s, p, cell_of(work, p), &work->summary);
+      if (status != STATUS_OK) snprintf(message, sizeof message, "%s", status_message());
+      result = status;
+    }
+  return result == STATUS_OK ? STATUS_OK : status_set(result, "%s", message);
+}
+
+static void send_all(Reducer *reducer, Work *work) {
+  for (int i = 0, s, p; cell_at(reducer, reducer->parallel->rank - 1, i, &s, &p); i++)
+    send_cell(reducer, s, p, work);
+}
+
+static Status fill(Reducer *reducer, Work *work, ReduceCounts *counts) {
+  if (reducer->plain) TRY(begin_plain(reducer));
+  Status status = STATUS_OK;
+  if (reducer->parallel->rank == 0)
+    status = put_all(reducer, work, counts);
+  else
+    send_all(reducer, work);
+  return reducer->plain ? end_plain(reducer, status) : status;
+}
+
+Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
+  Work work;
+  Status status = parallel_agree(reducer->parallel, work_create(reducer, &work));
+  if (status == STATUS_OK) status = fill(reducer, &work, counts);
+  work_destroy(&work);
+  return status;
+}

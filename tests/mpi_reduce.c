@@ -1,0 +1,107 @@
+/* The reducer on any number of ranks: large curves, which the ranks that read them write into the file, give
+ * the same values as small ones, which rank 0 compresses; a failed and a missing task included. */
+#include "core/rng.h"
+#include "io/store.h"
+#include "mpi_harness.h"
+#include "parallel/checkpoint.h"
+#include "parallel/commit.h"
+#include "parallel/reduce.h"
+#include "study/keys.h"
+
+#include <string.h>
+
+enum { SETTINGS = 3, POLICIES = 3, RUNS = 20, POINTS = 7, MISSING = 17, FAILED = 4 };
+
+static Study make_study(void) {
+  static const char text[] = "{name: t, runs: 20, block: 5, policies: [ts, linucb, egreedy], "
+                             "problem: {rounds: 7}, sweep: {problem.arms: [3, 4, 5]}}\n";
+  StudyFile *file;
+  Study study;
+  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
+  CHECK_OK(study_create(file, &study));
+  return study;
+}
+
+static void ignore(void *context, const Task *task, const TaskResult *result, double seconds) {
+  (void)context, (void)task, (void)result, (void)seconds;
+}
+
+static void save(const Study *study, int index, Commit *commit) {
+  const Task task = study_task(study, index);
+  Rng rng = {.key = rng_key((uint64_t)index, RNG_VERIFY)};
+  TaskResult result;
+  CHECK_OK(task_result_create(study, &task, &result));
+  rng_uniform(&rng, task.runs * result.points, result.curves);
+  result.status = index == FAILED ? RUN_FAILED : RUN_OK;
+  CHECK_OK(commit_add(commit, &task, &result, 1));
+}
+
+static void make_folder(const char *folder, const Study *study) {
+  Lock *lock;
+  Commit *commit;
+  CHECK_OK(checkpoint_open(folder, study, CHECKPOINT_OVERWRITE, -1, &lock));
+  CHECK_OK(commit_create(folder, study, (CommitNotice){ignore, NULL}, &commit));
+  for (int i = 0; i < study->task_count; i++)
+    if (i != MISSING) save(study, i, commit);
+  CHECK_OK(commit_save(commit));
+  commit_destroy(commit);
+  lock_release(lock);
+}
+
+/* The values of a variable are the same in both files, bit by bit, and not all missing. */
+static void check_same(StoreFile *one, StoreFile *other, const char *name, int axes) {
+  static double values[2][SETTINGS * POLICIES * RUNS * POINTS];
+  size_t shape[4] = {SETTINGS, POLICIES, axes == 4 ? RUNS : POINTS, POINTS}, size = 1, there = 0;
+  memset(values, 0, sizeof values);
+  for (int i = 0; i < axes; i++) size *= shape[i];
+  CHECK_OK(store_shape(one, name, axes, shape));
+  CHECK_OK(store_shape(other, name, axes, shape));
+  CHECK_OK(store_get_doubles(one, name, values[0]));
+  CHECK_OK(store_get_doubles(other, name, values[1]));
+  CU_ASSERT_EQUAL(memcmp(values[0], values[1], size * sizeof(double)), 0);
+  for (size_t i = 0; i < size; i++) there += values[0][i] == values[0][i];
+  CU_ASSERT_TRUE(there > 0);
+}
+
+static void compare(const char *one, const char *other) {
+  static const char *const statistics[] = {"regret_mean", "regret_se", "regret_diff_mean", "regret_diff_se"};
+  StoreFile *files[2];
+  CHECK_OK(store_open_own(one, &files[0]));
+  CHECK_OK(store_open_own(other, &files[1]));
+  check_same(files[0], files[1], "regret", 4);
+  for (size_t i = 0; i < sizeof statistics / sizeof *statistics; i++)
+    check_same(files[0], files[1], statistics[i], 3);
+  store_abandon(files[0]);
+  store_abandon(files[1]);
+}
+
+static void test_large_curves(void) {
+  char folder[64] = "", results[96], kept[96];
+  if (ranks.rank == 0) strcpy(folder, "/tmp/mpi_reduce.XXXXXX");
+  if (ranks.rank == 0) CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  parallel_broadcast(folder, sizeof folder);
+  snprintf(results, sizeof results, "%s/results.nc", folder);
+  snprintf(kept, sizeof kept, "%s/kept.nc", folder);
+  Study study = make_study();
+  ReduceCounts counts;
+  if (ranks.rank == 0) make_folder(folder, &study);
+  parallel_barrier();
+  CHECK_OK(reduce_study(&ranks, &study, folder, &(ReduceOptions){0}, &counts));
+  if (ranks.rank == 0) CU_ASSERT_EQUAL(rename(results, kept), 0);
+  CHECK_OK(reduce_study(&ranks, &study, folder, &(ReduceOptions){.plain_from = 1}, &counts));
+  if (ranks.rank == 0) {
+    CU_ASSERT_EQUAL(counts.ok, study.task_count - 2);
+    CU_ASSERT_EQUAL(counts.failed, 1);
+    CU_ASSERT_EQUAL(counts.missing, 1);
+    compare(kept, results);
+    char command[100];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CU_ASSERT_EQUAL(system(command), 0);
+  }
+  study_destroy(&study);
+}
+
+int main(int argc, char **argv) {
+  CU_TestInfo tests[] = {{"large curves", test_large_curves}, CU_TEST_INFO_NULL};
+  return mpi_harness_main(argc, argv, "reduce", tests);
+}
