@@ -306,16 +306,25 @@ static void test_failure(void) {
   commit_destroy(commit);
 }
 
+/* Tasks first .. last into one file, whose path goes to `path`. */
+static void write_range(int first, int last, char path[PATH_MAX]) {
+  BundleEntry entries[8];
+  char name[FOLDER_NAME];
+  for (int i = first; i <= last; i++) {
+    entries[i - first] = (BundleEntry){.finished = 1e9};
+    make_result(i, &entries[i - first].task, &entries[i - first].result);
+  }
+  CHECK_OK(bundle_write(folder, &study, last - first + 1, entries, name));
+  for (int i = first; i <= last; i++) task_result_destroy(&entries[i - first].result);
+  snprintf(path, PATH_MAX, "%s/tasks/%s", folder, name);
+}
+
 /* A kill between the merged file and the removal of those it was made of. */
 static void test_superseded(void) {
   Finished finished;
-  BundleEntry entry;
-  char name[FOLDER_NAME], path[PATH_MAX];
+  char path[PATH_MAX];
   const int files = count_files();
-  make_result(7, &entry.task, &entry.result);
-  entry.finished = 1e9;
-  CHECK_OK(bundle_write(folder, &study, 1, &entry, name));
-  task_result_destroy(&entry.result);
+  write_range(7, 7, path);
   check_all(155);
   CHECK_OK(finished_scan(folder, &study, &finished));
   const int larger = finished.bundle[7];
@@ -335,6 +344,30 @@ static void test_superseded(void) {
   CU_ASSERT_EQUAL(count_files(), files);
   finished_destroy(&finished);
   check_all(155);
+}
+
+/* A file that was merged into another one since the folder was scanned; then that is gone too. */
+static void test_moved(void) {
+  Finished finished;
+  TaskResult result;
+  char small[PATH_MAX], large[PATH_MAX];
+  const Task task = study_task(&study, 900);
+  CHECK_OK(task_result_create(&study, &task, &result));
+  write_range(900, 900, small);
+  CHECK_OK(finished_scan(folder, &study, &finished));
+  write_range(899, 902, large);
+  remove(small);
+  CHECK_OK(finished_load(&finished, &task, false, &result));
+  CU_ASSERT_TRUE(is_as_made(900, &result));
+  CU_ASSERT_EQUAL(finished.state[902], RUN_OK);
+  finished_destroy(&finished);
+  CHECK_OK(finished_scan(folder, &study, &finished));
+  remove(large);
+  CHECK_FAILS(finished_load(&finished, &task, false, &result), STATUS_INPUT,
+              "task 900 is not there any more");
+  CU_ASSERT_EQUAL(finished.state[902], RUN_NOT_RUN);
+  finished_destroy(&finished);
+  task_result_destroy(&result);
 }
 
 static void test_another_study(void) {
@@ -378,6 +411,7 @@ int main(void) {
                          {"due", test_due},
                          {"failure", test_failure},
                          {"superseded", test_superseded},
+                         {"moved", test_moved},
                          {"another study", test_another_study},
                          {"set aside", test_set_aside},
                          CU_TEST_INFO_NULL};

@@ -94,6 +94,13 @@ static Status pass_over(Adaptive *adaptive, const Task *task, bool repair) {
   return finished_set_aside(finished, task, false);
 }
 
+/* A task whose file was set aside since, by another rank, must run again too. */
+static void note_gone(Adaptive *adaptive, const signed char *state, const Task *task) {
+  signed char *damage = &adaptive->damage[task->index];
+  if (state[task->index] == RUN_OK && adaptive->finished->state[task->index] != RUN_OK && *damage == USABLE)
+    *damage = DAMAGED;
+}
+
 /* moments[policy_count] of one block. */
 static Status read_block(Adaptive *adaptive, const signed char *state, int setting, int block, bool repair,
                          Moments *moments) {
@@ -107,6 +114,7 @@ static Status read_block(Adaptive *adaptive, const signed char *state, int setti
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
     Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
+    note_gone(adaptive, state, &task);
     status = read_values(adaptive, state, &task, into);
     if (status == STATUS_INPUT) status = pass_over(adaptive, &task, repair);
     moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);

@@ -14,7 +14,6 @@
 enum {
   FAN = 8, /* files that are merged into one */
   MOST_GROUPS = FAN * FAN, /* about a minute: a larger file is not merged again */
-  MOST_BYTES = 64 << 20, /* of a merged file, and of results in memory */
   MOST_PARTS = 2 * FAN
 };
 static const double GROUP_SECONDS = 1;
@@ -107,7 +106,7 @@ Status commit_add(Commit *commit, const Task *task, TaskResult *result, double s
 bool commit_is_due(const Commit *commit, double ahead) {
   const Group *group = &commit->group;
   if (group->count == 0) return false;
-  return group->bytes >= MOST_BYTES || clock_wall() + ahead - commit->since >= GROUP_SECONDS;
+  return group->bytes >= COMMIT_BYTES || clock_wall() + ahead - commit->since >= GROUP_SECONDS;
 }
 
 /* Write a group as one bundle, which is the newest part. */
@@ -183,7 +182,7 @@ static Status tidy(Commit *commit) {
   while (commit->part_count >= FAN) {
     const Part *newest = &commit->parts[commit->part_count - 1];
     if (commit->parts[commit->part_count - FAN].groups != newest->groups) break;
-    if (bytes_of_newest(commit, FAN) > MOST_BYTES)
+    if (bytes_of_newest(commit, FAN) > COMMIT_BYTES)
       commit->part_count -= FAN;
     else
       TRY(merge_newest(commit, FAN));
@@ -208,6 +207,6 @@ Status commit_save(Commit *commit) {
 
 Status commit_merge(Commit *commit) {
   int count = 0;
-  while (count < commit->part_count && bytes_of_newest(commit, count + 1) <= MOST_BYTES) count++;
+  while (count < commit->part_count && bytes_of_newest(commit, count + 1) <= COMMIT_BYTES) count++;
   return count > 1 ? merge_newest(commit, count) : STATUS_OK;
 }

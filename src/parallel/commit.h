@@ -12,6 +12,8 @@
 
 typedef struct Commit Commit;
 
+enum { COMMIT_BYTES = 64 << 20 }; /* of results that wait in memory, and of a file that is merged */
+
 /* Called for each task that is on disk, with the seconds that it took. */
 typedef struct {
   void (*saved)(void *context, const Task *task, const TaskResult *result, double seconds);

@@ -194,19 +194,32 @@ static Status open_bundle(Finished *finished, int number, Bundle **out) {
   if (*out && finished->opened[slot] == number) return STATUS_OK;
   bundle_close(*out);
   bundle_path(finished, number, path);
-  Status status = bundle_open(path, out);
+  const Status status = bundle_open(path, out);
   finished->open[slot] = *out;
   finished->opened[slot] = number;
-  if (status == STATUS_OK || status == STATUS_INPUT || !is_gone(path)) return status;
-  return status_set(STATUS_INPUT, "%s is gone", path);
+  return status;
 }
 
-Status finished_load(Finished *finished, const Task *task, bool failed, TaskResult *result) {
-  const int number = failed ? -1 : finished->bundle[task->index];
-  if (number < 0) return task_file_load(finished->directory, finished->study, task, failed, result);
+/* See what is there now; what was seen before stays after a failure. */
+static Status scan_again(Finished *finished) {
+  Finished now;
+  Status status = finished_scan(finished->directory, finished->study, &now);
+  finished_destroy(status == STATUS_OK ? finished : &now);
+  if (status == STATUS_OK) *finished = now;
+  return status;
+}
+
+/* *gone: its bundle is not there any more; what it had may be in a larger one. */
+static Status load_from_bundle(Finished *finished, const Task *task, TaskResult *result, bool *gone) {
+  char path[PATH_SIZE];
   Bundle *bundle;
-  TRY(open_bundle(finished, number, &bundle));
-  return bundle_load(bundle, finished->study, task, result);
+  const int number = finished->bundle[task->index];
+  *gone = false;
+  Status status = open_bundle(finished, number, &bundle);
+  if (status == STATUS_OK) return bundle_load(bundle, finished->study, task, result);
+  bundle_path(finished, number, path);
+  *gone = is_gone(path);
+  return status;
 }
 
 /* A task that others finished since the folder was scanned has a file of its own, or is not found. */
@@ -217,15 +230,23 @@ static bool can_be_read(const Finished *finished, int task) {
          access(path, F_OK) == 0;
 }
 
+Status finished_load(Finished *finished, const Task *task, bool failed, TaskResult *result) {
+  bool gone = false;
+  for (int attempt = 0; !failed && finished->bundle[task->index] >= 0 && attempt < 10; attempt++) {
+    const Status status = load_from_bundle(finished, task, result, &gone);
+    if (!gone) return status;
+    TRY(scan_again(finished));
+  }
+  if (gone || (!failed && bundle_is_for(finished->study) && !can_be_read(finished, task->index)))
+    return status_set(STATUS_INPUT, "%s: task %d is not there any more", finished->directory, task->index);
+  return task_file_load(finished->directory, finished->study, task, failed, result);
+}
+
 /* Others write bundles meanwhile. */
 static Status look_again(Finished *finished) {
   const double interval = fmax(1, 50 * finished->scan_seconds);
   if (!bundle_is_for(finished->study) || clock_wall() - finished->scanned_at < interval) return STATUS_OK;
-  Finished now;
-  Status status = finished_scan(finished->directory, finished->study, &now);
-  finished_destroy(status == STATUS_OK ? finished : &now);
-  if (status == STATUS_OK) *finished = now;
-  return status;
+  return scan_again(finished);
 }
 
 Status finished_share(Finished *finished, const Task *task, TaskResult *result) {

@@ -39,7 +39,7 @@ Status finished_scan_all(const Parallel *parallel, const char *directory, const 
 Status finished_check_study(const Finished *finished);
 
 /* Read a finished task into `result`, which has room. STATUS_INPUT when its file is damaged, gone, or of
- * another study. */
+ * another study. Where its bundle was merged into another one meanwhile, the folder is scanned again. */
 Status finished_load(Finished *finished, const Task *task, bool failed, TaskResult *result);
 /* Take the curves that all policies share from a finished task of the same setting and runs, if there is one
  * that can be used. What other ranks have put into bundles meanwhile is seen about a second later: the folder
