@@ -1,6 +1,8 @@
 /* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
  * which is known in closed form, and the feel-good term by quadrature. */
 #include "core/arena.h"
+#include "core/simd.h"
+#include "sampler/gradient/lmc_kernel.h"
 #include "sampler/gradient/step_size.h"
 
 #include "catch_up_fixture.h"
@@ -186,6 +188,90 @@ static void test_feel_good(void) {
   free(theta);
 }
 
+/* ---- the kernel of quadratic potentials */
+
+/* A step as it is written, of lane n: theta - h (P theta - b - pull theta / |theta|) + sqrt(2 h) z, and back
+ * within the guard; returns how often. */
+static int plain_step(const LmcTarget *target, int n, const double *z, double *theta) {
+  const int d = target->d, lanes = target->lanes;
+  double *moved = malloc((size_t)d * sizeof *moved), square = 0;
+  int touched = 0;
+  for (int i = 0; i < d; i++) square += theta[i * lanes + n] * theta[i * lanes + n];
+  for (int i = 0; i < d; i++) {
+    double x = theta[i * lanes + n], g = -target->vector[i * lanes + n];
+    for (int j = 0; j < d; j++) g += target->precision[(i * d + j) * lanes + n] * theta[j * lanes + n];
+    if (target->pull) g -= target->pull[n] * x / sqrt(square);
+    moved[i] = x - target->h[n] * g + sqrt(2 * target->h[n]) * z[i * lanes + n];
+  }
+  for (int i = 0; i < d; i++) {
+    const double limit = target->guard * target->deviation[i], away = moved[i] - target->middle[i];
+    const bool inside = fabs(away) <= limit;
+    theta[i * lanes + n] = inside           ? moved[i]
+                           : isfinite(away) ? target->middle[i] + copysign(limit, away)
+                                            : target->middle[i];
+    touched += !inside;
+  }
+  free(moved);
+  return touched;
+}
+
+typedef void (*LmcKernel)(const LmcTarget *target, int steps, const double *normal, double *theta,
+                          int *touched);
+static const LmcKernel KERNELS[] = {lmc_kernel_move_v1, lmc_kernel_move_v3, lmc_kernel_move_v4};
+
+/* Every instruction level against plain steps, 1e-12 of the largest number for a few hundred sums; of a guard
+ * that one step in ten or so leaves, and in one lane every step. */
+static void check_kernels(int d, int lanes, bool pulled) {
+  enum { STEPS = 3 };
+  const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
+  double *x = malloc((2 * matrix + (8 + STEPS) * vector + 2 * (size_t)lanes + 2 * (size_t)d) * sizeof *x);
+  double *factor = x + matrix, *b = factor + matrix, *z = b + vector, *start = z + STEPS * vector;
+  double *expected = start + vector, *theta = expected + vector, *h = theta + 3 * vector, *pull = h + lanes;
+  double *middle = pull + lanes, *deviation = middle + d;
+  const int levels = simd_level() == SIMD_V4 ? 3 : simd_level() == SIMD_V3 ? 2 : 1;
+  int *touched = calloc(4 * (size_t)lanes, sizeof *touched), total = 0;
+  void *scratch = aligned_alloc(64, lmc_kernel_scratch(d) * sizeof(double));
+  Rng rng = {.key = rng_key(21, RNG_TEST), .run = (uint32_t)d, .round = (uint32_t)lanes};
+  rng_normal(&rng, (int)matrix, factor);
+  rng_normal(&rng, (int)((2 + STEPS) * vector), b);
+  rng_uniform(&rng, 2 * lanes, h);
+  for (int i = 0; i < d; i++) middle[i] = 0.1 * i, deviation[i] = 1 + 0.1 * i;
+  for (int n = 0; n < lanes; n++) {
+    h[n] *= 0.5 / d;
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) {
+        double *sum = x + (i * d + j) * lanes + n;
+        *sum = i == j;
+        for (int k = 0; k < d; k++)
+          *sum += factor[(i * d + k) * lanes + n] * factor[(j * d + k) * lanes + n] / d;
+      }
+  }
+  if (lanes > 1) h[1] = 1e6;
+  const LmcTarget target = {d, lanes, x, b, h, pulled ? pull : NULL, middle, deviation, 2.5, scratch};
+  memcpy(expected, start, vector * sizeof *start);
+  for (int k = 0; k < STEPS; k++)
+    for (int n = 0; n < lanes; n++) touched[n] += plain_step(&target, n, z + (size_t)k * vector, expected);
+  for (int level = 0; level < levels; level++) {
+    double *mine = theta + (size_t)level * vector;
+    int *counted = touched + (level + 1) * lanes;
+    memcpy(mine, start, vector * sizeof *start);
+    KERNELS[level](&target, STEPS, z, mine, counted);
+    for (size_t i = 0; i < vector; i++) CHECK_NEAR(mine[i], expected[i], 1e-12 * (10 + 0.1 * d));
+    for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(counted[n], touched[n]);
+  }
+  if (levels == 3) CU_ASSERT(memcmp(theta + vector, theta + 2 * vector, vector * sizeof *theta) == 0);
+  for (int n = 0; n < lanes; n++) total += touched[n];
+  CU_ASSERT(lanes < 8 || (total > 0 && total < STEPS * (int)vector / 2));
+  free(x), free(touched), free(scratch);
+}
+
+static void test_kernels(void) {
+  static const int lanes[] = {1, 3, 8, 13, 64};
+  for (int d = 1; d <= 21; d += d < 6 ? 1 : 5)
+    for (int k = 0; k < 5; k++)
+      for (int pulled = 0; pulled < 2; pulled++) check_kernels(d, lanes[k], pulled);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"stationary law on Gaussian targets", test_stationary_law},
                          {"stationary law under logistic rewards", test_logistic_law},
@@ -193,6 +279,7 @@ int main(void) {
                          {"chains start in every mode", test_start_covers_the_modes},
                          {"no feel-good term is Langevin Monte Carlo", test_without_feel_good},
                          {"feel-good term by quadrature", test_feel_good},
+                         {"kernels are plain steps", test_kernels},
                          CU_TEST_INFO_NULL};
   return harness_run("lmc", tests);
 }

@@ -18,12 +18,14 @@
  * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
  * uses no random numbers of its own. */
 #include "core/arena.h"
+#include "core/matrix_lanes.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/feel_good.h"
+#include "sampler/gradient/lmc_kernel.h"
 #include "sampler/gradient/step_size.h"
 #include "sampler/methods.h"
 
@@ -34,6 +36,9 @@
 /* How far a chain may be from the start's mean, in standard deviations of the start. */
 static const double GUARD = 100;
 
+/* Steps whose numbers are drawn before the kernel makes them: so many as a round makes by default. */
+enum { MOVES = 10 };
+
 typedef struct {
   Potential potential;
   StepSize step;
@@ -42,6 +47,7 @@ typedef struct {
   double *theta; /* [d, B M] in chunks, lane last within each; z where that is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
   double *hessian; /* [d, d, n]; NULL with a network */
+  double *normals, *scratch; /* [MOVES, d, n], of lmc_kernel.h; NULL unless the potential is quadratic */
 } Lmc;
 
 /* The chains from lane `first` on, the beginning of a chunk. */
@@ -90,16 +96,45 @@ static const double *reference(Lmc *self, const double *theta) {
   return self->gradient;
 }
 
+/* The kernel knows quadratic potentials, of theta itself where that is to be pulled. */
+static bool has_kernel(const Lmc *self, int lanes) {
+  return self->normals && !(self->feel_good > 0 && self->potential.root) &&
+         !matrix_lanes_is_single(self->potential.d, lanes);
+}
+
+/* All steps have the same length, and each is counted where it was shortened. */
+static void move_by_kernel(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
+                           int64_t *fallbacks) {
+  const Potential *potential = &self->potential;
+  const size_t vector = (size_t)potential->d * (size_t)view->lanes;
+  int touched[CHUNK_LANES] = {0};
+  const LmcTarget target = {.d = potential->d,
+                            .lanes = view->lanes,
+                            .precision = potential->precision,
+                            .vector = potential->vector,
+                            .h = self->h,
+                            .pull = self->feel_good > 0 ? self->pull : NULL,
+                            .middle = potential->start_mean,
+                            .deviation = potential->start_deviation,
+                            .guard = GUARD,
+                            .scratch = self->scratch};
+  for (int left = self->step.steps; left > 0; left -= MOVES) {
+    const int count = left < MOVES ? left : MOVES;
+    for (int k = 0; k < count; k++) {
+      step_size_choose(&self->step, &self->potential, NULL, NULL, NULL, NULL, self->h, fallbacks);
+      rng_lanes_normal(rng, potential->d, self->normals + (size_t)k * vector);
+    }
+    SIMD_CALL(lmc_kernel_move, &target, count, self->normals, theta, touched);
+  }
+  for (int n = 0; n < view->lanes; n++) fallbacks[(view->first + n) / view->draws] += touched[n];
+}
+
 /* Of Gaussian rewards with a linear mean the Hessian is known, of a network it costs more than the steps; of
  * any other it is taken in every step. */
-static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
-                         int64_t *fallbacks) {
+static void move_by_steps(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
+                          int64_t *fallbacks) {
   const int d = self->potential.d;
   double *hessian = self->potential.conjugate ? NULL : self->hessian;
-  potential_at(&self->potential, view);
-  potential_choose_rows(&self->potential, rng);
-  step_size_begin(&self->step, &self->potential, reference(self, theta));
-  if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
   for (int k = 0; k < self->step.steps; k++) {
     potential_choose_rows(&self->potential, rng);
     potential_derivatives(&self->potential, theta, self->gradient, hessian);
@@ -110,6 +145,18 @@ static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, doub
     lmc_move(d, view->lanes, self->h, self->gradient, self->normal, theta);
     lmc_guard(self, view, theta, fallbacks);
   }
+}
+
+static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
+                         int64_t *fallbacks) {
+  potential_at(&self->potential, view);
+  potential_choose_rows(&self->potential, rng);
+  step_size_begin(&self->step, &self->potential, reference(self, theta));
+  if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
+  if (has_kernel(self, view->lanes))
+    move_by_kernel(self, view, rng, theta, fallbacks);
+  else
+    move_by_steps(self, view, rng, theta, fallbacks);
 }
 
 static void lmc_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
@@ -160,6 +207,9 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->h, CHUNK_LANES);
   ALLOCATE(memory, self->pull, CHUNK_LANES);
   if (!self->potential.network) ALLOCATE(memory, self->hessian, d * vector);
+  if (!potential_is_quadratic(&self->potential)) return STATUS_OK;
+  ALLOCATE(memory, self->normals, MOVES * vector);
+  ALLOCATE(memory, self->scratch, lmc_kernel_scratch(sampler->d));
   return STATUS_OK;
 }
 

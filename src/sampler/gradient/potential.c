@@ -243,19 +243,20 @@ void potential_trust(Potential *potential, const double *step, double *factor) {
 
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch) {
   const int d = potential->d, lanes = potential->view.lanes;
-  double *hessian = potential->curvature;
+  const double *hessian = potential->precision;
   if (potential->network) {
     network_rows_trace(&potential->rows, &potential->view, reference, bound);
     for (int n = 0; n < lanes; n++)
       bound[n] = potential->prior_weight + potential->likelihood_weight * bound[n];
     return;
   }
-  if (!potential->conjugate && potential->view.history->rounds > 0)
-    potential_rows(potential, reference, potential->slope, hessian);
-  else
-    memset(hessian, 0, (size_t)(d * d * lanes) * sizeof *hessian);
-  for (int i = 0; i < d * d * lanes; i++)
-    hessian[i] = potential->likelihood_weight * hessian[i] + potential->precision[i];
+  if (!potential->conjugate && potential->view.history->rounds > 0) {
+    double *sum = potential->curvature;
+    potential_rows(potential, reference, potential->slope, sum);
+    for (int i = 0; i < d * d * lanes; i++)
+      sum[i] = potential->likelihood_weight * sum[i] + potential->precision[i];
+    hessian = sum;
+  }
   if (scratch)
     matrix_lanes_fine_bound(d, lanes, hessian, bound, scratch);
   else
