@@ -171,6 +171,15 @@ void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound)
   for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);
 }
 
+/* square = A A of symmetric matrices. */
+static void symmetric_square(int d, int lanes, const double *a, double *square) {
+  const MatrixOrder plain = matrix_lanes_plain(d);
+  if (matrix_lanes_is_single(d, lanes))
+    linalg_product(d, false, a, false, a, square);
+  else
+    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain, a, plain, true, square);
+}
+
 /* The matrix is brought to norm 1 first, so that no power overflows. */
 SIMD_CLONES
 void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch) {
@@ -178,8 +187,8 @@ void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, d
   matrix_lanes_coarse_bound(d, lanes, a, bound);
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
-  matrix_lanes_product(d, lanes, fourth, fourth, square);
-  matrix_lanes_product(d, lanes, square, square, fourth);
+  symmetric_square(d, lanes, fourth, square);
+  symmetric_square(d, lanes, square, fourth);
   double *norm = square;
   matrix_lanes_coarse_bound(d, lanes, fourth, norm);
   for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));

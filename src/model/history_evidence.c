@@ -104,8 +104,18 @@ static double evidence_squares(const History *history, int run) {
   return sum;
 }
 
-/* One chunk of lanes: lane n belongs to run[n]. In z the log likelihood is -1/2 z' S A S z + z' S (b - A
- * shift). */
+/* to[n] = factor a[run[n]]; in a bandit the lanes are neighbouring runs. */
+static inline __attribute__((always_inline)) void
+take_lanes(int count, const int *restrict run, double factor, const double *restrict a, double *restrict to) {
+  const double *restrict from = a + run[0];
+  if (run[count - 1] - run[0] == count - 1)
+    for (int n = 0; n < count; n++) to[n] = factor * from[n];
+  else
+    for (int n = 0; n < count; n++) to[n] = factor * a[run[n]];
+}
+
+/* One chunk of lanes: lane n belongs to run[n], rising. In z the log likelihood is -1/2 z' S A S z + z' S (b
+ * - A shift). */
 SIMD_CLONES
 static void evidence_chunk(const History *history, const Evidence *self, int count, const int *restrict run,
                            size_t stride, const double *shift, const double *scale,
@@ -116,15 +126,11 @@ static void evidence_chunk(const History *history, const Evidence *self, int cou
     double s_i = scale ? scale[i] : 1;
     const double *b = self->vector + i * runs;
     double *restrict b_z = vector + i * stride;
-    for (int n = 0; n < count; n++) b_z[n] = b[run[n]];
+    take_lanes(count, run, 1, b, b_z);
     for (size_t j = 0; j < d; j++) {
-      double s_ij = temper * s_i * (scale ? scale[j] : 1), m_j = shift ? shift[j] : 0;
       const double *a = self->precision + (i * d + j) * runs;
-      double *restrict a_z = precision + (i * d + j) * stride;
-      for (int n = 0; n < count; n++) {
-        a_z[n] = s_ij * a[run[n]];
-        b_z[n] -= m_j * a[run[n]];
-      }
+      take_lanes(count, run, temper * s_i * (scale ? scale[j] : 1), a, precision + (i * d + j) * stride);
+      for (int n = 0; n < count && shift; n++) b_z[n] -= shift[j] * a[run[n]];
     }
     for (int n = 0; n < count; n++) b_z[n] *= temper * s_i;
   }
