@@ -1,9 +1,12 @@
-/* Products, inverses and bounds of small matrices, lane last, against their definitions, for every shape of a
- * tile: dimensions and lanes that divide by its sizes and that do not. */
+/* Products, inverses, Cholesky factors and bounds of small matrices, lane last, against their definitions,
+ * for every shape of a tile: dimensions and lanes that divide by its sizes and that do not. */
 #include "harness.h"
 
+#include "core/cholesky_kernel.h"
+#include "core/linalg_lapack.h"
 #include "core/matrix_lanes.h"
 #include "core/rng.h"
+#include "core/simd.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,12 +140,40 @@ static void check_bounds(int d, int lanes) {
   free(scratch);
 }
 
+/* Factors at every instruction level are those of the plain loops: the same bits where both fuse products and
+ * sums, else to some roundings. The Gram matrix of square Gaussian ones is as badly conditioned as d^2; a
+ * lane is not definite. */
+static void check_cholesky(int d, int lanes) {
+  typedef void (*Kernel)(int d, int lanes, double *a, int *jitters);
+  const Kernel kernels[] = {cholesky_kernel_factor_v1, cholesky_kernel_factor_v3, cholesky_kernel_factor_v4};
+  const int levels = simd_level() == SIMD_V4 ? 3 : simd_level() == SIMD_V3 ? 2 : 1;
+  const size_t size = (size_t)(d * d * lanes) * sizeof *a;
+  int jitters[LANES] = {0};
+  matrix_lanes_gram(d, lanes, a, c);
+  for (int i = 0; i < d && lanes > 2; i++) c[(i * d + i) * lanes + 2] = i % 3 ? 1 : -1;
+  for (int i = 0; i < d * d; i++) /* both halves of other lanes as they are, of this one the diagonal */
+    if (i % (d + 1) && lanes > 2) c[i * lanes + 2] = 0;
+  memcpy(b, c, size);
+  linalg_cholesky_strided(d, lanes, (size_t)lanes, b, jitters);
+  for (int level = 0; level < levels; level++) {
+    int counted[LANES] = {0};
+    memcpy(a, c, size);
+    kernels[level](d, lanes, a, counted);
+    for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(counted[n], jitters[n]);
+    for (int i = 0; i < d * d * lanes; i++) CHECK_NEAR(a[i], b[i], 1e-9 * d);
+#ifndef SIMD_ONE_VERSION
+    if (level > 0) CU_ASSERT(memcmp(a, b, size) == 0);
+#endif
+  }
+}
+
 static void test_products(void) { each_shape(check_products); }
 static void test_gram(void) { each_shape(check_gram); }
 static void test_alone(void) { each_shape(check_alone); }
 static void test_inverse(void) { each_shape(check_inverse); }
 static void test_renewed(void) { each_shape(check_renewed); }
 static void test_bounds(void) { each_shape(check_bounds); }
+static void test_cholesky(void) { each_shape(check_cholesky); }
 
 int main(void) {
   CU_TestInfo tests[] = {{"products", test_products},
@@ -151,6 +182,7 @@ int main(void) {
                          {"inverses", test_inverse},
                          {"inverses renewed from those of matrices nearby", test_renewed},
                          {"bounds on eigenvalues", test_bounds},
+                         {"Cholesky factors are those of plain loops", test_cholesky},
                          CU_TEST_INFO_NULL};
   return harness_run("matrix_lanes", tests);
 }

@@ -1,8 +1,9 @@
 /* Small dense linear algebra for many matrices at once, over BLAS and LAPACK.
  *
  * Batched arrays have the lane last: a[d, d, N] holds N matrices, element (i, j) of lane n at a[(i * d + j) *
- * N + n], so that one instruction works on many lanes. Up to LINALG_BATCH_DIMENSION the batched loops below
- * are used; above it each lane goes to LAPACK. All matrices are symmetric where that is said, and then both
+ * N + n], so that one instruction works on many lanes. Up to LINALG_BATCH_DIMENSION batched loops are
+ * used, and for Cholesky factors of several lanes up to LINALG_TILE_DIMENSION; above it each lane goes to
+ * LAPACK. All matrices are symmetric where that is said, and then both
  * triangles are stored. */
 #ifndef CORE_LINALG_H
 #define CORE_LINALG_H
@@ -11,7 +12,7 @@
 
 #include <stdbool.h>
 
-enum { LINALG_BATCH_DIMENSION = 16 };
+enum { LINALG_BATCH_DIMENSION = 16, LINALG_TILE_DIMENSION = 128 };
 
 /* Eigendecomposition A = Q diag(w) Q' of N symmetric matrices. a[d, d, N] is read; q[d, d, N] gets the
  * eigenvectors in its columns, w[d, N] the eigenvalues in no particular order. A diagonal matrix gives Q = I

@@ -3,6 +3,7 @@
  * Matrix Computations, 8.5). */
 #include "core/linalg.h"
 
+#include "core/cholesky_kernel.h"
 #include "core/linalg_lapack.h"
 #include "core/simd.h"
 #include "core/tiling.h"
@@ -145,15 +146,17 @@ void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *ji
   }
 }
 
+/* One large matrix is a job for BLAS. */
+static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
-  if (d > LINALG_BATCH_DIMENSION)
+  if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
     linalg_lapack_cholesky_lanes(d, lanes, a, jitters);
+  else if (d > LINALG_BATCH_DIMENSION)
+    SIMD_CALL(cholesky_kernel_factor, d, lanes, a, jitters);
   else
     linalg_cholesky_strided(d, lanes, (size_t)lanes, a, jitters);
 }
-
-/* One large matrix is a job for BLAS. */
-static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 
 SIMD_CLONES
 static void linalg_forward(int d, int lanes, const double *restrict l, double *restrict x) {

@@ -13,12 +13,13 @@ double cost_drawn_lanes(const SamplerWork *work) { return work->runs * work->dra
 
 double cost_share(double lanes) { return 0.8 * (1 + 16 / lanes); }
 
-/* Above LINALG_BATCH_DIMENSION each matrix is a call of LAPACK. */
+/* Above LINALG_TILE_DIMENSION each matrix is a call of LAPACK. */
 double cost_gaussian(const SamplerWork *work) {
-  const double d = work->d, row = d > LINALG_BATCH_DIMENSION ? 1200 : 120;
+  const double d = work->d, row = d > LINALG_TILE_DIMENSION ? 1200 : 120;
   return 150 + row * d + 1.5 * d * d * d;
 }
 
+/* Above LINALG_BATCH_DIMENSION each is a call of LAPACK. */
 double cost_solve(double d) { return 30 + (d > LINALG_BATCH_DIMENSION ? 400 : 15) * d + d * d; }
 
 double cost_rows(const SamplerWork *work, double lanes, bool hessian) {

@@ -1,0 +1,117 @@
+#include "core/cholesky_kernel.h"
+
+#include "core/matrix_tile.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
+
+/* By panels of TILE_COLUMNS columns, each of which is written once: what the columns before it take away is
+ * summed in registers. Everything is for the first of `count` <= SIMD_DOUBLES lanes. */
+typedef struct {
+  int count;
+  size_t d, stride;
+  double *a;
+  Real least; /* what a bad pivot becomes */
+  Real bad; /* how many there were */
+} Factor;
+
+TILE_INLINE Real square_root(Real x) {
+  double each[SIMD_DOUBLES];
+  __builtin_memcpy(each, &x, sizeof x);
+  for (int n = 0; n < SIMD_DOUBLES; n++) each[n] = sqrt(each[n]);
+  __builtin_memcpy(&x, each, sizeof x);
+  return x;
+}
+
+TILE_INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
+
+/* x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, m <= r alone.
+ */
+TILE_INLINE void subtract_columns(const Factor *f, const int height, const int width, const bool lower,
+                                  size_t i, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS]) {
+  Real left = {0}, right[TILE_COLUMNS] = {{0}};
+  for (int r = 0; r < height; r++)
+    for (int m = 0; m < (lower ? r + 1 : width); m++)
+      tile_load(f->count, entry(f, i + (size_t)r, j + (size_t)m), &x[r][m]);
+  for (size_t k = 0; k < j; k++) {
+    for (int m = 0; m < width; m++) tile_load(f->count, entry(f, j + (size_t)m, k), &right[m]);
+    for (int r = 0; r < height; r++) {
+      tile_load(f->count, entry(f, i + (size_t)r, k), &left);
+      for (int m = 0; m < (lower ? r + 1 : width); m++) x[r][m] -= left * right[m];
+    }
+  }
+}
+
+/* Column m of rows from .. height - 1 of a tile, whose columns before it are done, where `diagonal` holds L
+ * of the panel's own rows. */
+TILE_INLINE void finish_column(const int from, const int height, const int m,
+                               Real diagonal[TILE_COLUMNS][TILE_COLUMNS], Real inverse,
+                               Real x[TILE_COLUMNS][TILE_COLUMNS]) {
+  for (int r = from; r < height; r++) {
+    for (int k = 0; k < m; k++) x[r][m] -= x[r][k] * diagonal[m][k];
+    x[r][m] *= inverse;
+  }
+}
+
+TILE_INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS],
+                                 Real *inverse) {
+  const Real one = (Real){0} + 1;
+  for (int r = 0; r < TILE_COLUMNS; r++)
+    for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = (Real){0} + (r == m); /* of lanes that are not there */
+  subtract_columns(f, width, width, true, j, j, x);
+  for (int m = 0; m < width; m++) {
+    Real pivot = x[m][m];
+    for (int k = 0; k < m; k++) pivot -= x[m][k] * x[m][k];
+    const Mask good = pivot > 0;
+    f->bad += (Real)(~good & (Mask)one);
+    x[m][m] = square_root((Real)((good & (Mask)pivot) | (~good & (Mask)f->least)));
+    inverse[m] = (Real)(good & (Mask)one) / x[m][m];
+    finish_column(m + 1, width, m, x, inverse[m], x);
+  }
+  for (int r = 0; r < width; r++)
+    for (int m = 0; m <= r; m++) tile_store(f->count, &x[r][m], entry(f, j + (size_t)r, j + (size_t)m));
+}
+
+TILE_INLINE void factor_rows(const Factor *f, const int height, const int width, size_t i, size_t j,
+                             Real diagonal[TILE_COLUMNS][TILE_COLUMNS], const Real *inverse) {
+  Real x[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}};
+  subtract_columns(f, height, width, false, i, j, x);
+  for (int m = 0; m < width; m++) finish_column(0, height, m, diagonal, inverse[m], x);
+  for (int r = 0; r < height; r++)
+    for (int m = 0; m < width; m++) tile_store(f->count, &x[r][m], entry(f, i + (size_t)r, j + (size_t)m));
+}
+
+TILE_INLINE void factor_panel(Factor *f, const int width, size_t j) {
+  Real diagonal[TILE_COLUMNS][TILE_COLUMNS], inverse[TILE_COLUMNS];
+  size_t i = j + (size_t)width;
+  factor_diagonal(f, width, j, diagonal, inverse);
+  for (; i + TILE_HEIGHT <= f->d; i += TILE_HEIGHT)
+    factor_rows(f, TILE_HEIGHT, width, i, j, diagonal, inverse);
+  for (; i < f->d; i++) factor_rows(f, 1, width, i, j, diagonal, inverse);
+}
+
+TILE_INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jitters) {
+  Factor f = {.count = count, .d = d, .stride = stride, .a = a, .least = (Real){0} + 0x1p-1000};
+  size_t j = 0;
+  for (size_t i = 0; i < d; i++) {
+    Real x = {0};
+    tile_load(count, entry(&f, i, i), &x);
+    x *= 0x1p-52;
+    for (int n = 0; n < SIMD_DOUBLES; n++) f.least[n] = x[n] > f.least[n] ? x[n] : f.least[n];
+  }
+  for (; j + TILE_COLUMNS <= d; j += TILE_COLUMNS) factor_panel(&f, TILE_COLUMNS, j);
+  for (; j < d; j++) factor_panel(&f, 1, j);
+  for (int n = 0; jitters && n < count; n++) jitters[n] += (int)f.bad[n];
+}
+
+void SIMD_NAME(cholesky_kernel_factor)(int d, int lanes, double *a, int *jitters) {
+  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
+    int *counts = jitters ? jitters + n : NULL;
+    if (lanes - n >= SIMD_DOUBLES)
+      factor_lanes(SIMD_DOUBLES, (size_t)d, (size_t)lanes, a + n, counts);
+    else
+      factor_lanes(lanes - n, (size_t)d, (size_t)lanes, a + n, counts);
+  }
+}
