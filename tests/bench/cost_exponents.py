@@ -26,14 +26,15 @@ FEW = ["runs=8", "block=8", "problem.dimension=3", "prior.hidden=[32,32]", "prio
 NUMBERS = {
     "d": (["problem.dimension"], [5, 10, 20, 40], ["runs=16", "block=16", "prior.hidden=[32,32]", "prior.stages=10", "problem.rounds=10"], 0.1),
     "n": (["problem.rounds"], [50, 100, 200, 400], FEW, 0.4),
-    "n, logistic": (["problem.rounds"], [50, 100, 200, 400], [*FEW, "likelihood=logistic"], 0.4),
+    "n, logistic": (["problem.rounds"], [50, 100, 200, 400], [*FEW, "likelihood=logistic", "problem.arms=1000"], 0.4),
     "T": (["prior.stages"], [25, 50, 100, 200], ["runs=64", "block=64", "problem.dimension=3", "prior.hidden=[32,32]", "problem.rounds=20"], 0.05),
     "B": (["runs", "block"], [64, 128, 256, 512], ["problem.dimension=3", "prior.hidden=[32,32]", "prior.stages=10", "problem.rounds=5"], 0.1),
 }
 CHAIN = ["diffts", "dps", "joint", "twisted", "tilted"]
 # Of the terms that grow fastest, for many of one number and the others fixed. In d: 3 is a factor, an inverse or a product of d x d matrices, 2 a product of such
 # a matrix with a vector, 1 a vector alone. In n: 0 where the posterior depends on sums over the history (rewards are Gaussian, or taken to be) or an observation is
-# taken in once and forgotten, 1 where all rows are gone through. Every sampler has 1 in B, and in T those that go through the stages of a chain.
+# taken in once and forgotten, 1 where all rows are gone through: as many as
+# there are arms that were played, since the rewards of an arm are collected, so there are more arms here than observations. Every sampler has 1 in B, and in T those that go through the stages of a chain.
 THEORY = {
     "ts": (3, 0, 1), "tuned_ts": (3, 0, 1), "mixts": (3, 0, 1), "exact": (3, 0, None), "diffts": (3, 0, 1), "dps": (2, 0, 1), "joint": (3, 0, 1),
     "twisted": (3, 0, 1), "localised": (3, 0, 1), "smc": (1, 0, 0), "smc_tempered": (2, 0, 1), "lints": (3, 0, 0), "vits1": (3, 0, 1), "vits2": (3, 0, 1),
