@@ -4,6 +4,7 @@
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
+#include "core/special.h"
 #include "sampler/gradient/vits_kernel.h"
 
 #include <float.h>
@@ -61,12 +62,17 @@ void vits_start(const Potential *potential, int lanes, int first, int last, Vits
   }
 }
 
-void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta) {
-  linalg_multiply_lanes(d, lanes, q.root, eps, theta);
-  for (int i = 0; i < d * lanes; i++) theta[i] += q.mean[i];
+/* ---- elementwise, over lanes */
+
+SIMD_CLONES
+static void add(int n, const double *restrict y, double *restrict x) {
+  for (int k = 0; k < n; k++) x[k] += y[k];
 }
 
-/* ---- elementwise, over lanes */
+void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta) {
+  linalg_multiply_lanes(d, lanes, q.root, eps, theta);
+  add(d * lanes, q.mean, theta);
+}
 
 /* x[rows, lanes] += factor h[lanes] y[rows, lanes]. */
 SIMD_CLONES
@@ -146,6 +152,39 @@ static void dot_lanes(int d, int lanes, const double *restrict x, const double *
     for (int n = 0; n < lanes; n++) out[n] += x[i * lanes + n] * y[i * lanes + n];
 }
 
+/* out[rows, lanes] = weight[lanes] x[rows, lanes]. */
+SIMD_CLONES
+static void weigh_rows(int rows, int lanes, const double *restrict weight, const double *restrict x,
+                       double *restrict out) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++) out[i * lanes + n] = weight[n] * x[i * lanes + n];
+}
+
+/* length <- its root, and what a vector of this remaining square[lanes] takes to be of length 1: e <- e +
+ * square e.
+ */
+SIMD_CLONES
+static void take_roots(int lanes, double *restrict length, double *restrict square) {
+  for (int n = 0; n < lanes; n++) {
+    length[n] = sqrt(length[n]);
+    square[n] = 1 / sqrt(square[n] > DBL_MIN ? square[n] : DBL_MIN) - 1;
+  }
+}
+
+/* e[d, lanes] += factor e, the product rounded first. */
+SIMD_CLONES
+static void lengthen(int d, int lanes, const double *restrict factor, double *restrict e) {
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      e[i * lanes + n] = special_two_products(1, e[i * lanes + n], factor[n], e[i * lanes + n]);
+}
+
+/* sum <- sum / samples + base. */
+SIMD_CLONES
+static void average(int n, double samples, const double *restrict base, double *restrict sum) {
+  for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
+}
+
 /* directions[count, d, lanes], standard normal -> orthonormal, and the lengths[count, lanes] that they had: a
  * length does not depend on any direction, so their product is still standard normal. */
 static void orthogonalise(VitsStep *work, int count, int lanes) {
@@ -160,12 +199,8 @@ static void orthogonalise(VitsStep *work, int count, int lanes) {
       add_scaled(d, lanes, -1, dot, before, e);
     }
     dot_lanes(d, lanes, e, e, dot);
-    for (int n = 0; n < lanes; n++) {
-      length[n] = sqrt(length[n]);
-      dot[n] = 1 / sqrt(fmax(dot[n], DBL_MIN)) - 1;
-    }
-    for (int i = 0; i < d; i++)
-      for (int n = 0; n < lanes; n++) e[i * lanes + n] += dot[n] * e[i * lanes + n];
+    take_roots(lanes, length, dot);
+    lengthen(d, lanes, dot, e);
   }
 }
 
@@ -182,14 +217,12 @@ static void add_outer(int d, int lanes, const double *restrict x, const double *
 static void add_sample(VitsStep *work, Potential *potential, VitsGaussian q, int m, double *sum) {
   const int d = work->d, lanes = potential->view.lanes;
   double *gradient = work->copy;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      work->eps[i * lanes + n] = work->lengths[m * lanes + n] * work->directions[(m * d + i) * lanes + n];
+  weigh_rows(d, lanes, work->lengths + m * lanes, work->directions + m * d * lanes, work->eps);
   vits_place(d, lanes, q, work->eps, work->theta);
   potential_derivatives(potential, work->theta, gradient, NULL);
   linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->linear);
   subtract(d * lanes, work->linear, gradient);
-  for (int i = 0; i < d * lanes; i++) work->gradient[i] += gradient[i];
+  add(d * lanes, gradient, work->gradient);
   subtract(d * lanes, work->at_mean, gradient);
   add_outer(d, lanes, work->eps, gradient, sum);
 }
@@ -207,7 +240,7 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
     for (int m = 0; m < count; m++) add_sample(work, potential, q, m, sum);
   }
   for (int i = 0; i < d * lanes; i++) work->gradient[i] /= work->samples;
-  for (int i = 0; i < matrix; i++) sum[i] = sum[i] / work->samples + q.inverse[i];
+  average(matrix, work->samples, q.inverse, sum);
   matrix_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
   matrix_lanes_symmetrise(d, lanes, work->hessian);
 }
