@@ -22,7 +22,7 @@ STUDIES = {
     "plane": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[100, 100]", ["ts", "mixts", "diffts", "dps", "linucb", "exact"]),
     "narrow": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["diffts", "{name: twisted, particles: 4}"]),
     "logistic": ("likelihood: logistic, problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["ts", "diffts", "glm_ucb"]),
-    "pool": ("problem: {family: pool, dimension: 20, arms: 50, rounds: 3}, " + SEEDED % "[20, 20]", ["lints", "vits1", "vits2", "lmc"]),
+    "pool": ("problem: {family: pool, dimension: 20, arms: 50, rounds: 3}, " + SEEDED % "[20, 20]", ["lints", "vits1", "vits2", "lmc", "fgts", "{name: vits2_hf, samples: 4}"]),
 }
 OBJECTS = {}    # names that a profile, or one before it of the same run, has given to its numbers
 TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
