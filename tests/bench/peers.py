@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Our speed beside that of Python programs that do the same, in one run on one core each; checks that both draw from the same posterior.
 
-Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,emd,scale,exponents,bench]
+Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,gradient,emd,scale,exponents,bench]
        performance_page.py peers.json > docs/performance.md
 
 DiffTS paper, Section 6.2: d = 2, 100 arms in the unit disc, 200 rounds, noise 1, prior of the cross, T = 100 stages, two hidden layers of 100 (published) or
@@ -9,7 +9,7 @@ of 20 (our default in the plane). Peers (peer_bandit.py) and we use the same net
 Peer and ours take turns, so that a busy machine meets both: ratios are medians over turns, with the lowest and the highest.
 Each part of --only is written to the file as soon as it is done and stays there until it is measured again, so that a run that was stopped can be continued
 by naming the rest. A part that needs a package or a program that is not there is skipped, with a sentence. CPU seconds of the parts: loops 45, batches 40,
-torch 15, twisted 15, posterior 40, training 25, denoiser 45, vits 35, emd 15, scale 40, exponents 180, bench 85, the priors among them: about ten minutes together on an idle core.
+torch 15, twisted 15, posterior 40, training 25, denoiser 45, vits 35, gradient 30, emd 15, scale 40, exponents 180, bench 85, the priors among them: about ten minutes together on an idle core.
 """
 
 import os
@@ -294,6 +294,24 @@ def bench(ours):
     return [row for arguments in ((), published) for row in json.loads(ours.call("bench", "--json", *arguments))["rows"]]
 
 
+UPDATES, SAMPLES = 10, 20  # defaults: updates of a round; gradients of an update of vits2_hf
+OPERATIONS = {  # of a draw after one new observation, two for each product with its sum: the products of matrices and vectors that the algorithm asks for
+    "lints": lambda d: d**3 / 3 + 2 * d**2,  # a Cholesky factor, two triangles
+    "lmc": lambda d: 2 * d**3 + UPDATES * 2 * d**2,  # two squares of a symmetric matrix for the length of a step; gradients
+    "fgts": lambda d: 2 * d**3 + UPDATES * 2 * d**2,
+    "vits1": lambda d: 2 * d**3 + UPDATES * 9 * d**3,  # C B, its inverse, the new C, C'C, A B
+    "vits2": lambda d: 6 * d**3 + UPDATES * 5 * d**3,  # C'C, A B, C (C'C - A), and C refreshed once
+    "vits2_hf": lambda d: 6 * d**3 + UPDATES * (7 * d**3 + SAMPLES * 10 * d**2),  # the same, A in a product, directions made orthogonal and used
+}
+
+
+def gradient(ours):
+    """Samplers of small dense algebra: operations of a draw over its time, beside the peak of the same run."""
+    found = json.loads(ours.call("bench", "--json", "--samplers", ",".join(OPERATIONS), "--set", "problem.dimension=[5,10,20,50]", "--seconds", "0.3"))
+    return [{"sampler": row["sampler"], "d": row["dimension"], "seconds_per_draw": row["seconds_per_draw"], "operations": OPERATIONS[row["sampler"]](row["dimension"]),
+             "of_peak": OPERATIONS[row["sampler"]](row["dimension"]) / row["seconds_per_draw"] / found["machine"]["peak_double_flops"]} for row in found["rows"]]
+
+
 def denoiser(ours):
     """Training of denoisers beside the peak."""
     binary = ours.program.parent / "tests" / "bench_denoiser"
@@ -303,7 +321,7 @@ def denoiser(ours):
 
 
 PARTS = {"loops": loops, "batches": batches, "torch": torch_batches, "twisted": twisted, "posterior": posterior,
-         "training": lambda ours: script(ours, "training_vs_sklearn.py", "training_stages"), "denoiser": denoiser, "vits": lambda ours: script(ours, "peers_vits.py", "thompson"),
+         "training": lambda ours: script(ours, "training_vs_sklearn.py", "training_stages"), "denoiser": denoiser, "vits": lambda ours: script(ours, "peers_vits.py", "thompson"), "gradient": gradient,
          "emd": lambda ours: script(ours, "emd_vs_pot.py", "bench_emd"), "scale": lambda ours: script(ours, "scaling_law.py", "thompson"), "exponents": lambda ours: script(ours, "cost_exponents.py", "thompson"),
          "bench": bench}
 

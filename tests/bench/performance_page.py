@@ -117,7 +117,12 @@ def goals(results):
               ("100 networks of the published size, CPU seconds of their training", [(row["prior_seconds"], f" ({prior})") for prior, row in wide], 25, False),
               ("Gaussian TS, d = 2, 100 arms, rounds a second", in_plane("ts", [], "rounds_per_second"), 10**6, True),
               ("VITS-II, d = 20, times faster than batched NumPy", speed_of("vits2"), 20, True),
-              ("LMC, d = 20, times faster than batched NumPy", speed_of("lmc"), 20, True)]
+              ("LMC, d = 20, times faster than batched NumPy", speed_of("lmc"), 20, True),
+              ("VITS-I, d = 20, times faster than batched NumPy, second goal", speed_of("vits1"), 3, True),
+              ("VITS-II, d = 20, times faster than batched NumPy, second goal", speed_of("vits2"), 3, True),
+              ("LMC, d = 20, times faster than batched NumPy, second goal", speed_of("lmc"), 5, True),
+              ("VITS, d = 20, share of the peak in float64",
+               [(row["of_peak"], f" ({row['sampler']})") for row in rows_of("gradient") if row["d"] == 20 and row["sampler"].startswith("vits")], 0.55, True)]
     rows = []
     for what, found, limit, least in wanted:
         if not found:
@@ -176,6 +181,14 @@ def vits(rows):
                  [[row["policy"], row["d"], row["arms"], figure(1e3 * row["numpy_seconds_a_run"]), figure(1e3 * row["seconds_a_run"]), figure(row["speed"]),
                    figure(row["speed_over_single_runs"]), figure(row["rounds_per_second"]), f"{row['numpy_regret']:.2f} ± {row['numpy_regret_se']:.2f}",
                    f"{row['regret']:.2f} ± {row['regret_se']:.2f}"] for row in rows])
+
+
+def gradient(rows):
+    dimensions = list(dict.fromkeys(row["d"] for row in rows))
+    of = {(row["sampler"], row["d"]): row for row in rows}
+    return table(["sampler", *(f"d = {d}" for d in dimensions)],
+                 [[sampler, *(f"{figure(1e6 * of[sampler, d]['seconds_per_draw'])} us, {percent(of[sampler, d]['of_peak'])}" for d in dimensions)]
+                  for sampler in dict.fromkeys(row["sampler"] for row in rows)])
 
 
 def vits_floor(rows, found):
@@ -315,6 +328,10 @@ Both count the products of the network; a step also draws cases, takes the momen
 
 {vits}{vits_floor}
 
+A draw after a new observation with default settings (`thompson bench`), and the share of the peak in float64 that the products of its algorithm would take (`OPERATIONS` in `tests/bench/peers.py`); random numbers, bounds on step lengths that need further products, and guards are not counted.
+
+{gradient}
+
 ## Instructions
 
 Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation included (`tests/program_instructions.py`, which fails where a count grows by 2%); a change of speed is seen here without a clock.
@@ -343,7 +360,7 @@ def main():
         sys.exit(__doc__)
     results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     writers = {"bench": every_sampler, "loops": peers, "batches": peers, "torch": peers, "posterior": posterior, "twisted": twisted, "training": training,
-               "denoiser": denoiser, "vits": vits, "emd": emd, "scale": scale, "exponents": exponents}
+               "denoiser": denoiser, "vits": vits, "gradient": gradient, "emd": emd, "scale": scale, "exponents": exponents}
     parts = {name: section(results, name, write) for name, write in writers.items()}
     seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
     print(PAGE.format(machine=machine(results), goals=goals(results), little=LITTLE, small_gains=small_gains(results), floor="\n" + section(results, "bench", floor),
