@@ -54,7 +54,9 @@ static double log_density_corners(const double *u) { return log_uniform(in_corne
 /* About (1, -1) theta has the angle 2 pi u and the radius r = u (4 - v), uniform on (3 u, 4 u). So (u, r) has
  * the density 1 / u, and the area element is 2 pi r du dr. Unbounded at the tip. */
 static double log_density_swirl(const double *theta) {
-  double x = theta[0] - 1, y = theta[1] + 1, radius = hypot(x, y), u = atan2(x, y) / (2 * M_PI);
+  double x = theta[0] - 1, y = theta[1] + 1, radius = hypot(x, y), u;
+  if (radius >= 4) return -INFINITY; /* u is at most 1, and needs an arc tangent */
+  u = atan2(x, y) / (2 * M_PI);
   if (u < 0) u += 1;
   return 3 * u < radius && radius < 4 * u ? -log(2 * M_PI * u * radius) : -INFINITY;
 }

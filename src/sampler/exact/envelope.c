@@ -21,7 +21,7 @@ struct EnvelopeWork {
   const EnvelopeCell *parent[BATCH];
   double top[BATCH], mean[BATCH], point[2 * BATCH]; /* of the prior */
   double log_likelihood[BATCH], gradient[2 * BATCH];
-  double scratch[15 * BATCH];
+  double scratch[10 * BATCH];
   /* Cells that are being split. */
   EnvelopeCell split[CELLS];
 };
@@ -78,8 +78,10 @@ static double rise(const PriorGrid *grid, GridCell cell, const double *w, const 
   const uint32_t place[2] = {cell.column, cell.row};
   double sum = 0;
   for (int i = 0; i < 2; i++) {
-    double side = ldexp(grid->size[i], -cell.level), low = grid->low[i] + side * place[i] - w[i];
-    sum += fmax(gradient[i] * low, gradient[i] * (low + side));
+    const double side = grid->size[i] * prior_grid_side(cell.level),
+                 low = grid->low[i] + side * place[i] - w[i];
+    const double at_low = gradient[i] * low, at_high = gradient[i] * (low + side);
+    sum += at_low > at_high ? at_low : at_high;
   }
   return sum;
 }
@@ -122,7 +124,7 @@ static void add_quarters(Envelope *self, const EnvelopeData *data, int n) {
   int filled = 0;
   for (int s = 0; s < n; s++) {
     const GridCell whole = work->split[s].place;
-    for (uint32_t k = 0; k < 4; k++, filled++) {
+    for (uint32_t k = 0; k < PRIOR_GRID_QUARTERS; k++, filled++) {
       work->parent[filled] = &work->split[s];
       work->place[filled] = (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
     }
@@ -194,7 +196,8 @@ void envelope_draw(const Envelope *self, const double *uniform, double *x, doubl
       low = middle + 1;
   }
   const GridCell cell = self->cells[low].place;
-  x[0] = self->grid.low[0] + ldexp(self->grid.size[0] * (cell.column + uniform[1]), -cell.level);
-  x[1] = self->grid.low[1] + ldexp(self->grid.size[1] * (cell.row + uniform[2]), -cell.level);
+  const double side = prior_grid_side(cell.level);
+  x[0] = self->grid.low[0] + self->grid.size[0] * (cell.column + uniform[1]) * side;
+  x[1] = self->grid.low[1] + self->grid.size[1] * (cell.row + uniform[2]) * side;
   *log_bound = self->log_mass[low] + cell.level * (2 * M_LN2);
 }

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, POINTS = 5 };
 
@@ -131,8 +130,9 @@ bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell) {
 
 /* theta of the place (column, row) of a level; cells have their centres at the halves. */
 static void locate(const PriorGrid *grid, int level, double column, double row, double *x, double *y) {
-  *x = grid->low[0] + ldexp(grid->size[0] * column, -level);
-  *y = grid->low[1] + ldexp(grid->size[1] * row, -level);
+  const double side = prior_grid_side(level);
+  *x = grid->low[0] + grid->size[0] * column * side;
+  *y = grid->low[1] + grid->size[1] * row * side;
 }
 
 static void look_up_table(const PriorGrid *grid, GridCell cell, double *top, double *mean, double *x,
@@ -144,43 +144,65 @@ static void look_up_table(const PriorGrid *grid, GridCell cell, double *top, dou
   locate(grid, LEVELS, column + 0.5, row + 0.5, x, y);
 }
 
-/* Centre, then corners, of a cell below the table. */
-static const double OFFSET[POINTS][2] = {{0.5, 0.5}, {0, 0}, {1, 0}, {0, 1}, {1, 1}};
+/* Of the quarters of a cell 3 x 3 points are corners, row by row, and 4 are centres. */
+enum { CORNERS = 3, FAMILY_POINTS = CORNERS * CORNERS + PRIOR_GRID_QUARTERS };
 
-/* From the densities at the points of a cell; `place` is the centre where the prior has mass there, else the
- * highest of the points. */
-static void prior_grid_judge(const double *density, int stride, double *top, double *mean, int *place) {
+/* Which of these points are the centre of quarter k, and then its corners. */
+static int point_of(int k, int i) {
+  return i == 0 ? CORNERS * CORNERS + k : (k / 2 + (i - 1) / 2) * CORNERS + k % 2 + (i - 1) % 2;
+}
+
+/* The places of all of them, `stride` apart, given the first quarter. */
+static void locate_family(const PriorGrid *grid, GridCell first, int stride, double *x, double *y) {
+  for (int p = 0; p < FAMILY_POINTS; p++) {
+    const int k = p - CORNERS * CORNERS;
+    const double column = k < 0 ? p % CORNERS : k % 2 + 0.5, row = k < 0 ? p / CORNERS : k / 2 + 0.5;
+    locate(grid, first.level, first.column + column, first.row + row, &x[p * stride], &y[p * stride]);
+  }
+}
+
+/* From the densities at centre and corners of a cell; `place` is the centre where the prior has mass there,
+ * else the highest of the points. */
+static void prior_grid_judge(const double *density, double *top, double *mean, int *place) {
   double sum = 0;
   int best = 0;
   for (int k = 1; k < POINTS; k++)
-    if (density[k * stride] > density[best * stride]) best = k;
-  *top = density[best * stride];
+    if (density[k] > density[best]) best = k;
+  *top = density[best];
   *place = density[0] > -INFINITY ? 0 : best;
-  for (int k = 0; k<POINTS && * top> - INFINITY; k++) sum += special_exp(density[k * stride] - *top);
+  for (int k = 0; k<POINTS && * top> - INFINITY; k++) sum += special_exp(density[k] - *top);
   *mean = *top > -INFINITY ? *top + log(sum / POINTS) : -INFINITY;
+}
+
+/* Four cells, first and those beside it, from the densities of their points. */
+static void judge_family(int stride, const double *x, const double *y, const double *density, double *top,
+                         double *mean, double *point_x, double *point_y) {
+  for (int k = 0, place; k < PRIOR_GRID_QUARTERS; k++) {
+    double own[POINTS];
+    for (int i = 0; i < POINTS; i++) own[i] = density[point_of(k, i) * stride];
+    prior_grid_judge(own, &top[k], &mean[k], &place);
+    point_x[k] = x[point_of(k, place) * stride];
+    point_y[k] = y[point_of(k, place) * stride];
+  }
 }
 
 void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
                         double *point, double *scratch) {
-  double *theta = scratch, *density = scratch + 2 * POINTS * n;
-  int below = 0; /* cells that the table does not hold */
-  for (int c = 0; c < n; c++) below += cell[c].level > LEVELS;
-  for (int c = 0, at = 0; c < n; c++) {
-    if (cell[c].level <= LEVELS) {
+  enum { FOUR = PRIOR_GRID_QUARTERS };
+  int families = 0; /* that the table does not hold */
+  ASSERT(n % FOUR == 0);
+  for (int c = 0; c < n; c += FOUR) families += cell[c].level > LEVELS;
+  double *x = scratch, *y = x + FAMILY_POINTS * families, *density = y + FAMILY_POINTS * families;
+  for (int c = 0, at = 0; c < n; c++)
+    if (cell[c].level <= LEVELS)
       look_up_table(grid, cell[c], &top[c], &mean[c], &point[c], &point[n + c]);
-      continue;
+    else if (c % FOUR == 0)
+      locate_family(grid, cell[c], families, x + at, y + at), at++;
+  if (families == 0) return;
+  grid->prior->ops->log_density(grid->prior, FAMILY_POINTS * families, scratch, density);
+  for (int c = 0, at = 0; c < n; c += FOUR)
+    if (cell[c].level > LEVELS) {
+      judge_family(families, x + at, y + at, density + at, &top[c], &mean[c], &point[c], &point[n + c]);
+      at++;
     }
-    for (int k = 0; k < POINTS; k++)
-      locate(grid, cell[c].level, cell[c].column + OFFSET[k][0], cell[c].row + OFFSET[k][1],
-             &theta[k * below + at], &theta[(POINTS + k) * below + at]);
-    at++;
-  }
-  if (below > 0) grid->prior->ops->log_density(grid->prior, POINTS * below, theta, density);
-  for (int c = 0, at = 0, place; c < n; c++) {
-    if (cell[c].level <= LEVELS) continue;
-    prior_grid_judge(density + at, below, &top[c], &mean[c], &place);
-    point[c] = theta[place * below + at];
-    point[n + c] = theta[(POINTS + place) * below + at];
-    at++;
-  }
 }

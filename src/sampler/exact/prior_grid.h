@@ -10,12 +10,23 @@
 #include "core/arena.h"
 #include "model/prior.h"
 
-enum { PRIOR_GRID_LEVELS = 9, PRIOR_GRID_SIDE = 1 << PRIOR_GRID_LEVELS };
+#include <stdint.h>
+#include <string.h>
+
+enum { PRIOR_GRID_LEVELS = 9, PRIOR_GRID_SIDE = 1 << PRIOR_GRID_LEVELS, PRIOR_GRID_QUARTERS = 4 };
 
 typedef struct {
   int level;
   uint32_t column, row;
 } GridCell;
+
+/* 2^-level, the side of a cell: what ldexp(1, -level) is, without the call. */
+static inline double prior_grid_side(int level) {
+  const uint64_t bits = (uint64_t)(1023 - level) << 52;
+  double side;
+  memcpy(&side, &bits, sizeof side);
+  return side;
+}
 
 typedef struct {
   const Prior *prior; /* not owned; d = 2, with a log density */
@@ -37,8 +48,9 @@ typedef struct {
 Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out);
 
 /* What `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where the density
- * is high. A `top` of -infinity means that no density was found. Below the finest level both come from the
- * density at the centre and the four corners of the cell; scratch[15, n]. */
+ * is high. A `top` of -infinity means that no density was found. The cells come in fours, the quarters of one
+ * cell, row by row. Below the finest level both come from the density at the centre and the four corners of
+ * the cell, 13 points for 4 cells; scratch[10, n]. */
 void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
                         double *point, double *scratch);
 
