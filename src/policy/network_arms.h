@@ -9,7 +9,8 @@
 typedef struct {
   NetworkShape shape;
   int lanes; /* K rounded up to whole NETWORK_GRAINs */
-  float *theta, *features, *score, *workspace; /* [p], [d, lanes], [lanes], network_workspace: of one run */
+  float *theta, *features; /* [p] and [d, lanes], of several runs one after the other */
+  float *score, *workspace; /* [lanes], network_workspace: of one run */
 } NetworkArms;
 
 Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
