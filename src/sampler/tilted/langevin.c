@@ -198,7 +198,10 @@ static void swap(double **a, double **b) {
 static void langevin_move(Langevin *self, RngLanes *rng, double rate) {
   const int d = self->d, lanes = self->lanes;
   rng_lanes_normal(rng, d, self->normal);
-  rng_lanes_uniform(rng, 1, self->uniform);
+  if (self->prior.has_density)
+    rng_lanes_uniform(rng, 1, self->uniform);
+  else
+    rng->position++; /* that of the uniform, which ula has no use for */
   langevin_propose(d, lanes, self->step, self->root, self->u, self->gradient, self->normal, self->new_u);
   evaluate(self, self->new_u, self->new_gradient, self->new_log_target);
   if (self->prior.has_density) {
