@@ -211,17 +211,18 @@ static double *fit_parts(const PriorFit *fit, const Samples *samples) {
 }
 
 static void test_parts_repeat(void) {
+  enum { GROUP = 4 };
   PriorFit fit = standard_fit, other = standard_fit;
   fit.steps = other.steps = 20;
   other.replicate = 1;
   Samples samples = draw_samples(2, 300, true);
-  size_t size = part_size(&fit, 2);
+  size_t size = part_size(&fit, 2), used = TRAINING_GROUP * training_stage_values(&fit, 2) * sizeof(double);
   double *all = fit_parts(&fit, &samples), *again = doubles(size);
-  CHECK_OK(prior_diffusion.fit_part(&fit, &samples, 41, again));
-  CU_ASSERT(!memcmp(all + 41 * size, again, size * sizeof *again));
-  CU_ASSERT(memcmp(all + 40 * size, again, size * sizeof *again) != 0);
-  CHECK_OK(prior_diffusion.fit_part(&other, &samples, 41, again));
-  CU_ASSERT(memcmp(all + 41 * size, again, size * sizeof *again) != 0);
+  CHECK_OK(prior_diffusion.fit_part(&fit, &samples, GROUP, again));
+  CU_ASSERT(!memcmp(all + GROUP * size, again, used));
+  CU_ASSERT(memcmp(all + (GROUP - 1) * size, again, used) != 0);
+  CHECK_OK(prior_diffusion.fit_part(&other, &samples, GROUP, again));
+  CU_ASSERT(memcmp(all + GROUP * size, again, used) != 0);
   free(all), free(again), free(samples.theta);
 }
 
@@ -249,7 +250,7 @@ static void test_noise(void) {
     rng_normal(&rng, 2 * lanes, v);
     prior.chain->noise(prior.chain, t, lanes, s, eps);
     prior.chain->noise_vjp(prior.chain, t, lanes, s, v, out);
-    const double *parameters = parts + (size_t)(t - 1) * part_size(&fit, 2);
+    const double *parameters = parts + (size_t)(t - 1) * training_stage_values(&fit, 2);
     for (int n = 0; n < lanes; n++) {
       for (int k = 0; k < 2; k++) lane_s[k] = s[k * lanes + n], lane_v[k] = v[k * lanes + n];
       network_reference_forward(&shape, parameters, lane_s, expected);

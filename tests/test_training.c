@@ -115,6 +115,38 @@ static void test_pairs(void) {
   }
 }
 
+/* The first stage of a group is what it is by itself; the next one is that network, trained on, which one
+ * step at a rate of next to nothing leaves as it is; and one that is far away starts by itself. */
+static void test_groups(void) {
+  enum { N = 50, PARAMETERS = 25 };
+  PriorFit fit = {.schedule = {.stages = 12, .alpha = 0.9},
+                  .hidden_count = 1,
+                  .hidden = {8},
+                  .steps = 1,
+                  .batch = 64,
+                  .patience = 10,
+                  .learning_rate = 1e-12};
+  double theta[N], loss, group[TRAINING_GROUP * (PARAMETERS + 1)];
+  float alone[PARAMETERS];
+  for (int j = 0; j < N; j++) theta[j] = j % 7 - 3;
+  Samples samples = {1, N, theta};
+  CU_ASSERT_EQUAL(training_groups(&fit), 2);
+  CU_ASSERT_EQUAL(training_stage_values(&fit, 1), PARAMETERS + 1);
+  for (int far = 0; far < 2; far++) {
+    SCRATCH_ARENA(memory);
+    TrainingSetup setup;
+    fit.schedule.alpha = far ? 0.1 : 0.9;
+    CHECK_OK(training_create(&memory, &fit, &samples, &setup));
+    CHECK_OK(training_group(&setup, 1, group));
+    for (int t = 11; t <= 12; t++) {
+      training_stage(&setup, far ? t : 11, alone, &loss);
+      const double *values = group + (t - 11) * (PARAMETERS + 1);
+      for (int i = 0; i < PARAMETERS; i++) CHECK_NEAR(values[i], alone[i], 1e-6);
+      if (far || t == 11) CHECK_NEAR(values[PARAMETERS], loss, 1e-6);
+    }
+  }
+}
+
 static void test_defaults(void) {
   static const struct {
     int width;
@@ -138,6 +170,7 @@ int main(void) {
                          {"no room for it", test_no_room},
                          {"random weights and biases", test_spread},
                          {"noise in pairs", test_pairs},
+                         {"groups of stages", test_groups},
                          {"defaults by width", test_defaults},
                          CU_TEST_INFO_NULL};
   return harness_run("training", tests);

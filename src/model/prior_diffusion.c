@@ -205,32 +205,22 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   return STATUS_OK;
 }
 
-/* The stages, and last the mixture beside them. */
-static int diffusion_parts(const PriorFit *fit) { return fit->schedule.stages + 1; }
-
-/* The parameters of a stage, then its loss. */
-static size_t stage_size(const PriorFit *fit, int d) {
-  NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
-  return network_parameters(&shape) + 1;
-}
+/* Groups of stages, and last the mixture beside them. */
+static int diffusion_parts(const PriorFit *fit) { return training_groups(fit) + 1; }
 
 static size_t diffusion_part_size(const PriorFit *fit, int d) {
-  const size_t stage = stage_size(fit, d), beside = d <= BESIDE_MOST ? beside_values(d) : 0;
-  return stage > beside ? stage : beside;
+  const size_t group = TRAINING_GROUP * training_stage_values(fit, d),
+               beside = d <= BESIDE_MOST ? beside_values(d) : 0;
+  return group > beside ? group : beside;
 }
 
 static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   SCRATCH_ARENA(scratch);
   TrainingSetup setup;
   TRY(prior_diffusion_check_dimension((size_t)samples->d));
-  if (part == fit->schedule.stages) return beside_fit_part(fit, samples, out);
-  float *parameters;
-  size_t count = stage_size(fit, samples->d) - 1;
+  if (part == training_groups(fit)) return beside_fit_part(fit, samples, out);
   TRY(training_create(&scratch, fit, samples, &setup));
-  ALLOCATE(&scratch, parameters, count);
-  training_stage(&setup, part + 1, parameters, &out[count]);
-  for (size_t i = 0; i < count; i++) out[i] = parameters[i];
-  return STATUS_OK;
+  return training_group(&setup, part, out);
 }
 
 /* Is everything that was fitted or read a number? */
@@ -264,17 +254,19 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   TRY(diffusion_create(prior, fit, samples->d, &self));
   size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
   const size_t size = diffusion_part_size(fit, samples->d);
-  for (int t = 1; t <= fit->schedule.stages; t++, parts += size) {
-    float *parameters = self->parameters + (size_t)(t - 1) * count;
-    for (size_t i = 0; i < count; i++) parameters[i] = (float)parts[i];
-    self->loss[t] = parts[count];
+  for (int t = 0; t < fit->schedule.stages; t++) {
+    const double *fitted =
+        parts + (size_t)(t / TRAINING_GROUP) * size + (size_t)(t % TRAINING_GROUP) * (count + 1);
+    float *parameters = self->parameters + (size_t)t * count;
+    for (size_t i = 0; i < count; i++) parameters[i] = (float)fitted[i];
+    self->loss[t + 1] = fitted[count];
   }
   training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
   self->samples = samples->n;
   digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
   TRY(check_vectors(self, "the fitted prior"));
   TRY(check_parameters(self, "the fitted prior"));
-  return beside_assemble(prior, parts);
+  return beside_assemble(prior, parts + (size_t)training_groups(fit) * size);
 }
 
 static void diffusion_report(const Prior *prior, FILE *out) {

@@ -16,7 +16,8 @@ enum {
   CHECKS = 10 /* held-out evaluations in a full training */
 };
 
-static const double LEAST_SHARE = 1.0 / 3; /* of the noisiest stages, of all */
+/* Of the steps: what the noisiest stages take, and what one takes that starts from its neighbour. */
+static const double LEAST_SHARE = 1.0 / 3;
 
 static Status create_scratch(Arena *memory, TrainingSetup *setup) {
   size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
@@ -114,19 +115,27 @@ static double held_out_loss(const TrainingSetup *setup, const float *parameters)
   return sum / n;
 }
 
-/* A stage of much noise has less to learn. */
-static int stage_steps(const PriorFit *fit, const Schedule *schedule, int t) {
-  return (int)ceil(fit->steps * fmax(schedule->alpha_bar[t], LEAST_SHARE));
+/* How much of the steps a stage takes: all from a start of its own, less from the network of the stage
+ * before, whose signal-to-noise ratio is near. */
+static double share_of(const Schedule *schedule, int t) {
+  const double *bar = schedule->alpha_bar;
+  if ((t - 1) % TRAINING_GROUP == 0) return 1;
+  const double drop = log(bar[t - 1] / (1 - bar[t - 1]) * (1 - bar[t]) / bar[t]);
+  return fmin(1, fmax(LEAST_SHARE, drop / 2));
 }
 
-void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss) {
+/* A stage of much noise has less to learn. */
+static int stage_steps(const PriorFit *fit, const Schedule *schedule, int t, double share) {
+  return (int)ceil(share * fit->steps * fmax(schedule->alpha_bar[t], LEAST_SHARE));
+}
+
+/* From what parameters[] holds: the less there is to learn, the smaller the steps. */
+static void train_stage(TrainingSetup *setup, int t, double share, float *parameters, double *loss) {
   const PriorFit *fit = setup->fit;
-  const int steps = stage_steps(fit, &setup->schedule, t), interval = (steps + CHECKS - 1) / CHECKS;
+  const int steps = stage_steps(fit, &setup->schedule, t, share), interval = (steps + CHECKS - 1) / CHECKS;
   size_t count = network_parameters(&setup->shape), bytes = count * sizeof *parameters;
+  const double rate = share * share * fit->learning_rate;
   int failures = 0;
-  Rng start = {rng_key(fit->seed, RNG_NETWORK_START), fit->replicate, (uint32_t)t, 0, 0};
-  training_start(&setup->shape, setup->schedule.alpha_bar[t], setup->mean, setup->deviation, &start,
-                 parameters);
   draw_held_out(setup, t);
   memset(setup->first, 0, bytes);
   memset(setup->second, 0, bytes);
@@ -136,8 +145,8 @@ void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss
     draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
-    learning_adam(count, learning_rate(fit->learning_rate, step, steps), setup->gradient, setup->first,
-                  setup->second, parameters);
+    learning_adam(count, learning_rate(rate, step, steps), setup->gradient, setup->first, setup->second,
+                  parameters);
     if (step % interval != 0 && step != steps) continue;
     double found = held_out_loss(setup, parameters);
     failures++;
@@ -147,6 +156,40 @@ void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss
     memcpy(setup->best, parameters, bytes);
   }
   memcpy(parameters, setup->best, bytes);
+}
+
+void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss) {
+  Rng start = {rng_key(setup->fit->seed, RNG_NETWORK_START), setup->fit->replicate, (uint32_t)t, 0, 0};
+  training_start(&setup->shape, setup->schedule.alpha_bar[t], setup->mean, setup->deviation, &start,
+                 parameters);
+  train_stage(setup, t, 1, parameters, loss);
+}
+
+int training_groups(const PriorFit *fit) {
+  return (fit->schedule.stages + TRAINING_GROUP - 1) / TRAINING_GROUP;
+}
+
+size_t training_stage_values(const PriorFit *fit, int d) {
+  NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  return network_parameters(&shape) + 1;
+}
+
+Status training_group(TrainingSetup *setup, int group, double *out) {
+  SCRATCH_ARENA(scratch);
+  const int first = group * TRAINING_GROUP + 1, last = first + TRAINING_GROUP - 1;
+  size_t count = network_parameters(&setup->shape);
+  float *parameters;
+  ALLOCATE(&scratch, parameters, count);
+  for (int t = first; t <= last && t <= setup->schedule.stages; t++) {
+    const double share = share_of(&setup->schedule, t);
+    if (share < 1)
+      train_stage(setup, t, share, parameters, &out[count]);
+    else
+      training_stage(setup, t, parameters, &out[count]);
+    for (size_t i = 0; i < count; i++) out[i] = parameters[i];
+    out += count + 1;
+  }
+  return STATUS_OK;
 }
 
 void training_settle(PriorFit *fit, int d) {
@@ -167,6 +210,6 @@ double training_cost(const PriorFit *fit, int d, double samples) {
   Schedule schedule;
   double steps = 0;
   if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;
-  for (int t = 1; t <= schedule.stages; t++) steps += stage_steps(fit, &schedule, t);
+  for (int t = 1; t <= schedule.stages; t++) steps += stage_steps(fit, &schedule, t, share_of(&schedule, t));
   return learning_cost(steps, fit->batch, (double)network_parameters(&shape)) + beside_part_cost(d, samples);
 }

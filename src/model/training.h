@@ -2,7 +2,7 @@
  * network(s_t)|^2 with s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) eps, fresh noise in every step, each
  * noise beside its negative. Adam from the best linear predictor (training_start.h), with a learning rate
  * that rises for a twentieth of the steps and falls to zero along a cosine; the best parameters on held-out
- * samples are kept. A stage depends on (fit, samples, t) only. */
+ * samples are kept. A group of stages depends on (fit, samples, group) only. */
 #ifndef MODEL_TRAINING_H
 #define MODEL_TRAINING_H
 
@@ -31,10 +31,21 @@ typedef struct {
 /* STATUS_INPUT when there are no samples, or when they are too large to be used without standardisation. */
 Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 
-/* parameters[network_parameters] of stage t = 1 .. T; *loss is the mean squared error of the noise for each
- * coordinate on held-out samples. It takes alpha_bar_t times the steps of `fit`, or a third of them if that
- * is more. The batch is rounded up to a multiple of NETWORK_LANES. */
+/* parameters[network_parameters] of stage t = 1 .. T by itself; *loss is the mean squared error of the noise
+ * for each coordinate on held-out samples. It takes alpha_bar_t times the steps of `fit`, or a third of them
+ * if that is more. The batch is rounded up to a multiple of NETWORK_LANES. */
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss);
+
+/* Stages of a group are trained one after the other: the first by itself, each other one from the network of
+ * the stage before, in a share of the steps and at the square of that share of the rate. The share is half of
+ * the drop of log(alpha_bar / (1 - alpha_bar)) between the two, at least a third; where it would be 1 or
+ * more, the stage starts by itself. Groups do not depend on each other. */
+enum { TRAINING_GROUP = 10 };
+int training_groups(const PriorFit *fit);
+/* Parameters of a stage and its loss. */
+size_t training_stage_values(const PriorFit *fit, int d);
+/* out[TRAINING_GROUP, training_stage_values] of group 0 .. training_groups - 1; the last may have fewer. */
+Status training_group(TrainingSetup *setup, int group, double *out);
 
 /* PriorOps.settle: two hidden layers of 10 d; wide networks learn at a smaller rate. */
 void training_settle(PriorFit *fit, int d);

@@ -1,12 +1,13 @@
 /* Trains stages for training_vs_sklearn.py. Usage: training_stages SAMPLES D WIDTH STEPS BATCH RATE PATIENCE
  * STAGE... SAMPLES: raw float64 theta[d, n]. A setting of 0 is the default. For each stage one line on
- * standard output: stage, CPU seconds, flop/s at the peak just before and after, reported loss, width,
- * steps and batch, then the parameters (weights and biases of each layer, as network.h stores them). As
- * `thompson train` does, but samples are not standardised, as scikit-learn's are not. */
+ * standard output: stage, CPU seconds (the mean over its group), flop/s at the peak just before and after,
+ * reported loss, width, steps and batch, then the parameters (weights and biases of each layer, as network.h
+ * stores them). As `thompson train` does, but samples are not standardised, as scikit-learn's are not. */
 #include "core/clock.h"
 #include "core/peak.h"
 #include "model/families.h"
 #include "model/prior.h"
+#include "model/training.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,16 +36,18 @@ int main(int argc, char **argv) {
                   .patience = atoi(argv[7]),
                   .seed = 1};
   prior_settle(&prior_diffusion, &fit, samples.d);
-  size_t size = prior_diffusion.part_size(&fit, samples.d);
+  size_t size = prior_diffusion.part_size(&fit, samples.d), count = training_stage_values(&fit, samples.d);
   double *part = malloc(size * sizeof *part);
   if (!part) return 1;
   for (int i = 8; i < argc; i++) {
     double before = peak_float(), start = clock_cpu();
-    if (prior_diffusion.fit_part(&fit, &samples, atoi(argv[i]) - 1, part)) return 1;
-    double seconds = clock_cpu() - start;
-    printf("%s %.6g %.6g %.9g %d %d %d", argv[i], seconds, (before + peak_float()) / 2, part[size - 1],
+    const int stage = atoi(argv[i]) - 1;
+    if (prior_diffusion.fit_part(&fit, &samples, stage / TRAINING_GROUP, part)) return 1;
+    double seconds = (clock_cpu() - start) / TRAINING_GROUP;
+    const double *values = part + (size_t)(stage % TRAINING_GROUP) * count;
+    printf("%s %.6g %.6g %.9g %d %d %d", argv[i], seconds, (before + peak_float()) / 2, values[count - 1],
            fit.hidden[0], fit.steps, fit.batch);
-    for (size_t j = 0; j + 1 < size; j++) printf(" %.9g", part[j]);
+    for (size_t j = 0; j + 1 < count; j++) printf(" %.9g", values[j]);
     printf("\n");
   }
   free(part);

@@ -94,8 +94,13 @@ def forward(parameters, width, state):
 
 
 def steps_of(steps, stage):
-    """Noisy stages take fewer (src/model/training.h)."""
-    return np.ceil(steps * max(ALPHA**stage, 1 / 3))
+    """The mean over the group of ten that a stage is trained in (src/model/training.h)."""
+    def ratio(t):
+        return ALPHA**t / (1 - ALPHA**t)
+
+    first = (stage - 1) // 10 * 10 + 1
+    shares = [min(1, max(1 / 3, np.log(ratio(t - 1) / ratio(t)) / 2)) if t > first else 1 for t in range(first, first + 10)]
+    return np.mean([np.ceil(share * steps * max(ALPHA**t, 1 / 3)) for t, share in enumerate(shares, first)])
 
 
 def flops(d, width, steps, batch):
