@@ -1,5 +1,5 @@
-/* SHA-256 by the instructions that processors since 2016 (AMD) and 2019 (Intel) have for it, five times as
- * fast as without. */
+/* SHA-256 by the instructions that x86-64 processors have for it since Zen (2017) and Ice Lake (2019), five
+ * times as fast as without. */
 #ifndef IO_DIGEST_SHA_H
 #define IO_DIGEST_SHA_H
 
