@@ -58,6 +58,25 @@ static void test_elements(void) {
   }
 }
 
+/* What a rank holds of a matrix: all parts together are the whole, and none is larger than its share of the
+ * rows and columns and a block more both ways. */
+static void test_shares(void) {
+  static const int SHAPES[][2] = {{1000, 1000}, {1000, 130}, {37, 1000}, {3, 2}};
+  for (int c = 0; c < 8; c++) {
+    const int rows = SHAPES[c / 2][0], columns = SHAPES[c / 2][1], block = c % 2 ? 64 : 7;
+    Dense grid = grid_create(&ranks, block);
+    DenseMatrix matrix;
+    CHECK_OK(dense_create(&grid, rows, columns, &matrix));
+    double elements = (double)matrix.local_rows * matrix.local_columns;
+    CU_ASSERT_TRUE(matrix.local_rows <= rows / grid.grid_rows + block);
+    CU_ASSERT_TRUE(matrix.local_columns <= columns / grid.grid_columns + block);
+    parallel_sum_all(1, &elements);
+    CHECK_NEAR(elements, (double)rows * columns, 0);
+    dense_destroy(&matrix);
+    grid_destroy(&grid);
+  }
+}
+
 /* Every column goes to one rank in one round, from there and back; and what is taken of all elements. */
 static void test_columns(void) {
   enum { ROWS = 7, MOST_COLUMNS = 600 };
@@ -71,7 +90,8 @@ static void test_columns(void) {
     const Dense *const sides[] = {&grid, &one};
     for (int k = 0; k < size; k++) x[k] = sin(k);
     for (int s = 0; s < 2; s++) {
-      int next = 0;
+      const int most = dense_most_columns(sides[s], n);
+      int next = 0, largest = 0;
       double mean[ROWS], square = 0;
       Side a = make(*sides[s], ROWS, n);
       for (int round = 0; round < dense_rounds(sides[s], n); round++) {
@@ -79,6 +99,7 @@ static void test_columns(void) {
           const DenseColumns columns = dense_columns(sides[s], n, round, r);
           CU_ASSERT_EQUAL(columns.first, next);
           CU_ASSERT_TRUE(columns.count >= 0 && columns.count <= DENSE_COLUMNS);
+          largest = columns.count > largest ? columns.count : largest;
           next += columns.count;
         }
         const DenseColumns columns = dense_columns(sides[s], n, round, ranks.rank);
@@ -89,6 +110,7 @@ static void test_columns(void) {
         CHECK_NEAR(difference(ROWS * columns.count, mine, back), 0, 0);
       }
       CU_ASSERT_EQUAL(next, n);
+      CU_ASSERT_EQUAL(largest, most);
       gather(&a, found);
       CHECK_NEAR(difference(size, x, found), 0, 0);
       for (int k = 0; k < size; k++) square += x[k] * x[k];
@@ -239,6 +261,7 @@ static void test_failure(void) {
 
 int main(int argc, char **argv) {
   CU_TestInfo tests[] = {{"elements", test_elements},
+                         {"shares of the ranks", test_shares},
                          {"columns in rounds", test_columns},
                          {"products", test_products},
                          {"orthogonal factors", test_orthogonal},

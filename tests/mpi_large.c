@@ -6,6 +6,9 @@
 #include "study/study.h"
 
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 enum { BLOCK = 5 };
 
@@ -74,6 +77,45 @@ static void say_nothing(const char *what, double seconds) {
   (void)seconds;
 }
 
+/* Bytes of the heap in use; 0 where nobody counts them, as under sanitizers. */
+static double heap_in_use(void) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+  const struct mallinfo2 heap = mallinfo2();
+  return (double)heap.uordblks + (double)heap.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+static bool keep_heap(void *context, double fraction) {
+  (void)fraction;
+  *(double *)context = heap_in_use();
+  return true;
+}
+
+/* What a rank holds when its run is about to draw: its part of the eigenvectors and of the exact draws, which
+ * are padded by a block both ways at most, its columns of two rounds, and vectors, of which 64 are allowed.
+ */
+static void test_memory(void) {
+  enum { D = 600, DRAWS = 60, SIDE = 16, VECTORS = 64 };
+  double heap = 0;
+  Study study;
+  Dense grid = grid_create(&ranks, SIDE);
+  CHECK_OK(study_create(parse(D, D, "30"), &study));
+  const Task task = study_task(&study, 0), *tasks = &task;
+  TaskResult result;
+  CHECK_OK(task_result_create(&study, &task, &result));
+  const double before = heap_in_use(), rows = D / grid.grid_rows + SIDE,
+               columns = D / grid.grid_columns + SIDE, draws = DRAWS / grid.grid_columns + SIDE,
+               round = 2 * dense_most_columns(&grid, DRAWS);
+  const StudyLarge large = {&grid, {keep_heap, &heap}, say_nothing};
+  CHECK_OK(study_run_large(&study, &large, 1, &tasks, &result));
+  CU_ASSERT_TRUE(heap - before <= sizeof(double) * (rows * (columns + draws) + D * (round + VECTORS)));
+  task_result_destroy(&result);
+  study_destroy(&study);
+  grid_destroy(&grid);
+}
+
 static void test_block(void) {
   enum { POLICIES = 4 };
   Study study;
@@ -110,7 +152,9 @@ static void test_block(void) {
 }
 
 int main(int argc, char **argv) {
-  CU_TestInfo tests[] = {
-      {"matrix of the inverse problem", test_matrix}, {"a block of runs", test_block}, CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"matrix of the inverse problem", test_matrix},
+                         {"a block of runs", test_block},
+                         {"memory of a rank", test_memory},
+                         CU_TEST_INFO_NULL};
   return mpi_harness_main(argc, argv, "large", tests);
 }

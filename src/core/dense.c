@@ -151,6 +151,11 @@ DenseColumns dense_columns(const Dense *dense, int columns, int round, int rank)
   return (DenseColumns){first, (int)(columns * (share + 1) / shares) - first};
 }
 
+int dense_most_columns(const Dense *dense, int columns) {
+  const int shares = dense_rounds(dense, columns) * dense->ranks;
+  return columns / shares + (columns % shares > 0);
+}
+
 void dense_put_columns(const Dense *dense, int round, const double *x, double *scratch, DenseMatrix *matrix) {
   for (int r = 0; r < dense->ranks; r++) {
     const DenseColumns columns = dense_columns(dense, matrix->columns, round, r);

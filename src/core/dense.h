@@ -79,7 +79,9 @@ typedef struct {
 } DenseColumns;
 int dense_rounds(const Dense *dense, int columns);
 DenseColumns dense_columns(const Dense *dense, int columns, int round, int rank);
-/* matrix <- each rank's columns x[rows, count] of the round; x <- matrix. scratch[rows, DENSE_COLUMNS]. */
+int dense_most_columns(const Dense *dense, int columns); /* of a rank in a round */
+/* matrix <- each rank's columns x[rows, count] of the round; x <- matrix. scratch[rows,
+ * dense_most_columns]. */
 void dense_put_columns(const Dense *dense, int round, const double *x, double *scratch, DenseMatrix *matrix);
 void dense_get_columns(const Dense *dense, int round, const DenseMatrix *matrix, double *scratch, double *x);
 

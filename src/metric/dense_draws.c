@@ -38,7 +38,7 @@ static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta,
                           DenseDraws *out) {
   const Dense *dense = measure->dense;
   const int n = theta->columns;
-  double *x = work, *scratch = x + (size_t)theta->rows * DENSE_COLUMNS;
+  double *x = work, *scratch = x + (size_t)theta->rows * (size_t)dense_most_columns(dense, n);
   for (int round = 0; round < dense_rounds(dense, n); round++) {
     dense_get_columns(dense, round, theta, scratch, x);
     measure_columns(measure, dense_columns(dense, n, round, dense->rank), n, x, values);
@@ -67,10 +67,11 @@ static Status covariance_product(const DenseMeasure *measure, const DenseMatrix 
   return status;
 }
 
-static Status allocate(const DenseMatrix *theta, double **mean, double **values, double **work) {
+static Status allocate(const Dense *dense, const DenseMatrix *theta, double **mean, double **values,
+                       double **work) {
   NEW(*mean, theta->rows);
   NEW(*values, OF_DRAW * (size_t)theta->columns);
-  NEW(*work, 2 * (size_t)theta->rows * DENSE_COLUMNS);
+  NEW(*work, 2 * (size_t)theta->rows * (size_t)dense_most_columns(dense, theta->columns));
   return STATUS_OK;
 }
 
@@ -78,7 +79,8 @@ Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, Dense
   double *values = NULL, *work = NULL;
   *out = (DenseDraws){.centred = *theta};
   *theta = (DenseMatrix){0};
-  Status status = dense_agree(measure->dense, allocate(&out->centred, &out->mean, &values, &work));
+  Status status =
+      dense_agree(measure->dense, allocate(measure->dense, &out->centred, &out->mean, &values, &work));
   if (status == STATUS_OK) {
     measure_draws(measure, &out->centred, values, work, out);
     dense_centre(measure->dense, &out->centred, out->mean);

@@ -33,7 +33,8 @@ typedef struct {
   double *truth; /* [d]: theta* */
   Isotropic exact, standard; /* of x = U' theta: the true distribution; N(0, I) */
   double *direction; /* [d] */
-  double *lanes; /* [2, d, DENSE_COLUMNS], scratch */
+  int most_columns; /* that a rank has in a round of either */
+  double *lanes; /* [2, d, most_columns], scratch */
   int needs; /* of the curves */
   DenseDraws reference; /* where they are needed */
   double floor[CURVES]; /* the shared curves of this run */
@@ -45,7 +46,7 @@ static Status allocate(Arena *memory, Large *self) {
   ALLOCATE(memory, self->b, d);
   ALLOCATE(memory, self->truth, d);
   ALLOCATE(memory, self->direction, d);
-  ALLOCATE(memory, self->lanes, 2 * d * DENSE_COLUMNS);
+  ALLOCATE(memory, self->lanes, 2 * d * (size_t)self->most_columns);
   TRY(isotropic_create(memory, (int)d, 1, &self->standard));
   self->standard.weight[0] = self->standard.variance[0] = 1;
   return isotropic_create(memory, (int)d, self->problem.theta.isotropic.components, &self->exact);
@@ -56,6 +57,9 @@ static Status create(const Study *study, const StudyLarge *large, const Task *ta
   self->replicate = task->replicate;
   self->draws = posterior_draws(self->setting);
   self->reference_draws = posterior_reference_draws(self->setting);
+  const int of_draws = dense_most_columns(large->dense, self->draws),
+            of_reference = dense_most_columns(large->dense, self->reference_draws);
+  self->most_columns = of_draws > of_reference ? of_draws : of_reference;
   for (int c = 0; c < study->curve_count; c++) self->needs |= posterior_needs(study->curves[c]);
   Status status = problem_create(self->setting, &self->problem);
   if (status == STATUS_OK) status = allocate(&self->memory, self);
@@ -162,7 +166,7 @@ static DenseMeasure measure_of(const Large *self) {
 static Status draw_rotated(const Large *self, const DiagonalOps *ops, const Diagonal *posterior, RngLanes rng,
                            DenseMatrix *x, double *fallbacks) {
   const Dense *dense = self->large->dense;
-  double *scratch = self->lanes + (size_t)self->problem.d * DENSE_COLUMNS;
+  double *scratch = self->lanes + (size_t)self->problem.d * (size_t)self->most_columns;
   int64_t mine = 0;
   for (int round = 0; round < dense_rounds(dense, x->columns); round++) {
     const DenseColumns columns = dense_columns(dense, x->columns, round, dense->rank);
