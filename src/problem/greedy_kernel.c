@@ -2,31 +2,28 @@
  * for each instruction level (core/simd.h). */
 #include "problem/greedy_kernel.h"
 
-#include "core/simd.h"
+#include "core/matrix_tile.h"
 
 #include <math.h>
 #include <stddef.h>
 
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
-typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
 typedef long long Integer __attribute__((vector_size(8 * SIMD_DOUBLES)));
-#define INLINE static inline __attribute__((always_inline))
 
 /* Vector v of `count` runs; beyond them it is 0. */
-INLINE Real load(const double *from, int count, int v) {
+TILE_INLINE Real load(const double *from, int count, int v) {
+  const int left = count - v * SIMD_DOUBLES;
   Real x = {0};
-  if (count == LANES)
-    __builtin_memcpy(&x, from + v * SIMD_DOUBLES, sizeof x);
-  else if (count > v * SIMD_DOUBLES)
-    __builtin_memcpy(
-        &x, from + v * SIMD_DOUBLES,
-        (size_t)(count - v * SIMD_DOUBLES < SIMD_DOUBLES ? count - v * SIMD_DOUBLES : SIMD_DOUBLES) * 8);
+  if (count == LANES || left >= SIMD_DOUBLES)
+    tile_load(SIMD_DOUBLES, from + v * SIMD_DOUBLES, &x);
+  else if (left > 0)
+    tile_load(left, from + v * SIMD_DOUBLES, &x);
   return x;
 }
 
-INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const double *features,
-                            const double *theta, int *arm) {
+TILE_INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const double *features,
+                                 const double *theta, int *arm) {
   Real top[VECTORS];
   Integer taken[VECTORS];
   for (int v = 0; v < VECTORS; v++) top[v] = (Real){0} - INFINITY, taken[v] = (Integer){0};
