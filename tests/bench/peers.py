@@ -9,7 +9,7 @@ of 20 (our default in the plane). Peers (peer_bandit.py) and we use the same net
 Peer and ours take turns, so that a busy machine meets both: ratios are medians over turns, with the lowest and the highest.
 Each part of --only is written to the file as soon as it is done and stays there until it is measured again, so that a run that was stopped can be continued
 by naming the rest. A part that needs a package or a program that is not there is skipped, with a sentence. CPU seconds of the parts: loops 45, batches 40,
-torch 15, twisted 15, posterior 40, training 25, denoiser 45, vits 35, gradient 30, emd 15, scale 40, exponents 180, bench 85, the priors among them: about ten minutes together on an idle core.
+torch 15, twisted 15, posterior 40, training 45, denoiser 45, vits 35, gradient 30, emd 15, scale 40, exponents 180, bench 85, the priors among them: about ten minutes together on an idle core.
 """
 
 import os

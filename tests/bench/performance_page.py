@@ -113,7 +113,7 @@ def goals(results):
               ("training of a prior, times faster than scikit-learn", [(row["times_faster"], f" ({prior}, {name}; loss {row['difference']:+.1f}%)") for prior, name, row in trained],
                10, True),
               ("training of networks of the published size, loss at the worst stage over scikit-learn's",
-               [(1 + row["worst_difference"] / 100, f" ± {row['worst_error'] / 100:.3f} ({prior}, stage {row['worst_stage']})") for prior, row in wide], 1, False),
+               [(1 + row["worst_difference"] / 100, f" ± {row['worst_error'] / 100:.4f} ({prior}, stage {row['worst_stage']})") for prior, row in wide], 1, False),
               ("100 networks of the published size, CPU seconds of their training", [(row["prior_seconds"], f" ({prior})") for prior, row in wide], 25, False),
               ("Gaussian TS, d = 2, 100 arms, rounds a second", in_plane("ts", [], "rounds_per_second"), 10**6, True),
               ("VITS-II, d = 20, times faster than batched NumPy", speed_of("vits2"), 20, True),
