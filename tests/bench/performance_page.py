@@ -209,8 +209,8 @@ def vits_floor(rows, found):
 
 
 def emd(rows):
-    return table(["points", "ours, CPU ms", "POT, CPU ms", "ours / POT", "largest difference"],
-                 [[f"{row['n']} x {row['m']}", figure(1e3 * row["our_seconds"]), figure(1e3 * row["pot_seconds"]), f"{row['ratio']:.2f}",
+    return table(["clouds", "d", "points", "ours, CPU ms", "POT, CPU ms", "ours / POT", "largest difference"],
+                 [[row.get("shape", "posterior"), row.get("d", 2), f"{row['n']} x {row['m']}", figure(1e3 * row["our_seconds"]), figure(1e3 * row["pot_seconds"]), f"{row['ratio']:.2f}",
                    f"{row['largest_difference']:.0e}"] for row in rows])
 
 
@@ -339,6 +339,8 @@ Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation i
 {instructions}
 
 ## Earth mover's distance
+
+Draws of one posterior, one of two such clouds half a standard deviation away (shifted), and standard normal points.
 
 {emd}
 
