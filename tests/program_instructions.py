@@ -95,7 +95,7 @@ def measure(folder):
     study = os.path.join(folder, "training.yaml")
     with open(study, "w", encoding="utf-8") as file:
         file.write(f"{{{TRAINING}}}\n")
-    counts["training of a stage"] = sum(counts_of("training_stage", folder, "run", study, "-o", os.path.join(folder, "training")))
+    counts["training of a stage"] = sum(counts_of("training_group", folder, "run", study, "-o", os.path.join(folder, "training")))
     return counts
 
 
