@@ -176,6 +176,14 @@ def denoiser(rows):
                    percent(row["step_of_peak"])] for row in rows])
 
 
+def floors(rows):
+    """What a draw does, and the time that this takes at the rates of the machine, one thing after the other."""
+    kinds = ("operations", "floats", "bytes", "uniforms", "normals", "exponentials", "densities")
+    return table(["sampler", "d", "kflop in float64", "in float32", "kB of memory", "uniforms", "normals", "exponentials", "densities", "floor, us", "measured, us", "times"],
+                 [[row["label"], row["d"], *[figure(row[kind] / (1e3 if place < 3 else 1)) if row[kind] else "-" for place, kind in enumerate(kinds)],
+                   figure(1e6 * row["floor_seconds"]), figure(1e6 * row["seconds"]), figure(row["seconds"] / row["floor_seconds"])] for row in rows])
+
+
 def vits(rows):
     return table(["policy", "d", "arms", "batched NumPy, CPU ms a run", "ours", "times faster", "than NumPy run by run", "rounds/s", "regret: NumPy", "ours"],
                  [[row["policy"], row["d"], row["arms"], figure(1e3 * row["numpy_seconds_a_run"]), figure(1e3 * row["seconds_a_run"]), figure(row["speed"]),
@@ -332,6 +340,12 @@ A draw after a new observation with default settings (`thompson bench`), and the
 
 {gradient}
 
+## Particles, Langevin steps and rejection
+
+What a draw does at least (`tests/bench/bench_floors.c`), one run after 100 observations in blocks of 64, and how long this takes at the rates of the machine, one after the other: operations at the peak, bytes that no cache holds at the rate of memory, random numbers and exponentials as fast as this program makes them, densities of a prior in the plane at the rate of its own function.
+
+{floors}
+
 ## Instructions
 
 Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation included (`tests/program_instructions.py`, which fails where a count grows by 2%); a change of speed is seen here without a clock.
@@ -362,7 +376,7 @@ def main():
         sys.exit(__doc__)
     results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     writers = {"bench": every_sampler, "loops": peers, "batches": peers, "torch": peers, "posterior": posterior, "twisted": twisted, "training": training,
-               "denoiser": denoiser, "vits": vits, "gradient": gradient, "emd": emd, "scale": scale, "exponents": exponents}
+               "denoiser": denoiser, "vits": vits, "gradient": gradient, "floors": floors, "emd": emd, "scale": scale, "exponents": exponents}
     parts = {name: section(results, name, write) for name, write in writers.items()}
     seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
     print(PAGE.format(machine=machine(results), goals=goals(results), little=LITTLE, small_gains=small_gains(results), floor="\n" + section(results, "bench", floor),
