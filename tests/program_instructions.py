@@ -20,9 +20,12 @@ SEEDED = "runs: 64, block: 64, seed: 1, prior: {stages: 10, train_samples: 500, 
 STUDIES = {
     # name: (study, policies), one block of 64 runs each
     "plane": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[100, 100]", ["ts", "mixts", "diffts", "dps", "linucb", "exact"]),
-    "narrow": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["diffts", "{name: twisted, particles: 4}"]),
-    "logistic": ("likelihood: logistic, problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["ts", "diffts", "glm_ucb"]),
-    "pool": ("problem: {family: pool, dimension: 20, arms: 50, rounds: 3}, " + SEEDED % "[20, 20]", ["lints", "vits1", "vits2", "lmc", "fgts", "{name: vits2_hf, samples: 4}"]),
+    "narrow": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]",
+               ["diffts", "{name: twisted, particles: 4}", "{name: smc, particles: 40}", "{name: smc_tempered, particles: 40}", "{name: mala, steps: 10}",
+                "{name: tilted, steps: 10}"]),
+    "logistic": ("likelihood: logistic, problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["ts", "diffts", "glm_ucb", "exact"]),
+    "pool": ("problem: {family: pool, dimension: 20, arms: 50, rounds: 3}, " + SEEDED % "[20, 20]",
+             ["lints", "vits1", "vits2", "lmc", "fgts", "{name: vits2_hf, samples: 4}", "{name: lmc, label: network, model: network, hidden: [10], steps: 2}"]),
 }
 OBJECTS = {}    # names that a profile, or one before it of the same run, has given to its numbers
 TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
@@ -30,7 +33,7 @@ TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem
 
 
 def label(policy):
-    return re.sub(r"\{name: (\w+).*", r"\1", policy)
+    return re.sub(r"\{name: (\w+).*", r"\1", re.sub(r"\{.*label: (\w+).*", r"\1", policy))
 
 
 def own_instructions(text):
