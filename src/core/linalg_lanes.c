@@ -210,7 +210,12 @@ static void linalg_multiply(int d, int lanes, int row, int column, const double 
     int i = 0;
     for (; i + MULTIPLY_ROWS <= d; i += MULTIPLY_ROWS)
       multiply_rows(d, i, MULTIPLY_ROWS, at, (size_t)row, (size_t)column, q, x, y);
-    for (; i < d; i++) multiply_rows(d, i, 1, at, (size_t)row, (size_t)column, q, x, y);
+    switch (d - i) { /* in the plane these are all */
+    case 3: multiply_rows(d, i, 3, at, (size_t)row, (size_t)column, q, x, y); break;
+    case 2: multiply_rows(d, i, 2, at, (size_t)row, (size_t)column, q, x, y); break;
+    case 1: multiply_rows(d, i, 1, at, (size_t)row, (size_t)column, q, x, y); break;
+    default: break;
+    }
   }
 }
 
