@@ -10,11 +10,20 @@
 
 enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 
+/* Without a launcher Open MPI would start a daemon, for spawning, and wait for it. Without the daemon all
+ * such processes of a user make and remove one and the same folder for their session, under each other's
+ * feet: one fails when another ends. They need none. Ranks of a launcher, which do need one, have a name
+ * space. */
+static void start_alone(void) {
+  if (getenv("PMIX_NAMESPACE") || getenv("PMI_RANK") || getenv("PMI_FD")) return;
+  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+}
+
 Parallel parallel_begin(int *argc, char ***argv) {
   Parallel parallel;
   int provided; /* other threads never call MPI */
-  /* Without a launcher Open MPI would start a daemon, for spawning, and wait for it. */
-  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  start_alone();
   MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);
