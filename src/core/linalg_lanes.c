@@ -210,11 +210,22 @@ static void linalg_multiply(int d, int lanes, int row, int column, const double 
     int i = 0;
     for (; i + MULTIPLY_ROWS <= d; i += MULTIPLY_ROWS)
       multiply_rows(d, i, MULTIPLY_ROWS, at, (size_t)row, (size_t)column, q, x, y);
-    switch (d - i) { /* in the plane these are all */
-    case 3: multiply_rows(d, i, 3, at, (size_t)row, (size_t)column, q, x, y); break;
-    case 2: multiply_rows(d, i, 2, at, (size_t)row, (size_t)column, q, x, y); break;
-    case 1: multiply_rows(d, i, 1, at, (size_t)row, (size_t)column, q, x, y); break;
-    default: break;
+    for (; i < d; i++) multiply_rows(d, i, 1, at, (size_t)row, (size_t)column, q, x, y);
+  }
+}
+
+/* The same, to the bit, where there are so few rows that going through memory is faster. */
+SIMD_CLONES
+static void multiply_few(int d, int lanes, int row, int column, const double *restrict q,
+                         const double *restrict x, double *restrict y) {
+  size_t stride = (size_t)lanes;
+  for (int i = 0; i < d; i++) {
+    double *restrict y_i = y + (size_t)i * stride;
+    for (int n = 0; n < lanes; n++) y_i[n] = 0;
+    for (int j = 0; j < d; j++) {
+      const double *restrict q_ij = q + (size_t)(i * row + j * column) * stride, *restrict x_j =
+                                                                                     x + (size_t)j * stride;
+      for (int n = 0; n < lanes; n++) y_i[n] += q_ij[n] * x_j[n];
     }
   }
 }
@@ -286,12 +297,12 @@ void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, d
   if (linalg_is_single(d, lanes))
     linalg_blas_multiply(d, 0, q, x, y);
   else
-    linalg_multiply(d, lanes, d, 1, q, x, y);
+    (d < MULTIPLY_ROWS ? multiply_few : linalg_multiply)(d, lanes, d, 1, q, x, y);
 }
 
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
   if (linalg_is_single(d, lanes))
     linalg_blas_multiply(d, 1, q, x, y);
   else
-    linalg_multiply(d, lanes, 1, d, q, x, y);
+    (d < MULTIPLY_ROWS ? multiply_few : linalg_multiply)(d, lanes, 1, d, q, x, y);
 }
