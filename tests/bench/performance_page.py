@@ -244,7 +244,7 @@ def exponents(rows):
     cell = {(row["sampler"], row["number"]): row for row in rows}
 
     def text(row):
-        return "-" if row is None or row["exponent"] is None else f"{row['exponent']:.1f}, {row['last']:.1f} / {row['theory']}"
+        return "-" if row is None or row["exponent"] is None else f"{row['exponent']:.1f}, {row['last']:.1f} / {row['theory']}".replace("-0.0", "0.0")
 
     sizes = "; ".join(f"{number}: {max((row['sizes'] for row in rows if row['number'] == number), key=len)[0]} to "
                       f"{max((row['sizes'] for row in rows if row['number'] == number), key=len)[-1]}" for number in numbers)
@@ -287,7 +287,7 @@ Above 100% of memory: the data stay in a cache.
 
 ## Goals
 
-Set before anything was measured, and met or not:
+Set before anything was measured, and met or not; what is left where a goal is missed, and what was tried, stands in [floors](floors.md), goals of many ranks [on a cluster](cluster.md#how-far-it-scales):
 
 {goals}
 
