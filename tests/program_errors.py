@@ -216,7 +216,7 @@ class Files(program.ProgramTest):
         self.fail_with(4, "Not a directory", "run", self.study, "-o", os.path.join(self.study, "out"))
 
     def test_two_jobs_on_one_folder(self):
-        job = subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.path("out"), "--set", "prior.training_steps=100000", "--set",
+        job = subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.path("out"), "--set", "prior.training_steps=10000000", "--set",
                                 "prior.patience=10000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             while not os.path.exists(self.path("out/study.yaml")):
