@@ -168,6 +168,9 @@ static void test_batches(void) {
   CU_ASSERT_EQUAL(schedule_batch(1, &unknown, 0, 1), 1);
   unknown.cost = 1, unknown.seconds = 1e-3, unknown.left = 2;
   CU_ASSERT_TRUE(schedule_batch(1, &unknown, 0, 1e-9) <= 2);
+  /* Finished in less than the microsecond that counters count in. */
+  const ScheduleLine instant = {.left = 100, .begun = true, .next = 1, .cost = 3};
+  CU_ASSERT_EQUAL(schedule_batch(1, &instant, 0, 10), 5);
 }
 
 /* Every group has ranks of its own and its part of a line, and the parts make the line. */

@@ -45,6 +45,8 @@ int schedule_batch(int count, const ScheduleLine *lines, int line, double ranks)
   for (int i = 0; i < count; i++)
     if (lines[i].left > 0) remaining += schedule_speed(count, lines, i) * lines[i].next * lines[i].left;
   const double expected = schedule_speed(count, lines, line) * lines[line].next;
-  const double batch = fmin(BATCH_SECONDS, BATCH_SHARE * remaining / ranks) / expected;
+  const double part =
+      BATCH_SHARE * lines[line].left / ranks; /* of tasks too short for the clock of counters */
+  const double batch = expected > 0 ? fmin(BATCH_SECONDS, BATCH_SHARE * remaining / ranks) / expected : part;
   return (int)fmax(1, fmin(batch, lines[line].left));
 }
