@@ -104,7 +104,8 @@ static int by_name(const void *a, const void *b) { return strcmp(a, b); }
 
 /* *moved: a bundle was removed meanwhile, since what it had is in a larger one now. */
 static Status read_bundles(Finished *finished, bool *moved) {
-  qsort(finished->name, (size_t)finished->bundles, sizeof *finished->name, by_name);
+  if (finished->bundles > 0)
+    qsort(finished->name, (size_t)finished->bundles, sizeof *finished->name, by_name);
   NEW(finished->size, finished->bundles);
   for (int i = 0; i < finished->bundles; i++) {
     char path[PATH_SIZE];
