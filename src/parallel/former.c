@@ -60,6 +60,7 @@ Status former_read(const char *directory, const Study *study, Former *out) {
 
 int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
                     const signed char *status) {
+  if (former->runs == 0) return 0; /* there are none, and no array of them */
   const signed char *had =
       former->status + (setting * (size_t)former->policies + policy) * (size_t)former->runs;
   int64_t lost = 0;
