@@ -1,7 +1,7 @@
-/* Compiled once for each instruction level. The plain version calls Random123 and SLEEF; the others do the
- * same ten rounds on four or eight counters at once, each 32-bit word in a 64-bit lane, and the arithmetic of
- * SLEEF's "finz" functions (error below 3.5 units in the last place) operation by operation, so that they
- * have the bits of the library, and the same at every vector width, without a call for each vector. */
+/* Compiled once for each instruction level. The plain version calls Random123; the others do the same ten
+ * rounds on eight or four counters at once, each 32-bit word in a 64-bit lane. SLEEF's "finz" functions
+ * (error below 3.5 units in the last place) give the same bits at every vector width, so a draw does not
+ * depend on whether the machine has AVX-512 or AVX2. */
 #include "core/rng_kernel.h"
 
 #include "core/simd.h"
@@ -21,7 +21,9 @@ typedef __m512d Reals;
 #define BROADCAST(x) _mm512_set1_epi64(x)
 #define OR(a, b) _mm512_or_si512(a, b)
 #define AS_REALS(x) _mm512_castsi512_pd(x)
-#define AS_WORDS(x) _mm512_castpd_si512(x)
+#define LOG Sleef_finz_logd8_u35avx512f
+#define SINCOSPI Sleef_finz_sincospid8_u35avx512f
+typedef Sleef___m512d_2 Pair;
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 typedef __m256i Words;
@@ -33,7 +35,9 @@ typedef __m256d Reals;
 #define BROADCAST(x) _mm256_set1_epi64x(x)
 #define OR(a, b) _mm256_or_si256(a, b)
 #define AS_REALS(x) _mm256_castsi256_pd(x)
-#define AS_WORDS(x) _mm256_castpd_si256(x)
+#define LOG Sleef_finz_logd4_u35avx2
+#define SINCOSPI Sleef_finz_sincospid4_u35avx2
+typedef Sleef___m256d_2 Pair;
 #endif
 
 #ifdef OP
@@ -92,76 +96,13 @@ INLINE void uniforms(const RngCounters *counters, const Keys *keys, Words positi
 
 /* ---- normals */
 
-/* x <- log(x), 2^-53 <= x < 1: x = 2^k m with m in [3/4, 3/2), and of m twice the area tangent of s = (m - 1)
- * / (m + 1), a series in s^2 summed in pairs. */
-INLINE void log_unit(Reals x[GROUPS]) {
-  const Words least = BROADCAST(0x3fe8000000000000LL), fraction = BROADCAST(0x000fffffffffffffLL);
-  const Words integer = BROADCAST(0x4330000000000000LL); /* 2^52, whose last bits count ones */
-  const Words bias = BROADCAST(0x3ff0000000000000LL - 0x3fe8000000000000LL);
-  Words shifted[GROUPS];
-  Reals k[GROUPS], s[GROUPS], s2[GROUPS], s4[GROUPS], high[GROUPS], low[GROUPS];
-  EACH shifted[g] = OP(add_epi64)(AS_WORDS(x[g]), bias);
-  EACH s[g] = AS_REALS(OP(add_epi64)(AND(shifted[g], fraction), least));
-  EACH s[g] = OP(div_pd)(OP(sub_pd)(s[g], real(1)), OP(add_pd)(s[g], real(1)));
-  EACH k[g] = OP(sub_pd)(AS_REALS(OR(OP(srli_epi64)(shifted[g], 52), integer)), real(0x1p52 + 1023));
-  EACH k[g] = OP(mul_pd)(k[g], real(0.693147180559945286226764));
-  EACH s2[g] = OP(mul_pd)(s[g], s[g]);
-  EACH s4[g] = OP(mul_pd)(s2[g], s2[g]);
-  EACH high[g] = OP(fmadd_pd)(s2[g], real(0.152519917006351951593857), real(0.181863266251982985677316));
-  EACH high[g] = OP(fmadd_pd)(s4[g], real(0.153487338491425068243146), high[g]);
-  EACH low[g] = OP(fmadd_pd)(s2[g], real(0.399999999950799600689777), real(0.6666666666667778740063));
-  EACH x[g] = OP(fmadd_pd)(s2[g], real(0.222221366518767365905163), real(0.285714294746548025383248));
-  EACH low[g] = OP(fmadd_pd)(s4[g], x[g], low[g]);
-  EACH s4[g] = OP(mul_pd)(s4[g], s4[g]);
-  EACH low[g] = OP(fmadd_pd)(s4[g], high[g], low[g]);
-  EACH k[g] = OP(fmadd_pd)(s[g], real(2), k[g]);
-  EACH s[g] = OP(mul_pd)(s[g], s2[g]);
-  EACH x[g] = OP(fmadd_pd)(s[g], low[g], k[g]);
-}
-
-/* sine, v <- sin and cos of 2 pi v, 0 < v < 1: eighths of a turn to the nearest even number q, series of what
- * is left. The low bits of a sum with 3 2^52, whose unit is 2, are those of q / 2. */
-INLINE void sine_cosine(Reals v[GROUPS], Reals sine[GROUPS]) {
-  const Reals shift = real(0x1.8p53);
-  const Words one = BROADCAST(1), sign = BROADCAST((long long)0x8000000000000000ULL);
-  Reals t[GROUPS], s[GROUPS];
-  Words half[GROUPS], exchange[GROUPS];
-#define SERIES(x, c) EACH x[g] = OP(fmadd_pd)(x[g], s[g], real(c))
-  EACH v[g] = OP(mul_pd)(v[g], real(8));
-  EACH half[g] = AS_WORDS(OP(add_pd)(v[g], shift));
-  EACH t[g] = OP(sub_pd)(v[g], OP(sub_pd)(AS_REALS(half[g]), shift));
-  EACH s[g] = OP(mul_pd)(t[g], t[g]);
-  EACH sine[g] = OP(fmadd_pd)(real(0.6880638894766060136e-11), s[g], real(-0.1757159564542310199e-8));
-  SERIES(sine, 0.3133616327257867311e-6);
-  SERIES(sine, -0.3657620416388486452e-4);
-  SERIES(sine, 0.2490394570189932103e-2);
-  SERIES(sine, -0.8074551218828056320e-1);
-  SERIES(sine, 0.7853981633974482790);
-  EACH sine[g] = OP(mul_pd)(sine[g], t[g]);
-  EACH v[g] = OP(fmadd_pd)(real(-0.3860141213683794352e-12), s[g], real(0.1150057888029681415e-9));
-  SERIES(v, -0.2461136493006663553e-7);
-  SERIES(v, 0.3590860446623516713e-5);
-  SERIES(v, -0.3259918869269435942e-3);
-  SERIES(v, 0.1585434424381541169e-1);
-  SERIES(v, -0.3084251375340424373);
-  SERIES(v, 1);
-#undef SERIES
-  /* An odd quarter turn exchanges the two; of the next two half turns each is negative in one. */
-  EACH exchange[g] = OP(sub_epi64)(BROADCAST(0), AND(half[g], one));
-  EACH exchange[g] = AND(XOR(AS_WORDS(sine[g]), AS_WORDS(v[g])), exchange[g]);
-  EACH sine[g] = AS_REALS(XOR(XOR(AS_WORDS(sine[g]), exchange[g]), AND(OP(slli_epi64)(half[g], 62), sign)));
-  EACH half[g] = OP(slli_epi64)(OP(add_epi64)(half[g], one), 62);
-  EACH v[g] = AS_REALS(XOR(XOR(AS_WORDS(v[g]), exchange[g]), AND(half[g], sign)));
-}
-
 INLINE void box_muller(Reals u[GROUPS], Reals v[GROUPS]) {
-  Reals sine[GROUPS];
-  log_unit(u);
-  sine_cosine(v, sine);
-  EACH u[g] = OP(sqrt_pd)(OP(mul_pd)(real(-2), u[g]));
-  EACH sine[g] = OP(mul_pd)(u[g], sine[g]);
-  EACH u[g] = OP(mul_pd)(u[g], v[g]);
-  EACH v[g] = sine[g];
+  EACH {
+    const Reals radius = OP(sqrt_pd)(OP(mul_pd)(real(-2), LOG(u[g])));
+    const Pair angle = SINCOSPI(OP(mul_pd)(real(2), v[g]));
+    u[g] = OP(mul_pd)(radius, angle.y);
+    v[g] = OP(mul_pd)(radius, angle.x);
+  }
 }
 
 /* ---- rows */
