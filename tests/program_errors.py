@@ -212,6 +212,12 @@ class Files(program.ProgramTest):
             process = subprocess.run(["bash", "-c", '"$@" >&-', "bash", program.PROGRAM, *arguments], capture_output=True, timeout=60, check=False)
             self.assertEqual(process.returncode, code)
 
+    def test_hash_that_is_disabled(self):
+        """Settings of the system under which libcrypto has no SHA-256."""
+        lines = ("openssl_conf = settings", "[settings]", "providers = providers", "[providers]", "null = none", "[none]", "activate = 1", "")
+        settings = self.write("openssl.cnf", "\n".join(lines))
+        self.fail_with(1, "SHA-256", "run", self.study, "-o", self.path("out"), environment={"OPENSSL_CONF": settings})
+
     def test_folder_that_cannot_be_made(self):
         self.fail_with(4, "Not a directory", "run", self.study, "-o", os.path.join(self.study, "out"))
 

@@ -36,7 +36,7 @@ static void test_frozen(void) {
     char digest[DIGEST_SIZE];
     CU_ASSERT_STRING_EQUAL_FATAL(pack_name(i), frozen[i].name);
     CHECK_OK(pack_create(&memory, frozen[i].name, &pack));
-    pack_digest(&pack, digest);
+    CHECK_OK(pack_digest(&pack, digest));
     CU_ASSERT_STRING_EQUAL(digest, frozen[i].sha256);
     if (strcmp(digest, frozen[i].sha256) != 0) printf("%s: %s\n", frozen[i].name, digest);
     pack_destroy(&pack);

@@ -118,7 +118,7 @@ static Status fit(const PrepareJob *job, Mnist *mnist) {
 }
 
 /* The images and labels that all came from, whatever the form of their files. */
-static void hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
+static Status hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
   const Digits *sets[2] = {&mnist->training, &mnist->test};
   Digest digest;
   digest_begin(&digest);
@@ -126,7 +126,7 @@ static void hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
     digest_add(&digest, sets[s]->pixels, (size_t)sets[s]->count * (size_t)sets[s]->inputs);
     digest_add(&digest, sets[s]->label, (size_t)sets[s]->count);
   }
-  digest_end(&digest, hash);
+  return digest_end(&digest, hash);
 }
 
 static Status write_labels(StoreFile *file, const char *name, int dimension, const char *long_name,
@@ -138,7 +138,7 @@ static Status write_labels(StoreFile *file, const char *name, int dimension, con
 
 static Status write_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item, int arm) {
   char hash[DIGEST_SIZE];
-  hash_digits(mnist, hash);
+  TRY(hash_digits(mnist, hash));
   TRY(store_text_attribute(file, NULL, "digits_sha256", hash));
   TRY(store_int_attribute(file, NULL, "training_digits", mnist->training.count));
   TRY(store_int_attribute(file, NULL, "test_digits", mnist->test.count));

@@ -71,7 +71,7 @@ static void report(int sweep, double rmse) {
 }
 
 /* The ratings that the vectors came from, whatever the form of their files. */
-static void hash_ratings(const Ratings *ratings, char hash[DIGEST_SIZE]) {
+static Status hash_ratings(const Ratings *ratings, char hash[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);
   for (int64_t i = 0; i < ratings->count; i++) {
@@ -80,7 +80,7 @@ static void hash_ratings(const Ratings *ratings, char hash[DIGEST_SIZE]) {
     digest_add(&digest, &ratings->item_id[rating->item], sizeof *ratings->item_id);
     digest_add(&digest, &rating->value, sizeof rating->value);
   }
-  digest_end(&digest, hash);
+  return digest_end(&digest, hash);
 }
 
 static Status write_ids(StoreFile *file, const char *name, int dimension, const char *long_name,
@@ -95,7 +95,7 @@ static Status write_details(StoreFile *file, const PrepareJob *job, const Moviel
   const Factorisation *result = &work->result;
   char hash[DIGEST_SIZE];
   int sweep, id;
-  hash_ratings(&work->ratings, hash);
+  TRY(hash_ratings(&work->ratings, hash));
   TRY(store_text_attribute(file, NULL, "ratings_sha256", hash));
   TRY(store_int_attribute(file, NULL, "ratings", work->ratings.count));
   TRY(store_real_attribute(file, NULL, "rating_mean", result->mean));

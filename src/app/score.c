@@ -82,24 +82,28 @@ static void packs_destroy(Packs *packs) {
   for (int i = 0; i < packs->count; i++) pack_destroy(&packs->packs[i]);
 }
 
-static json_t *pack_json(const Pack *pack) {
+static Status add_json(json_t *list, const Pack *pack) {
   char digest[DIGEST_SIZE];
+  TRY(pack_digest(pack, digest));
   json_t *observations = json_array();
-  pack_digest(pack, digest);
   for (int g = 0; g < pack->groups; g++)
     json_array_append_new(observations, json_integer(pack->group[g].observations));
-  return json_pack("{s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:o, s:i, s:s, s:s, s:s, s:s}", "name", pack->name,
-                   "summary", pack->summary, "reference", pack->problem.theta.ops->reference, "dimension",
-                   pack->problem.d, "likelihood", pack->problem.likelihood.ops->name, "noise",
-                   pack->problem.likelihood.noise, "histories", pack->histories, "observations", observations,
-                   "draws", pack->draws, "metric", score_metric(pack), "exact", score_exact(pack), "pack",
-                   PACK_NAME, "sha256", digest);
+  json_array_append_new(
+      list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:o, s:i, s:s, s:s, s:s, s:s}", "name", pack->name,
+                      "summary", pack->summary, "reference", pack->problem.theta.ops->reference, "dimension",
+                      pack->problem.d, "likelihood", pack->problem.likelihood.ops->name, "noise",
+                      pack->problem.likelihood.noise, "histories", pack->histories, "observations",
+                      observations, "draws", pack->draws, "metric", score_metric(pack), "exact",
+                      score_exact(pack), "pack", PACK_NAME, "sha256", digest));
+  return STATUS_OK;
 }
 
-static void list_json(const Packs *packs) {
+static Status list_json(const Packs *packs) {
   json_t *list = json_array();
-  for (int i = 0; i < packs->count; i++) json_array_append_new(list, pack_json(&packs->packs[i]));
-  print_json(list);
+  Status status = STATUS_OK;
+  for (int i = 0; i < packs->count && status == STATUS_OK; i++) status = add_json(list, &packs->packs[i]);
+  status == STATUS_OK ? print_json(list) : json_decref(list);
+  return status;
 }
 
 static void list_text(const Packs *packs) {
@@ -193,7 +197,8 @@ static Status score(const Arguments *arguments, const Pack *pack) {
 static Status work(const Arguments *arguments, const Packs *packs) {
   if (arguments->export) return export(arguments->export, packs);
   if (arguments->draws) return score(arguments, packs->packs);
-  arguments->json ? list_json(packs) : list_text(packs);
+  if (arguments->json) return list_json(packs);
+  list_text(packs);
   return STATUS_OK;
 }
 

@@ -86,7 +86,7 @@ thompson_dependency(netcdf PKG netcdf HEADER netcdf.h LIBRARY netcdf HINT libnet
 thompson_dependency(hdf5 PKG hdf5-serial hdf5 hdf5-${mpi_name} HEADER hdf5.h LIBRARY hdf5_serial hdf5 HINT libnetcdf-dev)
 thompson_dependency(yaml PKG yaml-0.1 HEADER yaml.h LIBRARY yaml HINT libyaml-dev)
 thompson_dependency(jansson PROGRAM PKG jansson HEADER jansson.h LIBRARY jansson HINT libjansson-dev)
-thompson_dependency(libmd PKG libmd HEADER sha256.h LIBRARY md HINT libmd-dev)
+thompson_dependency(libcrypto PKG libcrypto HEADER openssl/evp.h LIBRARY crypto HINT libssl-dev)
 thompson_dependency(zlib PKG zlib HEADER zlib.h LIBRARY z zlib HINT zlib1g-dev)
 
 # ---- numbers

@@ -18,19 +18,19 @@
 enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BUFFER = 1 << 16, PAGE = 4096 };
 static const char mark[] = "thompson";
 
-/* Digest of the first `size` bytes of a stream; false when there are fewer. */
-static bool digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE]) {
+/* Digest of the first `size` bytes of a stream; not `whole` when there are fewer. */
+static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], bool *whole) {
   char block[BUFFER];
   Digest digest;
   digest_begin(&digest);
   while (size > 0) {
     size_t n = fread(block, 1, size < BUFFER ? (size_t)size : BUFFER, stream);
-    if (n == 0) return false;
+    if (n == 0) break;
     digest_add(&digest, block, n);
     size -= n;
   }
-  digest_end(&digest, out);
-  return true;
+  *whole = size == 0;
+  return digest_end(&digest, out);
 }
 
 /* Length of an open stream, which is then at its start; false on failure. */
@@ -47,7 +47,8 @@ int store_seal(const char *path) {
   if (!stream) return errno;
   uint64_t size;
   char digest[DIGEST_SIZE];
-  bool good = length_of(stream, &size) && digest_stream(stream, size, digest) &&
+  bool whole;
+  bool good = length_of(stream, &size) && digest_stream(stream, size, digest, &whole) == STATUS_OK && whole &&
               fseeko(stream, 0, SEEK_END) == 0 && fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
   good = fclose(stream) == 0 && good;
   return good ? 0 : errno != 0 ? errno : EIO;
@@ -60,11 +61,14 @@ Status store_seal_check(const char *path, bool *sealed) {
   char tail[SEAL_SIZE], digest[DIGEST_SIZE];
   *sealed = length_of(stream, &size) && size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
             fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
-  bool whole =
-      !*sealed || (fseeko(stream, 0, SEEK_SET) == 0 && digest_stream(stream, size - SEAL_SIZE, digest) &&
-                   memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0);
+  bool whole = !*sealed || fseeko(stream, 0, SEEK_SET) == 0;
+  Status status = STATUS_OK;
+  if (*sealed && whole) {
+    status = digest_stream(stream, size - SEAL_SIZE, digest, &whole);
+    whole = whole && memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0;
+  }
   fclose(stream);
-  if (whole) return STATUS_OK;
+  if (whole || status != STATUS_OK) return status;
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not fit its content", path);
 }
 

@@ -37,12 +37,12 @@ Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, 
   return STATUS_OK;
 }
 
-void logs_digest(const Logs *logs, char out[DIGEST_SIZE]) {
+Status logs_digest(const Logs *logs, char out[DIGEST_SIZE]) {
   Digest digest;
   const size_t width = logs_width(logs->d) * sizeof(double);
   digest_begin(&digest);
   for (int t = 0; t < logs->tasks; t++) digest_add(&digest, logs_task(logs, t), width);
   for (int64_t r = 0; logs_has_rows(logs) && r < logs->observations; r++)
     digest_add(&digest, logs_row(logs, r), (size_t)(logs->d + 2) * sizeof(double));
-  digest_end(&digest, out);
+  return digest_end(&digest, out);
 }

@@ -10,6 +10,6 @@
 Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, bool estimate_noise,
                  void (*progress)(double done, double total), Logs *out);
 /* Of all that a fit depends on. */
-void logs_digest(const Logs *logs, char out[DIGEST_SIZE]);
+Status logs_digest(const Logs *logs, char out[DIGEST_SIZE]);
 
 #endif

@@ -217,7 +217,7 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
   memcpy(&self->check, part.check, sizeof self->check);
   training_standardise(true, samples, self->shift, self->scale);
   self->samples = samples->n;
-  digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
+  TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
   return beside_scale(prior, &self->mixture, self->shift, self->scale);
 }
 

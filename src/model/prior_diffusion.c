@@ -263,7 +263,7 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   }
   training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
   self->samples = samples->n;
-  digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256);
+  TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
   TRY(check_vectors(self, "the fitted prior"));
   TRY(check_parameters(self, "the fitted prior"));
   return beside_assemble(prior, parts + (size_t)training_groups(fit) * size);

@@ -20,15 +20,17 @@ size_t bundle_entry_bytes(const Study *study, const Task *task) {
 }
 
 /* The first 64 bits of a SHA-256. */
-static uint64_t end_digest(Digest *digest) {
+static Status end_digest(Digest *digest, uint64_t *out) {
   char hex[DIGEST_SIZE];
-  digest_end(digest, hex);
+  TRY(digest_end(digest, hex));
   hex[16] = '\0';
-  return strtoull(hex, NULL, 16);
+  *out = strtoull(hex, NULL, 16);
+  return STATUS_OK;
 }
 
 /* Of all that is kept of a task. */
-static int64_t checksum_of(const Study *study, const Task *task, const TaskResult *result, double finished) {
+static Status checksum_of(const Study *study, const Task *task, const TaskResult *result, double finished,
+                          int64_t *out) {
   Digest digest;
   const int64_t numbers[] = {task->index, task->first_run, task->runs, result->points};
   const size_t runs = (size_t)task->runs;
@@ -40,7 +42,10 @@ static int64_t checksum_of(const Study *study, const Task *task, const TaskResul
   digest_add(&digest, result->fallbacks, runs * sizeof *result->fallbacks);
   digest_add(&digest, result->curves,
              (size_t)study->curve_count * runs * (size_t)result->points * sizeof *result->curves);
-  return (int64_t)end_digest(&digest);
+  uint64_t checksum;
+  TRY(end_digest(&digest, &checksum));
+  *out = (int64_t)checksum;
+  return STATUS_OK;
 }
 
 /* Writing. */
@@ -99,7 +104,8 @@ static Status put_index(const Writer *writer) {
     numbers[TASK * count + k] = entry->task.index;
     numbers[FIRST_RUN * count + k] = entry->task.first_run;
     numbers[RUNS * count + k] = entry->task.runs;
-    numbers[CHECKSUM * count + k] = checksum_of(writer->study, &entry->task, &entry->result, entry->finished);
+    TRY(checksum_of(writer->study, &entry->task, &entry->result, entry->finished,
+                    &numbers[CHECKSUM * count + k]));
     finished[k] = entry->finished;
   }
   for (int i = TASK; i < FINISHED; i++)
@@ -132,14 +138,17 @@ static Status write_all(Writer *writer) {
   return put_values(writer);
 }
 
-static void name_bundle(int count, const BundleEntry *entries, char name[FOLDER_NAME]) {
+static Status name_bundle(int count, const BundleEntry *entries, char name[FOLDER_NAME]) {
   Digest digest;
   digest_begin(&digest);
   for (int k = 0; k < count; k++) {
     const int64_t task = entries[k].task.index;
     digest_add(&digest, &task, sizeof task);
   }
-  folder_bundle_name(entries[0].task.index, entries[count - 1].task.index, end_digest(&digest), name);
+  uint64_t hash;
+  TRY(end_digest(&digest, &hash));
+  folder_bundle_name(entries[0].task.index, entries[count - 1].task.index, hash, name);
+  return STATUS_OK;
 }
 
 Status bundle_write(const char *directory, const Study *study, int count, BundleEntry *entries,
@@ -148,7 +157,7 @@ Status bundle_write(const char *directory, const Study *study, int count, Bundle
   Writer writer = {.study = study, .count = count, .entries = entries};
   ASSERT(count > 0);
   qsort(entries, (size_t)count, sizeof *entries, by_task);
-  name_bundle(count, entries, name);
+  TRY(name_bundle(count, entries, name));
   snprintf(path, sizeof path, "%s/tasks/%s", directory, name);
   if (ownership_of(AT_FDCWD, path) == OWNERSHIP_UNKNOWN) TRY(durable_set_aside(path));
   TRY(store_create(path, STORE_CLASSIC, &writer.file));
@@ -253,7 +262,9 @@ Status bundle_load(Bundle *bundle, const Study *study, const Task *task, TaskRes
   const size_t at = (size_t)(found - bundle->task);
   TRY(check_fit(bundle, study));
   TRY(read_values(bundle->file, study, at, result));
-  if (checksum_of(study, task, result, bundle->finished[at]) != bundle->checksum[at])
+  int64_t checksum;
+  TRY(checksum_of(study, task, result, bundle->finished[at], &checksum));
+  if (checksum != bundle->checksum[at])
     return status_set(STATUS_INPUT, "%s is damaged: the checksum of task %d does not fit",
                       store_path(bundle->file), task->index);
   result->status = RUN_OK;

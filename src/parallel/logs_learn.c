@@ -110,7 +110,7 @@ static Status name_fit(const Learning *self, const PriorOps *family, char out[DI
   char *text = NULL, logs[DIGEST_SIZE];
   size_t size = 0;
   const Likelihood *likelihood = self->logs->likelihood;
-  logs_digest(self->logs, logs);
+  TRY(logs_digest(self->logs, logs));
   FILE *stream = open_memstream(&text, &size);
   if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
   fprintf(stream, "logs %s likelihood %s noise %a %d seed %llu sample %d family %s ", logs,
@@ -118,9 +118,9 @@ static Status name_fit(const Learning *self, const PriorOps *family, char out[DI
           (unsigned long long)self->fit->seed, LOGS_LEARN_SAMPLE, family->name);
   family->describe_fit(self->fit, stream);
   fclose(stream);
-  digest_hex(text, size, out);
+  const Status status = digest_hex(text, size, out);
   free(text);
-  return STATUS_OK;
+  return status;
 }
 
 /* Rank 0 looks for a partial file; all know whether there is one. */

@@ -93,9 +93,9 @@ static Status hash_belief(const Config *setting, const Problem *problem, Belief 
   fprintf(out, "%s ", belief->family->name);
   belief->family->describe_fit(&belief->fit, out);
   fclose(out);
-  digest_hex(text, size, belief->hash);
+  const Status status = digest_hex(text, size, belief->hash);
   free(text);
-  return STATUS_OK;
+  return status;
 }
 
 static LearnedFrom learned_from(const Config *setting) {

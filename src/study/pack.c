@@ -156,7 +156,7 @@ static void digest_reals(Digest *digest, size_t n, const double *x) {
   }
 }
 
-void pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
+Status pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);
   for (int g = 0; g < pack->groups; g++) {
@@ -165,5 +165,5 @@ void pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
     digest_reals(&digest, rows * (size_t)pack->problem.d, group->x);
     digest_reals(&digest, rows, group->y);
   }
-  digest_end(&digest, out);
+  return digest_end(&digest, out);
 }

@@ -51,6 +51,6 @@ void pack_destroy(Pack *pack);
 
 /* Of all observations in order, as text of seven digits, so that it is the same wherever the numbers agree up
  * to rounding. */
-void pack_digest(const Pack *pack, char out[DIGEST_SIZE]);
+Status pack_digest(const Pack *pack, char out[DIGEST_SIZE]);
 
 #endif

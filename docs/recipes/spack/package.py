@@ -21,7 +21,7 @@ class Thompson(CMakePackage):
     depends_on("hdf5~mpi")
     depends_on("libyaml")
     depends_on("jansson")
-    depends_on("libmd")
+    depends_on("openssl")
     depends_on("zlib-api")
     depends_on("random123")
     depends_on("sleef")

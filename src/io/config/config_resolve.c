@@ -1,8 +1,8 @@
 /* The whole study as YAML with every value filled in, and its hash: what a results file carries and a resumed
  * run compares. */
 #include "io/config/config_internal.h"
+#include "io/digest.h"
 
-#include <sha2.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,7 +100,7 @@ Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, c
     status = config_refuse(place, "with all values filled in, the study is longer than %d bytes",
                            CONFIG_TEXT_LIMIT);
   if (status == STATUS_OK) status = arena_print(memory, &study->resolved, "%s", text);
-  if (status == STATUS_OK) SHA256Data((const uint8_t *)text, size, study->sha256);
+  if (status == STATUS_OK) status = digest_hex(text, size, study->sha256);
   free(text);
   return status;
 }
