@@ -142,10 +142,11 @@ def rewrite(path, how):
 
 class Damage(BundleTest):
     def test_damage(self):
-        """`verify` names it; `reduce` writes the results of the others and ends with 5; `run --resume` computes what is lost."""
+        """`verify` names it; `reduce` writes the results of the others and ends with 5; `run --resume` keeps all tasks that are whole, if
+        the file is as long as it was, and computes the others."""
         whole = self.path("whole")
         self.succeed("run", self.study, "-o", whole, ranks=3)
-        for how in (zeros, zero, cut, flipped):
+        for how, damaged in ((zeros, 1), (zero, 0), (cut, TASKS), (flipped, 1)):
             with self.subTest(how=how.__name__):
                 shutil.rmtree(self.out, ignore_errors=True)
                 shutil.copytree(whole, self.out)
@@ -167,8 +168,11 @@ class Damage(BundleTest):
                     self.assertEqual(int((file["status"][:] != 1).sum()), 1 if how is flipped else lost)
                 self.assertEqual(len(self.files("*.bad")), 0, "reduce sets nothing aside")
                 answer = self.succeed("run", self.study, "-o", self.out, "--resume", ranks=2)
-                self.assertIn(f"running tasks: {lost}/{lost} in", answer.stderr)
+                again = min(damaged, lost)
+                self.assertIn(f"{lost - again} of its tasks are whole", answer.stderr)
+                self.assertEqual(f"running tasks: {again}/{again} in" in answer.stderr, again > 0)
                 self.assertEqual(self.files("*.bad"), [path + ".bad"])
+                self.assertEqual(self.kept(), set(range(TASKS)))
                 self.assert_same_results(self.results, os.path.join(whole, "results.nc"))
 
 

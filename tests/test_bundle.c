@@ -385,20 +385,77 @@ static void test_another_study(void) {
   study_destroy(&other);
 }
 
-/* With the file of a task go all tasks in it. */
-static void test_set_aside(void) {
+/* Flip a bit of the file that a task is in, `from_end` bytes from its end. */
+static void damage_file_of(int task, size_t from_end) {
   Finished finished;
+  char path[PATH_MAX], *bytes;
+  size_t size;
   CHECK_OK(finished_scan(folder, &study, &finished));
-  const Task task = study_task(&study, 7);
-  int gone = 0;
-  for (int i = 0; i < study.task_count; i++) gone += finished_are_together(&finished, 7, i);
-  CHECK_OK(finished_set_aside(&finished, &task, false));
+  snprintf(path, sizeof path, "%s/tasks/%s", folder, finished.name[finished.bundle[task]]);
   finished_destroy(&finished);
+  CHECK_OK(store_read_text(path, SIZE_MAX, &bytes, &size));
+  bytes[size - from_end] ^= 1;
+  write_bytes(path, bytes, size);
+  free(bytes);
+}
+
+static int count_done(const Finished *finished) {
+  int done = 0;
+  for (int i = 0; i < study.task_count; i++) done += finished->state[i] == RUN_OK;
+  return done;
+}
+
+/* A file of a rank that was set aside meanwhile is not merged, and those beside it stay. */
+static void test_merging_without_one(void) {
+  Commit *commit;
+  Finished finished;
+  char path[PATH_MAX];
+  int saved = 0;
+  CHECK_OK(commit_create(folder, &study, (CommitNotice){count_saved, &saved}, &commit));
+  for (int i = 600; i < 608; i++) {
+    Task task;
+    TaskResult result;
+    make_result(i, &task, &result);
+    CHECK_OK(commit_add(commit, &task, &result, 1e-3));
+    if (i == 607) {
+      CHECK_OK(finished_scan(folder, &study, &finished));
+      snprintf(path, sizeof path, "%s/tasks/%s", folder, finished.name[finished.bundle[603]]);
+      finished_destroy(&finished);
+      remove(path);
+    }
+    CHECK_OK(commit_save(commit));
+  }
+  CHECK_OK(commit_merge(commit));
+  commit_destroy(commit);
   CHECK_OK(finished_scan(folder, &study, &finished));
-  for (int i = 0; i < study.task_count; i++) gone += finished.state[i] == RUN_OK;
-  CU_ASSERT_EQUAL(gone, 155);
+  for (int i = 600; i < 608; i++) CU_ASSERT_EQUAL(finished.state[i], i == 603 ? RUN_NOT_RUN : RUN_OK);
+  finished_destroy(&finished);
+}
+
+/* Of a file that is set aside those tasks are kept that are whole: all but the one with a flipped bit, or
+ * all, where it is the checksum at the end that is damaged. */
+static void test_set_aside(void) {
+  enum { SEAL = 72, LAST = 154 };
+  Finished finished;
+  int damaged = 0;
+  CHECK_OK(finished_scan(folder, &study, &finished));
+  const Task last = study_task(&study, LAST);
+  const int done = count_done(&finished), files = count_files();
+  damage_file_of(LAST, SEAL + 8);
+  CHECK_OK(finished_set_aside(&finished, &last, false));
+  CU_ASSERT_EQUAL(finished.state[LAST], RUN_NOT_RUN);
+  CU_ASSERT_EQUAL(count_done(&finished), done - 1);
+  CU_ASSERT_EQUAL(count_files(), files); /* one was of this task alone */
+  finished_destroy(&finished);
+  check_all(LAST);
+  damage_file_of(7, SEAL);
+  CHECK_OK(finished_scan(folder, &study, &finished));
   CU_ASSERT_EQUAL(finished.state[7], RUN_NOT_RUN);
+  CHECK_OK(finished_report_unreadable(&finished, true, &damaged));
+  CU_ASSERT_EQUAL(damaged, 1);
   finished_destroy(&finished);
+  CU_ASSERT_EQUAL(count_files(), files + 1);
+  check_all(LAST);
 }
 
 int main(void) {
@@ -414,6 +471,7 @@ int main(void) {
                          {"moved", test_moved},
                          {"another study", test_another_study},
                          {"set aside", test_set_aside},
+                         {"merging without one", test_merging_without_one},
                          CU_TEST_INFO_NULL};
   if (!mkdtemp(folder)) return EXIT_FAILURE;
   const int failed = harness_run("bundle", tests);

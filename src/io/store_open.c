@@ -45,16 +45,17 @@ bool store_is_netcdf(const char *path) {
   return inspect(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
 }
 
-/* What a file must have at its end: nothing, as it may be a user's own; a checksum that fits; or a checksum,
- * since its parts have their own. */
-typedef enum { SEAL_OPTIONAL, SEAL_FITS, SEAL_STANDS } SealWanted;
+/* What a file must have at its end: nothing, as it may be a user's own; a checksum that fits; a checksum,
+ * since its parts have their own; or no matter what. */
+typedef enum { SEAL_OPTIONAL, SEAL_FITS, SEAL_STANDS, SEAL_IGNORED } SealWanted;
 
 /* Is the file whole, as far as that can be seen without the library? */
 static Status check_whole(const char *path, Magic magic, uint64_t size, SealWanted wanted) {
-  bool sealed;
+  bool sealed = wanted == SEAL_IGNORED;
   uint64_t end;
   if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
-  TRY(wanted == SEAL_STANDS ? store_seal_stands(path, &sealed) : store_seal_check(path, &sealed));
+  if (wanted != SEAL_IGNORED)
+    TRY(wanted == SEAL_STANDS ? store_seal_stands(path, &sealed) : store_seal_check(path, &sealed));
   if (wanted != SEAL_OPTIONAL && !sealed)
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
@@ -93,3 +94,5 @@ Status store_open(const char *path, StoreFile **out) { return open_checked(path,
 Status store_open_own(const char *path, StoreFile **out) { return open_checked(path, SEAL_FITS, out); }
 
 Status store_open_parts(const char *path, StoreFile **out) { return open_checked(path, SEAL_STANDS, out); }
+
+Status store_open_remains(const char *path, StoreFile **out) { return open_checked(path, SEAL_IGNORED, out); }

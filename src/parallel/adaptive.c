@@ -79,26 +79,23 @@ static Moments moments_of(int runs, const double *values, const double *base) {
   return moments;
 }
 
-/* The tasks of a file that cannot be used are marked, and with `repair` it is set aside, since they must run
- * again. */
-static Status pass_over(Adaptive *adaptive, const Task *task, bool repair) {
+/* A task that went with the file of another one must run again too. */
+static void note_gone(Adaptive *adaptive, const signed char *state, int task) {
+  if (state[task] == RUN_OK && adaptive->finished->state[task] != RUN_OK && adaptive->damage[task] == USABLE)
+    adaptive->damage[task] = DAMAGED;
+}
+
+/* A task that cannot be used is marked, and with `repair` its file is set aside, since it must run again. */
+static Status pass_over(Adaptive *adaptive, const signed char *state, const Task *task, bool repair) {
   Finished *finished = adaptive->finished;
   if (repair && adaptive->damage[task->index] == MENDED)
     return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", finished->directory);
   adaptive->damage[task->index] = DAMAGED;
   if (!repair) return STATUS_OK;
-  for (int i = 0; i < adaptive->study->task_count; i++)
-    if (adaptive->damage[i] == USABLE && finished_are_together(finished, task->index, i))
-      adaptive->damage[i] = DAMAGED;
-  fprintf(stderr, "%s; the file is set aside and its tasks run again\n", status_message());
-  return finished_set_aside(finished, task, false);
-}
-
-/* A task whose file was set aside since, by another rank, must run again too. */
-static void note_gone(Adaptive *adaptive, const signed char *state, const Task *task) {
-  signed char *damage = &adaptive->damage[task->index];
-  if (state[task->index] == RUN_OK && adaptive->finished->state[task->index] != RUN_OK && *damage == USABLE)
-    *damage = DAMAGED;
+  fprintf(stderr, "%s; the file is set aside and the task runs again\n", status_message());
+  TRY(finished_set_aside(finished, task, false));
+  for (int i = 0; i < adaptive->study->task_count; i++) note_gone(adaptive, state, i);
+  return STATUS_OK;
 }
 
 /* moments[policy_count] of one block. */
@@ -114,9 +111,9 @@ static Status read_block(Adaptive *adaptive, const signed char *state, int setti
   for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
     Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
-    note_gone(adaptive, state, &task);
+    note_gone(adaptive, state, task.index);
     status = read_values(adaptive, state, &task, into);
-    if (status == STATUS_INPUT) status = pass_over(adaptive, &task, repair);
+    if (status == STATUS_INPUT) status = pass_over(adaptive, state, &task, repair);
     moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
   }
   return status;

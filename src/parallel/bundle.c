@@ -195,11 +195,11 @@ static Status read_index(Bundle *bundle) {
   return STATUS_OK;
 }
 
-Status bundle_open(const char *path, Bundle **out) {
+static Status open_by(Status (*open)(const char *path, StoreFile **out), const char *path, Bundle **out) {
   Bundle *bundle;
   *out = NULL;
   NEW(bundle, 1);
-  Status status = store_open_parts(path, &bundle->file);
+  Status status = open(path, &bundle->file);
   if (status == STATUS_OK) status = read_index(bundle);
   if (status == STATUS_OK)
     *out = bundle;
@@ -207,6 +207,8 @@ Status bundle_open(const char *path, Bundle **out) {
     bundle_close(bundle);
   return status;
 }
+
+Status bundle_open(const char *path, Bundle **out) { return open_by(store_open_parts, path, out); }
 
 void bundle_close(Bundle *bundle) {
   if (!bundle) return;
@@ -270,4 +272,59 @@ Status bundle_load(Bundle *bundle, const Study *study, const Task *task, TaskRes
   result->status = RUN_OK;
   result->message[0] = '\0';
   return STATUS_OK;
+}
+
+Status bundle_load_entry(Bundle *bundle, const Study *study, int at, BundleEntry *out) {
+  const int64_t number = bundle->task[at];
+  if (number >= study->task_count)
+    return status_set(STATUS_INPUT, "%s: the study has no task %jd", store_path(bundle->file),
+                      (intmax_t)number);
+  *out = (BundleEntry){.task = study_task(study, (int)number), .finished = bundle->finished[at]};
+  TRY(task_result_create(study, &out->task, &out->result));
+  const Status status = bundle_load(bundle, study, &out->task, &out->result);
+  if (status != STATUS_OK) task_result_destroy(&out->result);
+  return status;
+}
+
+/* Damaged ones. */
+
+static Status load_whole(Bundle *bundle, const Study *study, BundleEntry *entries, int *kept) {
+  for (int at = 0; at < bundle->count; at++) {
+    const Status status = bundle_load_entry(bundle, study, at, &entries[*kept]);
+    if (status == STATUS_OK)
+      ++*kept;
+    else if (status != STATUS_INPUT)
+      return status;
+  }
+  return STATUS_OK;
+}
+
+/* Where all are whole, the new file takes the name of the old one. */
+static Status replace(const char *directory, const Study *study, const char *path, int count, int kept,
+                      BundleEntry *entries) {
+  char name[FOLDER_NAME];
+  if (kept == count) TRY(durable_set_aside(path));
+  if (kept > 0) TRY(bundle_write(directory, study, kept, entries, name));
+  return kept < count ? durable_set_aside(path) : STATUS_OK;
+}
+
+static Status rescue(Bundle *bundle, const char *directory, const Study *study, const char *path, int *kept) {
+  SCRATCH_ARENA(scratch);
+  BundleEntry *entries;
+  ALLOCATE(&scratch, entries, bundle->count);
+  Status status = load_whole(bundle, study, entries, kept);
+  if (status == STATUS_OK) status = replace(directory, study, path, bundle->count, *kept, entries);
+  for (int k = 0; k < *kept; k++) task_result_destroy(&entries[k].result);
+  return status;
+}
+
+Status bundle_set_aside(const char *directory, const char *name, const Study *study, int *kept) {
+  char path[4096];
+  Bundle *bundle;
+  *kept = 0;
+  snprintf(path, sizeof path, "%s/tasks/%s", directory, name);
+  if (open_by(store_open_remains, path, &bundle) != STATUS_OK) return durable_set_aside(path);
+  const Status status = rescue(bundle, directory, study, path, kept);
+  bundle_close(bundle);
+  return status;
 }

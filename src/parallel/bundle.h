@@ -45,5 +45,12 @@ const double *bundle_finished(const Bundle *bundle);
 /* Read a task that is in it into `result`, which has room. STATUS_INPUT when it is damaged, or of another
  * study. */
 Status bundle_load(Bundle *bundle, const Study *study, const Task *task, TaskResult *result);
+/* Read number `at` of its tasks; the caller ends with task_result_destroy of what is loaded. Errors: as
+ * bundle_load. */
+Status bundle_load_entry(Bundle *bundle, const Study *study, int at, BundleEntry *out);
+
+/* Put a damaged bundle out of the way (durable_set_aside), after those of its tasks that are whole have been
+ * written to one of their own, if it can be opened. *kept: how many those are. */
+Status bundle_set_aside(const char *directory, const char *name, const Study *study, int *kept);
 
 #endif

@@ -48,8 +48,8 @@ Status commit_create(const char *directory, const Study *study, CommitNotice not
   return STATUS_OK;
 }
 
-/* An entry at the end of the group for `task`, which takes over `result`. */
-static Status group_add(const Study *study, const Task *task, const TaskResult *result, Group *group) {
+/* The group takes over what the entry has. */
+static Status group_add(const Study *study, BundleEntry entry, Group *group) {
   if (group->count == group->room) {
     const int room = group->room > 0 ? 2 * group->room : 16;
     void *larger = realloc(group->entries, (size_t)room * sizeof *group->entries);
@@ -57,8 +57,8 @@ static Status group_add(const Study *study, const Task *task, const TaskResult *
     group->entries = larger;
     group->room = room;
   }
-  group->entries[group->count++] = (BundleEntry){.task = *task, .result = *result};
-  group->bytes += bundle_entry_bytes(study, task);
+  group->entries[group->count++] = entry;
+  group->bytes += bundle_entry_bytes(study, &entry.task);
   return STATUS_OK;
 }
 
@@ -89,13 +89,12 @@ static Status save_alone(const Commit *commit, const Task *task, const TaskResul
 
 Status commit_add(Commit *commit, const Task *task, TaskResult *result, double seconds) {
   Group *group = &commit->group;
+  const BundleEntry entry = {
+      .task = *task, .result = *result, .finished = seconds_since_1970(), .seconds = seconds};
   Status status = STATUS_OK;
   if (!bundle_is_for(commit->study) || result->status != RUN_OK)
     status = save_alone(commit, task, result, seconds);
-  else if ((status = group_add(commit->study, task, result, group)) == STATUS_OK) {
-    BundleEntry *entry = &group->entries[group->count - 1];
-    entry->finished = seconds_since_1970();
-    entry->seconds = seconds;
+  else if ((status = group_add(commit->study, entry, group)) == STATUS_OK) {
     if (group->count == 1) commit->since = clock_wall() - seconds;
     *result = (TaskResult){0};
   }
@@ -130,18 +129,15 @@ static Status read_part(const Commit *commit, const Part *part, Group *group) {
   char path[4096];
   Bundle *bundle;
   part_path(commit, part, sizeof path, path);
+  if (access(path, F_OK) != 0) return status_set(STATUS_INPUT, "%s was set aside", path);
   TRY(bundle_open(path, &bundle));
   Status status = STATUS_OK;
   for (int k = 0; k < bundle_count(bundle) && status == STATUS_OK; k++) {
-    const Task task = study_task(study, (int)bundle_tasks(bundle)[k]);
-    TaskResult result;
-    status = task_result_create(study, &task, &result);
-    if (status == STATUS_OK) status = bundle_load(bundle, study, &task, &result);
-    if (status == STATUS_OK) status = group_add(study, &task, &result, group);
-    if (status != STATUS_OK)
-      task_result_destroy(&result);
-    else
-      group->entries[group->count - 1].finished = bundle_finished(bundle)[k];
+    BundleEntry entry;
+    status = bundle_load_entry(bundle, study, k, &entry);
+    if (status != STATUS_OK) break;
+    status = group_add(study, entry, group);
+    if (status != STATUS_OK) task_result_destroy(&entry.result);
   }
   bundle_close(bundle);
   return status;

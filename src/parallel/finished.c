@@ -268,25 +268,27 @@ Status finished_share(Finished *finished, const Task *task, TaskResult *result) 
 
 /* Files that cannot be used. */
 
-bool finished_are_together(const Finished *finished, int task, int other) {
-  return task == other || (finished->bundle[task] >= 0 && finished->bundle[task] == finished->bundle[other]);
+/* Put a bundle out of the way and say what is kept of it, if no other rank has done so. */
+static Status set_aside_bundle(const Finished *finished, int number) {
+  char path[PATH_SIZE];
+  int kept;
+  bundle_path(finished, number, path);
+  if (is_gone(path)) return STATUS_OK;
+  TRY(bundle_set_aside(finished->directory, finished->name[number], finished->study, &kept));
+  fprintf(stderr, "%s: %d of its tasks are whole and are kept, the others count as not run\n", path, kept);
+  return STATUS_OK;
 }
 
 Status finished_set_aside(Finished *finished, const Task *task, bool failed) {
   char path[PATH_SIZE];
   const int number = failed ? -1 : finished->bundle[task->index];
-  if (number >= 0)
-    bundle_path(finished, number, path);
-  else
-    TRY(task_file_path(finished->directory, task->index, failed, sizeof path, path));
-  if (number >= 0 && !is_gone(path)) /* else another rank has said so */
-    fprintf(stderr, "%s has %d tasks, which all count as not run\n", path, finished->size[number]);
-  TRY(durable_set_aside(path));
+  if (number >= 0) {
+    TRY(set_aside_bundle(finished, number));
+    return scan_again(finished);
+  }
+  TRY(task_file_path(finished->directory, task->index, failed, sizeof path, path));
   finished->state[task->index] = RUN_NOT_RUN;
-  if (number < 0) return STATUS_OK;
-  for (int i = 0; i < finished->study->task_count; i++)
-    if (finished->bundle[i] == number) finished->bundle[i] = -1, finished->state[i] = RUN_NOT_RUN;
-  return STATUS_OK;
+  return durable_set_aside(path);
 }
 
 Status finished_report_unreadable(const Finished *finished, bool set_aside, int *damaged) {
@@ -298,10 +300,12 @@ Status finished_report_unreadable(const Finished *finished, bool set_aside, int 
     const Status status = bundle_open(path, &bundle);
     bundle_close(bundle);
     if (status == STATUS_OK || is_gone(path)) continue;
-    fprintf(stderr, "%s; %sits tasks, of the first and the last number in its name, count as not run\n",
-            status_message(), set_aside ? "the file is set aside and " : "");
+    if (status != STATUS_INPUT) return status;
+    fprintf(stderr, "%s; %s\n", status_message(),
+            set_aside ? "the file is set aside"
+                      : "its tasks, of the first and the last number in its name, count as not run");
     ++*damaged;
-    if (set_aside) TRY(durable_set_aside(path));
+    if (set_aside) TRY(set_aside_bundle(finished, i));
   }
   return STATUS_OK;
 }

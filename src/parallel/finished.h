@@ -47,13 +47,13 @@ Status finished_load(Finished *finished, const Task *task, bool failed, TaskResu
 Status finished_share(Finished *finished, const Task *task, TaskResult *result);
 
 /* Put the file of a task that cannot be used out of the way (000042.nc.bad, replacing nothing), so that it
- * counts as not run, with all tasks of its bundle. */
+ * counts as not run; what else is whole in its bundle goes into another one. Of a bundle the folder is
+ * scanned again. */
 Status finished_set_aside(Finished *finished, const Task *task, bool failed);
-/* Whether setting aside the file of a task does it for the other one too. */
-bool finished_are_together(const Finished *finished, int task, int other);
 
-/* Report bundles whose lists cannot be read, on stderr, and with `set_aside` put them out of the way; adds
- * how many to *damaged. */
+/* Report bundles that cannot be opened, on stderr, and with `set_aside` put them out of the way, all but
+ * those of their tasks that are whole; adds how many to *damaged. What is known of the folder stays as it
+ * was. */
 Status finished_report_unreadable(const Finished *finished, bool set_aside, int *damaged);
 /* Remove bundles all of whose tasks are also in larger ones that are whole. Nobody else may write. */
 Status finished_remove_superseded(const Finished *finished);
