@@ -55,6 +55,7 @@ static void count_up(uint32_t first, uint32_t step, uint32_t *to) {
 }
 
 /* Counters at .. at + count - 1: `position` of the streams of lanes lane .. lane + count - 1. */
+SIMD_CLONES
 static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, uint32_t at, uint32_t count,
                          RngCounters *counters) {
   const uint32_t index = rng->first_lane + lane, draws = rng->draws;
@@ -74,7 +75,8 @@ static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, 
  * they are. */
 static void fill_groups(const RngLanes *rng, Law law, uint32_t start, uint32_t positions, uint32_t lane,
                         uint32_t count, double *out) {
-  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
+  RngCounters counters; /* what is read of it is set here and in name_streams */
+  counters.key[0] = rng->key.word[0], counters.key[1] = rng->key.word[1], counters.round = rng->round;
   name_streams(rng, 0, lane, 0, count, &counters);
   draw_rows(&counters, law, count, start, positions, rng->lanes, out + lane);
 }
@@ -124,7 +126,8 @@ static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
   if (lanes % GROUP == 0) whole = (uint32_t)n / 2;
   for (uint32_t lane = 0; whole > 0 && lane < lanes; lane += COUNTERS)
     fill_groups(rng, law, start, whole, lane, lanes - lane < COUNTERS ? lanes - lane : COUNTERS, out);
-  fill_stretches(rng, law, start + whole, (uint32_t)n - 2 * whole, out + 2 * (size_t)whole * lanes);
+  if (2 * whole < (uint32_t)n)
+    fill_stretches(rng, law, start + whole, (uint32_t)n - 2 * whole, out + 2 * (size_t)whole * lanes);
 }
 
 void rng_lanes_uniform(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, UNIFORM); }

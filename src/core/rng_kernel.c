@@ -17,10 +17,9 @@ typedef __m512d Reals;
 #define OP(name) _mm512_##name
 #define LOAD_WORDS(x) _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(x)))
 #define XOR(a, b) _mm512_xor_si512(a, b)
-#define AND(a, b) _mm512_and_si512(a, b)
 #define BROADCAST(x) _mm512_set1_epi64(x)
-#define OR(a, b) _mm512_or_si512(a, b)
-#define AS_REALS(x) _mm512_castsi512_pd(x)
+#define XOR_LOW(x, a, b) _mm512_mask_ternarylogic_epi32(x, 0x5555, a, b, 0x96)
+#define INTEGERS(x) _mm512_cvtepu64_pd(x)
 #define LOG Sleef_finz_logd8_u35avx512f
 #define SINCOSPI Sleef_finz_sincospid8_u35avx512f
 typedef Sleef___m512d_2 Pair;
@@ -31,10 +30,10 @@ typedef __m256d Reals;
 #define OP(name) _mm256_##name
 #define LOAD_WORDS(x) _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(const void *)(x)))
 #define XOR(a, b) _mm256_xor_si256(a, b)
-#define AND(a, b) _mm256_and_si256(a, b)
 #define BROADCAST(x) _mm256_set1_epi64x(x)
-#define OR(a, b) _mm256_or_si256(a, b)
-#define AS_REALS(x) _mm256_castsi256_pd(x)
+#define XOR_LOW(x, a, b) XOR(x, _mm256_and_si256(XOR(a, b), broadcast(UINT32_MAX)))
+#define INTEGERS(x) /* below 2^52 */                                                                         \
+  OP(sub_pd)(_mm256_castsi256_pd(_mm256_or_si256(x, BROADCAST(0x4330000000000000LL))), real(0x1p52))
 #define LOG Sleef_finz_logd4_u35avx2
 #define SINCOSPI Sleef_finz_sincospid4_u35avx2
 typedef Sleef___m256d_2 Pair;
@@ -48,75 +47,75 @@ INLINE Reals real(double x) { return OP(set1_pd)(x); }
 
 /* ---- uniforms */
 
-/* Rounds and series are chains of dependent instructions: GROUPS vectors side by side fill their gaps. */
-enum { GROUPS = SIMD_DOUBLES == 8 ? 4 : 2 };
+/* Rounds are chains of dependent instructions: GROUPS vectors side by side fill their gaps. */
+enum { GROUPS = SIMD_DOUBLES == 8 ? 4 : 2, VECTORS = RNG_KERNEL_COUNTERS / SIMD_DOUBLES, ROUNDS = 10 };
 #define EACH _Pragma("GCC unroll 4") for (int g = 0; g < GROUPS; g++)
 
-/* Of the rounds, both words. */
+/* What all positions share: both words of the key of each round, and of the first two rounds what does not
+ * depend on the position. */
 typedef struct {
-  Words word[philox4x32_rounds][2];
-} Keys;
+  Words key[ROUNDS][2];
+  Words position[VECTORS], run[VECTORS], high[VECTORS], low[VECTORS];
+  Words from_round;
+} Streams;
 
-INLINE Keys make_keys(const RngCounters *counters) {
-  Keys keys;
+INLINE Words high_word(Words x) { return OP(srli_epi64)(x, 32); }
+INLINE Words times(uint32_t multiplier, Words x) { return OP(mul_epu32)(broadcast(multiplier), x); }
+
+INLINE void make_streams(const RngCounters *counters, int count, Streams *streams) {
+  const Words product = times(PHILOX_M4x32_1, broadcast(counters->round));
   uint32_t first = counters->key[0], second = counters->key[1];
-  for (int round = 0; round < philox4x32_rounds; round++, first += PHILOX_W32_0, second += PHILOX_W32_1)
-    keys.word[round][0] = broadcast(first), keys.word[round][1] = broadcast(second);
-  return keys;
+  for (int round = 0; round < ROUNDS; round++, first += PHILOX_W32_0, second += PHILOX_W32_1)
+    streams->key[round][0] = broadcast(first), streams->key[round][1] = broadcast(second);
+  streams->from_round = XOR(product, streams->key[1][0]);
+  for (int at = 0; at * SIMD_DOUBLES < count; at++) {
+    const int i = at * SIMD_DOUBLES;
+    const Words draw = XOR(XOR(high_word(product), LOAD_WORDS(counters->draw + i)), streams->key[0][0]);
+    streams->position[at] = LOAD_WORDS(counters->position + i);
+    streams->run[at] = LOAD_WORDS(counters->run + i);
+    streams->low[at] = times(PHILOX_M4x32_0, draw);
+    streams->high[at] = high_word(streams->low[at]);
+  }
 }
 
-/* 64 bits to the middle of one of 2^52 equal cells of (0, 1), by way of [1, 2). */
-INLINE Reals unit_interval(Words low, Words high) {
-  Words bits = OR(AND(low, broadcast(UINT32_MAX)), OP(slli_epi64)(high, 32));
-  Words one_to_two = OR(OP(srli_epi64)(bits, 12), BROADCAST(0x3ff0000000000000LL));
-  return OP(add_pd)(OP(sub_pd)(AS_REALS(one_to_two), real(1)), real(0x1p-53));
+/* The last round's low word above its high one, 64 bits to the middle of one of 2^52 equal cells of (0,
+ * scale). */
+INLINE Reals unit_interval(Words product, Words other, Words key, double scale) {
+  const Words bits = XOR_LOW(OP(shuffle_epi32)(product, 0xb1), other, key);
+  return OP(fmadd_pd)(INTEGERS(OP(srli_epi64)(bits, 12)), real(scale * 0x1p-52), real(scale * 0x1p-53));
 }
 
-/* u, v of counters i .. at this position. The upper halves of the 64-bit lanes hold rubbish, which a
- * multiplication of 32 bits does not read. */
-INLINE void uniforms(const RngCounters *counters, const Keys *keys, Words position, int i, Reals u[GROUPS],
+/* u, scale * v of GROUPS vectors of counters from the at-th on. The upper halves of the 64-bit lanes
+ * hold rubbish, which a multiplication of 32 bits does not read. */
+INLINE void uniforms(const Streams *streams, Words position, int at, double scale, Reals u[GROUPS],
                      Reals v[GROUPS]) {
-  const Words m0 = broadcast(PHILOX_M4x32_0), m1 = broadcast(PHILOX_M4x32_1);
+  const Words(*key)[2] = streams->key;
   Words c[4][GROUPS], product[2][GROUPS];
-  EACH c[0][g] = OP(add_epi64)(LOAD_WORDS(counters->position + i + g * SIMD_DOUBLES), position);
-  EACH c[1][g] = LOAD_WORDS(counters->draw + i + g * SIMD_DOUBLES);
-  EACH c[2][g] = broadcast(counters->round);
-  EACH c[3][g] = LOAD_WORDS(counters->run + i + g * SIMD_DOUBLES);
-  _Pragma("GCC unroll 10") for (int round = 0; round < philox4x32_rounds; round++) {
-    EACH product[0][g] = OP(mul_epu32)(m0, c[0][g]);
-    EACH product[1][g] = OP(mul_epu32)(m1, c[2][g]);
-    EACH c[0][g] = XOR(XOR(OP(srli_epi64)(product[1][g], 32), c[1][g]), keys->word[round][0]);
-    EACH c[2][g] = XOR(XOR(OP(srli_epi64)(product[0][g], 32), c[3][g]), keys->word[round][1]);
+  EACH product[0][g] = times(PHILOX_M4x32_0, OP(add_epi64)(streams->position[at + g], position));
+  EACH c[2][g] = XOR(XOR(high_word(product[0][g]), streams->run[at + g]), key[0][1]);
+  EACH c[1][g] = times(PHILOX_M4x32_1, c[2][g]);
+  EACH c[0][g] = XOR(high_word(c[1][g]), streams->from_round);
+  EACH c[2][g] = XOR(XOR(product[0][g], streams->high[at + g]), key[1][1]);
+  EACH c[3][g] = streams->low[at + g];
+  _Pragma("GCC unroll 10") for (int round = 2; round < ROUNDS; round++) {
+    EACH product[0][g] = times(PHILOX_M4x32_0, c[0][g]);
+    EACH product[1][g] = times(PHILOX_M4x32_1, c[2][g]);
+    if (round == ROUNDS - 1) break;
+    EACH c[0][g] = XOR(XOR(high_word(product[1][g]), c[1][g]), key[round][0]);
+    EACH c[2][g] = XOR(XOR(high_word(product[0][g]), c[3][g]), key[round][1]);
     EACH c[1][g] = product[1][g];
     EACH c[3][g] = product[0][g];
   }
-  EACH u[g] = unit_interval(c[0][g], c[1][g]);
-  EACH v[g] = unit_interval(c[2][g], c[3][g]);
+  EACH u[g] = unit_interval(product[1][g], c[1][g], key[ROUNDS - 1][0], 1);
+  EACH v[g] = unit_interval(product[0][g], c[3][g], key[ROUNDS - 1][1], scale);
 }
 
-/* ---- normals */
-
-INLINE void box_muller(Reals u[GROUPS], Reals v[GROUPS]) {
-  EACH {
-    const Reals radius = OP(sqrt_pd)(OP(mul_pd)(real(-2), LOG(u[g])));
-    const Pair angle = SINCOSPI(OP(mul_pd)(real(2), v[g]));
-    u[g] = OP(mul_pd)(radius, angle.y);
-    v[g] = OP(mul_pd)(radius, angle.x);
-  }
-}
-
-/* ---- rows */
-
-typedef enum { UNIFORM, NORMAL } Law;
-
-INLINE void rows(const RngCounters *counters, int count, uint32_t first, uint32_t positions, size_t stride,
-                 const Law law, double *out) {
-  const Keys keys = make_keys(counters);
+INLINE void uniform_rows(const Streams *streams, int count, uint32_t first, uint32_t positions, size_t stride,
+                         const double scale, double *out) {
   for (uint32_t p = 0; p < positions; p++, out += 2 * stride)
     for (int i = 0; i < count; i += GROUPS * SIMD_DOUBLES) {
       Reals u[GROUPS], v[GROUPS];
-      uniforms(counters, &keys, broadcast(first + p), i, u, v);
-      if (law == NORMAL) box_muller(u, v);
+      uniforms(streams, broadcast(first + p), i / SIMD_DOUBLES, scale, u, v);
       EACH OP(storeu_pd)(out + i + g * SIMD_DOUBLES, u[g]);
       EACH OP(storeu_pd)(out + stride + i + g * SIMD_DOUBLES, v[g]);
     }
@@ -124,12 +123,36 @@ INLINE void rows(const RngCounters *counters, int count, uint32_t first, uint32_
 
 void SIMD_NAME(rng_kernel_uniform)(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
                                    size_t stride, double *out) {
-  rows(counters, count, first, positions, stride, UNIFORM, out);
+  Streams streams;
+  make_streams(counters, count, &streams);
+  uniform_rows(&streams, count, first, positions, stride, 1, out);
+}
+
+/* ---- normals */
+
+/* Positions whose uniforms stay in the first-level cache until they are normal. */
+enum { POSITIONS = 16 };
+
+/* From rows of u and 2 v. */
+INLINE void box_muller(int count, uint32_t positions, size_t stride, double *out) {
+  for (uint32_t p = 0; p < positions; p++, out += 2 * stride)
+    for (int i = 0; i < count; i += SIMD_DOUBLES) {
+      const Reals radius = OP(sqrt_pd)(OP(mul_pd)(real(-2), LOG(OP(loadu_pd)(out + i))));
+      const Pair angle = SINCOSPI(OP(loadu_pd)(out + stride + i));
+      OP(storeu_pd)(out + i, OP(mul_pd)(radius, angle.y));
+      OP(storeu_pd)(out + stride + i, OP(mul_pd)(radius, angle.x));
+    }
 }
 
 void SIMD_NAME(rng_kernel_normal)(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
                                   size_t stride, double *out) {
-  rows(counters, count, first, positions, stride, NORMAL, out);
+  Streams streams;
+  make_streams(counters, count, &streams);
+  for (uint32_t p = 0; p < positions; p += POSITIONS, out += 2 * POSITIONS * stride) {
+    const uint32_t some = positions - p < POSITIONS ? positions - p : POSITIONS;
+    uniform_rows(&streams, count, first + p, some, stride, 2, out);
+    box_muller(count, some, stride, out);
+  }
 }
 
 #else
