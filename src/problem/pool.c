@@ -10,9 +10,10 @@
 
 const char POOL_REWARDS[] = "linear quadratic";
 
-/* Members are added in squares of so many coordinates and runs; a vector of the pool takes whole ones. */
-enum { SQUARE = 4 };
+/* Members are added so many coordinates of so many runs at a time; a vector of the pool takes whole ones. */
+enum { SQUARE = 4, RUNS = 2 * SQUARE };
 typedef double Four __attribute__((vector_size(8 * SQUARE)));
+typedef double Runs __attribute__((vector_size(8 * RUNS)));
 
 typedef struct {
   double zeta;
@@ -73,27 +74,31 @@ static void keep_pools(const Problem *self, uint32_t first_run, int runs, double
   }
 }
 
-/* x[SQUARE] <- its transpose. */
-static inline __attribute__((always_inline)) void transpose(Four *x) {
-  const Four low0 = __builtin_shufflevector(x[0], x[1], 0, 4, 2, 6);
-  const Four low1 = __builtin_shufflevector(x[2], x[3], 0, 4, 2, 6);
-  const Four high0 = __builtin_shufflevector(x[0], x[1], 1, 5, 3, 7);
-  const Four high1 = __builtin_shufflevector(x[2], x[3], 1, 5, 3, 7);
-  x[0] = __builtin_shufflevector(low0, low1, 0, 1, 4, 5),
-  x[2] = __builtin_shufflevector(low0, low1, 2, 3, 6, 7);
-  x[1] = __builtin_shufflevector(high0, high1, 0, 1, 4, 5);
-  x[3] = __builtin_shufflevector(high0, high1, 2, 3, 6, 7);
+/* Of SQUARE coordinates of the members of RUNS runs, one vector for each coordinate. */
+static inline __attribute__((always_inline)) void gather(const double *const *member, size_t i, Runs *x) {
+  Four own[RUNS];
+  Runs pair[SQUARE];
+  for (size_t n = 0; n < RUNS; n++) __builtin_memcpy(&own[n], member[n] + i, sizeof own[n]);
+  for (size_t n = 0; n < SQUARE; n++)
+    pair[n] = __builtin_shufflevector(own[n], own[n + SQUARE], 0, 1, 2, 3, 4, 5, 6, 7);
+  const Runs low0 = __builtin_shufflevector(pair[0], pair[1], 0, 8, 2, 10, 4, 12, 6, 14);
+  const Runs low1 = __builtin_shufflevector(pair[2], pair[3], 0, 8, 2, 10, 4, 12, 6, 14);
+  const Runs high0 = __builtin_shufflevector(pair[0], pair[1], 1, 9, 3, 11, 5, 13, 7, 15);
+  const Runs high1 = __builtin_shufflevector(pair[2], pair[3], 1, 9, 3, 11, 5, 13, 7, 15);
+  x[0] = __builtin_shufflevector(low0, low1, 0, 1, 8, 9, 4, 5, 12, 13);
+  x[1] = __builtin_shufflevector(high0, high1, 0, 1, 8, 9, 4, 5, 12, 13);
+  x[2] = __builtin_shufflevector(low0, low1, 2, 3, 10, 11, 6, 7, 14, 15);
+  x[3] = __builtin_shufflevector(high0, high1, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
-/* phi[d, count] <- zeta phi + the members of `count` <= SQUARE runs. The product is rounded first, as in
+/* phi[d, count] <- zeta phi + the members of `count` <= RUNS runs. The product is rounded first, as in
  * special_two_products. */
 static inline __attribute__((always_inline)) void
 add_squares(size_t d, size_t stride, size_t count, double zeta, const double *const *member, double *phi) {
   for (size_t i = 0; i < d; i += SQUARE) {
     const size_t rows = d - i < SQUARE ? d - i : SQUARE;
-    Four own[SQUARE], x = {0};
-    for (size_t n = 0; n < SQUARE; n++) __builtin_memcpy(&own[n], member[n] + i, sizeof own[n]);
-    transpose(own);
+    Runs own[SQUARE], x = {0};
+    gather(member, i, own);
     for (size_t r = 0; r < rows; r++) {
       __builtin_memcpy(&x, phi + (i + r) * stride, count * sizeof *phi);
       x = own[r] + (zeta * x + 0.0);
@@ -106,15 +111,15 @@ add_squares(size_t d, size_t stride, size_t count, double zeta, const double *co
 SIMD_CLONES
 static void add_members(size_t d, size_t row, size_t arms, size_t runs, double zeta, const double *kept,
                         const double *uniform, double *phi) {
-  for (size_t from = 0; from < runs; from += SQUARE) {
-    const size_t count = runs - from < SQUARE ? runs - from : SQUARE;
-    const double *member[SQUARE];
-    for (size_t n = 0; n < SQUARE; n++) {
+  for (size_t from = 0; from < runs; from += RUNS) {
+    const size_t count = runs - from < RUNS ? runs - from : RUNS;
+    const double *member[RUNS];
+    for (size_t n = 0; n < RUNS; n++) {
       const size_t b = from + (n < count ? n : 0); /* of runs that are not there, the first */
       member[n] = kept + (b * arms + (size_t)(uniform[b] * (double)arms)) * row;
     }
-    if (count == SQUARE)
-      add_squares(d, runs, SQUARE, zeta, member, phi + from);
+    if (count == RUNS)
+      add_squares(d, runs, RUNS, zeta, member, phi + from);
     else
       add_squares(d, runs, count, zeta, member, phi + from);
   }

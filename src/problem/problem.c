@@ -189,13 +189,32 @@ static double predictor(const World *world, int run, int k) {
   return u;
 }
 
+typedef double Vector __attribute__((vector_size(64)));
+enum { VECTORS = 4, FEW = VECTORS * sizeof(Vector) / sizeof(double) };
+
+/* Those of FEW runs, u[FEW], of one theta* for all arms. */
+static inline __attribute__((always_inline)) void predictors_of_few(int d, int runs, const double *phi,
+                                                                    const double *theta, double *u) {
+  Vector sum[VECTORS] = {{0}}, x, y;
+  for (int i = 0; i < d; i++, phi += runs, theta += runs)
+    for (size_t v = 0; v < VECTORS; v++) {
+      memcpy(&x, phi + v * (FEW / VECTORS), sizeof x);
+      memcpy(&y, theta + v * (FEW / VECTORS), sizeof y);
+      sum[v] += x * y + 0.0;
+    }
+  memcpy(u, sum, sizeof sum);
+}
+
 /* Those of all runs, u[B]. */
 SIMD_CLONES
 static void predictors(int d, int runs, int unknowns, const double *phi, const double *theta, double *u) {
-  for (int b = 0; b < runs; b++) u[b] = 0;
+  int first = 0;
+  for (; unknowns == 1 && first + FEW <= runs; first += FEW)
+    predictors_of_few(d, runs, phi + first, theta + first, u + first);
+  for (int b = first; b < runs; b++) u[b] = 0;
   for (int i = 0; i < d; i++, phi += runs, theta += runs * unknowns)
     if (unknowns == 1)
-      for (int b = 0; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b]);
+      for (int b = first; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b]);
     else
       for (int b = 0; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b * unknowns]);
 }
