@@ -60,6 +60,8 @@ typedef struct {
   size_t (*part_size)(const PriorFit *fit, int d);
   Status (*fit_part)(const PriorFit *fit, const Samples *samples, int part, double *out);
   Status (*assemble)(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
+  /* OPTIONAL. Parameters of its network, or of that of a stage; NULL: it has none. */
+  size_t (*network_size)(const PriorFit *fit, int d);
   /* OPTIONAL. The same from logs of past tasks (logs_fit.h); a family without is fitted to posterior draws of
    * the tasks. */
   size_t (*logs_part_size)(const PriorFit *fit, int d);

@@ -161,14 +161,17 @@ static int denoiser_parts(const PriorFit *fit) {
   return 1;
 }
 
-static size_t denoiser_part_size(const PriorFit *fit, int d) {
+static size_t denoiser_network_size(const PriorFit *fit, int d) {
   const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
-  return beside_values(d) + CHECK_VALUES + network_parameters(&shape);
+  return network_parameters(&shape);
+}
+
+static size_t denoiser_part_size(const PriorFit *fit, int d) {
+  return beside_values(d) + CHECK_VALUES + denoiser_network_size(fit, d);
 }
 
 static double denoiser_cost(const PriorFit *fit, int d, double samples) {
-  const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
-  return learning_cost(fit->steps, fit->batch, (double)network_parameters(&shape)) +
+  return learning_cost(fit->steps, fit->batch, (double)denoiser_network_size(fit, d)) +
          beside_cost(d, samples, fit->starts);
 }
 
@@ -335,6 +338,7 @@ const PriorOps prior_denoiser = {
     .load = denoiser_load,
     .parts = denoiser_parts,
     .part_size = denoiser_part_size,
+    .network_size = denoiser_network_size,
     .fit_part = denoiser_fit_part,
     .assemble = denoiser_assemble,
     .cost = denoiser_cost,

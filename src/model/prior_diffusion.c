@@ -205,6 +205,11 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   return STATUS_OK;
 }
 
+static size_t diffusion_network_size(const PriorFit *fit, int d) {
+  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  return network_parameters(&shape);
+}
+
 /* Groups of stages, and last the mixture beside them. */
 static int diffusion_parts(const PriorFit *fit) { return training_groups(fit) + 1; }
 
@@ -381,6 +386,7 @@ const PriorOps prior_diffusion = {
     .load = diffusion_load,
     .parts = diffusion_parts,
     .part_size = diffusion_part_size,
+    .network_size = diffusion_network_size,
     .fit_part = diffusion_fit_part,
     .assemble = diffusion_assemble,
     .cost = training_cost,

@@ -329,8 +329,8 @@ Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *wo
   const Mixture *stand_in = belief->guard.weight > 0 ? prior_stand_in(prior) : NULL;
   work->guarded = stand_in ? stand_in->components + 1 : 0;
   work->stages = prior->chain ? prior->chain->schedule.stages : 0;
-  const bool learned = belief->kind == BELIEF_FITTED && !prior->mixture;
-  work->stage_parameters = learned ? (double)prior->ops->part_size(&belief->fit, problem->d) : 0;
+  const bool learned = belief->kind == BELIEF_FITTED && prior->ops->network_size;
+  work->stage_parameters = learned ? (double)prior->ops->network_size(&belief->fit, problem->d) : 0;
   return STATUS_OK;
 }
 
