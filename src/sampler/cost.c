@@ -6,17 +6,16 @@
 
 #include <math.h>
 
-/* How many lanes are worked on for each that is asked for, where they go in groups of `width`. */
-static double padding(double lanes, double width) { return ceil(lanes / width) * width / lanes; }
+double cost_padding(double lanes, double width) { return ceil(lanes / width) * width / lanes; }
 
 double cost_drawn_lanes(const SamplerWork *work) { return work->runs * work->draws; }
 
-double cost_share(double lanes) { return 0.8 * (1 + 16 / lanes); }
+double cost_share(double lanes) { return 0.72 * (1 + 25 / lanes); }
 
 /* Above LINALG_TILE_DIMENSION each matrix is a call of LAPACK. */
 double cost_gaussian(const SamplerWork *work) {
-  const double d = work->d, row = d > LINALG_TILE_DIMENSION ? 1200 : 120;
-  return 150 + row * d + 1.5 * d * d * d;
+  const double d = work->d, row = d > LINALG_TILE_DIMENSION ? 1200 : 75;
+  return 120 + row * d + 0.8 * d * d * d;
 }
 
 /* Above LINALG_BATCH_DIMENSION each is a call of LAPACK. */
@@ -25,15 +24,15 @@ double cost_solve(double d) { return 30 + (d > LINALG_BATCH_DIMENSION ? 400 : 15
 double cost_rows(const SamplerWork *work, double lanes, bool hessian) {
   const double d = work->d;
   if (work->conjugate) return 0;
-  return work->rows * padding(lanes, TILE_LANES) * (40 + 8 * d + (hessian ? d * d : 0));
+  return work->rows * cost_padding(lanes, TILE_LANES) * (40 + 8 * d + (hessian ? d * d : 0));
 }
 
 double cost_mode(const SamplerWork *work, double lanes) {
-  const double iterations = 5;
+  const double iterations = 2.5;
   return work->conjugate ? 0 : iterations * (cost_rows(work, lanes, true) + cost_gaussian(work));
 }
 
-double cost_density(const SamplerWork *work) { return work->components * (60 + work->d * work->d); }
+double cost_density(const SamplerWork *work) { return work->components * (60 + 0.5 * work->d * work->d); }
 
 double cost_score(const SamplerWork *work, double lanes) {
   if (work->components == 0) return cost_noise(work, lanes);
@@ -43,17 +42,17 @@ double cost_score(const SamplerWork *work, double lanes) {
 /* The stages of a single Gaussian have the basis of its covariance. */
 double cost_noise(const SamplerWork *work, double lanes) {
   const double square = work->d * work->d;
-  if (work->stage_parameters > 0) return 0.2 * work->stage_parameters * padding(lanes, NETWORK_GRAIN);
+  if (work->stage_parameters > 0) return 0.22 * work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN);
   return 200 + (work->components > 1 ? 25 * work->components : 3) * square;
 }
 
 /* The covariance has its eigenvectors taken, which of a single Gaussian and of a hypercube's vertices are
  * known. */
 double cost_moments(const SamplerWork *work, double lanes) {
-  const double d = work->d, network = work->stage_parameters * padding(lanes, NETWORK_GRAIN),
-               jacobian = network > 0 ? 0.06 * network * (d + 1) : cost_noise(work, lanes);
+  const double d = work->d, network = work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN),
+               jacobian = network > 0 ? 0.06 * network * (d + 3) : cost_noise(work, lanes);
   const bool known = work->stage_parameters == 0 && work->components <= 1;
-  const double square = known ? 20 : 60, cube = known ? 2.5 : 22;
+  const double square = known ? 20 : 35, cube = known ? 2.5 : 11;
   return jacobian + cost_share(lanes) * (100 + square * d * d + cube * d * d * d);
 }
 
@@ -65,12 +64,12 @@ double cost_mixture(const SamplerWork *work, double components) {
 }
 
 /* The exponents grow with the logarithm of the evidence; a reward that is not Gaussian tells less. A density
- * that is not of a mixture is looked up. */
+ * that is not of a mixture is looked up; no gradient is taken of the rows. */
 double cost_tempering(const SamplerWork *work, double particles, double steps) {
   const double informative = work->conjugate ? work->rounds : work->rounds / 8;
   const double d = work->d, exponents = sqrt(d / 2) * (1 + log2(1 + informative));
   const double looked_up = 1000, density = work->components > 0 ? cost_density(work) : looked_up;
-  const double step = 35 + 20 * d + 0.8 * d * d + density / 2 + cost_rows(work, particles, false);
+  const double step = 55 + 9 * d + density / 2 + 0.4 * cost_rows(work, particles, false);
   return particles * steps * exponents * step;
 }
 

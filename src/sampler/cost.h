@@ -11,6 +11,8 @@
 
 /* B M: the draws of a call. */
 double cost_drawn_lanes(const SamplerWork *work);
+/* How many lanes are worked on for each that is asked for, where they go in groups of `width`. */
+double cost_padding(double lanes, double width);
 /* How much more a lane costs in a call of so few, 1 for 64. */
 double cost_share(double lanes);
 /* A draw from a Gaussian that is known by its precision: a Cholesky factor, two solves, d normals. */

@@ -343,7 +343,8 @@ PolicyWork study_work(const Study *study, const Task *task) {
 /* The calls of a round are shared by the runs of a block. */
 double study_world_cost(const PolicyWork *work) {
   const double d = work->sampler.d;
-  return 100 + 40 * d + 15000 / work->sampler.runs + (work->resampled ? 70 * d * work->arms : 0);
+  const double reward = work->sampler.conjugate ? 0 : 1000;
+  return 110 + 35 * d + reward + 25000 / work->sampler.runs + (work->resampled ? 70 * d * work->arms : 0);
 }
 
 double study_dimension(const Config *setting) {

@@ -156,7 +156,7 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
 /* A stage is the noise predictor, a product with its Jacobian, and the gradient of the likelihood. */
 static double dps_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), d = work->d;
-  const double stage = 2.2 * cost_noise(work, lanes) + cost_share(lanes) * (200 + 30 * d + 12 * d * d) +
+  const double stage = 3 * cost_noise(work, lanes) + cost_share(lanes) * (150 + 55 * d + 1.5 * d * d) +
                        cost_rows(work, lanes, false);
   return work->drawn * work->draws * work->stages * stage;
 }

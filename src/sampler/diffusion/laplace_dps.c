@@ -214,10 +214,10 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
  * eigenvectors of its evidence. */
 static double laplace_dps_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), d = work->d;
-  const double mode = work->conjugate ? 0 : 0.25 * cost_mode(work, lanes) + 8 * d * d * d;
-  const double stage =
-      cost_noise(work, lanes) + cost_share(lanes) * (30 + 12 * d * d + 1.2 * d * d * d) + mode;
-  return work->drawn * work->draws * work->stages * stage;
+  const double mode = work->conjugate ? 0 : 0.5 * cost_mode(work, lanes) + 8 * d * d * d;
+  const double stage = cost_noise(work, lanes) + cost_share(lanes) * (80 + 20 * d + 6 * d * d) + mode;
+  const double eigenvectors = (d > LINALG_BATCH_DIMENSION ? 1e6 : 0) + cost_share(lanes) * 30 * d * d * d;
+  return work->drawn * work->draws * (eigenvectors + work->stages * stage);
 }
 
 static const ConfigKey KEYS[] = {{.name = "last_stage",

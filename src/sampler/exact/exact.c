@@ -143,7 +143,7 @@ static double exact_cost(const SamplerWork *work) {
   if (work->d > 2) return work->drawn * (200 * corners + 100 * work->draws);
   if (work->components == 0) return work->drawn * (6e6 + 1000 * proposals);
   return work->drawn *
-         (6e5 + 1.5e4 * work->rows + proposals * (cost_density(work) + cost_rows(work, 16, false)));
+         (2e5 + 1e4 * work->rows + proposals * (cost_density(work) + cost_rows(work, 16, false)));
 }
 
 const SamplerOps sampler_exact = {

@@ -105,8 +105,7 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
 
 /* Rewards of any other likelihood are taken in one by one. */
 static double lints_cost(const SamplerWork *work) {
-  const double d = work->d,
-               row = work->conjugate ? 0 : cost_share(work->runs) * (1200 + 300 * d + 30 * d * d);
+  const double d = work->d, row = work->conjugate ? 0 : cost_share(work->runs) * (50 + 30 * d);
   return row + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)) * cost_gaussian(work);
 }
 

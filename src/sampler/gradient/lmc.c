@@ -220,7 +220,7 @@ static double lmc_cost(const SamplerWork *work) {
   const bool optimism = config_has(work->options, "optimism");
   const double move = work->weights > 0
                           ? 150 * work->weights
-                          : cost_share(lanes) * (250 + 20 * d + 9 * d * d + (optimism ? 60 + 6 * d : 0));
+                          : cost_share(lanes) * (110 + 25 * d + 4 * d * d + (optimism ? 35 + d : 0));
   const double step = move + potential_cost(work, lanes, !work->conjugate && work->weights == 0);
   return work->draws * ((double)config_int(work->options, "steps") * step + work->drawn * 10 * d);
 }

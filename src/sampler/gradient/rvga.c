@@ -297,9 +297,9 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
 
 /* Of rewards that are not Gaussian two equations are solved by bisection and Newton, over NODES nodes. */
 static double rvga_cost(const SamplerWork *work) {
-  const double implicit = work->conjugate ? 0 : 190000;
+  const double implicit = work->conjugate ? 0 : 210000;
   return implicit +
-         1.25 * cost_gaussian(work) *
+         0.9 * cost_gaussian(work) *
              (cost_share(work->runs) + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)));
 }
 

@@ -230,13 +230,13 @@ static Status vits2_hf_create(Sampler *sampler, const SamplerSetup *setup) {
 static double update_cost(const SamplerWork *work, VitsKind kind) {
   const double d = work->d, p = work->weights;
   if (p > 0) return kind == VITS_ONE ? 2000 * p * p + 4.5 * p * p * p : 1000 * p * p + 6 * p * p * p;
-  return kind == VITS_ONE ? 500 + 100 * d + 13 * d * d * d : 200 + 100 * d + 4 * d * d * d;
+  return kind == VITS_ONE ? 150 + 150 * d + 3 * d * d * d : 150 + 100 * d + 2 * d * d * d;
 }
 
 /* A gradient of the Hessian-free version, and its part of the Hessian. */
 static double sample_cost(const SamplerWork *work) {
   const double d = work->d, p = work->weights;
-  return p > 0 ? 80 * p * p : 150 + 60 * d + 20 * d * d;
+  return p > 0 ? 80 * p * p : 30 + 40 * d + 8 * d * d;
 }
 
 /* `steps` updates of J Gaussians; the weights of several are iterated over the draws of all pairs. */

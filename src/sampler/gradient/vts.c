@@ -161,9 +161,9 @@ static double vts_cost(const SamplerWork *work) {
   const double d = work->d, components = (double)config_int(work->options, "components"),
                steps = (double)config_int(work->options, "steps"),
                prior = work->components > 1 ? work->components : 0;
-  const double own = 1500 + 20 * d * d + prior * (2500 + 70 * d * d) +
+  const double own = 1000 + 14 * d * d + prior * (1800 + 50 * d * d) +
                      (work->conjugate ? 0 : 5500 * work->rows),
-               pair = 10000 + 3000 * d + 80 * d * d;
+               pair = 7000 + 2200 * d + 60 * d * d;
   return steps * components * (own + (components - 1) * pair) + work->drawn * work->draws * (200 + 30 * d);
 }
 

@@ -204,16 +204,17 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
  * prior itself, and the network; or the vertices of a hypercube. Rewards that are not Gaussian take some more
  * for the point at which they are expanded, with a pass over the rows each. */
 static double localised_cost(const SamplerWork *work) {
-  enum { PASSES = 2, CORRECTED = 10 };
+  enum { CORRECTED = 10 };
   const double lanes = cost_drawn_lanes(work), d = work->d,
-               steps = (double)config_int(work->options, "steps");
+               steps = (double)config_int(work->options, "steps"), passes = 1.3;
   const bool learned = work->stage_parameters > 0;
-  const double mixture = (learned ? CORRECTED : work->components) * (400 + 70 * d * d),
+  const double mixture = (learned ? CORRECTED : work->components) * (105 + 25 * d * d),
                vertices = learned || work->components > 0 ? 0 : 55 * exp2(d);
   const double network = 0.15 * (d + 1) * work->stage_parameters;
-  const double once = cost_share(lanes) * (mixture + vertices + network + 150 + 20 * d * d + 4 * d * d * d);
+  const double once =
+      cost_padding(lanes, CHUNK_LANES) * mixture + cost_share(lanes) * (vertices + network + 55 * d * d * d);
   if (work->conjugate) return work->drawn * work->draws * (steps + 1) * once;
-  const double expansion = PASSES * (once + cost_rows(work, lanes, true)),
+  const double expansion = passes * (once + cost_rows(work, lanes, true)),
                particles = (double)config_int(work->options, "particles");
   if (particles == 1) return work->drawn * work->draws * (steps + 1) * (once + expansion);
   return work->drawn * work->draws *

@@ -166,7 +166,8 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
 /* Perturb, weigh and resample each particle once. */
 static double smc_cost(const SamplerWork *work) {
   const double d = work->d;
-  return (double)config_int(work->options, "particles") * (100 + 40 * d + 0.7 * d * d) +
+  const double reward = work->conjugate ? 0 : 140;
+  return (double)config_int(work->options, "particles") * (90 + 48 * d + 0.3 * d * d + reward) +
          work->drawn * work->draws * 10 * d;
 }
 

@@ -221,5 +221,5 @@ void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
 }
 
 double langevin_cost(double d, double lanes, double prior) {
-  return cost_share(lanes) * (60 + 60 * d + 5 * d * d + prior);
+  return cost_share(lanes) * (70 + 45 * d + 2 * d * d + prior);
 }
