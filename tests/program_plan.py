@@ -11,6 +11,9 @@ import numpy as np
 
 import program
 
+LIMIT = 3  # within which sampler.h and prior.h promise their costs
+ATTEMPTS = 5  # at a measurement in which other processes may be in the way
+
 
 class Plan(program.ProgramTest):
     def plan(self, *arguments):
@@ -23,21 +26,47 @@ class Plan(program.ProgramTest):
         self.assertEqual(os.listdir(self.folder), ["small.yaml"])
 
     def test_calibration_against_a_run(self):
-        """CPU seconds of the simulation of a longer study, within a factor of 3: the calibration sees one block, on a machine that is busy."""
+        """CPU seconds of the simulation of a longer study, within a factor of 3: the calibration sees one block."""
+        labels = ("ts", "diffts", "dps", "linucb")
         settings = ["--set", "problem.rounds=400", "--set", "policies=[ts, diffts, dps, linucb]", "--set", "problem.arms=100", "--set", "runs=64"]
-        plan = self.plan("--calibrate", *settings)
-        self.assertIs(plan["calibrated"], True)
-        self.succeed("run", self.study, "-o", self.path("out"), *settings)
-        with netCDF4.Dataset(self.path("out/results.nc")) as data:
+        planned, taken = np.full((2, 5), np.inf)  # the whole study, and a run of each policy
+        for _ in range(ATTEMPTS):
+            plan = self.plan("--calibrate", *settings)
+            self.assertIs(plan["calibrated"], True)
+            whole = (plan["core_hours"] - plan["training_core_hours"]) * 3600
+            planned = np.minimum(planned, [whole, *(plan["seconds_per_run"][label] for label in labels)])
+            seconds = self.seconds_of_runs(self.study, settings)
+            taken = np.minimum(taken, [seconds.sum(), *seconds[0].mean(1)])
+            # diffts and dps differ by a tenth, which a busy machine turns round
+            if abs(np.log(planned[0] / taken[0])) < np.log(LIMIT) and taken[1 + np.argmax(planned[1:])] > taken[1:].max() / 1.5:
+                return
+        self.fail(f"seconds of the whole study and of {labels}: {planned} planned, {taken} taken")
+
+    def seconds_of_runs(self, study, sets):
+        """CPU seconds [setting, policy, run] of a study that is run."""
+        out = self.path("timed")
+        self.succeed("run", study, "-o", out, *sets)
+        with netCDF4.Dataset(os.path.join(out, "results.nc")) as data:
             seconds = np.asarray(data["seconds"][...])
-        expected = (plan["core_hours"] - plan["training_core_hours"]) * 3600
-        self.assertLess(abs(np.log(expected / seconds.sum())), np.log(3), f"{expected} s planned, {seconds.sum()} s taken")
-        by_policy = np.array([plan["seconds_per_run"][label] for label in ("ts", "diffts", "dps", "linucb")])
-        taken = seconds[0].mean(1)
-        self.assertGreater(taken[np.argmax(by_policy)], taken.max() / 1.5, "diffts and dps differ by a tenth, which a busy machine turns round")
+        shutil.rmtree(out)
+        return seconds
+
+    def within_limit(self, measure):
+        """Of CPU seconds over those planned, by case, relative to their median: a factor that all have in common is the machine's, whose core is not that
+        of the constants and may be shared. Others on the machine can only slow a case down, so that its least ratio counts, and all are measured again
+        where one is outside of the limit.
+        """
+        least = {}
+        for _ in range(ATTEMPTS):
+            least = {case: min(ratio, least.get(case, ratio)) for case, ratio in measure().items()}
+            median = np.median(list(least.values()))
+            wrong = {case: round(ratio / median, 2) for case, ratio in least.items() if not 1 / LIMIT < ratio / median < LIMIT}
+            if not wrong:
+                return
+        self.fail(f"{wrong} of CPU seconds over those planned, relative to the median of {median:.2f}")
 
     def ratios(self, names, runs, *settings):
-        """CPU seconds that runs took over those that were planned, by sampler. The median over blocks: the first one finds cold caches."""
+        """CPU seconds that runs took over those that were planned, by sampler; of its blocks the fastest."""
         file = self.write("costs.yaml", f"""
             name: costs
             runs: {runs}
@@ -48,41 +77,35 @@ class Plan(program.ProgramTest):
             """)
         sets = [part for key in settings for part in ("--set", key)]
         plan = json.loads(self.succeed("plan", file, "--json", *sets).stdout)["seconds_per_run"]
-        out = self.path("costs")
-        self.succeed("run", file, "-o", out, *sets)
-        with netCDF4.Dataset(os.path.join(out, "results.nc")) as data:
-            seconds = np.median(np.asarray(data["seconds"][0]), axis=-1)
-        shutil.rmtree(out)
-        return {name: taken / plan[name] for name, taken in zip(names, seconds)}
+        seconds = self.seconds_of_runs(file, sets)[0].min(axis=-1)
+        return {f"{name} {' '.join(settings)}": taken / plan[name] for name, taken in zip(names, seconds)}
 
     def test_costs_of_samplers(self):
-        """What the op `cost` of every sampler says against what its runs take, in settings that differ in dimension and likelihood.
-
-        A factor that all have in common is the machine's, whose core is not that of the constants and may be shared, so the ratios are divided by
-        their median. What is left must be within a factor of 3, which is what sampler.h promises.
-        """
+        """What the op `cost` of every sampler says against what its runs take, in settings that differ in dimension and likelihood, with small networks
+        and larger ones: within the factor of 3 that sampler.h promises."""
         samplers = json.loads(self.succeed("list", "samplers", "--json").stdout)
         names = [sampler["name"] for sampler in samplers]
         free = [sampler["name"] for sampler in samplers if "conjugate likelihood" not in sampler["needs"]]
         gaussian, logistic = "likelihood=gaussian", "likelihood=logistic"
         clouds = {"smc_tempered", "twisted", "smc", "vts"}  # too slow for as many runs as the others need to be timed well
-        ratios = {}
-        for which, settings in ((names, [gaussian, "problem.dimension=2", "problem.rounds=50"]), (names, [gaussian, "problem.dimension=6", "problem.rounds=30"]),
-                                (free, [logistic, "problem.dimension=2", "problem.rounds=30"]),
-                                (["mixts", "diffts", "localised"], [gaussian, "problem.rounds=50", "prior.guard=0.1"])):
-            for few in (False, True):
-                if not (chosen := [name for name in which if (name in clouds) == few]):
-                    continue
-                tries = [self.ratios(chosen, 32 if few else 128, *settings) for _ in range(2)]
-                found = {name: min(one[name] for one in tries) for name in chosen}  # milliseconds, and other processes may be in the way
-                ratios |= {f"{name} {' '.join(settings)}": ratio for name, ratio in found.items()}
-        median = np.median(list(ratios.values()))
-        wrong = {key: round(ratio / median, 2) for key, ratio in ratios.items() if not 1 / 3 < ratio / median < 3}
-        self.assertEqual(wrong, {}, f"CPU seconds over those planned, relative to the median of {median:.2f}")
+        cases = ((names, [gaussian, "problem.dimension=2", "problem.rounds=50"]), (names, [gaussian, "problem.dimension=6", "problem.rounds=30"]),
+                 (free, [logistic, "problem.dimension=2", "problem.rounds=30"]),
+                 (["mixts", "diffts", "localised"], [gaussian, "problem.rounds=50", "prior.guard=0.1"]),
+                 (["diffts", "dps", "joint"], [gaussian, "problem.rounds=20", "prior.hidden=[100, 100]"]))
+
+        def measure():
+            found = {}
+            for which, settings in cases:
+                for few in (False, True):
+                    if chosen := [name for name in which if (name in clouds) == few]:
+                        found |= self.ratios(chosen, 32 if few else 128, *settings)
+            return found
+
+        self.within_limit(measure)
 
     def test_costs_of_fits(self):
-        """CPU seconds of learning priors over those planned, relative to their median, within a factor of 3: networks, mixtures beside them, EM on
-        samples and on logs, with the mixture that comes before networks."""
+        """What learning a prior is said to cost against what it takes: networks, mixtures beside them, EM on samples and on logs, with the mixture that
+        comes before networks."""
         file = self.write("fits.yaml", """
             name: fits
             runs: 1
@@ -95,17 +118,19 @@ class Plan(program.ProgramTest):
                  ["policies=[mixts]", "prior.components=10", logs, "prior.past_tasks=3000"], ["policies=[mixts]", "prior.components=auto", logs],
                  ["policies=[diffts]", "prior.stages=1", "prior.training_steps=20", logs],
                  ["policies=[mixts]", "prior.components=4", logs, "likelihood=logistic"])
-        ratios = {}
-        for case in cases:
-            sets = [part for key in case for part in ("--set", key)]
-            planned = json.loads(self.succeed("plan", file, "--json", *sets).stdout)["training_core_hours"] * 3600
-            self.succeed("run", file, "-o", self.path("fits"), *sets)
-            with netCDF4.Dataset(self.path("fits/results.nc")) as data:
-                ratios[" ".join(case)] = float(data["seconds_train"][0, 0]) / planned
-            shutil.rmtree(self.path("fits"))
-        median = np.median(list(ratios.values()))
-        wrong = {key: round(ratio / median, 2) for key, ratio in ratios.items() if not 1 / 3 < ratio / median < 3}
-        self.assertEqual(wrong, {}, f"CPU seconds over those planned, relative to the median of {median:.2f}")
+
+        def measure():
+            ratios = {}
+            for case in cases:
+                sets = [part for key in case for part in ("--set", key)]
+                planned = json.loads(self.succeed("plan", file, "--json", *sets).stdout)["training_core_hours"] * 3600
+                self.succeed("run", file, "-o", self.path("fits"), *sets)
+                with netCDF4.Dataset(self.path("fits/results.nc")) as data:
+                    ratios[" ".join(case)] = float(data["seconds_train"][0, 0]) / planned
+                shutil.rmtree(self.path("fits"))
+            return ratios
+
+        self.within_limit(measure)
 
     def test_adaptive_runs(self):
         plan = self.plan("--set", "runs={min: 16, max: 160, target_se: 1}")
