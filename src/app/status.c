@@ -42,22 +42,22 @@ typedef struct {
   double seconds_per_task, seconds_left; /* wall clock, over all ranks; negative when unknown */
   Adaptive adaptive;
   Moments *moments; /* [setting_count, policy_count], of what is there */
-} Summary;
+} Overview;
 
 static int left_of(const Count *count) { return count->tasks - count->done - count->failed; }
 
 /* Nothing more is asked for, and all that was is over. */
-static bool has_ended(const Summary *summary, int setting) {
-  return summary->adaptive.settings[setting].ended && left_of(&summary->setting[setting]) == 0;
+static bool has_ended(const Overview *overview, int setting) {
+  return overview->adaptive.settings[setting].ended && left_of(&overview->setting[setting]) == 0;
 }
 
 /* Speed from the times at which tasks were finished: in bundles they are said, a file of one task has its
  * own. */
-static void measure_speed(Summary *summary) {
-  const Finished *finished = &summary->finished;
+static void measure_speed(Overview *overview) {
+  const Finished *finished = &overview->finished;
   double first = finished->first, last = finished->last;
   int stamped = 0;
-  for (int i = 0; i < summary->study.task_count; i++) {
+  for (int i = 0; i < overview->study.task_count; i++) {
     char path[4096];
     struct stat file;
     if (finished->state[i] != RUN_OK) continue;
@@ -72,17 +72,17 @@ static void measure_speed(Summary *summary) {
     stamped++;
   }
   if (stamped < 2) return;
-  summary->seconds_per_task = (last - first) / (stamped - 1);
-  summary->seconds_left = summary->seconds_per_task * left_of(&summary->all);
+  overview->seconds_per_task = (last - first) / (stamped - 1);
+  overview->seconds_left = overview->seconds_per_task * left_of(&overview->all);
 }
 
-static void count_tasks(Summary *summary) {
-  const Study *study = &summary->study;
+static void count_tasks(Overview *overview) {
+  const Study *study = &overview->study;
   for (int s = 0; s < study->file->setting_count; s++) {
-    Count *count = &summary->setting[s], *all = &summary->all;
+    Count *count = &overview->setting[s], *all = &overview->all;
     for (int p = 0; p < study->file->policy_count; p++)
-      for (int k = 0; k < summary->adaptive.settings[s].wanted; k++) {
-        signed char state = summary->finished.state[study_task_index(study, s, p, k)];
+      for (int k = 0; k < overview->adaptive.settings[s].wanted; k++) {
+        signed char state = overview->finished.state[study_task_index(study, s, p, k)];
         count->tasks++;
         count->done += state == RUN_OK;
         count->failed += state == RUN_FAILED;
@@ -91,71 +91,72 @@ static void count_tasks(Summary *summary) {
   }
 }
 
-static bool too_many(const Summary *summary) { return summary->all.done > MOST_READ; }
+static bool too_many(const Overview *overview) { return overview->all.done > MOST_READ; }
 
-static Status summarise(const char *directory, Summary *summary) {
-  *summary = (Summary){.seconds_per_task = -1, .seconds_left = -1};
-  const Study *study = &summary->study;
-  TRY(app_study_of_folder(directory, &summary->study));
+static Status look_over(const char *directory, Overview *overview) {
+  *overview = (Overview){.seconds_per_task = -1, .seconds_left = -1};
+  const Study *study = &overview->study;
+  TRY(app_study_of_folder(directory, &overview->study));
   int policies = study->file->policy_count;
-  NEW(summary->setting, study->file->setting_count);
-  NEW(summary->moments, study->file->setting_count * policies);
-  TRY(finished_scan(directory, study, &summary->finished));
-  TRY(adaptive_create(&summary->finished, &summary->adaptive));
-  TRY(adaptive_replay(summary->finished.state, &summary->adaptive));
-  count_tasks(summary);
-  measure_speed(summary);
-  for (int s = 0; s < study->file->setting_count && !too_many(summary); s++)
-    TRY(adaptive_present(&summary->adaptive, summary->finished.state, s, summary->moments + s * policies));
+  NEW(overview->setting, study->file->setting_count);
+  NEW(overview->moments, study->file->setting_count * policies);
+  TRY(finished_scan(directory, study, &overview->finished));
+  TRY(adaptive_create(&overview->finished, &overview->adaptive));
+  TRY(adaptive_replay(overview->finished.state, &overview->adaptive));
+  count_tasks(overview);
+  measure_speed(overview);
+  for (int s = 0; s < study->file->setting_count && !too_many(overview); s++)
+    TRY(adaptive_present(&overview->adaptive, overview->finished.state, s, overview->moments + s * policies));
   return STATUS_OK;
 }
 
-static void summary_destroy(Summary *summary) {
-  adaptive_destroy(&summary->adaptive);
-  free(summary->moments);
-  free(summary->setting);
-  finished_destroy(&summary->finished);
-  study_destroy(&summary->study);
+static void overview_destroy(Overview *overview) {
+  adaptive_destroy(&overview->adaptive);
+  free(overview->moments);
+  free(overview->setting);
+  finished_destroy(&overview->finished);
+  study_destroy(&overview->study);
 }
 
 static json_t *finite_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 /* Tasks, runs that are asked for, and runs and standard error of each policy; null where files are too many
  * to be read. */
-static json_t *setting_json(const Summary *summary, int setting) {
-  const StudyFile *file = summary->study.file;
-  const AdaptiveSetting *at = &summary->adaptive.settings[setting];
+static json_t *setting_json(const Overview *overview, int setting) {
+  const StudyFile *file = overview->study.file;
+  const AdaptiveSetting *at = &overview->adaptive.settings[setting];
   json_t *se = json_object(), *runs = json_object();
   for (int p = 0; p < file->policy_count; p++) {
-    Moments moments = summary->moments[setting * file->policy_count + p];
+    Moments moments = overview->moments[setting * file->policy_count + p];
     json_object_set_new(se, file->policies[p].label, finite_or_null(moments_se(moments)));
     json_object_set_new(runs, file->policies[p].label,
-                        too_many(summary) ? json_null() : json_integer((json_int_t)moments.n));
+                        too_many(overview) ? json_null() : json_integer((json_int_t)moments.n));
   }
-  const Count *count = &summary->setting[setting];
+  const Count *count = &overview->setting[setting];
   return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:b, s:o, s:o}", "setting", file->setting_labels[setting],
                    "tasks", count->tasks, "done", count->done, "failed", count->failed, "left",
-                   left_of(count), "runs_asked", (json_int_t)runs_in_blocks(&summary->study.runs, at->wanted),
-                   "ended", has_ended(summary, setting), "runs", runs, "se", se);
+                   left_of(count), "runs_asked",
+                   (json_int_t)runs_in_blocks(&overview->study.runs, at->wanted), "ended",
+                   has_ended(overview, setting), "runs", runs, "se", se);
 }
 
-static Status print_json(const Summary *summary) {
+static Status print_json(const Overview *overview) {
   char target[128];
-  const Count *all = &summary->all;
+  const Count *all = &overview->all;
   json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "tasks", all->tasks, "done", all->done, "failed",
                              all->failed, "left", left_of(all)),
          *settings = json_array();
   if (!object || !settings) return status_set(STATUS_INTERNAL, "out of memory");
   json_object_set_new(object, "seconds_per_task",
-                      summary->seconds_per_task < 0 ? json_null() : json_real(summary->seconds_per_task));
+                      overview->seconds_per_task < 0 ? json_null() : json_real(overview->seconds_per_task));
   json_object_set_new(object, "seconds_left",
-                      summary->seconds_left < 0 ? json_null() : json_real(summary->seconds_left));
-  study_target(&summary->study, sizeof target, target);
+                      overview->seconds_left < 0 ? json_null() : json_real(overview->seconds_left));
+  study_target(&overview->study, sizeof target, target);
   json_object_set_new(object, "se_of", json_string(target));
   json_object_set_new(object, "target_se",
-                      summary->study.runs.adaptive ? json_real(summary->study.runs.target) : json_null());
-  for (int s = 0; s < summary->study.file->setting_count; s++)
-    json_array_append_new(settings, setting_json(summary, s));
+                      overview->study.runs.adaptive ? json_real(overview->study.runs.target) : json_null());
+  for (int s = 0; s < overview->study.file->setting_count; s++)
+    json_array_append_new(settings, setting_json(overview, s));
   json_object_set_new(object, "settings", settings);
   json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
   printf("\n");
@@ -164,19 +165,19 @@ static Status print_json(const Summary *summary) {
 }
 
 /* The policy with the largest standard error of a setting; -1 when none has one yet. */
-static int worst_policy(const Summary *summary, const Moments *moments) {
+static int worst_policy(const Overview *overview, const Moments *moments) {
   int worst = -1;
-  for (int p = summary->study.target_paired ? 1 : 0; p < summary->study.file->policy_count; p++)
+  for (int p = overview->study.target_paired ? 1 : 0; p < overview->study.file->policy_count; p++)
     if (moments[p].n > 1 && (worst < 0 || moments_se(moments[p]) > moments_se(moments[worst]))) worst = p;
   return worst;
 }
 
 /* One line for each setting: runs and the largest standard error. */
-static void print_settings(const Summary *summary) {
-  const Study *study = &summary->study;
+static void print_settings(const Overview *overview) {
+  const Study *study = &overview->study;
   char target[128];
   study_target(study, sizeof target, target);
-  if (too_many(summary)) {
+  if (too_many(overview)) {
     printf("more than %d finished tasks: `thompson reduce` prints standard errors\n", MOST_READ);
     return;
   }
@@ -184,29 +185,29 @@ static void print_settings(const Summary *summary) {
   if (study->runs.adaptive) printf(" (target %g)", study->runs.target);
   printf(":\n");
   for (int s = 0; s < study->file->setting_count; s++) {
-    const Moments *moments = summary->moments + s * study->file->policy_count;
-    const AdaptiveSetting *at = &summary->adaptive.settings[s];
-    int worst = worst_policy(summary, moments);
+    const Moments *moments = overview->moments + s * study->file->policy_count;
+    const AdaptiveSetting *at = &overview->adaptive.settings[s];
+    int worst = worst_policy(overview, moments);
     printf("  %s: ", study->file->setting_labels[s]);
     if (worst < 0)
-      printf(summary->setting[s].done + summary->setting[s].failed > 0 ? "none yet" : "not begun");
+      printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not begun");
     else
       printf("%.3g (%s, %lld runs)", moments_se(moments[worst]), study->file->policies[worst].label,
              (long long)moments[worst].n);
     if (study->runs.adaptive)
-      printf(has_ended(summary, s) ? "; ended with %lld runs" : "; %lld runs asked for",
+      printf(has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs asked for",
              (long long)runs_in_blocks(&study->runs, at->wanted));
     printf("\n");
   }
 }
 
-static void print_text(const Summary *summary) {
-  const Count *all = &summary->all;
+static void print_text(const Overview *overview) {
+  const Count *all = &overview->all;
   printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed, left_of(all));
-  if (summary->seconds_per_task >= 0)
-    printf("%.3g seconds a task, about %.0f seconds left at that speed\n", summary->seconds_per_task,
-           summary->seconds_left);
-  print_settings(summary);
+  if (overview->seconds_per_task >= 0)
+    printf("%.3g seconds a task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
+           overview->seconds_left);
+  print_settings(overview);
 }
 
 Status app_status(int argc, char **argv) {
@@ -220,13 +221,13 @@ Status app_status(int argc, char **argv) {
       NULL,
       NULL};
   Arguments arguments = {0};
-  Summary summary;
+  Overview overview;
   app_parse(&argp, argc, argv, &arguments);
-  Status status = summarise(arguments.directory, &summary);
+  Status status = look_over(arguments.directory, &overview);
   if (status == STATUS_OK && arguments.json)
-    status = print_json(&summary);
+    status = print_json(&overview);
   else if (status == STATUS_OK)
-    print_text(&summary);
-  summary_destroy(&summary);
+    print_text(&overview);
+  overview_destroy(&overview);
   return status;
 }
