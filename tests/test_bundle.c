@@ -179,6 +179,56 @@ static void test_flips(void) {
   free(bytes);
 }
 
+/* Set a file aside: how many of its tasks are kept, none of them with other numbers. */
+static int count_kept(const char *path, int *wrong) {
+  char aside[PATH_MAX + 8];
+  Finished finished;
+  int kept, found = 0;
+  CHECK_OK(bundle_set_aside(folder, strrchr(path, '/') + 1, &study, &kept));
+  CHECK_OK(finished_scan(folder, &study, &finished));
+  for (int b = 0; b < finished.bundles; b++) {
+    char rescued[PATH_MAX];
+    Bundle *bundle;
+    snprintf(rescued, sizeof rescued, "%s/tasks/%s", folder, finished.name[b]);
+    CHECK_OK(bundle_open(rescued, &bundle));
+    for (int k = 0; k < bundle_count(bundle); k++, found++) {
+      bool same = false;
+      *wrong += load(bundle, (int)bundle_tasks(bundle)[k], &same) != STATUS_OK || !same;
+    }
+    bundle_close(bundle);
+    remove(rescued);
+  }
+  finished_destroy(&finished);
+  snprintf(aside, sizeof aside, "%s.bad", path);
+  CU_ASSERT_EQUAL(remove(aside), 0);
+  CU_ASSERT_EQUAL(found, kept);
+  return kept;
+}
+
+/* Of a file with any flipped bit those tasks are kept that are whole: all but one where the bit is in what a
+ * task gave, all where it is in the checksum at the end, and none with other numbers. */
+static void test_rescue(void) {
+  char path[PATH_MAX], *bytes;
+  size_t size;
+  int wrong = 0, kept[SOME + 1] = {0};
+  write_some(path);
+  CHECK_OK(store_read_text(path, SIZE_MAX, &bytes, &size));
+  const size_t values = size - 72 - (size_t)(SOME * 2 * (study.curve_count * study.points + 2)) * 8;
+  for (size_t at = 0; at < size; at += 29) {
+    bytes[at] ^= (char)(1 << at % 8);
+    write_bytes(path, bytes, size);
+    const int count = count_kept(path, &wrong);
+    kept[count]++;
+    if (at >= size - 72) CU_ASSERT_EQUAL(count, SOME);
+    if (at >= values) CU_ASSERT(count >= SOME - 1);
+    bytes[at] ^= (char)(1 << at % 8);
+  }
+  CU_ASSERT_EQUAL(wrong, 0);
+  CU_ASSERT(kept[0] > 0 && kept[SOME - 1] > 0 && kept[SOME] > 0);
+  write_bytes(path, bytes, size);
+  free(bytes);
+}
+
 /* Tails of any length that are zeros, ones or missing are noticed by whoever opens the file. */
 static void test_tails(void) {
   char path[PATH_MAX], *bytes;
@@ -463,6 +513,7 @@ int main(void) {
                          {"round trip", test_round_trip},
                          {"names", test_names},
                          {"flipped bits", test_flips},
+                         {"rescue", test_rescue},
                          {"tails", test_tails},
                          {"merging", test_merging},
                          {"due", test_due},
