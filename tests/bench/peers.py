@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Our speed beside that of Python programs that do the same, in one run on one core each; checks that both draw from the same posterior.
 
-Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,gradient,floors,emd,scale,exponents,bench]
+Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,gradient,floors,factors,emd,scale,exponents,bench]
        performance_page.py peers.json > docs/performance.md
 
 DiffTS paper, Section 6.2: d = 2, 100 arms in the unit disc, 200 rounds, noise 1, prior of the cross, T = 100 stages, two hidden layers of 100 (published) or
@@ -9,7 +9,7 @@ of 20 (our default in the plane). Peers (peer_bandit.py) and we use the same net
 Peer and ours take turns, so that a busy machine meets both: ratios are medians over turns, with the lowest and the highest.
 Each part of --only is written to the file as soon as it is done and stays there until it is measured again, so that a run that was stopped can be continued
 by naming the rest. A part that needs a package or a program that is not there is skipped, with a sentence. CPU seconds of the parts: loops 45, batches 40,
-torch 15, twisted 15, posterior 40, training 45, denoiser 45, vits 35, gradient 30, floors 5, emd 15, scale 40, exponents 180, bench 85, the priors among them: about ten minutes together on an idle core.
+torch 15, twisted 15, posterior 40, training 45, denoiser 45, vits 35, gradient 30, floors 5, factors 4, emd 15, scale 40, exponents 180, bench 85, the priors among them: about ten minutes together on an idle core.
 """
 
 import os
@@ -322,7 +322,7 @@ def own(ours, name):
 
 PARTS = {"loops": loops, "batches": batches, "torch": torch_batches, "twisted": twisted, "posterior": posterior,
          "training": lambda ours: script(ours, "training_vs_sklearn.py", "training_stages"), "denoiser": lambda ours: own(ours, "bench_denoiser"),
-         "vits": lambda ours: script(ours, "peers_vits.py", "thompson"), "gradient": gradient, "floors": lambda ours: own(ours, "bench_floors"),
+         "vits": lambda ours: script(ours, "peers_vits.py", "thompson"), "gradient": gradient, "floors": lambda ours: own(ours, "bench_floors"), "factors": lambda ours: own(ours, "bench_factors"),
          "emd": lambda ours: script(ours, "emd_vs_pot.py", "bench_emd"), "scale": lambda ours: script(ours, "scaling_law.py", "thompson"), "exponents": lambda ours: script(ours, "cost_exponents.py", "thompson"),
          "bench": bench}
 

@@ -165,9 +165,12 @@ def training(found):
             ours = ["100", ""] if name == "scikit-learn" else [f"{row['hidden'][0]}, {row['steps']} x {row['batch']}", percent(row["of_peak"])]
             lines.append([prior, name, ours[0], figure(row["cpu_seconds"]), f"{row['loss']:.4f}", *beside, ours[1]])
     stages = [row["scikit-learn"]["stage"] for row in next(iter(found["stages"].values()))]
+    wide = {prior: of["100 wide, else default"] for prior, of in found["summary"].items()}
+    floors = ", ".join(f"{row['prior_operations'] / 1e9:.0f} Gflop ({prior}), {row['prior_seconds']:.2f} s" for prior, row in wide.items())
     return (f"Stages {', '.join(map(str, stages))} of priors in the plane (`cross`, `rays`) and in five dimensions (`six`, a mixture of six Gaussians), from 10 000 samples; "
             "scikit-learn with the published settings (two layers of 100). Loss: mean squared error on fresh data, the same for all; ± of its mean over stages, and of one stage.\n\n"
-            + table(["prior", "", "width, steps x batch", "CPU s", "loss", "loss against scikit-learn's, percent", "at the worst stage", "times faster", "of peak"], lines))
+            + table(["prior", "", "width, steps x batch", "CPU s", "loss", "loss against scikit-learn's, percent", "at the worst stage", "times faster", "of peak"], lines)
+            + f"\n\nMatrix products in the steps of all stages of a prior, 100 wide, else default, and what their training takes: {floors}.")
 
 
 def denoiser(rows):
@@ -182,6 +185,12 @@ def floors(rows):
     return table(["sampler", "d", "kflop in float64", "in float32", "kB of memory", "uniforms", "normals", "exponentials", "densities", "floor, us", "measured, us", "times"],
                  [[row["label"], row["d"], *[figure(row[kind] / (1e3 if place < 3 else 1)) if row[kind] else "-" for place, kind in enumerate(kinds)],
                    figure(1e6 * row["floor_seconds"]), figure(1e6 * row["seconds"]), figure(row["seconds"] / row["floor_seconds"])] for row in rows])
+
+
+def factors(rows):
+    return table(["d", "in lanes, ns", "of the peak", "LAPACK, ns", "of the peak"],
+                 [[row["d"], figure(1e9 * row["seconds_lanes"]), percent(row["lanes_of_peak"]), figure(1e9 * row["seconds_lapack"]), percent(row["lapack_of_peak"])]
+                  for row in rows])
 
 
 def vits(rows):
@@ -346,6 +355,10 @@ What a draw does at least (`tests/bench/bench_floors.c`), one run after 100 obse
 
 {floors}
 
+A Cholesky factor (`tests/bench/bench_factors.c`), 64 matrices side by side and one by one:
+
+{factors}
+
 ## Instructions
 
 Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation included (`tests/program_instructions.py`, which fails where a count grows by 2%); a change of speed is seen here without a clock.
@@ -376,7 +389,7 @@ def main():
         sys.exit(__doc__)
     results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     writers = {"bench": every_sampler, "loops": peers, "batches": peers, "torch": peers, "posterior": posterior, "twisted": twisted, "training": training,
-               "denoiser": denoiser, "vits": vits, "gradient": gradient, "floors": floors, "emd": emd, "scale": scale, "exponents": exponents}
+               "denoiser": denoiser, "vits": vits, "gradient": gradient, "floors": floors, "factors": factors, "emd": emd, "scale": scale, "exponents": exponents}
     parts = {name: section(results, name, write) for name, write in writers.items()}
     seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
     print(PAGE.format(machine=machine(results), goals=goals(results), little=LITTLE, small_gains=small_gains(results), floor="\n" + section(results, "bench", floor),

@@ -118,7 +118,7 @@ def measure_stage(program, samples, prior, theta, fresh, stage):
     seconds, predict, epochs = train_sklearn(*diffuse(rng, theta, stage))
     state, noise = diffuse(rng, fresh, stage)
     reference = np.mean((predict(state) - noise) ** 2, axis=1)
-    found = {"scikit-learn": {"prior": prior, "stage": stage, "cpu_seconds": seconds, "loss": reference.mean(), "epochs": epochs}}
+    found = {"scikit-learn": {"prior": prior, "d": theta.shape[1], "stage": stage, "cpu_seconds": seconds, "loss": reference.mean(), "epochs": epochs}}
     for name, settings in OURS.items():
         seconds, predict, of_peak, sizes = train_ours(program, samples, theta.shape[1], settings, stage)
         loss = np.mean((predict(state) - noise) ** 2, axis=1)
@@ -138,7 +138,8 @@ def summary(rows):
         worst = max(found, key=lambda row: row["difference"])
         width, steps, batch = found[0]["sizes"]
         out[name] = {"hidden": [width, width], "steps": steps, "batch": batch, "cpu_seconds": seconds, "times_faster": sklearn / seconds,
-                     "prior_seconds": STAGES * seconds / len(rows), "of_peak": np.median([row["of_peak"] for row in found]),
+                     "prior_seconds": STAGES * seconds / len(rows),
+                     "prior_operations": sum(flops(rows[0]["scikit-learn"]["d"], width, steps_of(steps, t), batch) for t in range(1, STAGES + 1)), "of_peak": np.median([row["of_peak"] for row in found]),
                      "loss": np.mean([row["loss"] for row in found]), "difference": np.mean(difference), "difference_error": standard_error(difference),
                      "worst_difference": worst["difference"], "worst_error": worst["difference_error"], "worst_stage": worst["stage"]}
     return out
