@@ -1,6 +1,7 @@
 #include "sampler/exact/envelope.h"
 
 #include "core/arena.h"
+#include "core/particles.h"
 #include "core/simd.h"
 #include "core/special.h"
 
@@ -18,11 +19,12 @@ static const double SHARE = 1.0 / 1024, SLACK = 1;
 struct EnvelopeWork {
   /* Of a batch of n cells. */
   GridCell place[BATCH];
-  const EnvelopeCell *parent[BATCH];
+  int kept[BATCH]; /* those that join the list */
   double top[BATCH], mean[BATCH], point[2 * BATCH]; /* of the prior */
   double log_likelihood[BATCH], gradient[2 * BATCH];
   double scratch[10 * BATCH];
-  /* Cells that are being split. */
+  /* Which of the list are to be split, and the cells themselves. */
+  int loose[CELLS];
   EnvelopeCell split[CELLS];
 };
 
@@ -61,6 +63,7 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
 static Status envelope_allocate(Arena *memory, Envelope *out) {
   ALLOCATE(memory, out->cells, CELLS);
   ALLOCATE(memory, out->log_mass, CELLS);
+  ALLOCATE(memory, out->slack, CELLS);
   ALLOCATE(memory, out->cumulative, CELLS);
   ALLOCATE(memory, out->weight, CELLS);
   ALLOCATE(memory, out->work, 1);
@@ -86,31 +89,41 @@ static double rise(const PriorGrid *grid, GridCell cell, const double *w, const 
   return sum;
 }
 
-/* Cell c of the batch as far as the prior goes; false where it is given up. The bound is that of the cell it
- * is a part of, if it found no density of its own. */
-static bool begin_cell(const PriorGrid *grid, const struct EnvelopeWork *work, int c, EnvelopeCell *out) {
-  const EnvelopeCell *parent = work->parent[c];
-  const bool found = work->top[c] > -INFINITY;
-  out->place = work->place[c];
-  out->barren = found ? 0 : parent->barren + 1;
-  out->top = found ? work->top[c] : parent->top;
-  return out->barren <= (prior_grid_is_thin(grid, out->place) ? PATIENCE : 0) && out->top > -INFINITY;
+/* The first n cells of the batch as far as the prior goes, into the list; returns how many are not given up.
+ * The bound is that of the cell it is a part of, if a cell found no density of its own. No branch: which are
+ * given up cannot be foreseen. */
+static int keep_cells(Envelope *self, const EnvelopeCell *parents, int n) {
+  struct EnvelopeWork *work = self->work;
+  int kept = 0;
+  for (int c = 0; c < n; c++) {
+    const EnvelopeCell *parent = &parents[c / PRIOR_GRID_QUARTERS];
+    const GridCell place = work->place[c];
+    const bool found = work->top[c] > -INFINITY;
+    const int barren = found ? 0 : parent->barren + 1,
+              patience = prior_grid_is_thin(&self->grid, place) * PATIENCE;
+    const double top = found ? work->top[c] : parent->top;
+    self->cells[self->count + kept] = (EnvelopeCell){place, barren, top};
+    work->kept[kept] = c;
+    kept += (barren <= patience) & (top > -INFINITY);
+  }
+  return kept;
 }
 
-/* Bounds of the first n cells of the batch; those where the prior has mass join the list. */
-static void add_batch(Envelope *self, const EnvelopeData *data, int n) {
+/* Bounds of the first n cells of the batch, quarters of these parents; those where the prior has mass join
+ * the list. */
+static void add_batch(Envelope *self, const EnvelopeData *data, const EnvelopeCell *parents, int n) {
   struct EnvelopeWork *work = self->work;
   const bool deviance = !likelihood_is_conjugate(data->history->likelihood);
   prior_grid_look_up(&self->grid, n, work->place, work->top, work->mean, work->point, work->scratch);
   envelope_log_likelihood(data, n, work->point, work->log_likelihood, work->gradient);
-  for (int c = 0; c < n; c++) {
-    EnvelopeCell *cell = &self->cells[self->count];
-    if (!begin_cell(&self->grid, work, c, cell)) continue;
+  for (int k = 0, kept = keep_cells(self, parents, n); k < kept; k++) {
+    const int c = work->kept[k];
+    const EnvelopeCell *cell = &self->cells[self->count];
     const double w[2] = {work->point[c], work->point[n + c]},
                  gradient[2] = {work->gradient[c], work->gradient[n + c]}, l = work->log_likelihood[c];
     double most = l + rise(&self->grid, cell->place, w, gradient);
     if (deviance && most > 0) most = 0; /* a deviance is never below 0 */
-    cell->slack = cell->top - work->mean[c] + most - l;
+    self->slack[self->count] = cell->place.level < DEEPEST ? cell->top - work->mean[c] + most - l : 0;
     self->log_mass[self->count++] = cell->top + most - cell->place.level * (2 * M_LN2);
     if (work->mean[c] + l <= self->best_value) continue;
     self->best_value = work->mean[c] + l;
@@ -121,16 +134,14 @@ static void add_batch(Envelope *self, const EnvelopeData *data, int n) {
 /* The four quarters of the first n cells of the split list join the list. */
 static void add_quarters(Envelope *self, const EnvelopeData *data, int n) {
   struct EnvelopeWork *work = self->work;
-  int filled = 0;
-  for (int s = 0; s < n; s++) {
-    const GridCell whole = work->split[s].place;
-    for (uint32_t k = 0; k < PRIOR_GRID_QUARTERS; k++, filled++) {
-      work->parent[filled] = &work->split[s];
-      work->place[filled] = (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
-    }
-    if (filled < BATCH && s < n - 1) continue;
-    add_batch(self, data, filled);
-    filled = 0;
+  for (int first = 0, filled = 0; first < n; first += BATCH / PRIOR_GRID_QUARTERS, filled = 0) {
+    const EnvelopeCell *parents = &work->split[first];
+    for (int s = 0; s < n - first && filled < BATCH; s++)
+      for (uint32_t k = 0; k < PRIOR_GRID_QUARTERS; k++) {
+        const GridCell whole = parents[s].place;
+        work->place[filled++] = (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
+      }
+    add_batch(self, data, parents, filled);
   }
 }
 
@@ -141,32 +152,37 @@ static void relative_masses(int n, const double *restrict log_mass, double top, 
 
 /* weight[count] relative to the largest; returns their sum. */
 static double envelope_weigh(Envelope *self) {
-  double top = -INFINITY, total = 0;
-  for (int c = 0; c < self->count; c++) top = self->log_mass[c] > top ? self->log_mass[c] : top;
-  relative_masses(self->count, self->log_mass, top, self->weight);
+  double total = 0;
+  relative_masses(self->count, self->log_mass, particles_largest(self->count, self->log_mass), self->weight);
   for (int c = 0; c < self->count; c++) total += self->weight[c];
   return total;
 }
 
-static bool is_loose(const Envelope *self, int c, double total) {
-  return self->cells[c].slack > SLACK && self->weight[c] > SHARE * total &&
-         self->cells[c].place.level < DEEPEST;
+/* Which cells are to be split; returns how many. */
+static int find_loose(const Envelope *self, double total) {
+  int loose = 0;
+  for (int c = 0; c < self->count; c++) {
+    self->work->loose[loose] = c;
+    loose += (self->slack[c] > SLACK) & (self->weight[c] > SHARE * total);
+  }
+  return loose;
 }
 
 /* Move the cells that are to be split from the list to the split list; returns how many. None when their
  * quarters would not fit. */
 static int take_loose(Envelope *self, double total) {
-  int loose = 0, kept = 0;
-  for (int c = 0; c < self->count; c++) loose += is_loose(self, c, total);
-  if (self->count + 3 * loose > CELLS) return 0;
-  loose = 0;
-  for (int c = 0; c < self->count; c++) {
-    if (is_loose(self, c, total)) {
-      self->work->split[loose++] = self->cells[c];
-      continue;
+  struct EnvelopeWork *work = self->work;
+  const int loose = find_loose(self, total);
+  if (loose == 0 || self->count + 3 * loose > CELLS) return 0;
+  int kept = work->loose[0];
+  for (int s = 0; s < loose; s++) {
+    const int end = s + 1 < loose ? work->loose[s + 1] : self->count;
+    work->split[s] = self->cells[work->loose[s]];
+    for (int c = work->loose[s] + 1; c < end; c++, kept++) {
+      self->cells[kept] = self->cells[c];
+      self->log_mass[kept] = self->log_mass[c];
+      self->slack[kept] = self->slack[c];
     }
-    self->cells[kept] = self->cells[c];
-    self->log_mass[kept++] = self->log_mass[c];
   }
   self->count = kept;
   return loose;

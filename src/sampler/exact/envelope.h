@@ -35,7 +35,6 @@ typedef struct {
   GridCell place;
   int barren; /* generations since the prior's density was found above zero */
   double top; /* bound of the log prior density */
-  double slack; /* by how much the bound exceeds the log mean, roughly */
 } EnvelopeCell;
 
 typedef struct {
@@ -43,6 +42,7 @@ typedef struct {
   int count;
   EnvelopeCell *cells; /* [count] */
   double *log_mass; /* [count]: bound times area, the box being 1 */
+  double *slack; /* [count]: by how much the bound exceeds the log mean, roughly; 0 of the smallest cells */
   double *cumulative; /* [count]: sums of the masses, after envelope_build */
   double best_value, best[2]; /* the highest posterior density met, and where */
   double *weight; /* [ENVELOPE_CELLS] */

@@ -11,8 +11,10 @@ enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, PO
 /* Cells of all levels above `level`: where its own begin. */
 static size_t level_start(int level) { return (((size_t)1 << 2 * level) - 1) / 3; }
 
+/* Cell (column, row) of a level, whose quarters are the first and the three behind it of the next level. */
 static size_t cell_at(int level, uint32_t column, uint32_t row) {
-  return level_start(level) + ((size_t)row << level) + column;
+  const size_t whole = ((size_t)(row / 2) << level) / 2 + column / 2;
+  return level_start(level) + PRIOR_GRID_QUARTERS * whole + 2 * (row % 2) + column % 2;
 }
 
 /* theta[2, SAMPLES] and the box around them. */
@@ -30,10 +32,9 @@ static void find_box(PriorGrid *grid, double *theta) {
   }
 }
 
-/* The log density at the centres of the finest cells, one row at a time. */
-static void fill_finest(PriorGrid *grid) {
+/* The log density at the centres of the finest cells, value[SIDE, SIDE], one row at a time. */
+static void fill_finest(const PriorGrid *grid, double *value) {
   double theta[2 * SIDE];
-  double *value = grid->mean + level_start(LEVELS);
   for (int i = 0; i < SIDE; i++) theta[i] = grid->low[0] + grid->size[0] * (i + 0.5) / SIDE;
   for (int row = 0; row < SIDE; row++) {
     for (int i = 0; i < SIDE; i++) theta[SIDE + i] = grid->low[1] + grid->size[1] * (row + 0.5) / SIDE;
@@ -41,20 +42,14 @@ static void fill_finest(PriorGrid *grid) {
   }
 }
 
-/* top and peak of a finest cell: the largest value among itself and its eight neighbours, itself among
- * equals. */
-static void widen_finest(PriorGrid *grid) {
-  const size_t start = level_start(LEVELS);
-  const double *value = grid->mean + start;
-  for (int row = 0; row < SIDE; row++)
-    for (int column = 0; column < SIDE; column++) {
-      int own = row * SIDE + column, best = own;
-      for (int y = row > 0 ? row - 1 : 0; y <= row + 1 && y < SIDE; y++)
-        for (int x = column > 0 ? column - 1 : 0; x <= column + 1 && x < SIDE; x++)
-          if (value[y * SIDE + x] > value[best]) best = y * SIDE + x;
-      grid->top[start + (size_t)own] = value[best];
-      grid->peak[start + (size_t)own] = best;
-    }
+/* A finest cell: `top` is the largest value among itself and its eight neighbours, itself among equals. */
+static PriorGridEntry widen(const double *value, uint32_t column, uint32_t row) {
+  const double own = value[row * SIDE + column];
+  PriorGridEntry entry = {.top = own, .mean = own, .column = column, .row = row};
+  for (uint32_t y = row > 0 ? row - 1 : 0; y <= row + 1 && y < SIDE; y++)
+    for (uint32_t x = column > 0 ? column - 1 : 0; x <= column + 1 && x < SIDE; x++)
+      if (value[y * SIDE + x] > entry.top) entry.top = value[y * SIDE + x], entry.column = x, entry.row = y;
+  return entry;
 }
 
 /* What samples theta[2, SAMPLES] know of the cells that they fall into. density[SAMPLES] is scratch. */
@@ -63,69 +58,65 @@ static void raise_to_samples(PriorGrid *grid, const double *theta, double *densi
   for (int n = 0; n < SAMPLES; n++) {
     uint32_t column = (uint32_t)((theta[n] - grid->low[0]) / grid->size[0] * SIDE),
              row = (uint32_t)((theta[SAMPLES + n] - grid->low[1]) / grid->size[1] * SIDE);
-    size_t at = cell_at(LEVELS, column, row);
-    if (density[n] <= grid->top[at]) continue;
-    if (density[n] > grid->top[at] + 1) grid->thin[row * SIDE + column] = true;
-    grid->top[at] = density[n];
-    grid->peak[at] = (int)(row * SIDE + column);
+    PriorGridEntry *entry = &grid->table[cell_at(LEVELS, column, row)];
+    if (density[n] <= entry->top) continue;
+    if (density[n] > entry->top + 1) grid->thin[row * SIDE + column] = true;
+    entry->top = density[n], entry->column = column, entry->row = row;
   }
 }
 
-/* Squared distance of a finest cell from the centre of cell (column, row) of a level, in finest cells. */
-static double prior_grid_distance(int level, uint32_t column, uint32_t row, int finest) {
-  const int finest_column = finest % SIDE, finest_row = finest / SIDE;
+/* Squared distance of the peak of an entry from the centre of cell (column, row) of a level, in finest
+ * cells. */
+static double peak_distance(int level, uint32_t column, uint32_t row, const PriorGridEntry *entry) {
   double width = 1 << (LEVELS - level);
-  double x = (column + 0.5) * width - 0.5 - finest_column, y = (row + 0.5) * width - 0.5 - finest_row;
+  double x = (column + 0.5) * width - 0.5 - entry->column, y = (row + 0.5) * width - 0.5 - entry->row;
   return x * x + y * y;
 }
 
-/* A cell from its four children. */
-static void join_children(PriorGrid *grid, int level, uint32_t column, uint32_t row) {
-  const size_t at = cell_at(level, column, row), first = cell_at(level + 1, 2 * column, 2 * row);
-  const size_t child[4] = {first, first + 1, first + ((size_t)2 << level), first + ((size_t)2 << level) + 1};
+/* Cell (column, row) of a level from its four quarters. */
+static PriorGridEntry join_quarters(int level, uint32_t column, uint32_t row, const PriorGridEntry *quarter) {
   double largest = -INFINITY, sum = 0, nearest = INFINITY;
-  grid->top[at] = -INFINITY;
-  for (int k = 0; k < 4; k++) {
-    double near = prior_grid_distance(level, column, row, grid->peak[child[k]]), top = grid->top[child[k]];
-    if (k == 0 || top > grid->top[at] || (top == grid->top[at] && near < nearest)) {
-      grid->top[at] = top;
-      grid->peak[at] = grid->peak[child[k]];
+  PriorGridEntry whole = quarter[0];
+  for (int k = 0; k < PRIOR_GRID_QUARTERS; k++) {
+    const double near = peak_distance(level, column, row, &quarter[k]);
+    if (k == 0 || quarter[k].top > whole.top || (quarter[k].top == whole.top && near < nearest)) {
+      whole = quarter[k];
       nearest = near;
     }
-    largest = fmax(largest, grid->mean[child[k]]);
+    largest = fmax(largest, quarter[k].mean);
   }
-  for (int k = 0; k < 4 && largest > -INFINITY; k++) sum += special_exp(grid->mean[child[k]] - largest);
-  grid->mean[at] = sum > 0 ? largest + log(sum / 4) : -INFINITY;
+  for (int k = 0; k < PRIOR_GRID_QUARTERS && largest > -INFINITY; k++)
+    sum += special_exp(quarter[k].mean - largest);
+  whole.mean = sum > 0 ? largest + log(sum / PRIOR_GRID_QUARTERS) : -INFINITY;
+  return whole;
 }
 
-static void prior_grid_build(PriorGrid *grid, double *theta, double *density) {
+/* Scratch: theta[2, SAMPLES], density[SAMPLES], value[SIDE, SIDE]. */
+static void prior_grid_build(PriorGrid *grid, double *theta, double *density, double *value) {
   find_box(grid, theta);
-  fill_finest(grid);
-  widen_finest(grid);
+  fill_finest(grid, value);
+  for (uint32_t row = 0; row < SIDE; row++)
+    for (uint32_t column = 0; column < SIDE; column++)
+      grid->table[cell_at(LEVELS, column, row)] = widen(value, column, row);
   raise_to_samples(grid, theta, density);
   for (int level = LEVELS - 1; level >= 0; level--)
     for (uint32_t row = 0; row < 1u << level; row++)
-      for (uint32_t column = 0; column < 1u << level; column++) join_children(grid, level, column, row);
+      for (uint32_t column = 0; column < 1u << level; column++)
+        grid->table[cell_at(level, column, row)] =
+            join_quarters(level, column, row, &grid->table[cell_at(level + 1, 2 * column, 2 * row)]);
 }
 
 Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
   SCRATCH_ARENA(scratch);
   *out = (PriorGrid){.prior = prior};
   ASSERT(prior->d == 2 && prior->ops->log_density);
-  const size_t cells = level_start(LEVELS + 1);
-  ALLOCATE(memory, out->top, cells);
-  ALLOCATE(memory, out->mean, cells);
-  ALLOCATE(memory, out->peak, cells);
+  ALLOCATE(memory, out->table, level_start(LEVELS + 1));
   ALLOCATE(memory, out->thin, SIDE * SIDE);
-  double *samples; /* [2, SAMPLES], and their densities */
+  double *samples, *value; /* [2, SAMPLES], and their densities; [SIDE, SIDE] */
   ALLOCATE(&scratch, samples, 3 * SAMPLES);
-  prior_grid_build(out, samples, samples + 2 * SAMPLES);
+  ALLOCATE(&scratch, value, SIDE * SIDE);
+  prior_grid_build(out, samples, samples + 2 * SAMPLES, value);
   return STATUS_OK;
-}
-
-bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell) {
-  const int below = cell.level - LEVELS;
-  return below >= 0 && grid->thin[(cell.row >> below) * SIDE + (cell.column >> below)];
 }
 
 /* theta of the place (column, row) of a level; cells have their centres at the halves. */
@@ -135,13 +126,15 @@ static void locate(const PriorGrid *grid, int level, double column, double row, 
   *y = grid->low[1] + grid->size[1] * row * side;
 }
 
-static void look_up_table(const PriorGrid *grid, GridCell cell, double *top, double *mean, double *x,
-                          double *y) {
-  size_t at = cell_at(cell.level, cell.column, cell.row);
-  const int column = grid->peak[at] % SIDE, row = grid->peak[at] / SIDE;
-  *top = grid->top[at];
-  *mean = grid->mean[at];
-  locate(grid, LEVELS, column + 0.5, row + 0.5, x, y);
+/* Four cells, first and those beside it, that the table holds. */
+static void look_up_family(const PriorGrid *grid, GridCell first, double *top, double *mean, double *x,
+                           double *y) {
+  const PriorGridEntry *entry = &grid->table[cell_at(first.level, first.column, first.row)];
+  for (int k = 0; k < PRIOR_GRID_QUARTERS; k++) {
+    top[k] = entry[k].top;
+    mean[k] = entry[k].mean;
+    locate(grid, LEVELS, entry[k].column + 0.5, entry[k].row + 0.5, &x[k], &y[k]);
+  }
 }
 
 /* Of the quarters of a cell 3 x 3 points are corners, row by row, and 4 are centres. */
@@ -193,10 +186,10 @@ void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, doub
   ASSERT(n % FOUR == 0);
   for (int c = 0; c < n; c += FOUR) families += cell[c].level > LEVELS;
   double *x = scratch, *y = x + FAMILY_POINTS * families, *density = y + FAMILY_POINTS * families;
-  for (int c = 0, at = 0; c < n; c++)
+  for (int c = 0, at = 0; c < n; c += FOUR)
     if (cell[c].level <= LEVELS)
-      look_up_table(grid, cell[c], &top[c], &mean[c], &point[c], &point[n + c]);
-    else if (c % FOUR == 0)
+      look_up_family(grid, cell[c], &top[c], &mean[c], &point[c], &point[n + c]);
+    else
       locate_family(grid, cell[c], families, x + at, y + at), at++;
   if (families == 0) return;
   grid->prior->ops->log_density(grid->prior, FAMILY_POINTS * families, scratch, density);

@@ -29,15 +29,17 @@ static inline double prior_grid_side(int level) {
 }
 
 typedef struct {
-  const Prior *prior; /* not owned; d = 2, with a log density */
-  double low[2], size[2]; /* the box: lower corner and sides */
-  /* [cells of all levels], level by level, row by row. */
   /* An upper bound of the log density: the largest of all finest cells inside and next to it, and of samples
    * inside. */
-  double *top;
-  double *mean; /* log of the mean density; at the finest level the log density at the centre */
-  /* Finest cell of `top` or next to it, row * SIDE + column; the nearest to the centre among equals. */
-  int *peak;
+  double top;
+  double mean; /* log of the mean density; at the finest level the log density at the centre */
+  uint32_t column, row; /* finest cell of `top` or next to it; the nearest to the centre among equals */
+} PriorGridEntry;
+
+typedef struct {
+  const Prior *prior; /* not owned; d = 2, with a log density */
+  double low[2], size[2]; /* the box: lower corner and sides */
+  PriorGridEntry *table; /* [cells of all levels], level by level; the quarters of a cell side by side */
   /* [SIDE, SIDE]: a sample met a far higher density than the centres of the finest cells around it, so the
    * support may be thinner than a cell. */
   bool *thin;
@@ -55,6 +57,9 @@ void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, doub
                         double *point, double *scratch);
 
 /* Whether the cell, of any level, lies in a thin finest cell. */
-bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell);
+static inline bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell) {
+  const int below = cell.level - PRIOR_GRID_LEVELS;
+  return below >= 0 && grid->thin[(cell.row >> below) * PRIOR_GRID_SIDE + (cell.column >> below)];
+}
 
 #endif
