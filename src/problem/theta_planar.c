@@ -14,8 +14,8 @@ static void sample_where(bool (*inside)(const double *), Rng *rng, double *theta
 }
 
 static bool in_rays(const double *u) {
-  double radius = hypot(u[0], u[1]);
-  return radius < 3 && fmax(fabs(u[0]), fabs(u[1])) > 0.95 * radius;
+  const double x = fabs(u[0]), y = fabs(u[1]), radius = sqrt(x * x + y * y);
+  return (radius < 3) & ((x > y ? x : y) > 0.95 * radius); /* no branch: it could not be foreseen */
 }
 static bool in_triangles(const double *u) {
   return (u[0] > 0 && fabs(u[1]) < u[0]) || (u[0] < 0 && fabs(u[1]) < fabs(u[0]) / 3);
@@ -40,7 +40,8 @@ static void sample_swirl(Rng *rng, double *theta) {
 
 /* Uniform where `inside` holds within [-3, 3]^2, a part of this area. */
 static double log_uniform(bool (*inside)(const double *), double area, const double *u) {
-  return fabs(u[0]) < 3 && fabs(u[1]) < 3 && inside(u) ? -log(area) : -INFINITY;
+  const double value[2] = {-INFINITY, -log(area)};
+  return value[(fabs(u[0]) < 3) & (fabs(u[1]) < 3) & inside(u)];
 }
 
 /* Four sectors of radius 3 and half angle arccos .95. */
