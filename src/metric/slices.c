@@ -1,6 +1,7 @@
 #include "metric/slices.h"
 
 #include "core/simd.h"
+#include "metric/coupling.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -43,16 +44,11 @@ void slices_sort(int n, double *values) {
 }
 
 void slices_distance(int n, const double *x, int m, const double *y, double *out) {
-  int i = 0, j = 0, left_x = m, left_y = n;
   const double units = (double)n * m;
   for (int lane = 0; lane < SLICES; lane++) out[lane] = 0;
-  while (i < n) {
-    const int mass = left_x < left_y ? left_x : left_y;
-    const double share = mass / units, *of_x = x + (size_t)i * SLICES, *of_y = y + (size_t)j * SLICES;
+  for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) {
+    const double share = at.mass / units;
+    const double *of_x = x + (size_t)at.i * SLICES, *of_y = y + (size_t)at.j * SLICES;
     for (int lane = 0; lane < SLICES; lane++) out[lane] += share * fabs(of_x[lane] - of_y[lane]);
-    left_x -= mass;
-    left_y -= mass;
-    if (left_x == 0) i++, left_x = m;
-    if (left_y == 0) j++, left_y = n;
   }
 }

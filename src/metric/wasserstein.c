@@ -1,10 +1,9 @@
-/* Project, sort, and walk through both sorted lists at once: the coupling of the quantiles is optimal in one
- * dimension. A point of x carries m units of mass and a point of y carries n, so that all masses are
- * whole. */
+/* Project, sort, and couple the quantiles, which is optimal in one dimension. */
 #include "metric/wasserstein.h"
 
 #include "core/memory.h"
 #include "core/simd.h"
+#include "metric/coupling.h"
 #include "metric/slices.h"
 
 #include <math.h>
@@ -97,23 +96,18 @@ typedef struct {
 
 /* W1 along `direction`, and its gradient[d] with respect to it. */
 static double along(Wasserstein *w, const Clouds *clouds, const double *direction, double *gradient) {
-  int d = clouds->d, n = clouds->n, m = clouds->m, i = 0, j = 0, left_x = m, left_y = n;
+  const int d = clouds->d, n = clouds->n, m = clouds->m;
   double sum = 0, units = (double)n * m;
   project_and_sort(w, d, n, clouds->x, direction, w->x);
   project_and_sort(w, d, m, clouds->y, direction, w->y);
   for (int k = 0; k < d; k++) gradient[k] = 0;
-  while (i < n) {
-    int mass = left_x < left_y ? left_x : left_y;
-    double difference = w->x[i].value - w->y[j].value, share = mass / units;
+  for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) {
+    const Projection x = w->x[at.i], y = w->y[at.j];
+    const double difference = x.value - y.value, share = at.mass / units;
     sum += share * fabs(difference);
     for (int k = 0; k < d; k++)
-      gradient[k] +=
-          (difference > 0 ? share : -share) * (clouds->x[(size_t)k * (size_t)n + (size_t)w->x[i].point] -
-                                               clouds->y[(size_t)k * (size_t)m + (size_t)w->y[j].point]);
-    left_x -= mass;
-    left_y -= mass;
-    if (left_x == 0) i++, left_x = m;
-    if (left_y == 0) j++, left_y = n;
+      gradient[k] += (difference > 0 ? share : -share) * (clouds->x[(size_t)k * (size_t)n + (size_t)x.point] -
+                                                          clouds->y[(size_t)k * (size_t)m + (size_t)y.point]);
   }
   return sum;
 }
