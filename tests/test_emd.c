@@ -6,6 +6,7 @@
 #include "metric/assignment.h"
 #include "metric/auction.h"
 #include "metric/emd.h"
+#include "metric/reduced.h"
 #include "metric/transport.h"
 
 #include <float.h>
@@ -80,14 +81,42 @@ static double dual_objective(int n, int stride, const double *cost, const double
   return sum;
 }
 
+/* Against plain loops, on costs with many equal ones. */
+static void test_reduced_rows(void) {
+  enum { MOST = 100 };
+  static _Alignas(64) double c[MOST + REDUCED_LANES], v[MOST + REDUCED_LANES];
+  Rng rng = {.key = rng_key(9, RNG_TEST)};
+  for (int n = 2; n <= MOST; n++) {
+    double least = INFINITY, second = INFINITY, largest = 0;
+    int column = -1;
+    memset(c, 0, sizeof c);
+    for (int j = 0; j < n; j++) {
+      c[j] = (double)rng_index(&rng, 20), v[j] = (double)rng_index(&rng, 20);
+      const double value = c[j] - v[j];
+      if (value < least)
+        second = least, least = value, column = j;
+      else
+        second = fmin(second, value);
+      largest = fmax(largest, c[j]);
+    }
+    const int stride = reduced_stride(n);
+    CU_ASSERT(reduced_largest(stride, c) == largest);
+    for (int j = n; j < stride; j++) c[j] = INFINITY;
+    const ReducedLeast found = reduced_two_least(stride, c, v);
+    CU_ASSERT(found.value == least && found.second == second && found.column == column);
+    CU_ASSERT(reduced_least(stride, c, v) == least);
+  }
+}
+
 /* An auction ends with every row within epsilon of its best column, so its prices miss the optimum by epsilon
- * for each row at most, which has come down to .15 of the mean cost by n; also where all points are far from
- * all others, or one cloud is shifted. Costs are rounded to a part in 2^24. */
+ * for each row at most, which has come down to .15 of the mean cost by n, and by a fifth of it, to which
+ * costs are rounded; also where all points are far from all others, or one cloud is shifted. */
 static void test_auction(void) {
   enum { N = 200, D = 2 };
-  static double cost[N * (N + AUCTION_LANES)], v[N + AUCTION_LANES], x[D * N], y[D * N];
+  static _Alignas(64) double cost[N * (N + REDUCED_LANES)], v[N + REDUCED_LANES];
+  static double x[D * N], y[D * N];
   static const double shifts[] = {0, 0.5, 1e4};
-  const int stride = assignment_stride(N);
+  const int stride = reduced_stride(N);
   Rng rng = {.key = rng_key(8, RNG_TEST)};
   Emd *emd;
   Auction *auction;
@@ -98,6 +127,7 @@ static void test_auction(void) {
     rng_normal(&rng, D * N, x);
     rng_normal(&rng, D * N, y);
     for (int i = 0; i < N; i++) x[i] += shifts[s];
+    for (int i = 0; i < N * stride; i++) cost[i] = INFINITY;
     for (int i = 0; i < N; i++)
       for (int j = 0; j < N; j++) {
         cost[i * stride + j] = hypot(x[i] - y[j], x[N + i] - y[N + j]);
@@ -107,7 +137,7 @@ static void test_auction(void) {
     auction_duals(auction, N, stride, cost, v);
     const double dual = dual_objective(N, stride, cost, v, &mean);
     CU_ASSERT(dual <= distance * (1 + 1e-12));
-    CU_ASSERT(distance - dual <= 0.15 * (mean - least) / N + 1e-6 * (mean - least));
+    CU_ASSERT(distance - dual <= 0.18 * (mean - least) / N);
   }
   auction_destroy(auction);
   emd_destroy(emd);
@@ -201,6 +231,7 @@ static void test_not_finite(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"golden", test_golden},
                          {"permutations", test_permutations},
+                         {"rows of reduced costs", test_reduced_rows},
                          {"auction", test_auction},
                          {"simplex against assignment", test_simplex_against_assignment},
                          {"closed forms", test_closed_forms},

@@ -16,6 +16,7 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "metric/auction.h"
+#include "metric/reduced.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -40,16 +41,13 @@ struct Assignment {
   Auction *auction;
 };
 
-int assignment_stride(int n) { return (n + AUCTION_LANES - 1) / AUCTION_LANES * AUCTION_LANES; }
-_Static_assert(AUCTION_LANES % LANES == 0, "both walk rows of one stride");
-
 Status assignment_create(int most, Assignment **out) {
   ASSERT(most >= 1);
   *out = NULL;
   Assignment *a;
   NEW(a, 1);
   *out = a;
-  int stride = assignment_stride(most);
+  int stride = reduced_stride(most);
   NEW(a->row_of, most);
   NEW(a->v, stride);
   NEW(a->free_rows, most);
@@ -74,11 +72,6 @@ static const double *row_of_costs(const Assignment *a, int i) {
   return a->cost + (size_t)i * (size_t)a->stride;
 }
 
-typedef struct {
-  double value, second; /* least and second least */
-  int column; /* of the least; the first of equals */
-} Least;
-
 /* The compiler does not keep running minima and their places in registers by itself. */
 typedef double Values __attribute__((vector_size(WIDTH * sizeof(double)), may_alias));
 typedef int64_t Words __attribute__((vector_size(WIDTH * sizeof(int64_t)), may_alias));
@@ -100,8 +93,8 @@ static inline void minima_start(Minima *minima) {
   }
 }
 
-static inline Least minima_least(const Minima *minima) {
-  Least least = {INFINITY, INFINITY, NONE};
+static inline ReducedLeast minima_least(const Minima *minima) {
+  ReducedLeast least = {INFINITY, INFINITY, NONE};
   for (int k = 0; k < UNROLLED; k++) {
     for (int l = 0; l < WIDTH; l++) {
       double value = minima->best[k][l];
@@ -114,38 +107,10 @@ static inline Least minima_least(const Minima *minima) {
   return least;
 }
 
-/* Two least of c_j - v_j. */
-SIMD_CLONES
-static Least two_least(int stride, const double *restrict c, const double *restrict v) {
-  Minima minima;
-  Values second[UNROLLED];
-  minima_start(&minima);
-  for (int k = 0; k < UNROLLED; k++) second[k] = (Values){0} + INFINITY;
-  for (int64_t j = 0; j < stride; j += LANES) {
-    for (int k = 0; k < UNROLLED; k++) {
-      Values reduced = CONST_AT(c, j + k * WIDTH) - CONST_AT(v, j + k * WIDTH);
-      Words better = reduced < minima.best[k];
-      Values loser = SELECT(better, minima.best[k], reduced);
-      second[k] = SELECT(loser < second[k], loser, second[k]);
-      minima.best[k] = SELECT(better, reduced, minima.best[k]);
-      minima.where[k] = SELECT(better, (Words){0} + j, minima.where[k]);
-    }
-  }
-  Least least = minima_least(&minima);
-  for (int k = 0; k < UNROLLED; k++) {
-    for (int l = 0; l < WIDTH; l++) {
-      bool winner = (int)minima.where[k][l] + k * WIDTH + l == least.column;
-      double candidate = winner ? second[k][l] : minima.best[k][l];
-      least.second = candidate < least.second ? candidate : least.second;
-    }
-  }
-  return least;
-}
-
 /* Relax every open column through `row`, whose costs are c, with h added; return the nearest open one. */
 SIMD_CLONES
-static Least relax(int stride, const double *restrict c, const double *restrict open_v, double h, double row,
-                   double *restrict distance, double *restrict before) {
+static ReducedLeast relax(int stride, const double *restrict c, const double *restrict open_v, double h,
+                          double row, double *restrict distance, double *restrict before) {
   Minima minima;
   minima_start(&minima);
   for (int64_t j = 0; j < stride; j += LANES) {
@@ -171,7 +136,6 @@ static void match(Assignment *a, int row, int column) {
 
 static void start(Assignment *a) {
   auction_duals(a->auction, a->n, a->stride, a->cost, a->v);
-  for (int j = a->n; j < a->stride; j++) a->v[j] = 0; /* padding: INFINITY - v must be INFINITY */
   for (int j = 0; j < a->n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
 }
 
@@ -181,7 +145,7 @@ static int reduce_rows(Assignment *a, int count) {
   int next = 0, left = 0, steps = 0;
   while (next < count) {
     int i = a->free_rows[next++];
-    Least least = two_least(a->stride, row_of_costs(a, i), a->v);
+    ReducedLeast least = reduced_two_least(a->stride, row_of_costs(a, i), a->v);
     int j = least.column, driven_out = a->row_of[j];
     double lower = a->v[j] - (least.second - least.value);
     bool falls = lower < a->v[j] && isfinite(lower);
@@ -216,7 +180,7 @@ static void augment(Assignment *a, int row) {
   size_t bytes = (size_t)a->stride * sizeof(double);
   memcpy(a->open_v, a->v, bytes);
   for (int j = 0; j < a->stride; j++) a->distance[j] = INFINITY;
-  Least nearest = relax(a->stride, row_of_costs(a, row), a->open_v, 0, row, a->distance, a->before);
+  ReducedLeast nearest = relax(a->stride, row_of_costs(a, row), a->open_v, 0, row, a->distance, a->before);
   int count = 0;
   while (a->row_of[nearest.column] != NONE) {
     int j = nearest.column, i = a->row_of[j];
@@ -233,7 +197,7 @@ static void augment(Assignment *a, int row) {
 
 void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, double *v) {
   a->n = n;
-  a->stride = assignment_stride(n);
+  a->stride = reduced_stride(n);
   a->cost = cost;
   a->column_of = column_of;
   start(a);

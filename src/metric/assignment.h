@@ -1,16 +1,13 @@
 /* The linear assignment problem: match n rows to n columns one to one at least total cost. Exact; shortest
  * augmenting paths after Jonker and Volgenant (Computing 38, 1987).
  *
- * Costs are cost[n, stride], rows padded with INFINITY up to stride = assignment_stride(n). */
+ * Costs are cost[n, stride], rows padded with INFINITY up to stride = reduced_stride(n). */
 #ifndef METRIC_ASSIGNMENT_H
 #define METRIC_ASSIGNMENT_H
 
 #include "core/status.h"
 
 typedef struct Assignment Assignment;
-
-/* Length of a padded row. */
-int assignment_stride(int n);
 
 /* Room for problems of up to `most` rows. The caller ends with assignment_destroy, also after an error. */
 Status assignment_create(int most, Assignment **out);

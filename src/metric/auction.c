@@ -3,25 +3,30 @@
  * epsilon prices go quickly to about where they belong, with a small one to the place; so epsilon falls from
  * phase to phase, and every phase starts with all rows free, at the prices of the one before.
  *
- * Costs are taken relative to the least of their column and then of their row, so that clouds far from each
- * other lose nothing, and rounded to COST_BITS bits: whole numbers have least values that do not depend on
- * the order of comparisons, and half of the memory, which is where the time goes. */
+ * Bids are among whole numbers of 16 bits, a quarter of the memory, which is where the time goes. They count
+ * units of what a cost is above its column's v so far and the least of its row; MOST_COST of them, at least
+ * 32 epsilon, are as good as more. When epsilon is less than FINEST units, costs are rounded again. The unit
+ * is a power of two, so that prices add up without an error. */
 #include "metric/auction.h"
 
 #include "core/memory.h"
 #include "core/simd.h"
+#include "metric/reduced.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-  WIDTH = 16,
-  UNROLLED = 2,
-  COST_BITS = 24, /* a phase lowers v by at most twice the largest cost */
-  MOST_PHASES = 16,
-  PADDING = 1 << 30,
+  MOST_COST = (1 << 13) - 1, /* of those that are rounded */
+  LEAST_PRICE = MOST_COST - INT16_MAX, /* no reduced cost is above INT16_MAX */
+  COARSEST = 7, /* bits of epsilon when costs are rounded */
+  FINEST = 5, /* units, the least epsilon */
   SHRINK = 5, /* of epsilon */
+  COLUMN_BITS = 16,
+  COLUMNS = 1 << COLUMN_BITS, /* at most */
+  SAMPLE = 16, /* rows, of the mean cost */
   MOST_BIDS = 200, /* for each row, after which v is what it is; 10 to 70 are usual */
   NONE = -1
 };
@@ -29,25 +34,20 @@ static const double FIRST = 0.1; /* epsilon, of the mean cost */
 static const double LAST = 0.03; /* epsilon, of the mean cost by n */
 
 struct Auction {
-  int32_t *cost; /* [n, stride] */
-  int32_t *v; /* [stride] */
-  double *least; /* [stride] of each column */
-  double *least_of_row; /* [n] */
+  int16_t *cost; /* [n, stride] */
+  int16_t *price; /* [stride], what v has fallen by since costs were rounded */
   int *row_of; /* [n] */
   int *free_rows; /* [n], a stack */
 };
-
-static size_t padded(int n) { return ((size_t)n + AUCTION_LANES - 1) / AUCTION_LANES * AUCTION_LANES; }
 
 Status auction_create(int most, Auction **out) {
   *out = NULL;
   Auction *a;
   NEW(a, 1);
   *out = a;
-  NEW(a->cost, (size_t)most * padded(most));
-  NEW(a->v, padded(most));
-  NEW(a->least, padded(most));
-  NEW(a->least_of_row, most);
+  const size_t stride = (size_t)reduced_stride(most);
+  NEW(a->cost, (size_t)most * stride);
+  NEW(a->price, stride);
   NEW(a->row_of, most);
   NEW(a->free_rows, most);
   return STATUS_OK;
@@ -55,7 +55,7 @@ Status auction_create(int most, Auction **out) {
 
 void auction_destroy(Auction *a) {
   if (!a) return;
-  void *blocks[] = {a->cost, a->v, a->least, a->least_of_row, a->row_of, a->free_rows};
+  void *blocks[] = {a->cost, a->price, a->row_of, a->free_rows};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   free(a);
 }
@@ -67,138 +67,151 @@ static void lower(int n, const double *restrict c, double *restrict least) {
   for (int j = 0; j < n; j++) least[j] = c[j] < least[j] ? c[j] : least[j];
 }
 
-/* Least and largest of c_j - least_j. */
+/* The mean of what is left of the costs of a few rows. */
+static double mean_cost(int n, int stride, const double *cost, const double *v) {
+  const int step = (n + SAMPLE - 1) / SAMPLE;
+  double sum = 0;
+  int rows = 0;
+  for (int i = 0; i < n; i += step, rows++) {
+    const double *c = cost + (size_t)i * (size_t)stride, low = reduced_least(stride, c, v);
+    for (int j = 0; j < n; j++) sum += c[j] - v[j] - low;
+  }
+  return sum / n / rows;
+}
+
+/* to_j = scale (c_j - v_j - low), at most MOST_COST: the last bits of its sum with 2^52. A conversion would
+ * be moved before the comparison, and of an infinite number it raises "invalid". */
 SIMD_CLONES
-static void row_range(int n, const double *restrict c, const double *restrict least, double *low,
-                      double *high) {
-  double lows[WIDTH], highs[WIDTH];
-  for (int l = 0; l < WIDTH; l++) lows[l] = INFINITY, highs[l] = 0;
-  int j = 0;
-  for (; j + WIDTH <= n; j += WIDTH) {
-    for (int l = 0; l < WIDTH; l++) {
-      const double rest = c[j + l] - least[j + l];
-      lows[l] = rest < lows[l] ? rest : lows[l];
-      highs[l] = rest > highs[l] ? rest : highs[l];
-    }
+static void round_row(int stride, const double *restrict c, const double *restrict v, double low,
+                      double scale, int16_t *restrict to) {
+  for (int j = 0; j < stride; j++) {
+    const double units = (c[j] - v[j] - low) * scale;
+    union {
+      double real;
+      int64_t bits;
+    } sum = {(units < MOST_COST ? units : MOST_COST) + 0x1p52};
+    to[j] = (int16_t)sum.bits;
   }
-  *low = INFINITY, *high = 0;
-  for (; j < n; j++) *low = fmin(*low, c[j] - least[j]), *high = fmax(*high, c[j] - least[j]);
-  for (int l = 0; l < WIDTH; l++) *low = fmin(*low, lows[l]), *high = fmax(*high, highs[l]);
 }
 
-/* to_j = scale (c_j - least_j - low); returns their sum. */
-SIMD_CLONES
-static int64_t round_row(int n, const double *restrict c, const double *restrict least, double low,
-                         double scale, int32_t *restrict to) {
-  int64_t sum = 0;
-  for (int j = 0; j < n; j++) {
-    to[j] = (int32_t)((c[j] - least[j] - low) * scale);
-    sum += to[j];
+static void round_costs(Auction *a, int n, int stride, const double *cost, const double *v, double scale) {
+  for (int i = 0; i < n; i++) {
+    const size_t row = (size_t)i * (size_t)stride;
+    round_row(stride, cost + row, v, reduced_least(stride, cost + row, v), scale, a->cost + row);
   }
-  return sum;
+  for (int j = 0; j < stride; j++) a->price[j] = j < n ? 0 : LEAST_PRICE;
 }
 
-/* Fill a->cost; *scale: units of a cost. Returns the mean, 0 where there is nothing to bid for. */
-static double round_costs(Auction *a, int n, int stride, const double *cost, double *scale) {
-  const size_t width = (size_t)stride;
-  double largest = 0, total = 0;
-  for (int j = 0; j < n; j++) a->least[j] = INFINITY;
-  for (size_t i = 0; i < (size_t)n; i++) lower(n, cost + i * width, a->least);
-  for (size_t i = 0; i < (size_t)n; i++) {
-    double high;
-    row_range(n, cost + i * width, a->least, &a->least_of_row[i], &high);
-    largest = fmax(largest, high - a->least_of_row[i]);
-  }
-  if (!(largest > 0)) return 0;
-  *scale = ldexp(1, COST_BITS) / largest;
-  if (!isfinite(*scale)) return 0;
-  for (size_t i = 0; i < (size_t)n; i++) {
-    int32_t *to = a->cost + i * width;
-    total += (double)round_row(n, cost + i * width, a->least, a->least_of_row[i], *scale, to);
-    for (int j = n; j < stride; j++) to[j] = PADDING;
-  }
-  return total / n / n;
-}
+/* ---- bids
+ *
+ * Plain loops over the lanes of a vector become one instruction for each register at every level; comparisons
+ * of whole vectors would become one for each lane where registers are narrower. */
 
-/* ---- bids */
+#define AUCTION_INLINE static inline __attribute__((always_inline))
+#define LANES(count) for (int l = 0; l < (count); l++)
+#define LESSER(x, y) ((x) < (y) ? (x) : (y))
+#define LARGER(x, y) ((x) < (y) ? (y) : (x))
 
-typedef int32_t Values __attribute__((vector_size(WIDTH * sizeof(int32_t)), may_alias));
-#define SELECT(condition, yes, no) (((yes) & (condition)) | ((no) & ~(condition)))
-#define AT(array, j) (*(const Values *)((array) + (j)))
-
-typedef int32_t Half __attribute__((vector_size(WIDTH * sizeof(int32_t) / 2), may_alias));
-typedef int32_t Quarter __attribute__((vector_size(WIDTH * sizeof(int32_t) / 4), may_alias));
-static const Values lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-#define LESSER(x, y) SELECT((x) < (y), x, y)
-
-/* Of all lanes. Vectors go by reference, as the clones pass them in different ways. */
-static inline int32_t least_of(const Values *x) {
-  const Half *halves = (const Half *)x;
-  const Half half = LESSER(halves[0], halves[1]);
-  const Quarter *quarters = (const Quarter *)&half;
-  const Quarter four = LESSER(quarters[0], quarters[1]);
-  const int32_t a = four[0] < four[1] ? four[0] : four[1], b = four[2] < four[3] ? four[2] : four[3];
-  return a < b ? a : b;
-}
+typedef int16_t Whole __attribute__((vector_size(REDUCED_LANES * sizeof(int16_t)), may_alias));
 
 typedef struct {
-  int32_t value, second; /* least and second least */
+  int value, second; /* least and second least */
   int column; /* of the least; the first of equals */
 } Least;
 
-/* Of c_j - v_j. */
-SIMD_CLONES
-static Least two_least(int stride, const int32_t *restrict c, const int32_t *restrict v) {
-  Values best[UNROLLED], second[UNROLLED], where[UNROLLED];
-  for (int k = 0; k < UNROLLED; k++) {
-    best[k] = second[k] = (Values){0} + INT32_MAX;
-    where[k] = (Values){0};
-  }
-  for (int32_t j = 0; j < stride; j += AUCTION_LANES) {
-    for (int k = 0; k < UNROLLED; k++) {
-      const Values value = AT(c, j + k * WIDTH) - AT(v, j + k * WIDTH), better = value < best[k];
-      second[k] = LESSER(second[k], SELECT(better, best[k], value));
-      best[k] = SELECT(better, value, best[k]);
-      where[k] = SELECT(better, (Values){0} + j, where[k]);
-    }
-  }
-  Values value = LESSER(best[0], best[1]), column = (Values){0} + INT32_MAX, next = column;
-  value = (Values){0} + least_of(&value);
-  for (int k = 0; k < UNROLLED; k++) {
-    where[k] += lane + k * WIDTH;
-    column = LESSER(column, SELECT(best[k] == value, where[k], (Values){0} + INT32_MAX));
-  }
-  column = (Values){0} + least_of(&column);
-  for (int k = 0; k < UNROLLED; k++) next = LESSER(next, SELECT(where[k] == column, second[k], best[k]));
-  return (Least){value[0], least_of(&next), column[0]};
+/* Lanes half .. 2 half - 1 of least and second join the first half. */
+#define HALVE(half)                                                                                          \
+  do {                                                                                                       \
+    typedef int32_t Part __attribute__((vector_size((half) * sizeof(int32_t))));                             \
+    Part x, y, second_x, second_y, larger;                                                                   \
+    memcpy(&x, least, sizeof x), memcpy(&y, least + (half), sizeof y);                                       \
+    memcpy(&second_x, second, sizeof x), memcpy(&second_y, second + (half), sizeof y);                       \
+    LANES(half) larger[l] = LARGER(x[l], y[l]);                                                              \
+    LANES(half) x[l] = LESSER(x[l], y[l]);                                                                   \
+    LANES(half) second_x[l] = LESSER(second_x[l], second_y[l]);                                              \
+    LANES(half) second_x[l] = LESSER(second_x[l], larger[l]);                                                \
+    memcpy(least, &x, sizeof x), memcpy(second, &second_x, sizeof x);                                        \
+  } while (0)
+
+/* Of all lanes. A value and its column become one number, so that no comparison has to choose twice. */
+AUCTION_INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) {
+  int16_t value[REDUCED_LANES], second_value[REDUCED_LANES], block[REDUCED_LANES];
+  int32_t least[REDUCED_LANES], second[REDUCED_LANES];
+  memcpy(value, best, sizeof value);
+  memcpy(second_value, next, sizeof value);
+  memcpy(block, where, sizeof value);
+  LANES(REDUCED_LANES) least[l] = value[l] * COLUMNS + block[l] * REDUCED_LANES + l;
+  LANES(REDUCED_LANES) second[l] = second_value[l] * COLUMNS;
+  HALVE(16);
+  HALVE(8);
+  HALVE(4);
+  HALVE(2);
+  const int32_t first = LESSER(least[0], least[1]), larger = LARGER(least[0], least[1]),
+                other = LESSER(second[0], second[1]);
+  return (Least){first >> COLUMN_BITS, LESSER(larger, other) >> COLUMN_BITS, first & (COLUMNS - 1)};
 }
 
-/* One phase; returns the bids that are left. */
-static int64_t run_phase(Auction *a, int n, int stride, int32_t epsilon, int64_t bids) {
+/* Of c_j - price_j. */
+SIMD_CLONES
+static Least two_least(int stride, const int16_t *restrict c, const int16_t *restrict price) {
+  Whole best = (Whole){0} + INT16_MAX, next = best, where = {0};
+  for (int j = 0; j < stride; j += REDUCED_LANES) {
+    const Whole x = *(const Whole *)(c + j) - *(const Whole *)(price + j);
+    const int16_t block = (int16_t)(j / REDUCED_LANES);
+    LANES(REDUCED_LANES) {
+      const int16_t loser = LARGER(x[l], best[l]);
+      next[l] = LESSER(loser, next[l]);
+    }
+    LANES(REDUCED_LANES) where[l] = x[l] < best[l] ? block : where[l];
+    LANES(REDUCED_LANES) best[l] = LESSER(x[l], best[l]);
+  }
+  return least_of(&best, &next, &where);
+}
+
+/* price_j -= fall, as a whole vector: what is stored by parts cannot be loaded as one before it has reached
+ * the cache. */
+SIMD_CLONES
+static void lower_price(int16_t *price, int column, int16_t fall) {
+  Whole *at = (Whole *)(price + column / REDUCED_LANES * REDUCED_LANES), prices = *at;
+  const int16_t lane = (int16_t)(column % REDUCED_LANES);
+  LANES(REDUCED_LANES) prices[l] = (int16_t)(prices[l] - (l == lane ? fall : 0));
+  *at = prices;
+}
+
+/* One phase; returns the bids that are left. It ends early where a price leaves the range. */
+static int64_t run_phase(Auction *a, int n, int stride, int epsilon, int64_t bids) {
   int count = n;
   for (int i = 0; i < n; i++) a->row_of[i] = NONE, a->free_rows[i] = n - 1 - i;
   for (; count > 0 && bids > 0; bids--) {
     const int i = a->free_rows[--count];
-    const Least least = two_least(stride, a->cost + (size_t)i * (size_t)stride, a->v);
-    const int driven_out = a->row_of[least.column];
-    a->v[least.column] -= least.second - least.value + epsilon;
+    const Least least = two_least(stride, a->cost + (size_t)i * (size_t)stride, a->price);
+    const int driven_out = a->row_of[least.column], fall = least.second - least.value + epsilon;
+    if (a->price[least.column] - fall < LEAST_PRICE) break;
+    lower_price(a->price, least.column, (int16_t)fall);
     a->row_of[least.column] = i;
     if (driven_out != NONE) a->free_rows[count++] = driven_out;
   }
   return bids;
 }
 
+static void settle(Auction *a, int n, double unit, double *v) {
+  for (int j = 0; j < n; j++) v[j] += unit * a->price[j], a->price[j] = 0;
+}
+
 void auction_duals(Auction *a, int n, int stride, const double *cost, double *v) {
-  double scale = 0;
-  const double mean = n > 1 ? round_costs(a, n, stride, cost, &scale) : 0;
-  for (int j = 0; j < stride; j++) a->v[j] = 0;
+  for (int j = 0; j < stride; j++) v[j] = j < n ? INFINITY : 0;
+  for (size_t i = 0; i < (size_t)n; i++) lower(n, cost + i * (size_t)stride, v);
+  const double mean = n > 1 && stride <= COLUMNS ? mean_cost(n, stride, cost, v) : 0;
+  if (!(mean > 0 && isfinite(0x1p60 / mean))) return;
   int64_t bids = MOST_BIDS * (int64_t)n;
-  double epsilon = FIRST * mean;
-  for (int phase = 0; phase < MOST_PHASES && epsilon >= 1 && epsilon * n >= LAST * mean && bids > 0;
-       phase++) {
-    bids = run_phase(a, n, stride, (int32_t)epsilon, bids);
-    epsilon /= SHRINK;
+  double unit = INFINITY;
+  for (double epsilon = FIRST * mean; epsilon * n >= LAST * mean && bids > 0; epsilon /= SHRINK) {
+    if (epsilon < FINEST * unit) {
+      if (isfinite(unit)) settle(a, n, unit, v);
+      unit = ldexp(1, ilogb(epsilon) - COARSEST);
+      round_costs(a, n, stride, cost, v, 1 / unit);
+    }
+    bids = run_phase(a, n, stride, (int)(epsilon / unit), bids);
   }
-  for (int j = 0; j < n; j++) v[j] = mean > 0 ? a->least[j] + a->v[j] / scale : 0;
+  settle(a, n, unit, v);
 }

@@ -1,5 +1,5 @@
 /* Good dual variables for an assignment problem, soon: an auction with epsilon scaling (Bertsekas, Annals of
- * Operations Research 14, 1988) among whole numbers of 32 bits. */
+ * Operations Research 14, 1988) among whole numbers of 16 bits. */
 #ifndef METRIC_AUCTION_H
 #define METRIC_AUCTION_H
 
@@ -7,16 +7,14 @@
 
 typedef struct Auction Auction;
 
-enum { AUCTION_LANES = 32 }; /* columns that a pass takes at a time */
-
-/* Room for problems of up to `most` rows: 4 most^2 bytes. The caller ends with auction_destroy, also after an
+/* Room for problems of up to `most` rows: 2 most^2 bytes. The caller ends with auction_destroy, also after an
  * error. */
 Status auction_create(int most, Auction **out);
 void auction_destroy(Auction *auction);
 
-/* v[n]: the columns' dual variables, of a matching that is nearly the best of cost[n, stride]. Costs are
- * finite, stride is a multiple of AUCTION_LANES. Any v is a valid start; the better it is, the shorter are
- * the paths that are still to be found. */
+/* v[stride]: the columns' dual variables and 0 beyond them, of a matching that is nearly the best of cost[n,
+ * stride]. Costs are finite, rows padded and aligned as in metric/reduced.h. Any v is a valid start;
+ * the better it is, the shorter are the paths that are still to be found. */
 void auction_duals(Auction *auction, int n, int stride, const double *cost, double *v);
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "metric/assignment.h"
+#include "metric/reduced.h"
 #include "metric/transport.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ Status emd_create(int most_points, Emd **out) {
   NEW(emd, 1);
   *out = emd;
   emd->most = most_points;
-  size_t stride = (size_t)assignment_stride(most_points);
+  size_t stride = (size_t)reduced_stride(most_points);
   NEW(emd->cost, (size_t)most_points * stride);
   NEW(emd->v, stride);
   NEW(emd->column_of, most_points);
@@ -69,11 +70,11 @@ static double extent(int d, int n, const double *x, int m, const double *y) {
 SIMD_CLONES
 static double fill_costs(int d, int n, const double *restrict x, int m, const double *restrict y,
                          double scale, double *restrict cost) {
-  int stride = assignment_stride(m);
+  const int stride = reduced_stride(m);
   double largest = 0;
   for (int i = 0; i < n; i++) {
     double *restrict row = cost + (size_t)i * (size_t)stride;
-    for (int j = 0; j < m; j++) row[j] = 0;
+    for (int j = 0; j < stride; j++) row[j] = 0;
     for (int k = 0; k < d; k++) {
       const double *restrict b = y + (size_t)k * (size_t)m;
       double a = x[(size_t)k * (size_t)n + (size_t)i];
@@ -83,35 +84,19 @@ static double fill_costs(int d, int n, const double *restrict x, int m, const do
       }
     }
     for (int j = 0; j < m; j++) row[j] = sqrt(row[j]);
-    for (int j = 0; j < m; j++) largest = row[j] > largest ? row[j] : largest;
+    const double most = reduced_largest(stride, row);
+    largest = most > largest ? most : largest;
     for (int j = m; j < stride; j++) row[j] = INFINITY;
   }
   return largest;
 }
 
-/* min_j c_j - v_j, in parts that vector instructions can hold. */
-SIMD_CLONES
-static double least_reduced(int m, const double *restrict c, const double *restrict v) {
-  enum { PARTS = 16 };
-  double part[PARTS], least = INFINITY;
-  int j = 0;
-  for (int k = 0; k < PARTS; k++) part[k] = INFINITY;
-  for (; j + PARTS <= m; j += PARTS) {
-    for (int k = 0; k < PARTS; k++) {
-      double reduced = c[j + k] - v[j + k];
-      part[k] = reduced < part[k] ? reduced : part[k];
-    }
-  }
-  for (; j < m; j++) least = fmin(least, c[j] - v[j]);
-  for (int k = 0; k < PARTS; k++) least = fmin(least, part[k]);
-  return least;
-}
-
 /* The dual objective at u_i = min_j c_ij - v_j, the best u for these v: feasible by construction, so a lower
  * bound of the distance whatever v is. */
 static double lower_bound(int n, int m, const double *cost, const double *v) {
+  const int stride = reduced_stride(m);
   double u = 0, sum = 0;
-  for (int i = 0; i < n; i++) u += least_reduced(m, cost + (size_t)i * (size_t)assignment_stride(m), v);
+  for (int i = 0; i < n; i++) u += reduced_least(stride, cost + (size_t)i * (size_t)stride, v);
   for (int j = 0; j < m; j++) sum += v[j];
   return u / n + sum / m;
 }
@@ -120,7 +105,7 @@ static double solve_assignment(Emd *emd, int n) {
   double sum = 0;
   assignment_solve(emd->assignment, n, emd->cost, emd->column_of, emd->v);
   for (int i = 0; i < n; i++)
-    sum += emd->cost[(size_t)i * (size_t)assignment_stride(n) + (size_t)emd->column_of[i]];
+    sum += emd->cost[(size_t)i * (size_t)reduced_stride(n) + (size_t)emd->column_of[i]];
   return sum / n;
 }
 
@@ -132,7 +117,7 @@ static Status solve_transport(Emd *emd, int n, int m, double largest, double *me
     emd->transport_n = n;
     emd->transport_m = m;
   }
-  return transport_solve(emd->transport, emd->cost, assignment_stride(m), largest, mean, emd->v);
+  return transport_solve(emd->transport, emd->cost, reduced_stride(m), largest, mean, emd->v);
 }
 
 Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out) {
