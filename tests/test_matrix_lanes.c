@@ -4,6 +4,7 @@
 
 #include "core/cholesky_kernel.h"
 #include "core/linalg_lapack.h"
+#include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
 #include "core/rng.h"
 #include "core/simd.h"
@@ -46,6 +47,23 @@ static void check_product(int d, int lanes, bool transpose_a, const double *righ
       }
 }
 
+/* C += A B of rectangles, [d, 3] and [3, d], taken out of a and b. */
+static void check_added(int d, int lanes) {
+  enum { DEPTH = 3 };
+  const MatrixShape shape = {d, d, DEPTH, lanes};
+  if (d < DEPTH) return;
+  for (int k = 0; k < d * d * lanes; k++) c[k] = 1;
+  SIMD_CALL(matrix_kernel_product, shape, a, ((MatrixOrder){DEPTH, 1}), b, ((MatrixOrder){(size_t)d, 1}),
+            MATRIX_ADDED, c);
+  for (int n = 0; n < lanes; n++)
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) {
+        double sum = 1;
+        for (int k = 0; k < DEPTH; k++) sum += a[(i * DEPTH + k) * lanes + n] * b[(k * d + j) * lanes + n];
+        CHECK_NEAR(at(c, d, lanes, false, i, j, n), sum, 1e-15 * 30 * d);
+      }
+}
+
 static void check_products(int d, int lanes) {
   matrix_lanes_product(d, lanes, a, b, c);
   check_product(d, lanes, false, b, false);
@@ -53,6 +71,7 @@ static void check_products(int d, int lanes) {
   check_product(d, lanes, true, b, false);
   matrix_lanes_product_by_transposed(d, lanes, a, b, c);
   check_product(d, lanes, false, b, true);
+  check_added(d, lanes);
 }
 
 static void check_gram(int d, int lanes) {
@@ -117,9 +136,11 @@ static void check_renewed(int d, int lanes) {
 /* The Rayleigh quotient of any vector, here of 20 power iterations, is below the bounds, and the fine bound
  * is at most d^(1/8) above the largest eigenvalue. */
 static void check_bounds(int d, int lanes) {
-  double coarse[LANES], fine[LANES], *scratch = calloc((size_t)(2 * d * d * lanes), sizeof *scratch);
+  double coarse[LANES], moment[LANES], fine[LANES],
+      *scratch = calloc((size_t)(2 * d * d * lanes), sizeof *scratch);
   matrix_lanes_gram(d, lanes, a, c);
   matrix_lanes_coarse_bound(d, lanes, c, coarse);
+  matrix_lanes_moment_bound(d, lanes, c, moment);
   matrix_lanes_fine_bound(d, lanes, c, fine, scratch);
   for (int n = 0; n < lanes; n++) {
     double x[D], top = 0;
@@ -135,6 +156,7 @@ static void check_bounds(int d, int lanes) {
       for (int i = 0; i < d; i++) x[i] = y[i] / sqrt(length);
     }
     CU_ASSERT_TRUE(fine[n] >= top * (1 - 1e-12) && coarse[n] >= fine[n] * (1 - 1e-12));
+    CU_ASSERT_TRUE(moment[n] >= top * (1 - 1e-12) && coarse[n] >= moment[n] * (1 - 1e-12));
     CU_ASSERT_TRUE(fine[n] <= 1.1 * top * pow(d, 0.125)); /* the iterations are within 10% of the top */
   }
   free(scratch);

@@ -2,43 +2,80 @@
 
 #include "core/matrix_tile.h"
 
+/* Where the product goes, at the first of `count` <= SIMD_DOUBLES lanes. */
+typedef struct {
+  size_t rows, columns, stride;
+  MatrixResult result;
+  double *c;
+} Product;
+
 /* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image
  * too. */
-TILE_INLINE void matrix_tile(int count, const int height, const int columns, const MatrixFactors *p, size_t i,
-                             size_t j, bool symmetric, double *c) {
-  Real sum[TILE_HEIGHT][TILE_COLUMNS];
+TILE_INLINE void matrix_tile(const int columns, const int height, int count, const MatrixFactors *p, size_t i,
+                             size_t j, const Product *to) {
+  Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
+  tile_clear(height, columns, sum);
+  if (to->result == MATRIX_ADDED)
+    PRODUCT_EACH (r, height)
+      PRODUCT_EACH (m, columns)
+        tile_load(count, to->c + ((i + (size_t)r) * to->columns + j + (size_t)m) * to->stride, &sum[r][m]);
   tile_product(count, height, columns, p, i, j, sum);
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < columns; m++) {
+  PRODUCT_EACH (r, height)
+    PRODUCT_EACH (m, columns) {
       const size_t row = i + (size_t)r, column = j + (size_t)m;
-      tile_store(count, &sum[r][m], c + (row * p->d + column) * p->stride);
-      if (symmetric) tile_store(count, &sum[r][m], c + (column * p->d + row) * p->stride);
+      tile_store(count, &sum[r][m], to->c + (row * to->columns + column) * to->stride);
+      if (to->result == MATRIX_SYMMETRIC)
+        tile_store(count, &sum[r][m], to->c + (column * to->columns + row) * to->stride);
     }
 }
 
-TILE_INLINE void rows_of_tiles(int count, const int height, const MatrixFactors *p, size_t i, bool symmetric,
-                               double *c) {
-  const size_t end = symmetric ? i + (size_t)height : p->d;
-  size_t j = 0;
-  for (; j < end && j + TILE_COLUMNS <= p->d; j += TILE_COLUMNS)
-    matrix_tile(count, height, TILE_COLUMNS, p, i, j, symmetric, c);
-  for (; j < end; j++) matrix_tile(count, height, 1, p, i, j, symmetric, c);
+TILE_INLINE void rows_of_tiles(const int height, int count, const MatrixFactors *p, size_t i,
+                               const Product *to) {
+  const size_t end = to->result == MATRIX_SYMMETRIC ? i + (size_t)height : to->columns;
+  for (size_t j = 0, columns; j < end; j += columns) {
+    columns = tile_extent(to->columns - j, PRODUCT_COLUMNS);
+    TILE_CALL(columns, PRODUCT_COLUMNS, matrix_tile, height, count, p, i, j, to);
+  }
 }
 
-TILE_INLINE void product(int count, const MatrixFactors *p, bool symmetric, double *c) {
-  size_t i = 0;
-  for (; i + TILE_HEIGHT <= p->d; i += TILE_HEIGHT) rows_of_tiles(count, TILE_HEIGHT, p, i, symmetric, c);
-  for (; i < p->d; i++) rows_of_tiles(count, 1, p, i, symmetric, c);
+TILE_INLINE void product(int count, const MatrixFactors *p, const Product *to) {
+  for (size_t i = 0, height; i < to->rows; i += height) {
+    height = tile_extent(to->rows - i, PRODUCT_ROWS);
+    TILE_CALL(height, PRODUCT_ROWS, rows_of_tiles, count, p, i, to);
+  }
 }
 
-void SIMD_NAME(matrix_kernel_product)(int d, int lanes, const double *a, MatrixOrder of_a, const double *b,
-                                      MatrixOrder of_b, bool symmetric, double *c) {
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const MatrixFactors p = {(size_t)d, (size_t)lanes, a + n, b + n, of_a, of_b};
-    if (lanes - n >= SIMD_DOUBLES)
-      product(SIMD_DOUBLES, &p, symmetric, c + n);
+void SIMD_NAME(matrix_kernel_product)(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
+                                      MatrixOrder of_b, MatrixResult result, double *c) {
+  const size_t stride = (size_t)shape.lanes;
+  for (int n = 0; n < shape.lanes; n += SIMD_DOUBLES) {
+    const MatrixFactors p = {(size_t)shape.depth, a + n, b + n, tile_order(of_a, stride),
+                             tile_order(of_b, stride)};
+    const Product to = {(size_t)shape.rows, (size_t)shape.columns, stride, result, c + n};
+    if (shape.lanes - n >= SIMD_DOUBLES)
+      product(SIMD_DOUBLES, &p, &to);
     else
-      product(lanes - n, &p, symmetric, c + n);
+      product(shape.lanes - n, &p, &to);
+  }
+}
+
+TILE_INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, const double *y,
+                           double *out) {
+  Real left = {0}, right = {0}, sum = {0};
+  for (size_t i = 0; i < rows; i++) {
+    tile_load(count, x + i * stride, &left);
+    tile_load(count, y + i * stride, &right);
+    sum += left * right;
+  }
+  tile_store(count, &sum, out);
+}
+
+void SIMD_NAME(matrix_kernel_dot)(int rows, int lanes, const double *x, const double *y, double *out) {
+  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
+    if (lanes - n >= SIMD_DOUBLES)
+      dot_lanes(SIMD_DOUBLES, (size_t)rows, (size_t)lanes, x + n, y + n, out + n);
+    else
+      dot_lanes(lanes - n, (size_t)rows, (size_t)lanes, x + n, y + n, out + n);
   }
 }
 

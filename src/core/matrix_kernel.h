@@ -3,6 +3,7 @@
 #ifndef CORE_MATRIX_KERNEL_H
 #define CORE_MATRIX_KERNEL_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,11 +12,29 @@ typedef struct {
   size_t row, column;
 } MatrixOrder;
 
-/* c[d, d, lanes] = A B; where the product is known to be symmetric, from its lower triangle.
+/* A bound on the largest of d eigenvalues, from their sum and the sum of their squares: mean + sqrt(d - 1)
+ * standard deviations (Wolkowicz and Styan 1980, Theorem 2.1). Never above the Frobenius norm; exact where
+ * all but one are equal. */
+static inline double matrix_moment_bound(int d, double sum, double squares) {
+  const double mean = sum / d, variance = squares / d - mean * mean;
+  return mean + sqrt((d - 1) * (variance > 0 ? variance : 0));
+}
+
+/* Of a product: rows and columns of c, columns of A, lanes. */
+typedef struct {
+  int rows, columns, depth, lanes;
+} MatrixShape;
+
+/* What becomes of a product: C = A B; C += A B; C = A B, known to be symmetric, from its lower triangle. */
+typedef enum { MATRIX_PLAIN, MATRIX_ADDED, MATRIX_SYMMETRIC } MatrixResult;
+
+/* c[rows, columns, lanes].
+ * out[lanes] = sum of x y over the rows of x, y[rows, lanes].
  * a[d, d, lanes] <- A^-1 by Gauss-Jordan elimination in place, without pivoting: for |A - I| < 1. */
 #define MATRIX_KERNEL_DECLARE(level)                                                                         \
-  void matrix_kernel_product_##level(int d, int lanes, const double *a, MatrixOrder of_a, const double *b,   \
-                                     MatrixOrder of_b, bool symmetric, double *c);                           \
+  void matrix_kernel_product_##level(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,  \
+                                     MatrixOrder of_b, MatrixResult result, double *c);                      \
+  void matrix_kernel_dot_##level(int rows, int lanes, const double *x, const double *y, double *out);        \
   void matrix_kernel_invert_##level(int d, int lanes, double *a);
 MATRIX_KERNEL_DECLARE(v1)
 MATRIX_KERNEL_DECLARE(v3)

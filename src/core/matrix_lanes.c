@@ -16,26 +16,30 @@ bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_
 
 static MatrixOrder matrix_lanes_plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
 static MatrixOrder transposed(int d) { return (MatrixOrder){1, (size_t)d}; }
+static MatrixShape square_shape(int d, int lanes) { return (MatrixShape){d, d, d, lanes}; }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, matrix_lanes_plain(d), b, matrix_lanes_plain(d), false, c);
+    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, matrix_lanes_plain(d), b,
+              matrix_lanes_plain(d), MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, true, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, matrix_lanes_plain(d), b, transposed(d), false, c);
+    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, matrix_lanes_plain(d), b, transposed(d),
+              MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, true, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), b, matrix_lanes_plain(d), false, c);
+    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, transposed(d), b, matrix_lanes_plain(d),
+              MATRIX_PLAIN, c);
 }
 
 /* The upper half of x[d, d] from the lower one: a product of BLAS may round the two differently. */
@@ -49,7 +53,8 @@ void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
     linalg_product(d, true, a, false, a, c);
     mirror(d, c);
   } else {
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, transposed(d), a, matrix_lanes_plain(d), true, c);
+    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, transposed(d), a, matrix_lanes_plain(d),
+              MATRIX_SYMMETRIC, c);
   }
 }
 
@@ -163,12 +168,19 @@ void matrix_lanes_renew_inverse(int d, int lanes, const double *a, double *inver
     if (!(near[i % (size_t)lanes] > 0)) inverse[i] = other[i];
 }
 
-SIMD_CLONES
 void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound) {
-  for (int n = 0; n < lanes; n++) bound[n] = 0;
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++) bound[n] += a[i * lanes + n] * a[i * lanes + n];
+  SIMD_CALL(matrix_kernel_dot, d * d, lanes, a, a, bound);
   for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);
+}
+
+/* bound[n] holds the Frobenius norm. */
+void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound) {
+  matrix_lanes_coarse_bound(d, lanes, a, bound);
+  for (int n = 0; n < lanes; n++) {
+    double trace = 0;
+    for (int i = 0; i < d; i++) trace += a[i * (d + 1) * lanes + n];
+    bound[n] = matrix_moment_bound(d, trace, bound[n] * bound[n]);
+  }
 }
 
 /* square = A A of symmetric matrices. */
@@ -177,7 +189,7 @@ static void symmetric_square(int d, int lanes, const double *a, double *square) 
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, false, a, square);
   else
-    SIMD_CALL(matrix_kernel_product, d, lanes, a, plain, a, plain, true, square);
+    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, plain, a, plain, MATRIX_SYMMETRIC, square);
 }
 
 /* The matrix is brought to norm 1 first, so that no power overflows. */
@@ -213,6 +225,22 @@ void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, cons
       for (int n = 0; n < lanes; n++) out[i * lanes + n] += m_ij * x[j * lanes + n];
     }
   }
+}
+
+void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bool by_transpose,
+                                const double *m, double *out) {
+  const MatrixShape shape = {count, d, d, lanes};
+  const MatrixOrder order = by_transpose ? matrix_lanes_plain(d) : transposed(d);
+  if (!matrix_lanes_is_single(d, lanes))
+    SIMD_CALL(matrix_kernel_product, shape, x, matrix_lanes_plain(d), m, order, MATRIX_PLAIN, out);
+  for (int k = 0; k < count && matrix_lanes_is_single(d, lanes); k++)
+    (by_transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, 1, m, x + k * d,
+                                                                              out + k * d);
+}
+
+void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum) {
+  const MatrixShape shape = {d, d, count, lanes};
+  SIMD_CALL(matrix_kernel_product, shape, x, transposed(d), y, matrix_lanes_plain(d), MATRIX_ADDED, sum);
 }
 
 /* Row i of a, transposed, is lane after lane a vector. */

@@ -16,6 +16,12 @@ void matrix_lanes_gram(int d, int lanes, const double *a, double *c);
 /* c = A B'. */
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c);
 
+/* M x, or M' x, for each of `count` vectors x[count, d, N]; out must not overlap. */
+void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bool by_transpose,
+                                const double *m, double *out);
+/* sum[d, d, N] += x y' of each of `count` pairs of vectors [count, d, N]. */
+void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum);
+
 /* out[d, N] = M x, or M' x, with the same m[d, d] for every lane; out must not overlap x. */
 void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *x, double *out);
 /* a[d, d, N] <- M a M', or M' a M, symmetric to the last bit. Scratch: half[d, d, N]. */
@@ -31,8 +37,10 @@ void matrix_lanes_renew_inverse(int d, int lanes, const double *a, double *inver
 
 /* Upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the Frobenius norm,
  * up to sqrt(d) too large; `fine` is (sum of eigenvalues^8)^(1/8), up to d^(1/8) too large, from two
- * products: scratch[2, d, d, N]. */
+ * products: scratch[2, d, d, N]. `moment` bounds the largest eigenvalue by mean and variance of all
+ * (matrix_moment_bound). */
 void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound);
+void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound);
 void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch);
 
 /* a <- (A + A') / 2. */

@@ -1,6 +1,7 @@
-/* Tiles of products of small square matrices, lane last: HEIGHT x COLUMNS entries for SIMD_DOUBLES lanes,
- * whose sums stay in registers, so that each vector that is loaded meets several others. For files that are
- * compiled once for each instruction level (core/simd.h). */
+/* Tiles of products of small matrices, lane last: a few rows and columns for SIMD_DOUBLES lanes, whose sums
+ * stay in registers, so that each vector that is loaded meets several others. For files that are compiled
+ * once for each instruction level (core/simd.h). An entry is the same sum in the same order in a tile of any
+ * size. */
 #ifndef CORE_MATRIX_TILE_H
 #define CORE_MATRIX_TILE_H
 
@@ -13,6 +14,14 @@
 
 enum { TILE_HEIGHT = SIMD_DOUBLES == 8 ? 4 : SIMD_DOUBLES == 4 ? 3 : 2, TILE_COLUMNS = 4 };
 
+/* Most rows and columns of a tile of a product: as many sums as registers hold. */
+enum {
+  PRODUCT_ROWS = SIMD_DOUBLES == 8   ? 5
+                 : SIMD_DOUBLES == 4 ? 3
+                                     : 2,
+  PRODUCT_COLUMNS = SIMD_DOUBLES == 8 ? 5 : 4
+};
+
 typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
 #define TILE_INLINE static inline __attribute__((always_inline))
 
@@ -22,13 +31,17 @@ TILE_INLINE __m256i tile_mask(int count) {
 }
 #endif
 
-/* The factors at the first of `count` <= SIMD_DOUBLES lanes; entry (i, k) of a factor in the order `of` is at
- * (i of.row + k of.column) stride. */
+/* The factors at the first of `count` <= SIMD_DOUBLES lanes, `depth` columns of A and rows of B; entry (i, k)
+ * of a factor is at i of.row + k of.column. */
 typedef struct {
-  size_t d, stride;
+  size_t depth;
   const double *a, *b;
   MatrixOrder of_a, of_b;
 } MatrixFactors;
+
+TILE_INLINE MatrixOrder tile_order(MatrixOrder entries, size_t stride) {
+  return (MatrixOrder){entries.row * stride, entries.column * stride};
+}
 
 /* The first `count` lanes; the others of x stay. Of whole vectors, which the compiler knows, a plain
  * instruction, else one with a mask: a copy of a length that is not known would be a call. */
@@ -61,20 +74,49 @@ TILE_INLINE void tile_store(int count, const Real *x, double *to) {
 #endif
 }
 
-/* sum <- rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
+/* Extent of the next tile where `left` rows or columns are: tiles of about equal size, since the sums of a
+ * small one wait for each other. */
+static inline size_t tile_extent(size_t left, size_t most) {
+  return left <= most ? left : left < 2 * most ? (left + 1) / 2 : most;
+}
+
+/* A loop over the rows or columns of a tile, unrolled: only then are its sums registers. */
+#define PRODUCT_EACH(r, extent) _Pragma("GCC unroll 5") for (int r = 0; r < (extent); r++)
+
+/* f(extent, ..) with the extent of a tile as a constant. */
+#define TILE_CASE(n, most, f, ...)                                                                           \
+  case n:                                                                                                    \
+    if ((n) <= (most)) f(n, __VA_ARGS__);                                                                    \
+    break;
+#define TILE_CALL(extent, most, f, ...)                                                                      \
+  switch (extent) {                                                                                          \
+    TILE_CASE(1, most, f, __VA_ARGS__)                                                                       \
+    TILE_CASE(2, most, f, __VA_ARGS__)                                                                       \
+    TILE_CASE(3, most, f, __VA_ARGS__)                                                                       \
+    TILE_CASE(4, most, f, __VA_ARGS__)                                                                       \
+    TILE_CASE(5, most, f, __VA_ARGS__)                                                                       \
+  default: break;                                                                                            \
+  }
+
+/* sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
 TILE_INLINE void tile_product(int count, const int height, const int columns, const MatrixFactors *p,
-                              size_t i, size_t j, Real sum[TILE_HEIGHT][TILE_COLUMNS]) {
-  Real x = {0}, y[TILE_COLUMNS] = {{0}};
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < columns; m++) sum[r][m] = (Real){0};
-  for (size_t k = 0; k < p->d; k++) {
-    for (int m = 0; m < columns; m++)
-      tile_load(count, p->b + (k * p->of_b.row + (j + (size_t)m) * p->of_b.column) * p->stride, &y[m]);
-    for (int r = 0; r < height; r++) {
-      tile_load(count, p->a + ((i + (size_t)r) * p->of_a.row + k * p->of_a.column) * p->stride, &x);
-      for (int m = 0; m < columns; m++) sum[r][m] += x * y[m];
+                              size_t i, size_t j, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
+  Real x = {0}, y[PRODUCT_COLUMNS];
+  PRODUCT_EACH (m, columns) y[m] = (Real){0};
+  for (size_t k = 0; k < p->depth; k++) {
+    PRODUCT_EACH (m, columns)
+      tile_load(count, p->b + k * p->of_b.row + (j + (size_t)m) * p->of_b.column, &y[m]);
+    PRODUCT_EACH (r, height) {
+      tile_load(count, p->a + (i + (size_t)r) * p->of_a.row + k * p->of_a.column, &x);
+      PRODUCT_EACH (m, columns) sum[r][m] += x * y[m];
     }
   }
+}
+
+/* sum <- 0. */
+TILE_INLINE void tile_clear(const int height, const int columns, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
+  PRODUCT_EACH (r, height)
+    PRODUCT_EACH (m, columns) sum[r][m] = (Real){0};
 }
 
 #endif

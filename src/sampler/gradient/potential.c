@@ -216,6 +216,17 @@ static void network_derivatives(Potential *potential, const double *theta, doubl
     for (int n = 0; n < lanes; n++) hessian[i * (d + 1) * lanes + n] += potential->prior_weight;
 }
 
+/* What is not quadratic; of the gradient alone when hessian is NULL. */
+static void add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
+                                 double *hessian) {
+  if (!potential->conjugate && potential->view.history->rounds > 0)
+    add_rows(potential, theta, gradient, hessian);
+  if (potential->closed_prior) return;
+  potential->prior->ops->score(potential->prior, potential->view.lanes, theta, potential->score);
+  potential_add(potential->d * potential->view.lanes, -potential->prior_weight, potential->score, gradient);
+  if (hessian) add_prior_hessian(potential, theta, hessian);
+}
+
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (potential->network) {
@@ -225,12 +236,21 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
   linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
   potential_add(d * lanes, -1, potential->vector, gradient);
   if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
-  if (!potential->conjugate && potential->view.history->rounds > 0)
-    add_rows(potential, theta, gradient, hessian);
-  if (potential->closed_prior) return;
-  potential->prior->ops->score(potential->prior, lanes, theta, potential->score);
-  potential_add(d * lanes, -potential->prior_weight, potential->score, gradient);
-  if (hessian) add_prior_hessian(potential, theta, hessian);
+  add_beyond_quadratic(potential, theta, gradient, hessian);
+}
+
+void potential_gradients(Potential *potential, int count, const double *theta, double *gradient) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  if (!potential->network)
+    matrix_lanes_multiply_rows(count, d, lanes, theta, false, potential->precision, gradient);
+  for (int k = 0; k < count; k++, theta += d * lanes, gradient += d * lanes) {
+    if (potential->network) {
+      network_derivatives(potential, theta, gradient, NULL);
+      continue;
+    }
+    potential_add(d * lanes, -1, potential->vector, gradient);
+    add_beyond_quadratic(potential, theta, gradient, NULL);
+  }
 }
 
 void potential_trust(Potential *potential, const double *step, double *factor) {

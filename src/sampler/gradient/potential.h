@@ -117,6 +117,8 @@ void potential_choose_rows(Potential *potential, RngLanes *rng);
 bool potential_is_quadratic(const Potential *potential);
 /* gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian);
+/* gradient[count, d, n] at each of `count` points theta[count, d, n]. */
+void potential_gradients(Potential *potential, int count, const double *theta, double *gradient);
 /* value[n] of U, up to a constant of the run (potential_value.c). log_prior[n]: the log density of the prior
  * at theta, up to a constant; of a Gaussian prior it is not read. */
 void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value);

@@ -25,7 +25,7 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   ALLOCATE(memory, out->checked, n);
   ALLOCATE(memory, out->shortened, n);
   ALLOCATE(memory, out->trial, d * n);
-  if (!likelihood_has_network(setup->likelihood)) ALLOCATE(memory, out->scratch, 2 * d * d * n);
+  if (!likelihood_has_network(setup->likelihood)) ALLOCATE(memory, out->scratch, 3 * d * d * n);
   return STATUS_OK;
 }
 
@@ -63,16 +63,18 @@ static void shorten(int lanes, double limit, const double *restrict bound, doubl
   }
 }
 
-/* Keep h lambda_max(matrix) below the limit, its coarse bound in step->checked. The fine bound costs two
- * products, so it is taken only where some lane needs it, and counts only there; of a network's matrices,
- * never. */
-static void keep_below(StepSize *step, int d, int lanes, const double *matrix, double limit, double *h) {
+/* Keep h lambda_max below the limit, a cheap bound of it in step->checked: of the matrix, or with `gram` of
+ * M'M. The fine bound costs two products, so it is taken only where some lane needs it, and counts only
+ * there; of a network's matrices, never. */
+static void keep_below(StepSize *step, int d, int lanes, const double *matrix, bool gram, double limit,
+                       double *h) {
   bool all = true;
   for (int n = 0; n < lanes; n++) all = all && h[n] * step->checked[n] < limit;
   if (all) return;
-  double *fine = step->trial;
-  if (step->scratch) matrix_lanes_fine_bound(d, lanes, matrix, fine, step->scratch);
-  for (int n = 0; n < lanes && step->scratch; n++)
+  double *fine = step->trial, *square = step->scratch ? step->scratch + 2 * d * d * lanes : NULL;
+  if (square && gram) matrix_lanes_gram(d, lanes, matrix, square);
+  if (square) matrix_lanes_fine_bound(d, lanes, gram ? square : matrix, fine, step->scratch);
+  for (int n = 0; n < lanes && square; n++)
     if (h[n] * step->checked[n] >= limit) step->checked[n] = fine[n];
   shorten(lanes, limit, step->checked, h, step->shortened);
 }
@@ -91,7 +93,7 @@ static void keep_near(StepSize *step, Potential *potential, const double *gradie
 }
 
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
-                      const double *other, const double *other_bound, double *h, int64_t *fallbacks) {
+                      const double *factor, const double *factor_bound, double *h, int64_t *fallbacks) {
   const int d = potential->d, lanes = potential->view.lanes;
   const HistoryView *view = &potential->view;
   memset(step->shortened, 0, (size_t)lanes * sizeof *step->shortened);
@@ -100,12 +102,12 @@ void step_size_choose(StepSize *step, Potential *potential, const double *gradie
   if (potential->conjugate || potential->network)
     shorten(lanes, step->limit, step->bound, h, step->shortened);
   if (hessian) {
-    matrix_lanes_coarse_bound(d, lanes, hessian, step->checked);
-    keep_below(step, d, lanes, hessian, step->limit, h);
+    (step->scratch ? matrix_lanes_moment_bound : matrix_lanes_coarse_bound)(d, lanes, hessian, step->checked);
+    keep_below(step, d, lanes, hessian, false, step->limit, h);
   }
-  if (other) {
-    memcpy(step->checked, other_bound, (size_t)lanes * sizeof *other_bound);
-    keep_below(step, d, lanes, other, 1, h);
+  if (factor) {
+    memcpy(step->checked, factor_bound, (size_t)lanes * sizeof *factor_bound);
+    keep_below(step, d, lanes, factor, true, 1, h);
   }
   keep_near(step, potential, gradient, h);
   if (step->by_curvature) return;

@@ -46,7 +46,7 @@ typedef struct {
   double *checked; /* [n] */
   double *shortened; /* [n]: 1 where a step was */
   double *trial; /* [d, n] */
-  double *scratch; /* [2, d, d, n]; NULL with a network */
+  double *scratch; /* [3, d, d, n]; NULL with a network */
 } StepSize;
 
 Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, double limit, StepSize *out);
@@ -54,9 +54,9 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
 /* The potential was moved to other lanes or evidence. L is taken at reference[d, n] (potential_ceiling). */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference);
 /* h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d, d, n], that
- * of the point: h lambda_max stays below the limit; NULL: L is enough. With other[d, d, n], of which h
- * lambda_max stays below 1, and its coarse bound[n] (core/matrix_lanes.h); NULL: none. */
+ * of the point: h lambda_max stays below the limit; NULL: L is enough. With factor[d, d, n], of whose F'F h
+ * lambda_max stays below 1, and a cheap bound[n] of that (core/matrix_lanes.h); NULL: none. */
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
-                      const double *other, const double *other_bound, double *h, int64_t *fallbacks);
+                      const double *factor, const double *factor_bound, double *h, int64_t *fallbacks);
 
 #endif

@@ -2,152 +2,193 @@
 
 #include "core/matrix_tile.h"
 
-#include <math.h>
-
 /* Everything below is for the first of `count` <= SIMD_DOUBLES lanes; entry (i, j) of a matrix is at
  * (i d + j) stride. */
 
+/* d and the distance of entries of every matrix. */
+typedef struct {
+  size_t d, stride;
+} Extent;
+
+/* What excess_lanes makes of C'C; sums over its entries. */
+typedef struct {
+  const double *hessian;
+  double *excess;
+  Real trace, square;
+} Excess;
+
 /* Of a tile of C'C, what lies on and below the diagonal, and its mirror image. */
-TILE_INLINE void excess_tile(int count, const int height, const int columns, const MatrixFactors *p, size_t i,
-                             size_t j, const double *hessian, double *precision, double *excess,
-                             Real *square) {
-  Real sum[TILE_HEIGHT][TILE_COLUMNS], a = {0}, left;
+TILE_INLINE void excess_tile(const int columns, const int height, int count, Extent of,
+                             const MatrixFactors *p, size_t i, size_t j, Excess *to) {
+  Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], a = {0}, left;
+  tile_clear(height, columns, sum);
   tile_product(count, height, columns, p, i, j, sum);
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < columns; m++) {
+  PRODUCT_EACH (r, height)
+    PRODUCT_EACH (m, columns) {
       const size_t row = i + (size_t)r, column = j + (size_t)m;
-      const size_t below = (row * p->d + column) * p->stride, above = (column * p->d + row) * p->stride;
+      const size_t below = (row * of.d + column) * of.stride, above = (column * of.d + row) * of.stride;
       if (column > row) continue;
-      tile_load(count, hessian + below, &a);
+      tile_load(count, to->hessian + below, &a);
       left = sum[r][m] - a;
       const Real counted = column < row ? sum[r][m] + sum[r][m] : sum[r][m]; /* in both halves */
-      *square += counted * sum[r][m];
-      tile_store(count, &sum[r][m], precision + below);
-      tile_store(count, &sum[r][m], precision + above);
-      tile_store(count, &left, excess + below);
-      tile_store(count, &left, excess + above);
+      to->square += counted * sum[r][m];
+      if (column == row) to->trace += sum[r][m];
+      tile_store(count, &left, to->excess + below);
+      tile_store(count, &left, to->excess + above);
     }
 }
 
-TILE_INLINE void excess_rows(int count, const int height, const MatrixFactors *p, size_t i,
-                             const double *hessian, double *precision, double *excess, Real *square) {
-  const size_t end = i + (size_t)height;
-  size_t j = 0;
-  for (; j < end && j + TILE_COLUMNS <= p->d; j += TILE_COLUMNS)
-    excess_tile(count, height, TILE_COLUMNS, p, i, j, hessian, precision, excess, square);
-  for (; j < end; j++) excess_tile(count, height, 1, p, i, j, hessian, precision, excess, square);
+TILE_INLINE void excess_rows(const int height, int count, Extent of, const MatrixFactors *p, size_t i,
+                             Excess *to) {
+  for (size_t j = 0, columns; j < i + (size_t)height; j += columns) {
+    columns = tile_extent(of.d - j, PRODUCT_COLUMNS);
+    TILE_CALL(columns, PRODUCT_COLUMNS, excess_tile, height, count, of, p, i, j, to);
+  }
 }
 
-TILE_INLINE void excess_lanes(int count, const MatrixFactors *p, const double *hessian, double *precision,
+TILE_INLINE void excess_lanes(int count, Extent of, const double *inverse, const double *hessian,
                               double *excess, double *bound) {
-  Real square = {0};
-  size_t i = 0;
-  for (; i + TILE_HEIGHT <= p->d; i += TILE_HEIGHT)
-    excess_rows(count, TILE_HEIGHT, p, i, hessian, precision, excess, &square);
-  for (; i < p->d; i++) excess_rows(count, 1, p, i, hessian, precision, excess, &square);
-  for (int n = 0; n < count; n++) bound[n] = sqrt(square[n]);
+  const MatrixOrder plain = {of.d * of.stride, of.stride}, transposed = {of.stride, of.d * of.stride};
+  const MatrixFactors p = {of.d, inverse, inverse, transposed, plain};
+  Excess to = {.hessian = hessian, .excess = excess};
+  for (size_t i = 0, height; i < of.d; i += height) {
+    height = tile_extent(of.d - i, PRODUCT_ROWS);
+    TILE_CALL(height, PRODUCT_ROWS, excess_rows, count, of, &p, i, &to);
+  }
+  for (int n = 0; n < count; n++) bound[n] = matrix_moment_bound((int)of.d, to.trace[n], to.square[n]);
 }
 
 void SIMD_NAME(vits_kernel_excess)(int d, int lanes, const double *inverse, const double *hessian,
-                                   double *precision, double *excess, double *bound) {
-  const MatrixOrder plain = {(size_t)d, 1}, transposed = {1, (size_t)d};
+                                   double *excess, double *bound) {
+  const Extent of = {(size_t)d, (size_t)lanes};
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const MatrixFactors p = {(size_t)d, (size_t)lanes, inverse + n, inverse + n, transposed, plain};
     if (lanes - n >= SIMD_DOUBLES)
-      excess_lanes(SIMD_DOUBLES, &p, hessian + n, precision + n, excess + n, bound + n);
+      excess_lanes(SIMD_DOUBLES, of, inverse + n, hessian + n, excess + n, bound + n);
     else
-      excess_lanes(lanes - n, &p, hessian + n, precision + n, excess + n, bound + n);
+      excess_lanes(lanes - n, of, inverse + n, hessian + n, excess + n, bound + n);
   }
 }
 
-/* panel[rows, columns] of Real <- rows i .. and columns j .. of the product. */
-TILE_INLINE void panel_tile(int count, const int height, const int columns, const MatrixFactors *p, size_t i,
-                            size_t j, size_t width, Real *panel) {
-  Real sum[TILE_HEIGHT][TILE_COLUMNS];
-  tile_product(count, height, columns, p, i, j, sum);
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < columns; m++) panel[(size_t)r * width + (size_t)m] = sum[r][m];
-}
-
-/* Columns j .. j + columns - 1 of B: they are all that these columns of A B need, so that B may change in
- * place. */
-TILE_INLINE void root_columns(int count, const int columns, const MatrixFactors *p, size_t j, Real h,
-                              const double *inverse, double *root, double *spread, Real *panel) {
-  const size_t d = p->d, stride = p->stride, width = (size_t)columns;
-  size_t i = 0;
-  for (; i + TILE_HEIGHT <= d; i += TILE_HEIGHT)
-    panel_tile(count, TILE_HEIGHT, columns, p, i, j, width, panel + i * width);
-  for (; i < d; i++) panel_tile(count, 1, columns, p, i, j, width, panel + i * width);
-  for (i = 0; i < d; i++) {
-    Real variance = {0}, b = {0}, c = {0};
-    if (j > 0) tile_load(count, spread + i * stride, &variance);
-    for (size_t m = 0; m < width; m++) {
-      tile_load(count, root + (i * d + j + m) * stride, &b);
-      tile_load(count, inverse + ((j + m) * d + i) * stride, &c);
-      b += h * (c - panel[i * width + m]);
-      variance += b * b;
-      tile_store(count, &b, root + (i * d + j + m) * stride);
+/* Columns of B, or rows of C, as they were before they change: [d, width], side by side. */
+TILE_INLINE void copy_panel(int count, size_t d, size_t width, const double *from, MatrixOrder order,
+                            Real *panel) {
+  for (size_t k = 0; k < d; k++)
+    for (size_t m = 0; m < width; m++, panel++) {
+      *panel = (Real){0};
+      tile_load(count, from + k * order.row + m * order.column, panel);
     }
-    tile_store(count, &variance, spread + i * stride);
+}
+
+/* What an update of B or C works with. */
+typedef struct {
+  Real h;
+  const double *inverse;
+  double *changed, *spread; /* B or C; of B */
+  Real *panel;
+} Change;
+
+/* B += h (C' - A B) from the panel of B, and its part of the spread. */
+TILE_INLINE void root_tile(const int height, const int columns, int count, Extent of, const MatrixFactors *p,
+                           size_t i, size_t j, const Change *to) {
+  Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], c = {0};
+  tile_clear(height, columns, sum);
+  tile_product(count, height, columns, p, i, 0, sum);
+  PRODUCT_EACH (r, height) {
+    const size_t row = i + (size_t)r;
+    Real variance = {0};
+    if (j > 0) tile_load(count, to->spread + row * of.stride, &variance);
+    PRODUCT_EACH (m, columns) {
+      const size_t column = j + (size_t)m;
+      Real b = to->panel[row * (size_t)columns + (size_t)m];
+      tile_load(count, to->inverse + (column * of.d + row) * of.stride, &c);
+      b += to->h * (c - sum[r][m]);
+      variance += b * b;
+      tile_store(count, &b, to->changed + (row * of.d + column) * of.stride);
+    }
+    tile_store(count, &variance, to->spread + row * of.stride);
   }
 }
 
-TILE_INLINE void root_lanes(int count, const MatrixFactors *p, const double *h, const double *inverse,
-                            double *root, double *spread, Real *panel) {
-  Real step = {0};
-  size_t j = 0;
-  tile_load(count, h, &step);
-  for (; j + TILE_COLUMNS <= p->d; j += TILE_COLUMNS)
-    root_columns(count, TILE_COLUMNS, p, j, step, inverse, root, spread, panel);
-  for (; j < p->d; j++) root_columns(count, 1, p, j, step, inverse, root, spread, panel);
+/* Columns j .. j + columns - 1 of B: they are all that these columns of A B need. */
+TILE_INLINE void root_columns(const int columns, int count, Extent of, const double *hessian, size_t j,
+                              const Change *to) {
+  const MatrixOrder plain = {of.d * of.stride, of.stride},
+                    side = {(size_t)columns * SIMD_DOUBLES, SIMD_DOUBLES};
+  const MatrixFactors p = {of.d, hessian, (const double *)to->panel, plain, side};
+  copy_panel(count, of.d, (size_t)columns, to->changed + j * of.stride, plain, to->panel);
+  for (size_t i = 0, height; i < of.d; i += height) {
+    height = tile_extent(of.d - i, PRODUCT_ROWS);
+    TILE_CALL(height, PRODUCT_ROWS, root_tile, columns, count, of, &p, i, j, to);
+  }
+}
+
+TILE_INLINE void root_lanes(int count, Extent of, const double *h, const double *inverse,
+                            const double *hessian, double *root, double *spread, Real *panel) {
+  Change to = {.inverse = inverse, .changed = root, .spread = spread, .panel = panel};
+  tile_load(count, h, &to.h);
+  for (size_t j = 0, columns; j < of.d; j += columns) {
+    columns = tile_extent(of.d - j, PRODUCT_COLUMNS);
+    TILE_CALL(columns, PRODUCT_COLUMNS, root_columns, count, of, hessian, j, &to);
+  }
 }
 
 void SIMD_NAME(vits_kernel_root)(int d, int lanes, const double *h, const double *inverse,
                                  const double *hessian, double *root, double *spread, double *scratch) {
-  const MatrixOrder plain = {(size_t)d, 1};
+  const Extent of = {(size_t)d, (size_t)lanes};
+  Real *panel = (Real *)scratch;
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const MatrixFactors p = {(size_t)d, (size_t)lanes, hessian + n, root + n, plain, plain};
     if (lanes - n >= SIMD_DOUBLES)
-      root_lanes(SIMD_DOUBLES, &p, h + n, inverse + n, root + n, spread + n, (Real *)scratch);
+      root_lanes(SIMD_DOUBLES, of, h + n, inverse + n, hessian + n, root + n, spread + n, panel);
     else
-      root_lanes(lanes - n, &p, h + n, inverse + n, root + n, spread + n, (Real *)scratch);
+      root_lanes(lanes - n, of, h + n, inverse + n, hessian + n, root + n, spread + n, panel);
   }
+}
+
+/* C -= h C X from the panel of C. */
+TILE_INLINE void inverse_tile(const int columns, const int height, int count, Extent of,
+                              const MatrixFactors *p, size_t i, size_t j, const Change *to) {
+  Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
+  tile_clear(height, columns, sum);
+  tile_product(count, height, columns, p, 0, j, sum);
+  PRODUCT_EACH (r, height)
+    PRODUCT_EACH (m, columns) {
+      const size_t row = i + (size_t)r, column = j + (size_t)m;
+      const Real c = to->panel[column * (size_t)height + (size_t)r] - to->h * sum[r][m];
+      tile_store(count, &c, to->changed + (row * of.d + column) * of.stride);
+    }
 }
 
 /* Rows i .. i + height - 1 of C: they are all that these rows of C X need. */
-TILE_INLINE void inverse_rows(int count, const int height, const MatrixFactors *p, size_t i, Real h,
-                              double *inverse, Real *panel) {
-  const size_t d = p->d, stride = p->stride;
-  size_t j = 0;
-  for (; j + TILE_COLUMNS <= d; j += TILE_COLUMNS)
-    panel_tile(count, height, TILE_COLUMNS, p, i, j, d, panel + j);
-  for (; j < d; j++) panel_tile(count, height, 1, p, i, j, d, panel + j);
-  for (size_t k = 0; k < (size_t)height * d; k++) {
-    Real c = {0};
-    tile_load(count, inverse + (i * d + k) * stride, &c);
-    c -= h * panel[k];
-    tile_store(count, &c, inverse + (i * d + k) * stride);
+TILE_INLINE void inverse_rows(const int height, int count, Extent of, const double *excess, size_t i,
+                              const Change *to) {
+  const MatrixOrder plain = {of.d * of.stride, of.stride}, transposed = {of.stride, of.d * of.stride},
+                    side = {SIMD_DOUBLES, (size_t)height * SIMD_DOUBLES};
+  const MatrixFactors p = {of.d, (const double *)to->panel, excess, side, plain};
+  copy_panel(count, of.d, (size_t)height, to->changed + i * of.d * of.stride, transposed, to->panel);
+  for (size_t j = 0, columns; j < of.d; j += columns) {
+    columns = tile_extent(of.d - j, PRODUCT_COLUMNS);
+    TILE_CALL(columns, PRODUCT_COLUMNS, inverse_tile, height, count, of, &p, i, j, to);
   }
 }
 
-TILE_INLINE void inverse_lanes(int count, const MatrixFactors *p, const double *h, double *inverse,
+TILE_INLINE void inverse_lanes(int count, Extent of, const double *h, const double *excess, double *inverse,
                                Real *panel) {
-  Real step = {0};
-  size_t i = 0;
-  tile_load(count, h, &step);
-  for (; i + TILE_HEIGHT <= p->d; i += TILE_HEIGHT)
-    inverse_rows(count, TILE_HEIGHT, p, i, step, inverse, panel);
-  for (; i < p->d; i++) inverse_rows(count, 1, p, i, step, inverse, panel);
+  Change to = {.changed = inverse, .panel = panel};
+  tile_load(count, h, &to.h);
+  for (size_t i = 0, height; i < of.d; i += height) {
+    height = tile_extent(of.d - i, PRODUCT_ROWS);
+    TILE_CALL(height, PRODUCT_ROWS, inverse_rows, count, of, excess, i, &to);
+  }
 }
 
 void SIMD_NAME(vits_kernel_inverse)(int d, int lanes, const double *h, const double *excess, double *inverse,
                                     double *scratch) {
-  const MatrixOrder plain = {(size_t)d, 1};
+  const Extent of = {(size_t)d, (size_t)lanes};
+  Real *panel = (Real *)scratch;
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const MatrixFactors p = {(size_t)d, (size_t)lanes, inverse + n, excess + n, plain, plain};
     if (lanes - n >= SIMD_DOUBLES)
-      inverse_lanes(SIMD_DOUBLES, &p, h + n, inverse + n, (Real *)scratch);
+      inverse_lanes(SIMD_DOUBLES, of, h + n, excess + n, inverse + n, panel);
     else
-      inverse_lanes(lanes - n, &p, h + n, inverse + n, (Real *)scratch);
+      inverse_lanes(lanes - n, of, h + n, excess + n, inverse + n, panel);
   }
 }

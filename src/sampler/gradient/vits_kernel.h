@@ -7,14 +7,14 @@
 #include <stddef.h>
 
 /* Doubles of scratch that the kernels need. */
-static inline size_t vits_kernel_scratch(int d) { return (size_t)d * 4 * 8; }
+static inline size_t vits_kernel_scratch(int d) { return (size_t)d * 5 * 8; }
 
-/* precision[d, d, n] = C'C, excess = C'C - A, bound[n] = the Frobenius norm of C'C.
+/* excess[d, d, n] = C'C - A, bound[n] = matrix_moment_bound of C'C.
  * B <- B + h (C' - A B), spread[d, n] = the variances of B B'.
  * C <- C - h C excess. */
 #define VITS_KERNEL_DECLARE(level)                                                                           \
   void vits_kernel_excess_##level(int d, int lanes, const double *inverse, const double *hessian,            \
-                                  double *precision, double *excess, double *bound);                         \
+                                  double *excess, double *bound);                                            \
   void vits_kernel_root_##level(int d, int lanes, const double *h, const double *inverse,                    \
                                 const double *hessian, double *root, double *spread, double *scratch);       \
   void vits_kernel_inverse_##level(int d, int lanes, const double *h, const double *excess, double *inverse, \

@@ -4,7 +4,6 @@
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
-#include "core/special.h"
 #include "sampler/gradient/vits_kernel.h"
 
 #include <float.h>
@@ -29,7 +28,6 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   ALLOCATE(memory, out->gradient, vector);
   ALLOCATE(memory, out->h, n);
   ALLOCATE(memory, out->hessian, matrix);
-  ALLOCATE(memory, out->precision, matrix);
   ALLOCATE(memory, out->excess, matrix);
   ALLOCATE(memory, out->product, matrix);
   ALLOCATE(memory, out->spread, vector);
@@ -40,7 +38,6 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   ALLOCATE(memory, out->lengths, vector);
   ALLOCATE(memory, out->eps, vector);
   ALLOCATE(memory, out->at_mean, vector);
-  ALLOCATE(memory, out->linear, vector);
   ALLOCATE(memory, out->dot, n);
   ALLOCATE(memory, out->touched, n);
   return STATUS_OK;
@@ -109,6 +106,18 @@ static void measure_spread(int d, int lanes, const double *root, double *restric
   }
 }
 
+/* Whether every coordinate of mu and every variance is within the guard. */
+SIMD_CLONES
+static bool is_guarded(const Potential *potential, int lanes, const double *mean, const double *spread) {
+  int64_t beyond = 0;
+  for (int i = 0; i < potential->d; i++) {
+    const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
+    for (int n = 0; n < lanes; n++)
+      beyond |= !((fabs(mean[i * lanes + n] - middle) <= limit) & (spread[i * lanes + n] <= limit * limit));
+  }
+  return beyond == 0;
+}
+
 /* touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the guard.
  * shrink[n] is what B has to be multiplied by. */
 SIMD_CLONES
@@ -142,109 +151,6 @@ static void shrink_root(int d, int lanes, const double *shrink, VitsGaussian q) 
     }
 }
 
-/* ---- the Hessian-free estimate */
-
-SIMD_CLONES
-static void dot_lanes(int d, int lanes, const double *restrict x, const double *restrict y,
-                      double *restrict out) {
-  for (int n = 0; n < lanes; n++) out[n] = 0;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) out[n] += x[i * lanes + n] * y[i * lanes + n];
-}
-
-/* out[rows, lanes] = weight[lanes] x[rows, lanes]. */
-SIMD_CLONES
-static void weigh_rows(int rows, int lanes, const double *restrict weight, const double *restrict x,
-                       double *restrict out) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) out[i * lanes + n] = weight[n] * x[i * lanes + n];
-}
-
-/* length <- its root, and what a vector of this remaining square[lanes] takes to be of length 1: e <- e +
- * square e.
- */
-SIMD_CLONES
-static void take_roots(int lanes, double *restrict length, double *restrict square) {
-  for (int n = 0; n < lanes; n++) {
-    length[n] = sqrt(length[n]);
-    square[n] = 1 / sqrt(square[n] > DBL_MIN ? square[n] : DBL_MIN) - 1;
-  }
-}
-
-/* e[d, lanes] += factor e, the product rounded first. */
-SIMD_CLONES
-static void lengthen(int d, int lanes, const double *restrict factor, double *restrict e) {
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      e[i * lanes + n] = special_two_products(1, e[i * lanes + n], factor[n], e[i * lanes + n]);
-}
-
-/* sum <- sum / samples + base. */
-SIMD_CLONES
-static void average(int n, double samples, const double *restrict base, double *restrict sum) {
-  for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
-}
-
-/* directions[count, d, lanes], standard normal -> orthonormal, and the lengths[count, lanes] that they had: a
- * length does not depend on any direction, so their product is still standard normal. */
-static void orthogonalise(VitsStep *work, int count, int lanes) {
-  const int d = work->d;
-  double *dot = work->dot;
-  for (int m = 0; m < count; m++) {
-    double *e = work->directions + m * d * lanes, *length = work->lengths + m * lanes;
-    dot_lanes(d, lanes, e, e, length);
-    for (int k = 0; k < m; k++) {
-      const double *before = work->directions + k * d * lanes;
-      dot_lanes(d, lanes, before, e, dot);
-      add_scaled(d, lanes, -1, dot, before, e);
-    }
-    dot_lanes(d, lanes, e, e, dot);
-    take_roots(lanes, length, dot);
-    lengthen(d, lanes, dot, e);
-  }
-}
-
-/* sum += x y' for each lane. */
-SIMD_CLONES
-static void add_outer(int d, int lanes, const double *restrict x, const double *restrict y,
-                      double *restrict sum) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++)
-      for (int n = 0; n < lanes; n++) sum[(i * d + j) * lanes + n] += x[i * lanes + n] * y[j * lanes + n];
-}
-
-/* One sample: sum[d, d, n] += eps r', gradient += what stands in g. */
-static void add_sample(VitsStep *work, Potential *potential, VitsGaussian q, int m, double *sum) {
-  const int d = work->d, lanes = potential->view.lanes;
-  double *gradient = work->copy;
-  weigh_rows(d, lanes, work->lengths + m * lanes, work->directions + m * d * lanes, work->eps);
-  vits_place(d, lanes, q, work->eps, work->theta);
-  potential_derivatives(potential, work->theta, gradient, NULL);
-  linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->linear);
-  subtract(d * lanes, work->linear, gradient);
-  add(d * lanes, gradient, work->gradient);
-  subtract(d * lanes, work->at_mean, gradient);
-  add_outer(d, lanes, work->eps, gradient, sum);
-}
-
-void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
-  const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
-  double *sum = work->product;
-  memset(sum, 0, (size_t)matrix * sizeof *sum);
-  memset(work->gradient, 0, (size_t)(d * lanes) * sizeof *work->gradient);
-  potential_derivatives(potential, q.mean, work->at_mean, NULL);
-  for (int first = 0; first < work->samples; first += d) {
-    int count = work->samples - first < d ? work->samples - first : d;
-    for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, work->directions + m * d * lanes);
-    orthogonalise(work, count, lanes);
-    for (int m = 0; m < count; m++) add_sample(work, potential, q, m, sum);
-  }
-  for (int i = 0; i < d * lanes; i++) work->gradient[i] /= work->samples;
-  average(matrix, work->samples, q.inverse, sum);
-  matrix_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
-  matrix_lanes_symmetrise(d, lanes, work->hessian);
-}
-
 /* ---- updates */
 
 /* g and A at one draw; returns A, which is the potential's own where it does not depend on the draw. */
@@ -265,7 +171,7 @@ static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inver
  * far for that, C is B^-1 computed again, which long steps bring about (step_size.h says when it counts). */
 static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
-  double *residual = work->product, *refreshed = work->hessian, *inverted = work->precision;
+  double *residual = work->product, *refreshed = work->hessian, *inverted = work->excess;
   bool all = true;
   matrix_lanes_product(d, lanes, q.root, q.inverse, residual);
   for (int i = 0; i < d; i++)
@@ -291,12 +197,11 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
   if (!matrix_lanes_is_single(d, lanes)) {
-    SIMD_CALL(vits_kernel_excess, d, lanes, q.inverse, hessian, work->precision, work->excess, work->dot);
+    SIMD_CALL(vits_kernel_excess, d, lanes, q.inverse, hessian, work->excess, work->dot);
     return;
   }
-  matrix_lanes_gram(d, lanes, q.inverse, work->precision);
-  matrix_lanes_coarse_bound(d, lanes, work->precision, work->dot);
-  memcpy(work->excess, work->precision, (size_t)(d * d * lanes) * sizeof *work->excess);
+  matrix_lanes_gram(d, lanes, q.inverse, work->excess);
+  matrix_lanes_coarse_bound(d, lanes, work->excess, work->dot);
   subtract(d * d * lanes, hessian, work->excess);
 }
 
@@ -324,7 +229,7 @@ static void vits_step_update(VitsStep *work, Potential *potential, const double 
   if (work->kind == VITS_ONE) matrix_lanes_renew_inverse(d, lanes, q.root, q.inverse, work->renewal);
   vits_step_excess(work, lanes, hessian, q);
   step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
-                   work->precision, work->dot, work->h, fallbacks);
+                   q.inverse, work->dot, work->h, fallbacks);
   add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
   if (matrix_lanes_is_single(d, lanes))
     vits_step_move_single(work, lanes, hessian, q);
@@ -335,6 +240,7 @@ static void vits_step_update(VitsStep *work, Potential *potential, const double 
 static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussian q, int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
   bool any = false;
+  if (is_guarded(potential, view->lanes, q.mean, work->spread)) return;
   vits_step_guard(potential, view->lanes, q, work->spread, work->dot, work->touched);
   for (int n = 0; n < view->lanes; n++) {
     if (work->touched[n] > 0) fallbacks[(view->first + n) / view->draws]++;

@@ -46,18 +46,18 @@ typedef struct {
   StepSize step;
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
-  double *precision, *excess, *product, *copy; /* [d, d, n]: C'C, C'C - A */
+  double *excess, *product, *copy; /* [d, d, n]: C'C - A */
   double *spread, *scratch; /* [d, n]: variances of B B'; of vits_kernel.h */
   double *renewal; /* [2 d d + 1, n]: of VITS-I */
-  double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m as unit vectors and lengths */
-  double *eps, *at_mean, *linear; /* [d, n]: eps_m, grad U(mu), C' eps_m */
+  double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m, their lengths */
+  double *eps, *at_mean; /* [d, n]: eps, grad U(mu) */
   double *dot, *touched; /* [n] */
 } VitsStep;
 
 /* Reads `samples` (Hessian-free), and the keys of step_size.h. */
 Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 
-/* work->precision = C'C, work->excess = C'C - A, work->dot[n] = a coarse bound of C'C. */
+/* work->excess = C'C - A, work->dot[n] = a bound of C'C. */
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
 /* B and C (of VITS-II) after a step of length h[n] along A[d, d, n], after vits_step_excess;
  * `spread` follows. vits_step_move_single is the same in plain steps, for one large matrix. */
@@ -73,7 +73,8 @@ void vits_start(const Potential *potential, int lanes, int first, int last, Vits
 
 /* theta[d, n] = mu + B eps[d, n]. */
 void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta);
-/* A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient. */
+/* A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient
+ * (vits_estimate.c). */
 void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng);
 
 #endif
