@@ -1,8 +1,10 @@
 """Files that ask for more than they hold, and values that no arithmetic can carry: refused in one sentence, with status 3, before memory is taken."""
 
 import os
+import pathlib
 import resource
 import subprocess
+import time
 import unittest
 
 import netCDF4
@@ -21,6 +23,27 @@ def limited(*arguments):
         if not program.SANITIZED:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     return subprocess.run([program.PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=600, env=environment, preexec_fn=limit, check=False)
+
+
+class Threads(program.ProgramTest):
+    @unittest.skipIf(program.SANITIZED, "sanitizers have threads of their own")
+    def test_blas_has_one(self):
+        """Without a word in the environment the main thread does all the work, on any number of processors."""
+        environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+        ticks = {}
+        with subprocess.Popen([program.PROGRAM, "bench", "--samplers", "ts", "--seconds", "1", "--set", "problem.dimension=200", "--set", "runs=4", "--set", "block=4"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as process:
+            while process.poll() is None:
+                for path in pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat"):
+                    try:
+                        ticks[path.parent.name] = sum(map(int, path.read_text(encoding="utf-8").rsplit(")", 1)[1].split()[11:13]))
+                    except OSError:  # it has ended
+                        pass
+                time.sleep(0.02)
+        self.assertEqual(process.returncode, 0)
+        main = ticks.pop(str(process.pid))
+        self.assertGreater(main, 0)
+        self.assertLess(sum(ticks.values()), 0.05 * main, ticks)
 
 
 class Declared(program.ProgramTest):

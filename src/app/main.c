@@ -3,6 +3,7 @@
 #include "app/app.h"
 #include "app/manual.h"
 #include "app/output.h"
+#include "core/linalg.h"
 #include "io/provenance.h"
 #include "io/store.h"
 
@@ -55,7 +56,7 @@ static Status call(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   output_begin();
-  setenv("OPENBLAS_NUM_THREADS", "1", 0);
+  linalg_one_thread();
   store_prepare_library();
   provenance_set_command(argc, argv);
   if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))

@@ -12,6 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+void linalg_one_thread(void) {
+#ifdef THOMPSON_OPENBLAS
+  if (!getenv("OPENBLAS_NUM_THREADS")) openblas_set_num_threads(1);
+#endif
+}
+
 Status linalg_cholesky(int d, double *a) {
   lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, a, d);
   if (info != 0) return status_set(STATUS_INPUT, "a %d x %d matrix is not positive definite", d, d);

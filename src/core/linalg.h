@@ -14,6 +14,11 @@
 
 enum { LINALG_BATCH_DIMENSION = 16, LINALG_TILE_DIMENSION = 128 };
 
+/* BLAS on one thread from now on, unless OPENBLAS_NUM_THREADS is set: ranks are the only parallelism.
+ * (OpenBLAS reads that variable before main, which is too late to set it; other libraries of BLAS are left as
+ * they are.) */
+void linalg_one_thread(void);
+
 /* Eigendecomposition A = Q diag(w) Q' of N symmetric matrices. a[d, d, N] is read; q[d, d, N] gets the
  * eigenvectors in its columns, w[d, N] the eigenvalues in no particular order. A diagonal matrix gives Q = I
  * exactly. Cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite
