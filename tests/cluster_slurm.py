@@ -24,10 +24,10 @@ class Slurm(program.ProgramTest):
         super().setUp()
         self.addCleanup(lambda: CLUSTER.command("scancel", "--partition=main,urgent", "--full", check=False))
 
-    def wait_for(self, what, condition, seconds=120):
-        deadline = time.time() + seconds * (10 if program.SANITIZED else 1)
+    def wait_for(self, what, condition):
+        deadline = time.time() + program.PATIENCE
         while not condition():
-            self.assertLess(time.time(), deadline, f"{what}: not within {seconds} s; {CLUSTER.command('squeue', '-t', 'all')}; {CLUSTER.logs()}")
+            self.assertLess(time.time(), deadline, f"{what}: not within {program.PATIENCE} s; {CLUSTER.command('squeue', '-t', 'all')}; {CLUSTER.logs()}")
             time.sleep(0.1)
 
     def done(self, folder):

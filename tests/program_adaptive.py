@@ -156,7 +156,7 @@ class Adaptive(program.ProgramTest):
         while not os.path.exists(self.path("part/tasks/000000.nc")) and job.poll() is None:
             time.sleep(0.001)
         job.send_signal(signal.SIGUSR1)
-        self.assertEqual(job.wait(timeout=60), 75)
+        self.assertEqual(job.wait(timeout=program.PATIENCE), 75)
         status = json.loads(self.succeed("status", self.path("part"), "--json").stdout)
         self.assertFalse(status["settings"][0]["ended"] and status["settings"][2]["ended"])
         self.succeed("reduce", self.path("part"))

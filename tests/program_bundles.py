@@ -93,7 +93,7 @@ class Whole(BundleTest):
     def test_shards(self):
         """At once, into one folder."""
         jobs = [subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.out, "--shard", f"{shard}/2", "--progress", "none"]) for shard in range(2)]
-        self.assertEqual([job.wait(timeout=60) for job in jobs], [0, 0])
+        self.assertEqual([job.wait(timeout=program.PATIENCE) for job in jobs], [0, 0])
         self.assertEqual(len(self.files()), 2)
         self.assertEqual(self.kept(), set(range(TASKS)))
         self.succeed("reduce", self.out)
@@ -191,7 +191,7 @@ class Kills(BundleTest):
             done = self.status()
             for rank in program.children(job.pid):
                 os.kill(rank, sign)
-            self.assertNotEqual(job.wait(timeout=60), 0)
+            self.assertNotEqual(job.wait(timeout=program.PATIENCE), 0)
             self.assertGreaterEqual(self.status(), done)
             self.assertTrue(before <= self.kept())
         left = TASKS - len(self.kept())

@@ -18,7 +18,7 @@ from program import SOURCE, ProgramTest
 class Deblurring(ProgramTest):
     def python(self, script, *arguments):
         process = subprocess.run([sys.executable, "-B", os.path.join(SOURCE, script), *map(str, arguments)], capture_output=True,
-                                 text=True, timeout=120, cwd=self.folder, check=False)
+                                 text=True, timeout=program.PATIENCE, cwd=self.folder, check=False)
         return process.returncode, process.stdout, process.stderr
 
     def variable(self, file, name):

@@ -59,7 +59,7 @@ class StudyErrors(program.ProgramTest):
         for path, code, part in ((self.path("fifo"), 4, "not a regular file"), ("/dev/zero", 4, "not a regular file"),
                                  (self.path("sparse.yaml"), 3, "more than 1048576 bytes")):
             process = subprocess.run(["bash", "-c", f'{limit} "$@"', "bash", program.PROGRAM, "plan", path], capture_output=True, text=True,
-                                     timeout=60, check=False)
+                                     timeout=program.PATIENCE, check=False)
             self.assertEqual(process.returncode, code, process.stderr)
             self.assertIn(part, process.stderr)
 
@@ -195,7 +195,7 @@ class Files(program.ProgramTest):
                  ["sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "diffts", "-n", "5", "-o", self.path("draws.nc")])
         for arguments in verbs:
             with open("/dev/full", "w", encoding="utf-8") as full:
-                process = subprocess.run([program.PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+                process = subprocess.run([program.PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=program.PATIENCE, check=False)
             self.assertEqual(process.returncode, 4, f"{arguments}: {process.stderr}")
             self.assertEqual(process.stderr.count("cannot write to standard output"), 1, process.stderr)
         self.assert_same_results(self.path("out/results.nc"), self.path("again/results.nc"))
@@ -205,11 +205,11 @@ class Files(program.ProgramTest):
         few = ["--set", "policies=[ts]", "--set", "sweep.problem.theta=[cross]"]
         self.succeed("run", self.study, "-o", self.path("out"), *few)
         process = subprocess.run(["bash", "-c", '"$@" <&- >&- 2>&-', "bash", program.PROGRAM, "run", self.study, "-o", self.path("closed"), *few],
-                                 timeout=300, check=False)
+                                 timeout=program.PATIENCE, check=False)
         self.assertEqual(process.returncode, 4)
         self.assert_same_results(self.path("out/results.nc"), self.path("closed/results.nc"))
         for arguments, code in ((["run"], 2), (["status", self.folder], 3)):
-            process = subprocess.run(["bash", "-c", '"$@" >&-', "bash", program.PROGRAM, *arguments], capture_output=True, timeout=60, check=False)
+            process = subprocess.run(["bash", "-c", '"$@" >&-', "bash", program.PROGRAM, *arguments], capture_output=True, timeout=program.PATIENCE, check=False)
             self.assertEqual(process.returncode, code)
 
     def test_hash_that_is_disabled(self):

@@ -52,14 +52,14 @@ class FaultTest(program.ProgramTest):
         return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
 
     def wait_for_progress(self, job, tasks=3):
-        deadline = time.time() + 60
+        deadline = time.time() + program.PATIENCE
         while self.done() < tasks:
             self.assertIsNone(job.poll(), "the run was over too soon")
             self.assertLess(time.time(), deadline)
 
-    def end(self, job, seconds=30):
+    def end(self, job):
         """Exit status and stderr of a job that must end by itself."""
-        error = job.communicate(timeout=seconds * (10 if program.SANITIZED else 1))[1]
+        error = job.communicate(timeout=program.PATIENCE)[1]
         return job.returncode, error
 
     def assert_goes_on(self, ranks=0):
@@ -117,7 +117,7 @@ class Tasks(FaultTest):
                     victim = task
             self.assertIsNone(job.poll())
         os.kill(victim, signal.SIGKILL)
-        status, error = self.end(job, 60)
+        status, error = self.end(job)
         self.assertEqual(status, 5, error)
         self.assertIn("signal 9", error)
         self.assert_goes_on(ranks=3)
@@ -144,7 +144,7 @@ class Tasks(FaultTest):
         task = program.children(job.pid)
         job.kill()
         self.end(job)
-        deadline = time.time() + 10
+        deadline = time.time() + program.PATIENCE
         while campaign.alive(task) and time.time() < deadline:
             time.sleep(0.05)
         self.assertEqual(campaign.alive(task), [])
@@ -212,7 +212,7 @@ class Locks(FaultTest):
         self.refuse("--overwrite")
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
         os.kill(job.pid, signal.SIGCONT)
-        self.assertEqual(self.end(job, 60)[0], 0)
+        self.assertEqual(self.end(job)[0], 0)
         self.assert_goes_on()
 
     def test_different_studies_that_begin_at_once(self):
@@ -220,7 +220,7 @@ class Locks(FaultTest):
         for attempt in range(8):
             self.out = self.path(f"out{attempt}")
             jobs = [self.begin("--set", "policies=[random]", "--set", f"runs={8 * (shard + 1)}", "--shard", f"{shard}/2") for shard in range(2)]
-            ends = sorted(self.end(job, 60) for job in jobs)
+            ends = sorted(self.end(job) for job in jobs)
             self.assertEqual([code for code, _ in ends], [0, 6], ends)
             self.assertRegex(ends[1][1], "runs: (8 -> 16|16 -> 8)")
 
@@ -263,7 +263,7 @@ class Locks(FaultTest):
         self.wait_for_progress(job, 1)
         with open(os.path.join(self.out, "lock"), "w", encoding="utf-8") as file:
             file.write("host elsewhere, pid 1, since 2026-01-01; boot another, beat 0000000001\n")
-        status, error = self.end(job, 40)
+        status, error = self.end(job)
         self.assertEqual(status, 4, error)
         self.assertIn("took this folder over", error)
 
@@ -332,7 +332,7 @@ class Folder(FaultTest):
         job = self.begin("--set", "problem.rounds=20000", ranks=2)
         self.wait_for_progress(job)
         os.rename(self.out, self.path("moved"))
-        status, error = self.end(job, 40)
+        status, error = self.end(job)
         self.assertEqual(status, 4, error)
         self.assertIn(self.out, error)
 
@@ -347,7 +347,7 @@ class Folder(FaultTest):
         self.addCleanup(subprocess.run, ["umount", "-l", tasks], check=False)
         while subprocess.run(["mount", "-o", "remount,bind,ro", tasks], check=False, capture_output=True).returncode:
             self.assertIsNone(job.poll())  # busy while a file in it is being written
-        status, error = self.end(job, 40)
+        status, error = self.end(job)
         self.assertEqual(status, 4, error)
         self.assertIn("Read-only", error)
 
@@ -355,7 +355,7 @@ class Folder(FaultTest):
         """A limit on the size of files stands for a quota: both fail in write(2). Small limits would hit MPI itself."""
         big = ("--set", "problem.rounds=100000", "--set", "policies=[random]")
         limited = ["bash", "-c", 'ulimit -f 5000; exec "$@"', "bash", program.PROGRAM, "run", self.study, "-o", self.out, *big]
-        process = subprocess.run(limited, capture_output=True, text=True, timeout=100, check=False)
+        process = subprocess.run(limited, capture_output=True, text=True, timeout=program.PATIENCE, check=False)
         self.assertEqual(process.returncode, 4, process.stderr)
         self.assertIn("File too large", process.stderr)
         self.succeed("run", self.study, "-o", self.out, *big, "--resume")

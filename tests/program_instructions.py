@@ -62,7 +62,7 @@ def counts_of(function, folder, *arguments):
     OBJECTS.clear()
     out = os.path.join(folder, "callgrind.out")
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={function}", f"--dump-after={function}"]
-    process = subprocess.run([*command, program.PROGRAM, *arguments, "--progress", "none"], capture_output=True, text=True, timeout=600, check=False)
+    process = subprocess.run([*command, program.PROGRAM, *arguments, "--progress", "none"], capture_output=True, text=True, timeout=program.PATIENCE, check=False)
     if process.returncode != 0:
         raise RuntimeError(process.stderr[-2000:])
     counts, number = [], 1

@@ -103,7 +103,7 @@ class Invariance(program.ProgramTest):
         while not os.path.isdir(self.path("stopped/priors")) and job.poll() is None:
             time.sleep(0.001)
         job.send_signal(signal.SIGUSR1)
-        job.communicate(timeout=60)
+        job.communicate(timeout=program.PATIENCE)
         self.assertEqual(job.returncode, 75)
         self.assertFalse(os.path.exists(self.path("stopped/results.nc")))
         self.succeed("run", self.study, "-o", self.path("stopped"), "--resume", ranks=3)

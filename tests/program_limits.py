@@ -22,16 +22,18 @@ def limited(*arguments):
     def limit():
         if not program.SANITIZED:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    return subprocess.run([program.PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=600, env=environment, preexec_fn=limit, check=False)
+    return subprocess.run([program.PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=program.PATIENCE, env=environment, preexec_fn=limit, check=False)
 
 
 class Threads(program.ProgramTest):
     @unittest.skipIf(program.SANITIZED, "sanitizers have threads of their own")
+    @unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "on one processor OpenBLAS has one thread, whatever it is told")
     def test_blas_has_one(self):
-        """Without a word in the environment the main thread does all the work, on any number of processors."""
+        """Without a word in the environment the main thread does all the work, on any number of processors. (That there are other threads tells nothing:
+        they are there before main, and sleep.)"""
         environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
         ticks = {}
-        with subprocess.Popen([program.PROGRAM, "bench", "--samplers", "ts", "--seconds", "1", "--set", "problem.dimension=200", "--set", "runs=4", "--set", "block=4"],
+        with subprocess.Popen([program.PROGRAM, "bench", "--samplers", "ts", "--seconds", "0.5", "--set", "problem.dimension=200", "--set", "runs=4", "--set", "block=4"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as process:
             while process.poll() is None:
                 for path in pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat"):

@@ -149,7 +149,7 @@ class Logs(ProgramTest):
         os.write(writer, b"." * (size - len("learning the prior: 1/1 in 1234 s\n")))
         job = subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL, stderr=writer)
         try:
-            deadline = time.time() + 120
+            deadline = time.time() + program.PATIENCE
             while not os.path.exists(self.path("killed.nc.partial")):
                 self.assertIsNone(job.poll())
                 self.assertLess(time.time(), deadline)

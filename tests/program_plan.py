@@ -152,7 +152,7 @@ class Plan(program.ProgramTest):
             self.write(f"bin/{name}", "#!/bin/sh\n" + text)
             os.chmod(self.path(f"bin/{name}"), stat.S_IRWXU)
         environment = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], SLURM_JOB_ID="7")
-        process = subprocess.run(["bash", self.write("job.sbatch", script)], env=environment, capture_output=True, text=True, timeout=120, check=False)
+        process = subprocess.run(["bash", self.write("job.sbatch", script)], env=environment, capture_output=True, text=True, timeout=program.PATIENCE, check=False)
         self.assertEqual(process.returncode, 0, process.stderr)
         with netCDF4.Dataset(self.path("batch out/results.nc")) as data:
             self.assertEqual(data.title, "it's a title")

@@ -72,7 +72,13 @@ writes = lambda x, y, rng, about: y.__setitem__(0, 1) if about.round == 3 else n
 shape = lambda x, y, rng, about: np.ones((len(x), 2 + about.round // 3))
 nan = lambda x, y, rng, about: np.where(np.arange(2 * len(x)).reshape(-1, 2) == 5, np.nan if about.round == 3 else 1, 1)
 words = lambda x, y, rng, about: "theta" if about.round == 3 else np.ones((len(x), 2))
-slow = lambda x, y, rng, about: (time.sleep(0.05), np.ones((len(x), 2)))[1]
+
+def slow(x, y, rng, about):
+    """Tells that its module has been imported and it is at work."""
+    with open(os.path.join(os.path.dirname(__file__), "began"), "w"):
+        time.sleep(0.05)
+    return np.ones((len(x), 2))
+
 number = 3
 class outer:
     inner = staticmethod(ridge)
@@ -185,22 +191,23 @@ class Python(program.ProgramTest):
         for number, code in ((signal.SIGTERM, 75), (signal.SIGKILL, -signal.SIGKILL)):
             with subprocess.Popen([program.PROGRAM, "run", study, "-o", self.path("out"), "--resume"], start_new_session=True, text=True,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=self.folder)) as job:
-                children, deadline = [], time.time() + 60
-                while not children and time.time() < deadline:
+                began, deadline = pathlib.Path(self.path("began")), time.time() + program.PATIENCE
+                while not began.exists() and time.time() < deadline:
                     time.sleep(0.05)
-                    children = [int(pid) for pid in pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()]
-                time.sleep(1)  # past the beginning, when the module is imported
+                children = [int(pid) for pid in pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()]
+                self.assertTrue(children)
                 if number == signal.SIGTERM:
                     os.killpg(job.pid, number)
                 else:
                     job.kill()
-                said = job.communicate(timeout=60)[1]
+                said = job.communicate(timeout=program.PATIENCE)[1]
             self.assertEqual(job.returncode, code, said)
             self.assertNotIn("failed", said)
-            deadline = time.time() + 10
+            deadline = time.time() + program.PATIENCE
             while any(os.path.exists(f"/proc/{child}") for child in children) and time.time() < deadline:
                 time.sleep(0.05)
             self.assertFalse([child for child in children if os.path.exists(f"/proc/{child}")])
+            began.unlink()
 
 
 if __name__ == "__main__":

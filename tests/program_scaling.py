@@ -10,7 +10,7 @@ class Scaling(program.ProgramTest):
     def test_both_lines(self):
         environment = dict(os.environ, THOMPSON=program.PROGRAM, THOMPSON_PYTHON="/usr/bin/python3", RANKS="1 2", RUNS="16", MPLBACKEND="Agg")
         process = subprocess.run(["bash", os.path.join(program.SOURCE, "jobs", "scaling.sbatch"), self.study, "--set", "policies=[ts, diffts]"],
-                                 cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
+                                 cwd=self.folder, env=environment, capture_output=True, text=True, timeout=program.PATIENCE, check=False)
         self.assertEqual(process.returncode, 0, process.stderr)
         lines = [line.split()[:3] for line in process.stdout.splitlines() if line.split()[:1] in (["strong"], ["weak"])]
         total = 16 * 2 * 2      # settings, policies

@@ -17,6 +17,8 @@ PROGRAM = os.environ["THOMPSON_PROGRAM"]
 SOURCE = os.environ["THOMPSON_SOURCE"]
 MPIEXEC = os.environ.get("THOMPSON_MPIEXEC", "mpiexec")
 SANITIZED = os.environ.get("THOMPSON_SANITIZED") == "1"  # slow, and with memory of its own
+# Seconds of the clock after which what has to end counts as hanging: far more than anything takes, as twenty others may be at work on two cores.
+PATIENCE = 6000 if SANITIZED else 600
 
 # Attributes that tell where a file came from; they may differ between files that are otherwise equal.
 PROVENANCE = {"history", "source", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas"}
@@ -35,13 +37,13 @@ sweep:
 """
 
 
-def thompson(*arguments, ranks=0, timeout=120, environment=None, cwd=None):
+def thompson(*arguments, ranks=0, environment=None, cwd=None):
     """Run the program; `ranks` 0 means without mpiexec. Returns the finished process (text output)."""
     command = [PROGRAM, *map(str, arguments)]
     if ranks:
         command = [MPIEXEC, "-n", str(ranks), *command]
     env = dict(os.environ, **(environment or {}))
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout * (10 if SANITIZED else 1), env=env, cwd=cwd, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=env, cwd=cwd, check=False)
 
 
 def children(process):
@@ -99,14 +101,14 @@ class ProgramTest(unittest.TestCase):
         def finished():
             return sum(len(files) for _, _, files in os.walk(folder))
 
-        start, deadline = finished(), time.time() + 60
+        start, deadline = finished(), time.time() + PATIENCE
         while finished() < start + 3 + chance.randrange(6) and time.time() < deadline and job.poll() is None:
             time.sleep(0.001)
         ranks = children(job.pid)
         if job.poll() is not None or not ranks:
             return False
         os.kill(chance.choice(ranks), signal.SIGKILL)
-        return job.wait(timeout=60) != 0
+        return job.wait(timeout=PATIENCE) != 0
 
     def assert_same_results(self, first, second):
         """Every variable but seconds*, every dimension and every attribute but provenance: equal to the byte."""
