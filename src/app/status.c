@@ -67,7 +67,7 @@ static void measure_speed(Overview *overview) {
         stat(path, &file) != 0)
       continue;
     const double time = (double)file.st_mtim.tv_sec + 1e-9 * (double)file.st_mtim.tv_nsec;
-    first = fmin(first, time); /* NaN is none */
+    first = fmin(first, time);
     last = fmax(last, time);
     stamped++;
   }

@@ -32,7 +32,7 @@ static bool is_gone(const char *path) {
 /* Seeing what is there. */
 
 static Status allocate(const char *directory, const Study *study, Finished *out) {
-  *out = (Finished){.directory = directory, .study = study, .first = NAN, .last = NAN};
+  *out = (Finished){.directory = directory, .study = study, .first = INFINITY, .last = -INFINITY};
   NEW(out->state, study->task_count);
   NEW(out->bundle, study->task_count);
   for (int i = 0; i < study->task_count; i++) out->bundle[i] = -1;

@@ -20,7 +20,7 @@ typedef struct {
   char (*name)[FOLDER_NAME]; /* [bundles], of a bundle */
   int *size; /* [bundles], tasks in it; 0: its list cannot be read */
   double scanned_at, scan_seconds; /* by the wall clock: when the folder was read, and how long that took */
-  double first, last; /* when tasks in bundles were finished, in seconds since 1970 */
+  double first, last; /* when tasks in bundles were finished, in seconds since 1970; +-INFINITY: none */
   Bundle *open[FINISHED_OPEN]; /* some that were read from */
   int opened[FINISHED_OPEN]; /* which they are */
 } Finished;
