@@ -1,10 +1,11 @@
 /* VTS: the mean-field solution of a Gaussian target, the bound (never falls, below the log evidence by brute
- * force, greatest where the steps end), draws, extreme data. */
+ * force, greatest where the steps end), runs side by side, draws, extreme data. */
 #include "catch_up_fixture.h"
 #include "core/arena.h"
 #include "glm_fixture.h"
 
 #include "sampler/gradient/vts_bound.h"
+#include "sampler/gradient/vts_quadratic.h"
 
 enum { MOST = 4 };
 
@@ -142,6 +143,86 @@ static void test_ascent(void) {
     }
 }
 
+/* q of several runs. */
+enum { SIDE = 11 };
+typedef struct {
+  double weight[SIDE * MOST], mean[SIDE * MOST * D_MOST], variance[SIDE * MOST * D_MOST];
+} Side;
+
+static void fit_side(Case *self, const History *history, int components, int first, int lanes, int steps,
+                     Side *q) {
+  SCRATCH_ARENA(memory);
+  const size_t place = (size_t)first * (size_t)components, vector = place * (size_t)history->d;
+  int64_t fallbacks[SIDE] = {0};
+  VtsQuadratic quadratic;
+  potential_at(&self->potential, &(HistoryView){history, 1, first, lanes, NULL, NULL});
+  CHECK_OK(vts_quadratic_create(&memory, &self->potential, components, &quadratic));
+  vts_quadratic_fit(&quadratic, steps, 1e-9, q->weight + place, q->mean + vector, q->variance + vector,
+                    fallbacks);
+  for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(fallbacks[n], 0);
+}
+
+/* Runs side by side against the plain steps of each, to rounding, which the steps of three components and
+ * more let grow where F is flat: within 1e-10 after ten of them. A run has the same bits alone. */
+static void check_side(const Prior *prior, const History *history, int components, int steps) {
+  SCRATCH_ARENA(memory);
+  Case self;
+  Side fitted, alone;
+  case_create(&memory, &self, prior, history, components, 0);
+  CHECK_OK(potential_create(&memory,
+                            &(SamplerSetup){.prior = prior,
+                                            .likelihood = history->likelihood,
+                                            .runs = SIDE,
+                                            .draws = 1,
+                                            .options = self.options},
+                            SIDE, &self.potential));
+  const int d = prior->d, vector = components * d;
+  Rng rng = fixture_rng((uint32_t)components, 7000);
+  rng_normal(&rng, SIDE * vector, fitted.mean);
+  for (int i = 0; i < SIDE * vector; i++) fitted.variance[i] = 1 + 0.5 * (i % 3);
+  for (int i = 0; i < SIDE * components; i++) fitted.weight[i] = 1.0 / components;
+  alone = fitted;
+  Side plain = fitted;
+  fit_side(&self, history, components, 0, SIDE, steps, &fitted);
+  fit_side(&self, history, components, 3, 1, steps, &alone);
+  const size_t place = (size_t)(3 * vector);
+  CU_ASSERT(memcmp(alone.mean + place, fitted.mean + place, (size_t)vector * sizeof(double)) == 0);
+  CU_ASSERT(memcmp(alone.variance + place, fitted.variance + place, (size_t)vector * sizeof(double)) == 0);
+  CU_ASSERT(memcmp(alone.weight + 3 * components, fitted.weight + 3 * components, (size_t)components * 8) ==
+            0);
+  potential_at(&self.potential, &(HistoryView){history, 1, 0, SIDE, NULL, NULL});
+  for (int run = 0; run < SIDE; run++) {
+    VtsMixture q = {components, d, plain.weight + run * components, plain.mean + run * vector,
+                    plain.variance + run * vector},
+               p = {components, d, fitted.weight + run * components, fitted.mean + run * vector,
+                    fitted.variance + run * vector};
+    int64_t fallbacks = 0;
+    double value = -INFINITY, before;
+    vts_bound_at(&self.bound, run);
+    for (int k = 0; k < steps; k++) {
+      before = value, value = vts_bound_step(&self.bound, &q, &fallbacks);
+      if (value - before <= 1e-9) break;
+    }
+    CHECK_NEAR(vts_bound_value(&self.bound, &p), value, 1e-11 * (1 + fabs(value)));
+    for (int i = 0; i < vector; i++) {
+      CHECK_NEAR(p.mean[i], q.mean[i], 1e-9 * sqrt(q.variance[i]));
+      CHECK_NEAR(p.variance[i], q.variance[i], 1e-9 * q.variance[i]);
+    }
+    for (int m = 0; m < components; m++) CHECK_NEAR(p.weight[m], q.weight[m], 1e-9);
+  }
+}
+
+static void test_side_by_side(void) {
+  SCRATCH_ARENA(memory);
+  Likelihood likelihood = fixture_likelihood(0.7);
+  for (int d = 1; d <= D_MOST; d++) {
+    Prior prior = standard_prior(&memory, d);
+    History history = fixture_history(&memory, d, SIDE, 20, 6, &likelihood);
+    for (int components = 1; components <= MOST; components++)
+      for (int steps = 1; steps <= 10; steps += 9) check_side(&prior, &history, components, steps);
+  }
+}
+
 /* One dimension: F is at most log of the integral of exp(-U), and not far below: the bounds on entropy and
  * prior cost (1 - log 2) / 2 for one component and log 2 or so where modes overlap. */
 static void test_log_evidence(void) {
@@ -262,6 +343,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"the mean-field solution of a Gaussian target", test_mean_field},
                          {"the bound never falls and ends at its top", test_ascent},
                          {"the bound is below the log evidence", test_log_evidence},
+                         {"runs side by side", test_side_by_side},
                          {"draws", test_draws},
                          {"modes", test_modes},
                          {"extreme data", test_extremes},

@@ -16,6 +16,7 @@
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/vts_bound.h"
+#include "sampler/gradient/vts_quadratic.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -25,6 +26,7 @@
 typedef struct {
   Potential potential;
   VtsBound bound;
+  VtsQuadratic quadratic;
   CatchUp catch_up;
   int components, steps; /* M */
   bool fitted; /* since `begin` */
@@ -77,17 +79,27 @@ static void vts_fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
   }
 }
 
+/* The runs of the potential's view. */
+static void vts_fit_each(Vts *self, const HistoryView *view, int64_t *fallbacks) {
+  for (int run = view->first; run < view->first + view->lanes; run++) {
+    VtsMixture q = mixture_of(self, self->potential.d, run);
+    vts_bound_at(&self->bound, run);
+    vts_fit(self, &q, &fallbacks[run]);
+  }
+}
+
 static void vts_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Vts *self = sampler->state;
   (void)round;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
-    const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
-    potential_at(&self->potential, &(HistoryView){history, 1, first, lanes, NULL, NULL});
-    for (int run = first; run < first + lanes; run++) {
-      VtsMixture q = mixture_of(self, sampler->d, run);
-      vts_bound_at(&self->bound, run);
-      vts_fit(self, &q, &fallbacks[run]);
-    }
+    const HistoryView view = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
+    const VtsMixture q = mixture_of(self, sampler->d, first);
+    potential_at(&self->potential, &view);
+    if (potential_is_quadratic(&self->potential))
+      vts_quadratic_fit(&self->quadratic, self->steps, ENOUGH, q.weight, q.mean, q.variance,
+                        fallbacks + first);
+    else
+      vts_fit_each(self, &view, fallbacks);
   }
   self->fitted = true;
 }
@@ -147,6 +159,7 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   const size_t total = (size_t)setup->runs * (size_t)self->components;
   TRY(potential_create(memory, setup, CHUNK_LANES, &self->potential));
   TRY(vts_bound_create(memory, &self->potential, &self->bound));
+  TRY(vts_quadratic_create(memory, &self->potential, self->components, &self->quadratic));
   ALLOCATE(memory, self->weight, total);
   ALLOCATE(memory, self->mean, total * d);
   ALLOCATE(memory, self->variance, total * d);
@@ -156,14 +169,18 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 /* Steps end early where the bound no longer rises, which is rare. A row costs its expectations; pairs of
- * components, and components of a mixture prior, bounds of their own. */
+ * components, and components of a mixture prior, bounds of their own. Where U is quadratic runs go side by
+ * side. */
 static double vts_cost(const SamplerWork *work) {
   const double d = work->d, components = (double)config_int(work->options, "components"),
                steps = (double)config_int(work->options, "steps"),
                prior = work->components > 1 ? work->components : 0;
-  const double own = 1000 + 14 * d * d + prior * (1800 + 50 * d * d) +
-                     (work->conjugate ? 0 : 5500 * work->rows),
-               pair = 7000 + 2200 * d + 60 * d * d;
+  double own = 1000 + 14 * d * d + prior * (1800 + 50 * d * d) + (work->conjugate ? 0 : 5500 * work->rows),
+         pair = 7000 + 2200 * d + 60 * d * d;
+  if (work->conjugate && prior == 0) {
+    own = cost_share(work->runs) * (400 + 70 * d + 3.5 * d * d);
+    pair = cost_share(work->runs) * (380 + 14 * d);
+  }
   return steps * components * (own + (components - 1) * pair) + work->drawn * work->draws * (200 + 30 * d);
 }
 

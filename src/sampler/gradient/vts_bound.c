@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 16, CELLS = ROWS * VTS_NODES, HALVINGS = 12 };
+enum { ROWS = 16, CELLS = ROWS * VTS_NODES };
 
 static const double FARTHEST = 300; /* |u|: expectations of exp(u) stay finite */
-static const double LEAST_WEIGHT = 1e-8; /* of a component */
 
 Status vts_bound_create(Arena *memory, const Potential *potential, VtsBound *out) {
   const size_t d = (size_t)potential->d;
@@ -250,7 +249,7 @@ static void move_component(VtsBound *bound, VtsMixture *q, int m, double *energy
   aim(bound, q, &before, m, fallbacks);
   memcpy(bound->old_mean, mean, d * sizeof *mean);
   memcpy(bound->old_variance, variance, d * sizeof *variance);
-  for (int k = 0; k < HALVINGS; k++, length *= 0.5) {
+  for (int k = 0; k < VTS_HALVINGS; k++, length *= 0.5) {
     for (size_t i = 0; i < d; i++) {
       mean[i] = bound->old_mean[i] + length * bound->step[i];
       variance[i] = bound->old_variance[i] * exp(length * bound->growth[i]);
@@ -282,10 +281,10 @@ static void move_weights(VtsMixture *q, const double *energy, double *value) {
       slope[m] -= q->weight[k] * exp(entropy.overlap[k][m] - entropy.density[k]);
     top = fmax(top, slope[m]);
   }
-  for (int k = 0; k < HALVINGS; k++, length *= 0.5) {
+  for (int k = 0; k < VTS_HALVINGS; k++, length *= 0.5) {
     double sum = 0;
     for (int m = 0; m < components; m++) {
-      q->weight[m] = fmax(LEAST_WEIGHT, old[m] * exp(length * (slope[m] - top)));
+      q->weight[m] = fmax(VTS_LEAST_WEIGHT, old[m] * exp(length * (slope[m] - top)));
       sum += q->weight[m];
     }
     for (int m = 0; m < components; m++) q->weight[m] /= sum;

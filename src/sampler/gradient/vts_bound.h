@@ -25,7 +25,8 @@
 #include "core/arena.h"
 #include "sampler/gradient/potential.h"
 
-enum { VTS_NODES = 12, VTS_COMPONENTS = 16 };
+enum { VTS_NODES = 12, VTS_COMPONENTS = 16, VTS_HALVINGS = 12 };
+#define VTS_LEAST_WEIGHT 1e-8 /* of a component */
 
 /* Of one run; not owned. */
 typedef struct {
