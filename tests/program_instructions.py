@@ -23,13 +23,14 @@ STUDIES = {
     "narrow": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]",
                ["diffts", "{name: twisted, particles: 4}", "{name: smc, particles: 40}", "{name: smc_tempered, particles: 40}", "{name: mala, steps: 10}",
                 "{name: tilted, steps: 10}"]),
-    "logistic": ("likelihood: logistic, problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]", ["ts", "diffts", "glm_ucb", "exact"]),
+    "logistic": ("likelihood: logistic, problem: {theta: cross, arms: 100, rounds: 3}, " + SEEDED % "[20, 20]", ["ts", "diffts", "glm_ucb", "exact"]),
     "pool": ("problem: {family: pool, dimension: 20, arms: 50, rounds: 3}, " + SEEDED % "[20, 20]",
-             ["lints", "vits1", "vits2", "lmc", "fgts", "{name: vits2_hf, samples: 4}", "{name: lmc, label: network, model: network, hidden: [10], steps: 2}"]),
+             ["lints", "{name: vits1, steps: 3}", "{name: vits2, steps: 3}", "lmc", "fgts", "{name: vits2_hf, steps: 3, samples: 4}",
+              "{name: lmc, label: network, model: network, hidden: [10], steps: 2}"]),
 }
 OBJECTS = {}    # names that a profile, or one before it of the same run, has given to its numbers
 TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
-            "prior: {stages: 1, train_samples: 1000, training_steps: 10, hidden: [100, 100]}")
+            "prior: {stages: 1, train_samples: 100, mixture_starts: 1, training_steps: 5, hidden: [100, 100]}")
 
 
 def label(policy):
