@@ -229,6 +229,26 @@ static void test_rescue(void) {
   free(bytes);
 }
 
+/* The only file says by a flipped bit that it is of another study, which is no reason to refuse the folder.
+ */
+static void test_damaged_owner(void) {
+  char path[PATH_MAX], *bytes, *sha;
+  size_t size;
+  Finished finished;
+  write_some(path);
+  CHECK_OK(store_read_text(path, SIZE_MAX, &bytes, &size));
+  sha = memmem(bytes, size, study.file->sha256, strlen(study.file->sha256));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(sha);
+  *sha ^= 1;
+  write_bytes(path, bytes, size);
+  CHECK_OK(finished_scan(folder, &study, &finished));
+  CHECK_OK(finished_check_study(&finished));
+  finished_destroy(&finished);
+  *sha ^= 1;
+  write_bytes(path, bytes, size);
+  free(bytes);
+}
+
 /* Tails of any length that are zeros, ones or missing are noticed by whoever opens the file. */
 static void test_tails(void) {
   char path[PATH_MAX], *bytes;
@@ -514,6 +534,7 @@ int main(void) {
                          {"names", test_names},
                          {"flipped bits", test_flips},
                          {"rescue", test_rescue},
+                         {"damaged owner", test_damaged_owner},
                          {"tails", test_tails},
                          {"merging", test_merging},
                          {"due", test_due},

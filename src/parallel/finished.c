@@ -165,7 +165,15 @@ Status finished_scan_all(const Parallel *parallel, const char *directory, const 
   return finished_broadcast(parallel, directory, study, out);
 }
 
-/* The first file of this study ends the search: none can have been added since the study was changed. */
+static bool is_whole(const char *path) {
+  StoreFile *file;
+  if (store_open_own(path, &file) != STATUS_OK) return false;
+  store_abandon(file);
+  return true;
+}
+
+/* The first file of this study ends the search: none can have been added since the study was changed. A
+ * damaged one says nothing. */
 Status finished_check_study(const Finished *finished) {
   const Study *study = finished->study;
   char path[PATH_SIZE];
@@ -177,7 +185,7 @@ Status finished_check_study(const Finished *finished) {
     else
       TRY(task_file_path(finished->directory, i, finished->state[i] == RUN_FAILED, sizeof path, path));
     if (ownership_carries(AT_FDCWD, path, study->file->sha256)) return STATUS_OK;
-    others = others || ownership_carries(AT_FDCWD, path, "config_sha256");
+    others = others || (ownership_carries(AT_FDCWD, path, "config_sha256") && is_whole(path));
   }
   if (!others) return STATUS_OK;
   return status_set(STATUS_RESUME,
@@ -320,11 +328,9 @@ static bool is_superseded(const Finished *finished, const Bundle *bundle, int nu
     if (other == number || sound[other] == DAMAGED) return false;
     if (sound[other] == WHOLE) continue;
     char path[PATH_SIZE];
-    StoreFile *file;
     bundle_path(finished, other, path);
-    sound[other] = store_open_own(path, &file) == STATUS_OK ? WHOLE : DAMAGED;
+    sound[other] = is_whole(path) ? WHOLE : DAMAGED;
     if (sound[other] == DAMAGED) return false;
-    store_abandon(file);
   }
   return true;
 }
