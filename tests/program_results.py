@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 import time
 import unittest
 
@@ -220,7 +221,19 @@ seed: 7
 runs: 8
 block: 4
 problem: {theta: cross, arms: 10, rounds: 20}
-policies: [ts, {name: vits1, steps: 100000}, linucb]
+policies: [ts, {name: python, module: slow, callable: sample, label: slow}, linucb]
+"""
+
+
+# 2 s for each task, on a machine of any speed, where the other policies take a thousandth.
+SLOW_SAMPLER = """
+import time
+import numpy as np
+
+
+def sample(x, y, rng, about):
+    time.sleep(0.1)
+    return np.ones((len(x), 2))
 """
 
 
@@ -228,21 +241,23 @@ class FailingTask(program.ProgramTest):
     def test_recorded_and_tried_again(self):
         """Tasks that do not end within their time fail alone: status 5, the others are in the results, and --resume mends it."""
         study = self.write("slow.yaml", SLOW_STUDY)
-        self.succeed("run", study, "-o", self.path("good"))
+        self.write("slow.py", SLOW_SAMPLER)
+        environment = {"PYTHONPATH": self.folder, "THOMPSON_PYTHON": sys.executable}
+        self.succeed("run", study, "-o", self.path("good"), environment=environment)
         for ranks in (0, 2):
             sentence = self.fail_with(5, "tasks failed", "run", study, "-o", self.path(f"out{ranks}"), "--task-timeout", "0.5",
-                                      ranks=ranks)
+                                      ranks=ranks, environment=environment)
             self.assertIn("--resume", sentence)
         with xr.open_dataset(self.path("out0/results.nc")) as data:
-            for policy, status in (("ts", 1), ("vits1", 2), ("linucb", 1)):
+            for policy, status in (("ts", 1), ("slow", 2), ("linucb", 1)):
                 self.assertTrue((data["status"].sel(policy=policy) == status).all())
                 self.assertEqual(int(data["regret_n"].sel(policy=policy)[0, -1]), 8 if status == 1 else 0)
-            self.assertTrue(np.isnan(data["regret"].sel(policy="vits1")).all())
+            self.assertTrue(np.isnan(data["regret"].sel(policy="slow")).all())
         self.assert_same_results(self.path("out0/results.nc"), self.path("out2/results.nc"))
         status = json.loads(self.succeed("status", self.path("out0"), "--json").stdout)
         self.assertEqual((status["done"], status["failed"]), (4, 2))
-        self.fail_with(5, "tasks failed", "run", study, "-o", self.path("out0"), "--resume", "--fail-fast", "--task-timeout", "0.5")
-        self.succeed("run", study, "-o", self.path("out0"), "--resume")
+        self.fail_with(5, "tasks failed", "run", study, "-o", self.path("out0"), "--resume", "--fail-fast", "--task-timeout", "0.5", environment=environment)
+        self.succeed("run", study, "-o", self.path("out0"), "--resume", environment=environment)
         self.assert_same_results(self.path("good/results.nc"), self.path("out0/results.nc"))
 
 
