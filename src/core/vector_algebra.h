@@ -120,15 +120,22 @@ VECTOR_INLINE void vector_lower_transposed(int d, const SpecialReal *l, const Sp
   }
 }
 
-/* sum += factor log of the product of the diagonal of A, whose elements lie between 1e-30 and 1e30. */
-VECTOR_INLINE void vector_add_log_diagonal(int d, double factor, const SpecialReal *a, SpecialReal *sum) {
+/* sum += factor log of the product of `count` numbers, every `step`-th of x, that lie between 1e-30 and 1e30.
+ */
+VECTOR_INLINE void vector_add_log(int count, double factor, int step, const SpecialReal *x,
+                                  SpecialReal *sum) {
   enum { TOGETHER = 8 };
-  for (int first = 0; first < d; first += TOGETHER) {
-    SpecialReal product = a[first * d + first];
-    for (int i = first + 1; i < d && i < first + TOGETHER; i++) product *= a[i * d + i];
+  for (int first = 0; first < count; first += TOGETHER) {
+    SpecialReal product = x[first * step];
+    for (int i = first + 1; i < count && i < first + TOGETHER; i++) product *= x[i * step];
     special_log(&product);
     *sum += factor * product;
   }
+}
+
+/* The same of the diagonal of A. */
+VECTOR_INLINE void vector_add_log_diagonal(int d, double factor, const SpecialReal *a, SpecialReal *sum) {
+  vector_add_log(d, factor, d + 1, a, sum);
 }
 
 #endif

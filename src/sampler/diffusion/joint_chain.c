@@ -276,23 +276,54 @@ static Transition transition_of(const Schedule *schedule, int t) {
   return transition;
 }
 
+/* g^2 = beta_tilde + w0^2 r^2, from w0 r. */
+#define SPREAD(transition, scaled) ((transition).variance + (scaled) * (scaled))
+
+/* root[n] = 1 / g. */
+SIMD_CLONES
+static void invert_spreads(int n, Transition transition, const double *r, double *root) {
+  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
+    SpecialReal x;
+    vector_load(at, 1, r, &x);
+    const SpecialReal scaled = transition.of_denoised * x;
+    x = SPREAD(transition, scaled);
+    special_inverse_root(&x);
+    vector_store(at, 1, &x, root);
+  }
+}
+
+/* log_ratio += log det T, of its diagonal[d, lanes]. */
+SIMD_CLONES
+static void add_log_ratio(JointChain *self, const double *diagonal, double *log_ratio) {
+  SpecialReal *x = self->vectors, ratio;
+  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
+    vector_load(at, self->d, diagonal, x);
+    vector_load(at, 1, log_ratio, &ratio);
+    vector_add_log(self->d, 1, 1, x, &ratio);
+    vector_store(at, 1, &ratio, log_ratio);
+  }
+}
+
 /* In the coordinates whitened by Q diag(g) the law without history is N(0, I), that with it N(D u, K), K = (I
- * - D^2) + D W' W D: y = D u + T z with T T' = K. */
+ * - D^2) + D W' W D: y = D u + T z with T T' = K. Each lane is one chain of operations that wait for each
+ * other, so its parts that need little, the roots before and the logarithm after, are loops of their own, of
+ * which the processor has many lanes in hand at once: root[d, lanes] from invert_spreads, and in its place
+ * the diagonal of T. log_ratio lacks log det T. */
 VECTOR_INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, const double *z,
-                                            double *log_ratio, const int d, SpecialReal *scratch) {
+                                            double *root, double *log_ratio, const int d,
+                                            SpecialReal *scratch) {
   SpecialReal *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
   SpecialReal *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
   for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
     SpecialReal jitters = {0}, ratio = {0};
     vector_load(at, d, self->deviation, share);
+    vector_load(at, d, root, g);
     vector_load(at, d * d, self->factor, w);
     for (int i = 0; i < d; i++) {
-      SpecialReal scaled = transition.of_denoised * share[i], square = transition.variance + scaled * scaled,
-                  root = square;
-      special_inverse_root(&root);
-      g[i] = square * root;
-      share[i] = scaled * root;
-      k[i * d + i] = transition.variance * root * root;
+      const SpecialReal scaled = transition.of_denoised * share[i], inverted = g[i];
+      g[i] = SPREAD(transition, scaled) * inverted;
+      share[i] = scaled * inverted;
+      k[i * d + i] = transition.variance * inverted * inverted;
     }
     for (int i = 0; i < d; i++)
       for (int j = 0; j <= i; j++) {
@@ -308,8 +339,9 @@ VECTOR_INLINE void joint_chain_draw_vectors(JointChain *self, Transition transit
     for (int i = 0; i < d; i++) y[i] += share[i] * s[i];
     if (log_ratio) {
       for (int i = 0; i < d; i++) ratio += 0.5 * (from[i] * from[i] - y[i] * y[i]);
-      vector_add_log_diagonal(d, 1, k, &ratio);
+      for (int i = 0; i < d; i++) from[i] = k[i * d + i];
       vector_store(at, 1, &ratio, log_ratio);
+      vector_store(at, d, from, root);
     }
     for (int i = 0; i < d; i++) y[i] *= g[i];
     vector_load(at, d * d, self->basis, q);
@@ -324,17 +356,21 @@ VECTOR_INLINE void joint_chain_draw_vectors(JointChain *self, Transition transit
 }
 
 SIMD_CLONES
-static void draw(JointChain *self, Transition transition, const double *z, double *log_ratio) {
+static void draw(JointChain *self, Transition transition, const double *z, double *root, double *log_ratio) {
   if (self->d == 2) {
     SpecialReal registers[SCRATCH_VECTORS(2)];
-    joint_chain_draw_vectors(self, transition, z, log_ratio, 2, registers);
+    joint_chain_draw_vectors(self, transition, z, root, log_ratio, 2, registers);
   } else {
-    joint_chain_draw_vectors(self, transition, z, log_ratio, self->d, self->vectors);
+    joint_chain_draw_vectors(self, transition, z, root, log_ratio, self->d, self->vectors);
   }
 }
 
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
-  draw(self, transition_of(&self->chain->schedule, t), z, log_ratio);
+  const Transition transition = transition_of(&self->chain->schedule, t);
+  double *root = self->column;
+  invert_spreads(self->d * self->view->lanes, transition, self->deviation, root);
+  draw(self, transition, z, root, log_ratio);
+  if (log_ratio) add_log_ratio(self, root, log_ratio);
   count_jitters(self, fallbacks);
 }
 
