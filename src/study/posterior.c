@@ -91,7 +91,7 @@ static Status check_policy(const PolicyMethod *method, const Config *options) {
   return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
 }
 
-/* A draw of M at each size, and a transport problem for each run, of about a twentieth of the cube of its
+/* A draw of M at each size, and a transport problem for each run, of about a 36th of the cube of its
  * points in operations; and a share of that of the floor, which one policy measures for all. */
 static double cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
@@ -100,7 +100,7 @@ static double cost(const Study *study, const Task *task) {
   double m = posterior_draws(setting), r = posterior_reference_draws(setting),
          sizes = posterior_points(setting);
   const double floor = pow(2 * r, 3) / study->file->policy_count;
-  double matching = study_measures(study, "emd") ? (pow(m + r, 3) + floor) / 20 : 0;
+  double matching = study_measures(study, "emd") ? (pow(m + r, 3) + floor) / 36 : 0;
   const PolicyWork all = study_work(study, task);
   SamplerWork work = all.sampler;
   work.rounds = posterior_last_size(setting), work.rows = 0;
