@@ -260,10 +260,47 @@ static void check_fused(int d, int lanes) {
   free_sampler(&vits);
 }
 
+/* VITS-I at any Gaussian: B and C are still each other's inverse after 10 steps of the longest kind,
+ * refreshed by nothing, to the rounding of inverses of condition numbers up to some thousand. */
+static void check_inverse_follows(int d, int lanes) {
+  SCRATCH_ARENA(memory);
+  static const char *const sets[] = {"steps=1"};
+  const Likelihood likelihood = glm("logistic");
+  const size_t matrix = (size_t)(d * d * lanes);
+  Prior prior = standard_prior(&memory, d);
+  FixtureSampler vits = make_sampler(&memory, "vits1", &prior, &likelihood, 0, lanes, 1, 1, sets);
+  VitsStep work;
+  double *at[4], *scratch;
+  Rng rng = {.key = rng_key(5, RNG_TEST), .run = (uint32_t)(d * lanes)};
+  CHECK_OK(vits_step_create(&memory, VITS_ONE, &vits.sampler.setup, lanes, &work));
+  CHECK_OK(arena_new(&memory, (void **)&scratch, 2 * matrix, sizeof(double)));
+  for (int k = 0; k < 4; k++) CHECK_OK(arena_new(&memory, (void **)&at[k], matrix, sizeof(double)));
+  rng_normal(&rng, (int)matrix, at[0]);
+  matrix_lanes_gram(d, lanes, at[0], at[3]); /* A, symmetric */
+  memcpy(at[2], at[0], matrix * sizeof(double));
+  matrix_lanes_invert(d, lanes, at[2], at[1]);
+  VitsGaussian q = {NULL, at[0], at[1]};
+  for (int step = 0; step < 10; step++) {
+    double most[64], bound[64];
+    vits_step_excess(&work, lanes, at[3], q);
+    matrix_lanes_fine_bound(d, lanes, at[3], most, scratch);
+    matrix_lanes_gram(d, lanes, q.inverse, at[2]);
+    matrix_lanes_fine_bound(d, lanes, at[2], bound, scratch);
+    for (int n = 0; n < lanes; n++) work.h[n] = 0.5 / fmax(most[n], bound[n]);
+    vits_step_move(&work, lanes, at[3], q);
+  }
+  matrix_lanes_product(d, lanes, q.inverse, q.root, at[2]);
+  for (size_t k = 0; k < matrix; k++) CHECK_NEAR(at[2][k], k / (size_t)lanes % (size_t)(d + 1) == 0, 1e-9);
+  free_sampler(&vits);
+}
+
 static void test_fused(void) {
   static const int dimensions[] = {1, 2, 3, 4, 5, 8, 11, 20}, counts[] = {3, 8, 13};
   for (size_t i = 0; i < sizeof dimensions / sizeof *dimensions; i++)
-    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) check_fused(dimensions[i], counts[n]);
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+      check_fused(dimensions[i], counts[n]);
+      check_inverse_follows(dimensions[i], counts[n]);
+    }
 }
 
 /* ---- the Hessian-free estimate */

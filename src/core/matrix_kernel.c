@@ -79,99 +79,114 @@ void SIMD_NAME(matrix_kernel_dot)(int rows, int lanes, const double *x, const do
   }
 }
 
-/* ---- inversion: pivots are blocks of TILE_COLUMNS rows and columns, so that an entry is read and written
- * once for each block. */
+/* ---- inversion of definite matrices: the sweep operator (Goodnight 1979) for blocks of TILE_COLUMNS pivots,
+ * after which a symmetric matrix is still one. Swept by all pivots A is -A^-1. */
 
-/* Entry (i, j) of the matrix whose first lane is at a. */
-TILE_INLINE double *entry(double *a, size_t d, size_t stride, size_t i, size_t j) {
-  return a + (i * d + j) * stride;
-}
+/* The lower triangle of a matrix; of the pivots' columns what they were and what they become. */
+typedef struct {
+  size_t d, stride;
+  double *a;
+  Real *before, *after; /* [d, TILE_COLUMNS] */
+} Sweep;
+
+TILE_INLINE double *entry(const Sweep *s, size_t i, size_t j) { return s->a + (i * s->d + j) * s->stride; }
 
 /* A small matrix in registers <- its inverse. */
 TILE_INLINE void invert_block(const int size, Real block[TILE_COLUMNS][TILE_COLUMNS]) {
-  for (int k = 0; k < size; k++) {
+  PRODUCT_EACH (k, size) {
     const Real pivot = 1 / block[k][k];
     block[k][k] = (Real){0} + 1;
-    for (int j = 0; j < size; j++) block[k][j] *= pivot;
-    for (int i = 0; i < size; i++) {
+    PRODUCT_EACH (j, size) block[k][j] *= pivot;
+    PRODUCT_EACH (i, size) {
       if (i == k) continue;
       const Real factor = block[i][k];
       block[i][k] = (Real){0};
-      for (int j = 0; j < size; j++) block[i][j] -= factor * block[k][j];
+      PRODUCT_EACH (j, size) block[i][j] -= factor * block[k][j];
     }
   }
 }
 
-/* Rows i .. i + height - 1 less their part in the pivots: a_ij -= sum_m a_ik_m a_k_mj, a_ik <- -a_ik P. */
-TILE_INLINE void eliminate_rows(int count, const int height, const int size, size_t d, size_t stride,
-                                double *a, size_t i, size_t k, Real pivot[TILE_COLUMNS][TILE_COLUMNS]) {
-  Real factor[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}}, x = {0}, row[TILE_COLUMNS] = {{0}};
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < size; m++)
-      tile_load(count, entry(a, d, stride, i + (size_t)r, k + (size_t)m), &factor[r][m]);
-  for (size_t j = 0; j < d; j++) {
-    if (j == k) j += (size_t)size;
-    if (j == d) break;
-    for (int m = 0; m < size; m++) tile_load(count, entry(a, d, stride, k + (size_t)m, j), &row[m]);
-    for (int r = 0; r < height; r++) {
-      tile_load(count, entry(a, d, stride, i + (size_t)r, j), &x);
-      for (int m = 0; m < size; m++) x -= factor[r][m] * row[m];
-      tile_store(count, &x, entry(a, d, stride, i + (size_t)r, j));
+/* Columns k .. k + size - 1, above the diagonal taken from the rows, and their products with the inverse of
+ * the pivots' block. */
+TILE_INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
+                               Real pivot[TILE_COLUMNS][TILE_COLUMNS]) {
+  for (size_t i = 0; i < s->d; i++) {
+    Real before[TILE_COLUMNS], *after = s->after + i * TILE_COLUMNS;
+    PRODUCT_EACH (m, size) {
+      const size_t column = k + (size_t)m;
+      before[m] = (Real){0};
+      tile_load(count, i > column ? entry(s, i, column) : entry(s, column, i), &before[m]);
+    }
+    PRODUCT_EACH (m, size) {
+      Real sum = {0};
+      PRODUCT_EACH (l, size) sum += before[l] * pivot[l][m];
+      after[m] = sum;
+      s->before[i * TILE_COLUMNS + (size_t)m] = before[m];
     }
   }
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < size; m++) {
-      x = (Real){0};
-      for (int l = 0; l < size; l++) x -= factor[r][l] * pivot[l][m];
-      tile_store(count, &x, entry(a, d, stride, i + (size_t)r, k + (size_t)m));
+}
+
+/* Rows i .. i + height - 1 up to the diagonal less what the pivots account for. */
+TILE_INLINE void sweep_rows(const int height, const int size, int count, const Sweep *s, size_t i) {
+  Real factor[TILE_COLUMNS][TILE_COLUMNS], before[TILE_COLUMNS], x = {0};
+  PRODUCT_EACH (r, height)
+    PRODUCT_EACH (m, size) factor[r][m] = s->after[(i + (size_t)r) * TILE_COLUMNS + (size_t)m];
+  for (size_t j = 0; j < i + (size_t)height; j++) {
+    PRODUCT_EACH (m, size) before[m] = s->before[j * TILE_COLUMNS + (size_t)m];
+    PRODUCT_EACH (r, height) {
+      tile_load(count, entry(s, i + (size_t)r, j), &x);
+      PRODUCT_EACH (m, size) x -= factor[r][m] * before[m];
+      tile_store(count, &x, entry(s, i + (size_t)r, j));
     }
+  }
 }
 
 /* Pivots k .. k + size - 1. */
-TILE_INLINE void eliminate(int count, const int size, size_t d, size_t stride, double *a, size_t k) {
-  Real pivot[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}}, column[TILE_COLUMNS] = {{0}}, x = {0};
-  for (int l = 0; l < size; l++)
-    for (int m = 0; m < size; m++) {
+TILE_INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
+  Real pivot[TILE_COLUMNS][TILE_COLUMNS];
+  PRODUCT_EACH (l, size)
+    PRODUCT_EACH (m, size) {
+      const size_t row = k + (size_t)(l > m ? l : m), column = k + (size_t)(l > m ? m : l);
       pivot[l][m] = (Real){0} + (l == m); /* of lanes that are not there, the identity */
-      tile_load(count, entry(a, d, stride, k + (size_t)l, k + (size_t)m), &pivot[l][m]);
+      tile_load(count, entry(s, row, column), &pivot[l][m]);
     }
   invert_block(size, pivot);
-  for (size_t j = 0; j < d; j++) {
-    if (j == k) j += (size_t)size;
-    if (j == d) break;
-    for (int m = 0; m < size; m++) tile_load(count, entry(a, d, stride, k + (size_t)m, j), &column[m]);
-    for (int l = 0; l < size; l++) {
-      x = (Real){0};
-      for (int m = 0; m < size; m++) x += pivot[l][m] * column[m];
-      tile_store(count, &x, entry(a, d, stride, k + (size_t)l, j));
-    }
+  sweep_columns(size, count, s, k, pivot);
+  for (size_t i = 0, height; i < s->d; i += height) {
+    height = s->d - i < TILE_COLUMNS ? s->d - i : TILE_COLUMNS;
+    if (i != k) TILE_CALL(height, TILE_COLUMNS, sweep_rows, size, count, s, i);
   }
-  for (size_t i = 0; i < d;) {
-    if (i == k) {
-      i += (size_t)size;
-    } else if (i + TILE_COLUMNS <= (i < k ? k : d)) {
-      eliminate_rows(count, TILE_COLUMNS, size, d, stride, a, i, k, pivot);
-      i += TILE_COLUMNS;
-    } else {
-      eliminate_rows(count, 1, size, d, stride, a, i++, k, pivot);
+  for (size_t i = 0; i < s->d; i++)
+    PRODUCT_EACH (m, size) {
+      const size_t column = k + (size_t)m;
+      const Real x =
+          i < k || i >= k + (size_t)size ? s->after[i * TILE_COLUMNS + (size_t)m] : -pivot[i - k][m];
+      tile_store(count, &x, i > column ? entry(s, i, column) : entry(s, column, i));
     }
-  }
-  for (int l = 0; l < size; l++)
-    for (int m = 0; m < size; m++)
-      tile_store(count, &pivot[l][m], entry(a, d, stride, k + (size_t)l, k + (size_t)m));
 }
 
-TILE_INLINE void invert(int count, size_t d, size_t stride, double *a) {
-  size_t k = 0;
-  for (; k + TILE_COLUMNS <= d; k += TILE_COLUMNS) eliminate(count, TILE_COLUMNS, d, stride, a, k);
-  for (; k < d; k++) eliminate(count, 1, d, stride, a, k);
+TILE_INLINE void invert(int count, const Sweep *s) {
+  for (size_t k = 0, size; k < s->d; k += size) {
+    size = s->d - k < TILE_COLUMNS ? s->d - k : TILE_COLUMNS;
+    TILE_CALL(size, TILE_COLUMNS, sweep_block, count, s, k);
+  }
+  for (size_t i = 0; i < s->d; i++)
+    for (size_t j = 0; j <= i; j++) {
+      Real x = {0};
+      tile_load(count, entry(s, i, j), &x);
+      x = -x;
+      tile_store(count, &x, entry(s, i, j));
+      tile_store(count, &x, entry(s, j, i));
+    }
 }
 
-void SIMD_NAME(matrix_kernel_invert)(int d, int lanes, double *a) {
+void SIMD_NAME(matrix_kernel_invert)(int d, int lanes, double *a, double *scratch) {
+  Real *before = (Real *)scratch, *after = before + (size_t)d * TILE_COLUMNS;
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
+    const Sweep s = {(size_t)d, (size_t)lanes, a + n, before, after};
     if (lanes - n >= SIMD_DOUBLES)
-      invert(SIMD_DOUBLES, (size_t)d, (size_t)lanes, a + n);
+      invert(SIMD_DOUBLES, &s);
     else
-      invert(lanes - n, (size_t)d, (size_t)lanes, a + n);
+      invert(lanes - n, &s);
   }
 }

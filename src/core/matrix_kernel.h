@@ -30,12 +30,14 @@ typedef enum { MATRIX_PLAIN, MATRIX_ADDED, MATRIX_SYMMETRIC } MatrixResult;
 
 /* c[rows, columns, lanes].
  * out[lanes] = sum of x y over the rows of x, y[rows, lanes].
- * a[d, d, lanes] <- A^-1 by Gauss-Jordan elimination in place, without pivoting: for |A - I| < 1. */
+ * a[d, d, lanes] <- A^-1 of symmetric positive definite matrices; scratch of as many doubles as below,
+ * aligned to MEMORY_ALIGNMENT. */
+static inline size_t matrix_kernel_scratch(int d) { return (size_t)d * 2 * 4 * 8; }
 #define MATRIX_KERNEL_DECLARE(level)                                                                         \
   void matrix_kernel_product_##level(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,  \
                                      MatrixOrder of_b, MatrixResult result, double *c);                      \
   void matrix_kernel_dot_##level(int rows, int lanes, const double *x, const double *y, double *out);        \
-  void matrix_kernel_invert_##level(int d, int lanes, double *a);
+  void matrix_kernel_invert_##level(int d, int lanes, double *a, double *scratch);
 MATRIX_KERNEL_DECLARE(v1)
 MATRIX_KERNEL_DECLARE(v3)
 MATRIX_KERNEL_DECLARE(v4)

@@ -128,44 +128,8 @@ void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
   if (!matrix_lanes_is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
 }
 
-/* near[n] = whether the Frobenius norm of A - I is below 1; where it is not, A becomes I. Returns whether all
- * are near. */
-SIMD_CLONES
-static bool keep_near_identity(int d, int lanes, double *a, double *near) {
-  bool all = true;
-  for (int n = 0; n < lanes; n++) near[n] = 0;
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++) {
-      const double away = a[i * lanes + n] - (i % (d + 1) == 0);
-      near[n] += away * away;
-    }
-  for (int n = 0; n < lanes; n++) {
-    near[n] = near[n] < 1;
-    all = all && near[n] > 0;
-  }
-  for (int i = 0; i < d * d && !all; i++)
-    for (int n = 0; n < lanes; n++) a[i * lanes + n] = near[n] > 0 ? a[i * lanes + n] : i % (d + 1) == 0;
-  return all;
-}
-
-void matrix_lanes_renew_inverse(int d, int lanes, const double *a, double *inverse, double *work) {
-  const size_t matrix = (size_t)d * (size_t)d * (size_t)lanes;
-  double *product = work, *other = work + matrix, *near = work + 2 * matrix;
-  if (matrix_lanes_is_single(d, lanes)) {
-    memcpy(product, a, matrix * sizeof *product);
-    matrix_lanes_invert(d, lanes, product, inverse);
-    return;
-  }
-  matrix_lanes_product(d, lanes, inverse, a, product);
-  const bool all = keep_near_identity(d, lanes, product, near);
-  SIMD_CALL(matrix_kernel_invert, d, lanes, product);
-  memcpy(other, inverse, matrix * sizeof *other);
-  matrix_lanes_product(d, lanes, product, other, inverse);
-  if (all) return;
-  memcpy(product, a, matrix * sizeof *product);
-  matrix_lanes_invert(d, lanes, product, other);
-  for (size_t i = 0; i < matrix; i++)
-    if (!(near[i % (size_t)lanes] > 0)) inverse[i] = other[i];
+void matrix_lanes_invert_definite(int d, int lanes, double *a, double *scratch) {
+  SIMD_CALL(matrix_kernel_invert, d, lanes, a, scratch);
 }
 
 void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound) {

@@ -2,6 +2,7 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
 #include "sampler/gradient/vits_kernel.h"
@@ -31,8 +32,7 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   ALLOCATE(memory, out->excess, matrix);
   ALLOCATE(memory, out->product, matrix);
   ALLOCATE(memory, out->spread, vector);
-  if (kind == VITS_ONE) ALLOCATE(memory, out->renewal, 2 * matrix + n);
-  ALLOCATE(memory, out->scratch, vits_kernel_scratch(out->d));
+  ALLOCATE(memory, out->scratch, vits_kernel_scratch(out->d) + matrix_kernel_scratch(out->d));
   ALLOCATE(memory, out->copy, matrix);
   ALLOCATE(memory, out->directions, matrix);
   ALLOCATE(memory, out->lengths, vector);
@@ -215,23 +215,43 @@ void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, Vit
   add_scaled(d * d, lanes, -1, work->h, work->product, q.inverse);
 }
 
+/* X <- I + h X. */
+SIMD_CLONES
+static void step_matrix(int d, int lanes, const double *restrict h, double *restrict x) {
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) x[i * lanes + n] = h[n] * x[i * lanes + n] + (i % (d + 1) == 0);
+}
+
+/* X <- (I - X) / h. */
+SIMD_CLONES
+static void unstep_matrix(int d, int lanes, const double *restrict h, double *restrict x) {
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) x[i * lanes + n] = ((i % (d + 1) == 0) - x[i * lanes + n]) / h[n];
+}
+
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
+  double *excess = work->excess;
   SIMD_CALL(vits_kernel_root, d, lanes, work->h, q.inverse, hessian, q.root, work->spread, work->scratch);
-  if (work->kind == VITS_ONE) return;
-  SIMD_CALL(vits_kernel_inverse, d, lanes, work->h, work->excess, q.inverse, work->scratch);
+  if (work->kind == VITS_ONE) { /* C <- C S^-1 = C - h C (I - S^-1) / h */
+    step_matrix(d, lanes, work->h, excess);
+    matrix_lanes_invert_definite(d, lanes, excess, work->scratch);
+    unstep_matrix(d, lanes, work->h, excess);
+  }
+  SIMD_CALL(vits_kernel_inverse, d, lanes, work->h, excess, q.inverse, work->scratch);
 }
 
 /* Lines "mu <-", "B <-" and "C <-". */
 static void vits_step_update(VitsStep *work, Potential *potential, const double *hessian, VitsGaussian q,
                              int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes;
-  if (work->kind == VITS_ONE) matrix_lanes_renew_inverse(d, lanes, q.root, q.inverse, work->renewal);
+  const bool single = matrix_lanes_is_single(d, lanes);
+  if (single && work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
   vits_step_excess(work, lanes, hessian, q);
   step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
                    q.inverse, work->dot, work->h, fallbacks);
   add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
-  if (matrix_lanes_is_single(d, lanes))
+  if (single)
     vits_step_move_single(work, lanes, hessian, q);
   else
     vits_step_move(work, lanes, hessian, q);
@@ -262,10 +282,11 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const int d = work->d, lanes = view.lanes;
   const int64_t before =
       (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
+  const bool drifts = work->kind != VITS_ONE || !matrix_lanes_is_single(d, lanes);
   potential_choose_rows(potential, rng);
   step_size_begin(&work->step, potential, q.mean);
   for (int k = 0; k < work->step.steps; k++) {
-    if (work->kind != VITS_ONE && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
+    if (drifts && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
     potential_choose_rows(potential, rng);
     const double *hessian = work->hessian;
     if (work->kind == VITS_HESSIAN_FREE)

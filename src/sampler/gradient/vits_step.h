@@ -7,8 +7,12 @@
  *     B  <- (I - h A) B + h C'                        VITS-II, with C near B^-1
  *     C  <- C (I - h (C'C - A))
  *
- * C drifts from B^-1, by the square of h for each update, and on its own comes back as slowly as q moves;
- * every 10 updates one iteration C <- C (2I - BC) brings it back.
+ * Of VITS-I C is B^-1. Since B^-T = C'C B, its first line is B <- S B with S = I + h (C'C - A), which is
+ * positive definite as long as h lambda_max(A) < 1, and so C <- C S^-1: half an inverse and a product, where
+ * the inverse of B would take more than twice that. Rounding is all that moves this C away from B^-1.
+ *
+ * C of VITS-II drifts from B^-1, by the square of h for each update, and on its own comes back as slowly as q
+ * moves; every 10 updates one iteration C <- C (2I - BC) brings both back.
  *
  * Draws are mu + B eps and the covariance is B B' (the paper's text has B'B, which differs once B is not
  * symmetric). VITS-I and VITS-II take g and A at one draw.
@@ -47,8 +51,7 @@ typedef struct {
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
   double *excess, *product, *copy; /* [d, d, n]: C'C - A */
-  double *spread, *scratch; /* [d, n]: variances of B B'; of vits_kernel.h */
-  double *renewal; /* [2 d d + 1, n]: of VITS-I */
+  double *spread, *scratch; /* [d, n]: variances of B B'; of the kernels */
   double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m, their lengths */
   double *eps, *at_mean; /* [d, n]: eps, grad U(mu) */
   double *dot, *touched; /* [n] */
@@ -59,8 +62,9 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
 
 /* work->excess = C'C - A, work->dot[n] = a bound of C'C. */
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
-/* B and C (of VITS-II) after a step of length h[n] along A[d, d, n], after vits_step_excess;
- * `spread` follows. vits_step_move_single is the same in plain steps, for one large matrix. */
+/* B and C after a step of length h[n] along A[d, d, n], after vits_step_excess;
+ * `spread` follows. vits_step_move_single is the same in plain steps, for one large matrix, but for C of
+ * VITS-I, which is computed before the next step. */
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
 void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
 
