@@ -299,7 +299,7 @@ OPERATIONS = {  # of a draw after one new observation, two for each product with
     "lints": lambda d: d**3 / 3 + 2 * d**2,  # a Cholesky factor, two triangles
     "lmc": lambda d: 2 * d**3 + UPDATES * 2 * d**2,  # two squares of a symmetric matrix for the length of a step; gradients
     "fgts": lambda d: 2 * d**3 + UPDATES * 2 * d**2,
-    "vits1": lambda d: 2 * d**3 + UPDATES * 9 * d**3,  # C B, its inverse, the new C, C'C, A B
+    "vits1": lambda d: 6 * d**3 + UPDATES * 6 * d**3,  # C'C, A B, the inverse of a definite matrix, C times it, and C refreshed once
     "vits2": lambda d: 6 * d**3 + UPDATES * 5 * d**3,  # C'C, A B, C (C'C - A), and C refreshed once
     "vits2_hf": lambda d: 6 * d**3 + UPDATES * (7 * d**3 + SAMPLES * 10 * d**2),  # the same, A in a product, directions made orthogonal and used
 }
