@@ -67,13 +67,20 @@ static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
     memcpy(self->theta, self->vector, (size_t)(d * lanes) * sizeof *self->theta);
 }
 
+/* Lanes whose steps are taken together: half of a chunk where all the bases of one, which each step reads
+ * twice, would leave the first-level cache. */
+static int mala_lanes(const Mala *self, int d) {
+  const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis;
+  return self->white || bases < 32768 ? CHUNK_LANES : CHUNK_LANES / 2;
+}
+
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
   const LangevinPrior prior = {self->white ? white_density : mala_density, self, true};
   const int d = sampler->d;
   (void)fallbacks;
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  for (Chunk chunk = chunk_begin_narrow(rng, mala_lanes(self, d)); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     const HistoryView view = {history, draws, chunk.first, lanes, NULL, NULL};
     evidence_decompose(&view, self->root, self->matrix, self->vector, self->basis, self->q, self->b);
