@@ -23,8 +23,7 @@ Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_subkey(key, RNG_RESAMPLING), .run = run, .round = round};
 }
 
-enum { SUMS = 8 }; /* partial sums, so that adding up is not one chain of dependent operations */
-
+/* The sum of eight partial sums, so that adding up is not one chain of dependent operations. */
 static inline double sum_up(const double *sums) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
@@ -40,13 +39,16 @@ static inline double counted(double log_weight) {
 
 SIMD_CLONES
 double particles_largest(int n, const double *log_weight) {
-  double largest[SUMS], all = -INFINITY;
-  for (int k = 0; k < SUMS; k++) largest[k] = -INFINITY;
-  for (int j = 0; j < n; j++) {
-    double x = counted(log_weight[j]), *most = &largest[j % SUMS];
-    *most = x > *most ? x : *most;
-  }
-  for (int k = 0; k < SUMS; k++) all = largest[k] > all ? largest[k] : all;
+  double largest[VECTOR_LANES], all = -INFINITY;
+  int j = 0;
+  for (int k = 0; k < VECTOR_LANES; k++) largest[k] = -INFINITY;
+  for (; j + VECTOR_LANES <= n; j += VECTOR_LANES)
+    for (int k = 0; k < VECTOR_LANES; k++) {
+      const double x = counted(log_weight[j + k]);
+      largest[k] = x > largest[k] ? x : largest[k];
+    }
+  for (; j < n; j++) all = counted(log_weight[j]) > all ? counted(log_weight[j]) : all;
+  for (int k = 0; k < VECTOR_LANES; k++) all = largest[k] > all ? largest[k] : all;
   return all;
 }
 
@@ -58,13 +60,14 @@ static void exponentials(int n, const double *log_weight, double factor, double 
 /* The sum of w, and of w^2. */
 SIMD_CLONES
 static void add_up(int n, const double *restrict weight, double *restrict sum, double *restrict squares) {
-  double first[SUMS] = {0}, second[SUMS] = {0};
-  for (int j = 0; j < n; j++) {
-    first[j % SUMS] += weight[j];
-    second[j % SUMS] += weight[j] * weight[j];
+  SpecialReal first = {0}, second = {0}, w;
+  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
+    vector_load(at, 1, weight, &w);
+    first += w;
+    second += w * w;
   }
-  *sum = sum_up(first);
-  *squares = sum_up(second);
+  *sum = sum_up((const double *)&first);
+  *squares = sum_up((const double *)&second);
 }
 
 /* weight /= total. */
@@ -98,27 +101,46 @@ double particles_ess_at(int n, const double *log_weight, double largest, double 
   return particles_ess(n, weight);
 }
 
-/* How many m = 0, 1, .. there are with m + offset <= reached, at most `picks`. The truncated difference is
- * wrong by one where it is rounded. */
-static inline int picks_until(double reached, double offset, int picks) {
-  int count = reached > offset ? (int)(reached - offset) : 0;
-  count += count + offset <= reached;
-  count += count + offset <= reached;
-  return count < picks ? count : picks;
+/* picks[n]: how many m = 0, 1, .. there are with m + offset <= reached[n], at most `most`. Counted from the
+ * rounded difference, which is no more than that and less by two at most. */
+SIMD_CLONES
+static void picks_until(int n, const double *restrict reached, double offset, double most,
+                        double *restrict picks) {
+  const SpecialReal one = (SpecialReal){0} + 1;
+  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
+    SpecialReal until;
+    vector_load(at, 1, reached, &until);
+    const SpecialReal gap = until - offset - 0.5;
+    const SpecialReal above = (SpecialReal)((SpecialBits)gap & (gap > 0));
+    SpecialReal count = above + 0x1.8p52 - 0x1.8p52;
+    for (int k = 0; k < 2; k++) count += (SpecialReal)((SpecialBits)one & (count + offset <= until));
+    const SpecialBits few = count < most;
+    count = (SpecialReal)(((SpecialBits)count & few) | ((SpecialBits)((SpecialReal){0} + most) & ~few));
+    vector_store(at, 1, &count, picks);
+  }
 }
 
 /* Pick m is of the first particle with m + offset <= the sum of picks w up to it, the last one if there is
  * none. Where the picks of a particle begin, its number is written, last by the one that has a pick there; it
  * is carried on to the others by a running maximum. So nothing is asked whose answer cannot be foreseen. */
 void particles_resample(int n, const double *weight, double offset, int picks, int *chosen) {
-  double reached = 0;
+  enum { TOGETHER = 256 };
+  double sum = 0, reached[TOGETHER], end[TOGETHER];
+  int start = 0, largest = 0;
   memset(chosen, 0, (size_t)picks * sizeof *chosen);
-  for (int j = 0, start = 0; j < n && start < picks; j++) {
-    reached += picks * weight[j];
-    chosen[start] = j;
-    start = picks_until(reached, offset, picks);
+  for (int first = 0; first < n && start < picks; first += TOGETHER) {
+    const int count = n - first < TOGETHER ? n - first : TOGETHER;
+    for (int j = 0; j < count; j++) reached[j] = sum += picks * weight[first + j];
+    picks_until(count, reached, offset, picks, end);
+    for (int j = 0; j < count && start < picks; j++) {
+      chosen[start] = first + j;
+      start = (int)end[j];
+    }
   }
-  for (int m = 1; m < picks; m++) chosen[m] = chosen[m] > chosen[m - 1] ? chosen[m] : chosen[m - 1];
+  for (int m = 0; m < picks; m++) {
+    largest = chosen[m] > largest ? chosen[m] : largest;
+    chosen[m] = largest;
+  }
 }
 
 void particles_gather(int d, int n, const double *x, int picks, const int *chosen, double *to) {
