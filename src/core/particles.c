@@ -61,10 +61,15 @@ static void exponentials(int n, const double *log_weight, double factor, double 
 SIMD_CLONES
 static void add_up(int n, const double *restrict weight, double *restrict sum, double *restrict squares) {
   SpecialReal first = {0}, second = {0}, w;
-  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
-    vector_load(at, 1, weight, &w);
+  int j = 0;
+  for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
+    memcpy(&w, weight + j, sizeof w);
     first += w;
     second += w * w;
+  }
+  for (int k = 0; j < n; j++, k++) { /* of few particles all, which are not worth a vector */
+    first[k] += weight[j];
+    second[k] += weight[j] * weight[j];
   }
   *sum = sum_up((const double *)&first);
   *squares = sum_up((const double *)&second);
@@ -107,16 +112,22 @@ SIMD_CLONES
 static void picks_until(int n, const double *restrict reached, double offset, double most,
                         double *restrict picks) {
   const SpecialReal one = (SpecialReal){0} + 1;
-  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
+  int j = 0;
+  for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
     SpecialReal until;
-    vector_load(at, 1, reached, &until);
+    memcpy(&until, reached + j, sizeof until);
     const SpecialReal gap = until - offset - 0.5;
     const SpecialReal above = (SpecialReal)((SpecialBits)gap & (gap > 0));
     SpecialReal count = above + 0x1.8p52 - 0x1.8p52;
     for (int k = 0; k < 2; k++) count += (SpecialReal)((SpecialBits)one & (count + offset <= until));
     const SpecialBits few = count < most;
     count = (SpecialReal)(((SpecialBits)count & few) | ((SpecialBits)((SpecialReal){0} + most) & ~few));
-    vector_store(at, 1, &count, picks);
+    memcpy(picks + j, &count, sizeof count);
+  }
+  for (; j < n; j++) {
+    double count = reached[j] > offset ? (int)(reached[j] - offset) : 0;
+    for (int k = 0; k < 2; k++) count += count + offset <= reached[j];
+    picks[j] = count < most ? count : most;
   }
 }
 
