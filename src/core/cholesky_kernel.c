@@ -2,7 +2,6 @@
 
 #include "core/matrix_tile.h"
 
-#include <math.h>
 #include <stdbool.h>
 
 typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
@@ -16,14 +15,6 @@ typedef struct {
   Real least; /* what a bad pivot becomes */
   Real bad; /* how many there were */
 } Factor;
-
-TILE_INLINE Real square_root(Real x) {
-  double each[SIMD_DOUBLES];
-  __builtin_memcpy(each, &x, sizeof x);
-  for (int n = 0; n < SIMD_DOUBLES; n++) each[n] = sqrt(each[n]);
-  __builtin_memcpy(&x, each, sizeof x);
-  return x;
-}
 
 TILE_INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
 
@@ -66,7 +57,7 @@ TILE_INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TI
     for (int k = 0; k < m; k++) pivot -= x[m][k] * x[m][k];
     const Mask good = pivot > 0;
     f->bad += (Real)(~good & (Mask)one);
-    x[m][m] = square_root((Real)((good & (Mask)pivot) | (~good & (Mask)f->least)));
+    x[m][m] = tile_root((Real)((good & (Mask)pivot) | (~good & (Mask)f->least)));
     inverse[m] = (Real)(good & (Mask)one) / x[m][m];
     finish_column(m + 1, width, m, x, inverse[m], x);
   }

@@ -8,6 +8,8 @@
 #include "core/matrix_kernel.h"
 #include "core/simd.h"
 
+#include <math.h>
+
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -30,6 +32,15 @@ TILE_INLINE __m256i tile_mask(int count) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_set_epi64x(3, 2, 1, 0));
 }
 #endif
+
+/* Through memory, or the compiler takes lanes out one by one. */
+TILE_INLINE Real tile_root(Real x) {
+  double each[SIMD_DOUBLES];
+  __builtin_memcpy(each, &x, sizeof x);
+  for (int n = 0; n < SIMD_DOUBLES; n++) each[n] = sqrt(each[n]);
+  __builtin_memcpy(&x, each, sizeof x);
+  return x;
+}
 
 /* The factors at the first of `count` <= SIMD_DOUBLES lanes, `depth` columns of A and rows of B; entry (i, k)
  * of a factor is at i of.row + k of.column. */

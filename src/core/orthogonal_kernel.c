@@ -63,7 +63,7 @@ TILE_INLINE void add_vectors(int count, const int width, const Directions *of, s
   for (size_t w = m; w < m + (size_t)width; w++) {
     Real square;
     dot_with(count, 1, of, w, w, &square);
-    for (int n = 0; n < SIMD_DOUBLES; n++) square[n] = sqrt(square[n]);
+    square = tile_root(square);
     tile_store(count, &square, of->length + w * of->stride);
   }
   for (size_t k = 0; k < m; k++) take_out(count, width, of, k, m);

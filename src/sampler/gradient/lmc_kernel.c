@@ -21,11 +21,6 @@ static inline size_t row_of(size_t i) { return i * (i + 1) / 2; }
 
 TILE_INLINE Real zero(void) { return (Real){0}; }
 
-TILE_INLINE Real root(Real x) {
-  for (int n = 0; n < SIMD_DOUBLES; n++) x[n] = sqrt(x[n]);
-  return x;
-}
-
 TILE_INLINE void load_rows(int count, size_t rows, size_t stride, const double *from, Real *to) {
   for (size_t i = 0; i < rows; i++) to[i] = zero(), tile_load(count, from + i * stride, &to[i]);
 }
@@ -68,7 +63,7 @@ TILE_INLINE Real feel_good_factor(const Tile *tile, Real pull) {
   Real square = zero();
   for (size_t i = 0; i < tile->d; i++) square += tile->theta[i] * tile->theta[i] + 0.0;
   for (int n = 0; n < SIMD_DOUBLES; n++) square[n] = fmax(square[n], DBL_MIN);
-  return pull / root(square);
+  return pull / tile_root(square);
 }
 
 /* Back within the guard, and to the middle where a coordinate is not finite; counted. */
@@ -121,7 +116,7 @@ TILE_INLINE void move_lanes(const LmcTarget *target, int count, int first, int s
   Real h = zero(), pull = zero();
   tile_load(count, target->h + first, &h);
   if (target->pull) tile_load(count, target->pull + first, &pull);
-  const Real noise = root(2 * h);
+  const Real noise = tile_root(2 * h);
   load_half(count, d, stride, target->precision + first, tile.half);
   load_rows(count, d, stride, target->vector + first, tile.vector);
   load_rows(count, d, stride, theta + first, tile.theta);
