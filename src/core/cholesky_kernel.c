@@ -4,8 +4,6 @@
 
 #include <stdbool.h>
 
-typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
-
 /* By panels of TILE_COLUMNS columns, each of which is written once: what the columns before it take away is
  * summed in registers. Everything is for the first of `count` <= SIMD_DOUBLES lanes. */
 typedef struct {

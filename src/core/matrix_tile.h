@@ -25,6 +25,7 @@ enum {
 };
 
 typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
+typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
 #define TILE_INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX2__) && !defined(__AVX512F__)

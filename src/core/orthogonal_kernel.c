@@ -3,7 +3,6 @@
 #include "core/matrix_tile.h"
 
 #include <float.h>
-#include <math.h>
 
 /* Vectors that meet an earlier one together: their sums do not wait for each other. */
 enum { TOGETHER = 4 };
@@ -50,11 +49,13 @@ TILE_INLINE void take_out(int count, const int width, const Directions *of, size
 TILE_INLINE void normalise(int count, const Directions *of, size_t m) {
   Real square, x = {0};
   dot_with(count, 1, of, m, m, &square);
-  for (int n = 0; n < SIMD_DOUBLES; n++) square[n] = 1 / sqrt(square[n] > DBL_MIN ? square[n] : DBL_MIN) - 1;
+  const Real least = (Real){0} + DBL_MIN;
+  const Mask good = square > least;
+  const Real change = 1 / tile_root((Real)(((Mask)square & good) | ((Mask)least & ~good))) - 1;
   for (size_t i = 0; i < of->d; i++) {
     double *entry = vector_of(of, m) + i * of->stride;
     tile_load(count, entry, &x);
-    x += square * x + 0.0;
+    x += change * x + 0.0;
     tile_store(count, &x, entry);
   }
 }

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 enum { ROWS = 4 };
-typedef long long Lanes __attribute__((vector_size(8 * SIMD_DOUBLES)));
 
 /* What a few lanes, `count` <= SIMD_DOUBLES, need in all of their steps. */
 typedef struct {
@@ -79,7 +78,7 @@ static void bring_back(const LmcTarget *target, const Tile *tile, int *touched) 
 }
 
 /* Whether it holds in every lane. */
-TILE_INLINE bool holds(int count, Lanes lanes) {
+TILE_INLINE bool holds(int count, Mask lanes) {
   bool all = true;
   for (int n = 0; n < count; n++) all = all && lanes[n];
   return all;
@@ -88,7 +87,7 @@ TILE_INLINE bool holds(int count, Lanes lanes) {
 TILE_INLINE void move(const LmcTarget *target, const Tile *tile, Real h, Real noise, const Real *pull,
                       const double *normal, int *touched) {
   const Real factor = pull ? feel_good_factor(tile, *pull) : zero();
-  Lanes near = ~(Lanes){0};
+  Mask near = ~(Mask){0};
   multiply(tile);
   for (size_t i = 0; i < tile->d; i++) {
     const double limit = target->guard * target->deviation[i];
