@@ -198,7 +198,7 @@ VECTOR_INLINE void aim(Ascent *at, int m) {
   vector_lower_transposed(d, at->root, at->column, at->step);
   for (int i = 0; i < d; i++) {
     Real ratio = 2 * at->growth[i] / at->precision[i * d + i];
-    const Mask positive = ratio > 0, small = ratio<1e-4, large = ratio> 1e4;
+    const Mask positive = ratio > 0, small = (ratio < 1e-4), large = (ratio > 1e4);
     const Real least = (Real){0} + 1e-4, most = (Real){0} + 1e4, lower = (Real){0} + 0.1;
     choose(&small, &least, &ratio);
     choose(&large, &most, &ratio);
