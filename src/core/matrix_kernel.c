@@ -79,20 +79,20 @@ void SIMD_NAME(matrix_kernel_dot)(int rows, int lanes, const double *x, const do
   }
 }
 
-/* ---- inversion of definite matrices: the sweep operator (Goodnight 1979) for blocks of TILE_COLUMNS pivots,
+/* ---- inversion of definite matrices: the sweep operator (Goodnight 1979) for blocks of SWEEP_PIVOTS pivots,
  * after which a symmetric matrix is still one. Swept by all pivots A is -A^-1. */
 
 /* The lower triangle of a matrix; of the pivots' columns what they were and what they become. */
 typedef struct {
   size_t d, stride;
   double *a;
-  Real *before, *after; /* [d, TILE_COLUMNS] */
+  Real *before, *after; /* [d, SWEEP_PIVOTS] */
 } Sweep;
 
 TILE_INLINE double *entry(const Sweep *s, size_t i, size_t j) { return s->a + (i * s->d + j) * s->stride; }
 
 /* A small matrix in registers <- its inverse. */
-TILE_INLINE void invert_block(const int size, Real block[TILE_COLUMNS][TILE_COLUMNS]) {
+TILE_INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   PRODUCT_EACH (k, size) {
     const Real pivot = 1 / block[k][k];
     block[k][k] = (Real){0} + 1;
@@ -109,9 +109,9 @@ TILE_INLINE void invert_block(const int size, Real block[TILE_COLUMNS][TILE_COLU
 /* Columns k .. k + size - 1, above the diagonal taken from the rows, and their products with the inverse of
  * the pivots' block. */
 TILE_INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
-                               Real pivot[TILE_COLUMNS][TILE_COLUMNS]) {
+                               Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   for (size_t i = 0; i < s->d; i++) {
-    Real before[TILE_COLUMNS], *after = s->after + i * TILE_COLUMNS;
+    Real before[SWEEP_PIVOTS], *after = s->after + i * SWEEP_PIVOTS;
     PRODUCT_EACH (m, size) {
       const size_t column = k + (size_t)m;
       before[m] = (Real){0};
@@ -121,18 +121,18 @@ TILE_INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t
       Real sum = {0};
       PRODUCT_EACH (l, size) sum += before[l] * pivot[l][m];
       after[m] = sum;
-      s->before[i * TILE_COLUMNS + (size_t)m] = before[m];
+      s->before[i * SWEEP_PIVOTS + (size_t)m] = before[m];
     }
   }
 }
 
 /* Rows i .. i + height - 1 up to the diagonal less what the pivots account for. */
 TILE_INLINE void sweep_rows(const int height, const int size, int count, const Sweep *s, size_t i) {
-  Real factor[TILE_COLUMNS][TILE_COLUMNS], before[TILE_COLUMNS], x = {0};
+  Real factor[SWEEP_PIVOTS][SWEEP_PIVOTS], before[SWEEP_PIVOTS], x = {0};
   PRODUCT_EACH (r, height)
-    PRODUCT_EACH (m, size) factor[r][m] = s->after[(i + (size_t)r) * TILE_COLUMNS + (size_t)m];
+    PRODUCT_EACH (m, size) factor[r][m] = s->after[(i + (size_t)r) * SWEEP_PIVOTS + (size_t)m];
   for (size_t j = 0; j < i + (size_t)height; j++) {
-    PRODUCT_EACH (m, size) before[m] = s->before[j * TILE_COLUMNS + (size_t)m];
+    PRODUCT_EACH (m, size) before[m] = s->before[j * SWEEP_PIVOTS + (size_t)m];
     PRODUCT_EACH (r, height) {
       tile_load(count, entry(s, i + (size_t)r, j), &x);
       PRODUCT_EACH (m, size) x -= factor[r][m] * before[m];
@@ -143,7 +143,7 @@ TILE_INLINE void sweep_rows(const int height, const int size, int count, const S
 
 /* Pivots k .. k + size - 1. */
 TILE_INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
-  Real pivot[TILE_COLUMNS][TILE_COLUMNS];
+  Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS];
   PRODUCT_EACH (l, size)
     PRODUCT_EACH (m, size) {
       const size_t row = k + (size_t)(l > m ? l : m), column = k + (size_t)(l > m ? m : l);
@@ -153,22 +153,22 @@ TILE_INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k
   invert_block(size, pivot);
   sweep_columns(size, count, s, k, pivot);
   for (size_t i = 0, height; i < s->d; i += height) {
-    height = s->d - i < TILE_COLUMNS ? s->d - i : TILE_COLUMNS;
-    if (i != k) TILE_CALL(height, TILE_COLUMNS, sweep_rows, size, count, s, i);
+    height = s->d - i < SWEEP_PIVOTS ? s->d - i : SWEEP_PIVOTS;
+    if (i != k) TILE_CALL(height, SWEEP_PIVOTS, sweep_rows, size, count, s, i);
   }
   for (size_t i = 0; i < s->d; i++)
     PRODUCT_EACH (m, size) {
       const size_t column = k + (size_t)m;
       const Real x =
-          i < k || i >= k + (size_t)size ? s->after[i * TILE_COLUMNS + (size_t)m] : -pivot[i - k][m];
+          i < k || i >= k + (size_t)size ? s->after[i * SWEEP_PIVOTS + (size_t)m] : -pivot[i - k][m];
       tile_store(count, &x, i > column ? entry(s, i, column) : entry(s, column, i));
     }
 }
 
 TILE_INLINE void invert(int count, const Sweep *s) {
   for (size_t k = 0, size; k < s->d; k += size) {
-    size = s->d - k < TILE_COLUMNS ? s->d - k : TILE_COLUMNS;
-    TILE_CALL(size, TILE_COLUMNS, sweep_block, count, s, k);
+    size = s->d - k < SWEEP_PIVOTS ? s->d - k : SWEEP_PIVOTS;
+    TILE_CALL(size, SWEEP_PIVOTS, sweep_block, count, s, k);
   }
   for (size_t i = 0; i < s->d; i++)
     for (size_t j = 0; j <= i; j++) {
@@ -181,7 +181,7 @@ TILE_INLINE void invert(int count, const Sweep *s) {
 }
 
 void SIMD_NAME(matrix_kernel_invert)(int d, int lanes, double *a, double *scratch) {
-  Real *before = (Real *)scratch, *after = before + (size_t)d * TILE_COLUMNS;
+  Real *before = (Real *)scratch, *after = before + (size_t)d * SWEEP_PIVOTS;
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
     const Sweep s = {(size_t)d, (size_t)lanes, a + n, before, after};
     if (lanes - n >= SIMD_DOUBLES)

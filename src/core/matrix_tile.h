@@ -16,13 +16,19 @@
 
 enum { TILE_HEIGHT = SIMD_DOUBLES == 8 ? 4 : SIMD_DOUBLES == 4 ? 3 : 2, TILE_COLUMNS = 4 };
 
-/* Most rows and columns of a tile of a product: as many sums as registers hold. */
+/* Most rows and columns of a tile of a product, as many sums as registers hold, and pivots of a sweep. With
+ * sanitizers, which check each entry, clang takes minutes and gigabytes for all sizes of the larger ones. */
+#ifdef SIMD_ONE_VERSION
+enum { PRODUCT_ROWS = 2, PRODUCT_COLUMNS = 2, SWEEP_PIVOTS = 2 };
+#else
 enum {
   PRODUCT_ROWS = SIMD_DOUBLES == 8   ? 5
                  : SIMD_DOUBLES == 4 ? 3
                                      : 2,
-  PRODUCT_COLUMNS = SIMD_DOUBLES == 8 ? 5 : 4
+  PRODUCT_COLUMNS = SIMD_DOUBLES == 8 ? 5 : 4,
+  SWEEP_PIVOTS = TILE_COLUMNS
 };
+#endif
 
 typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
 typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
