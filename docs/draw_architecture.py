@@ -33,7 +33,7 @@ def rooms():
 
 
 def files_of(room):
-    return sorted(path for path in (SOURCE / room).glob("*") if path.suffix in (".c", ".h", ".cpp"))
+    return sorted(path for path in (SOURCE / room).glob("*") if path.suffix in (".c", ".h"))
 
 
 def find_uses(names):

@@ -7,7 +7,7 @@ set -eu
 packages="
 build-essential cmake ninja-build pkg-config clang-format git
 libopenmpi-dev openmpi-bin libscalapack-openmpi-dev libnetcdf-dev libcunit1-dev librandom123-dev libsleef-dev
-libyaml-dev libjansson-dev libopenblas-dev liblapacke-dev libssl-dev zlib1g-dev liblemon-dev
+libyaml-dev libjansson-dev libopenblas-dev liblapacke-dev libssl-dev zlib1g-dev
 netcdf-bin nco
 python3 python3-numpy python3-scipy python3-xarray python3-netcdf4 python3-yaml python3-matplotlib python3-pandas python3-sklearn python3-pot
 "

@@ -124,19 +124,6 @@ else()
   thompson_dependency(lapacke PKG lapacke HEADER lapacke.h LIBRARY lapacke HINT liblapacke-dev)
 endif()
 
-# Of LEMON only the headers are used; its pkg-config file would link the library.
-set(THOMPSON_LEMON AUTO CACHE STRING "Earth mover's distance between clouds of unequal sizes by LEMON: ON, OFF or AUTO (where it is found)")
-set_property(CACHE THOMPSON_LEMON PROPERTY STRINGS AUTO ON OFF)
-set(THOMPSON_HAS_LEMON OFF)
-if(THOMPSON_LEMON STREQUAL AUTO)
-  thompson_dependency(lemon OPTIONAL PROGRAM HEADER lemon/network_simplex.h)
-elseif(THOMPSON_LEMON)
-  thompson_dependency(lemon PROGRAM HEADER lemon/network_simplex.h HINT liblemon-dev)
-endif()
-if(NOT THOMPSON_HAS_LEMON)
-  thompson_note(lemon "off: emd takes clouds of equal sizes (reference_draws: draws)")
-endif()
-
 # ---- dense algebra on many ranks: optional
 
 set(THOMPSON_SCALAPACK AUTO CACHE STRING "Matrices spread over ranks by ScaLAPACK: ON, OFF or AUTO (where it is found)")

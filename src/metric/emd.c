@@ -1,4 +1,4 @@
-/* Costs, the choice of solver and the certificate. Lengths are scaled by a power of two, so that neither
+/* Costs and the certificate. Lengths are scaled by a power of two, so that neither
  * squares nor their roots leave the range of doubles. */
 #include "metric/emd.h"
 
@@ -6,7 +6,6 @@
 #include "core/simd.h"
 #include "metric/assignment.h"
 #include "metric/reduced.h"
-#include "metric/transport.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +16,6 @@ struct Emd {
   double *v; /* [stride], dual variables of the points y */
   int *column_of; /* [n] */
   Assignment *assignment;
-  Transport *transport; /* for clouds of transport_n and transport_m points; NULL before it is needed */
-  int transport_n, transport_m;
 };
 
 Status emd_create(int most_points, Emd **out) {
@@ -41,7 +38,6 @@ void emd_destroy(Emd *emd) {
   free(emd->v);
   free(emd->column_of);
   assignment_destroy(emd->assignment);
-  transport_destroy(emd->transport);
   free(emd);
 }
 
@@ -66,39 +62,40 @@ static double extent(int d, int n, const double *x, int m, const double *y) {
   return 2 * largest;
 }
 
-/* cost[n, stride] = scale |x_i - y_j|, padded with INFINITY. Returns the largest. */
+/* Sets cost[count, stride] = scale |x_i - y_j| for the first points of x[d, n] and y[d, m], padded with
+ * INFINITY. Returns the largest. */
 SIMD_CLONES
-static double fill_costs(int d, int n, const double *restrict x, int m, const double *restrict y,
+static double fill_costs(int d, int count, int n, const double *restrict x, int m, const double *restrict y,
                          double scale, double *restrict cost) {
-  const int stride = reduced_stride(m);
+  const int stride = reduced_stride(count);
   double largest = 0;
-  for (int i = 0; i < n; i++) {
+  for (int i = 0; i < count; i++) {
     double *restrict row = cost + (size_t)i * (size_t)stride;
     for (int j = 0; j < stride; j++) row[j] = 0;
     for (int k = 0; k < d; k++) {
       const double *restrict b = y + (size_t)k * (size_t)m;
       double a = x[(size_t)k * (size_t)n + (size_t)i];
-      for (int j = 0; j < m; j++) {
+      for (int j = 0; j < count; j++) {
         double difference = scale * (a - b[j]);
         row[j] += difference * difference;
       }
     }
-    for (int j = 0; j < m; j++) row[j] = sqrt(row[j]);
+    for (int j = 0; j < count; j++) row[j] = sqrt(row[j]);
     const double most = reduced_largest(stride, row);
     largest = most > largest ? most : largest;
-    for (int j = m; j < stride; j++) row[j] = INFINITY;
+    for (int j = count; j < stride; j++) row[j] = INFINITY;
   }
   return largest;
 }
 
 /* The dual objective at u_i = min_j c_ij - v_j, the best u for these v: feasible by construction, so a lower
  * bound of the distance whatever v is. */
-static double lower_bound(int n, int m, const double *cost, const double *v) {
-  const int stride = reduced_stride(m);
+static double lower_bound(int n, const double *cost, const double *v) {
+  const int stride = reduced_stride(n);
   double u = 0, sum = 0;
   for (int i = 0; i < n; i++) u += reduced_least(stride, cost + (size_t)i * (size_t)stride, v);
-  for (int j = 0; j < m; j++) sum += v[j];
-  return u / n + sum / m;
+  for (int j = 0; j < n; j++) sum += v[j];
+  return (u + sum) / n;
 }
 
 static double solve_assignment(Emd *emd, int n) {
@@ -109,33 +106,20 @@ static double solve_assignment(Emd *emd, int n) {
   return sum / n;
 }
 
-static Status solve_transport(Emd *emd, int n, int m, double largest, double *mean) {
-  if (emd->transport_n != n || emd->transport_m != m) {
-    transport_destroy(emd->transport);
-    emd->transport_n = emd->transport_m = 0;
-    TRY(transport_create(n, m, &emd->transport));
-    emd->transport_n = n;
-    emd->transport_m = m;
-  }
-  return transport_solve(emd->transport, emd->cost, reduced_stride(m), largest, mean, emd->v);
-}
-
 Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out) {
   ASSERT(d >= 1 && n >= 1 && n <= emd->most && m >= 1 && m <= emd->most);
-  double length = extent(d, n, x, m, y), mean;
+  const int count = n < m ? n : m;
+  const double length = extent(d, n, x, m, y);
   if (!isfinite(length))
     return status_set(STATUS_INPUT,
                       "no distance between clouds of points that are not finite or too far apart");
   *out = 0;
   if (length == 0) return STATUS_OK;
-  int exponent = ilogb(length);
-  double largest = fill_costs(d, n, x, m, y, ldexp(1, -exponent), emd->cost);
-  if (n == m)
-    mean = solve_assignment(emd, n);
-  else
-    TRY(solve_transport(emd, n, m, largest, &mean));
+  const int exponent = ilogb(length);
+  const double largest = fill_costs(d, count, n, x, m, y, ldexp(1, -exponent), emd->cost);
+  const double mean = solve_assignment(emd, count);
   /* Sums of n costs and of path lengths round; the duals of far points are as large as the largest cost. */
-  ASSERT(fabs(mean - lower_bound(n, m, emd->cost, emd->v)) <= 1e-12 * largest);
+  ASSERT(fabs(mean - lower_bound(count, emd->cost, emd->v)) <= 1e-12 * largest);
   *out = ldexp(mean, exponent);
   return STATUS_OK;
 }

@@ -4,7 +4,6 @@
  * draws of the sampler are compared with R draws from the exact posterior, and so are R others of those: the
  * floor, which a perfect sampler reaches. What a task does is in posterior_block.c. */
 #include "core/arena.h"
-#include "metric/transport.h"
 #include "model/fit_keys.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
@@ -66,12 +65,12 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   bool misfit = sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence);
   bool modes = truth.mixture != NULL, noised = truth.chain != NULL;
   if (misfit) return status_set(STATUS_INPUT, "study posterior needs the exact posterior: %s", sentence);
-  if (study_measures(study, "emd") && !transport_is_available() &&
-      posterior_draws(setting) != posterior_reference_draws(setting))
-    return status_set(STATUS_INPUT,
-                      "key 'metrics': emd between %d draws and %d exact ones needs LEMON, which this program "
-                      "was built without; take as many (reference_draws: draws), or sliced_wasserstein",
-                      posterior_draws(setting), posterior_reference_draws(setting));
+  if (study_measures(study, "emd") && posterior_draws(setting) != posterior_reference_draws(setting))
+    return status_set(
+        STATUS_INPUT,
+        "key 'metrics': emd compares equal numbers of draws, and there are %d draws and %d exact "
+        "ones; use reference_draws: draws, or the metric sliced_wasserstein",
+        posterior_draws(setting), posterior_reference_draws(setting));
   if (study_measures(study, "mode_weight") && !modes)
     return status_set(STATUS_INPUT,
                       "key 'metrics': mode_weight needs theta* from a "

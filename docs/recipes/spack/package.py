@@ -13,7 +13,6 @@ class Thompson(CMakePackage):
     variant("scalapack", default=True, description="Matrices spread over ranks")
 
     depends_on("c", type="build")
-    depends_on("cxx", type="build")
     depends_on("cmake@3.22:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("mpi")
@@ -27,7 +26,6 @@ class Thompson(CMakePackage):
     depends_on("sleef")
     depends_on("openblas")
     depends_on("netlib-lapack+lapacke", when="^[virtuals=lapack] netlib-lapack")
-    depends_on("lemon")
     depends_on("scalapack", when="+scalapack")
 
     def cmake_args(self):
