@@ -5,12 +5,6 @@
  * of the Laplace approximation, taken again at the mode of every stage by IRLS (Theorem 4); the product is
  * the same.
  *
- * The paper is one of a family: at stage t let the evidence have the variance abar_t Sigma-bar + c (1 -
- * abar_t) I (option evidence_c). c = 0 is LaplaceDPS, c = 1 noises the evidence like the sample. With c = -1
- * the unconditional reverse process carries the noised prior times the evidence of one stage into that of the
- * next, so the evidence is used only once (laplace_tilt.h). That is exact for the prior N(0, I) and many
- * stages.
- *
  * All of it happens in the standardised coordinates of the chain. A draw uses d normals of its stream for
  * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
 #include "sampler/diffusion/laplace_dps.h"
@@ -22,7 +16,6 @@
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/diffusion/laplace_glm.h"
-#include "sampler/diffusion/laplace_tilt.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -38,8 +31,6 @@ typedef struct {
   LaplaceEvidence evidence;
   double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
   LaplaceGlm glm;
-  bool tilted; /* c = -1 */
-  LaplaceTilt tilt; /* of c = -1 */
 } LaplaceDps;
 
 Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out) {
@@ -63,19 +54,14 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence) {
 /* What a stage multiplies eigenvalues and rotated vectors by. */
 typedef struct {
   double sd, of_precision, of_vector; /* sqrt(v), v / alpha_bar, v / sqrt(alpha_bar) */
-  double noise; /* of the evidence: constant (1 - alpha_bar) / alpha_bar */
 } Diffused;
 
 /* In the eigenbasis each coordinate is by itself: z <- a draw of the product, u the mean of the conditional
  * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
  * sqrt(v) z is left. */
-VECTOR_INLINE void product_in_basis(Diffused stage, int d, SpecialReal *l, SpecialReal *c,
+VECTOR_INLINE void product_in_basis(Diffused stage, int d, const SpecialReal *l, const SpecialReal *c,
                                     const SpecialReal *u, SpecialReal *z) {
   for (int i = 0; i < d; i++) {
-    if (stage.noise > 0) {
-      SpecialReal noised = 1 / (1 + stage.noise * l[i]);
-      l[i] *= noised, c[i] *= noised;
-    }
     SpecialReal gain = stage.of_precision * l[i], root = 1 + gain;
     special_inverse_root(&root);
     SpecialReal mean = u[i] + (stage.of_vector * c[i] - gain * u[i]) * (root * root);
@@ -113,10 +99,7 @@ static void product(const LaplaceEvidence *evidence, Diffused stage, const doubl
 
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
                          const double *z, double *s) {
-  const Diffused stage = {.sd = sqrt(v),
-                          .of_precision = v / alpha_bar,
-                          .of_vector = v / sqrt(alpha_bar),
-                          .noise = evidence->constant * (1 - alpha_bar) / alpha_bar};
+  const Diffused stage = {.sd = sqrt(v), .of_precision = v / alpha_bar, .of_vector = v / sqrt(alpha_bar)};
   product(evidence, stage, mu, z, s);
 }
 
@@ -145,12 +128,9 @@ static void draw_product(LaplaceDps *self, const HistoryView *view, double v, do
 static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
-  double alpha_bar = self->tilted ? 1 : schedule->alpha_bar[schedule->stages];
   memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
-  if (self->tilted) laplace_tilt_begin(&self->tilt, schedule, &self->evidence);
-  draw_product(self, view, 1, alpha_bar, chunk, fallbacks);
+  draw_product(self, view, 1, schedule->alpha_bar[schedule->stages], chunk, fallbacks);
   chunk_guard(chunk, chain->d, self->s, fallbacks);
-  if (self->tilted) laplace_tilt_started(&self->tilt, self->s, &self->evidence);
 }
 
 /* Line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
@@ -158,13 +138,8 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
   double v = schedule_variance(schedule, t, self->last_stage);
-  if (self->tilted && t > self->tilt.first) {
-    rng_lanes_normal(&chunk->rng, chain->d, self->z); /* a lane's numbers do not depend on its chunk */
-    return;
-  }
   chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
-  if (self->tilted) laplace_tilt_hold(&self->tilt, t, chain->d, chunk->lanes, self->s);
   chunk_guard(chunk, chain->d, self->s, fallbacks);
 }
 
@@ -186,25 +161,16 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
 static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t vector = (size_t)sampler->d * CHUNK_LANES;
-  const int64_t constant = config_int(setup->options, "evidence_c");
   LaplaceDps *self;
-  if (constant != 0 && !likelihood_is_conjugate(setup->likelihood))
-    return status_set(STATUS_INPUT,
-                      "sampler diffts takes evidence_c = %d only with a likelihood that is quadratic in phi' "
-                      "theta (gaussian); likelihood %s is not",
-                      (int)constant, setup->likelihood->ops->name);
   ALLOCATE(memory, self, 1);
   sampler->state = self;
-  self->tilted = constant < 0;
   self->last_stage = config_is(setup->options, "last_stage", "prior")
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
   TRY(laplace_evidence_create(memory, sampler->d, &self->evidence));
-  self->evidence.constant = constant > 0 ? 1 : 0; /* the tilted evidence is made ready before its product */
   ALLOCATE(memory, self->s, vector);
   ALLOCATE(memory, self->mu, vector);
   ALLOCATE(memory, self->z, vector);
-  if (self->tilted) TRY(laplace_tilt_create(memory, sampler->d, &self->tilt));
   return likelihood_is_conjugate(setup->likelihood)
              ? STATUS_OK
              : laplace_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);
@@ -226,14 +192,6 @@ static const ConfigKey KEYS[] = {{.name = "last_stage",
                                   .words = "repaired literal prior",
                                   .help = "covariance of the last stage: repaired (beta_tilde_2), literal "
                                           "(0, as printed), or as the prior has it"},
-                                 {.name = "evidence_c",
-                                  .type = KEY_INT,
-                                  .minimum = -1,
-                                  .maximum = 1,
-                                  .fallback = "0",
-                                  .help = "the evidence of a stage has the variance abar Sigma + c (1 - "
-                                          "abar) I: 0 LaplaceDPS, 1 noised like the sample, -1 tilted "
-                                          "transport (used once, at the start)"},
                                  {.name = NULL}};
 
 const SamplerOps sampler_diffts = {

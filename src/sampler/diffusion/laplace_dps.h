@@ -17,7 +17,6 @@ typedef struct {
   double *eigenvalue; /* [d, n]: l */
   double *rotated; /* [d, n]: c */
   SpecialReal *vectors; /* scratch of laplace_dps_product */
-  double constant; /* evidence_c: the evidence of a stage has the variance abar / l + evidence_c (1 - abar) */
 } LaplaceEvidence;
 
 Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out);
@@ -25,11 +24,9 @@ Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out);
 /* Q, l and c from Lambda and b. */
 void laplace_evidence_decompose(LaplaceEvidence *evidence);
 
-/* Equations 7 and 8: s[d, n] is drawn, with the standard normals z[d, n], from the product of the conditional
- * prior N(mu, v I) and the diffused evidence: of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar)
- * when the constant is 0 (the paper), both multiplied by (I + constant (1 - alpha_bar) / alpha_bar Lambda)^-1
- * otherwise. Without evidence it is the conditional prior, to the bit; with v = 0, to rounding. s may be
- * mu. */
+/* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
+ * the diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8.
+ * Without evidence it is the conditional prior, to the bit; with v = 0, to rounding. s may be mu. */
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
                          const double *z, double *s);
 
