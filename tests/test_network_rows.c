@@ -40,8 +40,8 @@ static void weights(const Case *c, int run, double *theta) {
 
 /* `residual` NAN: any rewards; else every reward is the network's output plus residual times a number of its
  * row. */
-static void begin(Arena *memory, Case *c, int rows, const char *batch, double residual) {
-  const char *sets[] = {"eta=2.5", "lambda=0.6", batch};
+static void begin(Arena *memory, Case *c, int rows, double residual) {
+  const char *sets[] = {"eta=2.5", "lambda=0.6"};
   Rng rng = fixture_rng(0, 8000);
   double normal[ROWS];
   memset(c, 0, sizeof *c);
@@ -63,7 +63,7 @@ static void begin(Arena *memory, Case *c, int rows, const char *batch, double re
     }
     history_record(&c->history, NULL, &c->phi[l][0][0], c->y[l]);
   }
-  c->lmc = make_sampler(memory, "lmc", &c->prior, &c->likelihood, 0, RUNS, 1, 3, sets);
+  c->lmc = make_sampler(memory, "lmc", &c->prior, &c->likelihood, 0, RUNS, 1, 2, sets);
   CHECK_OK(potential_create(memory, &c->lmc.sampler.setup, RUNS, &c->potential));
   potential_at(&c->potential, &(HistoryView){&c->history, 1, 0, RUNS, NULL, NULL});
 }
@@ -125,7 +125,7 @@ static void test_derivatives(void) {
   static Case c;
   static double jacobian[ROWS][P], hessian[P * P * RUNS];
   double gradient[P * RUNS], alone[P * RUNS], bound[RUNS];
-  begin(&memory, &c, ROWS, "minibatch=all", NAN);
+  begin(&memory, &c, ROWS, NAN);
   potential_derivatives(&c.potential, c.theta, alone, NULL);
   potential_derivatives(&c.potential, c.theta, gradient, hessian);
   potential_ceiling(&c.potential, c.theta, bound, NULL);
@@ -168,7 +168,7 @@ static void test_exact_hessian(void) {
   double gradient[P * RUNS];
   for (int k = 0; k < 3; k++) {
     double largest = 0;
-    begin(&memory, &c, FEW, "minibatch=all", 0.5 * k);
+    begin(&memory, &c, FEW, 0.5 * k);
     potential_derivatives(&c.potential, c.theta, gradient, hessian);
     for (int i = 0; i < P; i++)
       for (int j = 0; j < P; j++) {
@@ -183,50 +183,21 @@ static void test_exact_hessian(void) {
   }
 }
 
-/* The mean over all batches of one row, and over all ordered pairs, is the sum over all rows. */
-static void test_batches(void) {
-  SCRATCH_ARENA(memory);
-  enum { FEW = 5 };
-  static Case all, c;
-  double expected[P * RUNS], gradient[P * RUNS], mean[P * RUNS];
-  begin(&memory, &all, FEW, "minibatch=all", NAN);
-  potential_derivatives(&all.potential, all.theta, expected, NULL);
-  for (int m = 1; m <= 2; m++) {
-    const int batches = m == 1 ? FEW : FEW * FEW;
-    memset(mean, 0, sizeof mean);
-    begin(&memory, &c, FEW, m == 1 ? "minibatch=1" : "minibatch=2", NAN);
-    for (int batch = 0; batch < batches; batch++) {
-      double uniform[2 * RUNS];
-      for (int n = 0; n < RUNS; n++) {
-        uniform[n] = (batch % FEW + 0.5) / FEW;
-        uniform[RUNS + n] = (batch / FEW + 0.5) / FEW;
-      }
-      network_rows_choose(&c.potential.rows, &c.potential.view, uniform);
-      potential_derivatives(&c.potential, c.theta, gradient, NULL);
-      for (int i = 0; i < P * RUNS; i++) mean[i] += gradient[i] / batches;
-    }
-    for (int i = 0; i < P * RUNS; i++) CHECK_NEAR(mean[i], expected[i], 1e-5 * (100 + fabs(expected[i])));
-    end(&c);
-  }
-  end(&all);
-}
-
 /* ---- samplers */
 
 enum { SMALL_D = 2, DRAWS = 3, SMALL_RUNS = 3, SMALL_ROWS = 6 };
 
 static double *draw(Arena *memory, const SamplerOps *method, const Prior *prior, const Likelihood *likelihood,
-                    int first_run, int runs, const char *batch, int64_t *fallbacks) {
+                    int first_run, int runs, int64_t *fallbacks) {
   History history = fixture_history(memory, SMALL_D, runs, (uint32_t)first_run, SMALL_ROWS, likelihood);
-  double *theta = fixture_draw(method, prior, &history, (uint32_t)first_run, DRAWS, 1, &batch, fallbacks);
+  double *theta = fixture_draw(method, prior, &history, (uint32_t)first_run, DRAWS, 0, NULL, fallbacks);
   return theta;
 }
 
 /* Every sampler that takes networks: finite draws, the same bytes again, and a run's draws do not depend on
- * the runs beside it; with all rows and with batches. */
+ * the runs beside it. */
 static void test_every_sampler(void) {
   SCRATCH_ARENA(memory);
-  static const char *const batches[] = {"minibatch=all", "minibatch=4"};
   const int hidden[] = {4, 3};
   const Likelihood likelihood = network_likelihood("gaussian", SMALL_D, 2, hidden);
   const int p = (int)network_parameters(&likelihood.network);
@@ -242,22 +213,20 @@ static void test_every_sampler(void) {
       continue;
     }
     methods++;
-    for (int k = 0; k < 2; k++) {
-      double *block = draw(&memory, method, &prior, &likelihood, 0, SMALL_RUNS, batches[k], fallbacks);
-      double *again = draw(&memory, method, &prior, &likelihood, 0, SMALL_RUNS, batches[k], NULL);
-      const int lanes = SMALL_RUNS * DRAWS;
-      CU_ASSERT(memcmp(block, again, (size_t)(p * lanes) * sizeof *block) == 0);
-      for (int j = 0; j < p * lanes; j++) CU_ASSERT_FATAL(isfinite(block[j]));
-      for (int run = 0; run < SMALL_RUNS; run++) {
-        CU_ASSERT_EQUAL(fallbacks[run], 0);
-        double *alone = draw(&memory, method, &prior, &likelihood, run, 1, batches[k], NULL);
-        for (int j = 0; j < p; j++)
-          CU_ASSERT(memcmp(alone + j * DRAWS, block + j * lanes + run * DRAWS, DRAWS * sizeof *alone) == 0);
-        free(alone);
-      }
-      free(block);
-      free(again);
+    double *block = draw(&memory, method, &prior, &likelihood, 0, SMALL_RUNS, fallbacks);
+    double *again = draw(&memory, method, &prior, &likelihood, 0, SMALL_RUNS, NULL);
+    const int lanes = SMALL_RUNS * DRAWS;
+    CU_ASSERT(memcmp(block, again, (size_t)(p * lanes) * sizeof *block) == 0);
+    for (int j = 0; j < p * lanes; j++) CU_ASSERT_FATAL(isfinite(block[j]));
+    for (int run = 0; run < SMALL_RUNS; run++) {
+      CU_ASSERT_EQUAL(fallbacks[run], 0);
+      double *alone = draw(&memory, method, &prior, &likelihood, run, 1, NULL);
+      for (int j = 0; j < p; j++)
+        CU_ASSERT(memcmp(alone + j * DRAWS, block + j * lanes + run * DRAWS, DRAWS * sizeof *alone) == 0);
+      free(alone);
     }
+    free(block);
+    free(again);
   }
   CU_ASSERT(methods >= 4);
 }
@@ -313,13 +282,12 @@ static void test_refusals(void) {
   const int wide[] = {60, 60};
   const Likelihood large = network_likelihood("gaussian", 20, 2, wide);
   CHECK_OK(prior_weights((int)network_parameters(&large.network), &prior));
-  fixture_refused("vits2", &prior, &large, 64, 1, "minibatch=32", "lower block");
+  fixture_refused("vits2", &prior, &large, 64, 1, "eta=1", "lower block");
 }
 
 int main(void) {
   CU_TestInfo tests[] = {{"gradient and Gauss-Newton Hessian by finite differences", test_derivatives},
                          {"what the exact Hessian has beyond it", test_exact_hessian},
-                         {"batches are unbiased", test_batches},
                          {"every sampler that takes networks", test_every_sampler},
                          {"a network without hidden layers is the linear model", test_linear_network},
                          {"refusals", test_refusals},

@@ -11,57 +11,37 @@
 
 enum { LANES = NETWORK_LANES };
 
-Status network_rows_create(Arena *memory, const NetworkShape *shape, int lanes, int batch, NetworkRows *out) {
-  const size_t p = network_parameters(shape), d = (size_t)shape->width[0], n = (size_t)lanes;
-  *out = (NetworkRows){
-      .shape = *shape, .parameters = (int)p, .batch = batch, .width = (batch + LANES - 1) / LANES * LANES};
+Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows *out) {
+  const size_t p = network_parameters(shape);
+  *out = (NetworkRows){.shape = *shape, .parameters = (int)p};
   ALLOCATE(memory, out->theta, p);
   ALLOCATE(memory, out->gradient, p);
   ALLOCATE(memory, out->workspace, network_workspace(shape));
   ALLOCATE(memory, out->jacobian, p * LANES);
-  ALLOCATE(memory, out->inputs, n * d * (size_t)out->width);
-  ALLOCATE(memory, out->responses, n * (size_t)out->width);
   ALLOCATE(memory, out->square, p * p);
   return STATUS_OK;
 }
 
-/* The rows that the sums of a lane are over. */
+/* The rows of a lane's run. */
 typedef struct {
   const Likelihood *likelihood;
   int count;
   size_t width;
   const float *x; /* [d, width] */
   const double *y; /* [width] */
-  double factor; /* temper, and t / m of a batch */
+  double temper;
 } Part;
 
-static Part network_rows_part_of(const NetworkRows *rows, const HistoryView *view, int lane) {
+static Part network_rows_part_of(const HistoryView *view, int lane) {
   const History *history = view->history;
   const HistoryInputs *kept = history_inputs(history);
-  const size_t d = (size_t)history->d, run = (size_t)((view->first + lane) / view->draws);
-  const bool all = rows->batch == 0 || history->rounds == 0;
-  const size_t width = (size_t)(all ? kept->width : rows->width), place = all ? run : (size_t)lane;
+  const size_t run = (size_t)((view->first + lane) / view->draws), width = (size_t)kept->width;
   return (Part){.likelihood = history->likelihood,
-                .count = all ? history->rounds : rows->batch,
+                .count = history->rounds,
                 .width = width,
-                .x = (all ? kept->inputs : rows->inputs) + place * d * width,
-                .y = (all ? kept->responses : rows->responses) + place * width,
-                .factor = history->temper * (all ? 1 : (double)history->rounds / rows->batch)};
-}
-
-void network_rows_choose(NetworkRows *rows, const HistoryView *view, const double *uniform) {
-  const History *history = view->history;
-  const HistoryInputs *kept = history_inputs(history);
-  const size_t d = (size_t)history->d, from_width = (size_t)kept->width, width = (size_t)rows->width;
-  for (int n = 0; n < view->lanes && history->rounds > 0; n++) {
-    const size_t run = (size_t)((view->first + n) / view->draws), lane = (size_t)n;
-    for (int m = 0; m < rows->batch; m++) {
-      const size_t row = (size_t)(uniform[m * view->lanes + n] * history->rounds), to = (size_t)m;
-      for (size_t i = 0; i < d; i++)
-        rows->inputs[(lane * d + i) * width + to] = kept->inputs[(run * d + i) * from_width + row];
-      rows->responses[lane * width + to] = kept->responses[run * from_width + row];
-    }
-  }
+                .x = kept->inputs + run * (size_t)history->d * width,
+                .y = kept->responses + run * width,
+                .temper = history->temper};
 }
 
 /* theta of a lane, in single precision. */
@@ -89,12 +69,12 @@ static int whole(int count) { return (count + LANES - 1) / LANES * LANES; }
 void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta,
                            double *gradient) {
   for (int n = 0; n < view->lanes; n++) {
-    Part part = network_rows_part_of(rows, view, n);
+    Part part = network_rows_part_of(view, n);
     load(rows, theta, view->lanes, n);
     network_gradient(&rows->shape, rows->theta, whole(part.count), part.x, part.width, network_rows_slope_of,
                      &part, rows->gradient, rows->workspace);
     for (int i = 0; i < rows->parameters; i++)
-      gradient[i * view->lanes + n] = part.factor * rows->gradient[i];
+      gradient[i * view->lanes + n] = part.temper * rows->gradient[i];
   }
 }
 
@@ -126,7 +106,7 @@ void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const 
                               double *gradient, double *precision) {
   const int p = rows->parameters, lanes = view->lanes;
   for (int n = 0; n < lanes; n++) {
-    const Part part = network_rows_part_of(rows, view, n);
+    const Part part = network_rows_part_of(view, n);
     load(rows, theta, lanes, n);
     memset(rows->gradient, 0, (size_t)p * sizeof *rows->gradient);
     memset(rows->square, 0, (size_t)p * (size_t)p * sizeof *rows->square);
@@ -135,10 +115,10 @@ void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const 
       linalg_add_square(p, LANES, rows->jacobian, rows->square);
     }
     for (int i = 0; i < p; i++) {
-      gradient[i * lanes + n] = part.factor * rows->gradient[i];
+      gradient[i * lanes + n] = part.temper * rows->gradient[i];
       for (int j = 0; j <= i; j++)
         precision[(i * p + j) * lanes + n] = precision[(j * p + i) * lanes + n] =
-            part.factor * rows->square[i * p + j];
+            part.temper * rows->square[i * p + j];
     }
   }
 }
@@ -155,12 +135,12 @@ static double sum_of_squares(size_t count, const float *restrict x) {
 
 void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace) {
   for (int n = 0; n < view->lanes; n++) {
-    const Part part = network_rows_part_of(rows, view, n);
+    const Part part = network_rows_part_of(view, n);
     load(rows, theta, view->lanes, n);
     trace[n] = 0;
     for (int first = 0; first < part.count; first += LANES) {
       take_jacobian(rows, &part, first);
-      trace[n] += part.factor * sum_of_squares((size_t)rows->parameters * LANES, rows->jacobian);
+      trace[n] += part.temper * sum_of_squares((size_t)rows->parameters * LANES, rows->jacobian);
     }
   }
 }

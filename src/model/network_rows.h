@@ -5,8 +5,7 @@
  * for minus the Hessian of the log likelihood; what is left out is the sum over rows of l'(u) times the
  * Hessian of f, which is zero where the network fits.
  *
- * With batches, sums are over m rows drawn with replacement, times t / m for t observations, so that their
- * expectations are those over all rows. Lane n belongs to run n / draws; its result does not depend on the
+ * Lane n belongs to run n / draws; its result does not depend on the
  * others. float32 inside. */
 #ifndef MODEL_NETWORK_ROWS_H
 #define MODEL_NETWORK_ROWS_H
@@ -17,20 +16,12 @@
 typedef struct {
   NetworkShape shape;
   int parameters; /* p */
-  int batch, width; /* m, 0: all rows; m rounded up to whole NETWORK_LANES */
   /* Of one lane at a time. */
   float *theta, *gradient, *workspace; /* [p], [p], network_workspace */
   float *jacobian, *square; /* [p, NETWORK_LANES], [p, p] */
-  /* Rows of the batches: [lanes, d, width], [lanes, width]. */
-  float *inputs;
-  double *responses;
 } NetworkRows;
 
-/* For up to `lanes` lanes at once. */
-Status network_rows_create(Arena *memory, const NetworkShape *shape, int lanes, int batch, NetworkRows *out);
-
-/* The rows of the next sums: row floor(uniform t) for each uniform[m, lanes]. */
-void network_rows_choose(NetworkRows *rows, const HistoryView *view, const double *uniform);
+Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows *out);
 
 /* At theta[p, lanes]: gradient[p, lanes] of the tempered log likelihood. */
 void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta, double *gradient);

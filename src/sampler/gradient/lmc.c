@@ -5,8 +5,7 @@
  *
  * moved by `steps` updates after every observation, from where the last round left it. It starts as a draw
  * from the prior, brought towards the prior's mean by 1 / sqrt(eta lambda): the tempered prior where that is
- * Gaussian. theta can be the weights of a network; with `minibatch` a gradient is then that of a few rows
- * (Welling and Teh 2011), whose noise comes on top.
+ * Gaussian. theta can be the weights of a network.
  *
  * Under the rule `lambda_max` a Gaussian prior is whitened (potential.h): steps are then preconditioned by
  * its covariance, and only the evidence makes the target slow. The rule `eta_t` is the paper's, in theta as
@@ -136,7 +135,6 @@ static void move_by_steps(Lmc *self, const HistoryView *view, RngLanes *rng, dou
   const int d = self->potential.d;
   double *hessian = self->potential.conjugate ? NULL : self->hessian;
   for (int k = 0; k < self->step.steps; k++) {
-    potential_choose_rows(&self->potential, rng);
     potential_derivatives(&self->potential, theta, self->gradient, hessian);
     if (self->feel_good > 0)
       feel_good_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
@@ -150,7 +148,6 @@ static void move_by_steps(Lmc *self, const HistoryView *view, RngLanes *rng, dou
 static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
                          int64_t *fallbacks) {
   potential_at(&self->potential, view);
-  potential_choose_rows(&self->potential, rng);
   step_size_begin(&self->step, &self->potential, reference(self, theta));
   if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
   if (has_kernel(self, view->lanes))
@@ -225,7 +222,7 @@ static double lmc_cost(const SamplerWork *work) {
   return work->draws * ((double)config_int(work->options, "steps") * step + work->drawn * 10 * d);
 }
 
-static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, POTENTIAL_NETWORK_KEY, {.name = NULL}};
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, {.name = NULL}};
 
 static const ConfigKey FEEL_GOOD_KEYS[] = {
     POTENTIAL_KEYS,

@@ -82,12 +82,8 @@ static void set_weights(const SamplerSetup *setup, Potential *out) {
 
 /* What a network needs: nothing that grows as d^2 for each lane. */
 static Status create_network(Arena *memory, const SamplerSetup *setup, Potential *out) {
-  const Config *options = setup->options;
-  const bool all = !config_has(options, "minibatch") || config_is(options, "minibatch", "all");
-  const int batch = all ? 0 : (int)config_int(options, "minibatch");
   for (int i = 0; i < out->d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
-  ALLOCATE(memory, out->uniform, (size_t)batch * (size_t)out->capacity);
-  return network_rows_create(memory, &setup->likelihood->network, out->capacity, batch, &out->rows);
+  return network_rows_create(memory, &setup->likelihood->network, &out->rows);
 }
 
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out) {
@@ -151,12 +147,6 @@ void potential_start(const Potential *potential, RngLanes *rng, double *theta) {
     for (int n = 0; n < lanes; n++)
       theta[i * lanes + n] =
           potential->start_mean[i] + shrink * (theta[i * lanes + n] - potential->start_mean[i]);
-}
-
-void potential_choose_rows(Potential *potential, RngLanes *rng) {
-  if (potential->rows.batch == 0) return;
-  rng_lanes_uniform(rng, potential->rows.batch, potential->uniform);
-  network_rows_choose(&potential->rows, &potential->view, potential->uniform);
 }
 
 bool potential_is_quadratic(const Potential *potential) {
@@ -287,9 +277,7 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
 /* Of a network's float32 passes, with the Hessian of Gauss and Newton. */
 static double network_rows_cost(const SamplerWork *work, bool hessian) {
   const double p = work->weights, lanes = NETWORK_LANES;
-  double rows = work->rows;
-  if (!config_is(work->options, "minibatch", "all")) rows = (double)config_int(work->options, "minibatch");
-  return p * ceil(rows / lanes) * lanes * (hessian ? 0.3 * p : 1);
+  return p * ceil(work->rows / lanes) * lanes * (hessian ? 0.3 * p : 1);
 }
 
 /* The Hessian of a learned prior takes a product for each coordinate. */

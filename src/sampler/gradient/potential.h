@@ -41,15 +41,6 @@
     .help = "multiplies the log prior"                                                                       \
   }
 
-/* Key of samplers that take rewards whose mean is a network. */
-#define POTENTIAL_NETWORK_KEY                                                                                \
-  {                                                                                                          \
-    .name = "minibatch", .type = KEY_INT, .minimum = 1, .maximum = 1000000, .words = "all",                  \
-    .fallback = "all",                                                                                       \
-    .help = "with model: network, rows of the history that a "                                               \
-            "gradient is taken over, drawn again for each update"                                            \
-  }
-
 typedef struct {
   int d, capacity;
   const Prior *prior;
@@ -74,7 +65,6 @@ typedef struct {
   const double *prior_precision, *prior_information; /* [d, d], [d] */
   bool network; /* the mean reward is one; then `precision` and `vector` are NULL, and so is the scratch */
   NetworkRows rows;
-  double *uniform; /* [minibatch, n] */
   /* For the lanes of the view, until the next potential_at. */
   HistoryView view;
   double *precision, *vector; /* [d, d, n], [d, n] */
@@ -110,9 +100,6 @@ void potential_at(Potential *potential, const HistoryView *view);
 /* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the
  * streams]. */
 void potential_start(const Potential *potential, RngLanes *rng, double *theta);
-/* With the option `minibatch` of a network: the rows that U is of until the next call, for the lanes of the
- * view; m uniforms of each stream. Otherwise nothing. */
-void potential_choose_rows(Potential *potential, RngLanes *rng);
 /* The Hessian does not depend on theta: it is `precision`. */
 bool potential_is_quadratic(const Potential *potential);
 /* gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */

@@ -273,12 +273,10 @@ static double vits2_hf_cost(const SamplerWork *work) { return vits_cost(work, VI
     .help = "Gaussians of the approximation, weighted by their evidence lower bound"                         \
   }
 
-static const ConfigKey KEYS[] = {
-    POTENTIAL_KEYS, STEP_KEYS, POTENTIAL_NETWORK_KEY, COMPONENTS_KEY, {.name = NULL}};
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, COMPONENTS_KEY, {.name = NULL}};
 
 static const ConfigKey HESSIAN_FREE_KEYS[] = {POTENTIAL_KEYS,
                                               STEP_KEYS,
-                                              POTENTIAL_NETWORK_KEY,
                                               COMPONENTS_KEY,
                                               {.name = "samples",
                                                .type = KEY_INT,

@@ -283,11 +283,9 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const int64_t before =
       (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
   const bool drifts = work->kind != VITS_ONE || !matrix_lanes_is_single(d, lanes);
-  potential_choose_rows(potential, rng);
   step_size_begin(&work->step, potential, q.mean);
   for (int k = 0; k < work->step.steps; k++) {
     if (drifts && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
-    potential_choose_rows(potential, rng);
     const double *hessian = work->hessian;
     if (work->kind == VITS_HESSIAN_FREE)
       vits_step_estimate(work, potential, q, rng);
