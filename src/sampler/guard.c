@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "model/wide.h"
 #include "sampler/mixture_posterior.h"
+#include "sampler/moments.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct Guard {
   int *component; /* [B M] */
   double *evidence; /* [C, B] */
   double *residual; /* [B] */
+  double *mean, *covariance, *weight; /* [d, B], [d, d, B], [B]: the wide Gaussian's posterior */
 };
 
 double guard_of(const SamplerSetup *setup) {
@@ -58,6 +60,9 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   ALLOCATE(memory, self->component, lanes);
   ALLOCATE(memory, self->evidence, (size_t)self->mixture.components * runs);
   ALLOCATE(memory, self->residual, runs);
+  ALLOCATE(memory, self->mean, d * runs);
+  ALLOCATE(memory, self->covariance, d * d * runs);
+  ALLOCATE(memory, self->weight, runs);
   return STATUS_OK;
 }
 
@@ -70,6 +75,15 @@ void guard_replace(Guard *self, const History *history, RngLanes rng, int draws,
   for (size_t n = 0; n < lanes; n++)
     for (size_t i = 0; i < (size_t)self->d && self->component[n] == wide; i++)
       theta[i * lanes + n] = self->theta[i * lanes + n];
+}
+
+void guard_moments(Guard *self, const History *history, double *mean, double *covariance,
+                   int64_t *fallbacks) {
+  const int wide = self->mixture.components - 1, runs = history->runs;
+  guard_weight(self, history, self->weight, fallbacks);
+  mixture_posterior_moments(self->posterior, history, wide, wide + 1, self->mean, self->covariance,
+                            fallbacks);
+  moments_merge(self->d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance, runs);
 }
 
 /* log(e^a + e^b). */

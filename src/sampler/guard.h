@@ -24,6 +24,9 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
 void guard_replace(Guard *self, const History *history, RngLanes rng, int draws, double *theta,
                    int64_t *fallbacks);
 
+/* mean[d, B] and covariance[d, d, B] under the prior become those under both. */
+void guard_moments(Guard *self, const History *history, double *mean, double *covariance, int64_t *fallbacks);
+
 /* weight[B]: the posterior probability of the wide Gaussian. */
 void guard_weight(Guard *self, const History *history, double *weight, int64_t *fallbacks);
 

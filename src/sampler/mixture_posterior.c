@@ -6,9 +6,18 @@
 #include "model/irls.h"
 #include "model/mixture_evidence.h"
 #include "sampler/chunk.h"
+#include "sampler/moments.h"
 
 #include <math.h>
 #include <string.h>
+
+/* Moments of components first .. end - 1, taken in one after the other. */
+typedef struct {
+  int first, end;
+  int runs; /* B: from a row of the next two to the following one */
+  double *mean, *covariance; /* [d, n], [d, d, n], of those so far */
+  double *inverse, *total, *share; /* [d, d, n], [n], [n], of the one that is taken in */
+} MixtureMoments;
 
 /* C components, n <= CHUNK_LANES lanes, lane last, in r <= n parts of one posterior each: the runs of a
  * chunk, whose draws share it, or its lanes. Components go by one after the other and leave their weight; the
@@ -24,6 +33,7 @@ struct MixturePosterior {
   double *weight; /* [C, r]: first its logarithm, then the sum of weights so far */
   double *largest; /* [r] */
   double *uniform, *normal; /* [n], [d, n] */
+  double *inverse; /* [d, d, n]: P_c^-1 */
   int *jitters; /* [n] */
   /* Of the Laplace approximation. */
   Irls irls;
@@ -53,6 +63,7 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   ALLOCATE(memory, state->largest, n);
   ALLOCATE(memory, state->uniform, n);
   ALLOCATE(memory, state->normal, d * n);
+  ALLOCATE(memory, state->inverse, d * d * n);
   ALLOCATE(memory, state->jitters, n);
   mixture_evidence_constants(prior, state->constant);
   if (likelihood_is_conjugate(likelihood)) return STATUS_OK;
@@ -145,9 +156,23 @@ static void weigh_mode(MixturePosterior *state, const HistoryView *view, double 
     }
 }
 
+/* Takes in component c, whose L_c and L_c^-1 h_c are in state: N(P^-1 h, P^-1), shrunk. */
+static void add_component(MixturePosterior *state, int c, int lanes, MixtureMoments *moments) {
+  const int d = state->prior->d;
+  const double shrink = state->shrink[c] * state->shrink[c];
+  linalg_backward_lanes(d, lanes, state->factor, state->whitened);
+  linalg_inverse_lanes(d, lanes, state->factor, moments->inverse);
+  for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
+  moments_share(lanes, c == moments->first, state->weight + c * lanes, state->largest, moments->total,
+                moments->share);
+  moments_merge(d, lanes, moments->share, state->whitened, moments->inverse, lanes, moments->mean,
+                moments->covariance, moments->runs);
+}
+
 /* state->weight: the logarithm of the weight of every component for the parts of a chunk, which are the lanes
- * of `view`. */
-static void weigh_components(MixturePosterior *state, const HistoryView *view, int64_t *fallbacks) {
+ * of `view`; and, unless `moments` is NULL, the moments of the components that it asks for. */
+static void weigh_components(MixturePosterior *state, const HistoryView *view, MixtureMoments *moments,
+                             int64_t *fallbacks) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes;
   const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
@@ -159,8 +184,9 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, i
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
+    if (!conjugate) weigh_mode(state, view, log_weight);
+    if (moments && c >= moments->first && c < moments->end) add_component(state, c, lanes, moments);
     if (conjugate) continue;
-    weigh_mode(state, view, log_weight);
     memcpy(state->own_precision + (size_t)(c * d * d) * CHUNK_LANES, state->precision,
            (size_t)(d * d * lanes) * sizeof *state->precision);
     memcpy(state->own_vector + (size_t)(c * d) * CHUNK_LANES, state->vector,
@@ -171,7 +197,7 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, i
 /* What the draws of the parts of a chunk need: evidence, and sums of weights where there are several. */
 static void prepare_parts(MixturePosterior *state, const HistoryView *view, int64_t *fallbacks) {
   if (state->prior->components > 1) {
-    weigh_components(state, view, fallbacks);
+    weigh_components(state, view, NULL, fallbacks);
     accumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
   } else if (likelihood_is_conjugate(view->history->likelihood)) {
     history_evidence(view, state->precision, state->vector);
@@ -249,6 +275,25 @@ void mixture_posterior_sample(MixturePosterior *state, const History *history, R
   }
 }
 
+void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
+                               double *mean, double *covariance, int64_t *fallbacks) {
+  MixtureMoments moments = {.first = first,
+                            .end = end,
+                            .runs = history->runs,
+                            .inverse = state->inverse,
+                            .total = state->uniform,
+                            .share = state->normal};
+  for (int lane = 0; lane < history->runs; lane += CHUNK_LANES) {
+    const int lanes = chunk_size(history->runs, lane, CHUNK_LANES);
+    const HistoryView view = {history, 1, lane, lanes, NULL, NULL};
+    moments.mean = mean + lane;
+    moments.covariance = covariance + lane;
+    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
+    weigh_components(state, &view, &moments, fallbacks);
+    for (int n = 0; n < lanes; n++) fallbacks[lane + n] += state->jitters[n];
+  }
+}
+
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks) {
   const int components = state->prior->components;
@@ -257,7 +302,7 @@ void mixture_posterior_evidence(MixturePosterior *state, const History *history,
     const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
     const HistoryView view = {history, 1, first, lanes, NULL, NULL};
     memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-    weigh_components(state, &view, fallbacks + first);
+    weigh_components(state, &view, NULL, fallbacks);
     for (int n = 0; n < lanes; n++) fallbacks[first + n] += state->jitters[n];
     for (int c = 0; c < components; c++)
       for (int n = 0; n < lanes; n++)

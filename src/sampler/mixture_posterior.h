@@ -27,6 +27,10 @@ void mixture_posterior_shrink(MixturePosterior *state, int component, double fac
  * uses 1 uniform and d normals of its stream. */
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
+/* mean[d, B] and covariance[d, d, B] of these draws, in closed form: of those from components first .. end -
+ * 1 alone, whose weights are taken to add up to 1. */
+void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
+                               double *mean, double *covariance, int64_t *fallbacks);
 /* log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under it; with
  * a conjugate likelihood up to half the residual (history_residual), with any other up to what
  * history_log_likelihood leaves out. */

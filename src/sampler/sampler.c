@@ -173,6 +173,63 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }
 
+bool sampler_has_moments(const SamplerOps *method, const SamplerSetup *setup) {
+  return method->moments && (!method->has_moments || method->has_moments(setup));
+}
+
+/* Those of theta[d, B M], by the run; the covariance is divided by M - 1. */
+static void sampler_moments_of_draws(int d, int runs, int draws, const double *theta, double *mean,
+                                     double *covariance) {
+  const double each = 1.0 / draws, free = 1.0 / (draws - 1);
+  const size_t lanes = (size_t)runs * (size_t)draws;
+  for (int b = 0; b < runs; b++) {
+    const double *own = theta + (size_t)b * (size_t)draws;
+    for (int i = 0; i < d; i++) {
+      const double *x = own + (size_t)i * lanes;
+      double sum = 0;
+      for (int m = 0; m < draws; m++) sum += x[m];
+      mean[i * runs + b] = sum * each;
+      for (int j = 0; j <= i; j++) {
+        const double *y = own + (size_t)j * lanes;
+        double product = 0;
+        for (int m = 0; m < draws; m++) product += (x[m] - mean[i * runs + b]) * (y[m] - mean[j * runs + b]);
+        covariance[(size_t)(i * d + j) * (size_t)runs + (size_t)b] = product * free;
+        covariance[(size_t)(j * d + i) * (size_t)runs + (size_t)b] = product * free;
+      }
+    }
+  }
+}
+
+/* A point at 0 instead of moments with an entry that is not finite. */
+static void replace_non_finite_moments(int d, int runs, double *mean, double *covariance,
+                                       int64_t *fallbacks) {
+  for (int b = 0; b < runs; b++) {
+    bool finite = true;
+    for (int i = 0; i < d; i++) finite = finite && isfinite(mean[i * runs + b]);
+    for (int i = 0; i < d * d; i++)
+      finite = finite && isfinite(covariance[(size_t)i * (size_t)runs + (size_t)b]);
+    if (finite) continue;
+    for (int i = 0; i < d; i++) mean[i * runs + b] = 0;
+    for (int i = 0; i < d * d; i++) covariance[(size_t)i * (size_t)runs + (size_t)b] = 0;
+    fallbacks[b]++;
+  }
+}
+
+void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
+                     double *covariance, int64_t *fallbacks) {
+  const int d = sampler->d, runs = history->runs;
+  if (!sampler_has_moments(sampler->ops, &sampler->setup)) {
+    sampler_sample(sampler, history, rng, (int)rng.draws, theta, fallbacks);
+    sampler_moments_of_draws(d, runs, (int)rng.draws, theta, mean, covariance);
+    return;
+  }
+  History tempered = *history;
+  tempered.temper *= sampler->temper;
+  sampler->ops->moments(sampler, &tempered, mean, covariance, fallbacks);
+  if (sampler->guard) guard_moments(sampler->guard, &tempered, mean, covariance, fallbacks);
+  replace_non_finite_moments(d, runs, mean, covariance, fallbacks);
+}
+
 bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
                       int64_t *fallbacks) {
   if (!sampler->ops->marginal) return false;

@@ -265,6 +265,31 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
   return theta;
 }
 
+/* sampler_moments of a fresh sampler, of so many draws where they are not in closed form: mean[d, runs] and
+ * covariance[d, d, runs]. */
+static inline void fixture_moments(const SamplerOps *method, const Prior *prior, const History *history,
+                                   int draws, int set_count, const char *const *sets, double *mean,
+                                   double *covariance) {
+  SCRATCH_ARENA(memory);
+  const int lanes = history->runs * draws;
+  int64_t *counted = (int64_t *)fixture_new((size_t)history->runs, sizeof *counted);
+  double *theta = (double *)fixture_new((size_t)(prior->d * lanes), sizeof *theta);
+  const RngLanes rng = {
+      .key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = (uint32_t)draws, .lanes = (uint32_t)lanes, .round = 7};
+  Config *options = NULL;
+  Sampler sampler;
+  CHECK_OK(config_options(&memory, "test", sampler_keys(method), set_count, sets, &options));
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = history->likelihood,
+                              .runs = history->runs,
+                              .draws = draws,
+                              .options = options};
+  CHECK_OK(sampler_create(&memory, method, &setup, &sampler));
+  sampler_moments(&sampler, history, rng, theta, mean, covariance, counted);
+  free(theta);
+  free(counted);
+}
+
 /* `method` with the option `set` is refused for so many draws, with a sentence that holds `part`. */
 static inline void fixture_refused(const char *method, const Prior *prior, const Likelihood *likelihood,
                                    int runs, int draws, const char *set, const char *part) {

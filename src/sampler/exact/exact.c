@@ -135,6 +135,11 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
   }
 }
 
+static void exact_moments(Sampler *self, const History *history, double *mean, double *covariance,
+                          int64_t *fallbacks) {
+  sampler_mixts.moments(self, history, mean, covariance, fallbacks);
+}
+
 /* An envelope is looked up at as many points whatever the evidence; where the density is not that of a
  * mixture they are expensive. */
 static double exact_cost(const SamplerWork *work) {
@@ -158,5 +163,7 @@ const SamplerOps sampler_exact = {
     .create = exact_create,
     .diagonal = &diagonal_exact,
     .sample = exact_sample,
+    .moments = exact_moments,
+    .has_moments = closed_form,
     .cost = exact_cost,
 };

@@ -16,6 +16,12 @@ static void posterior_sample(Sampler *self, const History *history, RngLanes rng
   mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
 }
 
+static void posterior_moments(Sampler *self, const History *history, double *mean, double *covariance,
+                              int64_t *fallbacks) {
+  mixture_posterior_moments(self->state, history, 0, self->setup.prior->mixture->components, mean, covariance,
+                            fallbacks);
+}
+
 static double posterior_cost(const SamplerWork *work) { return cost_mixture(work, work->components); }
 
 const SamplerOps sampler_ts = {
@@ -27,6 +33,7 @@ const SamplerOps sampler_ts = {
     .exact = true,
     .create = posterior_create,
     .sample = posterior_sample,
+    .moments = posterior_moments,
     .cost = posterior_cost,
 };
 
@@ -39,6 +46,7 @@ const SamplerOps sampler_tuned_ts = {
     .exact = true,
     .create = posterior_create,
     .sample = posterior_sample,
+    .moments = posterior_moments,
     .cost = posterior_cost,
 };
 
@@ -51,5 +59,6 @@ const SamplerOps sampler_mixts = {
     .exact = true,
     .create = posterior_create,
     .sample = posterior_sample,
+    .moments = posterior_moments,
     .cost = posterior_cost,
 };

@@ -13,6 +13,7 @@
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"
+#include "sampler/moments.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 typedef struct {
   Potential potential;
   double *normal; /* [d, n] */
+  double *inverse; /* [d, d, n] */
   int *jitters; /* [n] */
   /* Of a likelihood that is not Gaussian: */
   Likelihood gaussian; /* of the same noise */
@@ -47,6 +49,7 @@ static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
   }
   TRY(potential_create(memory, &linear, CHUNK_LANES, &self->potential));
   ALLOCATE(memory, self->normal, (size_t)sampler->d * CHUNK_LANES);
+  ALLOCATE(memory, self->inverse, (size_t)sampler->d * (size_t)sampler->d * CHUNK_LANES);
   ALLOCATE(memory, self->jitters, CHUNK_LANES);
   return STATUS_OK;
 }
@@ -103,6 +106,24 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
   }
 }
 
+static void lints_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
+                          int64_t *fallbacks) {
+  Lints *self = sampler->state;
+  const History *linear = as_linear(self, history);
+  double *factor = self->potential.precision, *vector = self->potential.vector;
+  const int d = sampler->d, runs = history->runs;
+  for (int first = 0; first < runs; first += CHUNK_LANES) {
+    const int lanes = chunk_size(runs, first, CHUNK_LANES);
+    potential_at(&self->potential, &(HistoryView){linear, 1, first, lanes, NULL, NULL});
+    memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
+    linalg_cholesky_lanes(d, lanes, factor, self->jitters);
+    linalg_solve_lanes(d, lanes, factor, vector);
+    linalg_inverse_lanes(d, lanes, factor, self->inverse);
+    moments_place(d, lanes, vector, self->inverse, mean + first, covariance + first, runs);
+    for (int n = 0; n < lanes; n++) fallbacks[first + n] += self->jitters[n];
+  }
+}
+
 /* Rewards of any other likelihood are taken in one by one. */
 static double lints_cost(const SamplerWork *work) {
   const double d = work->d, row = work->conjugate ? 0 : cost_share(work->runs) * (50 + 30 * d);
@@ -123,5 +144,6 @@ const SamplerOps sampler_lints = {
     .keys = KEYS,
     .create = lints_create,
     .sample = lints_sample,
+    .moments = lints_moments,
     .cost = lints_cost,
 };

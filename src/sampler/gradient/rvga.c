@@ -270,6 +270,12 @@ static void rvga_gaussian(const Sampler *sampler, double *mean, double *covarian
   }
 }
 
+static void rvga_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
+                         int64_t *fallbacks) {
+  rvga_observe(sampler, history, fallbacks);
+  rvga_gaussian(sampler, mean, covariance);
+}
+
 static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * (size_t)setup->runs, chunk = d * CHUNK_LANES;
@@ -314,6 +320,7 @@ const SamplerOps sampler_rvga = {
     .keys = KEYS,
     .create = rvga_create,
     .sample = rvga_sample,
+    .moments = rvga_moments,
     .cost = rvga_cost,
     .observe = rvga_observe,
     .carry = rvga_carry,

@@ -20,6 +20,7 @@
 #include "sampler/methods.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +149,29 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
   }
 }
 
+/* Of the mixture of mean-field Gaussians, whose weights add up to 1. */
+static void vts_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
+                        int64_t *fallbacks) {
+  const int d = sampler->d, runs = history->runs;
+  vts_observe(sampler, history, fallbacks);
+  for (int run = 0; run < runs; run++) {
+    const VtsMixture q = mixture_of(sampler->state, d, run);
+    double *m = mean + run, *v = covariance + run;
+    for (int i = 0; i < d; i++) {
+      m[i * runs] = 0;
+      for (int c = 0; c < q.components; c++) m[i * runs] += q.weight[c] * q.mean[c * d + i];
+    }
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) {
+        double sum = 0;
+        for (int c = 0; c < q.components; c++)
+          sum += q.weight[c] * ((q.mean[c * d + i] - m[i * runs]) * (q.mean[c * d + j] - m[j * runs]) +
+                                (i == j ? q.variance[c * d + i] : 0));
+        v[(ptrdiff_t)(i * d + j) * runs] = sum;
+      }
+  }
+}
+
 static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d;
@@ -212,6 +236,7 @@ const SamplerOps sampler_vts = {
     .keys = KEYS,
     .create = vts_create,
     .sample = vts_sample,
+    .moments = vts_moments,
     .cost = vts_cost,
     .observe = vts_observe,
     .carry = vts_carry,

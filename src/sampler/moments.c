@@ -1,0 +1,51 @@
+#include "sampler/moments.h"
+
+#include "core/simd.h"
+#include "core/special.h"
+
+#include <stddef.h>
+#include <string.h>
+
+void moments_place(int d, int lanes, const double *own_mean, const double *own_covariance, double *mean,
+                   double *covariance, int stride) {
+  const size_t bytes = (size_t)lanes * sizeof *mean;
+  for (int i = 0; i < d; i++) memcpy(mean + (ptrdiff_t)i * stride, own_mean + (ptrdiff_t)i * lanes, bytes);
+  for (int i = 0; i < d * d; i++)
+    memcpy(covariance + (ptrdiff_t)i * stride, own_covariance + (ptrdiff_t)i * lanes, bytes);
+}
+
+SIMD_CLONES
+void moments_share(int lanes, bool first, const double *restrict log_weight, double *restrict largest,
+                   double *restrict total, double *restrict share) {
+  for (int n = 0; n < lanes && first; n++) largest[n] = log_weight[n], total[n] = 0;
+  for (int n = 0; n < lanes; n++) {
+    const double most = log_weight[n] > largest[n] ? log_weight[n] : largest[n];
+    const double own = special_exp(log_weight[n] - most);
+    total[n] = total[n] * special_exp(largest[n] - most) + own;
+    share[n] = own / total[n];
+    largest[n] = most;
+  }
+}
+
+/* covariance <- (1 - s) covariance + s own + s (1 - s) e e', e = own mean - mean; mean <- mean + s e. */
+SIMD_CLONES
+void moments_merge(int d, int lanes, const double *restrict share, const double *restrict own_mean,
+                   const double *restrict own_covariance, int own_stride, double *restrict mean,
+                   double *restrict covariance, int stride) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) {
+      const double *m_i = own_mean + (ptrdiff_t)i * own_stride, *m_j = own_mean + (ptrdiff_t)j * own_stride;
+      const double *from = own_covariance + (ptrdiff_t)(i * d + j) * own_stride;
+      const double *mean_i = mean + (ptrdiff_t)i * stride, *mean_j = mean + (ptrdiff_t)j * stride;
+      double *to = covariance + (ptrdiff_t)(i * d + j) * stride;
+      for (int n = 0; n < lanes; n++) {
+        const double s = share[n], apart = (1 - s) * (m_i[n] - mean_i[n]) * (m_j[n] - mean_j[n]);
+        to[n] = s < 1 ? special_two_products(1 - s, to[n], s, from[n] + apart) : from[n];
+      }
+    }
+  for (int i = 0; i < d; i++) {
+    const double *from = own_mean + (ptrdiff_t)i * own_stride;
+    double *to = mean + (ptrdiff_t)i * stride;
+    for (int n = 0; n < lanes; n++) to[n] = share[n] < 1 ? to[n] + share[n] * (from[n] - to[n]) : from[n];
+  }
+}
