@@ -6,8 +6,8 @@ import thompson
 rng = np.random.default_rng(1)
 past = rng.choice([-1.0, 1.0], (5000, 1)) * [1, 0.5] + 0.1 * rng.standard_normal((5000, 2))    # parameters of past tasks
 agents = {
-    "DiffTS": thompson.Posterior(thompson.train(theta=past, family="diffusion", stages=50), sampler="diffts", noise=0.5),
-    "localised": thompson.Posterior(thompson.train(theta=past, family="mixture", components=2), sampler="localised", noise=0.5),
+    "DiffTS": thompson.Posterior(thompson.train(theta=past, family="diffusion", stages=50), sampler="diffts", noise=0.5, seed=1),
+    "localised": thompson.Posterior(thompson.train(theta=past, family="mixture", components=2), sampler="localised", noise=0.5, seed=1),
 }
 truth = past[0]
 for name, agent in agents.items():

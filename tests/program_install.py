@@ -20,7 +20,7 @@ import program
 import xarray as xr
 
 BUILD, SOURCE = pathlib.Path(os.environ["THOMPSON_BUILD"]), pathlib.Path(os.environ["THOMPSON_SOURCE"])
-NAMES = """thompson_choose thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observe thompson_posterior_free
+NAMES = """thompson_choose thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observe thompson_posterior_copy thompson_posterior_free
            thompson_posterior_new thompson_prior_close thompson_prior_dimension thompson_prior_family thompson_prior_from_mixture
            thompson_prior_from_theta thompson_prior_open thompson_prior_sample thompson_prior_save thompson_version""".split()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="thompson install-"))       # with a space
@@ -198,18 +198,18 @@ class Package(unittest.TestCase):
         """What `thompson sample` draws."""
         np.savetxt(FOLDER / "h.csv", np.c_[self.x, self.y[likelihood]], delimiter=",", header="x1,x2,y", comments="", fmt="%.17g")
         output(PROGRAM, "sample", "--prior", FOLDER / f"{family}.nc", "--data", FOLDER / "h.csv", "--sampler", sampler, "--likelihood", likelihood,
-               "--noise", 0.5, "--seed", 3, "-n", 40, "-o", FOLDER / "d.nc")
+               *(("--noise", 0.5) if likelihood == "gaussian" else ()), "--seed", 3, "-n", 40, "-o", FOLDER / "d.nc")
         with xr.open_dataset(FOLDER / "d.nc") as draws:
             return draws.theta.values
 
     def test_draws_are_those_of_the_program(self):
-        """Every sampler, with every likelihood and the first prior that fits: all at once or one by one, fewer of them, and after forget."""
+        """Every sampler, with every likelihood and the first prior that fits: all at once or one by one, and fewer of them."""
         tried = 0
         for sampler in [entry["name"] for entry in json.loads(output(PROGRAM, "list", "samplers", "--json"))]:
             for likelihood, y in self.y.items():
                 for family, prior in self.priors.items():
                     try:
-                        agents = [self.thompson.Posterior(prior, sampler, likelihood, noise=0.5, seed=3) for _ in range(3)]
+                        agents = [self.thompson.Posterior(prior, sampler, likelihood, noise=0.5 if likelihood == "gaussian" else None, seed=3) for _ in range(2)]
                     except self.thompson.Error:
                         continue
                     tried += 1
@@ -219,11 +219,6 @@ class Package(unittest.TestCase):
                     for row, reward in zip(self.x, y):
                         agents[1].observe(row, reward)
                     np.testing.assert_array_equal(agents[1].draw(5), want[:5], f"{sampler} {likelihood} {family}, one by one")
-                    agents[2].observe(self.x[:3], y[:3])
-                    agents[2].draw(60)
-                    agents[2].forget()
-                    agents[2].observe(self.x, y)
-                    np.testing.assert_array_equal(agents[2].draw(40), want, f"{sampler} {likelihood} {family}, after forget")
                     break
         self.assertGreater(tried, 20)
 
@@ -276,7 +271,7 @@ class Package(unittest.TestCase):
     def test_choose(self):
         """The best arm for the draw that would have been made instead."""
         arms = np.random.default_rng(3).standard_normal((20, 2))
-        agents = [self.thompson.Posterior(self.priors["diffusion"], "diffts", noise=0.5) for _ in range(2)]
+        agents = [self.thompson.Posterior(self.priors["diffusion"], "diffts", noise=0.5, seed=1) for _ in range(2)]
         for _ in range(20):
             arm = agents[0].choose(arms)
             self.assertEqual(arm, int((arms @ agents[1].draw(1)[0]).argmax()))
@@ -305,7 +300,6 @@ class Package(unittest.TestCase):
             "with likelihood logistic": lambda: Posterior(prior, "diffts", "logistic").observe([0, 1], 7),
             "nowhere.nc": lambda: self.thompson.Prior.open("nowhere.nc"),
             "family of priors": lambda: self.thompson.train(theta=past_tasks(), family="gaussain"),
-            "seed=": lambda: self.thompson.train(theta=past_tasks(), family="gaussian", seed=-1),
             "mixture": lambda: self.thompson.Prior.from_mixture([0.5, 0.6], np.zeros((2, 2)), [np.eye(2)] * 2),
         }
         for part, action in refused.items():

@@ -1,8 +1,8 @@
 """Posterior sampling for contextual bandits with rich priors.
 
     import thompson
-    prior = thompson.train(theta=samples, family="diffusion")        # samples[n, d] of past tasks' parameters
-    agent = thompson.Posterior(prior, sampler="diffts", noise=0.5, seed=1)
+    prior = thompson.train(theta=samples)                             # samples[n, d] of past tasks' parameters
+    agent = thompson.Posterior(prior, noise=0.5)
     arm = agent.choose(arms)                                          # arms[k, d]: one posterior draw, its best arm
     agent.observe(arms[arm], reward)
     theta = agent.draw(1000)                                          # [1000, d]

@@ -1,13 +1,17 @@
 """libthompson by ctypes: its functions with their types, and its errors as exceptions (thompson.h says what each one does)."""
 import ctypes
 import ctypes.util
+import numbers as kinds
 import os
 import pathlib
+import re
 
 import numpy as np
 
 SONAME = "libthompson.so.0"
-BAD_INPUT = 3  # status of what a user gave and can mend
+BAD_INPUT = 3  # status of what a user gave and can correct
+MOST_INT = 2 ** 31 - 1
+MOST_SEED = 2 ** 53
 
 
 class Error(Exception):
@@ -34,7 +38,19 @@ def load():
     return ctypes.CDLL(path)
 
 
-HANDLE, ARRAY, TEXT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p
+
+
+class HANDLE:
+    """An object of the library: C does not ask whether it is there."""
+
+    @classmethod
+    def from_param(cls, handle):
+        if not handle:
+            raise ValueError("this object has ended")
+        return handle
+
+
+ARRAY, TEXT = ctypes.c_void_p, ctypes.c_char_p
 INT, SEED = ctypes.c_int, ctypes.c_uint64
 OUT = ctypes.POINTER(ctypes.c_void_p)
 
@@ -52,6 +68,7 @@ FUNCTIONS = {
     "prior_family": (TEXT, HANDLE),
     "prior_close": (None, HANDLE),
     "posterior_new": (STATUS, HANDLE, TEXT, TEXT, TEXT, SEED, OUT),
+    "posterior_copy": (STATUS, HANDLE, OUT),
     "observe": (STATUS, HANDLE, INT, ARRAY, ARRAY),
     "forget": (STATUS, HANDLE),
     "draw": (STATUS, HANDLE, INT, ARRAY),
@@ -82,13 +99,53 @@ def __getattr__(name):
     return globals()[name]
 
 
+def numbers(name, values):
+    """An array of doubles of any shape, of real numbers: what would lose its meaning on the way (an imaginary part, a mask, a text) is refused."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" or isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        what = "masked values" if array.dtype.kind in "biuf" else f"values of type {array.dtype}"
+        raise TypeError(f"{name} has {what} where real numbers are needed")
+    return array.astype(np.float64, copy=False)
+
+
 def doubles(values, *shape):
     """A row-major array of doubles of this shape; None stands for any length."""
-    array = np.ascontiguousarray(values, dtype=np.float64)
+    array = np.ascontiguousarray(numbers("the array", values)) if np.ndim(values) else np.empty(())
     if array.ndim != len(shape) or any(wanted is not None and have != wanted for have, wanted in zip(array.shape, shape)):
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"an array of shape {array.shape} where ({wanted}) is needed")
     return array
+
+
+def integer(name, value, least, most):
+    """An integer in a range: what C would cut off is refused."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kinds.Integral):
+        raise TypeError(f"{name} is {value!r}: an integer is needed")
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}: an integer from {least} to {most} is needed")
+    return int(value)
+
+
+def count(name, value):
+    return integer(name, value, 1, MOST_INT)
+
+
+def seed_of(value):
+    return integer("seed", value, 0, MOST_SEED)
+
+
+def word(name, value):
+    """A name of `thompson list`."""
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError(f"{name} is {value!r}: a name is needed")
+    return value.encode()
+
+
+def path(value):
+    name = os.fsencode(value)
+    if b"\0" in name:
+        raise ValueError(f"a path with a null byte: {value!r}")
+    return name
 
 
 def options_text(options):
@@ -98,6 +155,13 @@ def options_text(options):
             return "true" if value else "false"
         if isinstance(value, (list, tuple, np.ndarray)):
             return f"[{','.join(map(text, value))}]"
-        return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+        if isinstance(value, (float, np.floating)):
+            return repr(float(value))
+        if not isinstance(value, (str, kinds.Integral)) or re.search(r"[,\[\]=\0\s]", str(value)):
+            raise ValueError(f"{value!r} is no value of an option: a number, a word or a list of them is needed")
+        return str(value)
 
+    for key in options:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+            raise ValueError(f"{key!r} is no name of an option")
     return ",".join(f"{key}={text(value)}" for key, value in options.items()).encode()

@@ -1,6 +1,8 @@
 """Posteriors: a prior, a sampler, a likelihood and what has been observed so far; agents for a loop of your own."""
 import ctypes
 import datetime
+import secrets
+import threading
 
 import numpy as np
 import xarray as xr
@@ -8,74 +10,122 @@ import xarray as xr
 from . import _library as library
 from .priors import Prior
 
-MOST_INT = 2 ** 31 - 1
+
+def made_for(family, likelihood):
+    """The sampler that is made for priors of this family."""
+    if family in ("gaussian", "mixture"):
+        return "mixts" if likelihood == "gaussian" else "localised"
+    return "diffts" if family == "diffusion" else "localised"
 
 
 class Posterior:
-    """p(theta | observations), as a sampler sees it. `sampler` and `likelihood` are names of `thompson list`; `noise` is the standard deviation
-    of Gaussian rewards, `options` are the sampler's own. Draws depend on nothing but the arguments, the observations and how many calls drew
-    before: the first draw(m) equals `thompson sample -n m` with that seed."""
+    """p(theta | observations), as a sampler sees it.
 
-    def __init__(self, prior, sampler="localised", likelihood="gaussian", noise=1.0, seed=1, **options):
-        self.prior = prior if isinstance(prior, Prior) else Prior.open(prior)
-        self.sampler, self.likelihood, self.noise, self.seed, self.options = sampler, likelihood, noise, seed, options
-        self._d = self.prior.dimension
-        self._handle = ctypes.c_void_p()
-        text = library.options_text({"noise": noise, **options})
-        library.posterior_new(self.prior._handle, sampler.encode(), likelihood.encode(), text, seed, ctypes.byref(self._handle))
-        self._arm = ctypes.c_int()
-        self._observed = []
+    `sampler` and `likelihood` are names of `thompson list`; without a sampler it is the one that is made for the prior. `noise` is the standard
+    deviation of Gaussian rewards, `options` are the sampler's own. Without a seed, each posterior draws its own numbers; `seed` (also in the repr)
+    repeats them: draws depend on nothing but the arguments, the observations and how many calls drew before, and the first draw(m) equals
+    `thompson sample -n m` with that seed. A copy goes on with the same numbers. Several threads may use one posterior: they take turns."""
+
+    __slots__ = ("_prior", "_sampler", "_likelihood", "_noise", "_seed", "_options", "_d", "_handle", "_arm", "_observed", "_lock", "__weakref__")
+
+    def __init__(self, prior, sampler=None, likelihood="gaussian", noise=None, seed=None, **options):
+        if hasattr(self, "_handle"):
+            raise TypeError("a Posterior is made once")
+        self._prior = prior if isinstance(prior, Prior) else Prior.open(prior)
+        self._sampler = made_for(self._prior.family, likelihood) if sampler is None else sampler
+        self._likelihood, self._noise, self._options = likelihood, noise, options
+        self._seed = secrets.randbits(53) if seed is None else library.seed_of(seed)
+        text = library.options_text(options if noise is None else {"noise": noise, **options})
+        handle = ctypes.c_void_p()
+        library.posterior_new(self._prior._handle, library.word("sampler", self._sampler), library.word("likelihood", likelihood), text, self._seed,
+                              ctypes.byref(handle))
+        self._hold(handle, [])
+
+    def _hold(self, handle, observed):
+        self._handle, self._observed = handle, observed
+        self._d = self._prior.dimension
+        self._arm, self._lock = ctypes.c_int(), threading.Lock()
 
     def __del__(self):
         if getattr(self, "_handle", None):
             library.posterior_free(self._handle)
+            self._handle = None
+
+    def __copy__(self):
+        copy, handle = object.__new__(type(self)), ctypes.c_void_p()
+        for name in ("_prior", "_sampler", "_likelihood", "_noise", "_seed", "_options"):
+            setattr(copy, name, getattr(self, name))
+        with self._lock:
+            library.posterior_copy(self._handle, ctypes.byref(handle))
+            copy._hold(handle, list(self._observed))
+        return copy
+
+    def __deepcopy__(self, _memo):
+        return self.__copy__()
+
+    def __reduce__(self):
+        raise TypeError("a Posterior cannot be pickled; keep its arguments, its seed and its observations")
+
+    prior = property(lambda self: self._prior, doc="What was believed before the first observation.")
+    sampler = property(lambda self: self._sampler, doc="Its name.")
+    likelihood = property(lambda self: self._likelihood, doc="Its name.")
+    noise = property(lambda self: self._noise, doc="The standard deviation of Gaussian rewards that was given, or None.")
+    seed = property(lambda self: self._seed, doc="What names the random numbers.")
+    options = property(lambda self: dict(self._options), doc="Of the sampler, as they were given.")
 
     def observe(self, x, y):
         """One observation, x[d] and its reward y, or n of them, x[n, d] and y[n]."""
-        x = np.array(x, dtype=np.float64, order="C", ndmin=2)
-        y = np.array(y, dtype=np.float64, order="C", ndmin=1)
-        if x.shape != (y.size, self._d):
-            raise ValueError(f"x has shape {x.shape} and y {y.shape}: ({y.size}, {self._d}) is needed")
-        library.observe(self._handle, y.size, x.ctypes.data, y.ctypes.data)
-        self._observed.append((x, y))
+        x, y = library.numbers("x", x), library.numbers("y", y)
+        if x.ndim == 1 and y.ndim == 0 or x.shape[:1] == (1,) and y.ndim == 0:
+            y = y.reshape(1)
+        if x.ndim == 1 and y.shape == (1,):
+            x = x.reshape(1, -1)
+        if y.ndim != 1 or x.shape != (y.size, self._d):
+            raise ValueError(f"x has shape {x.shape} and y {y.shape}: ({y.size}, {self._d}) and ({y.size},) are needed")
+        x, y = np.array(x, order="C"), np.array(y, order="C")
+        with self._lock:
+            library.observe(self._handle, y.size, x.ctypes.data, y.ctypes.data)
+            self._observed.append((x, y))
 
     def forget(self):
-        """No observations, and the first draw is next, as in the beginning."""
-        library.forget(self._handle)
-        self._observed.clear()
+        """Drop the observations. The random numbers go on, so that what follows is independent of what came before."""
+        with self._lock:
+            library.forget(self._handle)
+            self._observed.clear()
 
     def draw(self, m=1):
         """m draws: [m, d]."""
-        if not 1 <= m <= MOST_INT:
-            raise ValueError(f"{m} draws")
-        theta = np.empty((m, self._d))
-        library.draw(self._handle, m, theta.ctypes.data)
+        theta = np.empty((library.count("draws", m), self._d))
+        with self._lock:
+            library.draw(self._handle, len(theta), theta.ctypes.data)
         return theta
 
     def choose(self, arms):
         """Thompson sampling: one draw, and the index of the best of arms[k, d] for it."""
         arms = library.doubles(arms, None, self._d)
-        library.choose(self._handle, len(arms), arms.ctypes.data, self._arm)
-        return self._arm.value
+        with self._lock:
+            library.choose(self._handle, len(arms), arms.ctypes.data, self._arm)
+            return self._arm.value
 
     @property
     def fallbacks(self):
-        """Numerical rescues so far; not 0: look at the draws before you trust them."""
-        return library.fallbacks(self._handle)
+        """Numerical fallbacks so far; not 0: look at the draws before you trust them."""
+        with self._lock:
+            return library.fallbacks(self._handle)
 
     @property
     def observations(self):
         """Features x[n, d] and rewards y[n] so far."""
-        if not self._observed:
-            return np.empty((0, self._d)), np.empty(0)
-        return tuple(np.concatenate(parts) for parts in zip(*self._observed))
+        with self._lock:
+            parts = [(np.empty((0, self._d)), np.empty(0)), *self._observed]
+        return tuple(np.concatenate(part) for part in zip(*parts))
 
     def to_arviz(self, m=1000):
         """m draws in the layout of ArviZ: a dict of xarray Datasets by group, for `arviz.InferenceData(**groups)` or
         `xarray.DataTree.from_dict(groups)`."""
         before = self.fallbacks
         theta, (x, y) = self.draw(m), self.observations
-        rescues = np.full((1, m), self.fallbacks - before)
+        fallbacks = np.full((1, m), self.fallbacks - before)
         about = {"created_at": datetime.datetime.now(datetime.timezone.utc).isoformat(), "inference_library": "thompson",
                  "inference_library_version": library.version().decode(), "sampler": self.sampler, "likelihood": self.likelihood, "seed": self.seed}
         drawn = {"chain": [0], "draw": np.arange(m)}
@@ -89,11 +139,12 @@ class Posterior:
         return {
             "posterior": group({"theta": (axes, theta[None])}, {**drawn, **in_theta}),
             "prior": group({"theta": (axes, self.prior.sample(m, self.seed)[None])}, {**drawn, **in_theta}),
-            "sample_stats": group({"fallbacks": (("chain", "draw"), rescues, {"long_name": "numerical rescues in the call that made these draws"})},
+            "sample_stats": group({"fallbacks": (("chain", "draw"), fallbacks, {"long_name": "numerical fallbacks in the call that made these draws"})},
                                   drawn),
             "observed_data": group({"y": ("observation", y)}, rows),
             "constant_data": group({"x": (("observation", "theta_dim_0"), x)}, {**rows, **in_theta}),
         }
 
     def __repr__(self):
-        return f"<thompson.Posterior: {self.sampler}, {self.likelihood}, {sum(len(y) for _, y in self._observed)} observations, {self.prior!r}>"
+        observed = sum(len(y) for _, y in self._observed)
+        return f"<thompson.Posterior: {self.sampler}, {self.likelihood}, seed {self.seed}, {observed} observations, {self.prior!r}>"

@@ -1,7 +1,9 @@
 """Priors: learned from samples of theta or from logs of past tasks, put together from arrays, or read from a file."""
+import concurrent.futures
 import ctypes
 import os
 import tempfile
+import threading
 
 import numpy as np
 import xarray as xr
@@ -11,25 +13,42 @@ from . import studies
 
 
 class Prior:
-    """What is believed about theta before the first observation. Made by `train`, `Prior.open` or `Prior.from_mixture`."""
+    """What is believed about theta before the first observation. Made by `train`, `Prior.open` or `Prior.from_mixture`; it never changes."""
 
-    def __init__(self, handle):
-        self._handle = handle
+    __slots__ = ("_handle", "__weakref__")
+
+    def __init__(self):
+        raise TypeError("a Prior is made by thompson.train, Prior.open or Prior.from_mixture")
 
     def __del__(self):
         if getattr(self, "_handle", None):
             library.prior_close(self._handle)
+            self._handle = None
 
     @classmethod
     def _made_by(cls, function, *arguments):
-        handle = ctypes.c_void_p()
+        handle, self = ctypes.c_void_p(), object.__new__(cls)
         function(*arguments, ctypes.byref(handle))
-        return cls(handle)
+        self._handle = handle
+        return self
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, _memo):
+        return self
+
+    def __reduce__(self):
+        with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
+            file = os.path.join(folder, "prior.nc")
+            self.save(file)
+            with open(file, "rb") as content:
+                return _of_bytes, (content.read(),)
 
     @classmethod
     def open(cls, path):
         """From a prior file (docs/files.md)."""
-        return cls._made_by(library.prior_open, os.fsencode(path))
+        return cls._made_by(library.prior_open, library.path(path))
 
     @classmethod
     def from_mixture(cls, weight, mean, covariance):
@@ -50,19 +69,42 @@ class Prior:
 
     def save(self, path):
         """Write a prior file, for `prior.file` of a study and for `thompson sample`."""
-        library.prior_save(self._handle, os.fsencode(path))
+        library.prior_save(self._handle, library.path(path))
 
     def sample(self, m, seed=1):
         """m samples of the prior itself: [m, d]."""
-        theta = np.empty((m, self.dimension))
-        library.prior_sample(self._handle, m, seed, theta.ctypes.data)
+        theta = np.empty((library.count("samples", m), self.dimension))
+        library.prior_sample(self._handle, m, library.seed_of(seed), theta.ctypes.data)
         return theta
 
     def __repr__(self):
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
 
 
-def train(theta=None, family="diffusion", ranks=1, seed=1, logs=None, likelihood=None, noise=None, **options):
+def _of_bytes(content):
+    with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
+        file = os.path.join(folder, "prior.nc")
+        with open(file, "wb") as stream:
+            stream.write(content)
+        return Prior.open(file)
+
+
+def _interruptible(function, *arguments):
+    """The result of a long call of the library, made in a thread of its own, so that KeyboardInterrupt arrives meanwhile. The call then ends by
+    itself, and nobody gets its result."""
+    outcome = concurrent.futures.Future()
+
+    def call():
+        try:
+            outcome.set_result(function(*arguments))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return outcome.result()
+
+
+def train(theta=None, family="mixture", ranks=1, seed=1, logs=None, likelihood=None, noise=None, **options):
     """Learn a prior from theta[n, d], samples of the parameters of past tasks, or from `logs`: a file of logs, or (task[n], x[n, d], y[n]), what
     was observed in tasks whose parameters nobody knows. `likelihood` (gaussian) and `noise` (estimate, or the standard deviation) are of the
     rewards in logs. `options` are the keys `prior.*` of a study: components=5, stages=50. Logs, and several ranks, are the program's work; the
@@ -71,10 +113,13 @@ def train(theta=None, family="diffusion", ranks=1, seed=1, logs=None, likelihood
         raise TypeError("give either theta or logs")
     if logs is None and (likelihood is not None or noise is not None):
         raise TypeError("likelihood and noise are of logs")
+    ranks, seed = library.count("ranks", ranks), library.seed_of(seed)
     if theta is not None:
         theta = library.doubles(theta, None, None)
         if ranks == 1:
-            return Prior._made_by(library.prior_from_theta, theta.ctypes.data, *theta.shape, family.encode(), library.options_text({"seed": seed, **options}))
+            theta = theta.copy()  # the thread's own
+            text = library.options_text({"seed": seed, **options})
+            return _interruptible(lambda: Prior._made_by(library.prior_from_theta, theta.ctypes.data, *theta.shape, library.word("family", family), text))
     settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
     for name, value in (("--likelihood", likelihood), ("--noise", noise)):
         settings += [] if value is None else [name, value]

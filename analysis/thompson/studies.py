@@ -36,13 +36,20 @@ def call(*arguments, ranks=1, progress=False):
     if ranks > 1:
         command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", str(ranks), *command]
         environment = {**OPEN_MPI, **(OPEN_MPI_ROOT if os.geteuid() == 0 else {}), **environment}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    # What is printed goes to a file: of two pipes one would fill while the other one is read.
+    with tempfile.TemporaryFile("w+") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment) as process:
         lines = []
-        for line in process.stderr:
-            lines.append(line.rstrip())
-            if progress:
-                print(line, end="", file=sys.stderr)
-        printed = process.stdout.read()
+        try:
+            for line in process.stderr:
+                lines.append(line.rstrip())
+                if progress:
+                    print(line, end="", file=sys.stderr)
+            process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+        output.seek(0)
+        printed = output.read()
     said = [line.removeprefix("thompson: ") for line in lines if line.startswith("thompson: ")]
     sentence = said[-1] if said else "\n".join(lines[-5:])
     if process.returncode == SOME_FAILED:

@@ -15,9 +15,11 @@ struct thompson_posterior {
   const SamplerOps *method;
   Likelihood likelihood;
   Config *options; /* of the sampler */
+  const char *text; /* the options as they were given */
   uint64_t seed;
   RngKey key;
   uint32_t round; /* of the next draw */
+  uint32_t lives; /* how often everything was forgotten: names the streams of samplers that observe */
   int d;
   int64_t fallbacks;
   History history;
@@ -43,6 +45,7 @@ static Status begin_sampler(thompson_posterior *self, int draws) {
                               .runs = 1,
                               .draws = draws,
                               .seed = self->seed,
+                              .first_run = self->lives,
                               .options = self->options};
   SCRATCH_ARENA(memory);
   Sampler sampler;
@@ -118,6 +121,11 @@ static Status find_methods(thompson_posterior *self, const char *sampler, const 
 static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   const char *noise = library_take(options, "noise");
   char *end;
+  if (noise && self->likelihood.ops->self_concordance > 0)
+    return status_set(
+        STATUS_INPUT,
+        "option noise=%s: it is the standard deviation of Gaussian rewards, and likelihood %s has none",
+        noise, self->likelihood.ops->name);
   self->likelihood.noise = noise ? strtod(noise, &end) : 1;
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
@@ -130,6 +138,7 @@ static Status create(thompson_posterior *self, const char *sampler, const char *
   SCRATCH_ARENA(scratch);
   LibraryOptions options;
   TRY(find_methods(self, sampler, likelihood));
+  TRY(arena_print(&self->memory, &self->text, "%s", text ? text : ""));
   TRY(library_options(&scratch, text, &options));
   TRY(read_options(self, &options));
   self->keeps = self->method->observe || !likelihood_is_conjugate(&self->likelihood);
@@ -138,22 +147,51 @@ static Status create(thompson_posterior *self, const char *sampler, const char *
   return begin_sampler(self, 1);
 }
 
-thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
-                                       const char *likelihood, const char *options, uint64_t seed,
-                                       thompson_posterior **out) {
+static Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
+                            const char *options, uint64_t seed, thompson_posterior **out) {
   thompson_posterior *self;
   *out = NULL;
-  Status status = memory_new((void **)&self, 1, sizeof *self);
-  if (status != STATUS_OK) return (thompson_status)status;
-  self->prior = &prior->prior;
-  self->d = prior->prior.d;
+  NEW(self, 1);
+  self->prior = prior;
+  self->d = prior->d;
   self->seed = seed;
   self->key = rng_key(seed, RNG_AGENT);
-  status = create(self, sampler, likelihood, options);
+  Status status = create(self, sampler, likelihood, options);
   if (status == STATUS_OK)
     *out = self;
   else
     thompson_posterior_free(self);
+  return status;
+}
+
+thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
+                                       const char *likelihood, const char *options, uint64_t seed,
+                                       thompson_posterior **out) {
+  return (thompson_status)posterior_new(&prior->prior, sampler, likelihood, options, seed, out);
+}
+
+/* What `from` has observed and drawn. The state of a sampler follows from the observations. */
+static Status copy_state(const thompson_posterior *from, thompson_posterior *to) {
+  const int rounds = from->history.rounds;
+  const size_t d = (size_t)from->d;
+  if (from->keeps && rounds > 0) {
+    TRY(grow_history(to, rounds));
+    memcpy(to->x, from->x, (size_t)rounds * d * sizeof *to->x);
+    memcpy(to->y, from->y, (size_t)rounds * sizeof *to->y);
+  }
+  history_gather(&from->history, (int[]){0}, &to->history);
+  to->round = from->round, to->lives = from->lives, to->fallbacks = from->fallbacks;
+  return begin_sampler(to, from->sampler.setup.draws);
+}
+
+thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
+  Status status =
+      posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text, from->seed, out);
+  if (status == STATUS_OK) status = copy_state(from, *out);
+  if (status != STATUS_OK) {
+    thompson_posterior_free(*out);
+    *out = NULL;
+  }
   return (thompson_status)status;
 }
 
@@ -167,7 +205,7 @@ void thompson_posterior_free(thompson_posterior *self) {
 
 thompson_status thompson_forget(thompson_posterior *self) {
   history_clear(&self->history);
-  self->round = 0;
+  self->lives++;
   self->fallbacks = 0;
   return (thompson_status)begin_sampler(self, self->sampler.setup.draws);
 }

@@ -82,7 +82,12 @@ THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior,
 /* n more observations: features x[n, d] and rewards y[n]. A refused call leaves everything as it was. */
 THOMPSON_API thompson_status thompson_observe(thompson_posterior *posterior, int n, const double *x,
                                               const double *y);
-/* As after thompson_posterior_new: no observations, and the first draw is next. */
+/* Another posterior of the same prior, which has observed the same and goes on with the same random numbers:
+ * whatever is done with both, their draws are equal. For independent ones give each a seed. */
+THOMPSON_API thompson_status thompson_posterior_copy(const thompson_posterior *posterior,
+                                                     thompson_posterior **out);
+/* Drops the observations. The random numbers go on where they are, so that what follows is independent of
+ * what came before. */
 THOMPSON_API thompson_status thompson_forget(thompson_posterior *posterior);
 /* m draws, theta[m, d]. Call k (of this and of thompson_choose) uses the random numbers of round k - 1, so
  * the first call equals `thompson sample -n m`. */

@@ -72,7 +72,7 @@ void history_record(History *history, const int *arm, const double *phi, const d
 
 void history_gather(const History *from, const int *run, History *to) {
   ASSERT(from->ops->copy_run && to->ops == from->ops);
-  ASSERT(to->d == from->d && to->likelihood == from->likelihood);
+  ASSERT(to->d == from->d && to->likelihood->ops == from->likelihood->ops);
   history_clear(to);
   to->temper = from->temper;
   to->rounds = from->rounds;

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""The Python package under hostile use: whatever a caller does wrong is an exception, never the end of the interpreter or a wrong number.
+
+TABLE is what was tried. It runs in a process of its own, which names each row before it is tried, so that a death has a name."""
+
+import concurrent.futures
+import copy
+import ctypes
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+os.environ.setdefault("THOMPSON_LIBRARY", os.path.join(os.environ["THOMPSON_BUILD"], "src", "library", "libthompson.so"))
+
+import numpy as np
+
+import program
+import thompson
+
+D = 3
+X, Y = np.random.default_rng(1).standard_normal((6, D)), np.arange(6.0)
+ARMS = np.random.default_rng(2).standard_normal((9, D))
+# Of each sampler that carries a state from round to round, and of two that do not.
+SAMPLERS = ("mixts", "localised", "smc", "lmc", "vts", "rvga")
+
+
+def prior():
+    return thompson.Prior.from_mixture([0.5, 0.5], np.eye(2, D), [np.eye(D)] * 2)
+
+
+def agent(**arguments):
+    return thompson.Posterior(prior(), **{"seed": 3, **arguments})
+
+
+def assign(thing, name):
+    setattr(thing, name, 1)
+
+
+def raised_from_init(one):
+    """A second __init__ must not take the prior away from under the first one."""
+    try:
+        one.__init__("nowhere.nc")
+    finally:
+        one.draw(2)
+
+
+def of_gaussian(**arguments):
+    return lambda: thompson.train(theta=X, family="gaussian", **arguments)
+
+
+WRONG = (TypeError, ValueError, AttributeError, ctypes.ArgumentError, thompson.Error)
+TABLE = {
+    # shapes
+    "observe: y of shape (n, 1)": lambda: agent().observe(X, Y[:, None]),
+    "observe: y of shape (2, 2)": lambda: agent().observe(X[:4], Y[:4].reshape(2, 2)),
+    "observe: one y for all x": lambda: agent().observe(X, 1.0),
+    "observe: x of three axes": lambda: agent().observe(X[None], Y),
+    "observe: x of another dimension": lambda: agent().observe(X[:, :2], Y),
+    "observe: ragged x": lambda: agent().observe([[1, 2, 3], [1, 2]], [1, 2]),
+    "choose: one arm as a vector": lambda: agent().choose(ARMS[0]),
+    "choose: no arms": lambda: agent().choose(np.empty((0, D))),
+    "choose: a number": lambda: agent().choose(3.0),
+    "from_mixture: too few means": lambda: thompson.Prior.from_mixture([0.5, 0.5], np.zeros((1, D)), [np.eye(D)]),
+    "from_mixture: covariance of another size": lambda: thompson.Prior.from_mixture([1.0], np.zeros((1, D)), np.eye(2)),
+    "train: theta of one axis": lambda: thompson.train(theta=X[0]),
+    "train: no samples": lambda: thompson.train(theta=np.empty((0, D))),
+    # types
+    "observe: complex x": lambda: agent().observe(X + 1j, Y),
+    "observe: complex y": lambda: agent().observe(X, Y + 0j),
+    "observe: text": lambda: agent().observe([["1", "2", "3"]], ["1"]),
+    "observe: None": lambda: agent().observe([None] * D, 1),
+    "observe: times": lambda: agent().observe(np.full((1, D), np.datetime64("2020-01-01")), [1]),
+    "observe: masked y": lambda: agent().observe(X, np.ma.masked_greater(Y, 3)),
+    "choose: objects": lambda: agent().choose(np.full((2, D), object())),
+    "draw: half a draw": lambda: agent().draw(1.5),
+    "draw: True": lambda: agent().draw(True),
+    "sampler: a number": lambda: agent(sampler=3),
+    "sampler: a null byte": lambda: agent(sampler="mixts\0x"),
+    "path: a null byte": lambda: prior().save("prior.nc\0x"),
+    # values
+    "observe: NaN": lambda: agent().observe([np.nan] * D, 1),
+    "observe: infinite y": lambda: agent().observe(X[0], np.inf),
+    "observe: an integer beyond doubles": lambda: agent().observe([10 ** 400] * D, 1),
+    "observe: a reward that is no click": lambda: agent(likelihood="logistic").observe(X[0], 0.5),
+    "choose: NaN": lambda: agent().choose(ARMS * np.nan),
+    "draw: none": lambda: agent().draw(0),
+    "draw: -1": lambda: agent().draw(-1),
+    "draw: beyond int": lambda: agent().draw(2 ** 32 + 1),
+    "sample: beyond int": lambda: prior().sample(2 ** 32 + 1),
+    "seed: -1": lambda: agent(seed=-1),
+    "seed: beyond 64 bits": lambda: agent(seed=2 ** 64 + 1),
+    "seed: a real number": lambda: agent(seed=1.0),
+    "sample: seed -1": lambda: prior().sample(1, seed=-1),
+    "train: seed -1": of_gaussian(seed=-1),
+    "train: seed beyond 64 bits": of_gaussian(seed=2 ** 64 + 1),
+    "train: no ranks": of_gaussian(ranks=0),
+    "noise: NaN": lambda: agent(noise=np.nan),
+    "noise: negative": lambda: agent(noise=-1.0),
+    "noise: of clicks": lambda: agent(likelihood="logistic", noise=0.5),
+    "noise: of counts": lambda: agent(likelihood="poisson", noise=1.0),
+    "option: another one in its value": lambda: agent(sampler="smc", particles="5,steps=9"),
+    "option: another one in its name": lambda: agent(sampler="smc", **{"particles=5,steps": 9}),
+    "option: a dictionary": lambda: agent(sampler="smc", particles={"a": 1}),
+    "option: None": lambda: agent(sampler="smc", particles=None),
+    "option: unknown": lambda: agent(nois=1),
+    # objects
+    "assign noise": lambda: assign(agent(), "noise"),
+    "assign prior": lambda: assign(agent(), "prior"),
+    "assign a misspelt name": lambda: assign(agent(), "nois"),
+    "assign to a prior": lambda: assign(prior(), "family"),
+    "a prior of nothing": thompson.Prior,
+    "a prior of a number": lambda: thompson.Prior(12345),
+    "a posterior without __init__": lambda: thompson.Posterior.__new__(thompson.Posterior).draw(1),
+    "a prior without __init__": lambda: thompson.Prior.__new__(thompson.Prior).sample(1),
+    "a second __init__": lambda: raised_from_init(agent()),
+    "a posterior of a posterior": lambda: thompson.Posterior(agent()),
+    "after __del__": lambda: (lambda one: (one.__del__(), one.__del__(), one.draw(1)))(agent()),
+    "a prior after __del__": lambda: (lambda one: (one.__del__(), one.__del__(), one.sample(1)))(prior()),
+    "pickle of a damaged prior": lambda: pickle.loads(pickle.dumps(prior()).replace(b"HDF", b"XYZ")),
+}
+
+
+def try_table():
+    """Each row raises; prints its name before."""
+    for name, action in TABLE.items():
+        print(name, flush=True)
+        try:
+            got = action()
+        except WRONG:
+            continue
+        sys.exit(f"nothing was raised, and {got!r} returned")
+    print("all tried")
+
+
+def in_a_process(code, **options):
+    """A Python that has this file as module `package`."""
+    start = f"import runpy, sys, threading; sys.argv[0] = 'package'; package = runpy.run_path({__file__!r})\n"
+    return subprocess.Popen([sys.executable, "-c", start + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+class Hostile(unittest.TestCase):
+    def test_table(self):
+        with in_a_process("package['try_table']()") as process:
+            said, errors = process.communicate(timeout=program.PATIENCE)
+        self.assertEqual((process.returncode, said.splitlines()[-1:]), (0, ["all tried"]), f"row {said.splitlines()[-1:]}: {errors[-2000:]}")
+
+    def test_a_refused_call_changes_nothing(self):
+        one, other = agent(), agent()
+        for action in (lambda: one.observe(X, Y[:, None]), lambda: one.observe(X * np.nan, Y), lambda: one.choose(ARMS[:, :2]), lambda: one.draw(0)):
+            self.assertRaises(WRONG, action)
+        self.assertEqual(len(one.observations[1]), 0)
+        np.testing.assert_array_equal(one.draw(3), other.draw(3))
+
+    def test_layouts(self):
+        """Strides, orders of bytes, integers, lists, what the caller changes later: the numbers of a plain array."""
+        want = agent()
+        want.observe(X, Y)
+        want = want.draw(4)
+        for x, y in ((X[::-1][::-1], Y), (np.asfortranarray(X), np.repeat(Y, 2)[::2]), (np.repeat(X, 2, axis=1)[:, ::2], Y.astype(int)), (X.astype(">f8"), Y.tolist()),
+                     (X.tolist(), np.ma.array(Y)), (X.copy(), Y.copy())):
+            one = agent()
+            one.observe(x, y)
+            if x is not X and isinstance(x, np.ndarray) and x.base is None:
+                x[:] = 0
+            np.testing.assert_array_equal(one.draw(4), want)
+            np.testing.assert_array_equal(one.observations[0], X)
+        one = agent()
+        for row, reward in zip(X, Y):
+            one.observe(row, reward)
+        np.testing.assert_array_equal(one.draw(4), want)
+
+
+class Streams(unittest.TestCase):
+    def test_agents_differ(self):
+        """Without a seed no two draw the same: eight choices of nine arms are equal with probability 9^-7 at most where arms are as good, and draws
+        are never; the seed that the repr shows repeats them."""
+        agents = [thompson.Posterior(prior()) for _ in range(8)]
+        self.assertEqual(len({one.draw(1).tobytes() for one in agents}), 8)
+        again = thompson.Posterior(agents[0].prior, seed=agents[0].seed)
+        self.assertIn(f"seed {again.seed}", repr(again))
+        again.draw(1)
+        np.testing.assert_array_equal(agents[0].draw(2), again.draw(2))
+
+    def test_forget_keeps_the_stream(self):
+        """What is drawn after it was not drawn before, also by samplers that draw as they observe; and a fresh agent that has drawn as often agrees."""
+        for sampler in SAMPLERS:
+            one = agent(sampler=sampler)
+            seen = set()
+            for _ in range(4):
+                one.observe(X, Y)
+                seen.add(one.draw(2).tobytes())
+                one.forget()
+                self.assertEqual(len(one.observations[1]), 0)
+            self.assertEqual(len(seen), 4, sampler)
+        one, other = agent(), agent()
+        one.observe(X, Y)
+        one.draw(1)
+        one.forget()
+        other.draw(1)
+        np.testing.assert_array_equal(one.draw(3), other.draw(3))
+
+    def test_copies(self):
+        """A copy has what was observed and goes on with the same numbers; then both go their own ways."""
+        for sampler in SAMPLERS:
+            for how in (copy.copy, copy.deepcopy):
+                one = agent(sampler=sampler)
+                one.observe(X[:4], Y[:4])
+                one.draw(5)
+                one.forget()
+                one.observe(X[:2], Y[:2])
+                one.draw(3)
+                other = how(one)
+                for each in (one, other):
+                    each.observe(X[2], Y[2])
+                np.testing.assert_array_equal(one.draw(6), other.draw(6), sampler)
+                other.observe(X, Y)
+                self.assertEqual((len(one.observations[1]), len(other.observations[1])), (3, 9))
+                del one
+                self.assertTrue(np.isfinite(other.draw(2)).all())
+        self.assertRaises(TypeError, pickle.dumps, agent())
+
+    def test_copies_of_priors(self):
+        one = prior()
+        for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+            np.testing.assert_array_equal(one.sample(5), other.sample(5))
+
+    def test_defaults(self):
+        """The sampler that is made for the prior."""
+        for likelihood, sampler in (("gaussian", "mixts"), ("logistic", "localised")):
+            self.assertEqual(thompson.Posterior(prior(), likelihood=likelihood).sampler, sampler)
+        self.assertEqual(thompson.train(theta=np.random.default_rng(3).standard_normal((200, 2)), components=2).family, "mixture")
+        quick = {"stages": 3, "training_steps": 20, "hidden": [4]}
+        self.assertEqual(thompson.Posterior(thompson.train(theta=X, family="diffusion", **quick)).sampler, "diffts")
+
+
+class Threads(unittest.TestCase):
+    def test_one_agent_in_several(self):
+        """Calls take turns: the draws are those of one thread, in some order, and no observation is lost."""
+        rounds, workers = 200, 4
+        one, alone = agent(sampler="localised"), agent(sampler="localised")
+
+        def work(_):
+            return [one.draw(2).tobytes() for _ in range(rounds)]
+
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            drawn = [theta for part in pool.map(work, range(workers)) for theta in part]
+        self.assertEqual(sorted(drawn), sorted(alone.draw(2).tobytes() for _ in range(rounds * workers)))
+
+        def mixed(number):
+            for i in range(rounds):
+                one.observe(X[i % 6], Y[i % 6])
+                one.choose(ARMS)
+                one.draw(1 + (i + number) % 7)
+                if i % 50 == 0:
+                    copy.copy(one).draw(3)
+
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            list(pool.map(mixed, range(workers)))
+        self.assertEqual(len(one.observations[1]), rounds * workers)
+
+    def test_fork(self):
+        """A child draws what the parent draws."""
+        one = agent()
+        one.observe(X, Y)
+        ends = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(ends[1], one.draw(4).tobytes())
+            os._exit(0)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(os.read(ends[0], 8 * 4 * D), one.draw(4).tobytes())
+
+    def test_interrupt(self):
+        """Control-C arrives while a prior is fitted: this fit would take days."""
+        code = """
+import numpy as np, thompson
+print("began", flush=True)
+try:
+    thompson.train(theta=np.random.default_rng(1).standard_normal((500, 2)), family="diffusion", training_steps=10**7, stages=1000)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        with in_a_process(code) as process:
+            self.assertEqual(process.stdout.readline(), "began\n")
+            interrupt = threading.Timer(1, process.send_signal, [signal.SIGINT])
+            interrupt.start()
+            said = process.communicate(timeout=program.PATIENCE)
+        self.assertEqual((process.returncode, said[0]), (0, "interrupted\n"), said[1])
+
+
+class Programs(unittest.TestCase):
+    def test_much_is_printed(self):
+        """More than a pipe holds, on both of them: 1 MB of each, in turns."""
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "thompson")
+            script.write_text(f"#!{sys.executable}\nimport sys\nfor _ in range(1000):\n    sys.stdout.write('o' * 1023 + '\\n')\n    sys.stderr.write('e' * 1023 + '\\n')\n",
+                              encoding="utf-8")
+            script.chmod(0o755)
+            code = "from thompson import studies; print(len(studies.call('plan')))"
+            with in_a_process(code, env={**os.environ, "THOMPSON_PROGRAM": str(script)}) as process:
+                said = process.communicate(timeout=60 if not program.SANITIZED else program.PATIENCE)
+            self.assertEqual(said[0], "1024000\n", said[1])
+
+
+if __name__ == "__main__":
+    program.main()
