@@ -10,7 +10,7 @@
 static const struct {
   const char *name, *inputs;
   const ConfigKey *keys;
-  Status (*prepare)(const Parallel *parallel, const PrepareJob *job);
+  Status (*prepare)(const PrepareJob *job);
 } sets[] = {
     {"movielens", "files of ratings", prepare_movielens_keys, prepare_movielens},
     {"mnist", "the four IDX files, in any order", prepare_mnist_keys, prepare_mnist},
@@ -76,7 +76,7 @@ static char *help(int key, const char *text, void *input) {
   return extra;
 }
 
-static Status prepare(const Parallel *parallel, const Arguments *arguments) {
+static Status prepare(const Arguments *arguments) {
   SCRATCH_ARENA(scratch);
   Config *config;
   TRY(config_options(&scratch, "--option", sets[arguments->set].keys, arguments->options.count,
@@ -86,7 +86,7 @@ static Status prepare(const Parallel *parallel, const Arguments *arguments) {
                     .output = arguments->output,
                     .seed = arguments->seed,
                     .options = config};
-  return sets[arguments->set].prepare(parallel, &job);
+  return sets[arguments->set].prepare(&job);
 }
 
 Status app_prepare(int argc, char **argv) {
@@ -102,6 +102,7 @@ Status app_prepare(int argc, char **argv) {
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = app_try_output(&parallel, arguments.output);
-  if (status == STATUS_OK) status = prepare(&parallel, &arguments);
+  if (status == STATUS_OK && parallel.rank == 0) status = prepare(&arguments);
+  status = parallel_agree(&parallel, status);
   return app_end_parallel(status);
 }

@@ -1,11 +1,10 @@
 /* thompson prepare: public data sets as embedding files (problem/embedding/embedding_file.h). One file for
- * each set; the verb (prepare.c) parses the command line, starts MPI, and calls the set's function on all
- * ranks. */
+ * each set; the verb (prepare.c) parses the command line and calls the set's function on rank 0: it is
+ * seconds of work. */
 #ifndef APP_PREPARE_H
 #define APP_PREPARE_H
 
 #include "io/config/config.h"
-#include "parallel/parallel.h"
 
 /* What the user asked for. */
 typedef struct {
@@ -20,9 +19,9 @@ typedef struct {
 extern const ConfigKey prepare_movielens_keys[];
 extern const ConfigKey prepare_mnist_keys[];
 
-/* Read the inputs, learn, write the embedding file. Convergence goes to stderr, one closing summary to
- * stdout, both from rank 0 only. Collective; every rank returns the same Status (parallel_agree). */
-Status prepare_movielens(const Parallel *parallel, const PrepareJob *job);
-Status prepare_mnist(const Parallel *parallel, const PrepareJob *job);
+/* Reads the inputs, learns, and writes the embedding file. Convergence goes to stderr, one closing summary to
+ * stdout. */
+Status prepare_movielens(const PrepareJob *job);
+Status prepare_mnist(const PrepareJob *job);
 
 #endif

@@ -169,16 +169,18 @@ static void print_summary(const PrepareJob *job, const Mnist *mnist) {
   printf("  embeddings multiplied by %.6g; noise of the rewards %g\n", mnist->scale, NOISE);
 }
 
-Status prepare_mnist(const Parallel *parallel, const PrepareJob *job) {
+static Status prepare_all(const PrepareJob *job, Mnist *mnist) {
+  TRY(classify(job, mnist));
+  TRY(embed(job, mnist));
+  TRY(fit(job, mnist));
+  TRY(write_file(job, mnist));
+  print_summary(job, mnist);
+  return STATUS_OK;
+}
+
+Status prepare_mnist(const PrepareJob *job) {
   Mnist mnist = {0};
-  Status status = STATUS_OK;
-  if (parallel->rank == 0) { /* seconds of work: not worth sharing */
-    status = classify(job, &mnist);
-    if (status == STATUS_OK) status = embed(job, &mnist);
-    if (status == STATUS_OK) status = fit(job, &mnist);
-    if (status == STATUS_OK) status = write_file(job, &mnist);
-    if (status == STATUS_OK) print_summary(job, &mnist);
-  }
+  const Status status = prepare_all(job, &mnist);
   mnist_destroy(&mnist);
-  return parallel_agree(parallel, status);
+  return status;
 }

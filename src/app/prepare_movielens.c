@@ -4,9 +4,8 @@
 #include "app/prepare.h"
 #include "app/prepare_users.h"
 #include "io/digest.h"
-#include "parallel/factorise.h"
 #include "problem/embedding/embedding_file.h"
-#include "problem/embedding/ratings.h"
+#include "problem/embedding/factorisation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +50,7 @@ const ConfigKey prepare_movielens_keys[] = {
 
 typedef struct {
   FactorisationSetup setup;
-  Ratings ratings, held_out; /* of whom is learned from; of users who are held out, on rank 0 */
+  Ratings ratings, held_out; /* of whom is learned from; of users who are held out */
   Factorisation result;
   NamedTheta theta;
 } Movielens;
@@ -67,7 +66,7 @@ static double baseline_rmse(const Ratings *ratings, double mean) {
 }
 
 static void report(int sweep, double rmse) {
-  if (app_speaks) fprintf(stderr, "sweep %d: root mean squared residual %.6f\n", sweep, rmse);
+  fprintf(stderr, "sweep %d: root mean squared residual %.6f\n", sweep, rmse);
 }
 
 /* The ratings that the vectors came from, whatever the form of their files. */
@@ -144,7 +143,7 @@ static void print_summary(const PrepareJob *job, const Movielens *work) {
            (long long)work->held_out.count);
 }
 
-/* On rank 0: the ratings that vectors are learned from, and those of users who are held out, if any are. */
+/* Reads the ratings that vectors are learned from, and those of users who are held out, if any are. */
 static Status read_ratings(const PrepareJob *job, Movielens *work) {
   Ratings all;
   TRY(ratings_read(job->input_count, job->inputs, config_text(job->options, "format"), &all));
@@ -158,9 +157,10 @@ static Status read_ratings(const PrepareJob *job, Movielens *work) {
   return status;
 }
 
-/* On rank 0. */
-static Status finish(const PrepareJob *job, Movielens *work) {
+static Status prepare_all(const PrepareJob *job, Movielens *work) {
   SCRATCH_ARENA(scratch);
+  TRY(read_ratings(job, work));
+  TRY(factorise(&scratch, &work->ratings, &work->setup, report, &work->result));
   if (work->held_out.users > 0)
     TRY(users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result, &work->theta));
   else
@@ -171,19 +171,13 @@ static Status finish(const PrepareJob *job, Movielens *work) {
   return STATUS_OK;
 }
 
-Status prepare_movielens(const Parallel *parallel, const PrepareJob *job) {
+Status prepare_movielens(const PrepareJob *job) {
   Movielens work = {.setup = {.d = (int)config_int(job->options, "dimension"),
                               .ridge = config_real(job->options, "ridge"),
                               .sweeps = (int)config_int(job->options, "sweeps"),
                               .seed = job->seed}};
-  Status status = STATUS_OK;
-  if (parallel->rank == 0) status = read_ratings(job, &work);
-  status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = factorise_share(parallel, &work.ratings);
-  if (status == STATUS_OK) status = factorise(parallel, &work.ratings, &work.setup, report, &work.result);
-  if (status == STATUS_OK && parallel->rank == 0) status = finish(job, &work);
-  factorise_free(&work.result);
+  const Status status = prepare_all(job, &work);
   ratings_free(&work.ratings);
   ratings_free(&work.held_out);
-  return parallel_agree(parallel, status);
+  return status;
 }

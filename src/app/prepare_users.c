@@ -23,23 +23,15 @@ Status theta_of_rows(Arena *memory, int n, const int64_t *id, int d, const doubl
   return STATUS_OK;
 }
 
-/* out[users, d] of the users who are held out. */
-static Status fit_held_out(const Ratings *held_out, const FactorisationSetup *setup,
-                           const Factorisation *result, double *workspace, double *out) {
-  SparseRows sparse;
-  TRY(sparse_rows_create(held_out, result->mean, false, &sparse));
-  factorisation_update(&sparse, setup, 0, held_out->users, result->item, out, workspace);
-  sparse_rows_free(&sparse);
-  return STATUS_OK;
-}
-
 Status users_theta(Arena *memory, const Ratings *ratings, const Ratings *held_out,
                    const FactorisationSetup *setup, const Factorisation *result, NamedTheta *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)result->d, own = (size_t)held_out->users * d;
+  SparseRows sparse;
   double *rows;
   ALLOCATE(&scratch, rows, own + d * d);
-  TRY(fit_held_out(held_out, setup, result, rows + own, rows));
+  TRY(sparse_rows_create(&scratch, held_out, result->mean, false, &sparse));
+  factorisation_update(&sparse, setup, result->item, rows, rows + own);
   TRY(theta_create_named(memory, held_out->users + ratings->users, result->d, out));
   put_rows(0, held_out->users, held_out->user_id, rows, out);
   put_rows(held_out->users, ratings->users, ratings->user_id, result->user, out);

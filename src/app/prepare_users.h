@@ -8,7 +8,7 @@
 #include "core/arena.h"
 #include "io/dataset.h"
 #include "io/store.h"
-#include "parallel/factorise.h"
+#include "problem/embedding/factorisation.h"
 
 /* Samples of theta and the id of each in the input files. */
 typedef struct {

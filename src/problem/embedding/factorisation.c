@@ -1,10 +1,9 @@
 #include "problem/embedding/factorisation.h"
 
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/rng.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 static int row_of(const Rating *rating, bool items) { return items ? rating->item : rating->user; }
@@ -23,32 +22,17 @@ static void fill(const Ratings *ratings, double mean, bool items, int64_t *next,
   }
 }
 
-static Status allocate(int64_t count, int64_t **next, SparseRows *out) {
-  NEW(out->start, (size_t)out->rows + 1);
-  NEW(out->column, count);
-  NEW(out->value, count);
-  NEW(*next, out->rows);
-  return STATUS_OK;
-}
-
-Status sparse_rows_create(const Ratings *ratings, double mean, bool items, SparseRows *out) {
+Status sparse_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items, SparseRows *out) {
+  SCRATCH_ARENA(scratch);
+  int64_t *next;
   *out = (SparseRows){.rows = items ? ratings->items : ratings->users,
                       .columns = items ? ratings->users : ratings->items};
-  int64_t *next = NULL;
-  Status status = allocate(ratings->count, &next, out);
-  if (status == STATUS_OK)
-    fill(ratings, mean, items, next, out);
-  else
-    sparse_rows_free(out);
-  free(next);
-  return status;
-}
-
-void sparse_rows_free(SparseRows *sparse) {
-  free(sparse->start);
-  free(sparse->column);
-  free(sparse->value);
-  *sparse = (SparseRows){0};
+  ALLOCATE(memory, out->start, (size_t)out->rows + 1);
+  ALLOCATE(memory, out->column, ratings->count);
+  ALLOCATE(memory, out->value, ratings->count);
+  ALLOCATE(&scratch, next, out->rows);
+  fill(ratings, mean, items, next, out);
+  return STATUS_OK;
 }
 
 void factorisation_start(const FactorisationSetup *setup, int rows, double *out) {
@@ -77,10 +61,10 @@ static void normal_equations(const SparseRows *sparse, const FactorisationSetup 
   }
 }
 
-void factorisation_update(const SparseRows *sparse, const FactorisationSetup *setup, int first, int last,
-                          const double *other, double *own, double *workspace) {
-  int d = setup->d;
-  for (int row = first; row < last; row++) {
+void factorisation_update(const SparseRows *sparse, const FactorisationSetup *setup, const double *other,
+                          double *own, double *workspace) {
+  const int d = setup->d;
+  for (int row = 0; row < sparse->rows; row++) {
     double *w = own + (size_t)row * (size_t)d;
     normal_equations(sparse, setup, row, other, workspace, w);
     linalg_cholesky_lanes(d, 1, workspace, NULL);
@@ -88,16 +72,43 @@ void factorisation_update(const SparseRows *sparse, const FactorisationSetup *se
   }
 }
 
-void factorisation_residuals(const SparseRows *sparse, int d, int first, int last, const double *other,
-                             const double *own, double *out) {
-  for (int row = first; row < last; row++) {
-    const double *w = own + (size_t)row * (size_t)d;
-    out[row] = 0;
-    for (int64_t e = sparse->start[row]; e < sparse->start[row + 1]; e++) {
-      const double *x = other + (size_t)sparse->column[e] * (size_t)d;
-      double residual = sparse->value[e];
+/* Returns the root mean squared residual; sums go user by user. */
+static double factorisation_rmse(const SparseRows *users, const Factorisation *found) {
+  const int d = found->d;
+  double total = 0;
+  for (int row = 0; row < users->rows; row++) {
+    const double *w = found->user + (size_t)row * (size_t)d;
+    double sum = 0;
+    for (int64_t e = users->start[row]; e < users->start[row + 1]; e++) {
+      const double *x = found->item + (size_t)users->column[e] * (size_t)d;
+      double residual = users->value[e];
       for (int i = 0; i < d; i++) residual -= w[i] * x[i];
-      out[row] += residual * residual;
+      sum += residual * residual;
     }
+    total += sum;
   }
+  return sqrt(total / (double)users->start[users->rows]);
+}
+
+Status factorise(Arena *memory, const Ratings *ratings, const FactorisationSetup *setup,
+                 void (*report)(int sweep, double rmse), Factorisation *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)setup->d;
+  SparseRows users, items;
+  double *workspace;
+  *out = (Factorisation){.d = setup->d, .sweeps = setup->sweeps, .mean = ratings_mean(ratings)};
+  ALLOCATE(memory, out->user, (size_t)ratings->users * d);
+  ALLOCATE(memory, out->item, (size_t)ratings->items * d);
+  ALLOCATE(memory, out->rmse, setup->sweeps);
+  ALLOCATE(&scratch, workspace, d * d);
+  TRY(sparse_rows_create(&scratch, ratings, out->mean, false, &users));
+  TRY(sparse_rows_create(&scratch, ratings, out->mean, true, &items));
+  factorisation_start(setup, ratings->items, out->item);
+  for (int s = 0; s < setup->sweeps; s++) {
+    factorisation_update(&users, setup, out->item, out->user, workspace);
+    factorisation_update(&items, setup, out->user, out->item, workspace);
+    out->rmse[s] = factorisation_rmse(&users, out);
+    report(s + 1, out->rmse[s]);
+  }
+  return STATUS_OK;
 }

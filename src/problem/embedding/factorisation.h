@@ -4,11 +4,11 @@
  *   sum over ratings (R_ij - u_i' v_j)^2 + ridge (sum_i |u_i|^2 + sum_j |v_j|^2)
  *
  * is minimised in turn over all u and over all v. Given the other side, every row is a ridge regression of
- * its own, so rows may be updated anywhere and in any order; src/parallel/factorise.c spreads them over
- * ranks. */
+ * its own. */
 #ifndef PROBLEM_EMBEDDING_FACTORISATION_H
 #define PROBLEM_EMBEDDING_FACTORISATION_H
 
+#include "core/arena.h"
 #include "problem/embedding/ratings.h"
 
 #include <stdbool.h>
@@ -21,9 +21,8 @@ typedef struct {
   double *value; /* [entries] */
 } SparseRows;
 
-/* The ratings less `mean`; rows are users, or items when `items`. The caller ends with sparse_rows_free. */
-Status sparse_rows_create(const Ratings *ratings, double mean, bool items, SparseRows *out);
-void sparse_rows_free(SparseRows *sparse);
+/* Sorts the ratings less `mean` by row; rows are users, or items when `items`. */
+Status sparse_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items, SparseRows *out);
 
 typedef struct {
   int d; /* rank */
@@ -32,16 +31,23 @@ typedef struct {
   uint64_t seed; /* of the first item vectors, U(-1, 1) */
 } FactorisationSetup;
 
-/* out[rows, d] ~ U(-1, 1), row r from stream (FACTORISATION, run = r). */
+typedef struct {
+  int d, sweeps;
+  double mean; /* of all ratings, subtracted */
+  double *user, *item; /* [users, d], [items, d] */
+  double *rmse; /* [sweeps], root mean squared residual after each sweep */
+} Factorisation;
+
+/* Factorises the ratings, in `memory`; calls report(sweep, rmse) after each sweep, from 1. */
+Status factorise(Arena *memory, const Ratings *ratings, const FactorisationSetup *setup,
+                 void (*report)(int sweep, double rmse), Factorisation *out);
+
+/* Draws out[rows, d] ~ U(-1, 1), row r from stream (FACTORISATION, run = r). */
 void factorisation_start(const FactorisationSetup *setup, int rows, double *out);
 
-/* own[r] = argmin over w of sum_j (value_rj - w' other_j)^2 + ridge |w|^2 for the rows [first, last); own is
+/* Computes own[r] = argmin over w of sum_j (value_rj - w' other_j)^2 + ridge |w|^2 for every row; own is
  * [rows, d], other [columns, d]. workspace[d, d]. */
-void factorisation_update(const SparseRows *sparse, const FactorisationSetup *setup, int first, int last,
-                          const double *other, double *own, double *workspace);
-
-/* Sum of squared residuals of each of the rows [first, last): out[rows]. */
-void factorisation_residuals(const SparseRows *sparse, int d, int first, int last, const double *other,
-                             const double *own, double *out);
+void factorisation_update(const SparseRows *sparse, const FactorisationSetup *setup, const double *other,
+                          double *own, double *workspace);
 
 #endif
