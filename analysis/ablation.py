@@ -40,15 +40,21 @@ def places(values):
     return np.array([words.index(wording.plain(value)) for value in values], float), words
 
 
+def named(keys, name):
+    """The key of that name, or the only one that ends with it: `noise` for problem.noise."""
+    found = [key for key in keys if name in (key, key.rpartition(".")[2])]
+    if len(found) != 1:
+        raise Error(f"the study does not sweep {name}; it sweeps {', '.join(keys)}")
+    return found[0]
+
+
 def panels(dataset, metric=None, against=None, at=None, select=lambda others: True):
     """The panels of one study. `select` keeps combinations of the other swept keys, given as {key: value}."""
     metric = store.chosen(dataset, metric, metrics.WHOLE)
     keys = ranked_keys(dataset)
     if not keys:
         raise Error("the study sweeps no key, so there is nothing to draw against")
-    if against is not None and against not in keys:
-        raise Error(f"the study does not sweep {against}; it sweeps {', '.join(keys)}")
-    against = against or next(iter(keys))
+    against = named(keys, against) if against else next(iter(keys))
     x, ticks = places(keys[against])
     means, errors, floor = metrics.measured(dataset, metric, at)
     done, wanted = averages.counts(dataset)[0], averages.asked(dataset)

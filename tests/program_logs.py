@@ -201,7 +201,7 @@ class Logs(ProgramTest):
         self.fail_with(3, "logs.csv, line 2: the reward 2; with the likelihood 'logistic' rewards are 0 or 1", *command, "--likelihood", "logistic")
         self.fail_with(4, "cannot read", "train", "--logs", self.path("none.csv"), "-o", self.path("prior.nc"))
         for arguments, part in (((*command, "--theta", "a.csv"), "give either"), ((*command, "--noise", "-1"), "--noise"),
-                                ((*command, "--likelihood", "probit"), "--likelihood probit: it is one of gaussian, logistic, poisson"),
+                                ((*command, "--likelihood", "probit"), "--likelihood: 'probit' is not a likelihood; allowed: gaussian | logistic | poisson"),
                                 ((*command, "--likelihood", "logistic", "--noise", "1"), "--noise is of Gaussian rewards"),
                                 (("train", self.study, "--noise", "1"), "--likelihood and --noise are of --logs")):
             self.fail_with_usage(part, *arguments)

@@ -448,6 +448,7 @@ static void test_another_study(void) {
   const Task task = study_task(&other, 7);
   CHECK_OK(finished_scan(folder, &other, &finished));
   CHECK_FAILS(finished_check_study(&finished), STATUS_RESUME, "are of another study");
+  CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), "/tasks/")); /* the file is named */
   CHECK_OK(task_result_create(&other, &task, &result));
   CHECK_FAILS(finished_load(&finished, &task, false, &result), STATUS_INPUT, "tasks of another study");
   task_result_destroy(&result);

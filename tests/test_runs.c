@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "parallel/adaptive.h"
+#include "parallel/progress.h"
 #include "study/keys.h"
 #include "study/study.h"
 
@@ -177,6 +178,15 @@ static void test_refusals(void) {
   refuse("runs: {target_se: 1, min: 10, max: 10}\nprior: {replicates: 9}", "only 5 blocks of 2 runs");
 }
 
+/* From 1% after 5 s nothing is known; from a tenth, or after a minute, the rest takes as long in proportion.
+ */
+static void test_time_left(void) {
+  CU_ASSERT_TRUE(isnan(progress_left(5, 0.01)));
+  CU_ASSERT_TRUE(isnan(progress_left(100, 0)));
+  CHECK_NEAR(progress_left(5, 0.1), 45, 1e-12);
+  CHECK_NEAR(progress_left(100, 0.02), 4900, 1e-9);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"blocks take the replicates in turn", test_blocks_take_replicates_in_turn},
                          {"the next wave follows the standard error", test_waves},
@@ -184,6 +194,7 @@ int main(void) {
                          {"runs is a number or a mapping", test_two_forms},
                          {"a difference names the key", test_difference_names_the_key},
                          {"what cannot be is refused", test_refusals},
+                         {"the time left is told from a tenth on", test_time_left},
                          CU_TEST_INFO_NULL};
   return harness_run("runs", tests);
 }

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -76,10 +77,16 @@ def run(study, output=None, ranks=1, resume=False, overwrite=False, progress=Fal
         else:
             path = pathlib.Path(study)
         sets = [word for key, value in keys.items() for word in ("--set", f"{key.replace('__', '.')}={json.dumps(value, default=plain)}")]
-        plan = json.loads(call("plan", path, *sets, "--json"))
-        target = pathlib.Path(output) if output else pathlib.Path("results", plan["name"])
         mode = ["--resume"] if resume else ["--overwrite"] if overwrite else []
-        call("run", path, *sets, *mode, "-o", target, "--progress", "plain", ranks=ranks, progress=progress)
+        try:
+            plan = json.loads(call("plan", path, *sets, "--json"))
+            target = pathlib.Path(output) if output else pathlib.Path("results", plan["name"])
+            call("run", path, *sets, *mode, "-o", target, "--progress", "plain", ranks=ranks, progress=progress)
+        except library.Error as error:
+            if not isinstance(study, dict):
+                raise
+            # The file is gone by then, and a dictionary has no lines.
+            raise library.Error(re.sub(re.escape(str(path)) + r"(:\d+:\d+)?", "the study", str(error)), error.code) from None
     return results(target)
 
 

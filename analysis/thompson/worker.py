@@ -18,6 +18,13 @@ OK, ERROR = range(2)
 LONGEST = 399                         # bytes of a sentence
 
 
+class About(types.SimpleNamespace):
+    """What a sampler is told of its block."""
+
+    def __getitem__(self, name):
+        raise TypeError(f"about[{name!r}] is written about.{name}; about has {', '.join(sorted(vars(self)))}")
+
+
 class Refused(Exception):
     """What the program is to say of the sampler."""
 
@@ -74,7 +81,7 @@ def draw(np, sampler, x, y, rng, about):
 def serve(np, stream, sampler):
     """Round after round of one block."""
     seed, first_run, runs, d, arms, rounds, noise, likelihood = BEGIN.unpack(read(stream, BEGIN.size))
-    about = types.SimpleNamespace(likelihood=likelihood.rstrip(b"\0").decode(), noise=noise, arms=arms, rounds=rounds, first_run=first_run, round=0)
+    about = About(likelihood=likelihood.rstrip(b"\0").decode(), noise=noise, arms=arms, rounds=rounds, first_run=first_run, round=0)
     x, y = np.empty((runs, rounds, d)), np.empty((runs, rounds))
     spent = time.process_time()
     for t in range(rounds):

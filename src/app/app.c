@@ -67,6 +67,12 @@ double app_real(struct argp_state *state, const char *option, const char *text, 
   return value;
 }
 
+void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
+                      const char *(*word)(int index)) {
+  config_unknown_name(STATUS_USAGE, value, what, word);
+  argp_error(state, "%s: %s", option, status_message());
+}
+
 void app_take(struct argp_state *state, const char **slot, const char *text, const char *what) {
   if (*slot) argp_error(state, "one %s at a time; '%s' is the second", what, text);
   *slot = text;
@@ -177,6 +183,15 @@ static size_t row_of(const Study *study, int setting, int policy) {
   return ((size_t)setting * (size_t)study->file->policy_count + (size_t)policy) * (size_t)study->points;
 }
 
+/* Prints a number in a column, "-" where there is none: every run failed, or one alone has no standard error.
+ */
+static void print_number(const char *sign, int width, int digits, double x) {
+  if (isnan(x))
+    printf("%*s", width, "-");
+  else
+    printf(*sign ? "%+*.*g" : "%*.*g", width, digits, x);
+}
+
 /* Few points: mean and standard error at each. */
 static void print_points(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
@@ -189,8 +204,10 @@ static void print_points(const Study *study, int setting, double *const columns[
   for (int p = 0; p < study->file->policy_count; p++) {
     size_t row = row_of(study, setting, p);
     printf("  %-*s", widest, study->file->policies[p].label);
-    for (int i = 0; i < points; i++)
-      printf("  %7.3g %8.2g", columns[MEAN][row + (size_t)i], columns[SE][row + (size_t)i]);
+    for (int i = 0; i < points; i++) {
+      print_number("", 9, 3, columns[MEAN][row + (size_t)i]);
+      print_number("", 9, 2, columns[SE][row + (size_t)i]);
+    }
     printf(" %6.0f\n", columns[COUNT][row]);
   }
 }
@@ -204,12 +221,15 @@ static void print_last(const Study *study, int setting, double *const columns[])
   printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
   for (int p = 0; p < study->file->policy_count; p++) {
     size_t at = row_of(study, setting, p) + (size_t)points - 1;
-    printf("  %-*s %10.4g %8.2g   ", widest, study->file->policies[p].label, columns[MEAN][at],
-           columns[SE][at]);
-    if (p == 0)
-      printf("%12s %8s", "", "");
-    else
-      printf("%+12.4g %8.2g", columns[DIFF_MEAN][at], columns[DIFF_SE][at]);
+    printf("  %-*s", widest, study->file->policies[p].label);
+    print_number("", 11, 4, columns[MEAN][at]);
+    print_number("", 9, 2, columns[SE][at]);
+    if (p == 0) {
+      printf("%24s", "");
+    } else {
+      print_number("+", 15, 4, columns[DIFF_MEAN][at]);
+      print_number("", 9, 2, columns[DIFF_SE][at]);
+    }
     printf(" %6.0f\n", columns[COUNT][at]);
   }
 }

@@ -35,6 +35,11 @@ long long app_integer(struct argp_state *state, const char *option, const char *
                       long long high);
 double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);
 
+/* Ends the program by argp_error: the value of an option is none of the names word(0), word(1), ...; `what`
+ * says of what: "a sampler". */
+void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
+                      const char *(*word)(int index));
+
 /* Take the one positional argument into *slot; argp_error when there is one already. `what` names it: "study
  * file". */
 void app_take(struct argp_state *state, const char **slot, const char *text, const char *what);

@@ -54,10 +54,7 @@ static void add_sampler(Arguments *arguments, const char *name) {
 static void take_samplers(struct argp_state *state, Arguments *arguments, const char *text) {
   char *copy = strdup(text), *rest = copy;
   for (const char *name; copy && (name = strsep(&rest, ","));) {
-    const char *nearest = config_nearest(name, sampler_name);
-    if (!sampler_find(name))
-      argp_error(state, "--samplers: '%s' is not a sampler%s%s%s; see `thompson list samplers`", name,
-                 nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    if (!sampler_find(name)) app_unknown_name(state, "--samplers", name, "a sampler", sampler_name);
     add_sampler(arguments, name);
   }
   free(copy);

@@ -4,6 +4,7 @@
 #include "app/manual.h"
 #include "app/output.h"
 #include "core/linalg.h"
+#include "io/config/config.h"
 #include "io/provenance.h"
 #include "io/store.h"
 
@@ -38,9 +39,11 @@ static void print_help(void) {
 #undef PRINT_STATUS
 }
 
+static const char *verb_name(int index) { return verbs[index].name; }
+
 static Status usage(const char *verb) {
   if (!verb) return status_set(STATUS_USAGE, "no verb given; see thompson --help");
-  return status_set(STATUS_USAGE, "'%s' is not a verb; see thompson --help", verb);
+  return config_unknown_name(STATUS_USAGE, verb, "a verb", verb_name);
 }
 
 static Status call(int argc, char **argv) {

@@ -30,14 +30,14 @@ typedef struct {
 enum { KEY_PRIOR = 256, KEY_DATA, KEY_RECENT, KEY_SAMPLER, KEY_LIKELIHOOD, KEY_NOISE, KEY_SEED, KEY_OPTION };
 
 static const struct argp_option options[] = {
-    {"prior", KEY_PRIOR, "FILE", 0, "prior file: written by `train`, or by yourself", 0},
+    {"prior", KEY_PRIOR, "FILE", 0, "required: prior file, written by `train` or by yourself", 0},
     {"data", KEY_DATA, "FILE", 0,
-     "history: CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)", 0},
+     "required: history; CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)", 0},
     {"recent", KEY_RECENT, "FILE", 0,
      "logs of other tasks than the prior was learned from, as of `train --logs`: the weight of the guard "
      "(--option guard=0.2) is learned from them",
      0},
-    {"sampler", KEY_SAMPLER, "NAME", 0, "posterior sampler; see `thompson list samplers`", 0},
+    {"sampler", KEY_SAMPLER, "NAME", 0, "required: posterior sampler; see `thompson list samplers`", 0},
     {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "likelihood (default: gaussian)", 0},
     {"number", 'n', "N", 0, "draws (default: 1000)", 0},
     {"output", 'o', "FILE", 0, "file for the draws (default: draws.nc)", 0},
@@ -62,7 +62,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
   case ARGP_KEY_END:
     if (!arguments->prior || !arguments->data || !arguments->sampler)
-      argp_error(state, "--prior, --data and --sampler are needed");
+      argp_error(state, "%s is required: give --prior, --data and --sampler",
+                 !arguments->prior  ? "--prior"
+                 : !arguments->data ? "--data"
+                                    : "--sampler");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -70,18 +73,14 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 
 static Status find_methods(const Arguments *arguments, const SamplerOps **sampler, Likelihood *likelihood) {
   *sampler = sampler_find(arguments->sampler);
-  const char *near;
   if (!*sampler) {
-    near = config_nearest(arguments->sampler, sampler_name);
-    return status_set(STATUS_INPUT, "--sampler: '%s' is not a sampler%s%s%s; see thompson list samplers",
-                      arguments->sampler, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    config_unknown_name(STATUS_INPUT, arguments->sampler, "a sampler", sampler_name);
+    return status_prefix(STATUS_INPUT, "--sampler: ");
   }
   *likelihood = (Likelihood){.ops = likelihood_find(arguments->likelihood), .noise = arguments->noise};
   if (!likelihood->ops) {
-    near = config_nearest(arguments->likelihood, likelihood_name);
-    return status_set(
-        STATUS_INPUT, "--likelihood: '%s' is not a likelihood%s%s%s; see thompson list likelihoods",
-        arguments->likelihood, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    config_unknown_name(STATUS_INPUT, arguments->likelihood, "a likelihood", likelihood_name);
+    return status_prefix(STATUS_INPUT, "--likelihood: ");
   }
   return STATUS_OK;
 }

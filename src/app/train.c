@@ -43,14 +43,6 @@ static const struct argp_option options[] = {
     {"option", KEY_OPTION, "KEY=VALUE", 0, "a key of prior.*, without the prefix: stages=50", 0},
     {0}};
 
-static void refuse_likelihood(struct argp_state *state, const char *text) {
-  char names[256];
-  size_t used = 0;
-  for (int i = 0; likelihood_name(i) && used < sizeof names; i++)
-    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", likelihood_name(i));
-  argp_error(state, "--likelihood %s: it is one of %s", text, names);
-}
-
 /* The likelihood of logs, with its noise: 0 where that is to be learned. */
 static void check_noise(struct argp_state *state, Arguments *arguments) {
   const char *noise = arguments->noise;
@@ -61,14 +53,6 @@ static void check_noise(struct argp_state *state, Arguments *arguments) {
     arguments->sigma = app_real(state, "--noise", noise, 1e-40, 1e40);
 }
 
-static void refuse_family(struct argp_state *state, const char *text) {
-  char names[256];
-  size_t used = 0;
-  for (int i = 0; prior_name(i) && used < sizeof names; i++)
-    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", prior_name(i));
-  argp_error(state, "--family %s: it is one of %s", text, names);
-}
-
 static error_t parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
@@ -76,12 +60,13 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_LOGS: arguments->logs = text; return 0;
   case KEY_LIKELIHOOD:
     arguments->likelihood = likelihood_find(text);
-    if (!arguments->likelihood) refuse_likelihood(state, text);
+    if (!arguments->likelihood)
+      app_unknown_name(state, "--likelihood", text, "a likelihood", likelihood_name);
     return 0;
   case KEY_NOISE: arguments->noise = text; return 0;
   case KEY_FAMILY:
     arguments->family = prior_find(text);
-    if (!arguments->family) refuse_family(state, text);
+    if (!arguments->family) app_unknown_name(state, "--family", text, "a family of priors", prior_name);
     return 0;
   case 'o': app_take_output(state, &arguments->output, text); return 0;
   case KEY_SEED:

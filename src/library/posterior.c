@@ -97,23 +97,12 @@ static Status grow_history(thompson_posterior *self, int rounds) {
 
 /* ---- create and destroy */
 
-static const char *near_word(const char *text, const char *(*word)(int index), size_t size, char *out) {
-  const char *near = config_nearest(text, word);
-  out[0] = '\0';
-  if (near) snprintf(out, size, "; did you mean '%s'?", near);
-  return out;
-}
-
 static Status find_methods(thompson_posterior *self, const char *sampler, const char *likelihood) {
-  char hint[80];
   self->method = sampler_find(sampler);
   self->likelihood.ops = likelihood_find(likelihood);
-  if (!self->method)
-    return status_set(STATUS_INPUT, "'%s' is not a sampler%s", sampler,
-                      near_word(sampler, sampler_name, sizeof hint, hint));
+  if (!self->method) return config_unknown_name(STATUS_INPUT, sampler, "a sampler", sampler_name);
   if (!self->likelihood.ops)
-    return status_set(STATUS_INPUT, "'%s' is not a likelihood%s", likelihood,
-                      near_word(likelihood, likelihood_name, sizeof hint, hint));
+    return config_unknown_name(STATUS_INPUT, likelihood, "a likelihood", likelihood_name);
   return STATUS_OK;
 }
 

@@ -43,7 +43,8 @@ static Status make_folder(const char *path) {
 static Status check_same(const char *directory, const char *old, const Study *study) {
   char difference[1024];
   if (!config_first_difference(old, study->file->resolved, sizeof difference, difference)) return STATUS_OK;
-  return status_set(STATUS_RESUME, "%s holds another study; %s", directory, difference);
+  return status_set(STATUS_RESUME, "%s holds another study; %s; use -o for another folder, or --overwrite",
+                    directory, difference);
 }
 
 /* The folder of an unfinished or new study, with all that belongs in it. Of several shards that begin at once
@@ -58,10 +59,27 @@ static Status make_ready(const char *directory, const Study *study, bool exists)
   return exists ? STATUS_OK : store_write_text_first(path, study->file->resolved);
 }
 
+/* Says what to do with a folder that a new study cannot have: only its own study can go on there. */
+static Status refuse_study(const char *directory, const Study *study) {
+  char *old, difference[1024] = "";
+  TRY(checkpoint_study(directory, &old));
+  const bool other = config_first_difference(old, study->file->resolved, sizeof difference, difference);
+  free(old);
+  if (!other)
+    return status_set(STATUS_FILE,
+                      "%s already holds this study; use --resume to continue it, --overwrite to replace it, "
+                      "or -o for another folder",
+                      directory);
+  return status_set(STATUS_FILE,
+                    "%s already holds another study (%s); use --overwrite to replace it, or -o for another "
+                    "folder",
+                    directory, difference);
+}
+
 /* Whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what is not the
  * program's to touch. The search for work comes first: a shard that begins meanwhile writes the study before
  * it. */
-static Status inspect(const char *directory, CheckpointMode mode, bool *exists) {
+static Status inspect(const char *directory, const Study *study, CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));
   TRY(folder_find_work(directory, sizeof work, work));
@@ -72,11 +90,7 @@ static Status inspect(const char *directory, CheckpointMode mode, bool *exists) 
         STATUS_FILE,
         "%s holds %s but no study.yaml that says of what; move it away, or use -o for another folder",
         directory, work);
-  if (!*exists || mode != CHECKPOINT_FRESH) return STATUS_OK;
-  return status_set(STATUS_FILE,
-                    "%s already holds a study; use --resume to go on with it, --overwrite to replace it, "
-                    "or -o for another folder",
-                    directory);
+  return *exists && mode == CHECKPOINT_FRESH ? refuse_study(directory, study) : STATUS_OK;
 }
 
 static Status compare(const char *directory, const Study *study) {
@@ -130,9 +144,10 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
   bool exists;
   *lock = NULL;
   TRY(make_folder(directory));
-  TRY(inspect(directory, mode, &exists));
+  TRY(inspect(directory, study, mode, &exists));
   TRY(lock_take(directory, shard, lock));
-  TRY(inspect(directory, mode, &exists)); /* another job may have come and gone while this one waited */
+  TRY(inspect(directory, study, mode,
+              &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
     TRY(remove_study(directory));
     exists = false;
@@ -146,6 +161,8 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
 Status checkpoint_study(const char *directory, char **text) {
   char path[PATH_SIZE];
   TRY(path_of(sizeof path, path, directory, "study.yaml"));
+  if (access(directory, F_OK) != 0)
+    return status_set(STATUS_FILE, "cannot read %s: %s", directory, strerror(errno));
   if (access(path, F_OK) != 0)
     return status_set(STATUS_INPUT, "%s holds no study (no study.yaml in it)", directory);
   return config_study_text(path, text);

@@ -176,8 +176,7 @@ static bool is_whole(const char *path) {
  * damaged one says nothing. */
 Status finished_check_study(const Finished *finished) {
   const Study *study = finished->study;
-  char path[PATH_SIZE];
-  bool others = false;
+  char path[PATH_SIZE], other[PATH_SIZE] = "";
   for (int i = -finished->bundles; i < study->task_count; i++) {
     if (i >= 0 && (finished->state[i] == RUN_NOT_RUN || finished->bundle[i] >= 0)) continue;
     if (i < 0)
@@ -185,13 +184,14 @@ Status finished_check_study(const Finished *finished) {
     else
       TRY(task_file_path(finished->directory, i, finished->state[i] == RUN_FAILED, sizeof path, path));
     if (ownership_carries(AT_FDCWD, path, study->file->sha256)) return STATUS_OK;
-    others = others || (ownership_carries(AT_FDCWD, path, "config_sha256") && is_whole(path));
+    if (!other[0] && ownership_carries(AT_FDCWD, path, "config_sha256") && is_whole(path))
+      strcpy(other, path);
   }
-  if (!others) return STATUS_OK;
+  if (!other[0]) return STATUS_OK;
   return status_set(STATUS_RESUME,
-                    "%s: its finished tasks are of another study than study.yaml, which was changed; put it "
-                    "back as it was, or use another folder",
-                    finished->directory);
+                    "%s: its finished tasks are of another study than study.yaml; move that file away, put "
+                    "study.yaml back if it was changed, or use another folder",
+                    other);
 }
 
 /* Reading. */

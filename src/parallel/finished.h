@@ -35,7 +35,7 @@ Status finished_broadcast(const Parallel *parallel, const char *directory, const
 /* Rank 0 scans, all know. Collective. */
 Status finished_scan_all(const Parallel *parallel, const char *directory, const Study *study, Finished *out);
 
-/* STATUS_RESUME when the finished tasks are of another study: study.yaml was changed. */
+/* Returns STATUS_RESUME, and names the first such file, when all finished tasks are of another study. */
 Status finished_check_study(const Finished *finished);
 
 /* Read a finished task into `result`, which has room. STATUS_INPUT when its file is damaged, gone, or of

@@ -31,8 +31,13 @@ bool progress_is_due(const Progress *progress) {
   return progress->shown && now - progress->last >= interval;
 }
 
+double progress_left(double elapsed, double whole) {
+  return whole >= 0.1 || (whole > 0 && elapsed >= 60) ? elapsed * (1 - whole) / whole : NAN;
+}
+
 void progress_update(Progress *progress, long done, long total, double fraction) {
-  const double now = clock_wall(), elapsed = now - progress->start, whole = fraction * progress->share;
+  const double now = clock_wall(), elapsed = now - progress->start,
+               left = progress_left(elapsed, fraction * progress->share);
   if (!progress_is_due(progress)) return;
   progress->last = now;
   if (progress->terminal) {
@@ -46,9 +51,9 @@ void progress_update(Progress *progress, long done, long total, double fraction)
   }
   fprintf(stderr, "%ld/%ld, %.1f%%, %.3g/s", done, total, 100 * fraction,
           elapsed > 0 ? (double)done / elapsed : 0);
-  if (whole > 0) {
+  if (!isnan(left)) {
     fprintf(stderr, progress->share < 1 ? ", left of all work " : ", left ");
-    print_duration(elapsed * (1 - whole) / whole);
+    print_duration(left);
   }
   fputs(progress->terminal ? "   " : "\n", stderr);
   fflush(stderr);

@@ -143,7 +143,11 @@ Status config_override(Arena *memory, const Config *base, const char *what, int 
 /* One paragraph for each key: type, range, unit, default, help. */
 void config_describe(FILE *out, const ConfigKey *keys);
 
-/* Nearest of the names word(0), word(1), ... to `typo` by edit distance, or NULL when none is near. */
+/* Returns the nearest of the names word(0), word(1), ... to `typo` by edit distance, or NULL when none is
+ * near.
+ */
 const char *config_nearest(const char *typo, const char *(*word)(int index));
+/* Sets "'typo' is not WHAT; allowed: a | b; did you mean 'a'?" and returns `code`. */
+Status config_unknown_name(Status code, const char *typo, const char *what, const char *(*word)(int index));
 
 #endif

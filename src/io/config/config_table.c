@@ -96,8 +96,8 @@ static int cut_to_depth(const char *name, const char *typo) {
   }
 }
 
-/* Names are compared whole, down to the depth of the typo ("problm"), and by their last part ("arms" for
- * "problem.arms"). */
+/* Compares names whole, down to the depth of the typo ("problm"), by their last part ("arms" for
+ * "problem.arms"), and at last by the last parts of both ("problem.likelihood" for "likelihood"). */
 static void offer_key(ConfigNearest *nearest, const char *name) {
   int length = (int)strlen(name), cut = cut_to_depth(name, nearest->typo);
   const char *last = strrchr(name, '.');
@@ -105,6 +105,9 @@ static void offer_key(ConfigNearest *nearest, const char *name) {
   config_nearest_offer(nearest, name, length, name, length);
   if (last && !strchr(nearest->typo, '.'))
     config_nearest_offer(nearest, last + 1, (int)strlen(last + 1), name, length);
+  const char *typo_last = strrchr(nearest->typo, '.');
+  if (typo_last && !nearest->name && strcmp(typo_last + 1, last ? last + 1 : name) == 0)
+    *nearest = (ConfigNearest){nearest->typo, name, length, length};
 }
 
 static Status unknown_key(Arena *memory, const ConfigGiven *given, const char *owner, const char *path,

@@ -60,14 +60,25 @@ void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, 
   nearest->distance = distance;
 }
 
+/* What others call the things that words of the tables stand for. */
+static const struct {
+  const char *theirs, *ours;
+} synonyms[] = {{"bernoulli", "logistic"}, {"binomial", "logistic"}, {"binary", "logistic"},
+                {"clicks", "logistic"},    {"normal", "gaussian"},   {"counts", "poisson"},
+                {"gmm", "mixture"}};
+
+static void offer_word(ConfigNearest *nearest, const char *word, int length) {
+  config_nearest_offer(nearest, word, length, word, length);
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (strlen(synonyms[i].ours) == (size_t)length && memcmp(synonyms[i].ours, word, (size_t)length) == 0)
+      config_nearest_offer(nearest, synonyms[i].theirs, (int)strlen(synonyms[i].theirs), word, length);
+}
+
 void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key) {
   const char *word = key->words ? key->words : "";
-  for (int length; (length = config_word_next(&word)) > 0; word += length)
-    config_nearest_offer(nearest, word, length, word, length);
-  for (int i = 0; key->word && key->word(i); i++) {
-    int length = (int)strlen(key->word(i));
-    config_nearest_offer(nearest, key->word(i), length, key->word(i), length);
-  }
+  for (int length; (length = config_word_next(&word)) > 0; word += length) offer_word(nearest, word, length);
+  for (int i = 0; key->word && key->word(i); i++)
+    offer_word(nearest, key->word(i), (int)strlen(key->word(i)));
 }
 
 void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out) {
@@ -78,6 +89,16 @@ const char *config_nearest(const char *typo, const char *(*word)(int index)) {
   ConfigNearest nearest = {.typo = typo};
   config_nearest_offer_words(&nearest, &(ConfigKey){.word = word});
   return nearest.name;
+}
+
+Status config_unknown_name(Status code, const char *typo, const char *what, const char *(*word)(int index)) {
+  const ConfigKey key = {.type = KEY_WORD, .word = word};
+  ConfigNearest nearest = {.typo = typo};
+  char text[1200];
+  config_allowed(&key, sizeof text, text);
+  config_nearest_offer_words(&nearest, &key);
+  config_nearest_append(&nearest, sizeof text, text);
+  return status_set(code, "'%s' is not %s; allowed: %s", config_shown(typo).text, what, text);
 }
 
 static void append_words(const ConfigKey *key, const char *before, size_t size, char *out) {

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What the program and the scripts say to users who made a small mistake: a table of mistakes, with the words that help."""
+
+import os
+import re
+import subprocess
+import sys
+
+import program
+
+# Arguments, exit status, what the sentence must have. NOWHERE, HERE, STUDY and LOGS stand for paths.
+MISTAKES = (
+    (["rnu", "STUDY"], 2, ["'rnu' is not a verb", "did you mean 'run'?"]),
+    (["frobnicate"], 2, ["allowed: run | plan | status"]),
+    (["train", "--family", "mixtur", "--theta", "NOWHERE"], 2, ["did you mean 'mixture'?"]),
+    (["train", "--likelihood", "bernoulli", "--logs", "NOWHERE"], 2, ["'bernoulli' is not a likelihood", "did you mean 'logistic'?"]),
+    (["sample", "--prior", "NOWHERE", "--data", "NOWHERE", "--sampler", "ts", "--likelihood", "bernoulli"], 3, ["did you mean 'logistic'?"]),
+    (["plan", "STUDY", "--set", "likelihood=bernoulli"], 3, ["did you mean 'logistic'?"]),
+    (["plan", "STUDY", "--set", "likelihood=counts"], 3, ["did you mean 'poisson'?"]),
+    (["plan", "STUDY", "--set", "problem.likelihood=logistic"], 3, ["unknown key", "did you mean 'likelihood'?"]),
+    (["bench", "--samplers", "difts"], 2, ["did you mean 'diffts'?"]),
+    (["sample", "--prior", "NOWHERE", "--data", "NOWHERE"], 2, ["--sampler is required"]),
+    # A folder that is not there is a file that is not there; one without a study is bad input.
+    (["status", "NOWHERE"], 4, ["cannot read", "No such file"]),
+    (["reduce", "NOWHERE"], 4, ["cannot read", "No such file"]),
+    (["verify", "NOWHERE"], 4, ["cannot read", "No such file"]),
+    (["plan", "NOWHERE"], 4, ["cannot read", "No such file"]),
+    (["status", "HERE"], 3, ["holds no study"]),
+)
+
+
+class Messages(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.places = {"NOWHERE": self.path("nowhere"), "HERE": self.folder, "STUDY": self.study}
+
+    def test_mistakes(self):
+        for arguments, code, parts in MISTAKES:
+            process = program.thompson(*(self.places.get(word, word) for word in arguments))
+            with self.subTest(" ".join(arguments)):
+                self.assertEqual(process.returncode, code, process.stderr)
+                for part in parts:
+                    self.assertIn(part, process.stderr.splitlines()[0])
+
+    def test_required_options_are_marked(self):
+        shown = self.succeed("sample", "--help").stdout
+        for option in ("prior", "data", "sampler"):
+            self.assertRegex(shown, rf"--{option}=\w+\s+required: ")
+        self.assertEqual(shown.count("required: "), 3)
+
+    def small(self, name, *more):
+        """A study of two tasks in a folder."""
+        self.succeed("run", self.study, "--set", "runs=8", "--set", "policies=[ts]", "--set", "prior.replicates=1", *more, "-o", self.path(name))
+
+    def test_folder_of_another_study(self):
+        """Only the folder's own study is told to resume."""
+        self.small("out")
+        keys = ["--set", "runs=8", "--set", "policies=[ts]", "--set", "prior.replicates=1"]
+        own = self.fail_with(4, "already holds this study", "run", self.study, *keys, "-o", self.path("out"))
+        self.assertIn("--resume", own)
+        other = self.fail_with(4, "already holds another study", "run", self.study, *keys, "--seed", "8", "-o", self.path("out"))
+        self.assertIn("seed: 7 -> 8", other)
+        self.assertIn("--overwrite", other)
+        self.assertNotIn("--resume", other)
+        self.assertIn("--overwrite", self.fail_with(6, "seed: 7 -> 8", "run", self.study, *keys, "--seed", "8", "-o", self.path("out"), "--resume"))
+
+    def test_failed_policy(self):
+        """A policy whose runs all failed has dashes in the table, and the others keep their numbers."""
+        self.write("broken.py", "def broken(x, y, rng, about):\n    return about['noise']\n")
+        process = program.thompson("run", self.study, "--set", "runs=8", "--set", "policies=[{name: python, module: broken, callable: broken}, ts]",
+                                   "--set", "prior.replicates=1", "-o", self.path("out"), cwd=self.folder)
+        self.assertEqual(process.returncode, 5, process.stderr)
+        self.assertNotIn("nan", process.stdout)
+        self.assertRegex(process.stdout, r"(?m)^  python +- +- +0$")
+        self.assertRegex(process.stdout, r"(?m)^  ts +[\d.]+ +[\d.]+ +- +- +8$")
+        self.assertIn("about['noise'] is written about.noise; about has arms, ", process.stderr)
+
+    def test_last_part_of_a_swept_key(self):
+        """--against noise is --against problem.noise."""
+        self.small("out", "--set", "problem.noise=[0.5,1]")
+        script = os.path.join(program.SOURCE, "analysis", "ablation.py")
+        for against, code in (("noise", 0), ("problem.noise", 0), ("nois", 1)):
+            made = subprocess.run([sys.executable, script, self.path("out"), "--against", against, "-o", self.path(f"{against}.png")],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(made.returncode != 0, code, made.stderr)
+        self.assertIn("it sweeps problem.noise, problem.theta", made.stderr)
+
+    def test_study_of_a_dictionary(self):
+        """An error names the study, not the file that carried it."""
+        code = "import thompson\ntry:\n    thompson.run({'name': 'x', 'rnus': 3})\nexcept thompson.Error as error:\n    print(error.code, error)"
+        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=self.folder).stdout
+        self.assertTrue(re.match(r"3 the study: key 'rnus'", shown), shown)
+
+
+if __name__ == "__main__":
+    program.main()
