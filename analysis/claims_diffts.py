@@ -77,7 +77,7 @@ CLAIMS = [
           diverges("dps at estimate", "ts"), reason=TWO_FORMS),
     Claim("Section 6.2, NeurIPS version", "At noise 2: regret falls from about 85 with one stage to about 50 with 25, with the diffusion factor "
           "as it is (judged: within a fifth, after 1 000 rounds).", "ablation_stages_neurips", drop(AS_IT_IS, "diffts literal"),
-          reason="One stage with a factor of .97 is better than the paper says. With the factor rescaled to the number of stages and the "
+          reason="One stage with a factor of 0.97 is better than the paper says. With the factor rescaled to the number of stages and the "
                  "last stage repaired both numbers are found, two claims further on."),
     Claim("Section 6.2, NeurIPS version", "At noise 2: from about 85 to about 50 with a factor that keeps the signal of the last stage.",
           "ablation_stages_neurips", drop(RESCALED, "diffts literal"),
@@ -141,7 +141,7 @@ CLAIMS = [
     Claim("Section 8", "With few stages DiffTS does very much like Thompson sampling with a Gaussian prior (judged: with one, "
           "the diffusion factor as it is, the last stage as printed or repaired).",
           "ablation_stages", both(*(stages(AS_IT_IS, "1", level(name, ["tuned_ts"], 0.1)) for name in ("diffts", "diffts literal"))),
-          reason="With one stage and a factor of .97 it is below TunedTS by about the tenth that was asked for. With the factor "
+          reason="With one stage and a factor of 0.97 it is below TunedTS by about the tenth that was asked for. With the factor "
                  "rescaled, the next claim, it is Thompson sampling with a Gaussian prior."),
     Claim("Section 8", "With few stages, a factor that keeps the signal of the last stage, and this stage repaired, it does so.", "ablation_stages",
           stages(RESCALED, "1", level("diffts", ["tuned_ts"], 0.1))),
@@ -151,7 +151,7 @@ CLAIMS = [
           "within a quarter of that of exact draws at each sample size).", "figure7",
           at_each(lambda at: level("diffts", ["exact"], 0.25, "emd", at)),
           reason="With 1 000 observations they nearly are; with fewer they are too narrow. A product of two Gaussians counts what prior "
-                 "and evidence share twice: for a Gaussian prior the draws have .71 to .75 of the posterior's standard deviation."),
+                 "and evidence share twice: for a Gaussian prior the draws have 0.71 to 0.75 of the posterior's standard deviation."),
     Claim("Appendix C.4, Figure 7", "SMC is the second best: its draws are nearer to the exact posterior than those of TS, TunedTS "
           "and DPS at each sample size.", "figure7", at_each(lambda at: lower("smc", ["ts", "tuned_ts", "dps"], "emd", at)),
           reason="It is with up to 50 observations. Beyond, the jitter of its particles, whose schedule the paper does not give, keeps "

@@ -52,7 +52,7 @@ def threshold(below):
         for l, share in zip(spread, concave(dataset)[order]):
             if l < 1 if below else l > 1:
                 truth = bool(share == below) if np.isfinite(share) else None
-                cells.append(Cell(truth, f"spread {wording.value(l)}: log-concave in {share:.0%} of the runs"))
+                cells.append(Cell(truth, f"spread {wording.value(l)}: log-concave in {share:0.0%} of the runs"))
         return cells
     return judge
 
@@ -75,10 +75,10 @@ def beats(policy, rival):
 
 CLAIMS = [
     Claim("Denoising as a motivating example", "With A a multiple of a unitary matrix the reverse process from exp(-T*) y draws from the "
-          "posterior (judged: error of the mode weights less than .01 above that of exact draws).", "tilted_map",
+          "posterior (judged: error of the mode weights less than 0.01 above that of exact draws).", "tilted_map",
           where("problem.condition_number", "1", at_floor("tilted", "mode_weight_error", 0.01, inside=True, curve=SHARP))),
     Claim("Theorem 1", "Below T*, the reverse process turns draws of nu_t into draws of the posterior (judged where the start is "
-          "log-concave by the sharp bound of Theorem 2, so that MALA can draw from it: error of the mode weights less than .01 above "
+          "log-concave by the sharp bound of Theorem 2, so that MALA can draw from it: error of the mode weights less than 0.01 above "
           "that of exact draws).", "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=True, curve=SHARP)),
     Claim("Theorem 1", "For Ising models too the reverse process turns draws of nu_t into draws of the posterior (judged where "
           "the start is log-concave between draws: error of the mean less than "
