@@ -52,7 +52,7 @@ def threshold(below):
         for l, share in zip(spread, concave(dataset)[order]):
             if l < 1 if below else l > 1:
                 truth = bool(share == below) if np.isfinite(share) else None
-                cells.append(Cell(truth, f"spread {wording.value(l)}: log-concave in {share:0.0%} of the runs"))
+                cells.append(Cell(truth, f"spread {wording.value(l)}: log-concave in {share:.0%} of the runs"))
         return cells
     return judge
 
