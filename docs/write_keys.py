@@ -58,6 +58,8 @@ def page(everything):
     shared = set.intersection(*({option["name"] for option in policy["options"]} for policy in policies if "needs" in policy))
     common = [option for option in policies[0]["options"] if option["name"] in shared]
     parts.append(f"Every policy that samples:\n\n{table(common)}\n")
+    rules = [f"- `{rule['name']}`: {rule['summary']} ({rule['reference']})" for rule in everything["rules"]]
+    parts.append("Rules, the values of `rule`:\n\n" + "\n".join(rules) + "\n")
     for policy in policies:
         own = [option for option in policy.get("options", []) if option not in common]
         parts.append(f"### `{policy['name']}`\n\n{policy['summary']} ({policy['reference']}).\n" + (f"\n{table(own)}\n" if own else ""))

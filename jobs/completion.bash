@@ -18,7 +18,7 @@ _thompson() {
     *)
       case "$verb $word" in
       *" -"*) words=$("$program" "$verb" --help 2>/dev/null | grep -oE -- '(^|[ ,])--[a-z-]+=?' | tr -d ' ,') ;;
-      "list "*) words="policies samplers priors likelihoods problems studies keys" ;;
+      "list "*) words="policies samplers rules priors likelihoods problems studies keys" ;;
       esac
       ;;
     esac

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 
 # A file may include its own layer and those before it. Only MPI_LAYERS know MPI.
-LAYERS = ["core", "io", "model", "sampler", "library", "problem", "policy", "metric", "study", "parallel", "app"]
+LAYERS = ["core", "io", "model", "sampler", "rule", "library", "problem", "policy", "metric", "study", "parallel", "app"]
 MPI_LAYERS = {"parallel", "app"}
 LEAVES = {"library"}                # what is installed for others; the program does not use it
 # Headers *_internal.h stay in their folder.

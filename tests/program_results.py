@@ -200,7 +200,7 @@ class ResultsFile(program.ProgramTest):
         self.assertEqual((status["tasks"], status["done"], status["failed"], status["left"]), (108, 108, 0, 0))
         policies = json.loads(self.succeed("list", "policies", "--json").stdout)
         self.assertLessEqual({"ts", "tuned_ts", "mixts", "diffts", "dps", "linucb", "egreedy", "random", "oracle"}, {p["name"] for p in policies})
-        for family in ("policies", "samplers", "priors", "likelihoods", "problems", "studies"):
+        for family in ("policies", "samplers", "rules", "priors", "likelihoods", "problems", "studies"):
             for entry in json.loads(self.succeed("list", family, "--json").stdout):
                 self.assertTrue(entry["name"] and entry["summary"] and entry["reference"])
 

@@ -127,8 +127,7 @@ static void check_methods(unsigned needs, const Prior *prior, const Likelihood *
     if (sampler_misfit(method, prior, likelihood, sizeof sentence, sentence)) continue;
     check_streams(method, prior, likelihood);
     ++*pairs;
-    const SamplerSetup setup = {.prior = prior, .likelihood = likelihood};
-    if (sampler_has_moments(method, &setup)) {
+    if (sampler_has_moments(method, prior->mixture, likelihood)) {
       check_moments(method, prior, likelihood, NULL);
       check_moments(method, prior, likelihood, "temper=0.5");
       check_moments(method, prior, likelihood, "guard=0.4");

@@ -5,6 +5,7 @@
 #include "model/prior.h"
 #include "policy/policy.h"
 #include "problem/problem.h"
+#include "rule/rule.h"
 #include "study/keys.h"
 
 #include <jansson.h>
@@ -42,6 +43,13 @@ static bool sampler_entry(int index, Entry *out) {
   out->has_needs = true;
   return true;
 }
+static bool rule_entry(int index, Entry *out) {
+  const RuleOps *ops = rule_method(index);
+  if (!ops) return false;
+  *out = COPY(ops);
+  out->keys = out->own = ops->keys;
+  return true;
+}
 static bool prior_entry(int index, Entry *out) {
   const PriorOps *ops = prior_family(index);
   if (ops) *out = COPY(ops);
@@ -66,8 +74,9 @@ static bool study_entry(int index, Entry *out) {
 static const struct {
   const char *name;
   bool (*entry)(int index, Entry *out);
-} families[] = {{"policies", policy_entry},        {"samplers", sampler_entry}, {"priors", prior_entry},
-                {"likelihoods", likelihood_entry}, {"problems", problem_entry}, {"studies", study_entry}};
+} families[] = {{"policies", policy_entry}, {"samplers", sampler_entry},       {"rules", rule_entry},
+                {"priors", prior_entry},    {"likelihoods", likelihood_entry}, {"problems", problem_entry},
+                {"studies", study_entry}};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static const struct {
@@ -109,7 +118,10 @@ static void print_family(int family) {
   }
   if (!samples) return;
   printf("  every one that samples\n");
-  if (families[family].entry == policy_entry) print_options("      ", policy_shared_keys());
+  if (families[family].entry == policy_entry) {
+    print_options("      ", policy_shared_keys());
+    print_options("      ", rule_shared_keys());
+  }
   print_options("      ", sampler_shared_keys());
 }
 
@@ -211,10 +223,11 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     arguments->name = text;
     if (!is_name(text)) {
       const char *near = config_nearest(text, any_name);
-      argp_error(state,
-                 "'%s' is none of policies, samplers, priors, likelihoods, problems, studies, keys, nor the "
-                 "name of a member or a key%s%s%s",
-                 text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+      argp_error(
+          state,
+          "'%s' is none of policies, samplers, rules, priors, likelihoods, problems, studies, keys, nor the "
+          "name of a member or a key%s%s%s",
+          text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -246,7 +259,7 @@ Status app_list(int argc, char **argv) {
   static const struct argp argp = {
       options,
       parse,
-      "[policies|samplers|priors|likelihoods|problems|studies|keys|NAME]",
+      "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
       "List what is registered, the keys of a study file, or all about the members and keys of one name.",
       NULL,
       NULL,

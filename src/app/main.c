@@ -16,7 +16,7 @@ static const AppVerb verbs[] = {
     {"run", "run a study, alone or under mpiexec or srun", app_run},
     {"plan", "show settings, tasks and estimated cost of a study; run nothing", app_plan},
     {"status", "what is done, failed and left in a results folder", app_status},
-    {"list", "policies, samplers, priors, likelihoods, problems, studies, and keys of a study file",
+    {"list", "policies, samplers, rules, priors, likelihoods, problems, studies, and keys of a study file",
      app_list},
     {"train", "fit a prior", app_train},
     {"sample", "draw from a posterior: a prior file and a history", app_sample},

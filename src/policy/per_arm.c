@@ -1,6 +1,6 @@
-/* Thompson sampling with a posterior for each arm (VITS paper, Section 5): the disjoint model, in which an
- * arm has a theta_k* of its own and learns from its own rewards alone. Every round draws all K of them and
- * takes the arm with the highest phi_k' theta_k.
+/* A posterior for each arm (VITS paper, Section 5): the disjoint model, in which an arm has a theta_k* of its
+ * own and learns from its own rewards alone. In every round the rule gives all K of them an index, such as
+ * phi_k' theta_k of a draw, and the arm with the highest one is taken.
  *
  * Arm k of run n is run n K + k of the sampler and of the history. A sampler that carries a state from round
  * to round has a twin of B runs: the arms that were just taken go over to it with their observations, are
@@ -8,17 +8,19 @@
  * runs. A restless sampler (Langevin chains) moves all B K of them in every round. */
 #include "core/arena.h"
 #include "policy/policies.h"
+#include "rule/rule.h"
 #include "sampler/cost.h"
 
 #include <string.h>
 
 typedef struct {
-  Sampler sampler; /* of B K runs */
+  Rule rule; /* of B K runs */
   /* Of a sampler that carries a state: */
   Sampler moving; /* of B runs */
   History taken; /* the observations of the arms that were just taken, B runs */
-  RngKey key;
-  double *theta; /* [d, B K] */
+  double *context; /* [d, B K], of the run of each arm */
+  double *index; /* [B K] */
+  int *only; /* [B K], the one arm of each */
   int64_t *fallbacks; /* [B K] */
 } PerArm;
 
@@ -26,6 +28,7 @@ static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *set
   const Problem *problem = self->setup.problem;
   SamplerSetup few = *setup;
   few.runs = self->setup.runs;
+  few.draws = 1;
   few.first_run = self->setup.first_run;
   TRY(sampler_create(self->memory, self->method.sampler, &few, &state->moving));
   TRY(history_create(self->memory, problem->d, few.runs, setup->likelihood, &state->taken));
@@ -44,17 +47,17 @@ static Status create(Policy *self) {
                       "posterior: per_arm has a random stream for each arm of each run, and %lld arms in run "
                       "%lld are too many",
                       (long long)arms, (long long)setup->first_run + setup->runs);
-  state->key = rng_key(setup->seed, RNG_AGENT);
-  ALLOCATE(memory, state->theta, setup->problem->d * lanes);
+  ALLOCATE(memory, state->context, setup->problem->d * lanes);
+  ALLOCATE(memory, state->index, lanes);
+  ALLOCATE(memory, state->only, lanes);
   ALLOCATE(memory, state->fallbacks, lanes);
   SamplerSetup sampler = {.prior = setup->prior,
                           .likelihood = setup->likelihood,
                           .runs = (int)lanes,
-                          .draws = 1,
                           .seed = setup->seed,
                           .first_run = setup->first_run * (uint32_t)arms,
                           .options = setup->options};
-  TRY(sampler_create(memory, self->method.sampler, &sampler, &state->sampler));
+  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, &state->rule));
   return self->method.sampler->carry ? create_moving(self, state, &sampler) : STATUS_OK;
 }
 
@@ -68,17 +71,28 @@ static void collect(Policy *self, int64_t *fallbacks) {
   }
 }
 
+/* The features of arm k, or the context of all, go to the arm's lanes. */
+static void place_context(PerArm *state, const World *world, int k) {
+  const int d = world->problem->d, runs = world->runs, arms = world->problem->arms;
+  const double *from = world->features + (world->problem->per_arm ? 0 : (size_t)k * (size_t)(d * runs));
+  for (int i = 0; i < d; i++)
+    for (int b = 0; b < runs; b++)
+      state->context[((size_t)i * (size_t)runs + (size_t)b) * (size_t)arms + (size_t)k] = from[i * runs + b];
+}
+
 static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   PerArm *state = self->state;
-  const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
-  RngLanes rng = {.key = state->key,
-                  .run = state->sampler.setup.first_run,
-                  .draws = 1,
-                  .round = world->round,
-                  .lanes = (uint32_t)lanes};
-  sampler_sample(&state->sampler, history, rng, 1, state->theta, state->fallbacks);
+  const int arms = self->setup.problem->arms;
+  for (int k = 0; k < arms; k++) place_context(state, world, k);
+  rule_choose(&state->rule, history, world->round, (int)world->round - 1, 1, state->context, state->only,
+              state->index, state->fallbacks);
   collect(self, fallbacks);
-  world_greedy_per_arm(world, state->theta, arm);
+  for (int b = 0; b < self->setup.runs; b++) {
+    const double *index = state->index + (size_t)b * (size_t)arms;
+    arm[b] = 0;
+    for (int k = 1; k < arms; k++)
+      if (index[k] > index[arm[b]]) arm[b] = k;
+  }
   return STATUS_OK;
 }
 
@@ -87,17 +101,17 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   const SamplerOps *ops = self->method.sampler;
   const int *latest = history_latest(history);
   if (ops->restless) {
-    sampler_observe(&state->sampler, history, state->fallbacks);
+    sampler_observe(&state->rule.sampler, history, state->fallbacks);
     collect(self, fallbacks);
   }
   if (!ops->carry) return;
-  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->sampler, latest[b], &state->moving, b);
+  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->rule.sampler, latest[b], &state->moving, b);
   history_gather(history, latest, &state->taken);
   sampler_observe(&state->moving, &state->taken, fallbacks);
-  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->moving, b, &state->sampler, latest[b]);
+  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->moving, b, &state->rule.sampler, latest[b]);
 }
 
-/* K draws, and one observation of the arms that were taken, unless all of them move. */
+/* K indices, and one observation of the arms that were taken, unless all of them move. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
   const double arms = work->arms;
   SamplerWork drawn = work->sampler;
@@ -105,8 +119,8 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   SamplerWork observed = drawn;
   observed.drawn = 0;
   const double observe = cost_round(method->sampler, &observed),
-               draw = cost_round(method->sampler, &drawn) - observe;
-  return (method->sampler->restless ? arms : 1) * observe + arms * (draw + 2 * drawn.d);
+               choose = rule_cost(method->sampler, &drawn, 1) - observe;
+  return (method->sampler->restless ? arms : 1) * observe + arms * choose;
 }
 
 const PolicyOps policy_per_arm = {.create = create, .choose = choose, .cost = cost, .observe = observe};

@@ -2,6 +2,7 @@
 
 #include "core/arena.h"
 #include "policy/policies.h"
+#include "rule/rule.h"
 
 #include <string.h>
 
@@ -86,18 +87,19 @@ static bool has_key(const ConfigKey *keys, const char *name) {
 }
 
 const ConfigKey *policy_keys(const char *name) {
-  enum { POLICIES = 64, KEYS = 20 };
+  enum { POLICIES = 64, KEYS = 32 };
   static ConfigKey joined[POLICIES][KEYS];
   PolicyMethod method;
   for (int p = 0; policy_method(p, &method); p++) {
     if (strcmp(method.name, name) != 0) continue;
     if (!method.sampler) return method.ops->keys ? method.ops->keys : no_keys;
-    const ConfigKey *own_keys = sampler_keys(method.sampler);
-    int common = count(sampling_keys), own = count(own_keys);
-    ASSERT(p < POLICIES && common + own < KEYS);
+    const ConfigKey *own_keys = sampler_keys(method.sampler), *of_rules = rule_keys();
+    int common = count(sampling_keys), rules = count(of_rules), own = count(own_keys);
+    ASSERT(p < POLICIES && common + rules + own < KEYS);
     int shared = 0; /* a sampler's own key stands for a common one of the same name */
     for (int i = 0; i < common; i++)
       if (!has_key(own_keys, sampling_keys[i].name)) joined[p][shared++] = sampling_keys[i];
+    for (int i = 0; i < rules; i++) joined[p][shared++] = of_rules[i];
     for (int i = 0; i < own; i++) joined[p][shared + i] = own_keys[i];
     return joined[p];
   }
@@ -151,6 +153,8 @@ static Status check_network(const PolicyMethod *method, const Config *options) {
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
   TRY(check_network(method, options));
   TRY(check_posterior(method, options, problem));
+  const Likelihood likelihood = policy_likelihood(method, options, problem);
+  if (method->sampler) TRY(rule_check(options, &likelihood));
   if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
     return STATUS_OK;
   return status_set(STATUS_INPUT,

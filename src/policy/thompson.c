@@ -1,15 +1,12 @@
-/* Thompson sampling (DiffTS paper, Algorithm 3): draw theta from the posterior, take the best arm. */
+/* Policies that sample: a belief, by any sampler, and a rule that makes an arm of it; with rule `thompson`
+ * Algorithm 3 of the DiffTS paper, draw theta from the posterior and take the best arm. */
 #include "core/arena.h"
 #include "policy/network_arms.h"
 #include "policy/policies.h"
-#include "sampler/cost.h"
-
-#include <stdlib.h>
+#include "rule/rule.h"
 
 typedef struct {
-  Sampler sampler;
-  RngKey key;
-  double *theta; /* [d, B]; of a network, [p, B] */
+  Rule rule;
   NetworkArms arms; /* of a network */
 } Thompson;
 
@@ -19,44 +16,38 @@ static Status create(Policy *self) {
   Thompson *state;
   ALLOCATE(memory, state, 1);
   self->state = state;
-  state->key = rng_key(setup->seed, RNG_AGENT);
-  ALLOCATE(memory, state->theta, (size_t)setup->prior->d * (size_t)setup->runs);
   if (likelihood_has_network(setup->likelihood))
     TRY(network_arms_create(memory, &setup->likelihood->network, setup->problem->arms, &state->arms));
-  SamplerSetup sampler = {.prior = setup->prior,
-                          .likelihood = setup->likelihood,
-                          .runs = setup->runs,
-                          .draws = 1,
-                          .seed = setup->seed,
-                          .first_run = setup->first_run,
-                          .options = setup->options};
-  return sampler_create(memory, self->method.sampler, &sampler, &state->sampler);
+  const SamplerSetup sampler = {.prior = setup->prior,
+                                .likelihood = setup->likelihood,
+                                .runs = setup->runs,
+                                .seed = setup->seed,
+                                .first_run = setup->first_run,
+                                .options = setup->options};
+  return rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, &state->rule);
 }
 
 static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   Thompson *state = self->state;
-  RngLanes rng = {.key = state->key,
-                  .run = self->setup.first_run,
-                  .draws = 1,
-                  .round = world->round,
-                  .lanes = (uint32_t)self->setup.runs};
-  sampler_sample(&state->sampler, history, rng, 1, state->theta, fallbacks);
-  if (likelihood_has_network(self->setup.likelihood))
-    network_arms_best(&state->arms, world, state->theta, arm);
-  else
-    world_greedy(world, state->theta, arm);
+  if (likelihood_has_network(self->setup.likelihood)) {
+    rule_draw(&state->rule, history, world->round, state->rule.theta, fallbacks);
+    network_arms_best(&state->arms, world, state->rule.theta, arm);
+  } else {
+    rule_choose(&state->rule, history, world->round, (int)world->round - 1, world->problem->arms,
+                world->features, arm, NULL, fallbacks);
+  }
   return STATUS_OK;
 }
 
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   Thompson *state = self->state;
-  sampler_observe(&state->sampler, history, fallbacks);
+  sampler_observe(&state->rule.sampler, history, fallbacks);
 }
 
-/* The sampler's, and the scores of all arms; of a network in float32, as in potential.c. */
+/* The sampler's, and the rule's; of a network the scores of all arms in float32, as in potential.c. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
-  const double p = work->sampler.weights, score = p > 0 ? 0.3 * p : 2 * work->sampler.d;
-  return cost_round(method->sampler, &work->sampler) + work->arms * score;
+  const double scores = work->arms * 0.3 * work->sampler.weights;
+  return rule_cost(method->sampler, &work->sampler, work->arms) + scores;
 }
 
 const PolicyOps policy_thompson = {.create = create, .choose = choose, .cost = cost, .observe = observe};

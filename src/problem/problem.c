@@ -3,9 +3,9 @@
 #include "core/memory.h"
 #include "core/simd.h"
 #include "core/special.h"
-#include "problem/greedy_kernel.h"
 #include "problem/problems.h"
 #include "problem/theta_prior.h"
+#include "rule/rule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -335,20 +335,5 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
 
 void world_greedy(const World *world, const double *theta, int *arm) {
   ASSERT(!world->problem->per_arm);
-  SIMD_CALL(greedy_kernel, world->problem->arms, world->problem->d, world->runs, world->features, theta, arm);
-}
-
-void world_greedy_per_arm(const World *world, const double *theta, int *arm) {
-  const int d = world->problem->d, runs = world->runs, arms = world->problem->arms;
-  const size_t lanes = (size_t)runs * (size_t)arms;
-  for (int b = 0; b < runs; b++) {
-    const double *first = theta + (size_t)b * (size_t)arms;
-    double top = 0;
-    for (int k = 0; k < arms; k++) {
-      const double *phi = features_of(world, k) + b;
-      double score = 0;
-      for (int i = 0; i < d; i++) score += phi[i * runs] * first[(size_t)i * lanes + (size_t)k];
-      if (k == 0 || score > top) top = score, arm[b] = k;
-    }
-  }
+  rule_best(world->problem->arms, world->problem->d, world->runs, world->features, theta, arm);
 }

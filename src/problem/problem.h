@@ -122,7 +122,5 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
 /* The arm with the highest phi' theta for each run (the Thompson rule; the first of equals): arm[B]. theta[d,
  * B]. */
 void world_greedy(const World *world, const double *theta, int *arm);
-/* The same where each arm has its own: theta[d, B K], lane run K + arm. */
-void world_greedy_per_arm(const World *world, const double *theta, int *arm);
 
 #endif

@@ -173,8 +173,9 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }
 
-bool sampler_has_moments(const SamplerOps *method, const SamplerSetup *setup) {
-  return method->moments && (!method->has_moments || method->has_moments(setup));
+bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const Likelihood *likelihood) {
+  return method->moments &&
+         (!method->has_moments || method->has_moments(mixture, likelihood_is_conjugate(likelihood)));
 }
 
 /* Those of theta[d, B M], by the run; the covariance is divided by M - 1. */
@@ -218,7 +219,7 @@ static void replace_non_finite_moments(int d, int runs, double *mean, double *co
 void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
                      double *covariance, int64_t *fallbacks) {
   const int d = sampler->d, runs = history->runs;
-  if (!sampler_has_moments(sampler->ops, &sampler->setup)) {
+  if (!sampler_has_moments(sampler->ops, sampler->setup.prior->mixture, sampler->setup.likelihood)) {
     sampler_sample(sampler, history, rng, (int)rng.draws, theta, fallbacks);
     sampler_moments_of_draws(d, runs, (int)rng.draws, theta, mean, covariance);
     return;

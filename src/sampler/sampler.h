@@ -86,10 +86,11 @@ typedef struct {
   void (*marginal)(Sampler *self, const History *history, RngLanes rng, double *value, double *error,
                    int64_t *fallbacks);
   /* OPTIONAL. sampler_moments in closed form, without a guard, of a history with `temper` in it. Where that
-   * depends on prior, likelihood and options, `has_moments` says whether; NULL: always. */
+   * depends on whether the prior is a mixture and the likelihood conjugate, `has_moments` says whether; NULL:
+   * always. */
   void (*moments)(Sampler *self, const History *history, double *mean, double *covariance,
                   int64_t *fallbacks);
-  bool (*has_moments)(const SamplerSetup *setup);
+  bool (*has_moments)(bool mixture, bool conjugate);
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
    * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
@@ -143,8 +144,8 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);
 
-/* Whether the method knows the moments of its draws in closed form with this setup. */
-bool sampler_has_moments(const SamplerOps *method, const SamplerSetup *setup);
+/* Whether the method knows the moments of its draws in closed form; of a prior that is no mixture, NULL. */
+bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const Likelihood *likelihood);
 /* mean[d, B] and covariance[d, d, B] of the draws that sampler_sample makes, in closed form; where there is
  * none, of rng.draws >= 2 of them, theta[d, B M], which is for the caller to give and may be NULL else. Not
  * finite ones become 0 and add one to fallbacks[B]. */

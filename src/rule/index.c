@@ -1,0 +1,124 @@
+/* Rules that give each arm a number and take the largest: a draw of its reward (Thompson 1933), its mean
+ * (greedy), or an upper quantile of its reward under the posterior (Bayes-UCB: Kaufmann, Cappe and Garivier
+ * 2012). The quantile is that of a Gaussian of the posterior's mean and covariance, E[r_a] + z_t sd[r_a],
+ * with
+ *
+ *     z_t = Phi^-1(1 - 1 / (2 (1 + alpha (n - t)))),   t = 0 .. n - 1 choices made, of n,
+ *
+ * which explores less towards the end: a reward seen late has few rounds to be of use. For rewards that are
+ * not linear in phi' theta the index is that of phi' theta, which orders the arms as quantiles of their mean
+ * reward do. */
+#include "core/simd.h"
+#include "rule/index_kernel.h"
+#include "rule/rules.h"
+
+#include <math.h>
+
+void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm) {
+  SIMD_CALL(index_kernel, arms, d, runs, features, theta, NULL, 0, arm, NULL);
+}
+
+/* Phi^-1(1 - tail) for 0 < tail <= 1/2, by Newton's method on the logarithm of Phi's tail, which is concave:
+ * from above, where |z| <= sqrt(-2 log(2 tail)), it goes down to the root. */
+static double upper_quantile(double tail) {
+  enum { STEPS = 30 };
+  double z = sqrt(-2 * log(2 * tail));
+  for (int step = 0; step < STEPS; step++) {
+    const double beyond = 0.5 * erfc(z * M_SQRT1_2), density = exp(-0.5 * z * z) / sqrt(2 * M_PI);
+    const double change = beyond / density * log(beyond / tail);
+    z += change;
+    if (fabs(change) <= 1e-14 * z) break;
+  }
+  return z;
+}
+
+static Status bayes_ucb_create(Rule *self) {
+  if (self->horizon > 0 || !config_is(self->sampler.setup.options, "quantile", "auto")) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "rule bayes_ucb needs to know how many choices there will be: set its option horizon, or "
+                    "a constant quantile");
+}
+
+/* z_t. */
+static double bayes_ucb_width(const Rule *self, int choices) {
+  const Config *options = self->sampler.setup.options;
+  if (!config_is(options, "quantile", "auto")) {
+    const double quantile = config_real(options, "quantile");
+    return quantile >= 0.5 ? upper_quantile(1 - quantile) : -upper_quantile(quantile);
+  }
+  const double left = choices < self->horizon ? self->horizon - choices : 0;
+  return upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
+}
+
+static void bayes_ucb_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
+                             const double *features, int *arm, double *top) {
+  SIMD_CALL(index_kernel, arms, belief->d, belief->runs, features, belief->mean, belief->covariance,
+            bayes_ucb_width(self, choices), arm, top);
+}
+
+static double bayes_ucb_cost(double d, double arms) { return arms * (12 + 2 * d + d * d); }
+
+static void thompson_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
+                            const double *features, int *arm, double *top) {
+  (void)self, (void)choices;
+  SIMD_CALL(index_kernel, arms, belief->d, belief->runs, features, belief->theta, NULL, 0, arm, top);
+}
+
+static void greedy_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
+                          const double *features, int *arm, double *top) {
+  (void)self, (void)choices;
+  SIMD_CALL(index_kernel, arms, belief->d, belief->runs, features, belief->mean, NULL, 0, arm, top);
+}
+
+static double linear_cost(double d, double arms) { return 2 * arms * d; }
+
+const RuleOps rule_thompson = {.name = "thompson",
+                               .summary = "one draw of theta, and the arm that is best under it",
+                               .reference = "Thompson 1933",
+                               .needs = RULE_NEEDS_DRAW,
+                               .choose = thompson_choose,
+                               .cost = linear_cost};
+
+static const ConfigKey bayes_ucb_keys[] = {
+    {.name = "bayes_ucb_alpha",
+     .type = KEY_REAL,
+     .minimum = 0,
+     .maximum = 1e6,
+     .fallback = "0.1",
+     .help =
+         "of rule bayes_ucb: explores more where it is larger; with k rounds left the quantile is 1 - 1 / "
+         "(2 (1 + alpha k))"},
+    {.name = "quantile",
+     .type = KEY_REAL,
+     .minimum = 1e-12,
+     .maximum = 1 - 1e-12,
+     .fallback = "auto",
+     .words = "auto",
+     .help = "of rule bayes_ucb, in all rounds; auto: from bayes_ucb_alpha and the rounds left"},
+    {.name = "horizon",
+     .type = KEY_INT,
+     .minimum = 1,
+     .maximum = 1000000000,
+     .fallback = "study",
+     .words = "study",
+     .help = "choices that there will be in all; study: its rounds; where there is no study it is needed, or "
+             "a quantile"},
+    {.name = NULL}};
+
+const RuleOps rule_bayes_ucb = {
+    .name = "bayes_ucb",
+    .summary =
+        "the arm with the highest upper quantile of its mean reward, nearer the median towards the end",
+    .reference = "Kaufmann, Cappe and Garivier 2012",
+    .needs = RULE_NEEDS_MOMENTS,
+    .keys = bayes_ucb_keys,
+    .create = bayes_ucb_create,
+    .choose = bayes_ucb_choose,
+    .cost = bayes_ucb_cost};
+
+const RuleOps rule_greedy = {.name = "greedy",
+                             .summary = "the arm that is best under the posterior mean: never explores",
+                             .reference = "Bastani, Bayati and Khosravi 2021",
+                             .needs = RULE_NEEDS_MOMENTS,
+                             .choose = greedy_choose,
+                             .cost = linear_cost};

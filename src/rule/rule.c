@@ -1,0 +1,142 @@
+#include "rule/rule.h"
+
+#include "rule/rules.h"
+#include "sampler/cost.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+static const RuleOps *const RULES[] = {
+#define RULE_ENTRY(name) &rule_##name,
+    RULE_LIST(RULE_ENTRY)
+#undef RULE_ENTRY
+        NULL};
+
+const RuleOps *rule_method(int index) { return RULES[index]; }
+const char *rule_name(int index) { return RULES[index] ? RULES[index]->name : NULL; }
+
+const RuleOps *rule_of(const Config *options) {
+  for (int i = 0; RULES[i] && options && config_has(options, "rule"); i++)
+    if (config_is(options, "rule", RULES[i]->name)) return RULES[i];
+  return &rule_thompson;
+}
+
+static const ConfigKey SHARED[] = {
+    {.name = "rule",
+     .type = KEY_WORD,
+     .word = rule_name,
+     .fallback = "thompson",
+     .help = "what to do with the posterior: a rule of `thompson list rules`"},
+    {.name = "rule_draws",
+     .type = KEY_INT,
+     .minimum = 2,
+     .maximum = 100000,
+     .fallback = "64",
+     .help = "draws that a rule takes mean and covariance from where the sampler has no closed form"},
+    {.name = NULL}};
+
+enum { SHARED_KEYS = sizeof SHARED / sizeof *SHARED - 1, KEYS = 8 };
+static ConfigKey joined[KEYS];
+
+static void join_rule_keys(void) {
+  int count = SHARED_KEYS;
+  memcpy(joined, SHARED, sizeof SHARED);
+  for (int i = 0; RULES[i]; i++)
+    for (const ConfigKey *own = RULES[i]->keys; own && own->name; own++) {
+      ASSERT(count + 1 < KEYS);
+      joined[count++] = *own;
+    }
+}
+
+const ConfigKey *rule_keys(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, join_rule_keys);
+  return joined;
+}
+
+const ConfigKey *rule_shared_keys(void) { return SHARED; }
+
+Status rule_check(const Config *options, const Likelihood *likelihood) {
+  const RuleOps *rule = rule_of(options);
+  char value[80];
+  for (int i = 0; RULES[i]; i++)
+    for (const ConfigKey *key = RULES[i]->keys; RULES[i] != rule && key && key->name; key++) {
+      if (!config_has(options, key->name)) continue;
+      config_show(options, key->name, sizeof value, value);
+      if (strcmp(value, key->fallback) != 0)
+        return status_set(STATUS_INPUT, "option %s belongs to rule: %s, and this policy has rule: %s",
+                          key->name, RULES[i]->name, rule->name);
+    }
+  if (rule == &rule_thompson || !likelihood_has_network(likelihood)) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "rule %s needs a mean reward that depends on phi' theta; model: network is for rule: "
+                    "thompson",
+                    rule->name);
+}
+
+/* M: draws that the rule takes at a time. */
+static int rule_draws_of(const RuleOps *rule, const Config *options, bool closed) {
+  return (rule->needs & RULE_NEEDS_MOMENTS) && !closed ? (int)config_int(options, "rule_draws") : 1;
+}
+
+Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
+                   Rule *out) {
+  const Config *options = setup->options;
+  const RuleOps *ops = rule_of(options);
+  const bool closed = sampler_has_moments(method, setup->prior->mixture, setup->likelihood);
+  const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
+  SamplerSetup sampler = *setup;
+  sampler.draws = rule_draws_of(ops, options, closed);
+  *out = (Rule){.memory = memory, .ops = ops, .horizon = horizon, .key = rng_key(setup->seed, RNG_AGENT)};
+  TRY(rule_check(options, setup->likelihood));
+  TRY(sampler_create(memory, method, &sampler, &out->sampler));
+  ALLOCATE(memory, out->theta, d * runs * (size_t)sampler.draws);
+  if (ops->needs & RULE_NEEDS_MOMENTS) {
+    ALLOCATE(memory, out->mean, d * runs);
+    ALLOCATE(memory, out->covariance, d * d * runs);
+  }
+  if (options && config_has(options, "horizon") && !config_is(options, "horizon", "study"))
+    out->horizon = (int)config_int(options, "horizon");
+  return ops->create ? ops->create(out) : STATUS_OK;
+}
+
+/* The streams of a round, M for each run. */
+static RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
+  return (RngLanes){.key = rule->key,
+                    .run = rule->sampler.setup.first_run,
+                    .draws = (uint32_t)draws,
+                    .round = round,
+                    .lanes = (uint32_t)(runs * draws)};
+}
+
+void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks) {
+  sampler_sample(&rule->sampler, history, rule_streams(rule, round, history->runs, 1), 1, theta, fallbacks);
+}
+
+void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
+                 const double *features, int *arm, double *top, int64_t *fallbacks) {
+  const int runs = history->runs;
+  if (rule->ops->needs & RULE_NEEDS_DRAW) rule_draw(rule, history, round, rule->theta, fallbacks);
+  if (rule->ops->needs & RULE_NEEDS_MOMENTS)
+    sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->sampler.setup.draws),
+                    rule->theta, rule->mean, rule->covariance, fallbacks);
+  const RuleBelief belief = {.d = rule->sampler.d,
+                             .runs = runs,
+                             .theta = rule->theta,
+                             .mean = rule->mean,
+                             .covariance = rule->covariance};
+  rule->ops->choose(rule, &belief, choices, arms, features, arm, top);
+}
+
+double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms) {
+  const RuleOps *rule = rule_of(work->options);
+  const bool moments = rule->needs & RULE_NEEDS_MOMENTS;
+  const bool closed =
+      method->moments && (!method->has_moments || method->has_moments(work->components > 0, work->conjugate));
+  SamplerWork drawn = *work;
+  drawn.draws = rule_draws_of(rule, work->options, closed);
+  const double inverses = moments && closed ? fmax(work->components, 1) + work->guarded : 0;
+  return cost_round(method, &drawn) + inverses * cost_share(work->runs) * cost_gaussian(work) +
+         rule->cost(work->d, arms);
+}

@@ -1,0 +1,82 @@
+/* Rules: what to do with a belief. A sampler says what theta may be, a rule which arm to play; it sees the
+ * belief and the features of the arms, no world and no sampler's inside. One registry line each.
+ *
+ * B runs in a block, K arms, run last: features[K, d, B]. */
+#ifndef RULE_RULE_H
+#define RULE_RULE_H
+
+#include "core/arena.h"
+#include "io/config/config.h"
+#include "sampler/sampler.h"
+
+typedef struct Rule Rule;
+
+/* What a rule needs of a belief: bits, and the words of `thompson list`. */
+#define RULE_NEEDS_LIST(ENTRY)                                                                               \
+  ENTRY(DRAW, 0, "one draw")                                                                                 \
+  ENTRY(MOMENTS, 1, "mean and covariance") /* in closed form, or of `rule_draws` draws */
+
+#define RULE_NEEDS_ENUM(name, place, word) RULE_NEEDS_##name = 1 << place,
+enum { RULE_NEEDS_LIST(RULE_NEEDS_ENUM) };
+#undef RULE_NEEDS_ENUM
+
+/* What is believed of theta in each run; what the rule does not need is NULL. */
+typedef struct {
+  int d, runs; /* B */
+  const double *theta; /* [d, B], a draw */
+  const double *mean, *covariance; /* [d, B], [d, d, B] */
+} RuleBelief;
+
+typedef struct {
+  const char *name, *summary, *reference;
+  unsigned needs;
+  const ConfigKey *keys; /* own options, whose names no other rule has; ends with a NULL name; may be NULL */
+  /* OPTIONAL. Allocates in self->memory. */
+  Status (*create)(Rule *self);
+  /* REQUIRED. The arm of each run, the first of equals, when `choices` were made before: arm[B]; and what it
+   * is chosen by, top[B], unless that is NULL. */
+  void (*choose)(const Rule *self, const RuleBelief *belief, int choices, int arms, const double *features,
+                 int *arm, double *top);
+  /* REQUIRED. Floating-point operations of a choice among so many arms, as those of a sampler (sampler.h). */
+  double (*cost)(double d, double arms);
+} RuleOps;
+
+struct Rule {
+  Arena *memory; /* of whoever created it */
+  const RuleOps *ops;
+  Sampler sampler;
+  int horizon; /* n, choices in all; 0: not known */
+  RngKey key;
+  double *theta; /* [d, B M] */
+  double *mean, *covariance; /* [d, B], [d, d, B]; NULL where they are not needed */
+  void *state;
+};
+
+const RuleOps *rule_method(int index); /* registry; NULL ends */
+const char *rule_name(int index);
+/* The rule of a policy with these options; `thompson` without. */
+const RuleOps *rule_of(const Config *options);
+/* Options that say which rule, and those of all rules. Ends with a NULL name; lives for ever. */
+const ConfigKey *rule_keys(void);
+/* The first of them, which belong to no rule of their own. */
+const ConfigKey *rule_shared_keys(void);
+
+/* STATUS_INPUT with one sentence for an option of a rule that is not chosen, or rewards that the rule cannot
+ * do with. */
+Status rule_check(const Config *options, const Likelihood *likelihood);
+/* A rule, by the options of `setup`, and its sampler, by all of them; setup->draws is not read. `horizon`:
+ * the number of choices in all where the option does not say it; 0: not known. */
+Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
+                   Rule *out);
+/* arm[B] and, unless that is NULL, top[B] as above: after `choices` choices, with the streams of `round`. */
+void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
+                 const double *features, int *arm, double *top, int64_t *fallbacks);
+/* theta[d, B] <- a draw for each run, by the same streams. */
+void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
+/* Floating-point operations of a round of one run: of the sampler, and of the choice. */
+double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms);
+
+/* The arm with the highest phi' theta in each run, the first of equals: arm[B]; theta[d, B]. */
+void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm);
+
+#endif

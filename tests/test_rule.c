@@ -1,0 +1,166 @@
+/* Rules. Conformance: every registered rule with every sampler; the index of Bayes-UCB against its formula.
+ */
+#include "sampler_fixture.h"
+
+#include "policy/policy.h"
+#include "rule/rule.h"
+
+enum { RUNS = 3, D = 2, MOST_ARMS = 40 };
+
+static Rule make_rule(Arena *memory, const SamplerOps *method, const Prior *prior,
+                      const Likelihood *likelihood, int horizon, int set_count, const char *const *sets) {
+  Config *options;
+  Rule rule;
+  CHECK_OK(config_options(memory, "test", policy_keys(method->name), set_count, sets, &options));
+  const SamplerSetup setup = {
+      .prior = prior, .likelihood = likelihood, .runs = RUNS, .seed = FIXTURE_SEED, .options = options};
+  CHECK_OK(rule_create(memory, method, &setup, horizon, &rule));
+  return rule;
+}
+
+/* features[K, d, B], normal numbers. */
+static void make_arms(int arms, double *features) {
+  Rng rng = fixture_rng(0, 4000);
+  rng_normal(&rng, arms * D * RUNS, features);
+}
+
+/* phi' theta of an arm and a run. */
+static double score(const double *features, const double *theta, int arm, int run) {
+  double sum = 0;
+  for (int i = 0; i < D; i++) sum += features[(arm * D + i) * RUNS + run] * theta[i];
+  return sum;
+}
+
+/* Where theta is known any rule takes the best arm; of equal arms the first; the only one of one; and all
+ * this also with a single round. */
+static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior *prior,
+                       const Likelihood *likelihood, const double *theta, int horizon) {
+  SCRATCH_ARENA(memory);
+  char set[40];
+  const char *sets[] = {set};
+  double features[MOST_ARMS * D * RUNS], same[MOST_ARMS * D * RUNS];
+  int64_t fallbacks[RUNS] = {0};
+  int arm[RUNS];
+  snprintf(set, sizeof set, "rule=%s", ops->name);
+  History history = fixture_history(&memory, D, RUNS, 0, 0, likelihood);
+  Rule rule = make_rule(&memory, method, prior, likelihood, horizon, 1, sets);
+  CU_ASSERT_PTR_EQUAL(rule.ops, ops);
+  make_arms(MOST_ARMS, features);
+  rule_choose(&rule, &history, 1, 0, MOST_ARMS, features, arm, NULL, fallbacks);
+  for (int run = 0; run < RUNS; run++)
+    for (int k = 0; k < MOST_ARMS; k++)
+      CU_ASSERT(score(features, theta, arm[run], run) >= score(features, theta, k, run) - 0.01);
+  for (int k = 0; k < MOST_ARMS; k++) memcpy(same + k * D * RUNS, features, D * RUNS * sizeof *same);
+  rule_choose(&rule, &history, 1, 0, MOST_ARMS, same, arm, NULL, fallbacks);
+  for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
+  rule_choose(&rule, &history, 1, 0, 1, features, arm, NULL, fallbacks);
+  for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
+}
+
+static void test_every_rule_and_sampler(void) {
+  SCRATCH_ARENA(memory);
+  const double theta[D] = {0.7, -1.2};
+  const Likelihood likelihood = fixture_likelihood(1);
+  const PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_LITERAL);
+  Mixture point;
+  char sentence[256];
+  int pairs = 0;
+  CHECK_OK(mixture_create(&memory, D, 1, &point));
+  point.weight[0] = 1;
+  for (int i = 0; i < D; i++) point.mean[i] = theta[i], point.covariance[i * (D + 1)] = 1e-8;
+  CHECK_OK(mixture_prepare(&point));
+  Prior prior = fixture_exact_prior(&memory, &point, &fit);
+  for (int r = 0; rule_method(r); r++) {
+    const RuleOps *ops = rule_method(r);
+    CU_ASSERT(ops->name[0] && ops->summary[0] && ops->reference[0] && ops->needs && ops->choose && ops->cost);
+    for (int m = 0; sampler_method(m); m++) {
+      if (sampler_misfit(sampler_method(m), &prior, &likelihood, sizeof sentence, sentence)) continue;
+      check_rule(ops, sampler_method(m), &prior, &likelihood, theta, 200);
+      check_rule(ops, sampler_method(m), &prior, &likelihood, theta, 1);
+      pairs++;
+    }
+  }
+  CU_ASSERT(pairs > 30);
+}
+
+/* What rule `bayes_ucb` takes has the largest E[r] + z sd[r], and `top` is that: moments of the posterior as
+ * the fixture has them, z as Python has it: -statistics.NormalDist().inv_cdf(0.5 / (1 + alpha (n - t))). */
+static void check_index(const Prior *prior, const Likelihood *likelihood, int horizon, int choices,
+                        int set_count, const char *const *sets, double z) {
+  SCRATCH_ARENA(memory);
+  enum { N = 3 };
+  double features[MOST_ARMS * D * RUNS], top[RUNS];
+  int64_t fallbacks[RUNS] = {0};
+  int arm[RUNS];
+  History history = fixture_history(&memory, D, RUNS, 0, N, likelihood);
+  Rule rule = make_rule(&memory, sampler_find("mixts"), prior, likelihood, horizon, set_count, sets);
+  make_arms(MOST_ARMS, features);
+  rule_choose(&rule, &history, 1, choices, MOST_ARMS, features, arm, top, fallbacks);
+  for (int run = 0; run < RUNS; run++) {
+    const FixtureData data = fixture_data(D, N, likelihood->noise, (uint32_t)run);
+    const FixturePosterior exact = fixture_posterior(prior->mixture, &data);
+    double highest = -INFINITY;
+    for (int k = 0; k < MOST_ARMS; k++) {
+      const double x = features[k * D * RUNS + run], y = features[(k * D + 1) * RUNS + run];
+      const double *s = exact.total_covariance;
+      const double index = x * exact.total_mean[0] + y * exact.total_mean[1] +
+                           z * sqrt(x * x * s[0] + 2 * x * y * s[1] + y * y * s[3]);
+      highest = fmax(highest, index);
+      if (k == arm[run]) CHECK_NEAR(index, top[run], 1e-9);
+    }
+    CHECK_NEAR(top[run], highest, 1e-9);
+    CU_ASSERT_EQUAL(fallbacks[run], 0);
+  }
+}
+
+static void test_bayes_ucb(void) {
+  SCRATCH_ARENA(memory);
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  const PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_LITERAL);
+  const Mixture mixture = fixture_mixture(&memory, D, 3, 1.5);
+  const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  const char *const plain[] = {"rule=bayes_ucb"}, *const alpha[] = {"rule=bayes_ucb", "bayes_ucb_alpha=0.5"},
+                    *const given[] = {"rule=bayes_ucb", "bayes_ucb_alpha=0.5", "horizon=50"},
+                    *const high[] = {"rule=bayes_ucb", "quantile=0.95"},
+                    *const low[] = {"rule=bayes_ucb", "quantile=0.3"},
+                    *const most[] = {"rule=bayes_ucb", "bayes_ucb_alpha=1e6", "horizon=1000000000"};
+  check_index(&prior, &likelihood, 200, 0, 1, plain, 1.9807523966472786);
+  check_index(&prior, &likelihood, 200, 100, 1, plain, 1.6906216295848977);
+  check_index(&prior, &likelihood, 200, 199, 1, plain, 0.11418529432142835);
+  check_index(&prior, &likelihood, 200, 1000, 1, plain, 0); /* no round is left */
+  check_index(&prior, &likelihood, 50, 10, 2, alpha, 1.9807523966472786);
+  check_index(&prior, &likelihood, 0, 10, 3, given, 1.9807523966472786);
+  check_index(&prior, &likelihood, 0, 0, 3, most, 8.02685888253454);
+  check_index(&prior, &likelihood, 0, 5, 2, high, 1.6448536269514715);
+  check_index(&prior, &likelihood, 0, 5, 2, low, -0.5244005127080407);
+}
+
+static void test_refused(void) {
+  SCRATCH_ARENA(memory);
+  const Likelihood likelihood = fixture_likelihood(1);
+  const PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_LITERAL);
+  const Mixture mixture = fixture_mixture(&memory, D, 1, 1.5);
+  const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  const SamplerOps *method = sampler_find("ts");
+  static const struct {
+    const char *sets[2], *part;
+  } cases[] = {{{"rule=greedy", "bayes_ucb_alpha=0.2"}, "option bayes_ucb_alpha belongs to rule: bayes_ucb"},
+               {{"rule=thompson", "horizon=20"}, "option horizon belongs to rule: bayes_ucb"},
+               {{"rule=bayes_ucb", "bayes_ucb_alpha=0.2"}, "set its option horizon"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Config *options;
+    Rule rule;
+    CHECK_OK(config_options(&memory, "test", policy_keys("ts"), 2, cases[i].sets, &options));
+    const SamplerSetup setup = {.prior = &prior, .likelihood = &likelihood, .runs = 1, .options = options};
+    CHECK_FAILS(rule_create(&memory, method, &setup, 0, &rule), STATUS_INPUT, cases[i].part);
+  }
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {
+      {"every rule with every sampler: a known theta, ties, one arm", test_every_rule_and_sampler},
+      {"Bayes-UCB takes the largest mean + z sd", test_bayes_ucb},
+      {"what is refused", test_refused},
+      CU_TEST_INFO_NULL};
+  return harness_run("rule", tests);
+}
