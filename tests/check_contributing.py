@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import summary
+import tools
 
 SOURCE = pathlib.Path(os.environ["THOMPSON_SOURCE"])
 BUILD = pathlib.Path(os.environ["THOMPSON_BUILD"])
@@ -54,7 +55,9 @@ class Contributing(unittest.TestCase):
         shutil.copytree(SOURCE, cls.tree, ignore=lambda folder, names: {"build", "results", ".git"} & set(names) if pathlib.Path(folder) == SOURCE else ())
         cls.members = {}
         touched = [cls.copy_template(*step) for step in COPY.findall(cls.guide)] + [cls.add_line(*step) for step in LINE.findall(cls.guide)]
-        cls.call("clang-format", "-i", *touched)
+        formatter, cls.unformatted = tools.find("clang-format")
+        if formatter:
+            cls.call(formatter, "-i", *touched)
         cls.copy_build()
         cls.call("cmake", "-S", cls.tree, "-B", cls.build, "-DTHOMPSON_WERROR=ON")
         cls.call("cmake", "--build", cls.build, "-j", "2", "--target", "thompson", *CONFORMANCE)
@@ -119,6 +122,8 @@ class Contributing(unittest.TestCase):
     def test_checks_of_the_tree(self):
         for name in CHECKS:
             with self.subTest(name):
+                if name == "check_format" and self.unformatted:
+                    continue  # skipped in the tree itself, with the reason
                 self.call("/usr/bin/python3", self.tree / "tests" / f"{name}.py", cwd=self.tree)
 
     def run_study(self, name, text, **words):

@@ -3,19 +3,16 @@
 
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
+
+import tools
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def main():
-    tool = shutil.which("clang-format")
-    if not tool:
-        print("clang-format is missing: install the package clang-format")
-        print("0 passed, 1 failed")
-        return 1
+    tool = tools.require("clang-format")
     files = sorted(f for folder in ("src", "tests", "docs") for f in (ROOT / folder).rglob("*") if f.suffix in (".c", ".h", ".cpp"))
     answer = subprocess.run([tool, "--dry-run", "-Werror", "--style=file", *files], capture_output=True, text=True, check=False)
     wrong = sorted(set(re.findall(r"^(.+?):\d+:\d+: error:", answer.stderr, re.MULTILINE)))

@@ -4,9 +4,10 @@
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
+
+import tools
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ["THOMPSON_PROGRAM"]).parent
@@ -14,9 +15,9 @@ AT_ONCE = 16  # files of one process
 
 
 def main():
-    tool = shutil.which("clang-tidy")
-    if not tool or not (BUILD / "compile_commands.json").exists():
-        print("clang-tidy is missing: install the package clang-tidy" if not tool else f"{BUILD} has no compile_commands.json: configure it by a preset")
+    tool = tools.require("clang-tidy")
+    if not (BUILD / "compile_commands.json").exists():
+        print(f"{BUILD} has no compile_commands.json: configure it by a preset")
         print("0 passed, 1 failed")
         return 1
     files = sorted((ROOT / "src").rglob("*.c"))

@@ -23,7 +23,7 @@ SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket,cred_expire=5
 CredType=cred/munge
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+{communication}
 SlurmctldPort={ports[0]}
 SlurmdPort={ports[1]}
 StateSaveLocation={folder}/state
@@ -78,6 +78,15 @@ def free_ports(count):
     return ports
 
 
+def listening(host):
+    """On loopback alone, where the machine's name has an address; without one Slurm 24 finds no socket that it may listen on."""
+    try:
+        socket.gethostbyname(host)
+    except OSError:
+        return ""
+    return "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny"
+
+
 class Cluster:
     """Start the daemons; Unavailable when they do not come up. `stop` ends them and removes the folder."""
 
@@ -98,7 +107,7 @@ class Cluster:
     def start(self):
         host = socket.gethostname().split(".")[0]
         with open(self.path("slurm.conf"), "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(host=host, folder=self.folder, ports=free_ports(2)))
+            file.write(CONFIGURATION.format(host=host, folder=self.folder, ports=free_ports(2), communication=listening(host)))
         with open(os.open(self.path("munge.key"), os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
             file.write(os.urandom(1024))
         for name in ("state", "spool", "tmp"):

@@ -198,6 +198,8 @@ def write_priors(folder, settings, n=1000, dimensions=2, seed=2, learned=True):
         theta[s, :, :, :d] = both
     if not learned:
         theta[:, 1] = np.nan
+    # A script may have one open still: HDF5 refuses to write over it, but not beside it.
+    (folder / "prior_samples.nc").unlink(missing_ok=True)
     with netCDF4.Dataset(folder / "prior_samples.nc", "w") as file:
         for name, length in zip(("setting", "source", "sample", "dim"), theta.shape):
             file.createDimension(name, length)
