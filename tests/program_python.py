@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import program
 import xarray as xr
 
@@ -72,6 +73,25 @@ writes = lambda x, y, rng, about: y.__setitem__(0, 1) if about.round == 3 else n
 shape = lambda x, y, rng, about: np.ones((len(x), 2 + about.round // 3))
 nan = lambda x, y, rng, about: np.where(np.arange(2 * len(x)).reshape(-1, 2) == 5, np.nan if about.round == 3 else 1, 1)
 words = lambda x, y, rng, about: "theta" if about.round == 3 else np.ones((len(x), 2))
+
+closes = broken(lambda: (os.close(0), time.sleep(100000)))
+garbage = broken(lambda: os.write(0, b"x" * 100))
+imaginary = lambda x, y, rng, about: np.ones((len(x), 2)) + (1j if about.round == 3 else 0)
+
+def conjugate(x, y, rng, about):
+    """Draws from N(m, P^-1), P = I + Lambda: exact where theta* is Gaussian with unit variance."""
+    weight = 1 / about.noise ** 2
+    precision = np.eye(x.shape[2]) + weight * np.einsum("rti,rtj->rij", x, x)
+    mean = np.linalg.solve(precision, weight * np.einsum("rti,rt->ri", x, y)[..., None])[..., 0]
+    root = np.linalg.cholesky(np.linalg.inv(precision))
+    return mean[:, None] + np.einsum("rij,rmj->rmi", root, rng.standard_normal((len(x), about.draws, x.shape[2])))
+
+first = lambda x, y, rng, about: conjugate(x, y, rng, about)[:, 0]
+
+def sleeps(x, y, rng, about):
+    """Lets wait for longer than any test does."""
+    open(os.path.join(os.path.dirname(__file__), "began"), "w").close()
+    time.sleep(100000)
 
 def slow(x, y, rng, about):
     """Tells that its module has been imported and it is at work."""
@@ -137,6 +157,35 @@ class Python(program.ProgramTest):
             self.assert_same_results(self.path("alone/results.nc"), self.path(f"{out}/results.nc"))
         self.succeed("verify", self.path("alone"), environment={"PYTHONPATH": os.path.join(program.SOURCE, "docs")})
 
+    def test_posterior_study(self):
+        """Draws in Python from the exact posterior: the distances to exact draws of `ts`, in law. Means over 256 runs of the earth mover's distance at
+        two sizes differ by at most four standard errors of the paired difference;
+        a callable may return theta[runs, 1, d] in a bandit, the same as theta[runs, d]. The bytes do not depend on ranks."""
+        study = self.write("posterior.yaml", """
+name: quality
+study: posterior
+seed: 5
+runs: 256
+block: 64
+draws: 50
+metrics: [emd, moments]
+problem: {theta: gaussian, arms: 10, sample_sizes: [2, 20], noise: 0.7}
+policies: [ts, {name: python, module: samplers, callable: conjugate}]
+""")
+        environment = {"PYTHONPATH": self.folder}
+        for out, ranks in (("one", 0), ("two", 2)):
+            self.succeed("run", study, "-o", self.path(out), ranks=ranks, environment=environment)
+        self.assert_same_results(self.path("one/results.nc"), self.path("two/results.nc"))
+        with self.results("one") as results:
+            distance = results.emd.values[0]
+            self.assertEqual(distance.shape, (2, 256, 2))
+            difference = distance[1] - distance[0]
+            self.assertTrue((abs(difference.mean(axis=0)) < 4 * difference.std(axis=0) / 16).all(), difference.mean(axis=0))
+            self.assertTrue((difference != 0).any())
+        self.run_study(self.own("conjugate"), self.own("first"), rounds=5)
+        with self.results() as results:
+            self.assertEqual(results.regret.values[0, 0].tobytes(), results.regret.values[0, 1].tobytes())
+
     def test_a_clean_process(self):
         self.run_study(self.own("checked"), extra=("--set", "likelihood=logistic"), ranks=2)
 
@@ -146,6 +195,8 @@ class Python(program.ProgramTest):
                  "exits": "round 3: SystemExit: enough (", "killed": "round 3: its process ended by signal 9 (Killed)",
                  "writes": "round 3: ValueError: assignment destination is read-only (samplers.py, line",
                  "shape": "round 3: returned an array of shape (32, 3) where (32, 2) is needed",
+                 "closes": "round 3: its process closed its connection", "garbage": "round 3: its process sent what is no answer",
+                 "imaginary": "round 3: TypeError: complex numbers where real ones are needed",
                  "nan": "round 3: returned a theta that is not finite, for run 2", "words": "round 3: ValueError: could not convert string"}
         process = self.run_study("ts", *map(self.own, cases), runs=32, code=5)
         for name, sentence in cases.items():
@@ -184,6 +235,23 @@ class Python(program.ProgramTest):
         self.fail_with(3, f"{other}, of the environment", "run", study, "-o", self.path("out"), environment={**environment, "THOMPSON_PYTHON": str(other)})
         del os.environ["THOMPSON_PYTHON"]
         self.succeed("run", study, "-o", self.path("out"), environment=environment)
+
+    def test_a_stop_does_not_wait(self):
+        """SIGTERM to the program alone, while the callable, or the import of its module, lets it wait for a day: exit status 75, and the callable has
+        not failed."""
+        self.write("sleeper.py", "import samplers\nsamplers.sleeps(0, 0, 0, 0)\n")
+        for policy in (self.own("sleeps"), "{name: python, module: sleeper, callable: f}"):
+            study = self.write("study.yaml", STUDY.format(runs=32, rounds=5, policies=policy))
+            with subprocess.Popen([program.PROGRAM, "run", study, "-o", self.path("stopped")], text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  env=dict(os.environ, PYTHONPATH=self.folder)) as job:
+                began, deadline = pathlib.Path(self.path("began")), time.time() + program.PATIENCE
+                while not began.exists() and time.time() < deadline:
+                    time.sleep(0.05)
+                job.send_signal(signal.SIGTERM)
+                said = job.communicate(timeout=program.PATIENCE)[1]
+            self.assertEqual(job.returncode, 75, said)
+            self.assertNotIn("failed", said)
+            began.unlink()
 
     def test_a_stop_is_no_failure(self):
         """A signal that goes to all processes of the job ends it early, with nothing failed; and no process stays."""

@@ -36,7 +36,7 @@ static Course run_policy(const Study *study, int policy) {
     TaskResult result;
     if (task->policy != policy || task->setting != 0) continue;
     CHECK_OK(task_result_create(study, task, &result));
-    CHECK_OK(study_run_task(study, task, "", (StudyTick){0}, &result));
+    CHECK_OK(study_run_task(study, task, "", (Tick){0}, &result));
     CU_ASSERT_EQUAL(result.status, RUN_OK);
     if (result.status != RUN_OK) printf("%s\n", result.message);
     const size_t at = (size_t)task->first_run * (size_t)points, count = (size_t)(task->runs * points);

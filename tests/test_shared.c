@@ -54,7 +54,7 @@ static int count_shared(void) {
 }
 
 static void run(const Task *task, TaskResult *result) {
-  CHECK_OK(study_run_task(&study, task, "", (StudyTick){0}, result));
+  CHECK_OK(study_run_task(&study, task, "", (Tick){0}, result));
   CU_ASSERT_EQUAL(result->status, RUN_OK);
 }
 

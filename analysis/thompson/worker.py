@@ -1,7 +1,7 @@
 """The process beside a rank in which policy `python` of a study runs a sampler of the user's own (docs/python.md).
 
 The program carries this file, starts it by `python3 -c` with the names of a module and of a callable in it, and talks to it over its standard
-input, a socket: what a block is made of, then round after round the last observation of every run, and back comes theta. It needs NumPy alone.
+input, a socket: what a block is made of, then request after request what every run has observed since, and back comes theta. It needs NumPy alone.
 """
 import importlib
 import os
@@ -13,6 +13,7 @@ import traceback
 import types
 
 BEGIN = struct.Struct("=QQqqqqd32s")  # seed, first run, runs, d, arms, rounds, noise, likelihood
+REQUEST = struct.Struct("=qq")        # new observations of every run, draws (0: one theta, of a bandit)
 ANSWER = struct.Struct("=qq")         # kind, bytes that follow
 OK, ERROR = range(2)
 LONGEST = 399                         # bytes of a sentence
@@ -63,40 +64,45 @@ def find(module, name):
     return found
 
 
-def draw(np, sampler, x, y, rng, about):
-    """theta[runs, d] of one round."""
+def draw(np, sampler, x, y, rng, about, draws):
+    """theta[runs, d] of one round, or theta[runs, draws, d]."""
     try:
-        theta = np.asarray(sampler(x, y, rng, about), dtype=np.float64)
+        theta = np.asarray(sampler(x, y, rng, about))
+        if np.iscomplexobj(theta):
+            raise TypeError("complex numbers where real ones are needed")
+        theta = theta.astype(np.float64)
     except BaseException as error:
         raise Refused(raised(error)) from error
-    shape = (x.shape[0], x.shape[2])
-    if theta.shape != shape:
+    runs, d = x.shape[0], x.shape[2]
+    shape = (runs, draws, d) if draws else (runs, d)
+    if theta.shape not in (shape, (runs, about.draws, d)):
         raise Refused(f"returned an array of shape {theta.shape} where {shape} is needed")
-    broken = np.flatnonzero(~np.isfinite(theta).all(axis=1))
+    broken = np.flatnonzero(~np.isfinite(theta.reshape(runs, -1)).all(axis=1))
     if broken.size:
         raise Refused(f"returned a theta that is not finite, for run {broken[0] + about.first_run}")
     return theta
 
 
 def serve(np, stream, sampler):
-    """Round after round of one block."""
+    """Request after request of one block."""
     seed, first_run, runs, d, arms, rounds, noise, likelihood = BEGIN.unpack(read(stream, BEGIN.size))
     about = About(likelihood=likelihood.rstrip(b"\0").decode(), noise=noise, arms=arms, rounds=rounds, first_run=first_run, round=0)
     x, y = np.empty((runs, rounds, d)), np.empty((runs, rounds))
-    spent = time.process_time()
-    for t in range(rounds):
-        if t > 0:
+    t, spent = 0, time.process_time()
+    while True:
+        rows, draws = REQUEST.unpack(read(stream, REQUEST.size))
+        for _ in range(rows):
             row = np.frombuffer(read(stream, 8 * runs * (d + 1))).reshape(runs, d + 1)
-            x[:, t - 1], y[:, t - 1] = row[:, :d], row[:, d]
+            x[:, t], y[:, t] = row[:, :d], row[:, d]
+            t += 1
         seen = x[:, :t], y[:, :t]
         for array in seen:
             array.flags.writeable = False
-        about.round = t + 1
-        theta = draw(np, sampler, *seen, np.random.default_rng([seed, first_run, t + 1]), about)
+        about.round, about.draws = t + 1, draws or 1
+        theta = draw(np, sampler, *seen, np.random.default_rng([seed, first_run, t + 1]), about, draws)
         now = time.process_time()
         answer(stream, OK, struct.pack("=d", now - spent) + theta.tobytes())
         spent = now
-    read(stream, 1)
 
 
 def main():

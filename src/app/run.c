@@ -226,6 +226,12 @@ static double share_of_training(const Study *study) {
   return status == STATUS_OK && hours > 0 ? estimate.training_hours / hours : 1;
 }
 
+/* While code of the user's own is asked whether it is there. */
+static bool goes_on(void *context, double fraction) {
+  (void)context, (void)fraction;
+  return !shutdown_asked();
+}
+
 static Status run_study(const Parallel *parallel, Arguments *arguments, Study *study) {
   TRY(read_study(parallel, arguments, study));
   TRY(check_shard(arguments, study));
@@ -233,7 +239,7 @@ static Status run_study(const Parallel *parallel, Arguments *arguments, Study *s
     snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study->name);
     arguments->directory = arguments->default_directory;
   }
-  TRY(parallel_agree(parallel, parallel->rank == 0 ? study_ready(study) : STATUS_OK));
+  TRY(parallel_agree(parallel, parallel->rank == 0 ? study_ready(study, (Tick){goes_on, NULL}) : STATUS_OK));
   TRY(open_folder(parallel, arguments, study));
   const double share = parallel->rank == 0 ? share_of_training(study) : 1;
   TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, share, stop_asked));

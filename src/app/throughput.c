@@ -157,7 +157,7 @@ static Status time_rounds(Case *c, TaskResult *result, Throughput *out) {
   meter_clear(c->meter);
   const double end = clock_cpu() + MOST * c->seconds;
   while (status == STATUS_OK && c->meter->seconds < c->seconds && clock_cpu() < end)
-    status = c->study->ops->run(c->study, &c->task, &c->counted.prior, (StudyTick){tick, &clocked}, result);
+    status = c->study->ops->run(c->study, &c->task, &c->counted.prior, (Tick){tick, &clocked}, result);
   if (status == STATUS_STOPPED) status = STATUS_OK;
   TRY(status);
   meter_finish(c->meter);

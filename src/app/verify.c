@@ -133,7 +133,7 @@ static Status verify_task(Finished *finished, const Task *task, bool *same) {
   if (status == STATUS_OK) status = task_result_create(study, task, &again);
   if (status == STATUS_OK) status = finished_load(finished, task, false, &kept);
   if (status == STATUS_OK)
-    status = study_run_task(study, task, finished->directory, (StudyTick){NULL, NULL}, &again);
+    status = study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again);
   if (status == STATUS_OK)
     *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&
             memcmp(kept.fallbacks, again.fallbacks, (size_t)task->runs * sizeof *kept.fallbacks) == 0;

@@ -66,7 +66,7 @@ static void child(pid_t parent, const Study *study, const Task *task, const char
                   TaskResult *result) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);
-  report->status = study_run_task(study, task, directory, (StudyTick){tell_fraction, report}, result);
+  report->status = study_run_task(study, task, directory, (Tick){tell_fraction, report}, result);
   snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
   put_result(report, sizes_of(study, result), result);
   _exit(EXIT_SUCCESS);
@@ -77,7 +77,7 @@ static void child(pid_t parent, const Study *study, const Task *task, const char
 typedef enum { ENDED, STOPPED, LATE } Outcome;
 
 /* Wait until the child closes its end of the pipe by dying, in whatever way. */
-static Outcome wait_for(int pipe_end, const Report *report, double timeout, StudyTick tick) {
+static Outcome wait_for(int pipe_end, const Report *report, double timeout, Tick tick) {
   double elapsed = 0, last = clock_wall();
   for (;;) {
     struct pollfd end = {.fd = pipe_end, .events = POLLIN};
@@ -85,7 +85,7 @@ static Outcome wait_for(int pipe_end, const Report *report, double timeout, Stud
     double now = clock_wall();
     elapsed += fmin(now - last, 1); /* a longer gap: this process was suspended, and the child with it */
     last = now;
-    if (tick.tick && !tick.tick(tick.context, report->fraction)) return STOPPED;
+    if (!tick_goes_on(tick, report->fraction)) return STOPPED;
     if (elapsed > timeout) return LATE;
   }
 }
@@ -120,7 +120,7 @@ static Status conclude(const Study *study, const Report *report, Outcome outcome
 }
 
 static Status run_beside(const Study *study, const Task *task, const char *directory, double timeout,
-                         StudyTick tick, Report *report, TaskResult *result) {
+                         Tick tick, Report *report, TaskResult *result) {
   int ends[2];
   if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot make a pipe: %s", strerror(errno));
   pid_t parent = getpid(), process = fork();
@@ -143,7 +143,7 @@ static Status run_beside(const Study *study, const Task *task, const char *direc
 }
 
 Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
-                        StudyTick tick, TaskResult *result) {
+                        Tick tick, TaskResult *result) {
   size_t size = report_size(sizes_of(study, result));
   Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (report == MAP_FAILED)

@@ -9,6 +9,6 @@
  * was suspended does not count) is killed; this, or its own death, gives RUN_FAILED with a message.
  * STATUS_STOPPED when `tick` returned false: it is called about every 20 ms. */
 Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
-                        StudyTick tick, TaskResult *result);
+                        Tick tick, TaskResult *result);
 
 #endif

@@ -136,7 +136,7 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
 }
 
 static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
-  StudyTick ticker = {tick, runner};
+  Tick ticker = {tick, runner};
   double timeout = runner->options->task_timeout;
   if (timeout > 0) return isolate_run_task(runner->study, task, runner->directory, timeout, ticker, result);
   return study_run_task(runner->study, task, runner->directory, ticker, result);

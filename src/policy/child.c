@@ -1,6 +1,7 @@
 #include "policy/child.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What it computes must not depend on where it runs: one thread, and sets in one order. */
@@ -30,9 +32,9 @@ static void become(const char *const *arguments, pid_t parent, int socket) {
   _exit(EXIT_FAILURE);
 }
 
-Status child_start(const char *const *arguments, Child *out) {
+Status child_start(const char *const *arguments, Tick tick, Child *out) {
   int ends[2];
-  *out = (Child){.socket = -1};
+  *out = (Child){.socket = -1, .tick = tick};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return status_set(STATUS_INTERNAL, "cannot make a socket: %s", strerror(errno));
   const pid_t parent = getpid(), process = fork();
@@ -45,17 +47,31 @@ Status child_start(const char *const *arguments, Child *out) {
   return STATUS_OK;
 }
 
-bool child_send(const Child *child, const void *bytes, size_t size) {
+/* Waits until there is something to read, or room to write; false when the tick gives up. */
+static bool wait_for_socket(Child *child, short event) {
+  enum { TICK_MS = 50 };
+  struct pollfd end = {.fd = child->socket, .events = event};
+  while (poll(&end, 1, TICK_MS) <= 0) {
+    if (tick_goes_on(child->tick, child->done)) continue;
+    child->given_up = true;
+    return false;
+  }
+  return true;
+}
+
+bool child_send(Child *child, const void *bytes, size_t size) {
   for (const char *rest = bytes; size > 0;) {
-    const ssize_t sent = send(child->socket, rest, size, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EINTR) return false;
+    if (!wait_for_socket(child, POLLOUT)) return false;
+    const ssize_t sent = send(child->socket, rest, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (sent > 0) rest += sent, size -= (size_t)sent;
   }
   return true;
 }
 
-bool child_receive(const Child *child, void *bytes, size_t size) {
+bool child_receive(Child *child, void *bytes, size_t size) {
   for (char *rest = bytes; size > 0;) {
+    if (!wait_for_socket(child, POLLIN)) return false;
     const ssize_t received = recv(child->socket, rest, size, 0);
     if (received == 0 || (received < 0 && errno != EINTR)) return false;
     if (received > 0) rest += received, size -= (size_t)received;
@@ -63,16 +79,30 @@ bool child_receive(const Child *child, void *bytes, size_t size) {
   return true;
 }
 
+/* A process that closed the socket by ending has a status of its own within moments: true when it has. */
+static bool ends_by_itself(pid_t process, int *status) {
+  enum { TRIES = 100 };
+  for (int i = 0; i < TRIES; i++) {
+    if (waitpid(process, status, WNOHANG) == process) return true;
+    nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+  }
+  return false;
+}
+
 void child_end(Child *child, size_t size, char *how) {
   int status = 0;
-  if (child->process > 0) {
-    kill(child->process, SIGKILL); /* a process that closed the socket by ending keeps its own status */
-    while (waitpid(child->process, &status, 0) < 0 && errno == EINTR) continue;
+  const bool ended =
+      child->process > 0 && size > 0 && !child->given_up && ends_by_itself(child->process, &status);
+  if (child->process > 0 && !ended) {
+    kill(child->process, SIGKILL);
+    while (waitpid(child->process, NULL, 0) < 0 && errno == EINTR) continue;
   }
   if (child->socket >= 0) close(child->socket);
-  *child = (Child){.socket = -1};
+  child->process = 0, child->socket = -1;
   if (size == 0) return;
-  if (WIFSIGNALED(status))
+  if (!ended)
+    snprintf(how, size, "closed its connection");
+  else if (WIFSIGNALED(status))
     snprintf(how, size, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
   else
     snprintf(how, size, "ended with status %d", WEXITSTATUS(status));

@@ -175,8 +175,8 @@ void policy_destroy(Policy *policy) {
   if (policy->ops && policy->ops->destroy) policy->ops->destroy(policy);
 }
 
-Status policy_ready(const PolicyMethod *method, const Config *options) {
-  return method->ops && method->ops->ready ? method->ops->ready(options) : STATUS_OK;
+Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick) {
+  return method->ops && method->ops->ready ? method->ops->ready(options, tick) : STATUS_OK;
 }
 
 Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,

@@ -4,6 +4,7 @@
 #define POLICY_POLICY_H
 
 #include "core/arena.h"
+#include "core/tick.h"
 #include "model/history.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
@@ -20,6 +21,8 @@ typedef struct {
   uint64_t seed;
   uint32_t first_run;
   int runs; /* B */
+  int draws, observations; /* in a study of posteriors: M, and those at its end; 0 in a bandit */
+  Tick tick; /* while the policy waits for another process */
 } PolicySetup;
 
 /* What the cost of a policy depends on: the same for its sampler; of a policy without, draws and prior say
@@ -48,9 +51,12 @@ typedef struct {
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
   /* Reads the observations of a history one by one, so that each keeps a row of its own. */
   bool by_observation;
+  /* OPTIONAL. Of policies that sample: M draws for each run, theta[d, B M], given what was observed; a study
+   * of posteriors calls it in place of `choose`. */
+  Status (*draw)(Policy *self, const History *history, double *theta);
   /* OPTIONAL. What the policy needs outside of this program is there: STATUS_INPUT with one sentence if it is
-   * not. */
-  Status (*ready)(const Config *options);
+   * not, STATUS_STOPPED if the tick does not want to wait for it. */
+  Status (*ready)(const Config *options, Tick tick);
   /* OPTIONAL. End what is not in self->memory; the state may be NULL or half-built. */
   void (*destroy)(Policy *self);
 } PolicyOps;
@@ -96,8 +102,8 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
 /* Floating-point operations of one round of one run. */
 double policy_cost(const PolicyMethod *method, const PolicyWork *work);
 /* STATUS_INPUT with one sentence when something outside of this program is missing that the policy needs:
- * asked once, before anything runs. */
-Status policy_ready(const PolicyMethod *method, const Config *options);
+ * asked once, before anything runs. STATUS_STOPPED if the tick does not want to wait for it. */
+Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick);
 /* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
  * likelihood. The caller ends with policy_destroy, also after an error. */
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out);

@@ -1,7 +1,8 @@
 /* A sampler of the user's own, written in Python, on the Thompson rule: a callable of a module gets what the
- * runs of a block observed and returns one theta for each of them. Every block has a process of its own
- * (child.h), which runs analysis/thompson/worker.py and begins with nothing in its memory, so that its draws
- * depend on no other block; its random numbers are named by (seed, first run, round). */
+ * runs of a block observed and returns one theta for each of them, or M draws in a study of posteriors. Every
+ * block has a process of its own (child.h), which runs analysis/thompson/worker.py and begins with nothing in
+ * its memory, so that its draws depend on no other block; its random numbers are named by (seed, first run,
+ * round). */
 #include "core/arena.h"
 #include "policy/child.h"
 #include "policy/policies.h"
@@ -21,6 +22,11 @@ typedef struct {
   char likelihood[32];
 } Begin;
 
+/* What is asked for: theta, after so many more observations of every run, row[B, d + 1] each. */
+typedef struct {
+  int64_t rows, draws; /* M; 0: one theta, of a bandit */
+} Request;
+
 enum { ANSWER_OK, ANSWER_ERROR };
 
 typedef struct {
@@ -29,8 +35,9 @@ typedef struct {
 
 typedef struct {
   Child child;
-  double *row; /* [B, d + 1]: phi and y of the last round */
-  double *answer; /* [1 + B d]: seconds, theta */
+  int sent; /* rounds that it knows of */
+  double *row; /* [B, d + 1]: phi and y of a round */
+  double *answer; /* [1 + B M d]: seconds, theta */
   double *theta; /* [d, B] */
 } Python;
 
@@ -48,78 +55,81 @@ static Status refuse(const Config *options, const char *where, const char *sente
  */
 static bool receive(Child *child, size_t size, void *bytes, char *sentence) {
   Answer answer;
-  bool whole = child_receive(child, &answer, sizeof answer);
+  const bool whole = child_receive(child, &answer, sizeof answer);
   if (whole && answer.kind == ANSWER_OK && (size_t)answer.size == size) {
     if (child_receive(child, bytes, size)) return true;
   } else if (whole && answer.kind == ANSWER_ERROR && answer.size < SENTENCE) {
     sentence[answer.size] = '\0';
     if (child_receive(child, sentence, (size_t)answer.size)) return false;
   }
-  char how[SENTENCE / 2];
-  child_end(child, sizeof how, how);
+  char how[SENTENCE / 2] = "sent what is no answer";
+  child_end(child, whole ? 0 : sizeof how, how);
   snprintf(sentence, SENTENCE, "its process %s", how);
   return false;
 }
 
 /* The worker under this interpreter; false where it is not one that has NumPy. */
-static Status start_under(const char *interpreter, const Config *options, Child *child, bool *found) {
+static Status start_under(const char *interpreter, const Config *options, Tick tick, Child *child,
+                          bool *found) {
   const char *const arguments[] = {
       interpreter, "-c", python_worker, option(options, "module"), option(options, "callable"), NULL};
   char sentence[SENTENCE];
-  Status status = child_start(arguments, child);
+  Status status = child_start(arguments, tick, child);
   *found = status == STATUS_OK && receive(child, 0, NULL, sentence);
-  return status;
+  return child->given_up ? status_set(STATUS_STOPPED, "stopped") : status;
 }
 
 /* The interpreter of THOMPSON_PYTHON, or the first of the usual ones that has NumPy. */
-static Status find_python(const Config *options, Child *child) {
+static Status find_python(const Config *options, Tick tick, Child *child) {
   const char *named = getenv("THOMPSON_PYTHON");
   bool found;
   if (named) {
-    TRY(start_under(named, options, child, &found));
+    TRY(start_under(named, options, tick, child, &found));
     if (found) return STATUS_OK;
     return status_set(
         STATUS_INPUT,
         "policy python: %s, of the environment variable THOMPSON_PYTHON, is no Python with NumPy", named);
   }
-  TRY(start_under("python3", options, child, &found));
-  if (!found) TRY(start_under("/usr/bin/python3", options, child, &found));
+  TRY(start_under("python3", options, tick, child, &found));
+  if (!found) TRY(start_under("/usr/bin/python3", options, tick, child, &found));
   if (found) return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "policy python: neither python3 in the path nor /usr/bin/python3 is a Python with NumPy; "
                     "name one in the environment variable THOMPSON_PYTHON");
 }
 
-static Status start(const Config *options, Child *child) {
+static Status start(const Config *options, Tick tick, Child *child) {
   char sentence[SENTENCE];
-  TRY(find_python(options, child));
-  return receive(child, 0, NULL, sentence) ? STATUS_OK : refuse(options, "", sentence);
+  TRY(find_python(options, tick, child));
+  if (receive(child, 0, NULL, sentence)) return STATUS_OK;
+  return child->given_up ? status_set(STATUS_STOPPED, "stopped") : refuse(options, "", sentence);
 }
 
-static Status ready(const Config *options) {
+static Status ready(const Config *options, Tick tick) {
   Child child = {.socket = -1};
-  Status status = start(options, &child);
+  Status status = start(options, tick, &child);
   child_end(&child, 0, NULL);
   return status;
 }
 
 static Status create(Policy *self) {
   const PolicySetup *setup = &self->setup;
-  const size_t d = (size_t)setup->problem->d, runs = (size_t)setup->runs;
+  const size_t d = (size_t)setup->problem->d, runs = (size_t)setup->runs,
+               lanes = runs * (size_t)(setup->draws > 0 ? setup->draws : 1);
   Python *state;
   ALLOCATE(self->memory, state, 1);
   self->state = state;
   state->child = (Child){.socket = -1};
   ALLOCATE(self->memory, state->row, runs * (d + 1));
-  ALLOCATE(self->memory, state->answer, 1 + runs * d);
+  ALLOCATE(self->memory, state->answer, 1 + lanes * d);
   ALLOCATE(self->memory, state->theta, d * runs);
-  TRY(start(setup->options, &state->child));
+  TRY(start(setup->options, setup->tick, &state->child));
   Begin begin = {.seed = setup->seed,
                  .first_run = setup->first_run,
                  .runs = setup->runs,
                  .d = setup->problem->d,
                  .arms = setup->problem->arms,
-                 .rounds = setup->problem->rounds,
+                 .rounds = setup->draws > 0 ? setup->observations : setup->problem->rounds,
                  .noise = likelihood_noise(setup->likelihood)};
   snprintf(begin.likelihood, sizeof begin.likelihood, "%s", setup->likelihood->ops->name);
   child_send(&state->child, &begin, sizeof begin); /* if it has ended, the first answer says how */
@@ -131,31 +141,50 @@ static void destroy(Policy *self) {
   if (state) child_end(&state->child, 0, NULL);
 }
 
-/* The last observation of every run. */
-static void send_row(const Python *state, const History *history) {
+/* What every run has observed since the last request. */
+static void send_rows(Python *state, const History *history) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  for (size_t b = 0; b < runs; b++) {
-    double *row = state->row + b * (d + 1);
-    row[d] = history_observation(history, (int)b, history->rounds - 1, 1, row);
+  for (; state->sent < history->rounds; state->sent++) {
+    for (size_t b = 0; b < runs; b++) {
+      double *row = state->row + b * (d + 1);
+      row[d] = history_observation(history, (int)b, state->sent, 1, row);
+    }
+    child_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
   }
-  child_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
+}
+
+/* theta[d, B max(M, 1)]. */
+static Status ask(Policy *self, const History *history, int draws, double *theta) {
+  Python *state = self->state;
+  const size_t d = (size_t)history->d, lanes = (size_t)history->runs * (size_t)(draws > 0 ? draws : 1);
+  const Request request = {.rows = history->rounds - state->sent, .draws = draws};
+  char sentence[SENTENCE], where[40];
+  child_send(&state->child, &request, sizeof request);
+  send_rows(state, history);
+  if (!receive(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer, sentence)) {
+    snprintf(where, sizeof where, ", round %d", history->rounds + 1);
+    return state->child.given_up ? status_set(STATUS_STOPPED, "stopped%s", where)
+                                 : refuse(self->setup.options, where, sentence);
+  }
+  self->elsewhere += state->answer[0];
+  for (size_t n = 0; n < lanes; n++)
+    for (size_t i = 0; i < d; i++) theta[i * lanes + n] = state->answer[1 + n * d + i];
+  return STATUS_OK;
 }
 
 static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   Python *state = self->state;
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  char sentence[SENTENCE], where[40];
   (void)fallbacks;
-  if (history->rounds > 0) send_row(state, history);
-  if (!receive(&state->child, (1 + runs * d) * sizeof *state->answer, state->answer, sentence)) {
-    snprintf(where, sizeof where, ", round %d", history->rounds + 1);
-    return refuse(self->setup.options, where, sentence);
-  }
-  self->elsewhere += state->answer[0];
-  for (size_t b = 0; b < runs; b++)
-    for (size_t i = 0; i < d; i++) state->theta[i * runs + b] = state->answer[1 + b * d + i];
+  state->child.done = (double)history->rounds / self->setup.problem->rounds;
+  TRY(ask(self, history, 0, state->theta));
   world_greedy(world, state->theta, arm);
   return STATUS_OK;
+}
+
+static Status draw(Policy *self, const History *history, double *theta) {
+  Python *state = self->state;
+  state->child.done = (double)history->rounds / self->setup.observations;
+  return ask(self, history, self->setup.draws, theta);
 }
 
 /* What a round costs with a callable of some NumPy calls that go over all rows: .2 ms, and the start of a
@@ -173,7 +202,8 @@ static const ConfigKey keys[] = {
      .help = "name of the Python module, found in the present folder or by PYTHONPATH"},
     {.name = "callable",
      .type = KEY_TEXT,
-     .help = "its function (x[runs, t, d], y[runs, t], rng, about) -> theta[runs, d]; docs/python.md"},
+     .help = "its function (x[runs, t, d], y[runs, t], rng, about) -> theta[runs, d], or theta[runs, "
+             "about.draws, d]; docs/python.md"},
     {.name = NULL}};
 
 const PolicyOps policy_python = {
@@ -185,6 +215,7 @@ const PolicyOps policy_python = {
     .keys = keys,
     .create = create,
     .choose = choose,
+    .draw = draw,
     .cost = cost,
     .ready = ready,
     .destroy = destroy,

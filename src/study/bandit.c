@@ -29,7 +29,7 @@ typedef struct {
 
 enum { CURVE_REGRET, CURVE_ENTROPY, CURVE_P_VALUE };
 
-static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
+static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior, Tick tick,
                            Block *block) {
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
   PolicyMethod method;
@@ -46,7 +46,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
                        .options = chosen->options,
                        .seed = study->seed,
                        .first_run = task->first_run,
-                       .runs = task->runs};
+                       .runs = task->runs,
+                       .tick = tick};
   TRY(policy_create(memory, &method, &setup, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
   block->known = block->asked && optimal_arm_known(&method, chosen->options);
@@ -111,7 +112,7 @@ static double ask_for_best_arm(Block *block, int k, TaskResult *result) {
 
 /* Contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point] gets the
  * cumulative regret. *aside: CPU seconds of what is only measured. */
-static Status simulate(Block *block, StudyTick tick, TaskResult *result, double *aside) {
+static Status simulate(Block *block, Tick tick, TaskResult *result, double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
     world_advance(&block->world, (uint32_t)k);
@@ -126,17 +127,16 @@ static Status simulate(Block *block, StudyTick tick, TaskResult *result, double 
       double *curve = curve_of(result, CURVE_REGRET, b);
       curve[k - 1] = block->regret[b] + (k > 1 ? curve[k - 2] : 0);
     }
-    if (tick.tick && !tick.tick(tick.context, (double)k / rounds))
+    if (!tick_goes_on(tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }
   return STATUS_OK;
 }
 
-static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
-                  TaskResult *result) {
+static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
   SCRATCH_ARENA(memory);
   Block block = {0};
-  Status status = block_create(&memory, study, task, prior, &block);
+  Status status = block_create(&memory, study, task, prior, tick, &block);
   if (status == STATUS_OK) {
     double start = clock_cpu(), aside = 0;
     status = simulate(&block, tick, result, &aside);

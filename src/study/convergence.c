@@ -193,8 +193,7 @@ static double *curve(TaskResult *result, int which, int run) {
 }
 
 /* `spent` is the CPU time of the steps alone. */
-static Status simulate(Block *block, const Config *setting, StudyTick tick, TaskResult *result,
-                       double *spent) {
+static Status simulate(Block *block, const Config *setting, Tick tick, TaskResult *result, double *spent) {
   enum { TICK = 1000 };
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = is_chain(block) ? BURN_IN : 0;
@@ -221,8 +220,7 @@ static Status simulate(Block *block, const Config *setting, StudyTick tick, Task
   return STATUS_OK;
 }
 
-static Status run(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
-                  TaskResult *result) {
+static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
   (void)prior; /* N(0, I), which the block has of its own */
   SCRATCH_ARENA(memory);
   Block block = {0};

@@ -86,7 +86,7 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
 
 static Status check_policy(const PolicyMethod *method, const Config *options) {
   (void)options;
-  if (method->sampler) return STATUS_OK;
+  if (method->sampler || method->ops->draw) return STATUS_OK;
   return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
 }
 
@@ -95,18 +95,20 @@ static Status check_policy(const PolicyMethod *method, const Config *options) {
 static double cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   if (problem_is_large(setting)) return posterior_cost_large(study, task);
-  const SamplerOps *sampler = sampler_find(study->file->policies[task->policy].name);
+  PolicyMethod method;
+  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
   double m = posterior_draws(setting), r = posterior_reference_draws(setting),
          sizes = posterior_points(setting);
   const double floor = pow(2 * r, 3) / study->file->policy_count;
   double matching = study_measures(study, "emd") ? (pow(m + r, 3) + floor) / 36 : 0;
-  const PolicyWork all = study_work(study, task);
-  SamplerWork work = all.sampler;
-  work.rounds = posterior_last_size(setting), work.rows = 0;
-  work.draws = m, work.drawn = sizes / work.rounds;
-  for (int i = 0; i < (int)sizes; i++) work.rows += (double)posterior_size(setting, i) / sizes;
-  return task->runs *
-         (work.rounds * (cost_round(sampler, &work) + study_world_cost(&all)) + sizes * matching);
+  PolicyWork work = study_work(study, task);
+  const double world = study_world_cost(&work), rounds = posterior_last_size(setting);
+  work.sampler.rounds = rounds, work.sampler.rows = 0;
+  work.sampler.draws = m, work.sampler.drawn = sizes / rounds;
+  for (int i = 0; i < (int)sizes; i++) work.sampler.rows += (double)posterior_size(setting, i) / sizes;
+  const double round = method.sampler ? cost_round(method.sampler, &work.sampler)
+                                      : policy_cost(&method, &work) * work.sampler.drawn;
+  return task->runs * (rounds * (round + world) + sizes * matching);
 }
 
 #define CURVE(name, word, text) {#name, text, "1", word, false},

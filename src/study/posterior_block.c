@@ -32,6 +32,8 @@ typedef struct {
   World world;
   History history;
   Sampler sampler, exact; /* exact: the same history, the true prior */
+  Policy policy; /* in place of `sampler`, where the policy samples without one */
+  History rows; /* what that policy observed */
   Prior truth; /* distribution of theta* */
   bool *measured; /* [curve_count]: not those that the result has already */
   int needs; /* of the curves that are measured */
@@ -90,10 +92,39 @@ static Status find_needs(Arena *memory, Block *block, const TaskResult *result) 
   return STATUS_OK;
 }
 
+/* The sampler of the policy; or the policy itself, where it has none. */
+static Status create_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
+  const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
+  const int draws = posterior_draws(block->setting), last = posterior_last_size(block->setting);
+  PolicyMethod method;
+  ASSERT(policy_find(chosen->name, &method));
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = &block->problem.likelihood,
+                              .runs = block->task->runs,
+                              .draws = draws,
+                              .seed = block->study->seed,
+                              .first_run = block->task->first_run,
+                              .options = chosen->options};
+  if (method.sampler) return sampler_create(memory, method.sampler, &setup, &block->sampler);
+  TRY(policy_history(memory, &method, chosen->options, &block->problem, setup.likelihood, setup.runs,
+                     &block->rows));
+  TRY(history_reserve(&block->rows, last));
+  return policy_create(memory, &method,
+                       &(PolicySetup){.likelihood = setup.likelihood,
+                                      .problem = &block->problem,
+                                      .options = chosen->options,
+                                      .seed = setup.seed,
+                                      .first_run = setup.first_run,
+                                      .runs = setup.runs,
+                                      .draws = draws,
+                                      .observations = last,
+                                      .tick = tick},
+                       &block->policy);
+}
+
 static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
-                           const TaskResult *result, Block *block) {
+                           const TaskResult *result, Tick tick, Block *block) {
   const Config *setting = study->file->settings[task->setting];
-  const ConfigPolicy *policy = &study->file->policies[task->policy];
   block->study = study, block->task = task, block->setting = setting;
   TRY(find_needs(memory, block, result));
   TRY(problem_create(setting, &block->problem));
@@ -102,20 +133,19 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(history_reserve(&block->history, posterior_last_size(setting)));
   PriorFit chain = fit_of_keys(setting, "prior.", study->seed, task->replicate);
   TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
-  SamplerSetup setup = {.prior = prior,
-                        .likelihood = &block->problem.likelihood,
-                        .runs = task->runs,
-                        .draws = posterior_draws(setting),
-                        .seed = study->seed,
-                        .first_run = task->first_run,
-                        .options = policy->options};
-  TRY(sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler));
-  setup.prior = &block->truth, setup.draws = posterior_reference_draws(setting), setup.options = NULL;
+  TRY(create_sampler(memory, prior, tick, block));
+  const SamplerSetup setup = {.prior = &block->truth,
+                              .likelihood = &block->problem.likelihood,
+                              .runs = task->runs,
+                              .draws = posterior_reference_draws(setting),
+                              .seed = study->seed,
+                              .first_run = task->first_run};
   TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
   return allocate(memory, block);
 }
 
 static void block_destroy(Block *block) {
+  policy_destroy(&block->policy);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
   emd_destroy(block->emd);
@@ -135,7 +165,10 @@ static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
   }
   world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
   history_record(&block->history, block->arm, block->phi, block->reward);
-  sampler_observe(&block->sampler, &block->history, fallbacks);
+  if (block->policy.ops)
+    history_record(&block->rows, block->arm, block->phi, block->reward);
+  else
+    sampler_observe(&block->sampler, &block->history, fallbacks);
 }
 
 static void draw(const Block *block, const Draws *draws, Sampler *sampler, uint32_t round,
@@ -147,6 +180,13 @@ static void draw(const Block *block, const Draws *draws, Sampler *sampler, uint3
                   .round = round,
                   .lanes = n * (uint32_t)block->task->runs};
   sampler_sample(sampler, &block->history, rng, draws->run.n, draws->theta, fallbacks);
+}
+
+/* Of the policy. */
+static Status draw_own(Block *block, uint32_t round, int64_t *fallbacks) {
+  if (block->policy.ops) return block->policy.ops->draw(&block->policy, &block->rows, block->draws.theta);
+  draw(block, &block->draws, &block->sampler, round, fallbacks);
+  return STATUS_OK;
 }
 
 static void pick_run(const Block *block, const Draws *draws, int b) {
@@ -208,7 +248,7 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
                                  .wasserstein = block->wasserstein};
   if (measures[which]) return measures[which](&comparison, out);
   if (which != CURVE_ess) return measure_concavity(block, which, b, comparison.directions, out);
-  *out = block->sampler.ess[b];
+  *out = block->policy.ops ? NAN : block->sampler.ess[b];
   return STATUS_OK;
 }
 
@@ -235,30 +275,31 @@ static Status compare(Block *block, uint32_t round, int point, TaskResult *resul
 }
 
 /* Grow the histories and stop at each sample size. `spent` is the CPU time of the sampler alone. */
-static Status simulate(Block *block, StudyTick tick, TaskResult *result, double *spent) {
+static Status simulate(Block *block, Tick tick, TaskResult *result, double *spent) {
   const Config *setting = block->setting;
   const int64_t last = posterior_last_size(setting);
   for (int64_t k = 1, point = 0; k <= last; k++) {
     const bool at_size = k == posterior_size(setting, (int)point);
     double start = clock_cpu();
     grow(block, (uint32_t)k, result->fallbacks);
-    if (at_size) draw(block, &block->draws, &block->sampler, (uint32_t)k, result->fallbacks);
+    if (at_size) TRY(draw_own(block, (uint32_t)k, result->fallbacks));
     *spent += clock_cpu() - start;
     if (at_size) TRY(compare(block, (uint32_t)k, (int)point++, result));
     /* Drawing is the work. */
-    if (tick.tick && !tick.tick(tick.context, (double)point / posterior_points(setting)))
+    if (!tick_goes_on(tick, (double)point / posterior_points(setting)))
       return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
   }
   return STATUS_OK;
 }
 
-Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
+Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
                            TaskResult *result) {
   SCRATCH_ARENA(memory);
   Block block = {0};
   double spent = 0;
-  Status status = block_create(&memory, study, task, prior, result, &block);
+  Status status = block_create(&memory, study, task, prior, result, tick, &block);
   if (status == STATUS_OK) status = simulate(&block, tick, result, &spent);
+  spent += block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   block_destroy(&block);
   return status;

@@ -31,7 +31,7 @@ int64_t posterior_size(const Config *setting, int point);
 int posterior_last_size(const Config *setting);
 
 /* StudyOps.run. */
-Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, StudyTick tick,
+Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
                            TaskResult *result);
 
 /* Large settings (study.h). */

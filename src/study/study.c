@@ -108,12 +108,12 @@ static Status check_policy(const Study *study, const Config *setting, const Conf
                         : STATUS_OK;
 }
 
-Status study_ready(const Study *study) {
+Status study_ready(const Study *study, Tick tick) {
   for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
     PolicyMethod method;
     ASSERT(policy_find(policy->name, &method));
-    TRY(policy_ready(&method, policy->options));
+    TRY(policy_ready(&method, policy->options, tick));
   }
   return STATUS_OK;
 }
@@ -324,7 +324,7 @@ Status task_result_fail(const Study *study, const char *message, TaskResult *res
   return STATUS_OK;
 }
 
-Status study_run_task(const Study *study, const Task *task, const char *directory, StudyTick tick,
+Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
                       TaskResult *result) {
   SCRATCH_ARENA(memory);
   Prior prior;

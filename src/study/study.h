@@ -41,18 +41,11 @@ typedef struct {
   bool shared; /* the same for all policies: measured once, and a paired difference says nothing */
 } StudyCurve;
 
-/* Called between the rounds of a task with the share of its work that is done, as far as it is known; returns
- * false to give the task up. */
-typedef struct {
-  bool (*tick)(void *context, double fraction_done);
-  void *context;
-} StudyTick;
-
 /* What large settings (problem.h) are run with. `stage` is notified of the wall time of each finished
  * part. */
 typedef struct {
   const Dense *dense;
-  StudyTick tick;
+  Tick tick;
   void (*stage)(const char *what, double seconds);
 } StudyLarge;
 
@@ -72,7 +65,7 @@ typedef struct {
   double (*cost)(const Study *study, const Task *task);
   /* Run one task into `result`, which has room, and with has_shared the shared curves. Errors belong to the
    * task alone. */
-  Status (*run)(const Study *study, const Task *task, const Prior *prior, StudyTick tick, TaskResult *result);
+  Status (*run)(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result);
   /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study. And tasks of
    * one block, a policy each, of a large setting: all ranks call it together and get the same results, and
    * the matrices of a run serve all policies. Errors belong to these tasks. */
@@ -113,7 +106,7 @@ Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
 /* What its policies need outside of this program is there: STATUS_INPUT with one sentence if it is not. */
-Status study_ready(const Study *study);
+Status study_ready(const Study *study, Tick tick);
 
 /* Words of the key runs.of: the curves of all kinds of studies, and their paired differences; NULL ends. */
 const char *study_target_name(int index);
@@ -152,7 +145,7 @@ Status study_run_large(const Study *study, const StudyLarge *large, int count, c
 /* Run a task: make its prior from `directory` (where fitted priors are cached), then the study's own `run`,
  * which measures what the result does not have yet. A task that raises an error gives RUN_FAILED, NaN curves
  * and a message; only lack of memory and unreadable prior files are a Status. */
-Status study_run_task(const Study *study, const Task *task, const char *directory, StudyTick tick,
+Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
                       TaskResult *result);
 
 #endif

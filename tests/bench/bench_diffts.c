@@ -95,7 +95,7 @@ static void free_case(Case *c) {
 }
 
 static void run_task(Case *c, const Task *task) {
-  ok(c->study.ops->run(&c->study, task, &c->prior, (StudyTick){0}, &c->result));
+  ok(c->study.ops->run(&c->study, task, &c->prior, (Tick){0}, &c->result));
 }
 static void simulation(Case *c) { run_task(c, &c->task); }
 
