@@ -10,6 +10,7 @@ import os
 import pathlib
 import pickle
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -292,6 +293,34 @@ except KeyboardInterrupt:
             interrupt.start()
             said = process.communicate(timeout=program.PATIENCE)
         self.assertEqual((process.returncode, said[0]), (0, "interrupted\n"), said[1])
+
+
+class Rules(unittest.TestCase):
+    def test_bayes_ucb(self):
+        """Mean + z sd of an agent with prior N(0, I), by NumPy; the rounds left are those since the last `forget`."""
+        horizon, alpha = 8, 0.3
+        gaussian = thompson.Prior.from_mixture([1], np.zeros((1, D)), [np.eye(D)])
+        one = thompson.Posterior(gaussian, rule="bayes_ucb", horizon=horizon, bayes_ucb_alpha=alpha, noise=0.5, seed=1)
+        self.assertEqual(one.rule, "bayes_ucb")
+        for _ in range(2):
+            precision, vector = np.eye(D), np.zeros(D)
+            for t in range(horizon):
+                covariance = np.linalg.inv(precision)
+                z = -statistics.NormalDist().inv_cdf(0.5 / (1 + alpha * (horizon - t)))
+                index = ARMS @ covariance @ vector + z * np.sqrt(np.einsum("ki,ij,kj->k", ARMS, covariance, ARMS))
+                arm = (copy.copy(one) if t == 3 else one).choose(ARMS)
+                if t == 3:
+                    one.choose(ARMS)
+                self.assertEqual(arm, np.argmax(index))
+                one.observe(ARMS[arm], Y[t % 6])
+                precision, vector = precision + np.outer(ARMS[arm], ARMS[arm]) / 0.25, vector + ARMS[arm] * Y[t % 6] / 0.25
+            one.forget()
+
+    def test_refused(self):
+        for options, part in (({"rule": "bayes_ucb"}, "set its option horizon"), ({"rule": "greedy", "quantile": 0.9}, "belongs to rule: bayes_ucb"),
+                              ({"rule": "bayes"}, "bayes_ucb")):
+            with self.assertRaisesRegex(thompson.Error, part):
+                agent(**options)
 
 
 class Programs(unittest.TestCase):

@@ -12,8 +12,12 @@ static Rule make_rule(Arena *memory, const SamplerOps *method, const Prior *prio
   Config *options;
   Rule rule;
   CHECK_OK(config_options(memory, "test", policy_keys(method->name), set_count, sets, &options));
-  const SamplerSetup setup = {
-      .prior = prior, .likelihood = likelihood, .runs = RUNS, .seed = FIXTURE_SEED, .options = options};
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = likelihood,
+                              .runs = RUNS,
+                              .draws = 1,
+                              .seed = FIXTURE_SEED,
+                              .options = options};
   CHECK_OK(rule_create(memory, method, &setup, horizon, &rule));
   return rule;
 }
@@ -151,7 +155,8 @@ static void test_refused(void) {
     Config *options;
     Rule rule;
     CHECK_OK(config_options(&memory, "test", policy_keys("ts"), 2, cases[i].sets, &options));
-    const SamplerSetup setup = {.prior = &prior, .likelihood = &likelihood, .runs = 1, .options = options};
+    const SamplerSetup setup = {
+        .prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = 1, .options = options};
     CHECK_FAILS(rule_create(&memory, method, &setup, 0, &rule), STATUS_INPUT, cases[i].part);
   }
 }

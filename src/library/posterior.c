@@ -1,7 +1,7 @@
 /* Posteriors of the library: one run of a sampler beside its history, both of which grow as they are used. */
 #include "core/memory.h"
 #include "library/library.h"
-#include "sampler/sampler.h"
+#include "rule/rule.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -14,17 +14,17 @@ struct thompson_posterior {
   const Prior *prior;
   const SamplerOps *method;
   Likelihood likelihood;
-  Config *options; /* of the sampler */
+  Config *options; /* of the sampler and the rule */
   const char *text; /* the options as they were given */
   uint64_t seed;
   RngKey key;
   uint32_t round; /* of the next draw */
   uint32_t lives; /* how often everything was forgotten: names the streams of samplers that observe */
+  int choices; /* since the last thompson_forget */
   int d;
   int64_t fallbacks;
   History history;
-  Sampler sampler; /* of setup.draws draws at most */
-  double *theta; /* [d, setup.draws] */
+  Rule rule; /* with the sampler, of setup.draws draws at most */
   /* Where the history or the sampler cannot grow by themselves: all observations, to give them again. */
   bool keeps;
   int room; /* observations that there is room for */
@@ -48,21 +48,19 @@ static Status begin_sampler(thompson_posterior *self, int draws) {
                               .first_run = self->lives,
                               .options = self->options};
   SCRATCH_ARENA(memory);
-  Sampler sampler;
-  double *theta;
-  ALLOCATE(&memory, theta, (size_t)self->d * (size_t)draws);
-  TRY(sampler_create(&memory, self->method, &setup, &sampler));
+  Rule rule;
+  TRY(rule_create(&memory, self->method, &setup, 0, &rule));
   exchange(&self->sampler_memory, &memory);
-  sampler.memory = &self->sampler_memory;
-  self->sampler = sampler;
-  self->theta = theta;
+  rule.memory = rule.sampler.memory = &self->sampler_memory;
+  rule.first_run = 0;
+  self->rule = rule;
   if (!self->method->observe) return STATUS_OK;
   const int rounds = self->history.rounds;
   int64_t counted_before = 0;
   history_clear(&self->history);
   for (int l = 0; l < rounds; l++) {
     history_record(&self->history, NULL, self->x + (size_t)l * (size_t)self->d, self->y + l);
-    sampler_observe(&self->sampler, &self->history, &counted_before);
+    sampler_observe(&self->rule.sampler, &self->history, &counted_before);
   }
   return STATUS_OK;
 }
@@ -106,9 +104,24 @@ static Status find_methods(thompson_posterior *self, const char *sampler, const 
   return STATUS_OK;
 }
 
-/* The noise is an option of the likelihood; the others are the sampler's. */
+/* Those of the rules and of the sampler. */
+static Status join_keys(thompson_posterior *self, const ConfigKey **out) {
+  const ConfigKey *const parts[] = {rule_keys(), sampler_keys(self->method)};
+  ConfigKey *keys;
+  int count = 0;
+  for (int p = 0; p < 2; p++)
+    for (const ConfigKey *key = parts[p]; key->name; key++) count++;
+  ALLOCATE(&self->memory, keys, count + 1);
+  *out = keys;
+  for (int p = 0; p < 2; p++)
+    for (const ConfigKey *key = parts[p]; key->name; key++) *keys++ = *key;
+  return STATUS_OK;
+}
+
+/* The noise is an option of the likelihood; the others are the rule's and the sampler's. */
 static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   const char *noise = library_take(options, "noise");
+  const ConfigKey *keys;
   char *end;
   if (noise && self->likelihood.ops->self_concordance > 0)
     return status_set(
@@ -118,8 +131,8 @@ static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   self->likelihood.noise = noise ? strtod(noise, &end) : 1;
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
-  return config_options(&self->memory, "options", sampler_keys(self->method), options->count, options->text,
-                        &self->options);
+  TRY(join_keys(self, &keys));
+  return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
 }
 
 static Status create(thompson_posterior *self, const char *sampler, const char *likelihood,
@@ -169,8 +182,9 @@ static Status copy_state(const thompson_posterior *from, thompson_posterior *to)
     memcpy(to->y, from->y, (size_t)rounds * sizeof *to->y);
   }
   history_gather(&from->history, (int[]){0}, &to->history);
-  to->round = from->round, to->lives = from->lives, to->fallbacks = from->fallbacks;
-  return begin_sampler(to, from->sampler.setup.draws);
+  to->round = from->round, to->lives = from->lives, to->choices = from->choices,
+  to->fallbacks = from->fallbacks;
+  return begin_sampler(to, from->rule.sampler.setup.draws);
 }
 
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
@@ -195,8 +209,9 @@ void thompson_posterior_free(thompson_posterior *self) {
 thompson_status thompson_forget(thompson_posterior *self) {
   history_clear(&self->history);
   self->lives++;
+  self->choices = 0;
   self->fallbacks = 0;
-  return (thompson_status)begin_sampler(self, self->sampler.setup.draws);
+  return (thompson_status)begin_sampler(self, self->rule.sampler.setup.draws);
 }
 
 /* ---- use */
@@ -225,17 +240,17 @@ thompson_status thompson_observe(thompson_posterior *self, int n, const double *
       self->y[place] = y[row];
     }
     history_record(&self->history, NULL, x + (size_t)row * d, y + row);
-    sampler_observe(&self->sampler, &self->history, &self->fallbacks);
+    sampler_observe(&self->rule.sampler, &self->history, &self->fallbacks);
   }
   return (thompson_status)status;
 }
 
-/* m draws in self->theta[d, m]. */
+/* m draws in self->rule.theta[d, m]. */
 static Status draw(thompson_posterior *self, int m) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
-  if (m > self->sampler.setup.draws) TRY(begin_sampler(self, m));
+  if (m > self->rule.sampler.setup.draws) TRY(begin_sampler(self, m));
   const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
-  sampler_sample(&self->sampler, &self->history, rng, m, self->theta, &self->fallbacks);
+  sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
   return STATUS_OK;
 }
@@ -244,7 +259,7 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   Status status = draw(self, m);
   const size_t d = (size_t)self->d;
   for (size_t n = 0; n < (size_t)m && status == STATUS_OK; n++)
-    for (size_t i = 0; i < d; i++) theta[n * d + i] = self->theta[i * (size_t)m + n];
+    for (size_t i = 0; i < d; i++) theta[n * d + i] = self->rule.theta[i * (size_t)m + n];
   return (thompson_status)status;
 }
 
@@ -252,15 +267,9 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
   const size_t d = (size_t)self->d;
   Status status =
       k >= 1 ? library_check("arms", (size_t)k * d, arms) : status_set(STATUS_INPUT, "%d arms", k);
-  if (status == STATUS_OK) status = draw(self, 1);
-  double best = 0;
-  for (int a = 0; a < k && status == STATUS_OK; a++) {
-    double score = 0;
-    for (size_t i = 0; i < d; i++) score += arms[(size_t)a * d + i] * self->theta[i];
-    if (a > 0 && score <= best) continue;
-    best = score;
-    *arm = a;
-  }
+  if (status == STATUS_OK)
+    rule_choose(&self->rule, &self->history, self->round++, self->choices++, k, arms, arm, NULL,
+                &self->fallbacks);
   return (thompson_status)status;
 }
 

@@ -73,9 +73,9 @@ THOMPSON_API void thompson_prior_close(thompson_prior *prior);
 /* ---- posteriors; each is ended by thompson_posterior_free */
 
 /* No observations so far. `sampler` and `likelihood` are names of `thompson list`; `options` are those of the
- * sampler, and the standard deviation of Gaussian rewards: "noise=0.5,particles=4"; NULL or "": the defaults.
- * A sampler that does not fit the prior or the likelihood is refused. `prior` is not copied and must outlive
- * the posterior. */
+ * sampler and the rule, and the standard deviation of Gaussian rewards: "noise=0.5,particles=4"; NULL or "":
+ * the defaults. A sampler that does not fit the prior or the likelihood is refused. `prior` is not copied and
+ * must outlive the posterior. */
 THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                                     const char *likelihood, const char *options,
                                                     uint64_t seed, thompson_posterior **out);
@@ -92,7 +92,9 @@ THOMPSON_API thompson_status thompson_forget(thompson_posterior *posterior);
 /* m draws, theta[m, d]. Call k (of this and of thompson_choose) uses the random numbers of round k - 1, so
  * the first call equals `thompson sample -n m`. */
 THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m, double *theta);
-/* Thompson sampling: one draw, and *arm, from 0, with the largest x' theta of arms[k, d]. */
+/* *arm, from 0, of arms[k, d], by the option `rule` (`thompson list rules`): with thompson, the default, one
+ * draw, and the largest x' theta. bayes_ucb counts the choices since the last thompson_forget and needs to
+ * know how many there will be, "rule=bayes_ucb,horizon=200", or a constant "quantile=0.95". */
 THOMPSON_API thompson_status thompson_choose(thompson_posterior *posterior, int k, const double *arms,
                                              int *arm);
 /* Numerical fallbacks so far, such as a draw that was not finite; not 0: look at the draws before you trust

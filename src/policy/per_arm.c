@@ -54,6 +54,7 @@ static Status create(Policy *self) {
   SamplerSetup sampler = {.prior = setup->prior,
                           .likelihood = setup->likelihood,
                           .runs = (int)lanes,
+                          .draws = 1,
                           .seed = setup->seed,
                           .first_run = setup->first_run * (uint32_t)arms,
                           .options = setup->options};

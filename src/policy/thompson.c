@@ -21,6 +21,7 @@ static Status create(Policy *self) {
   const SamplerSetup sampler = {.prior = setup->prior,
                                 .likelihood = setup->likelihood,
                                 .runs = setup->runs,
+                                .draws = 1,
                                 .seed = setup->seed,
                                 .first_run = setup->first_run,
                                 .options = setup->options};

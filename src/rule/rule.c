@@ -87,8 +87,14 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   const bool closed = sampler_has_moments(method, setup->prior->mixture, setup->likelihood);
   const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
   SamplerSetup sampler = *setup;
-  sampler.draws = rule_draws_of(ops, options, closed);
-  *out = (Rule){.memory = memory, .ops = ops, .horizon = horizon, .key = rng_key(setup->seed, RNG_AGENT)};
+  const int draws = rule_draws_of(ops, options, closed);
+  if (draws > setup->draws) sampler.draws = draws;
+  *out = (Rule){.memory = memory,
+                .ops = ops,
+                .horizon = horizon,
+                .key = rng_key(setup->seed, RNG_AGENT),
+                .first_run = setup->first_run,
+                .draws = draws};
   TRY(rule_check(options, setup->likelihood));
   TRY(sampler_create(memory, method, &sampler, &out->sampler));
   ALLOCATE(memory, out->theta, d * runs * (size_t)sampler.draws);
@@ -104,7 +110,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
 /* The streams of a round, M for each run. */
 static RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
   return (RngLanes){.key = rule->key,
-                    .run = rule->sampler.setup.first_run,
+                    .run = rule->first_run,
                     .draws = (uint32_t)draws,
                     .round = round,
                     .lanes = (uint32_t)(runs * draws)};
@@ -119,8 +125,8 @@ void rule_choose(Rule *rule, const History *history, uint32_t round, int choices
   const int runs = history->runs;
   if (rule->ops->needs & RULE_NEEDS_DRAW) rule_draw(rule, history, round, rule->theta, fallbacks);
   if (rule->ops->needs & RULE_NEEDS_MOMENTS)
-    sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->sampler.setup.draws),
-                    rule->theta, rule->mean, rule->covariance, fallbacks);
+    sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->draws), rule->theta,
+                    rule->mean, rule->covariance, fallbacks);
   const RuleBelief belief = {.d = rule->sampler.d,
                              .runs = runs,
                              .theta = rule->theta,

@@ -47,7 +47,9 @@ struct Rule {
   Sampler sampler;
   int horizon; /* n, choices in all; 0: not known */
   RngKey key;
-  double *theta; /* [d, B M] */
+  uint32_t first_run; /* names the streams */
+  int draws; /* M: that it takes at a time */
+  double *theta; /* [d, B M], or of as many draws as the caller takes */
   double *mean, *covariance; /* [d, B], [d, d, B]; NULL where they are not needed */
   void *state;
 };
@@ -64,8 +66,9 @@ const ConfigKey *rule_shared_keys(void);
 /* STATUS_INPUT with one sentence for an option of a rule that is not chosen, or rewards that the rule cannot
  * do with. */
 Status rule_check(const Config *options, const Likelihood *likelihood);
-/* A rule, by the options of `setup`, and its sampler, by all of them; setup->draws is not read. `horizon`:
- * the number of choices in all where the option does not say it; 0: not known. */
+/* A rule, by the options of `setup`, and its sampler, by all of them; setup->draws: those that the caller
+ * takes from the sampler by itself, at a time. `horizon`: the number of choices in all where the option does
+ * not say it; 0: not known. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
                    Rule *out);
 /* arm[B] and, unless that is NULL, top[B] as above: after `choices` choices, with the streams of `round`. */
