@@ -45,13 +45,15 @@ class Panel:
 
 def of_study(dataset, curve, s, title, **more):
     """The panel of one curve against its axis (sample size, ...) in setting s."""
+    means, errors = (values[s] for values in averages.moments(dataset, curve))
     last = averages.last_rounds(dataset)[s] + 1
-    means, errors = (values[s, :, :last] for values in averages.moments(dataset, curve))
+    known = np.flatnonzero(np.isfinite(means[:, :last]).any(axis=0))
+    known = known if len(known) else np.arange(last)
     floor = averages.floor(dataset, curve)
     done, wanted = averages.counts(dataset)[0], averages.asked(dataset)[s]
     axis = store.axis(dataset)
-    return Panel(title, dataset[axis].attrs.get("long_name", axis), curve, dataset[axis].values[:last], means, errors,
-                 design.policy_names(dataset), done[s], wanted, floor and tuple(values[s, :last] for values in floor), **more)
+    return Panel(title, dataset[axis].attrs.get("long_name", axis), curve, dataset[axis].values[known], means[:, known], errors[:, known],
+                 design.policy_names(dataset), done[s], wanted, floor and tuple(values[s, known] for values in floor), **more)
 
 
 def ceiling(finals):

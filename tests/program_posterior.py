@@ -1,6 +1,11 @@
 """The posterior study: its results file, its independence of ranks, its refusals, and simulation-based calibration."""
 
+import csv
+import io
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import xarray as xr
@@ -68,6 +73,24 @@ class Posterior(program.ProgramTest):
             # The distance between two clouds is at least that between their means.
             self.assertTrue((data["mean_error"] <= data["emd"] + 1e-12).all())
             self.assertTrue((data["status"] == 1).all() and (data["seconds"] > 0).all())
+
+    def test_sizes_of_settings(self):
+        """Settings with sizes of their own stand at these sizes, whatever the others have, and are what they are alone."""
+        common = STUDY[:STUDY.index("sweep")].replace("runs: 12", "runs: 4").replace("diffts", "mixts").replace("[1, 4, 20]", "arms")
+        self.write("arms.yaml", common + "sweep:\n  zip: true\n  problem.arms: [5, 3, 7]\n  prior.components: [1, 2, 2]\n")
+        self.succeed("run", self.path("arms.yaml"), "-o", self.path("arms"), ranks=2)
+        with xr.open_dataset(self.path("arms/results.nc")) as data:
+            np.testing.assert_array_equal(data["sample_size"], [3, 5, 7])
+            for s, (arms, components) in enumerate(((5, 1), (3, 2), (7, 2))):
+                self.write("one.yaml", common)
+                self.succeed("run", self.path("one.yaml"), "-o", self.path(f"{arms}"), "--set", f"problem.arms={arms}", "--set", f"prior.components={components}")
+                with xr.open_dataset(self.path(f"{arms}/results.nc")) as alone:
+                    for variable in ("emd", "emd_mean", "emd_diff_se", "emd_n"):
+                        np.testing.assert_array_equal(data[variable][s].sel(sample_size=[arms]), alone[variable][0])
+                self.assertTrue(np.isnan(data["emd"][s].drop_sel(sample_size=[arms])).all())
+        shown = subprocess.run([sys.executable, os.path.join(program.SOURCE, "analysis/table.py"), self.path("arms"), "-f", "csv"],
+                               capture_output=True, text=True, check=True).stdout
+        self.assertEqual([row["sample_size"] for row in csv.DictReader(io.StringIO(shown))], ["5", "5", "3", "3", "7", "7"])
 
     def test_any_number_of_ranks(self):
         """All samplers of the registry, on the problem's own prior where they can use it."""

@@ -90,7 +90,8 @@ def last_rounds(dataset):
 
 
 def shown(dataset):
-    """Index of the points that a table shows, for each setting."""
+    """Index of the points that a table shows, for each setting: of a posterior study all but those that only other settings have."""
     if store.axis(dataset) == "sample_size":
-        return [range(last + 1) for last in last_rounds(dataset)]
+        there = np.isfinite(dataset[f"{store.curves(dataset)[0]}_mean"].values).any(axis=1)
+        return [np.flatnonzero((own | ~there.any(axis=0))[:last + 1]) for own, last in zip(there, last_rounds(dataset))]
     return [[last] for last in last_rounds(dataset)]

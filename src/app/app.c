@@ -152,7 +152,7 @@ Status app_study_of_folder(const char *directory, Study *out) {
 static Status read_means(StoreFile *file, const Study *study, const char *suffix, double **out) {
   char name[64];
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
-                     (size_t)study->points};
+                     (size_t)study->places};
   snprintf(name, sizeof name, "%s%s", study->curves[0]->name, suffix);
   TRY(store_shape(file, name, 3, shape));
   *out = malloc(shape[0] * shape[1] * shape[2] * sizeof **out);
@@ -160,7 +160,7 @@ static Status read_means(StoreFile *file, const Study *study, const char *suffix
   return store_get_doubles(file, name, *out);
 }
 
-/* Columns of the table, [settings, policies, points] each; the last two only widen the errors. */
+/* Columns of the table, [settings, policies, places] each; the last two only widen the errors. */
 enum { MEAN, SE, DIFF_MEAN, DIFF_SE, COUNT, SE_REPLICATE, DIFF_SE_REPLICATE, COLUMNS };
 
 /* A standard error is that over runs or over the means of replicates, whichever is larger. */
@@ -180,7 +180,7 @@ static int label_width(const Study *study) {
 }
 
 static size_t row_of(const Study *study, int setting, int policy) {
-  return ((size_t)setting * (size_t)study->file->policy_count + (size_t)policy) * (size_t)study->points;
+  return ((size_t)setting * (size_t)study->file->policy_count + (size_t)policy) * (size_t)study->places;
 }
 
 /* Prints a number in a column, "-" where there is none: every run failed, or one alone has no standard error.
@@ -205,22 +205,24 @@ static void print_points(const Study *study, int setting, double *const columns[
     size_t row = row_of(study, setting, p);
     printf("  %-*s", widest, study->file->policies[p].label);
     for (int i = 0; i < points; i++) {
-      print_number("", 9, 3, columns[MEAN][row + (size_t)i]);
-      print_number("", 9, 2, columns[SE][row + (size_t)i]);
+      const size_t at = row + (size_t)study_place(study, config, i);
+      print_number("", 9, 3, columns[MEAN][at]);
+      print_number("", 9, 2, columns[SE][at]);
     }
-    printf(" %6.0f\n", columns[COUNT][row]);
+    printf(" %6.0f\n", columns[COUNT][row + (size_t)study_place(study, config, 0)]);
   }
 }
 
 /* Many points: the last one, with the paired difference to the first policy. */
 static void print_last(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
-  const int points = ops->points(study->file->settings[setting]), widest = label_width(study);
+  const Config *config = study->file->settings[setting];
+  const int last = study_place(study, config, ops->points(config) - 1), widest = label_width(study);
   printf("\n%s: %s at %s %g\n", study->file->setting_labels[setting], study->curves[0]->long_name, ops->axis,
-         ops->axis_value(study->file->settings[setting], points - 1));
+         study->axis[last]);
   printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
   for (int p = 0; p < study->file->policy_count; p++) {
-    size_t at = row_of(study, setting, p) + (size_t)points - 1;
+    size_t at = row_of(study, setting, p) + (size_t)last;
     printf("  %-*s", widest, study->file->policies[p].label);
     print_number("", 11, 4, columns[MEAN][at]);
     print_number("", 9, 2, columns[SE][at]);

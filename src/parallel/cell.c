@@ -11,7 +11,7 @@
 
 static Status allocate(const Study *study, Cell *cell) {
   size_t runs = (size_t)cell->runs;
-  NEW(cell->curves, (size_t)study->curve_count * runs * (size_t)study->points);
+  NEW(cell->curves, (size_t)study->curve_count * runs * (size_t)study->places);
   NEW(cell->seconds, runs);
   NEW(cell->fallbacks, runs);
   NEW(cell->status, runs);
@@ -34,18 +34,26 @@ void cell_destroy(Cell *cell) {
 }
 
 static void clear(const Study *study, Cell *cell) {
-  size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->points;
+  size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
   for (size_t r = 0; r < runs; r++)
     cell->seconds[r] = NAN, cell->fallbacks[r] = 0, cell->status[r] = RUN_NOT_RUN;
 }
 
 static void copy_block(const Study *study, const Task *task, const TaskResult *result, Cell *cell) {
-  size_t points = (size_t)study->points, runs = (size_t)cell->runs, first = task->first_run,
-         block = (size_t)task->runs;
-  for (int c = 0; c < study->curve_count; c++)
-    memcpy(cell->curves + ((size_t)c * runs + first) * points, result->curves + (size_t)c * block * points,
-           block * points * sizeof *cell->curves);
+  const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run,
+               block = (size_t)task->runs;
+  const Config *setting = study->file->settings[task->setting];
+  const int points = study->ops->points(setting);
+  for (int i = 0, count; i < points; i += count) { /* neighbours that stay neighbours */
+    const int k = study_place(study, setting, i);
+    for (count = 1; i + count < points && study_place(study, setting, i + count) == k + count;) count++;
+    for (size_t c = 0; c < (size_t)study->curve_count; c++)
+      for (size_t b = 0; b < block; b++)
+        memcpy(cell->curves + (c * runs + first + b) * places + (size_t)k,
+               result->curves + (c * block + b) * (size_t)result->points + (size_t)i,
+               (size_t)count * sizeof *cell->curves);
+  }
   memcpy(cell->seconds + first, result->seconds, block * sizeof *cell->seconds);
   memcpy(cell->fallbacks + first, result->fallbacks, block * sizeof *cell->fallbacks);
   memset(cell->status + first, result->status, block);
@@ -119,7 +127,7 @@ Status cell_load(Finished *finished, int setting, int policy, int blocks, bool s
 }
 
 static size_t curve_bytes(const Study *study, const Cell *cell) {
-  return (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->points * sizeof *cell->curves;
+  return (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places * sizeof *cell->curves;
 }
 
 void cell_send_curves(const Study *study, const Cell *cell, int to) {
@@ -190,7 +198,7 @@ static void add_block(const RunsBlock *block, int points, const double *values, 
 Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                          double *se) {
   SCRATCH_ARENA(scratch);
-  const int points = study->points, stride = runs_stride(&study->runs);
+  const int points = study->places, stride = runs_stride(&study->runs);
   double *sum;
   ALLOCATE(&scratch, sum, 4 * points);
   double *n = sum + points, *mean = n + points, *count = mean + points;

@@ -9,7 +9,7 @@
 
 typedef struct {
   int64_t runs;
-  double *curves; /* [curve_count, runs, points], NaN where a run is missing */
+  double *curves; /* [curve_count, runs, places], NaN where a run or, in its setting, a point is missing */
   double *seconds; /* [runs] */
   int64_t *fallbacks; /* [runs] */
   signed char *status; /* [runs], RunStatus */

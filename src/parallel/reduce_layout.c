@@ -168,16 +168,10 @@ static Status put_coordinates(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
   int64_t *runs;
   int *replicates, id;
-  double *axis;
   ALLOCATE(&scratch, runs, reducer->runs);
   ALLOCATE(&scratch, replicates, reducer->runs);
-  ALLOCATE(&scratch, axis, study->points);
   for (int64_t r = 0; r < reducer->runs; r++)
     runs[r] = r, replicates[r] = (int)runs_replicate(&study->runs, r);
-  const Config *longest = study->file->settings[0];
-  for (int s = 0; s < study->file->setting_count; s++)
-    if (study->ops->points(study->file->settings[s]) == study->points) longest = study->file->settings[s];
-  for (int i = 0; i < study->points; i++) axis[i] = study->ops->axis_value(longest, i);
   TRY(store_variable(reducer->file, "run", STORE_INT64, 1, &reducer->run, "number of the run, from 0", "1",
                      &id));
   TRY(store_text_attribute(reducer->file, "run", "standard_name", "realization"));
@@ -187,7 +181,7 @@ static Status put_coordinates(Reducer *reducer) {
   TRY(store_put(reducer->file, id, replicates));
   TRY(store_variable(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
                      study->ops->axis_long_name, "1", &id));
-  return store_put(reducer->file, id, axis);
+  return store_put(reducer->file, id, study->axis);
 }
 
 static Status put_attributes(Reducer *reducer) {
@@ -206,7 +200,7 @@ Status reduce_define(Reducer *reducer) {
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));
-  TRY(store_dimension(file, study->ops->axis, (size_t)study->points, &reducer->axis));
+  TRY(store_dimension(file, study->ops->axis, (size_t)study->places, &reducer->axis));
   TRY(put_attributes(reducer));
   TRY(put_labels(reducer));
   TRY(put_distributed(reducer));

@@ -51,13 +51,13 @@ static Status load(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *cou
 static Status put_statistics(Reducer *reducer, size_t s, size_t p, const Summary *summary) {
   static const int parts[SUMMARY_COUNT] = {MEAN, SE, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE};
   const Study *study = reducer->study;
-  const size_t start[3] = {s, p, 0}, count[3] = {1, 1, (size_t)study->points};
+  const size_t start[3] = {s, p, 0}, count[3] = {1, 1, (size_t)study->places};
   for (int c = 0; c < study->curve_count; c++) {
     const int *id = reducer->curve_ids + c * PER_CURVE;
     const int there = study->curves[c]->shared ? SUMMARY_DIFF_MEAN : SUMMARY_COUNT;
     for (int i = 0; i < there; i++)
       TRY(store_put_part(reducer->file, id[parts[i]], start, count, summary_part(study, summary, c, i)));
-    TRY(store_put_part(reducer->file, id[COUNT], start, count, summary->n + c * study->points));
+    TRY(store_put_part(reducer->file, id[COUNT], start, count, summary->n + c * study->places));
   }
   return STATUS_OK;
 }
@@ -75,7 +75,7 @@ static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const S
 
 static Status put_curves(Reducer *reducer, int s, int p, const Cell *cell) {
   const Study *study = reducer->study;
-  const size_t points = (size_t)study->points, size = (size_t)cell->runs * points;
+  const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
   const size_t start[4] = {(size_t)s, (size_t)p}, count[4] = {1, 1, (size_t)cell->runs, points};
   for (int c = 0; c < study->curve_count; c++)
     TRY(store_put_part(reducer->file, reducer->curve_ids[c * PER_CURVE + VALUES], start, count,
@@ -115,7 +115,7 @@ static Status begin_plain(Reducer *reducer) {
 
 static Status write_plain(const Reducer *reducer, int s, int p, const Cell *cell) {
   const Study *study = reducer->study;
-  const size_t size = (size_t)cell->runs * (size_t)study->points;
+  const size_t size = (size_t)cell->runs * (size_t)study->places;
   const uint64_t at = ((uint64_t)s * (uint64_t)study->file->policy_count + (uint64_t)p) * size * 8;
   for (int c = 0; c < study->curve_count; c++)
     TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + at, size,
@@ -221,7 +221,7 @@ Status reduce_prepare(Reducer *reducer) {
   const Study *study = reducer->study;
   const double from = reducer->options->plain_from, curve = 8.0 * (double)study->file->setting_count *
                                                             study->file->policy_count *
-                                                            (double)reducer->runs * study->points;
+                                                            (double)reducer->runs * study->places;
   reducer->plain = curve >= (from > 0 ? from : PLAIN_FROM);
   NEW(reducer->offsets, study->curve_count);
   return STATUS_OK;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 static Status allocate(const Study *study, Summary *out) {
-  NEW(out->values, study->curve_count * SUMMARY_COUNT * study->points);
-  NEW(out->n, study->curve_count * study->points);
-  NEW(out->n_scratch, study->points);
+  NEW(out->values, study->curve_count * SUMMARY_COUNT * study->places);
+  NEW(out->n, study->curve_count * study->places);
+  NEW(out->n_scratch, study->places);
   return STATUS_OK;
 }
 
@@ -26,20 +26,20 @@ void summary_destroy(Summary *summary) {
 }
 
 double *summary_part(const Study *study, const Summary *summary, int curve, int part) {
-  return summary->values + ((size_t)curve * SUMMARY_COUNT + (size_t)part) * (size_t)study->points;
+  return summary->values + ((size_t)curve * SUMMARY_COUNT + (size_t)part) * (size_t)study->places;
 }
 
 /* Mean, its standard error, and that over replicates, of values (minus base, when given), from `part` on. */
 static Status compute(const Study *study, const Cell *cell, int curve, const double *base, int part, int *n,
                       Summary *out) {
-  const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)study->points;
-  cell_mean(cell->runs, study->points, values, base, summary_part(study, out, curve, part),
+  const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)study->places;
+  cell_mean(cell->runs, study->places, values, base, summary_part(study, out, curve, part),
             summary_part(study, out, curve, part + 1), n);
   return cell_replicate_se(study, cell->runs, values, base, summary_part(study, out, curve, part + 2));
 }
 
 Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out) {
-  const size_t points = (size_t)study->points, size = (size_t)cell->runs * points;
+  const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
   for (int c = 0; c < study->curve_count; c++) {
     TRY(compute(study, cell, c, NULL, SUMMARY_MEAN, out->n + (size_t)c * points, out));
     if (study->curves[c]->shared) continue;
@@ -49,13 +49,13 @@ Status summary_compute(const Study *study, const Cell *cell, const Cell *first, 
 }
 
 void summary_send(const Study *study, const Summary *summary, int to) {
-  const size_t size = (size_t)study->curve_count * (size_t)study->points;
+  const size_t size = (size_t)study->curve_count * (size_t)study->places;
   parallel_send(to, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
   parallel_send(to, summary->n, size * sizeof *summary->n);
 }
 
 void summary_receive(const Study *study, Summary *summary, int from) {
-  const size_t size = (size_t)study->curve_count * (size_t)study->points;
+  const size_t size = (size_t)study->curve_count * (size_t)study->places;
   parallel_receive(from, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
   parallel_receive(from, summary->n, size * sizeof *summary->n);
 }

@@ -17,9 +17,9 @@ enum {
 };
 
 typedef struct {
-  double *values; /* [curve_count, SUMMARY_COUNT, points] */
-  int *n; /* [curve_count, points], runs in the mean */
-  int *n_scratch; /* [points] */
+  double *values; /* [curve_count, SUMMARY_COUNT, places] */
+  int *n; /* [curve_count, places], runs in the mean */
+  int *n_scratch; /* [places] */
 } Summary;
 
 Status summary_create(const Study *study, Summary *out);

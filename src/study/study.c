@@ -198,6 +198,26 @@ static Status select_curves(Study *study) {
   return STATUS_OK;
 }
 
+/* Merges the points of a setting into the axis of the results. */
+static Status join_axis(const Config *setting, Study *study) {
+  const int points = study->ops->points(setting), before = study->places;
+  double *joined;
+  int count = 0;
+  NEW(joined, points + before);
+  for (int i = 0, k = 0; i < points || k < before; count++) {
+    const double point = i < points ? study->ops->axis_value(setting, i) : INFINITY;
+    const double place = k < before ? study->axis[k] : INFINITY;
+    joined[count] = fmin(point, place);
+    i += point <= place;
+    k += place <= point;
+  }
+  free(study->axis);
+  study->axis = joined;
+  study->places = count;
+  if (points > study->points) study->points = points;
+  return STATUS_OK;
+}
+
 Status study_create(StudyFile *file, Study *out) {
   const Config *first = file->settings[0];
   *out =
@@ -220,10 +240,15 @@ Status study_create(StudyFile *file, Study *out) {
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
-    int points = out->ops->points(file->settings[s]);
-    if (points > out->points) out->points = points;
+    TRY(join_axis(file->settings[s], out));
   }
   return list_blocks(out);
+}
+
+int study_place(const Study *study, const Config *setting, int point) {
+  int place = point;
+  while (study->axis[place] < study->ops->axis_value(setting, point)) place++;
+  return place;
 }
 
 void study_destroy(Study *study) {
@@ -231,6 +256,7 @@ void study_destroy(Study *study) {
   free(study->blocks);
   free(study->curves);
   free(study->work);
+  free(study->axis);
   *study = (Study){0};
 }
 

@@ -91,9 +91,15 @@ struct Study {
   const StudyCurve **curves; /* [curve_count], those that the study measures */
   int curve_count;
   int points; /* the largest number of points of any setting */
+  /* The axis of the results: the points of all settings, which need not be at the same values. */
+  double *axis; /* [places], rising */
+  int places;
   RunsBlock *blocks; /* [runs.blocks], the same for every cell */
   int task_count; /* settings x policies x blocks */
 };
+
+/* Where a point of a setting stands on the axis of the results. */
+int study_place(const Study *study, const Config *setting, int point);
 
 /* Task number `index` of the list. */
 Task study_task(const Study *study, int index);
