@@ -21,7 +21,7 @@ import xarray as xr
 
 BUILD, SOURCE = pathlib.Path(os.environ["THOMPSON_BUILD"]), pathlib.Path(os.environ["THOMPSON_SOURCE"])
 NAMES = """thompson_choose thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observe thompson_posterior_copy thompson_posterior_free
-           thompson_posterior_new thompson_prior_close thompson_prior_dimension thompson_prior_family thompson_prior_from_mixture
+           thompson_posterior_new thompson_posterior_noise thompson_prior_close thompson_prior_dimension thompson_prior_family thompson_prior_from_mixture
            thompson_prior_from_theta thompson_prior_open thompson_prior_sample thompson_prior_save thompson_version""".split()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="thompson install-"))       # with a space
 PREFIX = FOLDER / "moved"
@@ -308,6 +308,20 @@ class Package(unittest.TestCase):
             self.assertIn(caught.exception.code, (3, 4))
         with self.assertRaises(ValueError):
             Posterior(prior, "diffts").observe([1, 2, 3], 1)
+
+    def test_noise_of_the_prior(self):
+        """Without one: what the prior learned from logs, as `thompson sample` takes it; 1 where it learned none."""
+        rng = np.random.default_rng(4)
+        task, x = np.repeat(np.arange(60), 8), rng.standard_normal((480, 2))
+        y = np.einsum("nd,nd->n", x, rng.standard_normal((60, 2))[task]) + 0.05 * rng.standard_normal(480)
+        prior = self.thompson.train(logs=(task, x, y), family="gaussian")
+        agents = [self.thompson.Posterior(prior, "ts", noise=noise, seed=3) for noise in (None, 0.05)]
+        self.assertAlmostEqual(agents[0].noise, 0.05, delta=0.005)
+        self.assertEqual((agents[1].noise, self.thompson.Posterior(self.priors["mixture"], "mixts").noise), (0.05, 1))
+        again = self.thompson.Posterior(prior, "ts", noise=agents[0].noise, seed=3)
+        for agent in (agents[0], again):
+            agent.observe(x[:3], y[:3])
+        np.testing.assert_array_equal(agents[0].draw(5), again.draw(5))
 
     def test_arviz_layout(self):
         """Groups, dimensions and attributes of ArviZ' schema."""

@@ -107,6 +107,28 @@ class Logs(ProgramTest):
         expected = fit(*data, TRUE["weight"], TRUE["mean"], covariance, 0.8, 500, False)
         self.assertGreater(log_likelihood(*data, *got), log_likelihood(*data, *expected) - 2e-3)
 
+    def test_noise_of_the_prior(self):
+        """`sample` takes the noise that the prior learned and says so, unless it is given one."""
+        self.write("logs.csv", table(*simulate(100, 8, 1, noise=0.05)))
+        self.train(family="gaussian")
+        learned = self.read("prior.nc")[3]
+        self.assertAlmostEqual(learned, 0.05, delta=0.005)
+        self.write("history.csv", "x1,x2,y\n1,0.5,0.4\n0.2,-1,0.3\n")
+
+        def draws(*noise):
+            command = ("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "ts", "-o", self.path("draws.nc"))
+            said = self.succeed(*command, *noise).stdout
+            with netCDF4.Dataset(self.path("draws.nc")) as file:
+                return file["theta"][:].data.tobytes(), file.getncattr("noise"), "which the prior learned" in said
+
+        own, given, one = draws(), draws("--noise", repr(learned)), draws("--noise", 1)
+        self.assertEqual(own, (given[0], learned, True))
+        self.assertEqual(one[1:], (1, False))
+        self.assertNotEqual(own[0], one[0])
+        with netCDF4.Dataset(self.path("prior.nc"), "a") as file:
+            file.setncattr("noise", -1.0)
+        self.fail_with(3, "attribute 'noise' is -1", "sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "ts")
+
     def test_ranks(self):
         """More tasks than the sample: EM over all of them is shared by tasks. The same bytes on 1 to 4 ranks, for networks too."""
         self.write("logs.csv", table(*simulate(17000, 2, 2)))

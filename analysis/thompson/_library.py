@@ -69,6 +69,7 @@ FUNCTIONS = {
     "prior_close": (None, HANDLE),
     "posterior_new": (STATUS, HANDLE, TEXT, TEXT, TEXT, SEED, OUT),
     "posterior_copy": (STATUS, HANDLE, OUT),
+    "posterior_noise": (ctypes.c_double, HANDLE),
     "observe": (STATUS, HANDLE, INT, ARRAY, ARRAY),
     "forget": (STATUS, HANDLE),
     "draw": (STATUS, HANDLE, INT, ARRAY),

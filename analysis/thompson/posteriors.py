@@ -22,19 +22,20 @@ class Posterior:
     """p(theta | observations), as a sampler sees it.
 
     `sampler` and `likelihood` are names of `thompson list`; without a sampler it is the one that is made for the prior. `noise` is the standard
-    deviation of Gaussian rewards, `rule` is what `choose` does (`thompson list rules`; bayes_ucb needs `horizon`, the number of choices in all since
-    the last `forget`, or a constant `quantile`), `options` are those of the sampler and the rule. Without a seed, each posterior draws its own numbers; `seed` (also in the repr)
-    repeats them: draws depend on nothing but the arguments, the observations and how many calls drew before, and the first draw(m) equals
-    `thompson sample -n m` with that seed. A copy goes on with the same numbers. Several threads may use one posterior: they take turns."""
+    deviation of Gaussian rewards, by default the one that the prior learned from logs, else 1. `rule` is what `choose` does (`thompson list rules`;
+    bayes_ucb needs `horizon`, the number of choices in all since the last `forget`, or a constant `quantile`), `options` are those of the sampler
+    and the rule. Without a seed, each posterior draws its own numbers; `seed` (also in the repr) repeats them: draws depend on nothing but the
+    arguments, the observations and how many calls drew before, and the first draw(m) equals `thompson sample -n m` with that seed. A copy goes on
+    with the same numbers. Several threads may use one posterior: they take turns."""
 
-    __slots__ = ("_prior", "_sampler", "_likelihood", "_noise", "_rule", "_seed", "_options", "_d", "_handle", "_arm", "_observed", "_lock", "__weakref__")
+    __slots__ = ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options", "_d", "_handle", "_arm", "_observed", "_lock", "__weakref__")
 
     def __init__(self, prior, sampler=None, likelihood="gaussian", noise=None, rule="thompson", seed=None, **options):
         if hasattr(self, "_handle"):
             raise TypeError("a Posterior is made once")
         self._prior = prior if isinstance(prior, Prior) else Prior.open(prior)
         self._sampler = made_for(self._prior.family, likelihood) if sampler is None else sampler
-        self._likelihood, self._noise, self._rule, self._options = likelihood, noise, rule, options
+        self._likelihood, self._rule, self._options = likelihood, rule, options
         self._seed = secrets.randbits(53) if seed is None else library.seed_of(seed)
         text = library.options_text({"rule": rule, **({} if noise is None else {"noise": noise}), **options})
         handle = ctypes.c_void_p()
@@ -54,7 +55,7 @@ class Posterior:
 
     def __copy__(self):
         copy, handle = object.__new__(type(self)), ctypes.c_void_p()
-        for name in ("_prior", "_sampler", "_likelihood", "_noise", "_rule", "_seed", "_options"):
+        for name in ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options"):
             setattr(copy, name, getattr(self, name))
         with self._lock:
             library.posterior_copy(self._handle, ctypes.byref(handle))
@@ -70,7 +71,7 @@ class Posterior:
     prior = property(lambda self: self._prior, doc="What was believed before the first observation.")
     sampler = property(lambda self: self._sampler, doc="Its name.")
     likelihood = property(lambda self: self._likelihood, doc="Its name.")
-    noise = property(lambda self: self._noise, doc="The standard deviation of Gaussian rewards that was given, or None.")
+    noise = property(lambda self: doc="The standard deviation of Gaussian rewards that was given, or None.")
     rule = property(lambda self: self._rule, doc="What `choose` does; its name.")
     seed = property(lambda self: self._seed, doc="What names the random numbers.")
     options = property(lambda self: dict(self._options), doc="Of the sampler and the rule, as they were given.")

@@ -22,7 +22,7 @@
 typedef struct {
   const char *prior, *data, *recent, *sampler, *likelihood, *output;
   int draws;
-  double noise;
+  double noise; /* 0: not given */
   uint64_t seed;
   AppTexts options;
 } Arguments;
@@ -41,7 +41,8 @@ static const struct argp_option options[] = {
     {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "likelihood (default: gaussian)", 0},
     {"number", 'n', "N", 0, "draws (default: 1000)", 0},
     {"output", 'o', "FILE", 0, "file for the draws (default: draws.nc)", 0},
-    {"noise", KEY_NOISE, "S", 0, "reward standard deviation (default: 1)", 0},
+    {"noise", KEY_NOISE, "S", 0,
+     "standard deviation of Gaussian rewards (default: the one that the prior learned from logs, else 1)", 0},
     {"seed", KEY_SEED, "N", 0, "seed (default: 1)", 0},
     {"option", KEY_OPTION, "KEY=VALUE", 0, "an option of the sampler", 0},
     {0}};
@@ -77,7 +78,7 @@ static Status find_methods(const Arguments *arguments, const SamplerOps **sample
     config_unknown_name(STATUS_INPUT, arguments->sampler, "a sampler", sampler_name);
     return status_prefix(STATUS_INPUT, "--sampler: ");
   }
-  *likelihood = (Likelihood){.ops = likelihood_find(arguments->likelihood), .noise = arguments->noise};
+  *likelihood = (Likelihood){.ops = likelihood_find(arguments->likelihood)};
   if (!likelihood->ops) {
     config_unknown_name(STATUS_INPUT, arguments->likelihood, "a likelihood", likelihood_name);
     return status_prefix(STATUS_INPUT, "--likelihood: ");
@@ -97,6 +98,8 @@ static Status check_rewards(const Arguments *arguments, const Likelihood *likeli
 
 /* What is found out beside the draws. */
 typedef struct {
+  double noise; /* in use */
+  bool learned; /* it is the prior's */
   bool marginal; /* the sampler has the logarithm of the marginal likelihood of the history */
   double constant; /* sum over observations of the largest log p(y | u), which sampler_marginal leaves out */
   double log_marginal, error;
@@ -152,7 +155,7 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
     TRY(digest_file(arguments->recent, hash));
     TRY(store_text_attribute(file, NULL, "recent_sha256", hash));
   }
-  TRY(store_real_attribute(file, NULL, "noise", arguments->noise));
+  TRY(store_real_attribute(file, NULL, "noise", findings->noise));
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)arguments->seed));
   TRY(store_int_attribute(file, NULL, "fallbacks", fallbacks));
   if (findings->marginal) {
@@ -177,6 +180,8 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
     linalg_moments(1, arguments->draws, theta + (size_t)i * (size_t)arguments->draws, &mean, &variance);
     printf("  %-6d %12.5g %12.5g\n", i + 1, mean, sqrt(variance));
   }
+  if (findings->learned)
+    printf("noise %.6g, which the prior learned from logs; --noise S sets another\n", findings->noise);
   if (findings->marginal)
     printf("log marginal likelihood of the history %.6g, error about %.2g\n", findings->log_marginal,
            findings->error);
@@ -247,7 +252,8 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   History history;
   Sampler sampler;
   double *theta;
-  Findings findings = {0};
+  Findings findings = {.noise = likelihood->noise,
+                       .learned = likelihood->ops->quadratic && arguments->noise == 0 && prior->noise > 0};
   int64_t fallbacks = 0;
   const int d = prior->d;
   const SamplerSetup setup = {.prior = prior,
@@ -297,8 +303,7 @@ Status app_sample(int argc, char **argv) {
   static const struct argp argp = {
       options, parse, NULL, "Draw theta from the posterior: any prior file, any history, any sampler.",
       NULL,    NULL,  NULL};
-  Arguments arguments = {
-      .likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .noise = 1, .seed = 1};
+  Arguments arguments = {.likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .seed = 1};
   const SamplerOps *method;
   Likelihood likelihood;
   SCRATCH_ARENA(memory);
@@ -312,6 +317,7 @@ Status app_sample(int argc, char **argv) {
                      arguments.options.texts, &config));
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
+  likelihood.noise = prior_noise(&prior, arguments.noise);
   TRY(learn_guard(&arguments, &likelihood, config, &prior));
   return draw(&arguments, method, &likelihood, &prior, config);
 }

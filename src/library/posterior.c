@@ -128,7 +128,7 @@ static Status read_options(thompson_posterior *self, LibraryOptions *options) {
         STATUS_INPUT,
         "option noise=%s: it is the standard deviation of Gaussian rewards, and likelihood %s has none",
         noise, self->likelihood.ops->name);
-  self->likelihood.noise = noise ? strtod(noise, &end) : 1;
+  self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(self->prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
   TRY(join_keys(self, &keys));
@@ -272,5 +272,7 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
                 &self->fallbacks);
   return (thompson_status)status;
 }
+
+double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }
 
 int64_t thompson_fallbacks(const thompson_posterior *self) { return self->fallbacks; }

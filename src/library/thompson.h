@@ -74,8 +74,9 @@ THOMPSON_API void thompson_prior_close(thompson_prior *prior);
 
 /* No observations so far. `sampler` and `likelihood` are names of `thompson list`; `options` are those of the
  * sampler and the rule, and the standard deviation of Gaussian rewards: "noise=0.5,particles=4"; NULL or "":
- * the defaults. A sampler that does not fit the prior or the likelihood is refused. `prior` is not copied and
- * must outlive the posterior. */
+ * the defaults. Without "noise" it is the one that the prior learned from logs, or was given with them, and
+ * else 1. A sampler that does not fit the prior or the likelihood is refused. `prior` is not copied and must
+ * outlive the posterior. */
 THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                                     const char *likelihood, const char *options,
                                                     uint64_t seed, thompson_posterior **out);
@@ -97,6 +98,8 @@ THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m,
  * know how many there will be, "rule=bayes_ucb,horizon=200", or a constant "quantile=0.95". */
 THOMPSON_API thompson_status thompson_choose(thompson_posterior *posterior, int k, const double *arms,
                                              int *arm);
+/* The standard deviation of Gaussian rewards that is used. */
+THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior);
 /* Numerical fallbacks so far, such as a draw that was not finite; not 0: look at the draws before you trust
  * them. */
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);

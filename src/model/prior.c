@@ -70,6 +70,10 @@ Status prior_check_guard(const Prior *prior) {
                                            : "");
 }
 
+double prior_noise(const Prior *prior, double given) {
+  return given > 0 ? given : prior->noise > 0 ? prior->noise : 1;
+}
+
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
   SCRATCH_ARENA(scratch);
   Mixture mixture;
@@ -103,7 +107,12 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   free(name);
   TRY(status);
   out->ops = family;
-  if (store_has_attribute(file, "noise")) TRY(store_get_real_attribute(file, NULL, "noise", &out->noise));
+  if (store_has_attribute(file, "noise")) {
+    TRY(store_get_real_attribute(file, NULL, "noise", &out->noise));
+    if (!(out->noise >= 1e-40 && out->noise <= 1e40))
+      return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; a standard deviation is above 0",
+                        store_path(file), out->noise);
+  }
   if (store_has_attribute(file, "seconds_fit"))
     TRY(store_get_real_attribute(file, NULL, "seconds_fit", &out->seconds_fit));
   return family->load(out, file, chain_settings);

@@ -128,6 +128,9 @@ const Mixture *prior_stand_in(const Prior *prior);
 /* STATUS_INPUT where there is none, so that nothing can be put beside this prior. */
 Status prior_check_guard(const Prior *prior);
 
+/* Standard deviation of Gaussian rewards: `given`, or where that is 0 the prior's `noise`, or 1. */
+double prior_noise(const Prior *prior, double given);
+
 /* The registry; NULL ends. */
 const PriorOps *prior_family(int index);
 const PriorOps *prior_find(const char *name);
