@@ -71,7 +71,7 @@ class Posterior:
     prior = property(lambda self: self._prior, doc="What was believed before the first observation.")
     sampler = property(lambda self: self._sampler, doc="Its name.")
     likelihood = property(lambda self: self._likelihood, doc="Its name.")
-    noise = property(lambda self: doc="The standard deviation of Gaussian rewards that was given, or None.")
+    noise = property(lambda self: library.posterior_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
     rule = property(lambda self: self._rule, doc="What `choose` does; its name.")
     seed = property(lambda self: self._seed, doc="What names the random numbers.")
     options = property(lambda self: dict(self._options), doc="Of the sampler and the rule, as they were given.")
