@@ -48,6 +48,20 @@ class Threads(program.ProgramTest):
         self.assertLess(sum(ticks.values()), 0.05 * main, ticks)
 
 
+class Limits(program.ProgramTest):
+    @unittest.skipIf(program.SANITIZED, "sanitizers reserve terabytes of address space")
+    def test_of_the_shell(self):
+        """Too little to begin with: one sentence and exit status 4, where libraries would spin, crash or be silent. What is just enough is enough."""
+        for option, too_low, enough in (("v", 200000, 512 * 1024), ("s", 64, 1024), ("n", 8, 32)):
+            for limit, code in ((too_low, 4), (enough, 0)):
+                process = subprocess.run(["bash", "-c", f'ulimit -{option} {limit}; exec "$0" "$@"', program.PROGRAM, "run", self.study, "-o", self.path(option)],
+                                         capture_output=True, text=True, timeout=program.PATIENCE, check=False)
+                self.assertEqual(process.returncode, code, f"ulimit -{option} {limit}: {process.stderr}")
+                if code:
+                    self.assertEqual(process.stderr.count("\n"), 1, process.stderr)
+                    self.assertIn(f"(ulimit -{option})", process.stderr)
+
+
 class Declared(program.ProgramTest):
     """Variables that are declared and never written take no room in a netCDF-4 file."""
 

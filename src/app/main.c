@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static const AppVerb verbs[] = {
     {"run", "run a study, alone or under mpiexec or srun", app_run},
@@ -57,8 +59,33 @@ static Status call(int argc, char **argv) {
   return usage(argc > 1 ? argv[1] : NULL);
 }
 
+/* Below these limits libraries spin for ever, crash, or end the process without a sentence of ours. */
+static Status check_limits(void) {
+  static const struct {
+    int which;
+    rlim_t least;
+    const char *what, *option;
+    rlim_t unit;
+  } needs[] = {{RLIMIT_AS, 512 << 20, "KiB of address space", "v", 1024},
+               {RLIMIT_STACK, 1 << 20, "KiB of stack", "s", 1024},
+               {RLIMIT_NOFILE, 32, "open files", "n", 1}};
+  for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+    struct rlimit limit;
+    if (getrlimit(needs[i].which, &limit) != 0 || limit.rlim_cur >= needs[i].least) continue;
+    return status_set(STATUS_FILE, "the limit of %llu %s is too low; at least %llu are needed (ulimit -%s)",
+                      (unsigned long long)(limit.rlim_cur / needs[i].unit), needs[i].what,
+                      (unsigned long long)(needs[i].least / needs[i].unit), needs[i].option);
+  }
+  return STATUS_OK;
+}
+
 int main(int argc, char **argv) {
   output_begin();
+  Status limits = check_limits();
+  if (limits != STATUS_OK) {
+    app_report(limits);
+    _exit(limits); /* what libraries do at the end would not end */
+  }
   linalg_one_thread();
   store_prepare_library();
   provenance_set_command(argc, argv);
