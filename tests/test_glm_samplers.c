@@ -10,13 +10,19 @@
 
 /* ---- identity link: the same draws as the closed form */
 
+static bool has_key(const SamplerOps *method, const char *name) {
+  for (const ConfigKey *key = sampler_keys(method); key->name; key++)
+    if (strcmp(key->name, name) == 0) return true;
+  return false;
+}
+
 /* Gaussian rewards that are not known to be conjugate, so that the history keeps rows. As many observations
  * as dimensions or more: with fewer the null space has no basis of its own. To rounding, which dps with its
  * full step blows up. */
 static void test_identity_link(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 30 };
-  const char *small_step = "step_size=0.05";
+  static const char *const small_step = "step_size=0.05", *const alone = "candidates=1";
   LikelihoodOps rows_ops = *likelihood_find("gaussian");
   rows_ops.quadratic = false;
   for (int d = 1; d <= 5; d += 2)
@@ -36,8 +42,10 @@ static void test_identity_link(void) {
         History history = fixture_history(&memory, d, RUNS, 0, 7, &closed);
         History kept = fixture_history(&memory, d, RUNS, 0, 7, &by_rows);
         CU_ASSERT(history.ops != kept.ops);
-        double *expected = fixture_draw(method, &prior, &history, 0, DRAWS, dps, &small_step, NULL);
-        double *theta = fixture_draw(method, &prior, &kept, 0, DRAWS, dps, &small_step, NULL);
+        const bool candidates = has_key(method, "candidates");
+        const char *const *set = dps ? &small_step : &alone;
+        double *expected = fixture_draw(method, &prior, &history, 0, DRAWS, dps || candidates, set, NULL);
+        double *theta = fixture_draw(method, &prior, &kept, 0, DRAWS, dps || candidates, set, NULL);
         for (int k = 0; k < d * RUNS * DRAWS; k++) CHECK_NEAR(theta[k], expected[k], tolerance);
         free(expected);
         free(theta);
@@ -115,6 +123,8 @@ static void test_neighbours(void) {
 
 /* ---- ts and mixts: the Laplace approximation of every component, draw by draw */
 
+static const char *const LAPLACE = "approximation=laplace";
+
 static void cholesky_lower(int d, const double *a, double *l) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
@@ -166,7 +176,7 @@ static void test_draws_follow_laplace(void) {
           FixturePosterior posterior = laplace_posterior(&mixture, &rows);
           int64_t fallbacks;
           double *theta =
-              fixture_draw(sampler_find("mixts"), &prior, &history, 4, DRAWS, 0, NULL, &fallbacks);
+              fixture_draw(sampler_find("mixts"), &prior, &history, 4, DRAWS, 1, &LAPLACE, &fallbacks);
           double expected[D_MOST], worst = 0;
           CU_ASSERT_EQUAL(fallbacks, 0);
           for (uint32_t m = 0; m < DRAWS; m++) {
@@ -224,7 +234,7 @@ static void test_ts_law(void) {
     History history = make_history(&memory, 1, &rows, &likelihood);
     FixturePosterior laplace = laplace_posterior(&mixture, &rows);
     Moments exact = quadrature(&mixture, 0, &rows, 0);
-    double *theta = fixture_draw(sampler_find("ts"), &prior, &history, 2, DRAWS, 0, NULL, NULL);
+    double *theta = fixture_draw(sampler_find("ts"), &prior, &history, 2, DRAWS, 1, &LAPLACE, NULL);
     fixture_check_moments(2, 1, DRAWS, 0, theta, laplace.mean[0], laplace.covariance[0], 5);
     for (int i = 0; i < 2; i++) {
       double mean = 0, square = 0, deviation = sqrt(exact.covariance[3 * i]);
@@ -253,7 +263,7 @@ static void test_mixts_law(void) {
     Rows rows = make_rows(&likelihood, 2, 6, 1, 3);
     History history = make_history(&memory, 1, &rows, &likelihood);
     FixturePosterior laplace = laplace_posterior(&mixture, &rows);
-    double *theta = fixture_draw(sampler_find("mixts"), &prior, &history, 3, DRAWS, 0, NULL, NULL);
+    double *theta = fixture_draw(sampler_find("mixts"), &prior, &history, 3, DRAWS, 1, &LAPLACE, NULL);
     double share[C] = {0}, exact[C], total = 0, mass = 0, right = 0, expected[2];
     for (uint32_t m = 0; m < DRAWS; m++) {
       Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = 3, .round = 7, .draw = m};

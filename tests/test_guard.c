@@ -199,7 +199,7 @@ static double weight_by(double (*evidence)(const Mixture *, int, const Likelihoo
  * weight by at most a quarter of that for each of the two dimensions. */
 static void test_weights(void) {
   SCRATCH_ARENA(memory);
-  const char *likelihoods[] = {"gaussian", "logistic"}, *set = "guard=0.3";
+  const char *likelihoods[] = {"gaussian", "logistic"}, *sets[] = {"guard=0.3", "approximation=laplace"};
   const double tolerance[] = {1e-6, 1e-4};
   PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
   for (int l = 0; l < 2; l++)
@@ -210,7 +210,7 @@ static void test_weights(void) {
       for (int n = 2; n <= 8; n += 3) {
         double weight[RUNS];
         History history = fixture_history(&memory, d, RUNS, 0, n, &likelihood);
-        FixtureSampler sampler = make_sampler(&memory, "mixts", &prior, &likelihood, 0, RUNS, 1, 1, &set);
+        FixtureSampler sampler = make_sampler(&memory, "mixts", &prior, &likelihood, 0, RUNS, 1, 2, sets);
         CU_ASSERT(sampler_guard_weight(&sampler.sampler, &history, weight, sampler.fallbacks));
         for (int run = 0; run < RUNS; run++)
           CHECK_NEAR(weight[run], weight_by(l ? laplace : quadrature, &more, &likelihood, n, run),

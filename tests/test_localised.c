@@ -6,7 +6,7 @@
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
 #include "model/localisation.h"
-#include "sampler/localised/reservoir.h"
+#include "sampler/reservoir.h"
 
 enum { MOST = 5 * 5 * DENOISER_LANES };
 

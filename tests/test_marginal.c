@@ -139,7 +139,10 @@ static void test_none(void) {
   Sampler sampler;
   double value, error;
   int64_t fallbacks;
-  const SamplerSetup setup = {.prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = 1};
+  Config *options;
+  CHECK_OK(config_options(&memory, "test", sampler_keys(sampler_find("ts")), 0, NULL, &options));
+  const SamplerSetup setup = {
+      .prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = 1, .options = options};
   CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
   CHECK_OK(sampler_create(&memory, sampler_find("ts"), &setup, &sampler));
   History history = fixture_history(&memory, 2, 1, 0, 3, &likelihood);

@@ -152,7 +152,8 @@ static void test_separate_posteriors(void) {
     Game game;
     int arm[B], different = 0;
     double phi[D * B], y[B];
-    game_begin(&memory, likelihoods[f], "{name: ts, posterior: per_arm}", &prior, first_run, B, &game);
+    game_begin(&memory, likelihoods[f], "{name: ts, posterior: per_arm, approximation: laplace}", &prior,
+               first_run, B, &game);
     for (int b = 0; b < B; b++)
       for (int k = 0; k < K; k++) rows[b][k] = (Rows){.d = D, .likelihood = game.problem.likelihood};
     for (int round = 1; round <= ROUNDS; round++) {

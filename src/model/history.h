@@ -17,6 +17,7 @@
 #include "core/tiling.h"
 #include "model/likelihood.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
@@ -100,6 +101,27 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
 /* The log likelihood, up to a constant of the run: minus half of that deviance. */
 void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
                             double *gradient);
+/* What the rows of a tile answer to u = phi' theta ~ N(mean, variance): of cells [n], the slope and minus the
+ * curvature in u of a Gaussian log factor, about the mean. `lane` of the view is that of the first cell, cell
+ * k is of lane + k % TILE_LANES, and lanes of the view end at `lanes`. Of each cell counts (0: no row) and
+ * rewards as in a history, and numbers that it keeps from pass to pass, site[n / TILE_LANES, HISTORY_SITE,
+ * TILE_LANES]. */
+enum { HISTORY_SITE = 2 };
+typedef struct {
+  int n, lane, lanes;
+  const double *y, *counts, *mean, *variance;
+  double *site, *slope, *curvature;
+} HistoryMarginals;
+typedef void HistoryVisit(void *context, const HistoryMarginals *cells);
+/* One pass over all rows under theta ~ N(mean, covariance), in the coordinates of the view, draws = 1:
+ * precision[d, d, lanes] = sum of curvature phi phi' and vector[d, lanes] = precision mean + sum of slope
+ * phi. */
+void history_marginals(const HistoryView *view, const double *mean, const double *covariance,
+                       HistoryVisit *visit, void *context, double *precision, double *vector);
+/* Every row is one observation with its whole likelihood: neither an arm's nor tempered. */
+bool history_rows_are_single(const History *history);
+/* What history_log_likelihood takes off every value of a lane, as rows that are arms do not show it. */
+double history_excess(const HistoryView *view, int lane);
 /* reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all observations. An upper
  * bound, |phi| |theta step|, where that is below `enough` for all lanes of a tile; the exact maximum, by a
  * pass, elsewhere. */

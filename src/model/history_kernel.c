@@ -273,3 +273,63 @@ void SIMD_NAME(history_kernel_reach)(const HistoryColumn *column, const double *
   else
     largest_move(column, false, step, reach);
 }
+
+/* Entry i, j of the covariance of theta. */
+INLINE Vector covariance_of(const HistoryColumn *column, int v, int i, int j, const double *covariance) {
+  const double *scale = column->scale;
+  Vector entry;
+  get(column, v, covariance + (size_t)(i * column->history->d + j) * column->stride, &entry);
+  return scale ? entry * (scale[i] * scale[j]) : entry;
+}
+
+/* variance[TILE_ROWS, TILE_LANES] = phi' C phi of `height` rows from `row` + r on. */
+INLINE void spread_rows(const HistoryColumn *column, int row, int r, const int height,
+                        const double *covariance, double *variance) {
+  const int d = column->history->d;
+  const size_t next = (size_t)d * TILE_LANES;
+  const double *phi = feature_of(column, row, r, 0);
+  for (int v = 0; v < VECTORS; v++) {
+    Vector total[ROWS] = {{0}};
+    for (int i = 0; i < d; i++) {
+      Vector sum[ROWS] = {{0}};
+      for (int j = 0; j < i; j++) {
+        const Vector entry = covariance_of(column, v, i, j, covariance);
+        for (int q = 0; q < height; q++) sum[q] += entry * LOAD(phi + (size_t)q * next + j * TILE_LANES, v);
+      }
+      const Vector entry = covariance_of(column, v, i, i, covariance);
+      for (int q = 0; q < height; q++) {
+        const Vector x = LOAD(phi + (size_t)q * next + i * TILE_LANES, v);
+        total[q] += x * (2 * sum[q] + entry * x);
+      }
+    }
+    for (int q = 0; q < height; q++)
+      memcpy(variance + (r + q) * TILE_LANES + v * SIMD_DOUBLES, &total[q], sizeof total[q]);
+  }
+}
+
+void SIMD_NAME(history_kernel_marginals)(const HistoryColumn *column, int lane, const double *mean,
+                                         const double *covariance, HistoryVisit *visit, void *context,
+                                         double *vector, double *precision) {
+  const History *h = column->history;
+  const int total_rows = history_rows_of(column, false);
+  double u[CELLS], variance[CELLS], slope[CELLS], curvature[CELLS], negative[CELLS];
+  const Sums sums = {slope, negative, vector, precision};
+  clear(column, (size_t)h->d, vector);
+  clear(column, (size_t)h->d * (size_t)h->d, precision);
+  for (int row = h->skipped, rows; row < total_rows; row += rows) {
+    int r = 0;
+    rows = rows_of_tile(row, total_rows);
+    predict(column, false, row, rows, column->shift, mean, u);
+    for (; r + ROWS <= rows; r += ROWS) spread_rows(column, row, r, ROWS, covariance, variance);
+    for (; r < rows; r++) spread_rows(column, row, r, 1, covariance, variance);
+    visit(context,
+          &(HistoryMarginals){rows * TILE_LANES, lane, lane + column->count,
+                              number_of(column, row, column->rows->rewards),
+                              number_of(column, row, column->rows->counts), u, variance,
+                              column->rows->sites + history_row(column->rows, column->run / TILE_LANES, row) *
+                                                        HISTORY_SITE * TILE_LANES,
+                              slope, curvature});
+    for (int k = 0; k < rows * TILE_LANES; k++) negative[k] = -curvature[k];
+    add_derivatives(column, false, row, rows, &sums);
+  }
+}

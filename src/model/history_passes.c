@@ -100,6 +100,15 @@ void history_log_likelihood(const HistoryView *view, const double *z, double *lo
   for (int n = 0; n < view->lanes; n++) log_likelihood[n] *= -0.5;
 }
 
+bool history_rows_are_single(const History *history) {
+  return history->ops == &history_form_rows && history->temper == 1;
+}
+
+double history_excess(const HistoryView *view, int lane) {
+  const HistoryRows *rows = history_rows(view->history);
+  return 0.5 * view->history->temper * rows->excess[(view->first + lane) / view->draws];
+}
+
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach) {
   check_view(view);
   for (int first = 0; first < view->lanes;) {
@@ -111,6 +120,39 @@ void history_reach(const HistoryView *view, const double *step, double enough, d
      * column. */
     for (int n = 0; n < column.count; n++)
       if (bound[n] <= enough) found[n] = bound[n];
+    first += column.count;
+  }
+}
+
+/* vector += precision mean, and the upper triangle; from theta to z. */
+SIMD_CLONES
+static void finish_marginals(const HistoryColumn *column, const double *mean, double *vector,
+                             double *precision) {
+  const size_t d = (size_t)column->history->d, stride = column->stride, count = (size_t)column->count;
+  const double *scale = column->scale;
+  for (size_t i = 0; i < d; i++) {
+    for (size_t n = 0; n < count && scale; n++) vector[i * stride + n] *= scale[i];
+    for (size_t j = 0; j <= i; j++) {
+      double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
+      for (size_t n = 0; n < count && scale; n++) low[n] *= scale[i] * scale[j];
+      for (size_t n = 0; n < count; n++) high[n] = low[n];
+    }
+  }
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j < d; j++)
+      for (size_t n = 0; n < count; n++)
+        vector[i * stride + n] += precision[(i * d + j) * stride + n] * mean[j * stride + n];
+}
+
+void history_marginals(const HistoryView *view, const double *mean, const double *covariance,
+                       HistoryVisit *visit, void *context, double *precision, double *vector) {
+  check_view(view);
+  ASSERT(view->draws == 1);
+  for (int first = 0; first < view->lanes;) {
+    HistoryColumn column = column_at(view, first);
+    SIMD_CALL(history_kernel_marginals, &column, first, mean + first, covariance + first, visit, context,
+              vector + first, precision + first);
+    finish_marginals(&column, mean + first, vector + first, precision + first);
     first += column.count;
   }
 }

@@ -27,6 +27,7 @@ Status history_rows_reserve(History *history, int rows) {
   ALLOCATE(history->memory, self->features, cells * (size_t)history->d);
   ALLOCATE(history->memory, self->rewards, cells);
   ALLOCATE(history->memory, self->counts, cells);
+  ALLOCATE(history->memory, self->sites, cells * HISTORY_SITE);
   ALLOCATE(history->memory, self->longest, history->runs);
   ALLOCATE(history->memory, self->excess, history->runs);
   self->capacity = rows;

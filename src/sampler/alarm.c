@@ -28,6 +28,8 @@ struct Alarm {
   double *uniform, *normal; /* [M] */
 };
 
+static const MixtureApproximation NO_DRAWS = {.candidates = 1};
+
 bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observations) {
   return prior && prior_stand_in(prior) && !likelihood_has_network(likelihood) &&
          (likelihood_is_conjugate(likelihood) || observations <= ALARM_ROWS);
@@ -66,8 +68,8 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   self->key = rng_key(seed, RNG_ALARM);
   TRY(history_create(memory, prior->d, draws + 1, likelihood, &self->histories));
   TRY(wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
-  TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, &self->under_prior));
-  TRY(mixture_posterior_create(memory, &self->wide, likelihood, draws + 1, &self->under_wide));
+  TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, NO_DRAWS, &self->under_prior));
+  TRY(mixture_posterior_create(memory, &self->wide, likelihood, draws + 1, NO_DRAWS, &self->under_wide));
   ALLOCATE(memory, self->theta, d * count);
   ALLOCATE(memory, self->noise, d * count);
   ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);

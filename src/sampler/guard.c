@@ -54,7 +54,8 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   *out = self;
   self->d = prior->d, self->runs = setup->runs, self->draws = setup->draws;
   TRY(mix(memory, stand_in, g, set ? prior->guard.width : WIDE_WIDTH, &self->mixture));
-  TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs, &self->posterior));
+  TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs,
+                               mixture_posterior_approximation(setup->options), &self->posterior));
   if (set) mixture_posterior_shrink(self->posterior, stand_in->components, prior->guard.shrink);
   ALLOCATE(memory, self->theta, d * lanes);
   ALLOCATE(memory, self->component, lanes);

@@ -3,13 +3,21 @@
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
+#include "model/ep.h"
+#include "model/families.h"
 #include "model/irls.h"
 #include "model/mixture_evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/moments.h"
+#include "sampler/reservoir.h"
 
 #include <math.h>
 #include <string.h>
+
+/* Of modes: those that expectation propagation begins at need not be as good as Laplace's. */
+static const double START_TOLERANCE = 1e-2, MODE_TOLERANCE = 1e-8;
+
+enum { CANDIDATES = 8 }; /* where there are no options */
 
 /* Moments of components first .. end - 1, taken in one after the other. */
 typedef struct {
@@ -19,65 +27,104 @@ typedef struct {
   double *inverse, *total, *share; /* [d, d, n], [n], [n], of the one that is taken in */
 } MixtureMoments;
 
-/* C components, n <= CHUNK_LANES lanes, lane last, in r <= n parts of one posterior each: the runs of a
- * chunk, whose draws share it, or its lanes. Components go by one after the other and leave their weight; the
- * posterior of the one that is drawn is made once more. */
+/* C components. Runs are taken CHUNK_LANES at a time, their draws again so many: n <= CHUNK_LANES lanes, lane
+ * last, of runs first and then of draws. */
 struct MixturePosterior {
   const Mixture *prior; /* not owned */
   int runs; /* B */
   double *shrink; /* [C]: multiplies the standard deviations of draws */
   double *constant; /* [C]: mixture_evidence_constants */
-  double *precision, *vector; /* [d, d, r], [d, r]: Lambda and b, where components share them */
+  /* Of runs. */
+  double *precision, *vector; /* [C, d, d, n], [C, d, n]: Lambda and b; where components share them, of 0 */
+  double *weight; /* [C, n]: first its logarithm, then the sum of weights so far */
+  double *largest; /* [n] */
+  double *offset; /* [C, n]: of an approximation */
+  /* Of runs, then of draws. */
   double *factor; /* [d, d, n]: P_c, then its Cholesky factor L_c */
   double *whitened; /* [d, n]: h_c, then L_c^-1 h_c */
-  double *weight; /* [C, r]: first its logarithm, then the sum of weights so far */
-  double *largest; /* [r] */
-  double *uniform, *normal; /* [n], [d, n] */
-  double *inverse; /* [d, d, n]: P_c^-1 */
   int *jitters; /* [n] */
-  /* Of the Laplace approximation. */
+  double *inverse; /* [d, d, n]: P_c^-1 */
+  /* Of draws. */
+  int *component; /* [n] */
+  double *uniform, *draw; /* [n]; [d + 1, n], below the draw its component */
+  /* Of an approximation. */
+  MixtureApproximation approximation;
   Irls irls;
-  double *own_precision, *own_vector; /* [C, d, d, n], [C, d, n]: evidence of each component */
-  double *prior_precision, *prior_vector; /* [d, d, r], [d, r]: one component's, the same in all parts */
-  double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence that IRLS found last */
-  double *mode; /* [d, r] */
-  double *deviance; /* [r] */
+  Ep ep;
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: one component's, the same in all runs */
+  double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence in the last round with a draw */
+  int last_rounds; /* observations then */
+  double *mode, *value; /* [d, n], [n] */
+  /* Of several candidates. */
+  Reservoir reservoir;
+  double *own_precision, *own_vector; /* [d, d, n], [d, n]: evidence of the component of each draw */
+  double *own_offset, *log_ratio; /* [n] */
+  double *kept; /* [d + 1, n] */
 };
 
+MixtureApproximation mixture_posterior_approximation(const Config *options) {
+  if (!options || !config_has(options, "approximation"))
+    return (MixtureApproximation){.candidates = CANDIDATES};
+  const bool laplace = config_is(options, "approximation", "laplace");
+  return (MixtureApproximation){laplace, laplace ? 1 : (int)config_int(options, "candidates")};
+}
+
+static Status create_approximation(Arena *memory, MixturePosterior *state) {
+  const size_t d = (size_t)state->prior->d, components = (size_t)state->prior->components, n = CHUNK_LANES;
+  const bool laplace = state->approximation.laplace;
+  TRY(irls_create(memory, state->prior->d, CHUNK_LANES, laplace ? MODE_TOLERANCE : START_TOLERANCE,
+                  &state->irls));
+  if (!laplace) TRY(ep_create(memory, state->prior->d, CHUNK_LANES, EP_TOLERANCE, &state->ep));
+  ALLOCATE(memory, state->prior_precision, d * d * n);
+  ALLOCATE(memory, state->prior_vector, d * n);
+  ALLOCATE(memory, state->last_precision, components * d * d * (size_t)state->runs);
+  ALLOCATE(memory, state->last_vector, components * d * (size_t)state->runs);
+  ALLOCATE(memory, state->mode, d * n);
+  ALLOCATE(memory, state->value, n);
+  if (state->approximation.candidates == 1) return STATUS_OK;
+  TRY(reservoir_create(memory, CHUNK_LANES, &state->reservoir));
+  ALLOCATE(memory, state->own_precision, d * d * n);
+  ALLOCATE(memory, state->own_vector, d * n);
+  ALLOCATE(memory, state->log_ratio, n);
+  ALLOCATE(memory, state->own_offset, n);
+  ALLOCATE(memory, state->kept, (d + 1) * n);
+  return STATUS_OK;
+}
+
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
-                                MixturePosterior **out) {
+                                MixtureApproximation approximation, MixturePosterior **out) {
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, n = CHUNK_LANES;
+  const size_t own = likelihood_is_conjugate(likelihood) ? 1 : components;
   MixturePosterior *state;
   ALLOCATE(memory, state, 1);
   *out = state;
   state->prior = prior;
   state->runs = runs;
+  state->approximation = approximation;
   ALLOCATE(memory, state->shrink, components);
   for (size_t c = 0; c < components; c++) state->shrink[c] = 1;
   ALLOCATE(memory, state->constant, components);
-  ALLOCATE(memory, state->precision, d * d * n);
-  ALLOCATE(memory, state->vector, d * n);
+  ALLOCATE(memory, state->precision, own * d * d * n);
+  ALLOCATE(memory, state->vector, own * d * n);
+  ALLOCATE(memory, state->weight, components * n);
+  ALLOCATE(memory, state->offset, components * n);
+  ALLOCATE(memory, state->largest, n);
   ALLOCATE(memory, state->factor, d * d * n);
   ALLOCATE(memory, state->whitened, d * n);
-  ALLOCATE(memory, state->weight, components * n);
-  ALLOCATE(memory, state->largest, n);
-  ALLOCATE(memory, state->uniform, n);
-  ALLOCATE(memory, state->normal, d * n);
-  ALLOCATE(memory, state->inverse, d * d * n);
   ALLOCATE(memory, state->jitters, n);
+  ALLOCATE(memory, state->inverse, d * d * n);
+  ALLOCATE(memory, state->component, n);
+  ALLOCATE(memory, state->uniform, n);
+  ALLOCATE(memory, state->draw, (d + 1) * n);
   mixture_evidence_constants(prior, state->constant);
-  if (likelihood_is_conjugate(likelihood)) return STATUS_OK;
-  TRY(irls_create(memory, prior->d, CHUNK_LANES, 1e-8, &state->irls));
-  ALLOCATE(memory, state->own_precision, components * d * d * n);
-  ALLOCATE(memory, state->own_vector, components * d * n);
-  ALLOCATE(memory, state->prior_precision, d * d * n);
-  ALLOCATE(memory, state->prior_vector, d * n);
-  ALLOCATE(memory, state->last_precision, components * d * d * (size_t)runs);
-  ALLOCATE(memory, state->last_vector, components * d * (size_t)runs);
-  ALLOCATE(memory, state->mode, d * n);
-  ALLOCATE(memory, state->deviance, n);
-  return STATUS_OK;
+  return likelihood_is_conjugate(likelihood) ? STATUS_OK : create_approximation(memory, state);
 }
+
+void mixture_posterior_shrink(MixturePosterior *state, int component, double factor) {
+  state->shrink[component] = factor;
+}
+
+/* ---- runs: the evidence and the weight of each component */
 
 /* weight[C, parts], from its logarithm to the sum of the weights so far, up to a factor of the part. */
 SIMD_CLONES
@@ -90,20 +137,6 @@ static void accumulate_weights(int components, int parts, double *restrict large
     for (int r = 0; r < parts; r++)
       weight[c * parts + r] =
           special_exp(weight[c * parts + r] - largest[r]) + (c > 0 ? weight[(c - 1) * parts + r] : 0);
-}
-
-/* The first component at which the sum of part r's weights exceeds this share of all. */
-static int pick_component(int components, int parts, int r, const double *sum, double uniform) {
-  const double below = uniform * sum[(components - 1) * parts + r];
-  int low = 0, high = components - 1;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (sum[middle * parts + r] > below)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
 }
 
 /* out[rows, lanes] = prior[rows]. */
@@ -119,41 +152,78 @@ static void copy_rows(int rows, int lanes, const double *from, int from_stride, 
            (size_t)lanes * sizeof *to);
 }
 
-/* The evidence at the mode of component c, which IRLS finds from the component's mean; in a bandit, with
- * one draw for each run, from where it was in the round before. */
-static void linearise(MixturePosterior *state, int c, const HistoryView *view, int64_t *fallbacks) {
+/* Lambda and b of a component. */
+static double *precision_of(const MixturePosterior *state, int c) {
+  return state->precision + (size_t)(c * state->prior->d * state->prior->d) * CHUNK_LANES;
+}
+static double *vector_of(const MixturePosterior *state, int c) {
+  return state->vector + (size_t)(c * state->prior->d) * CHUNK_LANES;
+}
+
+/* value[lanes] = l(m) - b' m + m' Lambda m / 2 at the mode m. */
+static void offset_at_mode(MixturePosterior *state, const HistoryView *view, const double *precision,
+                           const double *vector, double *value) {
+  const int d = view->history->d, lanes = view->lanes;
+  history_log_likelihood(view, state->mode, value, NULL);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double pull = -vector[i * lanes + n];
+      for (int j = 0; j < d; j++)
+        pull += 0.5 * precision[(i * d + j) * lanes + n] * state->mode[j * lanes + n];
+      value[n] += state->mode[i * lanes + n] * pull;
+    }
+}
+
+/* Lambda and b of component c, from those to start from, and value[lanes]: the offset by Laplace, the
+ * evidence of the component by expectation propagation. That begins at the mode; and where so little can have
+ * changed as one click since the round before, there. */
+static void approximate(MixturePosterior *state, int c, const HistoryView *view, bool warm, double *value,
+                        int64_t *fallbacks) {
   const Mixture *prior = state->prior;
-  const int runs = state->runs, d = prior->d, lanes = view->lanes, first = view->first;
-  double *last_precision = state->last_precision + (size_t)(c * d * d) * (size_t)runs;
-  double *last_vector = state->last_vector + (size_t)(c * d) * (size_t)runs;
-  spread(d * d, lanes, prior->precision + c * d * d, state->prior_precision);
-  spread(d, lanes, prior->information + c * d, state->prior_vector);
-  memset(state->precision, 0, (size_t)(d * d * lanes) * sizeof *state->precision);
-  memset(state->vector, 0, (size_t)(d * lanes) * sizeof *state->vector);
-  if (view->draws == 1) {
-    copy_rows(d * d, lanes, last_precision + first, runs, state->precision, lanes);
-    copy_rows(d, lanes, last_vector + first, runs, state->vector, lanes);
-  }
-  irls_solve(&state->irls, view, state->prior_precision, state->prior_vector, state->precision, state->vector,
-             state->mode, fallbacks);
-  if (view->draws == 1) {
-    copy_rows(d * d, lanes, state->precision, lanes, last_precision + first, runs);
-    copy_rows(d, lanes, state->vector, lanes, last_vector + first, runs);
+  const int d = prior->d;
+  double *precision = precision_of(state, c), *vector = vector_of(state, c);
+  const bool bounded = view->history->likelihood->ops == &likelihood_logistic; /* so no site overshoots */
+  spread(d * d, view->lanes, prior->precision + c * d * d, state->prior_precision);
+  spread(d, view->lanes, prior->information + c * d, state->prior_vector);
+  if (state->approximation.laplace || !warm || !bounded)
+    irls_solve(&state->irls, view, state->prior_precision, state->prior_vector, precision, vector,
+               state->mode, fallbacks);
+  if (state->approximation.laplace)
+    offset_at_mode(state, view, precision, vector, value);
+  else
+    ep_solve(&state->ep, view, state->prior_precision, state->prior_vector, precision, vector, value,
+             fallbacks);
+}
+
+/* Lambda and b of component c for the runs of `view` in the last round. */
+static double *last_precision_of(const MixturePosterior *state, int c, const HistoryView *view) {
+  return state->last_precision + (size_t)(c * state->prior->d * state->prior->d) * (size_t)state->runs +
+         view->first;
+}
+static double *last_vector_of(const MixturePosterior *state, int c, const HistoryView *view) {
+  return state->last_vector + (size_t)(c * state->prior->d) * (size_t)state->runs + view->first;
+}
+
+/* precision and vector to start from: those of the round before, or none. */
+static void start_evidence(MixturePosterior *state, int c, const HistoryView *view, bool warm) {
+  const int d = state->prior->d, lanes = view->lanes;
+  double *precision = precision_of(state, c), *vector = vector_of(state, c);
+  if (warm) {
+    copy_rows(d * d, lanes, last_precision_of(state, c, view), state->runs, precision, lanes);
+    copy_rows(d, lanes, last_vector_of(state, c, view), state->runs, vector, lanes);
+  } else {
+    memset(precision, 0, (size_t)(d * d * lanes) * sizeof *precision);
+    memset(vector, 0, (size_t)(d * lanes) * sizeof *vector);
   }
 }
 
-/* log_weight[lanes] += l(m) - b' m + m' Lambda m / 2, l(m) up to a constant that all components share. */
-static void weigh_mode(MixturePosterior *state, const HistoryView *view, double *log_weight) {
-  const int d = view->history->d, lanes = view->lanes;
-  history_deviance(view, state->mode, state->deviance, NULL);
-  for (int n = 0; n < lanes; n++) log_weight[n] -= 0.5 * state->deviance[n];
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double pull = -state->vector[i * lanes + n];
-      for (int j = 0; j < d; j++)
-        pull += 0.5 * state->precision[(i * d + j) * lanes + n] * state->mode[j * lanes + n];
-      log_weight[n] += state->mode[i * lanes + n] * pull;
-    }
+static void keep_evidence(MixturePosterior *state, const HistoryView *view) {
+  const int d = state->prior->d, lanes = view->lanes;
+  if (likelihood_is_conjugate(view->history->likelihood)) return;
+  for (int c = 0; c < state->prior->components; c++) {
+    copy_rows(d * d, lanes, precision_of(state, c), lanes, last_precision_of(state, c, view), state->runs);
+    copy_rows(d, lanes, vector_of(state, c), lanes, last_vector_of(state, c, view), state->runs);
+  }
 }
 
 /* Takes in component c, whose L_c and L_c^-1 h_c are in state: N(P^-1 h, P^-1), shrunk. */
@@ -169,129 +239,50 @@ static void add_component(MixturePosterior *state, int c, int lanes, MixtureMome
                 moments->covariance, moments->runs);
 }
 
-/* state->weight: the logarithm of the weight of every component for the parts of a chunk, which are the lanes
- * of `view`; and, unless `moments` is NULL, the moments of the components that it asks for. */
-static void weigh_components(MixturePosterior *state, const HistoryView *view, MixtureMoments *moments,
-                             int64_t *fallbacks) {
+/* From the weight of a Gaussian evidence to that of the approximation which it is of. */
+static void weigh_approximation(MixturePosterior *state, int c, int lanes, double *log_weight) {
+  for (int n = 0; n < lanes; n++) {
+    const double gaussian = log_weight[n];
+    log_weight[n] = state->value[n] + (state->approximation.laplace ? gaussian : state->constant[c]);
+    state->offset[c * lanes + n] = log_weight[n] - gaussian;
+  }
+}
+
+/* state->weight: the logarithm of the weight of every component for the runs of `view`; and, unless `moments`
+ * is NULL, the moments of the components that it asks for. */
+static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm,
+                             MixtureMoments *moments, int64_t *fallbacks) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes;
   const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
   if (conjugate) history_evidence(view, state->precision, state->vector);
+  memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
   for (int c = 0; c < prior->components; c++) {
+    const int own = conjugate ? 0 : c;
     double *log_weight = state->weight + c * lanes;
-    if (!conjugate) linearise(state, c, view, fallbacks);
-    mixture_evidence_add(prior, c, lanes, state->precision, state->vector, state->factor, state->whitened);
+    if (!conjugate) {
+      start_evidence(state, c, view, warm);
+      approximate(state, c, view, warm, state->value, fallbacks);
+    }
+    mixture_evidence_add(prior, c, lanes, precision_of(state, own), vector_of(state, own), state->factor,
+                         state->whitened);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
-    if (!conjugate) weigh_mode(state, view, log_weight);
+    if (!conjugate) weigh_approximation(state, c, lanes, log_weight);
     if (moments && c >= moments->first && c < moments->end) add_component(state, c, lanes, moments);
-    if (conjugate) continue;
-    memcpy(state->own_precision + (size_t)(c * d * d) * CHUNK_LANES, state->precision,
-           (size_t)(d * d * lanes) * sizeof *state->precision);
-    memcpy(state->own_vector + (size_t)(c * d) * CHUNK_LANES, state->vector,
-           (size_t)(d * lanes) * sizeof *state->vector);
   }
+  for (int n = 0; n < lanes; n++) fallbacks[view->first + n] += state->jitters[n];
 }
 
-/* What the draws of the parts of a chunk need: evidence, and sums of weights where there are several. */
-static void prepare_parts(MixturePosterior *state, const HistoryView *view, int64_t *fallbacks) {
-  if (state->prior->components > 1) {
-    weigh_components(state, view, NULL, fallbacks);
-    accumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
-  } else if (likelihood_is_conjugate(view->history->likelihood)) {
+/* What the draws of the runs of `view` need: evidence, and sums of weights. */
+static void prepare_runs(MixturePosterior *state, const HistoryView *view, bool warm, int64_t *fallbacks) {
+  if (state->prior->components == 1 && likelihood_is_conjugate(view->history->likelihood)) {
     history_evidence(view, state->precision, state->vector);
-  } else {
-    linearise(state, 0, view, fallbacks);
+    return;
   }
-}
-
-/* The part of its view that lane n of the chunk belongs to. */
-static int mixture_posterior_part_of(const HistoryView *view, const Chunk *chunk, int n) {
-  return (int)((int64_t)(chunk->first + n) * view->draws / chunk->rng.draws) - view->first;
-}
-
-/* P_c and h_c of the component that each lane of the chunk draws: factor and whitened; and which that is,
- * component[lanes] unless it is NULL. z[d, lanes] is shrunk. */
-static void gather_chosen(MixturePosterior *state, const HistoryView *view, const Chunk *chunk,
-                          int *component, double *z) {
-  const Mixture *prior = state->prior;
-  const int d = prior->d, lanes = chunk->lanes, parts = view->lanes, components = prior->components;
-  const bool own = components > 1 && !likelihood_is_conjugate(view->history->likelihood);
-  for (int n = 0; n < lanes; n++) {
-    const int r = mixture_posterior_part_of(view, chunk, n);
-    const int c =
-        components == 1 ? 0 : pick_component(components, parts, r, state->weight, state->uniform[n]);
-    if (component) component[n] = c;
-    for (int i = 0; i < d; i++) z[i * lanes + n] *= state->shrink[c];
-    const double *precision =
-        own ? state->own_precision + (size_t)(c * d * d) * CHUNK_LANES : state->precision;
-    const double *vector = own ? state->own_vector + (size_t)(c * d) * CHUNK_LANES : state->vector;
-    for (int i = 0; i < d * d; i++)
-      state->factor[i * lanes + n] = prior->precision[c * d * d + i] + precision[i * parts + r];
-    for (int i = 0; i < d; i++)
-      state->whitened[i * lanes + n] = prior->information[c * d + i] + vector[i * parts + r];
-  }
-}
-
-/* z[d, lanes] <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. */
-static void mixture_posterior_draw(MixturePosterior *state, const HistoryView *view, const Chunk *chunk,
-                                   int *component, double *z) {
-  const int d = state->prior->d, lanes = chunk->lanes;
-  gather_chosen(state, view, chunk, component, z);
-  linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
-  linalg_forward_lanes(d, lanes, state->factor, state->whitened);
-  for (int i = 0; i < d * lanes; i++) z[i] += state->whitened[i];
-  linalg_backward_lanes(d, lanes, state->factor, z);
-}
-
-/* Where there is a closed form the draws of a run share it; IRLS goes by lanes. */
-static HistoryView mixture_posterior_parts_of(const History *history, const Chunk *chunk) {
-  const int draws = (int)chunk->rng.draws, first = chunk->first / draws;
-  if (!likelihood_is_conjugate(history->likelihood))
-    return (HistoryView){history, draws, chunk->first, chunk->lanes, NULL, NULL};
-  return (HistoryView){history, 1, first, (chunk->first + chunk->lanes - 1) / draws - first + 1, NULL, NULL};
-}
-
-void mixture_posterior_shrink(MixturePosterior *state, int component, double factor) {
-  state->shrink[component] = factor;
-}
-
-void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
-                              double *theta, int *component, int64_t *fallbacks) {
-  const Mixture *prior = state->prior;
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = mixture_posterior_parts_of(history, &chunk);
-    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-    prepare_parts(state, &view, fallbacks);
-    for (int r = 0; r < view.lanes; r++) fallbacks[(view.first + r) / view.draws] += state->jitters[r];
-    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-    rng_lanes_uniform(&chunk.rng, 1, state->uniform);
-    rng_lanes_normal(&chunk.rng, prior->d, state->normal);
-    mixture_posterior_draw(state, &view, &chunk, component ? component + chunk.first : NULL, state->normal);
-    chunk_store(&chunk, prior->d, state->normal, theta);
-    for (int n = 0; n < chunk.lanes && prior->components == 1; n++) /* else those above are the same */
-      fallbacks[(chunk.first + n) / draws] += state->jitters[n];
-  }
-}
-
-void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
-                               double *mean, double *covariance, int64_t *fallbacks) {
-  MixtureMoments moments = {.first = first,
-                            .end = end,
-                            .runs = history->runs,
-                            .inverse = state->inverse,
-                            .total = state->uniform,
-                            .share = state->normal};
-  for (int lane = 0; lane < history->runs; lane += CHUNK_LANES) {
-    const int lanes = chunk_size(history->runs, lane, CHUNK_LANES);
-    const HistoryView view = {history, 1, lane, lanes, NULL, NULL};
-    moments.mean = mean + lane;
-    moments.covariance = covariance + lane;
-    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-    weigh_components(state, &view, &moments, fallbacks);
-    for (int n = 0; n < lanes; n++) fallbacks[lane + n] += state->jitters[n];
-  }
+  weigh_components(state, view, warm, NULL, fallbacks);
+  accumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
 }
 
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
@@ -301,12 +292,169 @@ void mixture_posterior_evidence(MixturePosterior *state, const History *history,
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
     const HistoryView view = {history, 1, first, lanes, NULL, NULL};
-    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-    weigh_components(state, &view, NULL, fallbacks);
-    for (int n = 0; n < lanes; n++) fallbacks[first + n] += state->jitters[n];
+    weigh_components(state, &view, false, NULL, fallbacks);
     for (int c = 0; c < components; c++)
       for (int n = 0; n < lanes; n++)
         log_evidence[(size_t)c * (size_t)history->runs + (size_t)(first + n)] =
             state->weight[c * lanes + n] + unit;
   }
+}
+
+/* ---- draws */
+
+/* The first component at which the sum of part r's weights exceeds this share of all. */
+static int pick_component(int components, int parts, int r, const double *sum, double uniform) {
+  const double below = uniform * sum[(components - 1) * parts + r];
+  int low = 0, high = components - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (sum[middle * parts + r] > below)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* Column n of to[rows, lanes] <- column r of from[rows, parts], plus[rows] added to it. */
+static void put_column(int rows, int n, int lanes, const double *from, int r, int parts, const double *plus,
+                       double *to) {
+  for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * parts + r] + (plus ? plus[i] : 0);
+}
+
+/* The component that each lane draws, its P_c and h_c, and for candidates its evidence. Draws of a run are M
+ * neighbouring lanes. */
+static void gather_chosen(MixturePosterior *state, const HistoryView *runs, const HistoryView *view) {
+  const Mixture *prior = state->prior;
+  const int d = prior->d, lanes = view->lanes, parts = runs->lanes;
+  const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
+  for (int n = 0; n < lanes; n++) {
+    const int r = (view->first + n) / view->draws - runs->first;
+    const int c = prior->components > 1
+                      ? pick_component(prior->components, parts, r, state->weight, state->uniform[n])
+                      : 0;
+    const double *precision = precision_of(state, conjugate ? 0 : c),
+                 *vector = vector_of(state, conjugate ? 0 : c);
+    state->component[n] = c;
+    put_column(d * d, n, lanes, precision, r, parts, prior->precision + c * d * d, state->factor);
+    put_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
+    if (conjugate || state->approximation.candidates == 1) continue;
+    put_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
+    put_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);
+    state->own_offset[n] = state->offset[c * parts + r];
+  }
+}
+
+/* state->draw <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. What
+ * a single component has is the same in each candidate. */
+static void draw_candidate(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
+                           RngLanes *rng, bool first, int64_t *fallbacks) {
+  const int d = state->prior->d, lanes = view->lanes;
+  const bool single = state->prior->components == 1;
+  rng_lanes_uniform(rng, 1, state->uniform);
+  rng_lanes_normal(rng, d, state->draw);
+  if (first || !single) {
+    gather_chosen(state, runs, view);
+    memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
+    linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
+    linalg_forward_lanes(d, lanes, state->factor, state->whitened);
+    for (int n = 0; n < lanes && single; n++) /* else those of the weights are the same */
+      fallbacks[(view->first + n) / view->draws] += state->jitters[n];
+  }
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      state->draw[i * lanes + n] =
+          state->whitened[i * lanes + n] + state->draw[i * lanes + n] * state->shrink[state->component[n]];
+  linalg_backward_lanes(d, lanes, state->factor, state->draw);
+}
+
+/* log_ratio[lanes]: of the likelihood at the draws over what stands for it. */
+SIMD_CLONES
+static void subtract_approximation(int d, int lanes, const double *restrict precision,
+                                   const double *restrict vector, const double *restrict offset,
+                                   const double *restrict draw, double *restrict log_ratio) {
+  for (int n = 0; n < lanes; n++) log_ratio[n] -= offset[n];
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double pull = -vector[i * lanes + n];
+      for (int j = 0; j < d; j++) pull += 0.5 * precision[(i * d + j) * lanes + n] * draw[j * lanes + n];
+      log_ratio[n] += draw[i * lanes + n] * pull;
+    }
+}
+
+/* One of the candidates of each lane becomes state->draw, and its component state->component. */
+static void draw_weighted(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
+                          RngLanes *rng, int64_t *fallbacks) {
+  const int d = state->prior->d, lanes = view->lanes;
+  reservoir_clear(&state->reservoir, lanes);
+  for (int j = 0; j < state->approximation.candidates; j++) {
+    draw_candidate(state, runs, view, rng, j == 0, fallbacks);
+    history_log_likelihood(view, state->draw, state->log_ratio, NULL);
+    subtract_approximation(d, lanes, state->own_precision, state->own_vector, state->own_offset, state->draw,
+                           state->log_ratio);
+    rng_lanes_uniform(rng, 1, state->uniform);
+    for (int n = 0; n < lanes; n++) state->draw[d * lanes + n] = state->component[n];
+    reservoir_offer(&state->reservoir, d + 1, lanes, state->log_ratio, state->uniform, state->draw,
+                    state->kept);
+  }
+  memcpy(state->draw, state->kept, (size_t)(d * lanes) * sizeof *state->draw);
+  for (int n = 0; n < lanes; n++) state->component[n] = (int)state->kept[d * lanes + n];
+}
+
+/* The draws of some runs, the lanes of `runs`, whose streams are `rng`. */
+static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLanes rng, int total,
+                         double *theta, int *component, int64_t *fallbacks) {
+  const int draws = (int)rng.draws, from = runs->first * draws;
+  const bool weighted = !likelihood_is_conjugate(runs->history->likelihood) &&
+                        state->approximation.candidates > 1 && runs->history->rounds > 0;
+  rng.first_lane += (uint32_t)from;
+  rng.lanes = (uint32_t)(runs->lanes * draws);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const HistoryView view = {runs->history, draws, from + chunk.first, chunk.lanes, NULL, NULL};
+    Chunk place = chunk;
+    place.first = view.first, place.total = total;
+    if (weighted)
+      draw_weighted(state, runs, &view, &chunk.rng, fallbacks);
+    else
+      draw_candidate(state, runs, &view, &chunk.rng, true, fallbacks);
+    chunk_store(&place, state->prior->d, state->draw, theta);
+    if (component) memcpy(component + view.first, state->component, (size_t)view.lanes * sizeof *component);
+  }
+}
+
+/* Whether so little has changed since the last draw, one for each run, that it is a start for this one. */
+static bool is_warm(const MixturePosterior *state, const History *history) {
+  const int news = history->rounds - state->last_rounds;
+  return state->last_rounds > 0 && (news == 0 || news == 1);
+}
+
+void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
+                              double *theta, int *component, int64_t *fallbacks) {
+  const bool warm = draws == 1 && is_warm(state, history);
+  for (int first = 0; first < history->runs; first += CHUNK_LANES) {
+    const HistoryView runs = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
+    prepare_runs(state, &runs, warm, fallbacks);
+    if (draws == 1) keep_evidence(state, &runs);
+    draw_of_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
+  }
+  if (draws == 1) state->last_rounds = history->rounds;
+}
+
+void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
+                               double *mean, double *covariance, int64_t *fallbacks) {
+  MixtureMoments moments = {.first = first,
+                            .end = end,
+                            .runs = history->runs,
+                            .inverse = state->inverse,
+                            .total = state->uniform,
+                            .share = state->draw};
+  const bool warm = is_warm(state, history);
+  for (int lane = 0; lane < history->runs; lane += CHUNK_LANES) {
+    const HistoryView view = {history, 1, lane, chunk_size(history->runs, lane, CHUNK_LANES), NULL, NULL};
+    moments.mean = mean + lane;
+    moments.covariance = covariance + lane;
+    weigh_components(state, &view, warm, &moments, fallbacks);
+    keep_evidence(state, &view);
+  }
+  state->last_rounds = history->rounds;
 }

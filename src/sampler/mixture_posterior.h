@@ -1,39 +1,68 @@
-/* The posterior under a mixture of Gaussians: exact with a conjugate likelihood, by the Laplace approximation
- * of every component (irls.h) with any other.
+/* The posterior under a mixture of Gaussians: exact with a conjugate likelihood, and with any other
+ * approximated component by component, by expectation propagation (model/ep.h) or Laplace (model/irls.h).
  *
  * With evidence (Lambda, b) the posterior is a mixture again, with new weights (model/mixture_evidence.h;
  * Hong et al. 2022, Thompson sampling with a mixture prior).
  *
- * Under the Laplace approximation every component has evidence of its own, taken at its own mode m: the log
- * likelihood near m is l(m) - b' m + m' Lambda m / 2 + b' theta - theta' Lambda theta / 2, and the first
- * three terms are added to the logarithm of the weight. That makes it the Laplace evidence of the component.
- */
+ * An approximation is evidence that each component has for itself, and the logarithm of the factor at which
+ * it stands for the likelihood, its offset: log p(y | theta) ~ offset + b' theta - theta' Lambda theta / 2.
+ * Expectation propagation has the offset from its own evidence of the model; Laplace's makes the two sides
+ * equal at the mode.
+ *
+ * With `candidates` J > 1 a draw is one of J draws theta from that mixture, each of some component c: one is
+ * kept with probability proportional to p(y | theta) over its approximation under c (sampler/reservoir.h), so
+ * that for large J draws are from the posterior itself, whatever the approximation. Few are enough where it
+ * is near. */
 #ifndef SAMPLER_MIXTURE_POSTERIOR_H
 #define SAMPLER_MIXTURE_POSTERIOR_H
 
 #include "core/arena.h"
 #include "core/rng.h"
+#include "io/config/config.h"
 #include "model/history.h"
 #include "model/mixture.h"
 
+#include <stdbool.h>
+
 typedef struct MixturePosterior MixturePosterior;
+
+/* Of a likelihood that is not conjugate. */
+typedef struct {
+  bool laplace;
+  int candidates; /* J >= 1 */
+} MixtureApproximation;
+
+/* What the options say, where they are such; else the defaults. */
+MixtureApproximation mixture_posterior_approximation(const Config *options);
+/* The keys of that: for the own options of a sampler. */
+#define MIXTURE_POSTERIOR_KEYS                                                                               \
+  {.name = "approximation",                                                                                  \
+   .type = KEY_WORD,                                                                                         \
+   .fallback = "ep",                                                                                         \
+   .words = "ep laplace",                                                                                    \
+   .help = "of a posterior whose rewards are not Gaussian, for each component of the prior: ep, by "         \
+           "expectation propagation; laplace, the papers'"},                                                 \
+  {                                                                                                          \
+    .name = "candidates", .type = KEY_INT, .minimum = 1, .maximum = 100000, .fallback = "8",                 \
+    .help = "of a draw by ep, one of which is kept by its likelihood; 1: the approximation itself"           \
+  }
 
 /* For histories of at most `runs` runs; the prior outlives it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
-                                MixturePosterior **out);
+                                MixtureApproximation approximation, MixturePosterior **out);
 /* From now on `factor` multiplies the standard deviations of draws that are from this component. */
 void mixture_posterior_shrink(MixturePosterior *state, int component, double factor);
 /* As sampler_sample: theta[d, N]; component[N], unless it is NULL, is the one that each draw is from. A draw
- * uses 1 uniform and d normals of its stream. */
+ * uses 1 uniform and d normals of its stream, and of several candidates each one more uniform. */
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
-/* mean[d, B] and covariance[d, d, B] of these draws, in closed form: of those from components first .. end -
- * 1 alone, whose weights are taken to add up to 1. */
+/* mean[d, B] and covariance[d, d, B] of these draws, or of the approximation before candidates, in closed
+ * form: of those from components first .. end - 1 alone, whose weights are taken to add up to 1. */
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
                                double *mean, double *covariance, int64_t *fallbacks);
 /* log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under it; with
- * a conjugate likelihood up to half the residual (history_residual), with any other up to what
- * history_log_likelihood leaves out. */
+ * a conjugate likelihood up to half the residual (history_residual), with any other approximately, and up to
+ * what history_log_likelihood leaves out. */
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
 

@@ -6,7 +6,8 @@
 
 static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;
-  TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs, &state));
+  TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs,
+                               mixture_posterior_approximation(setup->options), &state));
   self->state = state;
   return STATUS_OK;
 }
@@ -24,6 +25,8 @@ static void posterior_moments(Sampler *self, const History *history, double *mea
 
 static double posterior_cost(const SamplerWork *work) { return cost_mixture(work, work->components); }
 
+static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
+
 const SamplerOps sampler_ts = {
     .name = "ts",
     .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
@@ -31,6 +34,7 @@ const SamplerOps sampler_ts = {
     .default_prior = "standard",
     .needs = NEEDS_GAUSSIAN,
     .exact = true,
+    .keys = KEYS,
     .create = posterior_create,
     .sample = posterior_sample,
     .moments = posterior_moments,
@@ -44,6 +48,7 @@ const SamplerOps sampler_tuned_ts = {
     .default_prior = "gaussian",
     .needs = NEEDS_GAUSSIAN,
     .exact = true,
+    .keys = KEYS,
     .create = posterior_create,
     .sample = posterior_sample,
     .moments = posterior_moments,
@@ -57,6 +62,7 @@ const SamplerOps sampler_mixts = {
     .default_prior = "mixture",
     .needs = NEEDS_MIXTURE,
     .exact = true,
+    .keys = KEYS,
     .create = posterior_create,
     .sample = posterior_sample,
     .moments = posterior_moments,

@@ -17,8 +17,8 @@
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/localised/linearised.h"
-#include "sampler/localised/reservoir.h"
 #include "sampler/methods.h"
+#include "sampler/reservoir.h"
 
 #include <math.h>
 #include <stdlib.h>

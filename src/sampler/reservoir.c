@@ -1,4 +1,4 @@
-#include "sampler/localised/reservoir.h"
+#include "sampler/reservoir.h"
 
 #include <math.h>
 #include <stdbool.h>

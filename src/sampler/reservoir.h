@@ -1,8 +1,8 @@
 /* One of several weighted candidates, met one after the other, for many lanes: candidate p takes the place of
  * the one that is kept with probability w_p / (w_1 + .. + w_p), so that each is kept with a probability
  * proportional to its weight (Chao 1982, unequal probability sampling). n lanes, lane last. */
-#ifndef SAMPLER_LOCALISED_RESERVOIR_H
-#define SAMPLER_LOCALISED_RESERVOIR_H
+#ifndef SAMPLER_RESERVOIR_H
+#define SAMPLER_RESERVOIR_H
 
 #include "core/arena.h"
 
