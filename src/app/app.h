@@ -24,6 +24,7 @@ Status app_sample(int argc, char **argv);
 Status app_prepare(int argc, char **argv);
 Status app_reduce(int argc, char **argv);
 Status app_score(int argc, char **argv);
+Status app_tune(int argc, char **argv);
 Status app_verify(int argc, char **argv);
 Status app_bench(int argc, char **argv);
 

@@ -60,7 +60,8 @@
   ENTRY(BESIDE, "the mixture beside a diffusion prior")                                                      \
   ENTRY(CONTAMINATION, "which training samples a wide Gaussian replaces, and these samples")                 \
   ENTRY(ALARM, "histories that a prior predicts")                                                            \
-  ENTRY(PAST_WORLD, "the seed of the world in which past tasks were played")
+  ENTRY(PAST_WORLD, "the seed of the world in which past tasks were played")                                 \
+  ENTRY(TUNE, "theta* of the tasks that rules are tuned on, and the seed of these tasks")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -4,6 +4,7 @@
 
 #include "core/tiling.h"
 
+#include <math.h>
 #include <stdint.h>
 
 /* a b + c d with c d rounded first, in every copy of a loop. Of two products in a sum a compiler may fuse
@@ -124,6 +125,20 @@ static inline double special_log1p(double x) {
   p = p * square + 1.0 / 5;
   p = p * square + 1.0 / 3;
   return special_two_products(2, s, 2 * s * square, p);
+}
+
+/* Phi^-1(1 - tail) for 0 < tail <= 1/2, by Newton's method on the logarithm of Phi's tail, which is concave:
+ * from above, where |z| <= sqrt(-2 log(2 tail)), it goes down to the root. */
+static inline double special_upper_quantile(double tail) {
+  enum { STEPS = 30 };
+  double z = sqrt(-2 * log(2 * tail));
+  for (int step = 0; step < STEPS; step++) {
+    const double beyond = 0.5 * erfc(z * M_SQRT1_2), density = exp(-0.5 * z * z) / sqrt(2 * M_PI);
+    const double change = beyond / density * log(beyond / tail);
+    z += change;
+    if (fabs(change) <= 1e-14 * z) break;
+  }
+  return z;
 }
 
 #endif

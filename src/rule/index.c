@@ -9,27 +9,12 @@
  * not linear in phi' theta the index is that of phi' theta, which orders the arms as quantiles of their mean
  * reward do. */
 #include "core/simd.h"
+#include "core/special.h"
 #include "rule/index_kernel.h"
 #include "rule/rules.h"
 
-#include <math.h>
-
 void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm) {
   SIMD_CALL(index_kernel, arms, d, runs, features, theta, NULL, 0, arm, NULL);
-}
-
-/* Phi^-1(1 - tail) for 0 < tail <= 1/2, by Newton's method on the logarithm of Phi's tail, which is concave:
- * from above, where |z| <= sqrt(-2 log(2 tail)), it goes down to the root. */
-static double upper_quantile(double tail) {
-  enum { STEPS = 30 };
-  double z = sqrt(-2 * log(2 * tail));
-  for (int step = 0; step < STEPS; step++) {
-    const double beyond = 0.5 * erfc(z * M_SQRT1_2), density = exp(-0.5 * z * z) / sqrt(2 * M_PI);
-    const double change = beyond / density * log(beyond / tail);
-    z += change;
-    if (fabs(change) <= 1e-14 * z) break;
-  }
-  return z;
 }
 
 static Status bayes_ucb_create(Rule *self) {
@@ -44,10 +29,10 @@ static double bayes_ucb_width(const Rule *self, int choices) {
   const Config *options = self->sampler.setup.options;
   if (!config_is(options, "quantile", "auto")) {
     const double quantile = config_real(options, "quantile");
-    return quantile >= 0.5 ? upper_quantile(1 - quantile) : -upper_quantile(quantile);
+    return quantile >= 0.5 ? special_upper_quantile(1 - quantile) : -special_upper_quantile(quantile);
   }
   const double left = choices < self->horizon ? self->horizon - choices : 0;
-  return upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
+  return special_upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
 }
 
 static void bayes_ucb_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,

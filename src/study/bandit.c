@@ -29,13 +29,26 @@ typedef struct {
 
 enum { CURVE_REGRET, CURVE_ENTROPY, CURVE_P_VALUE };
 
+static Status block_create_world(Arena *memory, const Study *study, const Task *task, Block *block) {
+  RngLanes rng = {.key = rng_key(study->seed, RNG_TUNE),
+                  .run = task->first_run,
+                  .draws = 1,
+                  .lanes = (uint32_t)task->runs};
+  double *theta;
+  if (!task->world)
+    return world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world);
+  ALLOCATE(memory, theta, block->problem.d * task->runs);
+  task->world->ops->sample(task->world, &rng, theta);
+  return world_create_given(&block->problem, task->first_run, task->runs, theta, &block->world);
+}
+
 static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior, Tick tick,
                            Block *block) {
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
   PolicyMethod method;
   ASSERT(policy_find(chosen->name, &method));
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
-  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  TRY(block_create_world(memory, study, task, block));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
   TRY(policy_history(memory, &method, chosen->options, &block->problem, &block->likelihood, task->runs,
                      &block->history));

@@ -19,6 +19,8 @@ typedef struct {
   int setting, policy;
   uint32_t first_run, replicate;
   int runs; /* B */
+  /* theta* is drawn from this prior, not from the problem's own distribution; NULL: it is. Of bandits. */
+  const Prior *world;
 } Task;
 
 typedef enum { RUN_NOT_RUN = 0, RUN_OK = 1, RUN_FAILED = 2 } RunStatus;

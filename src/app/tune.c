@@ -1,0 +1,358 @@
+/* thompson tune: which rule, constants and temper have the least regret for a prior, horizon, arms and noise,
+ * by simulated tasks from that prior. */
+#include "app/app.h"
+#include "app/scratch.h"
+#include "core/arena.h"
+#include "model/wide.h"
+#include "parallel/prepare.h"
+#include "parallel/race.h"
+#include "sampler/guard.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const char *study, *output;
+  AppTexts sets;
+  char seed[40];
+  double tolerance;
+  bool json;
+} Arguments;
+
+enum { KEY_SET = 256, KEY_SEED, KEY_TOLERANCE };
+
+static const struct argp_option options[] = {
+    {"tolerance", KEY_TOLERANCE, "SHARE", 0,
+     "how well the best is known in the end, as a share of its regret (default: 0.02)", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study", 0},
+    {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
+    {"output", 'o', "FILE", 0, "write the best policy as a line for `policies` to FILE", 0},
+    {"json", 'j', NULL, 0, "as JSON", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+  Arguments *arguments = state->input;
+  switch (key) {
+  case KEY_TOLERANCE: arguments->tolerance = app_real(state, "--tolerance", text, 1e-4, 1); return 0;
+  case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
+  case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
+  case 'o': app_take_output(state, &arguments->output, text); return 0;
+  case 'j': arguments->json = true; return 0;
+  case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
+  case ARGP_KEY_END: app_need(state, arguments->study, "study file"); return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- candidates */
+
+enum { POLICY_LINE = 2048 };
+
+/* What a single policy is tried with: a rule, and factors on its temper. */
+static const struct {
+  const char *options;
+  double temper;
+} DEFAULTS[] = {{"rule: thompson", 1},
+                {"rule: thompson", 2},
+                {"rule: thompson", 4},
+                {"rule: thompson", 8},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 1", 1},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.3", 1},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.1", 1},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.03", 1},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.01", 1},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.003", 1},
+                {"rule: greedy", 1}};
+enum { DEFAULT_COUNT = sizeof DEFAULTS / sizeof *DEFAULTS };
+
+/* "name: mixts, components: 5", with the options that are not the default; `varied` or not: those that
+ * DEFAULTS sets are left out. */
+static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
+  static const char *const ours[] = {"rule", "bayes_ucb_alpha", "quantile", "temper"};
+  size_t used = (size_t)snprintf(out, POLICY_LINE, "name: %s", policy->name);
+  for (const ConfigKey *key = policy_keys(policy->name); key->name; key++) {
+    char value[POLICY_LINE];
+    bool left_out = false;
+    for (size_t i = 0; varied && i < sizeof ours / sizeof *ours; i++)
+      left_out |= strcmp(key->name, ours[i]) == 0;
+    config_show(policy->options, key->name, sizeof value, value);
+    if (left_out || (key->fallback && strcmp(value, key->fallback) == 0) || used >= POLICY_LINE) continue;
+    used += (size_t)snprintf(out + used, POLICY_LINE - used, ", %s: %s", key->name, value);
+  }
+}
+
+/* "policies=[...]": the default list on top of the study's only policy. */
+static Status default_list(Arena *memory, const ConfigPolicy *policy, const char **out) {
+  char base[POLICY_LINE], temper[64];
+  const char *list = "policies=[";
+  policy_line(policy, true, base);
+  for (int i = 0; i < DEFAULT_COUNT; i++) {
+    const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
+    snprintf(temper, sizeof temper, factor == 1 ? "" : ", temper: %.12g", factor);
+    TRY(arena_print(memory, &list, "%s%s{%s, %s%s, label: '%s%s'}", list, i > 0 ? ", " : "", base,
+                    DEFAULTS[i].options, temper, strchr(DEFAULTS[i].options, ' ') + 1, temper));
+  }
+  return arena_print(memory, out, "%s]", list);
+}
+
+/* What the tasks need: bandits with one theta*, which does not shape the arms. */
+static Status check(const Study *study) {
+  const Config *setting = study->file->settings[0];
+  Problem problem;
+  if (strcmp(study->ops->name, "bandit") != 0)
+    return status_set(STATUS_INPUT, "key 'study': value '%s': rules are tuned in study bandit",
+                      study->ops->name);
+  if (study->file->setting_count > 1)
+    return status_set(STATUS_INPUT,
+                      "key 'sweep': %d settings; rules are tuned in one: --set KEY=VALUE takes "
+                      "a swept key at one value",
+                      study->file->setting_count);
+  TRY(problem_create(setting, &problem));
+  const bool fits = !problem.per_arm && !problem.quadratic && !problem.ops->arms_of_theta;
+  const char *family = problem.ops->name;
+  problem_destroy(&problem);
+  if (fits) return STATUS_OK;
+  return status_set(
+      STATUS_INPUT,
+      "problem.family: %s: tasks are simulated with theta* from the policy's prior, which needs "
+      "one theta* for all arms, arms that do not depend on it, and rewards of phi' theta*",
+      family);
+}
+
+/* The study with its candidates, and the same with a seed of its own for the tasks. */
+static Status candidates(Arena *memory, const Arguments *arguments, const char *text, Study *priors,
+                         Study *tasks) {
+  AppTexts sets = arguments->sets;
+  const char *seed, *list;
+  TRY(app_study_of_file(arguments->study, text, &sets, priors));
+  TRY(check(priors));
+  if (sets.count + 2 > (int)(sizeof sets.texts / sizeof *sets.texts))
+    return status_set(STATUS_INPUT, "%d --set are too many", sets.count);
+  PolicyMethod method;
+  if (priors->file->policy_count == 1 && policy_find(priors->file->policies[0].name, &method) &&
+      method.sampler) {
+    TRY(default_list(memory, &priors->file->policies[0], &list));
+    sets.texts[sets.count++] = list;
+    study_destroy(priors);
+    TRY(app_study_of_file(arguments->study, text, &sets, priors));
+  }
+  const RngKey key = rng_key(priors->seed, RNG_TUNE);
+  TRY(arena_print(memory, &seed, "seed=%llu",
+                  (unsigned long long)(key.word[0] | (uint64_t)(key.word[1] & 0x1fffff) << 32)));
+  sets.texts[sets.count++] = seed;
+  return app_study_of_file(arguments->study, text, &sets, tasks);
+}
+
+/* The prior of each candidate; *first is that of the tasks: the first policy that samples. */
+static Status take_priors(Arena *memory, const Study *study, const char *folder, Prior *out, int *first) {
+  const Config *setting = study->file->settings[0];
+  Problem problem;
+  TRY(problem_create(setting, &problem));
+  Status status = STATUS_OK;
+  *first = -1;
+  for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
+    Belief belief;
+    status = belief_create(setting, &study->file->policies[p], &problem, 0, &belief);
+    if (status == STATUS_OK) status = belief_prior(memory, &belief, &problem, folder, &out[p]);
+    if (*first < 0 && belief.kind != BELIEF_NONE) *first = p;
+    if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS)
+      status = status_set(STATUS_INPUT,
+                          "policy %s: model: network: its prior is of weights, and rules are "
+                          "tuned on tasks of phi' theta*",
+                          study->file->policies[p].label);
+  }
+  problem_destroy(&problem);
+  if (status == STATUS_OK && *first < 0)
+    status = status_set(STATUS_INPUT, "policies: none has a prior that tasks could be simulated from");
+  return status;
+}
+
+/* ---- what is found */
+
+typedef struct {
+  const Study *study;
+  RaceResult *results, *wide; /* [policies]; of tasks of the wide Gaussian, NULL without a guard */
+  int first, best;
+  bool known;
+  const char *prior; /* the family of the tasks' prior */
+  int *order; /* [policies], by mean regret */
+} Found;
+
+static void put_in_order(Found *found) {
+  for (int p = 0; p < found->study->file->policy_count; p++) {
+    int place = p;
+    for (; place > 0 && found->results[found->order[place - 1]].mean > found->results[p].mean; place--)
+      found->order[place] = found->order[place - 1];
+    found->order[place] = p;
+  }
+}
+
+static void print_table(const Arguments *arguments, const Found *found) {
+  const StudyFile *file = found->study->file;
+  const int rounds = found->study->points;
+  int widest = 6;
+  for (int p = 0; p < file->policy_count; p++)
+    if ((int)strlen(file->policies[p].label) > widest) widest = (int)strlen(file->policies[p].label);
+  printf("tasks of the prior of policy %s (%s): cumulative regret after %d rounds\n",
+         file->policies[found->first].name, found->prior, rounds);
+  printf("  %-*s %10s %8s %8s %8s %12s %8s %8s %10s%s\n", widest, "policy", "mean", "se", "95%", "largest",
+         "difference", "se", "runs", "us/round", found->wide ? "       wide       se" : "");
+  for (int i = 0; i < file->policy_count; i++) {
+    const int p = found->order[i];
+    const RaceResult *r = &found->results[p];
+    printf("  %-*s %10.4g %8.2g %8.4g %8.4g", widest, file->policies[p].label, r->mean, r->se, r->tail,
+           r->largest);
+    if (p == found->best)
+      printf(" %12s %8s", "", "");
+    else
+      printf(" %+12.3g %8.2g", r->difference, r->difference_se);
+    printf(" %8d %10.3g", r->runs, r->seconds / rounds * 1e6);
+    if (found->wide) printf(" %10.4g %8.2g", found->wide[p].mean, found->wide[p].se);
+    printf("\n");
+  }
+  printf("\n95%%: of runs have at most this regret; difference: paired with the best\n");
+  if (found->wide)
+    printf("wide: regret where theta* is not of the prior but of the wide Gaussian that guards it\n");
+  printf(found->known
+             ? "The first is the best of these to %g of its regret, at 95%% confidence, if tasks are "
+               "of that prior.\n"
+             : "After %2$d runs it is still open which is best to %1$g of its regret.\n",
+         arguments->tolerance, found->results[found->best].runs);
+}
+
+static void print_json(const Arguments *arguments, const Found *found, const char *line) {
+  const StudyFile *file = found->study->file;
+  json_t *rows = json_array();
+  for (int i = 0; i < file->policy_count; i++) {
+    const int p = found->order[i];
+    const RaceResult *r = &found->results[p];
+    json_t *row =
+        json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "policy", file->policies[p].label, "runs",
+                  r->runs, "mean", r->mean, "se", r->se, "percentile_95", r->tail, "largest", r->largest,
+                  "difference", r->difference, "difference_se", r->difference_se, "seconds_per_round",
+                  r->seconds / found->study->points);
+    if (found->wide) json_object_set_new(row, "mean_wide", json_real(found->wide[p].mean));
+    json_array_append_new(rows, row);
+  }
+  json_t *root = json_pack("{s:s, s:s, s:f, s:b, s:s, s:o}", "tasks_of", file->policies[found->first].name,
+                           "prior", found->prior, "tolerance", arguments->tolerance, "known", found->known,
+                           "best", line, "policies", rows);
+  json_dumpf(root, stdout, JSON_INDENT(2));
+  printf("\n");
+  json_decref(root);
+}
+
+static Status report(const Arguments *arguments, Found *found) {
+  char options_line[POLICY_LINE], line[POLICY_LINE + 4];
+  put_in_order(found);
+  policy_line(&found->study->file->policies[found->best], false, options_line);
+  snprintf(line, sizeof line, "{%s}", options_line);
+  if (arguments->json)
+    print_json(arguments, found, line);
+  else
+    print_table(arguments, found), printf("%s\n", line);
+  if (!arguments->output) return STATUS_OK;
+  FILE *file = fopen(arguments->output, "w");
+  const bool written = file && fprintf(file, "%s\n", line) > 0;
+  if ((file && fclose(file) != 0) || !written)
+    return status_set(STATUS_FILE, "%s: cannot be written", arguments->output);
+  return STATUS_OK;
+}
+
+/* ---- the verb */
+
+/* theta* of tasks for which the guard is there; false: there is none. */
+static Status wide_world(Arena *memory, const Study *study, const Prior *prior, int policy, bool *has,
+                         Prior *out) {
+  const SamplerSetup setup = {.prior = prior, .options = study->file->policies[policy].options};
+  Mixture *mixture;
+  *has = guard_of(&setup) > 0;
+  if (!*has) return STATUS_OK;
+  ALLOCATE(memory, mixture, 1);
+  TRY(wide_create(memory, prior_stand_in(prior), prior->guard.width > 0 ? prior->guard.width : WIDE_WIDTH,
+                  mixture));
+  return prior_from_mixture(memory, mixture, &(PriorFit){.schedule = {.stages = 1, .alpha = 0.9}}, out);
+}
+
+static Status tune(const Parallel *parallel, const Arguments *arguments, Arena *memory, const Study *priors,
+                   const Study *tasks, const char *folder) {
+  const int policies = priors->file->policy_count;
+  Found found = {.study = tasks};
+  Prior *prior, wide;
+  bool guarded = false, ignored;
+  int best;
+  ALLOCATE(memory, prior, policies);
+  ALLOCATE(memory, found.results, policies);
+  ALLOCATE(memory, found.order, policies);
+  TRY(prepare_study(parallel, priors, folder, PROGRESS_AUTO, 0.1, NULL));
+  Status status = take_priors(memory, priors, folder, prior, &found.first);
+  if (status == STATUS_OK)
+    status = wide_world(memory, priors, &prior[found.first], found.first, &guarded, &wide);
+  TRY(parallel_agree(parallel, status));
+  found.prior = prior[found.first].ops->name;
+  Race race = {.study = tasks,
+               .priors = prior,
+               .world = &prior[found.first],
+               .tolerance = arguments->tolerance,
+               .most = RACE_MOST};
+  TRY(race_run(parallel, &race, PROGRESS_AUTO, found.results, &found.best, &found.known));
+  if (guarded) {
+    ALLOCATE(memory, found.wide, policies);
+    race.world = &wide, race.most = 2 * RACE_FIRST, race.tolerance = 0;
+    TRY(race_run(parallel, &race, PROGRESS_AUTO, found.wide, &best, &ignored));
+  }
+  return app_speaks ? report(arguments, &found) : STATUS_OK;
+}
+
+static Status tune_in_folder(const Parallel *parallel, const Arguments *arguments, Arena *memory,
+                             const Study *priors, const Study *tasks) {
+  char folder[SCRATCH_PATH] = "";
+  Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
+  parallel_broadcast(folder, sizeof folder);
+  if (status == STATUS_OK) status = tune(parallel, arguments, memory, priors, tasks, folder);
+  parallel_barrier();
+  if (parallel->rank == 0) scratch_destroy(folder);
+  return parallel_agree(parallel, status);
+}
+
+static Status app_tune_study(const Parallel *parallel, const Arguments *arguments) {
+  SCRATCH_ARENA(memory);
+  Study priors = {0}, tasks = {0};
+  char *text = NULL;
+  if (arguments->output) TRY(app_try_output(parallel, arguments->output));
+  Status status = config_study_text(arguments->study, &text);
+  if (status == STATUS_OK) status = candidates(&memory, arguments, text, &priors, &tasks);
+  status = parallel_agree(parallel, status);
+  if (status == STATUS_OK) status = tune_in_folder(parallel, arguments, &memory, &priors, &tasks);
+  study_destroy(&tasks);
+  study_destroy(&priors);
+  free(text);
+  return status;
+}
+
+Status app_tune(int argc, char **argv) {
+  static const struct argp argp = {
+      options,
+      parse,
+      "STUDY.yaml",
+      "Find which rule, constants and temper have the least regret for a prior, horizon, arms and noise, "
+      "alone "
+      "or under mpiexec or srun.\vThe candidates are the policies of the study or, where that has a single "
+      "one, a list of rules on top of it. All meet the same tasks, whose theta* is drawn from the prior of "
+      "the "
+      "first policy that samples: what is found is best if that prior is right. With a guard beside the "
+      "prior "
+      "there is a column of regret for tasks of the wide Gaussian too. Runs are added until the best is "
+      "known "
+      "to the tolerance. The last line is a policy for `policies`; -o writes it to a file.",
+      NULL,
+      NULL,
+      NULL};
+  Arguments arguments = {.tolerance = 0.02};
+  app_parse(&argp, argc, argv, &arguments);
+  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Status status = app_tune_study(&parallel, &arguments);
+  return app_end_parallel(status);
+}
