@@ -1,17 +1,19 @@
 /* The classifier of digits and what it is trained with: gradients against differences, outputs against the
  * plain double-precision network, a separable problem. */
 #include "harness.h"
+#include "levels.h"
 #include "network_reference.h"
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "core/simd.h"
 #include "model/learning.h"
 #include "model/network_kernel.h"
 #include "problem/embedding/classifier.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+DECLARE_LEVELS(network_kernel_entropy_gradient);
 
 enum { LEVELS = 3, MOST_WIDTH = 256 };
 

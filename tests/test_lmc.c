@@ -1,12 +1,15 @@
 /* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
  * which is known in closed form, and the feel-good term by quadrature. */
+#include "levels.h"
+
 #include "core/arena.h"
-#include "core/simd.h"
 #include "sampler/gradient/lmc_kernel.h"
 #include "sampler/gradient/step_size.h"
 
 #include "catch_up_fixture.h"
 #include "glm_fixture.h"
+
+DECLARE_LEVELS(lmc_kernel_move);
 
 static Prior standard_prior(Arena *memory, int d) {
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
@@ -228,7 +231,7 @@ static void check_kernels(int d, int lanes, bool pulled) {
   double *factor = x + matrix, *b = factor + matrix, *z = b + vector, *start = z + STEPS * vector;
   double *expected = start + vector, *theta = expected + vector, *h = theta + 3 * vector, *pull = h + lanes;
   double *middle = pull + lanes, *deviation = middle + d;
-  const int levels = simd_level() == SIMD_V4 ? 3 : simd_level() == SIMD_V3 ? 2 : 1;
+  const int levels = runnable_levels();
   int *touched = calloc(4 * (size_t)lanes, sizeof *touched), total = 0;
   void *scratch = aligned_alloc(64, lmc_kernel_scratch(d) * sizeof(double));
   Rng rng = {.key = rng_key(21, RNG_TEST), .run = (uint32_t)d, .round = (uint32_t)lanes};

@@ -1,16 +1,18 @@
 /* Products, inverses, Cholesky factors and bounds of small matrices, lane last, against their definitions,
  * for every shape of a tile: dimensions and lanes that divide by its sizes and that do not. */
 #include "harness.h"
+#include "levels.h"
 
 #include "core/cholesky_kernel.h"
 #include "core/linalg_lapack.h"
 #include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
 #include "core/rng.h"
-#include "core/simd.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+DECLARE_LEVELS(cholesky_kernel_factor);
 
 enum { D = 21, LANES = 21 }; /* at most */
 static const int DIMENSIONS[] = {1, 2, 3, 4, 5, 7, 8, 12, 20, 21};
@@ -53,8 +55,8 @@ static void check_added(int d, int lanes) {
   const MatrixShape shape = {d, d, DEPTH, lanes};
   if (d < DEPTH) return;
   for (int k = 0; k < d * d * lanes; k++) c[k] = 1;
-  SIMD_CALL(matrix_kernel_product, shape, a, ((MatrixOrder){DEPTH, 1}), b, ((MatrixOrder){(size_t)d, 1}),
-            MATRIX_ADDED, c);
+  matrix_kernel_product(shape, a, ((MatrixOrder){DEPTH, 1}), b, ((MatrixOrder){(size_t)d, 1}), MATRIX_ADDED,
+                        c);
   for (int n = 0; n < lanes; n++)
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) {
@@ -162,7 +164,7 @@ static void check_bounds(int d, int lanes) {
 static void check_cholesky(int d, int lanes) {
   typedef void (*Kernel)(int d, int lanes, double *a, int *jitters);
   const Kernel kernels[] = {cholesky_kernel_factor_v1, cholesky_kernel_factor_v3, cholesky_kernel_factor_v4};
-  const int levels = simd_level() == SIMD_V4 ? 3 : simd_level() == SIMD_V3 ? 2 : 1;
+  const int levels = runnable_levels();
   const size_t size = (size_t)(d * d * lanes) * sizeof *a;
   int jitters[LANES] = {0};
   matrix_lanes_gram(d, lanes, a, c);

@@ -1,16 +1,23 @@
 /* The stage networks: every kernel against the plain double-precision reference, the reference against finite
  * differences, v3 against v4. */
 #include "harness.h"
+#include "levels.h"
 #include "network_reference.h"
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "core/simd.h"
 #include "model/network.h"
 #include "model/network_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+DECLARE_LEVELS(network_kernel_forward);
+DECLARE_LEVELS(network_kernel_vjp);
+DECLARE_LEVELS(network_kernel_loss_gradient);
+DECLARE_LEVELS(network_kernel_jacobian);
+DECLARE_LEVELS(network_kernel_gradient);
+DECLARE_LEVELS(network_kernel_sensitivity);
 
 enum { LEVELS = 3, MOST_LANES = 256 };
 

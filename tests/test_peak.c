@@ -2,10 +2,13 @@
  * says. */
 #include "core/peak.h"
 #include "core/peak_kernel.h"
-#include "core/simd.h"
 #include "harness.h"
+#include "levels.h"
 
 #include <math.h>
+
+DECLARE_LEVELS(peak_kernel_float);
+DECLARE_LEVELS(peak_kernel_double);
 
 enum { STEPS = 1000, CHAINS = 12 };
 

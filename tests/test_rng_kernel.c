@@ -1,12 +1,15 @@
 /* The kernels of the random numbers at every instruction level of this machine, beside Random123 and libm. */
 #include "harness.h"
+#include "levels.h"
 
 #include "core/rng.h"
 #include "core/rng_kernel.h"
-#include "core/simd.h"
 
 #include <Random123/philox.h>
 #include <string.h>
+
+DECLARE_LEVELS(rng_kernel_uniform);
+DECLARE_LEVELS(rng_kernel_normal);
 
 /* kat_vectors of Random123 1.14 for philox4x32-10: counter, key, result. */
 static const uint32_t KNOWN[3][10] = {{0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
@@ -40,8 +43,6 @@ static void test_known_answers(void) {
   }
 }
 
-static int kernel_levels(void) { return simd_level() == SIMD_V4 ? 3 : simd_level() == SIMD_V3 ? 2 : 1; }
-
 enum { COUNTERS = RNG_KERNEL_COUNTERS };
 typedef void (*RngKernel)(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
                           size_t stride, double *out);
@@ -65,7 +66,7 @@ static void test_uniform_kernels(void) {
     counters.draw[i] = i % 3 ? 0x85a308d3 : UINT32_MAX - i;
     counters.run[i] = i % 5 ? 0x03707344 : 0x80000000 + i;
   }
-  for (int level = 0; level < kernel_levels(); level++)
+  for (int level = 0; level < runnable_levels(); level++)
     for (int count = RNG_KERNEL_GROUP; count <= COUNTERS; count += RNG_KERNEL_GROUP) {
       const uint32_t first = 0x7ffffffe;
       double out[2 * POSITIONS][STRIDE];
@@ -103,7 +104,7 @@ static void make_counter(RngCounters *counters, int i, const uint32_t word[4]) {
 static void check_normals(const RngCounters *counters) {
   double uniform[2][COUNTERS], normal[3][2][COUNTERS];
   UNIFORM[0](counters, COUNTERS, 0, 1, COUNTERS, uniform[0]);
-  for (int level = 0; level < kernel_levels(); level++) {
+  for (int level = 0; level < runnable_levels(); level++) {
     NORMAL[level](counters, COUNTERS, 0, 1, COUNTERS, normal[level][0]);
     for (int i = 0; i < COUNTERS; i++) {
       const double radius = sqrt(-2 * log(uniform[0][i])), angle = 2 * M_PI * uniform[1][i];
@@ -111,7 +112,7 @@ static void check_normals(const RngCounters *counters) {
       CHECK_NEAR(normal[level][1][i], radius * sin(angle), 1e-14 * radius);
     }
   }
-  if (kernel_levels() == 3) CU_ASSERT(memcmp(normal[1], normal[2], sizeof normal[1]) == 0);
+  if (runnable_levels() == 3) CU_ASSERT(memcmp(normal[1], normal[2], sizeof normal[1]) == 0);
 }
 
 /* Box-Muller at every instruction level against libm: 1e-14 of the radius is some units in its last place.

@@ -4,8 +4,10 @@
 #include "core/arena.h"
 #include "glm_fixture.h"
 
-#include "sampler/gradient/vts_bound.h"
-#include "sampler/gradient/vts_quadratic.h"
+#include "levels.h"
+#include "sampler/gradient/vts_ascent.h"
+
+DECLARE_LEVELS(vts_ascend);
 
 enum { MOST = 4 };
 
@@ -13,9 +15,9 @@ enum { MOST = 4 };
 typedef struct {
   Config *options;
   Potential potential;
-  VtsBound bound;
+  VtsAscent ascent;
   VtsMixture q;
-  double weight[MOST], mean[MOST * D_MOST], variance[MOST * D_MOST];
+  Real weight[MOST], mean[MOST * D_MOST], variance[MOST * D_MOST];
 } Case;
 
 static void case_create(Arena *memory, Case *self, const Prior *prior, const History *history, int components,
@@ -31,13 +33,23 @@ static void case_create(Arena *memory, Case *self, const Prior *prior, const His
                         .options = self->options};
   CHECK_OK(potential_create(memory, &setup, 1, &self->potential));
   potential_at(&self->potential, &(HistoryView){history, 1, 0, 1, NULL, NULL});
-  CHECK_OK(vts_bound_create(memory, &self->potential, &self->bound));
-  vts_bound_at(&self->bound, 0);
-  self->q = (VtsMixture){components, prior->d, self->weight, self->mean, self->variance};
-  rng_normal(&rng, components * prior->d, self->mean);
-  for (int m = 0; m < components; m++) self->weight[m] = 1.0 / components;
-  for (int i = 0; i < components * prior->d; i++) self->variance[i] = 1;
+  CHECK_OK(vts_ascent_create(memory, &self->potential, components, &self->ascent));
+  self->q = (VtsMixture){self->weight, self->mean, self->variance};
+  double mean[MOST * D_MOST];
+  rng_normal(&rng, components * prior->d, mean);
+  for (int m = 0; m < components; m++) self->weight[m] = real_of(1.0 / components);
+  for (int i = 0; i < components * prior->d; i++)
+    self->mean[i] = real_of(mean[i]), self->variance[i] = real_of(1);
 }
+
+/* Takes steps; returns F after them. */
+static double ascend(Case *self, int steps) {
+  int64_t fallbacks = 0;
+  vts_ascend(&self->ascent, &self->q, 0, steps, -INFINITY, &fallbacks);
+  CU_ASSERT_EQUAL(fallbacks, 0);
+  return self->ascent.value[0];
+}
+static double bound_at(Case *self) { return ascend(self, 0); }
 
 static Prior standard_prior(Arena *memory, int d) {
   Prior prior;
@@ -75,16 +87,14 @@ static void test_mean_field(void) {
     History history = fixture_history(&memory, DIM, 1, start, 6, &likelihood);
     Case self;
     double precision[DIM * DIM], covariance[DIM * DIM], mean[DIM];
-    int64_t fallbacks = 0;
     case_create(&memory, &self, &prior, &history, 1, start);
     linear_target(&history, 0, 1 / (0.7 * 0.7), 0.7 * 0.7, precision, covariance, mean);
-    vts_bound_step(&self.bound, &self.q, &fallbacks);
+    ascend(&self, 1);
     for (int i = 0; i < DIM; i++) {
-      CHECK_NEAR(self.mean[i], mean[i], 1e-12 * (1 + fabs(mean[i])));
-      CHECK_NEAR(self.variance[i], 1 / precision[i * DIM + i], 1e-12);
+      CHECK_NEAR(self.mean[i][0], mean[i], 1e-12 * (1 + fabs(mean[i])));
+      CHECK_NEAR(self.variance[i][0], 1 / precision[i * DIM + i], 1e-12);
     }
-    CHECK_NEAR(self.weight[0], 1, 0);
-    CU_ASSERT_EQUAL(fallbacks, 0);
+    CHECK_NEAR(self.weight[0][0], 1, 0);
   }
 }
 
@@ -93,36 +103,35 @@ static void check_ascent(const Prior *prior, const History *history, int compone
   SCRATCH_ARENA(memory);
   enum { STEPS = 300 };
   Case self;
-  int64_t fallbacks = 0;
   case_create(&memory, &self, prior, history, components, start);
-  double value = vts_bound_value(&self.bound, &self.q);
+  double value = bound_at(&self);
   for (int k = 0; k < STEPS; k++) {
-    const double said = vts_bound_step(&self.bound, &self.q, &fallbacks);
-    const double after = vts_bound_value(&self.bound, &self.q);
+    const double said = ascend(&self, 1);
+    const double after = bound_at(&self);
     CHECK_NEAR(said, after, 1e-9 * (1 + fabs(after)));
     CU_ASSERT_TRUE(after >= value - 1e-11 * (1 + fabs(value))); /* rounding of two sums */
     value = after;
   }
   for (int p = 0; p < components * prior->d; p++)
     for (int sign = -1; sign <= 1; sign += 2) {
-      const double mean = self.mean[p], variance = self.variance[p];
-      self.mean[p] += sign * 0.01 * sqrt(variance);
-      CU_ASSERT_TRUE(vts_bound_value(&self.bound, &self.q) <= value + 1e-7 * (1 + fabs(value)));
+      const Real mean = self.mean[p], variance = self.variance[p];
+      self.mean[p] += sign * 0.01 * sqrt(variance[0]);
+      CU_ASSERT_TRUE(bound_at(&self) <= value + 1e-7 * (1 + fabs(value)));
       self.mean[p] = mean, self.variance[p] *= 1 + sign * 0.01;
-      CU_ASSERT_TRUE(vts_bound_value(&self.bound, &self.q) <= value + 1e-7 * (1 + fabs(value)));
+      CU_ASSERT_TRUE(bound_at(&self) <= value + 1e-7 * (1 + fabs(value)));
       self.variance[p] = variance;
     }
   for (int m = 0; m < components; m++)
     for (int sign = -1; sign <= 1; sign += 2) {
-      double weight[MOST], move = sign * 0.01 * self.weight[m], sum = 0;
+      const Real move = sign * 0.01 * self.weight[m];
+      Real weight[MOST], sum = {0};
       memcpy(weight, self.weight, sizeof weight);
       self.weight[m] += move;
       for (int k = 0; k < components; k++) sum += self.weight[k];
       for (int k = 0; k < components; k++) self.weight[k] /= sum;
-      CU_ASSERT_TRUE(vts_bound_value(&self.bound, &self.q) <= value + 1e-7 * (1 + fabs(value)));
+      CU_ASSERT_TRUE(bound_at(&self) <= value + 1e-7 * (1 + fabs(value)));
       memcpy(self.weight, weight, sizeof weight);
     }
-  CU_ASSERT_EQUAL(fallbacks, 0);
 }
 
 static void test_ascent(void) {
@@ -143,31 +152,58 @@ static void test_ascent(void) {
     }
 }
 
-/* q of several runs. */
-enum { SIDE = 11 };
-typedef struct {
-  double weight[SIDE * MOST], mean[SIDE * MOST * D_MOST], variance[SIDE * MOST * D_MOST];
-} Side;
-
-static void fit_side(Case *self, const History *history, int components, int first, int lanes, int steps,
-                     Side *q) {
-  SCRATCH_ARENA(memory);
-  const size_t place = (size_t)first * (size_t)components, vector = place * (size_t)history->d;
-  int64_t fallbacks[SIDE] = {0};
-  VtsQuadratic quadratic;
-  potential_at(&self->potential, &(HistoryView){history, 1, first, lanes, NULL, NULL});
-  CHECK_OK(vts_quadratic_create(&memory, &self->potential, components, &quadratic));
-  vts_quadratic_fit(&quadratic, steps, 1e-9, q->weight + place, q->mean + vector, q->variance + vector,
-                    fallbacks);
-  for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(fallbacks[n], 0);
+/* F of one run under the Gaussian target with this precision and vector, term by term. */
+static double plain_bound(const Potential *potential, int run, int components, const Real *weight,
+                          const Real *mean, const Real *variance) {
+  const int d = potential->d, lanes = potential->view.lanes, n = run % VECTOR_LANES;
+  double sum = 0;
+  for (int m = 0; m < components; m++) {
+    double energy = 0, density = 0;
+    for (int i = 0; i < d; i++) {
+      energy += potential->vector[i * lanes + run] * mean[m * d + i][n];
+      energy -= 0.5 * potential->precision[i * (d + 1) * lanes + run] * variance[m * d + i][n];
+      for (int j = 0; j < d; j++)
+        energy -=
+            0.5 * mean[m * d + i][n] * potential->precision[(i * d + j) * lanes + run] * mean[m * d + j][n];
+    }
+    for (int k = 0; k < components; k++) {
+      double product = weight[k][n];
+      for (int i = 0; i < d; i++) {
+        const double total = variance[m * d + i][n] + variance[k * d + i][n];
+        const double gap = mean[m * d + i][n] - mean[k * d + i][n];
+        product *= exp(-0.5 * gap * gap / total) / sqrt(2 * M_PI * total);
+      }
+      density += product;
+    }
+    sum += weight[m][n] * (energy - log(density));
+  }
+  return sum;
 }
 
-/* Runs side by side against the plain steps of each, to rounding, which the steps of three components and
- * more let grow where F is flat: within 1e-10 after ten of them. A run has the same bits alone. */
+/* q of several runs, in groups. */
+enum { SIDE = 11, GROUPS = 2 };
+typedef struct {
+  Real weight[GROUPS * MOST], mean[GROUPS * MOST * D_MOST], variance[GROUPS * MOST * D_MOST];
+} Side;
+
+static VtsMixture side_group(Side *q, int d, int components, int run) {
+  const int first = run / VECTOR_LANES * components;
+  return (VtsMixture){q->weight + first, q->mean + first * d, q->variance + first * d};
+}
+
+/* Run `run` of q has the same bits as lane `lane` of the first group of p. */
+static void check_same(int rows, const Real *q, int run, const Real *p, int lane) {
+  for (int k = 0; k < rows; k++)
+    CU_ASSERT(q[run / VECTOR_LANES * rows + k][run % VECTOR_LANES] == p[k][lane]);
+}
+
+/* Runs side by side: what the steps say F is is F, term by term; a run has the same bits alone, and at the
+ * levels whose processors fuse products and sums. */
 static void check_side(const Prior *prior, const History *history, int components, int steps) {
   SCRATCH_ARENA(memory);
   Case self;
-  Side fitted, alone;
+  Side start, fitted, alone, plain;
+  int64_t fallbacks[SIDE] = {0};
   case_create(&memory, &self, prior, history, components, 0);
   CHECK_OK(potential_create(&memory,
                             &(SamplerSetup){.prior = prior,
@@ -178,38 +214,40 @@ static void check_side(const Prior *prior, const History *history, int component
                             SIDE, &self.potential));
   const int d = prior->d, vector = components * d;
   Rng rng = fixture_rng((uint32_t)components, 7000);
-  rng_normal(&rng, SIDE * vector, fitted.mean);
-  for (int i = 0; i < SIDE * vector; i++) fitted.variance[i] = 1 + 0.5 * (i % 3);
-  for (int i = 0; i < SIDE * components; i++) fitted.weight[i] = 1.0 / components;
-  alone = fitted;
-  Side plain = fitted;
-  fit_side(&self, history, components, 0, SIDE, steps, &fitted);
-  fit_side(&self, history, components, 3, 1, steps, &alone);
-  const size_t place = (size_t)(3 * vector);
-  CU_ASSERT(memcmp(alone.mean + place, fitted.mean + place, (size_t)vector * sizeof(double)) == 0);
-  CU_ASSERT(memcmp(alone.variance + place, fitted.variance + place, (size_t)vector * sizeof(double)) == 0);
-  CU_ASSERT(memcmp(alone.weight + 3 * components, fitted.weight + 3 * components, (size_t)components * 8) ==
-            0);
+  rng_normal(&rng, GROUPS * vector * VECTOR_LANES, (double *)start.mean);
+  for (int i = 0; i < GROUPS * vector; i++) start.variance[i] = real_of(1 + 0.5 * (i % 3));
+  for (int i = 0; i < GROUPS * components; i++) start.weight[i] = real_of(1.0 / components);
   potential_at(&self.potential, &(HistoryView){history, 1, 0, SIDE, NULL, NULL});
-  for (int run = 0; run < SIDE; run++) {
-    VtsMixture q = {components, d, plain.weight + run * components, plain.mean + run * vector,
-                    plain.variance + run * vector},
-               p = {components, d, fitted.weight + run * components, fitted.mean + run * vector,
-                    fitted.variance + run * vector};
-    int64_t fallbacks = 0;
-    double value = -INFINITY, before;
-    vts_bound_at(&self.bound, run);
-    for (int k = 0; k < steps; k++) {
-      before = value, value = vts_bound_step(&self.bound, &q, &fallbacks);
-      if (value - before <= 1e-9) break;
+  fitted = plain = start;
+  for (int run = 0; run < SIDE; run += VECTOR_LANES) {
+    VtsMixture q = side_group(&fitted, d, components, run), p = side_group(&plain, d, components, run);
+    vts_ascend(&self.ascent, &q, run, steps, 1e-9, fallbacks);
+    for (int n = 0; n < VECTOR_LANES && run + n < SIDE; n++) {
+      const double value = plain_bound(&self.potential, run + n, components, q.weight, q.mean, q.variance);
+      CHECK_NEAR(self.ascent.value[n], value, 1e-11 * (1 + fabs(value)));
     }
-    CHECK_NEAR(vts_bound_value(&self.bound, &p), value, 1e-11 * (1 + fabs(value)));
-    for (int i = 0; i < vector; i++) {
-      CHECK_NEAR(p.mean[i], q.mean[i], 1e-9 * sqrt(q.variance[i]));
-      CHECK_NEAR(p.variance[i], q.variance[i], 1e-9 * q.variance[i]);
+    if (runnable_levels() == 3) {
+      vts_ascend_v3(&self.ascent, &p, run, steps, 1e-9, fallbacks);
+#ifndef SIMD_ONE_VERSION
+      CU_ASSERT(memcmp(q.weight, p.weight, (size_t)components * sizeof(Real)) == 0);
+      CU_ASSERT(memcmp(q.mean, p.mean, (size_t)vector * sizeof(Real)) == 0);
+      CU_ASSERT(memcmp(q.variance, p.variance, (size_t)vector * sizeof(Real)) == 0);
+#endif
     }
-    for (int m = 0; m < components; m++) CHECK_NEAR(p.weight[m], q.weight[m], 1e-9);
   }
+  for (int run = 2; run < SIDE; run += 7) {
+    alone = start;
+    const VtsMixture from = side_group(&start, d, components, run);
+    for (int k = 0; k < vector; k++) alone.mean[k][0] = from.mean[k][run % VECTOR_LANES];
+    for (int k = 0; k < vector; k++) alone.variance[k][0] = from.variance[k][run % VECTOR_LANES];
+    potential_at(&self.potential, &(HistoryView){history, 1, run, 1, NULL, NULL});
+    vts_ascend(&self.ascent, &(VtsMixture){alone.weight, alone.mean, alone.variance}, run, steps, 1e-9,
+               fallbacks);
+    check_same(components, fitted.weight, run, alone.weight, 0);
+    check_same(vector, fitted.mean, run, alone.mean, 0);
+    check_same(vector, fitted.variance, run, alone.variance, 0);
+  }
+  for (int n = 0; n < SIDE; n++) CU_ASSERT_EQUAL(fallbacks[n], 0);
 }
 
 static void test_side_by_side(void) {
@@ -248,10 +286,9 @@ static void test_log_evidence(void) {
       }
       for (int components = 1; components <= MOST; components++) {
         Case self;
-        int64_t fallbacks = 0;
         case_create(&memory, &self, &prior, &history, components, run);
         for (int k = 0; k < 200; k++) {
-          const double value = vts_bound_step(&self.bound, &self.q, &fallbacks);
+          const double value = ascend(&self, 1);
           CU_ASSERT_TRUE(value <= log(integral) + 1e-6);
           best = fmax(best, value);
         }

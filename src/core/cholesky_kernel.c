@@ -14,12 +14,12 @@ typedef struct {
   Real bad; /* how many there were */
 } Factor;
 
-TILE_INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
+INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
 
 /* x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, m <= r alone.
  */
-TILE_INLINE void subtract_columns(const Factor *f, const int height, const int width, const bool lower,
-                                  size_t i, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS]) {
+INLINE void subtract_columns(const Factor *f, const int height, const int width, const bool lower, size_t i,
+                             size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS]) {
   Real left = {0}, right[TILE_COLUMNS] = {{0}};
   for (int r = 0; r < height; r++)
     for (int m = 0; m < (lower ? r + 1 : width); m++)
@@ -35,17 +35,17 @@ TILE_INLINE void subtract_columns(const Factor *f, const int height, const int w
 
 /* Column m of rows from .. height - 1 of a tile, whose columns before it are done, where `diagonal` holds L
  * of the panel's own rows. */
-TILE_INLINE void finish_column(const int from, const int height, const int m,
-                               Real diagonal[TILE_COLUMNS][TILE_COLUMNS], Real inverse,
-                               Real x[TILE_COLUMNS][TILE_COLUMNS]) {
+INLINE void finish_column(const int from, const int height, const int m,
+                          Real diagonal[TILE_COLUMNS][TILE_COLUMNS], Real inverse,
+                          Real x[TILE_COLUMNS][TILE_COLUMNS]) {
   for (int r = from; r < height; r++) {
     for (int k = 0; k < m; k++) x[r][m] -= x[r][k] * diagonal[m][k];
     x[r][m] *= inverse;
   }
 }
 
-TILE_INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS],
-                                 Real *inverse) {
+INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS],
+                            Real *inverse) {
   const Real one = (Real){0} + 1;
   for (int r = 0; r < TILE_COLUMNS; r++)
     for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = (Real){0} + (r == m); /* of lanes that are not there */
@@ -63,8 +63,8 @@ TILE_INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TI
     for (int m = 0; m <= r; m++) tile_store(f->count, &x[r][m], entry(f, j + (size_t)r, j + (size_t)m));
 }
 
-TILE_INLINE void factor_rows(const Factor *f, const int height, const int width, size_t i, size_t j,
-                             Real diagonal[TILE_COLUMNS][TILE_COLUMNS], const Real *inverse) {
+INLINE void factor_rows(const Factor *f, const int height, const int width, size_t i, size_t j,
+                        Real diagonal[TILE_COLUMNS][TILE_COLUMNS], const Real *inverse) {
   Real x[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}};
   subtract_columns(f, height, width, false, i, j, x);
   for (int m = 0; m < width; m++) finish_column(0, height, m, diagonal, inverse[m], x);
@@ -72,7 +72,7 @@ TILE_INLINE void factor_rows(const Factor *f, const int height, const int width,
     for (int m = 0; m < width; m++) tile_store(f->count, &x[r][m], entry(f, i + (size_t)r, j + (size_t)m));
 }
 
-TILE_INLINE void factor_panel(Factor *f, const int width, size_t j) {
+INLINE void factor_panel(Factor *f, const int width, size_t j) {
   Real diagonal[TILE_COLUMNS][TILE_COLUMNS], inverse[TILE_COLUMNS];
   size_t i = j + (size_t)width;
   factor_diagonal(f, width, j, diagonal, inverse);
@@ -81,7 +81,7 @@ TILE_INLINE void factor_panel(Factor *f, const int width, size_t j) {
   for (; i < f->d; i++) factor_rows(f, 1, width, i, j, diagonal, inverse);
 }
 
-TILE_INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jitters) {
+INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jitters) {
   Factor f = {.count = count, .d = d, .stride = stride, .a = a, .least = (Real){0} + 0x1p-1000};
   size_t j = 0;
   for (size_t i = 0; i < d; i++) {
@@ -95,7 +95,7 @@ TILE_INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int
   for (int n = 0; jitters && n < count; n++) jitters[n] += (int)f.bad[n];
 }
 
-void SIMD_NAME(cholesky_kernel_factor)(int d, int lanes, double *a, int *jitters) {
+void cholesky_kernel_factor(int d, int lanes, double *a, int *jitters) {
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
     int *counts = jitters ? jitters + n : NULL;
     if (lanes - n >= SIMD_DOUBLES)

@@ -4,11 +4,6 @@
 #define CORE_CHOLESKY_KERNEL_H
 
 /* a[d, d, lanes] <- L in the lower triangle; jitters[lanes] += bad pivots (linalg.h); NULL: not counted. */
-#define CHOLESKY_KERNEL_DECLARE(level)                                                                       \
-  void cholesky_kernel_factor_##level(int d, int lanes, double *a, int *jitters);
-CHOLESKY_KERNEL_DECLARE(v1)
-CHOLESKY_KERNEL_DECLARE(v3)
-CHOLESKY_KERNEL_DECLARE(v4)
-#undef CHOLESKY_KERNEL_DECLARE
+void cholesky_kernel_factor(int d, int lanes, double *a, int *jitters);
 
 #endif

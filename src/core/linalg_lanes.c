@@ -5,9 +5,9 @@
 
 #include "core/cholesky_kernel.h"
 #include "core/linalg_lapack.h"
+#include "core/real.h"
 #include "core/simd.h"
 #include "core/tiling.h"
-#include "core/vector_algebra.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -153,7 +153,7 @@ void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
     linalg_lapack_cholesky_lanes(d, lanes, a, jitters);
   else if (d > LINALG_BATCH_DIMENSION)
-    SIMD_CALL(cholesky_kernel_factor, d, lanes, a, jitters);
+    cholesky_kernel_factor(d, lanes, a, jitters);
   else
     linalg_cholesky_strided(d, lanes, (size_t)lanes, a, jitters);
 }
@@ -188,25 +188,25 @@ static void linalg_backward(int d, int lanes, const double *restrict l, double *
 
 /* y_i = sum_j q[i * row + j * column] x_j for rows i, i + 1, .. of the lanes `at`. */
 enum { MULTIPLY_ROWS = 4 };
-VECTOR_INLINE void multiply_rows(int d, int i, const int rows, VectorLanes at, size_t row, size_t column,
-                                 const double *q, const double *x, double *y) {
-  SpecialReal sum[MULTIPLY_ROWS], left, right;
-  for (int r = 0; r < rows; r++) sum[r] = (SpecialReal){0};
+INLINE void multiply_rows(int d, int i, const int rows, RealLanes at, size_t row, size_t column,
+                          const double *q, const double *x, double *y) {
+  Real sum[MULTIPLY_ROWS], left, right;
+  for (int r = 0; r < rows; r++) sum[r] = (Real){0};
   for (size_t j = 0; j < (size_t)d; j++) {
-    vector_load(at, 1, x + j * at.lanes, &right);
+    real_load(at, 1, x + j * at.lanes, &right);
     for (int r = 0; r < rows; r++) {
-      vector_load(at, 1, q + ((size_t)(i + r) * row + j * column) * at.lanes, &left);
+      real_load(at, 1, q + ((size_t)(i + r) * row + j * column) * at.lanes, &left);
       sum[r] += left * right;
     }
   }
-  vector_store(at, rows, sum, y + (size_t)i * at.lanes);
+  real_store(at, rows, sum, y + (size_t)i * at.lanes);
 }
 
 /* y_i = sum_j q[i * row + j * column] x_j for each lane. */
 SIMD_CLONES
 static void linalg_multiply(int d, int lanes, int row, int column, const double *restrict q,
                             const double *restrict x, double *restrict y) {
-  for (VectorLanes at = vector_begin(lanes); at.count > 0; vector_next(&at)) {
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     int i = 0;
     for (; i + MULTIPLY_ROWS <= d; i += MULTIPLY_ROWS)
       multiply_rows(d, i, MULTIPLY_ROWS, at, (size_t)row, (size_t)column, q, x, y);

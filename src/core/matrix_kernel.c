@@ -11,8 +11,8 @@ typedef struct {
 
 /* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image
  * too. */
-TILE_INLINE void matrix_tile(const int columns, const int height, int count, const MatrixFactors *p, size_t i,
-                             size_t j, const Product *to) {
+INLINE void matrix_tile(const int columns, const int height, int count, const MatrixFactors *p, size_t i,
+                        size_t j, const Product *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
   tile_clear(height, columns, sum);
   if (to->result == MATRIX_ADDED)
@@ -29,8 +29,7 @@ TILE_INLINE void matrix_tile(const int columns, const int height, int count, con
     }
 }
 
-TILE_INLINE void rows_of_tiles(const int height, int count, const MatrixFactors *p, size_t i,
-                               const Product *to) {
+INLINE void rows_of_tiles(const int height, int count, const MatrixFactors *p, size_t i, const Product *to) {
   const size_t end = to->result == MATRIX_SYMMETRIC ? i + (size_t)height : to->columns;
   for (size_t j = 0, columns; j < end; j += columns) {
     columns = tile_extent(to->columns - j, PRODUCT_COLUMNS);
@@ -38,15 +37,15 @@ TILE_INLINE void rows_of_tiles(const int height, int count, const MatrixFactors 
   }
 }
 
-TILE_INLINE void product(int count, const MatrixFactors *p, const Product *to) {
+INLINE void product(int count, const MatrixFactors *p, const Product *to) {
   for (size_t i = 0, height; i < to->rows; i += height) {
     height = tile_extent(to->rows - i, PRODUCT_ROWS);
     TILE_CALL(height, PRODUCT_ROWS, rows_of_tiles, count, p, i, to);
   }
 }
 
-void SIMD_NAME(matrix_kernel_product)(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
-                                      MatrixOrder of_b, MatrixResult result, double *c) {
+void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
+                           MatrixOrder of_b, MatrixResult result, double *c) {
   const size_t stride = (size_t)shape.lanes;
   for (int n = 0; n < shape.lanes; n += SIMD_DOUBLES) {
     const MatrixFactors p = {(size_t)shape.depth, a + n, b + n, tile_order(of_a, stride),
@@ -59,8 +58,7 @@ void SIMD_NAME(matrix_kernel_product)(MatrixShape shape, const double *a, Matrix
   }
 }
 
-TILE_INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, const double *y,
-                           double *out) {
+INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, const double *y, double *out) {
   Real left = {0}, right = {0}, sum = {0};
   for (size_t i = 0; i < rows; i++) {
     tile_load(count, x + i * stride, &left);
@@ -70,7 +68,7 @@ TILE_INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *
   tile_store(count, &sum, out);
 }
 
-void SIMD_NAME(matrix_kernel_dot)(int rows, int lanes, const double *x, const double *y, double *out) {
+void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out) {
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
     if (lanes - n >= SIMD_DOUBLES)
       dot_lanes(SIMD_DOUBLES, (size_t)rows, (size_t)lanes, x + n, y + n, out + n);
@@ -89,10 +87,10 @@ typedef struct {
   Real *before, *after; /* [d, SWEEP_PIVOTS] */
 } Sweep;
 
-TILE_INLINE double *entry(const Sweep *s, size_t i, size_t j) { return s->a + (i * s->d + j) * s->stride; }
+INLINE double *entry(const Sweep *s, size_t i, size_t j) { return s->a + (i * s->d + j) * s->stride; }
 
 /* A small matrix in registers <- its inverse. */
-TILE_INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
+INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   PRODUCT_EACH (k, size) {
     const Real pivot = 1 / block[k][k];
     block[k][k] = (Real){0} + 1;
@@ -108,8 +106,8 @@ TILE_INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIV
 
 /* Columns k .. k + size - 1, above the diagonal taken from the rows, and their products with the inverse of
  * the pivots' block. */
-TILE_INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
-                               Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
+INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
+                          Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   for (size_t i = 0; i < s->d; i++) {
     Real before[SWEEP_PIVOTS], *after = s->after + i * SWEEP_PIVOTS;
     PRODUCT_EACH (m, size) {
@@ -127,7 +125,7 @@ TILE_INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t
 }
 
 /* Rows i .. i + height - 1 up to the diagonal less what the pivots account for. */
-TILE_INLINE void sweep_rows(const int height, const int size, int count, const Sweep *s, size_t i) {
+INLINE void sweep_rows(const int height, const int size, int count, const Sweep *s, size_t i) {
   Real factor[SWEEP_PIVOTS][SWEEP_PIVOTS], before[SWEEP_PIVOTS], x = {0};
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, size) factor[r][m] = s->after[(i + (size_t)r) * SWEEP_PIVOTS + (size_t)m];
@@ -142,7 +140,7 @@ TILE_INLINE void sweep_rows(const int height, const int size, int count, const S
 }
 
 /* Pivots k .. k + size - 1. */
-TILE_INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
+INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
   Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS];
   PRODUCT_EACH (l, size)
     PRODUCT_EACH (m, size) {
@@ -165,7 +163,7 @@ TILE_INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k
     }
 }
 
-TILE_INLINE void invert(int count, const Sweep *s) {
+INLINE void invert(int count, const Sweep *s) {
   for (size_t k = 0, size; k < s->d; k += size) {
     size = s->d - k < SWEEP_PIVOTS ? s->d - k : SWEEP_PIVOTS;
     TILE_CALL(size, SWEEP_PIVOTS, sweep_block, count, s, k);
@@ -180,7 +178,7 @@ TILE_INLINE void invert(int count, const Sweep *s) {
     }
 }
 
-void SIMD_NAME(matrix_kernel_invert)(int d, int lanes, double *a, double *scratch) {
+void matrix_kernel_invert(int d, int lanes, double *a, double *scratch) {
   Real *before = (Real *)scratch, *after = before + (size_t)d * SWEEP_PIVOTS;
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
     const Sweep s = {(size_t)d, (size_t)lanes, a + n, before, after};

@@ -33,14 +33,9 @@ typedef enum { MATRIX_PLAIN, MATRIX_ADDED, MATRIX_SYMMETRIC } MatrixResult;
  * a[d, d, lanes] <- A^-1 of symmetric positive definite matrices; scratch of as many doubles as below,
  * aligned to MEMORY_ALIGNMENT. */
 static inline size_t matrix_kernel_scratch(int d) { return (size_t)d * 2 * 4 * 8; }
-#define MATRIX_KERNEL_DECLARE(level)                                                                         \
-  void matrix_kernel_product_##level(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,  \
-                                     MatrixOrder of_b, MatrixResult result, double *c);                      \
-  void matrix_kernel_dot_##level(int rows, int lanes, const double *x, const double *y, double *out);        \
-  void matrix_kernel_invert_##level(int d, int lanes, double *a, double *scratch);
-MATRIX_KERNEL_DECLARE(v1)
-MATRIX_KERNEL_DECLARE(v3)
-MATRIX_KERNEL_DECLARE(v4)
-#undef MATRIX_KERNEL_DECLARE
+void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
+                           MatrixOrder of_b, MatrixResult result, double *c);
+void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out);
+void matrix_kernel_invert(int d, int lanes, double *a, double *scratch);
 
 #endif

@@ -11,8 +11,6 @@
 #include <string.h>
 
 bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
-/* Into every version of a clone, with the number of lanes as a constant where it is VECTOR_LANES. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 static MatrixOrder matrix_lanes_plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
 static MatrixOrder transposed(int d) { return (MatrixOrder){1, (size_t)d}; }
@@ -22,24 +20,24 @@ void matrix_lanes_product(int d, int lanes, const double *a, const double *b, do
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, matrix_lanes_plain(d), b,
-              matrix_lanes_plain(d), MATRIX_PLAIN, c);
+    matrix_kernel_product(square_shape(d, lanes), a, matrix_lanes_plain(d), b, matrix_lanes_plain(d),
+                          MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, true, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, matrix_lanes_plain(d), b, transposed(d),
-              MATRIX_PLAIN, c);
+    matrix_kernel_product(square_shape(d, lanes), a, matrix_lanes_plain(d), b, transposed(d), MATRIX_PLAIN,
+                          c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, true, a, false, b, c);
   else
-    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, transposed(d), b, matrix_lanes_plain(d),
-              MATRIX_PLAIN, c);
+    matrix_kernel_product(square_shape(d, lanes), a, transposed(d), b, matrix_lanes_plain(d), MATRIX_PLAIN,
+                          c);
 }
 
 /* The upper half of x[d, d] from the lower one: a product of BLAS may round the two differently. */
@@ -53,14 +51,14 @@ void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
     linalg_product(d, true, a, false, a, c);
     mirror(d, c);
   } else {
-    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, transposed(d), a, matrix_lanes_plain(d),
-              MATRIX_SYMMETRIC, c);
+    matrix_kernel_product(square_shape(d, lanes), a, transposed(d), a, matrix_lanes_plain(d),
+                          MATRIX_SYMMETRIC, c);
   }
 }
 
 /* Rows x and y change places in the lanes where `swap` is set. */
-ALWAYS_INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap, double *restrict x,
-                             double *restrict y) {
+INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap, double *restrict x,
+                      double *restrict y) {
   for (size_t j = 0; j < d; j++)
     for (int n = 0; n < count; n++) {
       double x_n = x[j * stride + (size_t)n], y_n = y[j * stride + (size_t)n];
@@ -70,20 +68,20 @@ ALWAYS_INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap
 }
 
 /* to -= factor from, along a row. */
-ALWAYS_INLINE void eliminate_row(size_t d, size_t stride, int count, const double *factor,
-                                 const double *restrict from, double *restrict to) {
+INLINE void eliminate_row(size_t d, size_t stride, int count, const double *factor,
+                          const double *restrict from, double *restrict to) {
   for (size_t j = 0; j < d; j++)
     for (int n = 0; n < count; n++) to[j * stride + (size_t)n] -= factor[n] * from[j * stride + (size_t)n];
 }
 
-ALWAYS_INLINE void scale_row(size_t d, size_t stride, int count, const double *factor, double *row) {
+INLINE void scale_row(size_t d, size_t stride, int count, const double *factor, double *row) {
   for (size_t j = 0; j < d; j++)
     for (int n = 0; n < count; n++) row[j * stride + (size_t)n] *= factor[n];
 }
 
 /* Up to VECTOR_LANES lanes. Row pivoting without a search: every later row takes the pivot's place where its
  * entry is larger. */
-ALWAYS_INLINE void invert_vector(int count, size_t d, size_t stride, double *a, double *inverse) {
+INLINE void invert_vector(int count, size_t d, size_t stride, double *a, double *inverse) {
   const size_t row = d * stride;
   double least[VECTOR_LANES], factor[VECTOR_LANES];
   int swap[VECTOR_LANES];
@@ -129,11 +127,11 @@ void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
 }
 
 void matrix_lanes_invert_definite(int d, int lanes, double *a, double *scratch) {
-  SIMD_CALL(matrix_kernel_invert, d, lanes, a, scratch);
+  matrix_kernel_invert(d, lanes, a, scratch);
 }
 
 void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound) {
-  SIMD_CALL(matrix_kernel_dot, d * d, lanes, a, a, bound);
+  matrix_kernel_dot(d * d, lanes, a, a, bound);
   for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);
 }
 
@@ -153,7 +151,7 @@ static void symmetric_square(int d, int lanes, const double *a, double *square) 
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, false, a, false, a, square);
   else
-    SIMD_CALL(matrix_kernel_product, square_shape(d, lanes), a, plain, a, plain, MATRIX_SYMMETRIC, square);
+    matrix_kernel_product(square_shape(d, lanes), a, plain, a, plain, MATRIX_SYMMETRIC, square);
 }
 
 /* The matrix is brought to norm 1 first, so that no power overflows. */
@@ -196,7 +194,7 @@ void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bo
   const MatrixShape shape = {count, d, d, lanes};
   const MatrixOrder order = by_transpose ? matrix_lanes_plain(d) : transposed(d);
   if (!matrix_lanes_is_single(d, lanes))
-    SIMD_CALL(matrix_kernel_product, shape, x, matrix_lanes_plain(d), m, order, MATRIX_PLAIN, out);
+    matrix_kernel_product(shape, x, matrix_lanes_plain(d), m, order, MATRIX_PLAIN, out);
   for (int k = 0; k < count && matrix_lanes_is_single(d, lanes); k++)
     (by_transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, 1, m, x + k * d,
                                                                               out + k * d);
@@ -204,7 +202,7 @@ void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bo
 
 void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum) {
   const MatrixShape shape = {d, d, count, lanes};
-  SIMD_CALL(matrix_kernel_product, shape, x, transposed(d), y, matrix_lanes_plain(d), MATRIX_ADDED, sum);
+  matrix_kernel_product(shape, x, transposed(d), y, matrix_lanes_plain(d), MATRIX_ADDED, sum);
 }
 
 /* Row i of a, transposed, is lane after lane a vector. */

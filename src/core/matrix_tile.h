@@ -32,16 +32,15 @@ enum {
 
 typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
 typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
-#define TILE_INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-TILE_INLINE __m256i tile_mask(int count) {
+INLINE __m256i tile_mask(int count) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_set_epi64x(3, 2, 1, 0));
 }
 #endif
 
 /* Through memory, or the compiler takes lanes out one by one. */
-TILE_INLINE Real tile_root(Real x) {
+INLINE Real tile_root(Real x) {
   double each[SIMD_DOUBLES];
   __builtin_memcpy(each, &x, sizeof x);
   for (int n = 0; n < SIMD_DOUBLES; n++) each[n] = sqrt(each[n]);
@@ -57,13 +56,13 @@ typedef struct {
   MatrixOrder of_a, of_b;
 } MatrixFactors;
 
-TILE_INLINE MatrixOrder tile_order(MatrixOrder entries, size_t stride) {
+INLINE MatrixOrder tile_order(MatrixOrder entries, size_t stride) {
   return (MatrixOrder){entries.row * stride, entries.column * stride};
 }
 
 /* The first `count` lanes; the others of x stay. Of whole vectors, which the compiler knows, a plain
  * instruction, else one with a mask: a copy of a length that is not known would be a call. */
-TILE_INLINE void tile_load(int count, const double *from, Real *x) {
+INLINE void tile_load(int count, const double *from, Real *x) {
   if (count == SIMD_DOUBLES) {
     __builtin_memcpy(x, from, sizeof *x);
     return;
@@ -78,7 +77,7 @@ TILE_INLINE void tile_load(int count, const double *from, Real *x) {
 #endif
 }
 
-TILE_INLINE void tile_store(int count, const Real *x, double *to) {
+INLINE void tile_store(int count, const Real *x, double *to) {
   if (count == SIMD_DOUBLES) {
     __builtin_memcpy(to, x, sizeof *x);
     return;
@@ -117,8 +116,8 @@ static inline size_t tile_extent(size_t left, size_t most) {
   }
 
 /* sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
-TILE_INLINE void tile_product(int count, const int height, const int columns, const MatrixFactors *p,
-                              size_t i, size_t j, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
+INLINE void tile_product(int count, const int height, const int columns, const MatrixFactors *p, size_t i,
+                         size_t j, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
   Real x = {0}, y[PRODUCT_COLUMNS];
   PRODUCT_EACH (m, columns) y[m] = (Real){0};
   for (size_t k = 0; k < p->depth; k++) {
@@ -132,7 +131,7 @@ TILE_INLINE void tile_product(int count, const int height, const int columns, co
 }
 
 /* sum <- 0. */
-TILE_INLINE void tile_clear(const int height, const int columns, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
+INLINE void tile_clear(const int height, const int columns, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) sum[r][m] = (Real){0};
 }

@@ -13,10 +13,10 @@ typedef struct {
   double *e, *length;
 } Directions;
 
-TILE_INLINE double *vector_of(const Directions *of, size_t m) { return of->e + m * of->d * of->stride; }
+INLINE double *vector_of(const Directions *of, size_t m) { return of->e + m * of->d * of->stride; }
 
 /* dot[w] = e_k' x of vectors x = m, m + 1, ..; e_k may be one of them. */
-TILE_INLINE void dot_with(int count, const int width, const Directions *of, size_t k, size_t m, Real *dot) {
+INLINE void dot_with(int count, const int width, const Directions *of, size_t k, size_t m, Real *dot) {
   const double *before = vector_of(of, k);
   Real left = {0}, right = {0};
   for (int w = 0; w < width; w++) dot[w] = (Real){0};
@@ -30,7 +30,7 @@ TILE_INLINE void dot_with(int count, const int width, const Directions *of, size
 }
 
 /* x -= (e_k' x) e_k. */
-TILE_INLINE void take_out(int count, const int width, const Directions *of, size_t k, size_t m) {
+INLINE void take_out(int count, const int width, const Directions *of, size_t k, size_t m) {
   const double *before = vector_of(of, k);
   Real dot[TOGETHER], left = {0}, right = {0};
   dot_with(count, width, of, k, m, dot);
@@ -46,7 +46,7 @@ TILE_INLINE void take_out(int count, const int width, const Directions *of, size
 }
 
 /* |e_m| <- 1: e <- e + (1 / |e| - 1) e, the product rounded first. */
-TILE_INLINE void normalise(int count, const Directions *of, size_t m) {
+INLINE void normalise(int count, const Directions *of, size_t m) {
   Real square, x = {0};
   dot_with(count, 1, of, m, m, &square);
   const Real least = (Real){0} + DBL_MIN;
@@ -60,7 +60,7 @@ TILE_INLINE void normalise(int count, const Directions *of, size_t m) {
   }
 }
 
-TILE_INLINE void add_vectors(int count, const int width, const Directions *of, size_t m) {
+INLINE void add_vectors(int count, const int width, const Directions *of, size_t m) {
   for (size_t w = m; w < m + (size_t)width; w++) {
     Real square;
     dot_with(count, 1, of, w, w, &square);
@@ -74,13 +74,13 @@ TILE_INLINE void add_vectors(int count, const int width, const Directions *of, s
   }
 }
 
-TILE_INLINE void orthogonalise(int count, size_t vectors, const Directions *of) {
+INLINE void orthogonalise(int count, size_t vectors, const Directions *of) {
   size_t m = 0;
   for (; m + TOGETHER <= vectors; m += TOGETHER) add_vectors(count, TOGETHER, of, m);
   for (; m < vectors; m++) add_vectors(count, 1, of, m);
 }
 
-void SIMD_NAME(orthogonal_kernel)(int count, int d, int lanes, double *e, double *length) {
+void orthogonal_kernel(int count, int d, int lanes, double *e, double *length) {
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
     const Directions of = {(size_t)d, (size_t)lanes, e + n, length + n};
     if (lanes - n >= SIMD_DOUBLES)

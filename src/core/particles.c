@@ -1,7 +1,7 @@
 #include "core/particles.h"
 
+#include "core/real.h"
 #include "core/simd.h"
-#include "core/vector_algebra.h"
 
 #include <limits.h>
 #include <math.h>
@@ -60,7 +60,7 @@ static void exponentials(int n, const double *log_weight, double factor, double 
 /* The sum of w, and of w^2. */
 SIMD_CLONES
 static void add_up(int n, const double *restrict weight, double *restrict sum, double *restrict squares) {
-  SpecialReal first = {0}, second = {0}, w;
+  Real first = {0}, second = {0}, w;
   int j = 0;
   for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
     memcpy(&w, weight + j, sizeof w);
@@ -111,17 +111,17 @@ double particles_ess_at(int n, const double *log_weight, double largest, double 
 SIMD_CLONES
 static void picks_until(int n, const double *restrict reached, double offset, double most,
                         double *restrict picks) {
-  const SpecialReal one = (SpecialReal){0} + 1;
+  const Real one = real_of(1);
   int j = 0;
   for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
-    SpecialReal until;
+    Real until;
     memcpy(&until, reached + j, sizeof until);
-    const SpecialReal gap = until - offset - 0.5;
-    const SpecialReal above = (SpecialReal)((SpecialBits)gap & (gap > 0));
-    SpecialReal count = above + 0x1.8p52 - 0x1.8p52;
-    for (int k = 0; k < 2; k++) count += (SpecialReal)((SpecialBits)one & (count + offset <= until));
-    const SpecialBits few = count < most;
-    count = (SpecialReal)(((SpecialBits)count & few) | ((SpecialBits)((SpecialReal){0} + most) & ~few));
+    const Real gap = until - offset - 0.5;
+    const Real above = (Real)((Mask)gap & (gap > 0));
+    Real count = above + 0x1.8p52 - 0x1.8p52;
+    for (int k = 0; k < 2; k++) count += (Real)((Mask)one & (count + offset <= until));
+    const Mask few = count < most;
+    count = real_choose(few, count, real_of(most));
     memcpy(picks + j, &count, sizeof count);
   }
   for (; j < n; j++) {
@@ -173,19 +173,18 @@ void particles_pick(int d, int n, const double *x, int picks, const double *unif
 
 /* sum += x_i (b_i - 1/2 a_ii x_i - sum_k a_ik x_k), k < i, for rows i, i + 1, .. of the vector x[d]. */
 enum { QUADRATIC_ROWS = 4 };
-VECTOR_INLINE void add_quadratic_rows(int d, int i, const int rows, const double *a, const double *b,
-                                      VectorLanes at, const double *centre, const double *x,
-                                      SpecialReal *sum) {
-  SpecialReal product[QUADRATIC_ROWS], own[QUADRATIC_ROWS], other;
+INLINE void add_quadratic_rows(int d, int i, const int rows, const double *a, const double *b, RealLanes at,
+                               const double *centre, const double *x, Real *sum) {
+  Real product[QUADRATIC_ROWS], own[QUADRATIC_ROWS], other;
   const double *row = a + (size_t)i * (size_t)d;
-  for (int r = 0; r < rows; r++) product[r] = (SpecialReal){0};
+  for (int r = 0; r < rows; r++) product[r] = (Real){0};
   for (int k = 0; k < i; k++) {
-    vector_load(at, 1, x + (size_t)k * at.lanes, &other);
+    real_load(at, 1, x + (size_t)k * at.lanes, &other);
     other -= centre[k];
     for (int r = 0; r < rows; r++) product[r] += row[r * d + k] * other;
   }
   for (int r = 0; r < rows; r++) {
-    vector_load(at, 1, x + (size_t)(i + r) * at.lanes, &own[r]);
+    real_load(at, 1, x + (size_t)(i + r) * at.lanes, &own[r]);
     own[r] -= centre[i + r];
     for (int s = 0; s < r; s++) product[r] += row[r * d + i + s] * own[s];
     product[r] += 0.5 * row[r * d + i + r] * own[r];
@@ -196,12 +195,12 @@ VECTOR_INLINE void add_quadratic_rows(int d, int i, const int rows, const double
 SIMD_CLONES
 void particles_quadratic(int d, int n, const double *a, const double *b, const double *centre,
                          const double *x, double *out) {
-  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
-    SpecialReal sum = {0};
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
+    Real sum = {0};
     int i = 0;
     for (; i + QUADRATIC_ROWS <= d; i += QUADRATIC_ROWS)
       add_quadratic_rows(d, i, QUADRATIC_ROWS, a, b, at, centre, x, &sum);
     for (; i < d; i++) add_quadratic_rows(d, i, 1, a, b, at, centre, x, &sum);
-    vector_store(at, 1, &sum, out);
+    real_store(at, 1, &sum, out);
   }
 }

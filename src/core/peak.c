@@ -11,11 +11,7 @@
 enum { STEPS = 200000, TRIES = 20, TRY_ELEMENTS = 1 << 18 };
 static const size_t LEAST_BYTES = 64 << 20, MOST_BYTES = 256 << 20, LEAST_SHARE = 8 << 20;
 
-typedef double Kernel(long steps, double *sum);
-
-static double rate(Kernel *v4, Kernel *v3, Kernel *v1) {
-  const SimdLevel level = simd_level();
-  Kernel *kernel = level == SIMD_V4 ? v4 : level == SIMD_V3 ? v3 : v1;
+static double rate(double (*kernel)(long steps, double *sum)) {
   volatile double kept;
   double sum, start = clock_cpu(), flops = kernel(STEPS, &sum), seconds = clock_cpu() - start;
   kept = sum;
@@ -23,8 +19,8 @@ static double rate(Kernel *v4, Kernel *v3, Kernel *v1) {
   return flops / seconds;
 }
 
-double peak_float(void) { return rate(peak_kernel_float_v4, peak_kernel_float_v3, peak_kernel_float_v1); }
-double peak_double(void) { return rate(peak_kernel_double_v4, peak_kernel_double_v3, peak_kernel_double_v1); }
+double peak_float(void) { return rate(peak_kernel_float); }
+double peak_double(void) { return rate(peak_kernel_double); }
 
 double peak_best(double (*one)(void)) {
   double best = 0;

@@ -8,7 +8,7 @@ enum { CHAINS = 12 };
 
 /* The chains start apart, so that the compiler cannot merge them. */
 #define PEAK_KERNEL(name, element)                                                                           \
-  double SIMD_NAME(name)(long steps, double *sum) {                                                          \
+  double name(long steps, double *sum) {                                                                     \
     typedef element Vector __attribute__((vector_size(SIMD_BYTES)));                                         \
     const int lanes = SIMD_BYTES / (int)sizeof(element);                                                     \
     Vector chain[CHAINS], factor = (Vector){0} + (element)0.999, term = (Vector){0} + (element)1e-3;         \

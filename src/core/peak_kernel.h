@@ -4,11 +4,7 @@
 #ifndef CORE_PEAK_KERNEL_H
 #define CORE_PEAK_KERNEL_H
 
-double peak_kernel_float_v4(long steps, double *sum);
-double peak_kernel_float_v3(long steps, double *sum);
-double peak_kernel_float_v1(long steps, double *sum);
-double peak_kernel_double_v4(long steps, double *sum);
-double peak_kernel_double_v3(long steps, double *sum);
-double peak_kernel_double_v1(long steps, double *sum);
+double peak_kernel_float(long steps, double *sum);
+double peak_kernel_double(long steps, double *sum);
 
 #endif

@@ -35,9 +35,9 @@ enum { COUNTERS = RNG_KERNEL_COUNTERS, GROUP = RNG_KERNEL_GROUP };
 static void draw_rows(const RngCounters *counters, Law law, uint32_t count, uint32_t first,
                       uint32_t positions, size_t stride, double *out) {
   if (law == NORMAL)
-    SIMD_CALL(rng_kernel_normal, counters, (int)count, first, positions, stride, out);
+    rng_kernel_normal(counters, (int)count, first, positions, stride, out);
   else
-    SIMD_CALL(rng_kernel_uniform, counters, (int)count, first, positions, stride, out);
+    rng_kernel_uniform(counters, (int)count, first, positions, stride, out);
 }
 
 static uint32_t take_positions(uint32_t *position, int n) {

@@ -41,7 +41,6 @@ typedef Sleef___m256d_2 Pair;
 
 #ifdef OP
 
-#define INLINE static inline __attribute__((always_inline))
 INLINE Words broadcast(uint32_t word) { return BROADCAST((long long)word); }
 INLINE Reals real(double x) { return OP(set1_pd)(x); }
 
@@ -121,8 +120,8 @@ INLINE void uniform_rows(const Streams *streams, int count, uint32_t first, uint
     }
 }
 
-void SIMD_NAME(rng_kernel_uniform)(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
-                                   size_t stride, double *out) {
+void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
+                        size_t stride, double *out) {
   Streams streams;
   make_streams(counters, count, &streams);
   uniform_rows(&streams, count, first, positions, stride, 1, out);
@@ -144,8 +143,8 @@ INLINE void box_muller(int count, uint32_t positions, size_t stride, double *out
     }
 }
 
-void SIMD_NAME(rng_kernel_normal)(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
-                                  size_t stride, double *out) {
+void rng_kernel_normal(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
+                       size_t stride, double *out) {
   Streams streams;
   make_streams(counters, count, &streams);
   for (uint32_t p = 0; p < positions; p += POSITIONS, out += 2 * POSITIONS * stride) {
@@ -162,8 +161,8 @@ static double unit_interval(uint32_t low, uint32_t high) {
   return ((double)(bits >> 12) + 0.5) * 0x1p-52;
 }
 
-void SIMD_NAME(rng_kernel_uniform)(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
-                                   size_t stride, double *out) {
+void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
+                        size_t stride, double *out) {
   philox4x32_key_t key = {{counters->key[0], counters->key[1]}};
   for (uint32_t p = 0; p < positions; p++, out += 2 * stride)
     for (int i = 0; i < count; i++) {
@@ -175,9 +174,9 @@ void SIMD_NAME(rng_kernel_uniform)(const RngCounters *counters, int count, uint3
     }
 }
 
-void SIMD_NAME(rng_kernel_normal)(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
-                                  size_t stride, double *out) {
-  SIMD_NAME(rng_kernel_uniform)(counters, count, first, positions, stride, out);
+void rng_kernel_normal(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
+                       size_t stride, double *out) {
+  rng_kernel_uniform(counters, count, first, positions, stride, out);
   for (uint32_t p = 0; p < positions; p++, out += 2 * stride)
     for (int i = 0; i < count; i++) {
       double *u = out + i, *v = out + stride + i;

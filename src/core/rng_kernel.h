@@ -19,14 +19,9 @@ typedef struct {
  * first + positions - 1, into rows 2 p and 2 p + 1 of out[2 positions, stride] for the p-th of them. Uniforms
  * in (0, 1), the same bits at every level; or u, v of these made sqrt(-2 log u) cos(2 pi v) and sqrt(-2 log
  * u) sin(2 pi v), the same bits at v3 and v4. */
-#define RNG_KERNEL_DECLARE(level)                                                                            \
-  void rng_kernel_uniform_##level(const RngCounters *counters, int count, uint32_t first,                    \
-                                  uint32_t positions, size_t stride, double *out);                           \
-  void rng_kernel_normal_##level(const RngCounters *counters, int count, uint32_t first, uint32_t positions, \
-                                 size_t stride, double *out);
-RNG_KERNEL_DECLARE(v1)
-RNG_KERNEL_DECLARE(v3)
-RNG_KERNEL_DECLARE(v4)
-#undef RNG_KERNEL_DECLARE
+void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
+                        size_t stride, double *out);
+void rng_kernel_normal(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
+                       size_t stride, double *out);
 
 #endif

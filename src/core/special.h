@@ -2,6 +2,7 @@
 #ifndef CORE_SPECIAL_H
 #define CORE_SPECIAL_H
 
+#include "core/simd.h"
 #include "core/tiling.h"
 
 #include <math.h>
@@ -10,10 +11,7 @@
 /* a b + c d with c d rounded first, in every copy of a loop. Of two products in a sum a compiler may fuse
  * either with it; for aarch64 gcc takes one in whole vectors and the other in what is left of them, by which
  * a lane would notice how many there are. A zero added to c d leaves no choice. */
-static inline __attribute__((always_inline)) double special_two_products(double a, double b, double c,
-                                                                         double d) {
-  return a * b + (c * d + 0.0);
-}
+INLINE double special_two_products(double a, double b, double c, double d) { return a * b + (c * d + 0.0); }
 
 /* exp(r) by its Taylor series, highest power first: STEP(c) continues p with p r + c. */
 #define SPECIAL_EXP_FIRST (1.0 / 6227020800) /* 1 / 13! */
@@ -50,59 +48,6 @@ static inline double special_exp(double x) {
   double y = x < -708 ? -708 : x;
   double inside = special_exp_inside(y > 709 ? 709 : y);
   return x < -708 ? 0 : inside;
-}
-
-/* x[SPECIAL_LANES] <- special_exp_inside(x), to rounding. The series is one long chain of dependent
- * operations; here four vectors go through it side by side, at 2/3 of the time for each number. */
-enum { SPECIAL_VECTORS = 4, SPECIAL_LANES = SPECIAL_VECTORS * VECTOR_LANES };
-typedef double SpecialReal __attribute__((vector_size(8 * VECTOR_LANES)));
-typedef int64_t SpecialBits __attribute__((vector_size(8 * VECTOR_LANES)));
-typedef uint64_t SpecialWords __attribute__((vector_size(8 * VECTOR_LANES)));
-#define SPECIAL_EACH(k) _Pragma("GCC unroll 4") for (int k = 0; k < SPECIAL_VECTORS; k++)
-
-static inline __attribute__((always_inline)) void special_exp_vectors(double *x) {
-  SpecialReal r[SPECIAL_VECTORS], p[SPECIAL_VECTORS], rounded[SPECIAL_VECTORS], whole[SPECIAL_VECTORS];
-  __builtin_memcpy(r, x, sizeof r);
-  SPECIAL_EACH(k) rounded[k] = r[k] * 0x1.71547652b82fep0 + 0x1.8p52;
-  SPECIAL_EACH(k) whole[k] = rounded[k] - 0x1.8p52;
-  SPECIAL_EACH(k) r[k] -= whole[k] * 0x1.62e42fefa0000p-1;
-  SPECIAL_EACH(k) r[k] -= whole[k] * 0x1.cf79abc9e3b39p-40;
-  SPECIAL_EACH(k) p[k] = SPECIAL_EXP_FIRST - (SpecialReal){0};
-#define SPECIAL_STEP(c) SPECIAL_EACH(k) p[k] = p[k] * r[k] + (c);
-  SPECIAL_EXP_SERIES(SPECIAL_STEP)
-#undef SPECIAL_STEP
-  SPECIAL_EACH(k) p[k] *= (SpecialReal)(((SpecialBits)rounded[k] + 1023) << 52);
-  __builtin_memcpy(x, p, sizeof p);
-}
-
-/* x <- x^-1/2 for normal x > 0, within 2 units in the last place; 1 at 1. Half of the time of a square root
- * and a division: four steps of Newton's method, each of which squares the error, from 3% below. */
-static inline __attribute__((always_inline)) void special_inverse_root(SpecialReal *x) {
-  SpecialReal half = 0.5 * *x, y = (SpecialReal)(0x5fe6eb50c7b537a9 - ((SpecialWords)*x >> 1));
-  _Pragma("GCC unroll 4") for (int step = 0; step < 4; step++) y += y * (0.5 - half * y * y);
-  *x = y;
-}
-
-/* x <- log(x) for normal x > 0, within 3 units in the last place: x = 2^k m with m between 1/sqrt(2) and
- * sqrt(2), and of m twice the area tangent of s = (m - 1) / (m + 1) by its series to s^21 (remainder below
- * 2^-58). */
-static inline __attribute__((always_inline)) void special_log(SpecialReal *x) {
-  const uint64_t least = 0x3fe6a09e667f3bcd, fraction = 0x000fffffffffffff; /* 1 / sqrt(2) */
-  const uint64_t integer = 0x4330000000000000; /* 2^52, whose last bits count ones */
-  SpecialWords shifted = (SpecialWords)*x - least + (uint64_t)0x3ff0000000000000;
-  SpecialReal k = (SpecialReal)(shifted >> 52 | integer) - (0x1p52 + 1023);
-  SpecialReal m = (SpecialReal)((shifted & fraction) + least);
-  SpecialReal s = (m - 1) / (m + 1), square = s * s, p = (SpecialReal){0} + 1.0 / 21;
-  p = p * square + 1.0 / 19;
-  p = p * square + 1.0 / 17;
-  p = p * square + 1.0 / 15;
-  p = p * square + 1.0 / 13;
-  p = p * square + 1.0 / 11;
-  p = p * square + 1.0 / 9;
-  p = p * square + 1.0 / 7;
-  p = p * square + 1.0 / 5;
-  p = p * square + 1.0 / 3;
-  *x = k * 0x1.62e42fefa39efp-1 + (2 * s + 2 * s * square * p);
 }
 
 /* log(1 + x) for 0 <= x <= 1, within 2 units in the last place: twice the area tangent of s = x / (2 + x) <=

@@ -107,7 +107,6 @@ static void round_costs(Auction *a, int n, int stride, const double *cost, const
  * Plain loops over the lanes of a vector become one instruction for each register at every level; comparisons
  * of whole vectors would become one for each lane where registers are narrower. */
 
-#define AUCTION_INLINE static inline __attribute__((always_inline))
 #define LANES(count) for (int l = 0; l < (count); l++)
 #define LESSER(x, y) ((x) < (y) ? (x) : (y))
 #define LARGER(x, y) ((x) < (y) ? (y) : (x))
@@ -134,7 +133,7 @@ typedef struct {
   } while (0)
 
 /* Of all lanes. A value and its column become one number, so that no comparison has to choose twice. */
-AUCTION_INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) {
+INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) {
   int16_t value[REDUCED_LANES], second_value[REDUCED_LANES], block[REDUCED_LANES];
   int32_t least[REDUCED_LANES], second[REDUCED_LANES];
   memcpy(value, best, sizeof value);

@@ -1,8 +1,8 @@
 #include "model/denoiser_network.h"
 
 #include "core/linalg.h"
+#include "core/real.h"
 #include "core/simd.h"
-#include "core/special.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -79,11 +79,11 @@ static void scatter(int rows, int lanes, const double *from, double *to) {
 SIMD_CLONES
 static void half_log(size_t count, double most, const double *restrict q, double *restrict out) {
   for (size_t k = 0; k < count; k += VECTOR_LANES) {
-    SpecialReal x;
+    Real x;
     double bounded[VECTOR_LANES];
     for (int i = 0; i < VECTOR_LANES; i++) bounded[i] = 1 + (q[k + i] < most ? q[k + i] : most);
     memcpy(&x, bounded, sizeof x);
-    special_log(&x);
+    x = real_log(x);
     x *= -0.5;
     memcpy(out + k, &x, sizeof x);
   }

@@ -105,8 +105,8 @@ static double evidence_squares(const History *history, int run) {
 }
 
 /* to[n] = factor a[run[n]]; in a bandit the lanes are neighbouring runs. */
-static inline __attribute__((always_inline)) void
-take_lanes(int count, const int *restrict run, double factor, const double *restrict a, double *restrict to) {
+INLINE void take_lanes(int count, const int *restrict run, double factor, const double *restrict a,
+                       double *restrict to) {
   const double *restrict from = a + run[0];
   if (run[count - 1] - run[0] == count - 1)
     for (int n = 0; n < count; n++) to[n] = factor * from[n];

@@ -17,7 +17,6 @@ enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* of a prediction, side by side 
 
 typedef double Vector __attribute__((vector_size(8 * SIMD_DOUBLES)));
 typedef double Unaligned __attribute__((vector_size(8 * SIMD_DOUBLES), aligned(8), may_alias));
-#define INLINE static inline __attribute__((always_inline))
 /* Vector v of the column; the number that all its lanes share. */
 #define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*SIMD_DOUBLES)))
 #define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
@@ -212,8 +211,8 @@ INLINE void derivatives(const HistoryColumn *column, const bool shared, const do
   }
 }
 
-void SIMD_NAME(history_kernel_derivatives)(const HistoryColumn *column, const double *z, double *gradient,
-                                           double *precision) {
+void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
+                                double *precision) {
   if (column->shared)
     derivatives(column, true, z, gradient, precision);
   else
@@ -244,8 +243,8 @@ INLINE void deviance_and_gradient(const HistoryColumn *column, const bool shared
   memcpy(deviance, total, (size_t)column->count * sizeof *deviance);
 }
 
-void SIMD_NAME(history_kernel_deviance)(const HistoryColumn *column, const double *z, double *deviance,
-                                        double *gradient) {
+void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,
+                             double *gradient) {
   if (column->shared)
     deviance_and_gradient(column, true, z, deviance, gradient);
   else
@@ -267,7 +266,7 @@ INLINE void largest_move(const HistoryColumn *column, const bool shared, const d
   memcpy(reach, top, (size_t)column->count * sizeof *reach);
 }
 
-void SIMD_NAME(history_kernel_reach)(const HistoryColumn *column, const double *step, double *reach) {
+void history_kernel_reach(const HistoryColumn *column, const double *step, double *reach) {
   if (column->shared)
     largest_move(column, true, step, reach);
   else
@@ -307,9 +306,9 @@ INLINE void spread_rows(const HistoryColumn *column, int row, int r, const int h
   }
 }
 
-void SIMD_NAME(history_kernel_marginals)(const HistoryColumn *column, int lane, const double *mean,
-                                         const double *covariance, HistoryVisit *visit, void *context,
-                                         double *vector, double *precision) {
+void history_kernel_marginals(const HistoryColumn *column, int lane, const double *mean,
+                              const double *covariance, HistoryVisit *visit, void *context, double *vector,
+                              double *precision) {
   const History *h = column->history;
   const int total_rows = history_rows_of(column, false);
   double u[CELLS], variance[CELLS], slope[CELLS], curvature[CELLS], negative[CELLS];

@@ -23,18 +23,13 @@ typedef struct {
  * respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest |phi'
  * scale step| of each lane. marginals: of history_marginals, the sums of slope phi and of curvature phi phi',
  * its lower triangle, with covariance[d, d, ..] of theta; never shared. */
-#define HISTORY_KERNEL_DECLARE(level)                                                                        \
-  void history_kernel_derivatives_##level(const HistoryColumn *column, const double *z, double *gradient,    \
-                                          double *precision);                                                \
-  void history_kernel_deviance_##level(const HistoryColumn *column, const double *z, double *deviance,       \
-                                       double *gradient);                                                    \
-  void history_kernel_reach_##level(const HistoryColumn *column, const double *step, double *reach);         \
-  void history_kernel_marginals_##level(const HistoryColumn *column, int lane, const double *mean,           \
-                                        const double *covariance, HistoryVisit *visit, void *context,        \
-                                        double *vector, double *precision);
-HISTORY_KERNEL_DECLARE(v1)
-HISTORY_KERNEL_DECLARE(v3)
-HISTORY_KERNEL_DECLARE(v4)
-#undef HISTORY_KERNEL_DECLARE
+void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
+                                double *precision);
+void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,
+                             double *gradient);
+void history_kernel_reach(const HistoryColumn *column, const double *step, double *reach);
+void history_kernel_marginals(const HistoryColumn *column, int lane, const double *mean,
+                              const double *covariance, HistoryVisit *visit, void *context, double *vector,
+                              double *precision);
 
 #endif

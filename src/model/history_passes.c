@@ -55,7 +55,7 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = column_at(view, first);
     if (!settled || !all_settled(column.count, settled + first)) {
-      SIMD_CALL(history_kernel_derivatives, &column, z + first, gradient + first, precision + first);
+      history_kernel_derivatives(&column, z + first, gradient + first, precision + first);
       scale_derivatives(&column, gradient + first, precision + first);
     }
     first += column.count;
@@ -68,8 +68,7 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
   check_view(view);
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = column_at(view, first);
-    SIMD_CALL(history_kernel_deviance, &column, z + first, deviance + first,
-              gradient ? gradient + first : NULL);
+    history_kernel_deviance(&column, z + first, deviance + first, gradient ? gradient + first : NULL);
     first += column.count;
   }
   for (int n = 0; n < view->lanes; n++) deviance[n] += excess[(view->first + n) / view->draws];
@@ -115,7 +114,7 @@ void history_reach(const HistoryView *view, const double *step, double enough, d
     HistoryColumn column = column_at(view, first);
     double bound[TILE_LANES], *found = reach + first;
     if (!bound_reach(&column, step + first, enough, bound))
-      SIMD_CALL(history_kernel_reach, &column, step + first, found);
+      history_kernel_reach(&column, step + first, found);
     /* A lane whose bound is enough keeps the bound, so that it does not depend on its neighbours in the
      * column. */
     for (int n = 0; n < column.count; n++)
@@ -150,8 +149,8 @@ void history_marginals(const HistoryView *view, const double *mean, const double
   ASSERT(view->draws == 1);
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = column_at(view, first);
-    SIMD_CALL(history_kernel_marginals, &column, first, mean + first, covariance + first, visit, context,
-              vector + first, precision + first);
+    history_kernel_marginals(&column, first, mean + first, covariance + first, visit, context, vector + first,
+                             precision + first);
     finish_marginals(&column, mean + first, vector + first, precision + first);
     first += column.count;
   }

@@ -1,6 +1,7 @@
 /* The likelihood families. */
 #include "model/likelihood.h"
 
+#include "core/real.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/families.h"
@@ -85,11 +86,11 @@ static void logistic_derivatives(const Likelihood *likelihood, int n, const doub
                                  const double *restrict u, double *restrict slope,
                                  double *restrict curvature) {
   (void)likelihood;
-  for (int from = 0; from < n; from += SPECIAL_LANES) {
-    int count = n - from < SPECIAL_LANES ? n - from : SPECIAL_LANES;
-    double e[SPECIAL_LANES] = {0};
+  for (int from = 0; from < n; from += REAL_LANES) {
+    int count = n - from < REAL_LANES ? n - from : REAL_LANES;
+    double e[REAL_LANES] = {0};
     for (int i = 0; i < count; i++) e[i] = exponent(u[from + i]);
-    special_exp_vectors(e);
+    real_exp_many(e);
     for (int i = 0; i < count; i++) {
       double larger = 1 / (1 + e[i]), smaller = e[i] * larger;
       slope[from + i] = y[from + i] - (u[from + i] >= 0 ? larger : smaller);

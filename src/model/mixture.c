@@ -9,8 +9,8 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "core/real.h"
 #include "core/simd.h"
-#include "core/vector_algebra.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -159,17 +159,17 @@ static inline void pull(const Mixture *mixture, int c, int i, Points points, dou
 /* out[rows] = rows i, i + 1, .. of P_c (x - m_c), for the lanes `at`: a vector of x that is loaded meets
  * several rows, whose sums stay in registers. */
 enum { PULL_ROWS = 4 };
-VECTOR_INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, VectorLanes at,
-                             const double *x, SpecialReal *out) {
+INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
+                      Real *out) {
   const size_t d = (size_t)mixture->d;
   const double *mean = mixture->mean + (size_t)c * d, *row = mixture->precision + ((size_t)c * d + i) * d;
-  for (int r = 0; r < rows; r++) out[r] = (SpecialReal){0};
+  for (int r = 0; r < rows; r++) out[r] = (Real){0};
   for (size_t j = 0; j < d; j++) {
-    SpecialReal gap;
+    Real gap;
     bool zero = true; /* components with independent coordinates cost d, not d^2 */
     for (int r = 0; r < rows; r++) zero &= row[(size_t)r * d + j] == 0;
     if (zero) continue;
-    vector_load(at, 1, x + j * at.lanes, &gap);
+    real_load(at, 1, x + j * at.lanes, &gap);
     gap -= mean[j];
     for (int r = 0; r < rows; r++) out[r] += row[(size_t)r * d + j] * gap;
   }
@@ -177,39 +177,38 @@ VECTOR_INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int 
 
 /* log_density -= (x - m_c)_i (P_c (x - m_c))_i / 2 for rows i, i + 1, ..; with `gradient`[d, CHUNK_LANES]
  * they become rows of g_c. */
-VECTOR_INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, VectorLanes at,
-                            const double *x, SpecialReal *log_density, double *gradient) {
-  SpecialReal pulled[PULL_ROWS];
+INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
+                     Real *log_density, double *gradient) {
+  Real pulled[PULL_ROWS];
   pull_rows(mixture, c, i, rows, at, x, pulled);
   for (int r = 0; r < rows; r++) {
-    SpecialReal gap;
-    vector_load(at, 1, x + (i + (size_t)r) * at.lanes, &gap);
+    Real gap;
+    real_load(at, 1, x + (i + (size_t)r) * at.lanes, &gap);
     gap -= mixture->mean[(size_t)c * (size_t)mixture->d + i + (size_t)r];
     *log_density -= 0.5 * pulled[r] * gap;
     pulled[r] = -pulled[r];
   }
   if (gradient)
-    vector_store((VectorLanes){at.first, at.count, CHUNK_LANES}, rows, pulled, gradient + i * CHUNK_LANES);
+    real_store((RealLanes){at.first, at.count, CHUNK_LANES}, rows, pulled, gradient + i * CHUNK_LANES);
 }
 
 /* out[n] = l_c, and gradient[d, CHUNK_LANES] = g_c unless it is NULL. */
-VECTOR_INLINE void component_gradient(const Mixture *mixture, int c, Points points, double *gradient,
-                                      double *out) {
+INLINE void component_gradient(const Mixture *mixture, int c, Points points, double *gradient, double *out) {
   const size_t d = (size_t)mixture->d;
   for (int first = 0; first < points.count; first += VECTOR_LANES) {
-    const VectorLanes block = vector_at((size_t)first, (size_t)points.count),
-                      at = {block.first, block.count, points.stride};
-    SpecialReal log_density = (SpecialReal){0} + mixture->log_norm[c];
+    const RealLanes block = real_at((size_t)first, (size_t)points.count),
+                    at = {block.first, block.count, points.stride};
+    Real log_density = (Real){0} + mixture->log_norm[c];
     size_t i = 0;
     for (; i + PULL_ROWS <= d; i += PULL_ROWS)
       add_rows(mixture, c, i, PULL_ROWS, at, points.x, &log_density, gradient);
     for (; i < d; i++) add_rows(mixture, c, i, 1, at, points.x, &log_density, gradient);
-    vector_store(block, 1, &log_density, out);
+    real_store(block, 1, &log_density, out);
   }
 }
 
 /* out[n] = l_c. */
-VECTOR_INLINE void component_log_density(const Mixture *mixture, int c, Points points, double *out) {
+INLINE void component_log_density(const Mixture *mixture, int c, Points points, double *out) {
   component_gradient(mixture, c, points, NULL, out);
 }
 
@@ -235,8 +234,7 @@ static inline void join(int c, int count, const double *restrict log_density, do
 }
 
 /* top[count] and total[count] with log density = top + log total. */
-VECTOR_INLINE void normaliser(const Mixture *mixture, Points points, double *restrict top,
-                              double *restrict total) {
+INLINE void normaliser(const Mixture *mixture, Points points, double *restrict top, double *restrict total) {
   double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
     component_log_density(mixture, c, points, log_density);
@@ -251,13 +249,13 @@ static void log_density_chunk(const Mixture *mixture, Points points, double *res
 }
 
 /* pulled[rows, CHUNK_LANES] = rows i, i + 1, .. of P_c (x - m_c). */
-VECTOR_INLINE void pull_points(const Mixture *mixture, int c, size_t i, const int rows, Points points,
-                               double *pulled) {
+INLINE void pull_points(const Mixture *mixture, int c, size_t i, const int rows, Points points,
+                        double *pulled) {
   for (int first = 0; first < points.count; first += VECTOR_LANES) {
-    const VectorLanes block = vector_at((size_t)first, (size_t)points.count);
-    SpecialReal out[PULL_ROWS];
-    pull_rows(mixture, c, i, rows, (VectorLanes){block.first, block.count, points.stride}, points.x, out);
-    vector_store((VectorLanes){block.first, block.count, CHUNK_LANES}, rows, out, pulled);
+    const RealLanes block = real_at((size_t)first, (size_t)points.count);
+    Real out[PULL_ROWS];
+    pull_rows(mixture, c, i, rows, (RealLanes){block.first, block.count, points.stride}, points.x, out);
+    real_store((RealLanes){block.first, block.count, CHUNK_LANES}, rows, out, pulled);
   }
 }
 
@@ -428,13 +426,13 @@ static Points chunk_of(int lanes, int first, const double *theta) {
 SIMD_CLONES
 static void add_logs(const Mixture *mixture, int count, const double *total, double *out) {
   if (mixture->components == 1) return;
-  for (VectorLanes at = vector_begin(count); at.count > 0; vector_next(&at)) {
-    SpecialReal x, sum;
-    vector_load(at, 1, total, &x);
-    vector_load(at, 1, out, &sum);
-    special_log(&x);
+  for (RealLanes at = real_begin(count); at.count > 0; real_next(&at)) {
+    Real x, sum;
+    real_load(at, 1, total, &x);
+    real_load(at, 1, out, &sum);
+    x = real_log(x);
     sum += x;
-    vector_store(at, 1, &sum, out);
+    real_store(at, 1, &sum, out);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "model/mixture_evidence.h"
 
+#include "core/real.h"
 #include "core/simd.h"
-#include "core/special.h"
 
 #include <string.h>
 
@@ -31,16 +31,15 @@ void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double
 
 /* Of `count` <= VECTOR_LANES lanes, from the first one on; a count that the compiler knows is a plain move of
  * a vector. */
-static inline __attribute__((always_inline)) void weigh(int d, int lanes, size_t count, double constant,
-                                                        const double *factor, const double *whitened,
-                                                        double *log_weight) {
-  SpecialReal sum = {0}, one = {0};
+INLINE void weigh(int d, int lanes, size_t count, double constant, const double *factor,
+                  const double *whitened, double *log_weight) {
+  Real sum = {0}, one = {0};
   sum += constant, one += 1;
   for (int i = 0; i < d; i++) {
-    SpecialReal y = {0}, pivot = one;
+    Real y = {0}, pivot = one;
     memcpy(&y, whitened + i * lanes, count * sizeof *whitened);
     memcpy(&pivot, factor + (i * d + i) * lanes, count * sizeof *factor);
-    special_log(&pivot);
+    pivot = real_log(pivot);
     sum += 0.5 * y * y - pivot;
   }
   memcpy(log_weight, &sum, count * sizeof *log_weight);

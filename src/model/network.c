@@ -45,40 +45,39 @@ size_t network_workspace(const NetworkShape *shape) {
 void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                      float *workspace) {
   ASSERT(lanes % NETWORK_GRAIN == 0);
-  SIMD_CALL(network_kernel_forward, shape, parameters, lanes, x, y, workspace);
+  network_kernel_forward(shape, parameters, lanes, x, y, workspace);
 }
 
 void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                  const float *v, float *out, float *workspace) {
   ASSERT(lanes % NETWORK_GRAIN == 0);
-  SIMD_CALL(network_kernel_vjp, shape, parameters, lanes, x, v, out, workspace);
+  network_kernel_vjp(shape, parameters, lanes, x, v, out, workspace);
 }
 
 void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                       float *jacobian, float *workspace) {
   ASSERT(lanes % NETWORK_GRAIN == 0);
-  SIMD_CALL(network_kernel_jacobian, shape, parameters, lanes, x, y, jacobian, workspace);
+  network_kernel_jacobian(shape, parameters, lanes, x, y, jacobian, workspace);
 }
 
 void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                       size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
                       float *workspace) {
   ASSERT(lanes % NETWORK_LANES == 0);
-  SIMD_CALL(network_kernel_gradient, shape, parameters, lanes, x, x_row, slope_of, context, gradient,
-            workspace);
+  network_kernel_gradient(shape, parameters, lanes, x, x_row, slope_of, context, gradient, workspace);
 }
 
 void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
                          float *y, float *jacobian, float *workspace) {
   ASSERT(shape->width[shape->layers] == 1);
-  SIMD_CALL(network_kernel_sensitivity, shape, parameters, x, x_row, y, jacobian, workspace);
+  network_kernel_sensitivity(shape, parameters, x, x_row, y, jacobian, workspace);
 }
 
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                             const float *target, float *gradient, float *workspace) {
   ASSERT(lanes >= NETWORK_LANES && lanes % NETWORK_LANES == 0);
   float loss;
-  SIMD_CALL(network_kernel_loss_gradient, shape, parameters, lanes, x, target, gradient, workspace, &loss);
+  network_kernel_loss_gradient(shape, parameters, lanes, x, target, gradient, workspace, &loss);
   return loss;
 }
 
@@ -86,6 +85,6 @@ float network_entropy_gradient(const NetworkShape *shape, const float *parameter
                                const float *target, float *gradient, float *workspace) {
   ASSERT(lanes >= NETWORK_LANES && lanes % NETWORK_LANES == 0);
   float loss;
-  SIMD_CALL(network_kernel_entropy_gradient, shape, parameters, lanes, x, target, gradient, workspace, &loss);
+  network_kernel_entropy_gradient(shape, parameters, lanes, x, target, gradient, workspace, &loss);
   return loss;
 }

@@ -61,8 +61,7 @@ typedef struct {
     _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) statement;                                     \
   }
 
-static inline __attribute__((always_inline)) void network_tile(const NetworkProduct *p, int row, int column,
-                                                               const int rows, const int vectors) {
+INLINE void network_tile(const NetworkProduct *p, int row, int column, const int rows, const int vectors) {
   Vector sum[SUM_ROWS][SUM_VECTORS];
   float *c = p->c + (size_t)row * p->c_row + column;
   if (p->add)
@@ -248,15 +247,15 @@ static void network_transpose(int n, const float *x, size_t x_row, int columns, 
 
 static int columns_at(int lanes, int first) { return lanes - first < LANES ? lanes - first : LANES; }
 
-void SIMD_NAME(network_kernel_forward)(const NetworkShape *shape, const float *parameters, int lanes,
-                                       const float *x, float *y, float *workspace) {
+void network_kernel_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                            float *y, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   for (int lane = 0; lane < lanes; lane += LANES)
     forward(shape, &at, columns_at(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
 }
 
-void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *parameters, int lanes,
-                                   const float *x, const float *v, float *out, float *workspace) {
+void network_kernel_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                        const float *v, float *out, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
   for (int lane = 0; lane < lanes; lane += LANES) {
@@ -273,8 +272,8 @@ void SIMD_NAME(network_kernel_vjp)(const NetworkShape *shape, const float *param
   }
 }
 
-void SIMD_NAME(network_kernel_jacobian)(const NetworkShape *shape, const float *parameters, int lanes,
-                                        const float *x, float *y, float *jacobian, float *workspace) {
+void network_kernel_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                             float *y, float *jacobian, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   const int last = shape->layers - 1;
   for (int lane = 0; lane < lanes; lane += LANES) {
@@ -374,9 +373,9 @@ static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gr
   }
 }
 
-void SIMD_NAME(network_kernel_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
-                                        const float *x, size_t x_row, NetworkSlope *slope_of, void *context,
-                                        float *gradient, float *workspace) {
+void network_kernel_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                             size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
+                             float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
   begin_gradient(shape, &at);
@@ -403,23 +402,22 @@ static float loss_gradient(const NetworkShape *shape, const float *parameters, i
                .target = target,
                .target_row = (size_t)lanes,
                .scale = (float)(1 / count)};
-  SIMD_NAME(network_kernel_gradient)
-  (shape, parameters, lanes, x, (size_t)lanes, loss_of, &loss, gradient, workspace);
+  network_kernel_gradient(shape, parameters, lanes, x, (size_t)lanes, loss_of, &loss, gradient, workspace);
   double sum = 0;
   for (int lane = 0; lane < LANES; lane++) sum += loss.sum[lane];
   return (float)(sum / count);
 }
 
-void SIMD_NAME(network_kernel_loss_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
-                                             const float *x, const float *target, float *gradient,
-                                             float *workspace, float *loss) {
+void network_kernel_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes,
+                                  const float *x, const float *target, float *gradient, float *workspace,
+                                  float *loss) {
   double count = (double)lanes * shape->width[shape->layers];
   *loss = loss_gradient(shape, parameters, lanes, x, target, squared_error, count, gradient, workspace);
 }
 
-void SIMD_NAME(network_kernel_entropy_gradient)(const NetworkShape *shape, const float *parameters, int lanes,
-                                                const float *x, const float *target, float *gradient,
-                                                float *workspace, float *loss) {
+void network_kernel_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes,
+                                     const float *x, const float *target, float *gradient, float *workspace,
+                                     float *loss) {
   *loss = loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
 }
 
@@ -432,8 +430,8 @@ static void outer(int in, int out, const float *x, size_t x_row, const float *de
   memcpy(to + out * in * LANES, delta, (size_t)(out * LANES) * sizeof(float));
 }
 
-void SIMD_NAME(network_kernel_sensitivity)(const NetworkShape *shape, const float *parameters, const float *x,
-                                           size_t x_row, float *y, float *jacobian, float *workspace) {
+void network_kernel_sensitivity(const NetworkShape *shape, const float *parameters, const float *x,
+                                size_t x_row, float *y, float *jacobian, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   float *delta = at.delta[0], *next = at.delta[1];
   forward(shape, &at, LANES, x, x_row, y, LANES);

@@ -75,7 +75,7 @@ static void keep_pools(const Problem *self, uint32_t first_run, int runs, double
 }
 
 /* Of SQUARE coordinates of the members of RUNS runs, one vector for each coordinate. */
-static inline __attribute__((always_inline)) void gather(const double *const *member, size_t i, Runs *x) {
+INLINE void gather(const double *const *member, size_t i, Runs *x) {
   Four own[RUNS];
   Runs pair[SQUARE];
   for (size_t n = 0; n < RUNS; n++) __builtin_memcpy(&own[n], member[n] + i, sizeof own[n]);
@@ -93,8 +93,8 @@ static inline __attribute__((always_inline)) void gather(const double *const *me
 
 /* phi[d, count] <- zeta phi + the members of `count` <= RUNS runs. The product is rounded first, as in
  * special_two_products. */
-static inline __attribute__((always_inline)) void
-add_squares(size_t d, size_t stride, size_t count, double zeta, const double *const *member, double *phi) {
+INLINE void add_squares(size_t d, size_t stride, size_t count, double zeta, const double *const *member,
+                        double *phi) {
   for (size_t i = 0; i < d; i += SQUARE) {
     const size_t rows = d - i < SQUARE ? d - i : SQUARE;
     Runs own[SQUARE], x = {0};

@@ -193,8 +193,7 @@ typedef double Vector __attribute__((vector_size(64)));
 enum { VECTORS = 4, FEW = VECTORS * sizeof(Vector) / sizeof(double) };
 
 /* Those of FEW runs, u[FEW], of one theta* for all arms. */
-static inline __attribute__((always_inline)) void predictors_of_few(int d, int runs, const double *phi,
-                                                                    const double *theta, double *u) {
+INLINE void predictors_of_few(int d, int runs, const double *phi, const double *theta, double *u) {
   Vector sum[VECTORS] = {{0}}, x, y;
   for (int i = 0; i < d; i++, phi += runs, theta += runs)
     for (size_t v = 0; v < VECTORS; v++) {

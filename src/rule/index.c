@@ -14,7 +14,7 @@
 #include "rule/rules.h"
 
 void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm) {
-  SIMD_CALL(index_kernel, arms, d, runs, features, theta, NULL, 0, arm, NULL);
+  index_kernel(arms, d, runs, features, theta, NULL, 0, arm, NULL);
 }
 
 static Status bayes_ucb_create(Rule *self) {
@@ -37,8 +37,8 @@ static double bayes_ucb_width(const Rule *self, int choices) {
 
 static void bayes_ucb_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
                              const double *features, int *arm, double *top) {
-  SIMD_CALL(index_kernel, arms, belief->d, belief->runs, features, belief->mean, belief->covariance,
-            bayes_ucb_width(self, choices), arm, top);
+  index_kernel(arms, belief->d, belief->runs, features, belief->mean, belief->covariance,
+               bayes_ucb_width(self, choices), arm, top);
 }
 
 static double bayes_ucb_cost(double d, double arms) { return arms * (12 + 2 * d + d * d); }
@@ -46,13 +46,13 @@ static double bayes_ucb_cost(double d, double arms) { return arms * (12 + 2 * d 
 static void thompson_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
                             const double *features, int *arm, double *top) {
   (void)self, (void)choices;
-  SIMD_CALL(index_kernel, arms, belief->d, belief->runs, features, belief->theta, NULL, 0, arm, top);
+  index_kernel(arms, belief->d, belief->runs, features, belief->theta, NULL, 0, arm, top);
 }
 
 static void greedy_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
                           const double *features, int *arm, double *top) {
   (void)self, (void)choices;
-  SIMD_CALL(index_kernel, arms, belief->d, belief->runs, features, belief->mean, NULL, 0, arm, top);
+  index_kernel(arms, belief->d, belief->runs, features, belief->mean, NULL, 0, arm, top);
 }
 
 static double linear_cost(double d, double arms) { return 2 * arms * d; }

@@ -10,7 +10,7 @@
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
 /* Vector v of `count` runs; beyond them it is 0. */
-TILE_INLINE Real load(const double *from, int count, int v) {
+INLINE Real load(const double *from, int count, int v) {
   const int left = count - v * SIMD_DOUBLES;
   Real x = {0};
   if (count == LANES || left >= SIMD_DOUBLES)
@@ -22,8 +22,8 @@ TILE_INLINE Real load(const double *from, int count, int v) {
 
 /* square[VECTORS] <- phi' S phi, from the lower triangle: the sum over i of phi_i (2 sum over j < i of S_ij
  * phi_j + S_ii phi_i). Below 0 only by rounding. */
-TILE_INLINE void index_square(int count, int d, size_t stride, const double *phi, const double *covariance,
-                              Real *square) {
+INLINE void index_square(int count, int d, size_t stride, const double *phi, const double *covariance,
+                         Real *square) {
   for (int v = 0; v < VECTORS; v++) square[v] = (Real){0};
   for (int i = 0; i < d; i++, covariance += (size_t)d * stride) {
     Real row[VECTORS];
@@ -39,9 +39,9 @@ TILE_INLINE void index_square(int count, int d, size_t stride, const double *phi
   for (int v = 0; v < VECTORS; v++) square[v] = (Real)((square[v] > 0) & (Mask)square[v]);
 }
 
-TILE_INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const double *features,
-                                 const double *mean, const double *covariance, double z, int *arm,
-                                 double *highest) {
+INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const double *features,
+                            const double *mean, const double *covariance, double z, int *arm,
+                            double *highest) {
   Real top[VECTORS];
   Mask taken[VECTORS];
   for (int v = 0; v < VECTORS; v++) top[v] = (Real){0} - INFINITY, taken[v] = (Mask){0};
@@ -65,8 +65,8 @@ TILE_INLINE void best_of_vectors(int count, int arms, int d, size_t stride, cons
   for (int n = 0; n < count && highest; n++) highest[n] = top[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
 }
 
-void SIMD_NAME(index_kernel)(int arms, int d, int runs, const double *features, const double *mean,
-                             const double *covariance, double z, int *arm, double *top) {
+void index_kernel(int arms, int d, int runs, const double *features, const double *mean,
+                  const double *covariance, double z, int *arm, double *top) {
   const size_t stride = (size_t)runs;
   int b = 0;
   for (; b + LANES <= runs; b += LANES)

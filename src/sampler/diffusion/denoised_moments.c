@@ -2,9 +2,9 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "core/real.h"
 #include "core/simd.h"
 #include "core/special.h"
-#include "core/vector_algebra.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -162,13 +162,13 @@ bool denoised_moments_due(const DenoisedMoments *self, int known, int t) {
 /* r <- (1 / r^2 + gain)^-1/2. */
 SIMD_CLONES
 static void shrink(int n, double gain, double *r) {
-  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
-    SpecialReal x, root;
-    vector_load(at, 1, r, &x);
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
+    Real x, root;
+    real_load(at, 1, r, &x);
     root = 1 + gain * x * x;
-    special_inverse_root(&root);
+    root = real_inverse_root(root);
     x *= root;
-    vector_store(at, 1, &x, r);
+    real_store(at, 1, &x, r);
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "core/real.h"
 #include "core/simd.h"
-#include "core/vector_algebra.h"
 #include "model/likelihood.h"
 #include "sampler/cost.h"
 
@@ -100,9 +100,9 @@ static void add_quadratic(int d, int lanes, const double *restrict s, const doub
 
 SIMD_CLONES
 static bool any_jitter(int lanes, const double *jitters) {
-  SpecialReal sum = {0}, x;
-  for (VectorLanes at = vector_begin(lanes); at.count > 0; vector_next(&at)) {
-    vector_load(at, 1, jitters, &x);
+  Real sum = {0}, x;
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    real_load(at, 1, jitters, &x);
     sum += x;
   }
   double total = 0;
@@ -148,42 +148,42 @@ static void find_evidence(JointChain *self, int64_t *fallbacks) {
 }
 
 /* W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
-VECTOR_INLINE void condition_vectors(JointChain *self, const int d, SpecialReal *scratch) {
-  SpecialReal *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
-  SpecialReal *denoised = r + d, *image = denoised + d, *error = image + d, *u = error + d, *inverse = u + d;
-  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
-    SpecialReal jitters = {0};
-    vector_load(at, d * d, self->basis, root);
-    vector_load(at, d, self->deviation, r);
-    vector_load(at, d * d, self->precision, precision);
-    vector_load(at, d, self->denoised, denoised);
-    vector_load(at, d, self->vector, u);
-    vector_multiply(d, precision, denoised, image);
+INLINE void condition_vectors(JointChain *self, const int d, Real *scratch) {
+  Real *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
+  Real *denoised = r + d, *image = denoised + d, *error = image + d, *u = error + d, *inverse = u + d;
+  for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
+    Real jitters = {0};
+    real_load(at, d * d, self->basis, root);
+    real_load(at, d, self->deviation, r);
+    real_load(at, d * d, self->precision, precision);
+    real_load(at, d, self->denoised, denoised);
+    real_load(at, d, self->vector, u);
+    real_multiply(d, precision, denoised, image);
     for (int i = 0; i < d; i++) u[i] -= image[i];
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) root[i * d + j] *= r[j];
-    vector_multiply_transposed(d, root, u, error);
+    real_multiply_transposed(d, root, u, error);
     for (int j = 0; j < d; j++) {
       for (int i = 0; i < d; i++) denoised[i] = root[i * d + j];
-      vector_multiply(d, precision, denoised, image);
-      vector_multiply_transposed(d, root, image, denoised);
+      real_multiply(d, precision, denoised, image);
+      real_multiply_transposed(d, root, image, denoised);
       denoised[j] += 1;
       for (int i = 0; i < d; i++) m[i * d + j] = denoised[i];
     }
-    vector_cholesky(d, m, inverse, &jitters);
-    vector_invert_triangle(d, m, inverse);
-    vector_lower(d, m, error, image);
-    vector_lower_transposed(d, m, image, u);
-    vector_store(at, d * d, m, self->factor);
-    vector_store(at, d, u, self->shift);
-    vector_store(at, 1, &jitters, self->jitters);
+    real_cholesky(d, m, inverse, &jitters);
+    real_invert_triangle(d, m, inverse);
+    real_lower(d, m, error, image);
+    real_lower_transposed(d, m, image, u);
+    real_store(at, d * d, m, self->factor);
+    real_store(at, d, u, self->shift);
+    real_store(at, 1, &jitters, self->jitters);
   }
 }
 
 SIMD_CLONES
 static void condition(JointChain *self) {
   if (self->d == 2) {
-    SpecialReal registers[SCRATCH_VECTORS(2)];
+    Real registers[SCRATCH_VECTORS(2)];
     condition_vectors(self, 2, registers);
   } else {
     condition_vectors(self, self->d, self->vectors);
@@ -226,16 +226,16 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
 SIMD_CLONES
 static void joint_chain_find_mode(JointChain *self, double *mode) {
   const int d = self->d;
-  SpecialReal *q = self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
-  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
-    vector_load(at, d * d, self->basis, q);
-    vector_load(at, d, self->deviation, r);
-    vector_load(at, d, self->denoised, denoised);
-    vector_load(at, d, self->shift, u);
+  Real *q = self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
+  for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
+    real_load(at, d * d, self->basis, q);
+    real_load(at, d, self->deviation, r);
+    real_load(at, d, self->denoised, denoised);
+    real_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) u[i] *= r[i];
-    vector_multiply(d, q, u, moved);
+    real_multiply(d, q, u, moved);
     for (int i = 0; i < d; i++) denoised[i] += moved[i];
-    vector_store(at, d, denoised, mode);
+    real_store(at, d, denoised, mode);
   }
 }
 
@@ -243,15 +243,15 @@ static void joint_chain_find_mode(JointChain *self, double *mode) {
 SIMD_CLONES
 static void add_mode_volume(JointChain *self) {
   const int d = self->d;
-  SpecialReal *w = self->vectors, *u = w + d * d;
-  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
-    SpecialReal sum = {0};
-    vector_load(at, 1, self->log_marginal, &sum);
-    vector_load(at, d * d, self->factor, w);
-    vector_load(at, d, self->shift, u);
+  Real *w = self->vectors, *u = w + d * d;
+  for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
+    Real sum = {0};
+    real_load(at, 1, self->log_marginal, &sum);
+    real_load(at, d * d, self->factor, w);
+    real_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) sum -= 0.5 * u[i] * u[i];
-    vector_add_log_diagonal(d, 1, w, &sum);
-    vector_store(at, 1, &sum, self->log_marginal);
+    real_add_log_diagonal(d, 1, w, &sum);
+    real_store(at, 1, &sum, self->log_marginal);
   }
 }
 
@@ -282,25 +282,25 @@ static Transition transition_of(const Schedule *schedule, int t) {
 /* root[n] = 1 / g. */
 SIMD_CLONES
 static void invert_spreads(int n, Transition transition, const double *r, double *root) {
-  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
-    SpecialReal x;
-    vector_load(at, 1, r, &x);
-    const SpecialReal scaled = transition.of_denoised * x;
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
+    Real x;
+    real_load(at, 1, r, &x);
+    const Real scaled = transition.of_denoised * x;
     x = SPREAD(transition, scaled);
-    special_inverse_root(&x);
-    vector_store(at, 1, &x, root);
+    x = real_inverse_root(x);
+    real_store(at, 1, &x, root);
   }
 }
 
 /* log_ratio += log det T, of its diagonal[d, lanes]. */
 SIMD_CLONES
 static void add_log_ratio(JointChain *self, const double *diagonal, double *log_ratio) {
-  SpecialReal *x = self->vectors, ratio;
-  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
-    vector_load(at, self->d, diagonal, x);
-    vector_load(at, 1, log_ratio, &ratio);
-    vector_add_log(self->d, 1, 1, x, &ratio);
-    vector_store(at, 1, &ratio, log_ratio);
+  Real *x = self->vectors, ratio;
+  for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
+    real_load(at, self->d, diagonal, x);
+    real_load(at, 1, log_ratio, &ratio);
+    real_add_log(self->d, 1, 1, x, &ratio);
+    real_store(at, 1, &ratio, log_ratio);
   }
 }
 
@@ -309,56 +309,55 @@ static void add_log_ratio(JointChain *self, const double *diagonal, double *log_
  * other, so its parts that need little, the roots before and the logarithm after, are loops of their own, of
  * which the processor has many lanes in hand at once: root[d, lanes] from invert_spreads, and in its place
  * the diagonal of T. log_ratio lacks log det T. */
-VECTOR_INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, const double *z,
-                                            double *root, double *log_ratio, const int d,
-                                            SpecialReal *scratch) {
-  SpecialReal *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
-  SpecialReal *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
-  for (VectorLanes at = vector_begin(self->view->lanes); at.count > 0; vector_next(&at)) {
-    SpecialReal jitters = {0}, ratio = {0};
-    vector_load(at, d, self->deviation, share);
-    vector_load(at, d, root, g);
-    vector_load(at, d * d, self->factor, w);
+INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, const double *z, double *root,
+                                     double *log_ratio, const int d, Real *scratch) {
+  Real *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
+  Real *y = g + d, *from = y + d, *s = from + d, *inverse = s + d;
+  for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
+    Real jitters = {0}, ratio = {0};
+    real_load(at, d, self->deviation, share);
+    real_load(at, d, root, g);
+    real_load(at, d * d, self->factor, w);
     for (int i = 0; i < d; i++) {
-      const SpecialReal scaled = transition.of_denoised * share[i], inverted = g[i];
+      const Real scaled = transition.of_denoised * share[i], inverted = g[i];
       g[i] = SPREAD(transition, scaled) * inverted;
       share[i] = scaled * inverted;
       k[i * d + i] = transition.variance * inverted * inverted;
     }
     for (int i = 0; i < d; i++)
       for (int j = 0; j <= i; j++) {
-        SpecialReal sum = w[i * d + i] * w[i * d + j];
+        Real sum = w[i * d + i] * w[i * d + j];
         for (int l = i + 1; l < d; l++) sum += w[l * d + i] * w[l * d + j];
         sum *= share[i] * share[j];
         k[i * d + j] = i == j ? k[i * d + j] + sum : sum;
       }
-    vector_cholesky(d, k, inverse, &jitters);
-    vector_load(at, d, z, from);
-    vector_lower(d, k, from, y);
-    vector_load(at, d, self->shift, s);
+    real_cholesky(d, k, inverse, &jitters);
+    real_load(at, d, z, from);
+    real_lower(d, k, from, y);
+    real_load(at, d, self->shift, s);
     for (int i = 0; i < d; i++) y[i] += share[i] * s[i];
     if (log_ratio) {
       for (int i = 0; i < d; i++) ratio += 0.5 * (from[i] * from[i] - y[i] * y[i]);
       for (int i = 0; i < d; i++) from[i] = k[i * d + i];
-      vector_store(at, 1, &ratio, log_ratio);
-      vector_store(at, d, from, root);
+      real_store(at, 1, &ratio, log_ratio);
+      real_store(at, d, from, root);
     }
     for (int i = 0; i < d; i++) y[i] *= g[i];
-    vector_load(at, d * d, self->basis, q);
-    vector_multiply(d, q, y, share);
-    vector_load(at, d, self->s, s);
-    vector_load(at, d, self->denoised, from);
+    real_load(at, d * d, self->basis, q);
+    real_multiply(d, q, y, share);
+    real_load(at, d, self->s, s);
+    real_load(at, d, self->denoised, from);
     for (int i = 0; i < d; i++)
       s[i] = transition.of_state * s[i] + transition.of_denoised * from[i] + share[i];
-    vector_store(at, d, s, self->s);
-    vector_store(at, 1, &jitters, self->jitters);
+    real_store(at, d, s, self->s);
+    real_store(at, 1, &jitters, self->jitters);
   }
 }
 
 SIMD_CLONES
 static void draw(JointChain *self, Transition transition, const double *z, double *root, double *log_ratio) {
   if (self->d == 2) {
-    SpecialReal registers[SCRATCH_VECTORS(2)];
+    Real registers[SCRATCH_VECTORS(2)];
     joint_chain_draw_vectors(self, transition, z, root, log_ratio, 2, registers);
   } else {
     joint_chain_draw_vectors(self, transition, z, root, log_ratio, self->d, self->vectors);

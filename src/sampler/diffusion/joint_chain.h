@@ -24,7 +24,7 @@
 #define SAMPLER_DIFFUSION_JOINT_CHAIN_H
 
 #include "core/arena.h"
-#include "core/special.h"
+#include "core/real.h"
 #include "model/irls.h"
 #include "sampler/diffusion/denoised_moments.h"
 #include "sampler/sampler.h"
@@ -51,7 +51,7 @@ typedef struct {
   double *matrix; /* [d, d, n] */
   double *column; /* [d, n] */
   double *jitters; /* [n] */
-  SpecialReal *vectors; /* scratch of VECTOR_LANES lanes */
+  Real *vectors; /* scratch of VECTOR_LANES lanes */
   Irls irls; /* likelihoods that are not conjugate: */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */
 } JointChain;

@@ -11,8 +11,8 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "core/real.h"
 #include "core/simd.h"
-#include "core/vector_algebra.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/diffusion/laplace_glm.h"
@@ -59,30 +59,28 @@ typedef struct {
 /* In the eigenbasis each coordinate is by itself: z <- a draw of the product, u the mean of the conditional
  * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
  * sqrt(v) z is left. */
-VECTOR_INLINE void product_in_basis(Diffused stage, int d, const SpecialReal *l, const SpecialReal *c,
-                                    const SpecialReal *u, SpecialReal *z) {
+INLINE void product_in_basis(Diffused stage, int d, const Real *l, const Real *c, const Real *u, Real *z) {
   for (int i = 0; i < d; i++) {
-    SpecialReal gain = stage.of_precision * l[i], root = 1 + gain;
-    special_inverse_root(&root);
-    SpecialReal mean = u[i] + (stage.of_vector * c[i] - gain * u[i]) * (root * root);
+    const Real gain = stage.of_precision * l[i], root = real_inverse_root(1 + gain);
+    const Real mean = u[i] + (stage.of_vector * c[i] - gain * u[i]) * (root * root);
     z[i] = mean + stage.sd * root * z[i];
   }
 }
 
 /* s = Q z, where z is the draw about u = Q' mu. */
-VECTOR_INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
-                                   const double *z, double *s, const int d, SpecialReal *scratch) {
-  SpecialReal *q = scratch, *l = q + d * d, *c = l + d, *u = c + d, *draw = u + d;
-  for (VectorLanes at = vector_begin(evidence->lanes); at.count > 0; vector_next(&at)) {
-    vector_load(at, d * d, evidence->basis, q);
-    vector_load(at, d, evidence->eigenvalue, l);
-    vector_load(at, d, evidence->rotated, c);
-    vector_load(at, d, mu, draw);
-    vector_multiply_transposed(d, q, draw, u);
-    vector_load(at, d, z, draw);
+INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
+                            const double *z, double *s, const int d, Real *scratch) {
+  Real *q = scratch, *l = q + d * d, *c = l + d, *u = c + d, *draw = u + d;
+  for (RealLanes at = real_begin(evidence->lanes); at.count > 0; real_next(&at)) {
+    real_load(at, d * d, evidence->basis, q);
+    real_load(at, d, evidence->eigenvalue, l);
+    real_load(at, d, evidence->rotated, c);
+    real_load(at, d, mu, draw);
+    real_multiply_transposed(d, q, draw, u);
+    real_load(at, d, z, draw);
     product_in_basis(stage, d, l, c, u, draw);
-    vector_multiply(d, q, draw, u);
-    vector_store(at, d, u, s);
+    real_multiply(d, q, draw, u);
+    real_store(at, d, u, s);
   }
 }
 
@@ -90,7 +88,7 @@ SIMD_CLONES
 static void product(const LaplaceEvidence *evidence, Diffused stage, const double *mu, const double *z,
                     double *s) {
   if (evidence->d == 2) {
-    SpecialReal registers[SCRATCH_VECTORS(2)];
+    Real registers[SCRATCH_VECTORS(2)];
     product_vectors(evidence, stage, mu, z, s, 2, registers);
   } else {
     product_vectors(evidence, stage, mu, z, s, evidence->d, evidence->vectors);

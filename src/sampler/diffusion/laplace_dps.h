@@ -4,7 +4,7 @@
 #define SAMPLER_DIFFUSION_LAPLACE_DPS_H
 
 #include "core/arena.h"
-#include "core/special.h"
+#include "core/real.h"
 #include "core/status.h"
 
 /* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one
@@ -16,7 +16,7 @@ typedef struct {
   double *basis; /* [d, d, n]: Q */
   double *eigenvalue; /* [d, n]: l */
   double *rotated; /* [d, n]: c */
-  SpecialReal *vectors; /* scratch of laplace_dps_product */
+  Real *vectors; /* scratch of laplace_dps_product */
 } LaplaceEvidence;
 
 Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out);

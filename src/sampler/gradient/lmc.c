@@ -123,7 +123,7 @@ static void move_by_kernel(Lmc *self, const HistoryView *view, RngLanes *rng, do
       step_size_choose(&self->step, &self->potential, NULL, NULL, NULL, NULL, self->h, fallbacks);
       rng_lanes_normal(rng, potential->d, self->normals + (size_t)k * vector);
     }
-    SIMD_CALL(lmc_kernel_move, &target, count, self->normals, theta, touched);
+    lmc_kernel_move(&target, count, self->normals, theta, touched);
   }
   for (int n = 0; n < view->lanes; n++) fallbacks[(view->first + n) / view->draws] += touched[n];
 }

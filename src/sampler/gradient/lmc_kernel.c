@@ -18,20 +18,20 @@ typedef struct {
 
 static inline size_t row_of(size_t i) { return i * (i + 1) / 2; }
 
-TILE_INLINE Real zero(void) { return (Real){0}; }
+INLINE Real zero(void) { return (Real){0}; }
 
-TILE_INLINE void load_rows(int count, size_t rows, size_t stride, const double *from, Real *to) {
+INLINE void load_rows(int count, size_t rows, size_t stride, const double *from, Real *to) {
   for (size_t i = 0; i < rows; i++) to[i] = zero(), tile_load(count, from + i * stride, &to[i]);
 }
 
-TILE_INLINE void load_half(int count, size_t d, size_t stride, const double *precision, Real *half) {
+INLINE void load_half(int count, size_t d, size_t stride, const double *precision, Real *half) {
   for (size_t i = 0; i < d; i++)
     load_rows(count, i + 1, stride, precision + i * d * stride, half + row_of(i));
 }
 
 /* Rows i .. i + height - 1 of P, which are columns too: every entry is loaded once, and the sum of a row
  * takes its products in the order of the columns. */
-TILE_INLINE void multiply_rows(const int height, const Tile *tile, size_t i) {
+INLINE void multiply_rows(const int height, const Tile *tile, size_t i) {
   const Real *x = tile->theta, *row[ROWS];
   Real sum[ROWS];
   for (int r = 0; r < height; r++) row[r] = tile->half + row_of(i + (size_t)r), sum[r] = zero();
@@ -51,14 +51,14 @@ TILE_INLINE void multiply_rows(const int height, const Tile *tile, size_t i) {
   }
 }
 
-TILE_INLINE void multiply(const Tile *tile) {
+INLINE void multiply(const Tile *tile) {
   size_t i = 0;
   for (; i + ROWS <= tile->d; i += ROWS) multiply_rows(ROWS, tile, i);
   for (; i < tile->d; i++) multiply_rows(1, tile, i);
 }
 
 /* pull / |theta|. Products are rounded first, here and where they are added, as they are in feel_good.c. */
-TILE_INLINE Real feel_good_factor(const Tile *tile, Real pull) {
+INLINE Real feel_good_factor(const Tile *tile, Real pull) {
   Real square = zero();
   for (size_t i = 0; i < tile->d; i++) square += tile->theta[i] * tile->theta[i] + 0.0;
   for (int n = 0; n < SIMD_DOUBLES; n++) square[n] = fmax(square[n], DBL_MIN);
@@ -78,14 +78,14 @@ static void bring_back(const LmcTarget *target, const Tile *tile, int *touched) 
 }
 
 /* Whether it holds in every lane. */
-TILE_INLINE bool holds(int count, Mask lanes) {
+INLINE bool holds(int count, Mask lanes) {
   bool all = true;
   for (int n = 0; n < count; n++) all = all && lanes[n];
   return all;
 }
 
-TILE_INLINE void move(const LmcTarget *target, const Tile *tile, Real h, Real noise, const Real *pull,
-                      const double *normal, int *touched) {
+INLINE void move(const LmcTarget *target, const Tile *tile, Real h, Real noise, const Real *pull,
+                 const double *normal, int *touched) {
   const Real factor = pull ? feel_good_factor(tile, *pull) : zero();
   Mask near = ~(Mask){0};
   multiply(tile);
@@ -102,8 +102,8 @@ TILE_INLINE void move(const LmcTarget *target, const Tile *tile, Real h, Real no
   if (!holds(tile->count, near)) bring_back(target, tile, touched);
 }
 
-TILE_INLINE void move_lanes(const LmcTarget *target, int count, int first, int steps, const double *normal,
-                            double *theta, int *touched) {
+INLINE void move_lanes(const LmcTarget *target, int count, int first, int steps, const double *normal,
+                       double *theta, int *touched) {
   const size_t d = (size_t)target->d, stride = (size_t)target->lanes;
   Real *scratch = (Real *)target->scratch;
   const Tile tile = {.d = d,
@@ -125,8 +125,7 @@ TILE_INLINE void move_lanes(const LmcTarget *target, int count, int first, int s
   for (size_t i = 0; i < d; i++) tile_store(count, &tile.theta[i], theta + i * stride + first);
 }
 
-void SIMD_NAME(lmc_kernel_move)(const LmcTarget *target, int steps, const double *normal, double *theta,
-                                int *touched) {
+void lmc_kernel_move(const LmcTarget *target, int steps, const double *normal, double *theta, int *touched) {
   for (int n = 0; n < target->lanes; n += SIMD_DOUBLES) {
     if (target->lanes - n >= SIMD_DOUBLES)
       move_lanes(target, SIMD_DOUBLES, n, steps, normal, theta, touched);

@@ -23,12 +23,6 @@ static inline size_t lmc_kernel_scratch(int d) {
 
 /* theta[d, N] <- theta - h grad U(theta) + sqrt(2 h) z, for each of the normals z[steps, d, N]; touched[N] +=
  * the coordinates that were brought back within the guard, or to the middle where they were not finite. */
-#define LMC_KERNEL_DECLARE(level)                                                                            \
-  void lmc_kernel_move_##level(const LmcTarget *target, int steps, const double *normal, double *theta,      \
-                               int *touched);
-LMC_KERNEL_DECLARE(v1)
-LMC_KERNEL_DECLARE(v3)
-LMC_KERNEL_DECLARE(v4)
-#undef LMC_KERNEL_DECLARE
+void lmc_kernel_move(const LmcTarget *target, int steps, const double *normal, double *theta, int *touched);
 
 #endif

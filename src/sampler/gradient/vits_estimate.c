@@ -43,7 +43,7 @@ static void draw_set(VitsStep *work, int count, int lanes, RngLanes *rng) {
   const int d = work->d, vector = d * lanes;
   double *eps = work->directions;
   for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, eps + m * vector);
-  SIMD_CALL(orthogonal_kernel, count, d, lanes, eps, work->lengths);
+  orthogonal_kernel(count, d, lanes, eps, work->lengths);
   for (int m = 0; m < count; m++) weigh_rows(d, lanes, work->lengths + m * lanes, eps + m * vector);
 }
 

@@ -18,8 +18,8 @@ typedef struct {
 } Excess;
 
 /* Of a tile of C'C, what lies on and below the diagonal, and its mirror image. */
-TILE_INLINE void excess_tile(const int columns, const int height, int count, Extent of,
-                             const MatrixFactors *p, size_t i, size_t j, Excess *to) {
+INLINE void excess_tile(const int columns, const int height, int count, Extent of, const MatrixFactors *p,
+                        size_t i, size_t j, Excess *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], a = {0}, left;
   tile_clear(height, columns, sum);
   tile_product(count, height, columns, p, i, j, sum);
@@ -38,16 +38,16 @@ TILE_INLINE void excess_tile(const int columns, const int height, int count, Ext
     }
 }
 
-TILE_INLINE void excess_rows(const int height, int count, Extent of, const MatrixFactors *p, size_t i,
-                             Excess *to) {
+INLINE void excess_rows(const int height, int count, Extent of, const MatrixFactors *p, size_t i,
+                        Excess *to) {
   for (size_t j = 0, columns; j < i + (size_t)height; j += columns) {
     columns = tile_extent(of.d - j, PRODUCT_COLUMNS);
     TILE_CALL(columns, PRODUCT_COLUMNS, excess_tile, height, count, of, p, i, j, to);
   }
 }
 
-TILE_INLINE void excess_lanes(int count, Extent of, const double *inverse, const double *hessian,
-                              double *excess, double *bound) {
+INLINE void excess_lanes(int count, Extent of, const double *inverse, const double *hessian, double *excess,
+                         double *bound) {
   const MatrixOrder plain = {of.d * of.stride, of.stride}, transposed = {of.stride, of.d * of.stride};
   const MatrixFactors p = {of.d, inverse, inverse, transposed, plain};
   Excess to = {.hessian = hessian, .excess = excess};
@@ -58,8 +58,8 @@ TILE_INLINE void excess_lanes(int count, Extent of, const double *inverse, const
   for (int n = 0; n < count; n++) bound[n] = matrix_moment_bound((int)of.d, to.trace[n], to.square[n]);
 }
 
-void SIMD_NAME(vits_kernel_excess)(int d, int lanes, const double *inverse, const double *hessian,
-                                   double *excess, double *bound) {
+void vits_kernel_excess(int d, int lanes, const double *inverse, const double *hessian, double *excess,
+                        double *bound) {
   const Extent of = {(size_t)d, (size_t)lanes};
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
     if (lanes - n >= SIMD_DOUBLES)
@@ -70,8 +70,8 @@ void SIMD_NAME(vits_kernel_excess)(int d, int lanes, const double *inverse, cons
 }
 
 /* Columns of B, or rows of C, as they were before they change: [d, width], side by side. */
-TILE_INLINE void copy_panel(int count, size_t d, size_t width, const double *from, MatrixOrder order,
-                            Real *panel) {
+INLINE void copy_panel(int count, size_t d, size_t width, const double *from, MatrixOrder order,
+                       Real *panel) {
   for (size_t k = 0; k < d; k++)
     for (size_t m = 0; m < width; m++, panel++) {
       *panel = (Real){0};
@@ -88,8 +88,8 @@ typedef struct {
 } Change;
 
 /* B += h (C' - A B) from the panel of B, and its part of the spread. */
-TILE_INLINE void root_tile(const int height, const int columns, int count, Extent of, const MatrixFactors *p,
-                           size_t i, size_t j, const Change *to) {
+INLINE void root_tile(const int height, const int columns, int count, Extent of, const MatrixFactors *p,
+                      size_t i, size_t j, const Change *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], c = {0};
   tile_clear(height, columns, sum);
   tile_product(count, height, columns, p, i, 0, sum);
@@ -110,8 +110,8 @@ TILE_INLINE void root_tile(const int height, const int columns, int count, Exten
 }
 
 /* Columns j .. j + columns - 1 of B: they are all that these columns of A B need. */
-TILE_INLINE void root_columns(const int columns, int count, Extent of, const double *hessian, size_t j,
-                              const Change *to) {
+INLINE void root_columns(const int columns, int count, Extent of, const double *hessian, size_t j,
+                         const Change *to) {
   const MatrixOrder plain = {of.d * of.stride, of.stride},
                     side = {(size_t)columns * SIMD_DOUBLES, SIMD_DOUBLES};
   const MatrixFactors p = {of.d, hessian, (const double *)to->panel, plain, side};
@@ -122,8 +122,8 @@ TILE_INLINE void root_columns(const int columns, int count, Extent of, const dou
   }
 }
 
-TILE_INLINE void root_lanes(int count, Extent of, const double *h, const double *inverse,
-                            const double *hessian, double *root, double *spread, Real *panel) {
+INLINE void root_lanes(int count, Extent of, const double *h, const double *inverse, const double *hessian,
+                       double *root, double *spread, Real *panel) {
   Change to = {.inverse = inverse, .changed = root, .spread = spread, .panel = panel};
   tile_load(count, h, &to.h);
   for (size_t j = 0, columns; j < of.d; j += columns) {
@@ -132,8 +132,8 @@ TILE_INLINE void root_lanes(int count, Extent of, const double *h, const double 
   }
 }
 
-void SIMD_NAME(vits_kernel_root)(int d, int lanes, const double *h, const double *inverse,
-                                 const double *hessian, double *root, double *spread, double *scratch) {
+void vits_kernel_root(int d, int lanes, const double *h, const double *inverse, const double *hessian,
+                      double *root, double *spread, double *scratch) {
   const Extent of = {(size_t)d, (size_t)lanes};
   Real *panel = (Real *)scratch;
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
@@ -145,8 +145,8 @@ void SIMD_NAME(vits_kernel_root)(int d, int lanes, const double *h, const double
 }
 
 /* C -= h C X from the panel of C. */
-TILE_INLINE void inverse_tile(const int columns, const int height, int count, Extent of,
-                              const MatrixFactors *p, size_t i, size_t j, const Change *to) {
+INLINE void inverse_tile(const int columns, const int height, int count, Extent of, const MatrixFactors *p,
+                         size_t i, size_t j, const Change *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
   tile_clear(height, columns, sum);
   tile_product(count, height, columns, p, 0, j, sum);
@@ -159,8 +159,8 @@ TILE_INLINE void inverse_tile(const int columns, const int height, int count, Ex
 }
 
 /* Rows i .. i + height - 1 of C: they are all that these rows of C X need. */
-TILE_INLINE void inverse_rows(const int height, int count, Extent of, const double *excess, size_t i,
-                              const Change *to) {
+INLINE void inverse_rows(const int height, int count, Extent of, const double *excess, size_t i,
+                         const Change *to) {
   const MatrixOrder plain = {of.d * of.stride, of.stride}, transposed = {of.stride, of.d * of.stride},
                     side = {SIMD_DOUBLES, (size_t)height * SIMD_DOUBLES};
   const MatrixFactors p = {of.d, (const double *)to->panel, excess, side, plain};
@@ -171,8 +171,8 @@ TILE_INLINE void inverse_rows(const int height, int count, Extent of, const doub
   }
 }
 
-TILE_INLINE void inverse_lanes(int count, Extent of, const double *h, const double *excess, double *inverse,
-                               Real *panel) {
+INLINE void inverse_lanes(int count, Extent of, const double *h, const double *excess, double *inverse,
+                          Real *panel) {
   Change to = {.changed = inverse, .panel = panel};
   tile_load(count, h, &to.h);
   for (size_t i = 0, height; i < of.d; i += height) {
@@ -181,8 +181,8 @@ TILE_INLINE void inverse_lanes(int count, Extent of, const double *h, const doub
   }
 }
 
-void SIMD_NAME(vits_kernel_inverse)(int d, int lanes, const double *h, const double *excess, double *inverse,
-                                    double *scratch) {
+void vits_kernel_inverse(int d, int lanes, const double *h, const double *excess, double *inverse,
+                         double *scratch) {
   const Extent of = {(size_t)d, (size_t)lanes};
   Real *panel = (Real *)scratch;
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {

@@ -12,16 +12,11 @@ static inline size_t vits_kernel_scratch(int d) { return (size_t)d * 5 * 8; }
 /* excess[d, d, n] = C'C - A, bound[n] = matrix_moment_bound of C'C.
  * B <- B + h (C' - A B), spread[d, n] = the variances of B B'.
  * C <- C - h C excess. */
-#define VITS_KERNEL_DECLARE(level)                                                                           \
-  void vits_kernel_excess_##level(int d, int lanes, const double *inverse, const double *hessian,            \
-                                  double *excess, double *bound);                                            \
-  void vits_kernel_root_##level(int d, int lanes, const double *h, const double *inverse,                    \
-                                const double *hessian, double *root, double *spread, double *scratch);       \
-  void vits_kernel_inverse_##level(int d, int lanes, const double *h, const double *excess, double *inverse, \
-                                   double *scratch);
-VITS_KERNEL_DECLARE(v1)
-VITS_KERNEL_DECLARE(v3)
-VITS_KERNEL_DECLARE(v4)
-#undef VITS_KERNEL_DECLARE
+void vits_kernel_excess(int d, int lanes, const double *inverse, const double *hessian, double *excess,
+                        double *bound);
+void vits_kernel_root(int d, int lanes, const double *h, const double *inverse, const double *hessian,
+                      double *root, double *spread, double *scratch);
+void vits_kernel_inverse(int d, int lanes, const double *h, const double *excess, double *inverse,
+                         double *scratch);
 
 #endif

@@ -197,7 +197,7 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
   if (!matrix_lanes_is_single(d, lanes)) {
-    SIMD_CALL(vits_kernel_excess, d, lanes, q.inverse, hessian, work->excess, work->dot);
+    vits_kernel_excess(d, lanes, q.inverse, hessian, work->excess, work->dot);
     return;
   }
   matrix_lanes_gram(d, lanes, q.inverse, work->excess);
@@ -232,13 +232,13 @@ static void unstep_matrix(int d, int lanes, const double *restrict h, double *re
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
   double *excess = work->excess;
-  SIMD_CALL(vits_kernel_root, d, lanes, work->h, q.inverse, hessian, q.root, work->spread, work->scratch);
+  vits_kernel_root(d, lanes, work->h, q.inverse, hessian, q.root, work->spread, work->scratch);
   if (work->kind == VITS_ONE) { /* C <- C S^-1 = C - h C (I - S^-1) / h */
     step_matrix(d, lanes, work->h, excess);
     matrix_lanes_invert_definite(d, lanes, excess, work->scratch);
     unstep_matrix(d, lanes, work->h, excess);
   }
-  SIMD_CALL(vits_kernel_inverse, d, lanes, work->h, excess, q.inverse, work->scratch);
+  vits_kernel_inverse(d, lanes, work->h, excess, q.inverse, work->scratch);
 }
 
 /* Lines "mu <-", "B <-" and "C <-". */

@@ -1,7 +1,7 @@
 /* VTS, variational Thompson sampling (Urteaga and Wiggins 2018; VITS paper, Section 1 and Appendix D): each
  * run carries a mixture of mean-field Gaussians q, fitted to the target exp(-U) of potential.h after every
- * observation by steps that raise a lower bound (vts_bound.h), from where the last round left it. A draw is a
- * draw from q.
+ * observation by steps that raise a lower bound (vts_ascent.h), from where the last round left it. A draw is
+ * a draw from q.
  *
  * It differs from the paper, where the mixture is the model: rewards of an arm there are a mixture of linear
  * regressions with unknown weights and noise, and variational EM gives each its factors, all arms apart. Here
@@ -15,8 +15,7 @@
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
-#include "sampler/gradient/vts_bound.h"
-#include "sampler/gradient/vts_quadratic.h"
+#include "sampler/gradient/vts_ascent.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -26,66 +25,41 @@
 
 typedef struct {
   Potential potential;
-  VtsBound bound;
-  VtsQuadratic quadratic;
+  VtsAscent ascent;
   CatchUp catch_up;
   int components, steps; /* M */
   bool fitted; /* since `begin` */
-  double *weight, *mean, *variance; /* [B, M], [B, M, d], [B, M, d] */
+  VtsMixture q; /* [G], of groups of VECTOR_LANES runs */
+  double *start; /* [d, M] */
   double *uniform, *normal; /* [n], [d, n] of a chunk */
 } Vts;
 
 /* Steps end where the bound rises by no more than this, in nats. */
 static const double ENOUGH = 1e-9;
 
-static VtsMixture mixture_of(const Vts *self, int d, int run) {
-  const size_t first = (size_t)run * (size_t)self->components;
-  return (VtsMixture){self->components, d, self->weight + first, self->mean + first * (size_t)d,
-                      self->variance + first * (size_t)d};
-}
-
-static void place_means(Sampler *sampler, int run, VtsMixture *q) {
-  Vts *self = sampler->state;
-  const int d = sampler->d;
-  for (int m = 0; m < q->components; m++) {
-    RngLanes rng = catch_up_streams(sampler, 0, q->components, run * q->components + m, 1);
-    if (q->components > 1)
-      self->potential.prior->ops->sample(self->potential.prior, &rng, q->mean + m * d);
-    else
-      memcpy(q->mean, self->potential.start_mean, (size_t)d * sizeof *q->mean);
-  }
+/* Returns q of the group of a run, which is lane run % VECTOR_LANES there. */
+static VtsMixture group_of(const Vts *self, int run) {
+  const int first = run / VECTOR_LANES * self->components, d = self->potential.d;
+  return (VtsMixture){self->q.weight + first, self->q.mean + first * d, self->q.variance + first * d};
 }
 
 static void vts_begin(Sampler *sampler, int runs) {
   Vts *self = sampler->state;
-  const int d = sampler->d;
+  const Potential *potential = &self->potential;
+  const int d = sampler->d, components = self->components;
   self->fitted = false;
   for (int run = 0; run < runs; run++) {
-    VtsMixture q = mixture_of(self, d, run);
-    place_means(sampler, run, &q);
-    for (int m = 0; m < q.components; m++) {
-      q.weight[m] = 1.0 / q.components;
-      for (int i = 0; i < d; i++)
-        q.variance[m * d + i] = self->potential.start_deviation[i] * self->potential.start_deviation[i];
+    const VtsMixture q = group_of(self, run);
+    const int n = run % VECTOR_LANES;
+    RngLanes rng = catch_up_streams(sampler, 0, components, run * components, components);
+    if (components > 1) potential->prior->ops->sample(potential->prior, &rng, self->start);
+    for (int m = 0; m < components; m++) {
+      q.weight[m][n] = 1.0 / components;
+      for (int i = 0; i < d; i++) {
+        q.mean[m * d + i][n] = components > 1 ? self->start[i * components + m] : potential->start_mean[i];
+        q.variance[m * d + i][n] = potential->start_deviation[i] * potential->start_deviation[i];
+      }
     }
-  }
-}
-
-static void vts_fit(Vts *self, VtsMixture *q, int64_t *fallbacks) {
-  double before = -INFINITY;
-  for (int k = 0; k < self->steps; k++) {
-    const double value = vts_bound_step(&self->bound, q, fallbacks);
-    if (value - before <= ENOUGH) return;
-    before = value;
-  }
-}
-
-/* The runs of the potential's view. */
-static void vts_fit_each(Vts *self, const HistoryView *view, int64_t *fallbacks) {
-  for (int run = view->first; run < view->first + view->lanes; run++) {
-    VtsMixture q = mixture_of(self, self->potential.d, run);
-    vts_bound_at(&self->bound, run);
-    vts_fit(self, &q, &fallbacks[run]);
   }
 }
 
@@ -94,13 +68,11 @@ static void vts_update(Sampler *sampler, const History *history, int round, int6
   (void)round;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const HistoryView view = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
-    const VtsMixture q = mixture_of(self, sampler->d, first);
     potential_at(&self->potential, &view);
-    if (potential_is_quadratic(&self->potential))
-      vts_quadratic_fit(&self->quadratic, self->steps, ENOUGH, q.weight, q.mean, q.variance,
-                        fallbacks + first);
-    else
-      vts_fit_each(self, &view, fallbacks);
+    for (int run = first; run < first + view.lanes; run += VECTOR_LANES) {
+      const VtsMixture q = group_of(self, run);
+      vts_ascend(&self->ascent, &q, run, self->steps, ENOUGH, fallbacks);
+    }
   }
   self->fitted = true;
 }
@@ -111,21 +83,26 @@ static void vts_observe(Sampler *sampler, const History *history, int64_t *fallb
   if (!self->fitted) vts_update(sampler, history, 0, fallbacks);
 }
 
+static void carry_lane(int rows, const Real *from, int from_run, Real *to, int to_run) {
+  for (int k = 0; k < rows; k++) to[k][to_run % VECTOR_LANES] = from[k][from_run % VECTOR_LANES];
+}
+
 static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
   const Vts *source = from->state;
   Vts *target = to->state;
-  const VtsMixture q = mixture_of(source, from->d, from_run), p = mixture_of(target, to->d, to_run);
-  const size_t components = (size_t)q.components, vector = components * (size_t)q.d;
-  memcpy(p.weight, q.weight, components * sizeof *p.weight);
-  memcpy(p.mean, q.mean, vector * sizeof *p.mean);
-  memcpy(p.variance, q.variance, vector * sizeof *p.variance);
+  const VtsMixture q = group_of(source, from_run), p = group_of(target, to_run);
+  const int components = source->components, vector = components * from->d;
+  carry_lane(components, q.weight, from_run, p.weight, to_run);
+  carry_lane(vector, q.mean, from_run, p.mean, to_run);
+  carry_lane(vector, q.variance, from_run, p.variance, to_run);
   target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
   target->fitted = source->fitted;
 }
 
-static int vts_pick(const VtsMixture *q, double uniform) {
+/* Returns the component of lane n that the uniform number falls on. */
+static int vts_pick(const VtsMixture *q, int components, int n, double uniform) {
   int m = 0;
-  for (double left = uniform - q->weight[0]; left >= 0 && m < q->components - 1; left -= q->weight[m]) m++;
+  for (double left = uniform - q->weight[0][n]; left >= 0 && m < components - 1; left -= q->weight[m][n]) m++;
   return m;
 }
 
@@ -138,36 +115,40 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
     rng_lanes_uniform(&chunk.rng, 1, self->uniform);
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int n = 0; n < chunk.lanes; n++) {
-      const VtsMixture q = mixture_of(self, d, (chunk.first + n) / draws);
-      const int m = vts_pick(&q, self->uniform[n]);
+      const int run = (chunk.first + n) / draws, lane = run % VECTOR_LANES;
+      const VtsMixture q = group_of(self, run);
+      const int m = vts_pick(&q, self->components, lane, self->uniform[n]);
       for (int i = 0; i < d; i++) {
         double *z = &self->normal[i * chunk.lanes + n];
-        *z = q.mean[m * d + i] + sqrt(q.variance[m * d + i]) * *z;
+        *z = q.mean[m * d + i][lane] + sqrt(q.variance[m * d + i][lane]) * *z;
       }
     }
     chunk_store(&chunk, d, self->normal, theta);
   }
 }
 
-/* Of the mixture of mean-field Gaussians, whose weights add up to 1. */
+/* Returns the moments of the mixture of mean-field Gaussians, whose weights add up to 1. */
 static void vts_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
                         int64_t *fallbacks) {
-  const int d = sampler->d, runs = history->runs;
+  const Vts *self = sampler->state;
+  const int d = sampler->d, components = self->components;
   vts_observe(sampler, history, fallbacks);
-  for (int run = 0; run < runs; run++) {
-    const VtsMixture q = mixture_of(sampler->state, d, run);
-    double *m = mean + run, *v = covariance + run;
-    for (int i = 0; i < d; i++) {
-      m[i * runs] = 0;
-      for (int c = 0; c < q.components; c++) m[i * runs] += q.weight[c] * q.mean[c * d + i];
-    }
+  for (RealLanes runs = real_begin(history->runs); runs.count > 0; real_next(&runs)) {
+    const VtsMixture q = group_of(self, (int)runs.first);
     for (int i = 0; i < d; i++)
-      for (int j = 0; j < d; j++) {
-        double sum = 0;
-        for (int c = 0; c < q.components; c++)
-          sum += q.weight[c] * ((q.mean[c * d + i] - m[i * runs]) * (q.mean[c * d + j] - m[j * runs]) +
-                                (i == j ? q.variance[c * d + i] : 0));
-        v[(ptrdiff_t)(i * d + j) * runs] = sum;
+      for (int j = 0; j <= i; j++) {
+        Real m_i = {0}, m_j = {0}, sum = {0};
+        for (int c = 0; c < components; c++) {
+          m_i += q.weight[c] * q.mean[c * d + i];
+          m_j += q.weight[c] * q.mean[c * d + j];
+        }
+        for (int c = 0; c < components; c++) {
+          const Real product = (q.mean[c * d + i] - m_i) * (q.mean[c * d + j] - m_j);
+          sum += q.weight[c] * (i == j ? product + q.variance[c * d + i] : product);
+        }
+        real_store(runs, 1, &m_i, mean + (size_t)i * runs.lanes);
+        real_store(runs, 1, &sum, covariance + (size_t)(i * d + j) * runs.lanes);
+        real_store(runs, 1, &sum, covariance + (size_t)(j * d + i) * runs.lanes);
       }
   }
 }
@@ -180,13 +161,14 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   sampler->state = self;
   self->components = (int)config_int(setup->options, "components");
   self->steps = (int)config_int(setup->options, "steps");
-  const size_t total = (size_t)setup->runs * (size_t)self->components;
+  const size_t components = (size_t)self->components;
+  const size_t total = ((size_t)setup->runs + VECTOR_LANES - 1) / VECTOR_LANES * components;
   TRY(potential_create(memory, setup, CHUNK_LANES, &self->potential));
-  TRY(vts_bound_create(memory, &self->potential, &self->bound));
-  TRY(vts_quadratic_create(memory, &self->potential, self->components, &self->quadratic));
-  ALLOCATE(memory, self->weight, total);
-  ALLOCATE(memory, self->mean, total * d);
-  ALLOCATE(memory, self->variance, total * d);
+  TRY(vts_ascent_create(memory, &self->potential, self->components, &self->ascent));
+  ALLOCATE(memory, self->q.weight, total);
+  ALLOCATE(memory, self->q.mean, total * d);
+  ALLOCATE(memory, self->q.variance, total * d);
+  ALLOCATE(memory, self->start, components * d);
   ALLOCATE(memory, self->uniform, CHUNK_LANES);
   ALLOCATE(memory, self->normal, d * CHUNK_LANES);
   return STATUS_OK;

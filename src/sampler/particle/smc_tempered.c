@@ -12,8 +12,8 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/particles.h"
+#include "core/real.h"
 #include "core/simd.h"
-#include "core/vector_algebra.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -124,31 +124,31 @@ static void smc_tempered_resample(Tempered *self, Run *run) {
 
 /* Rows i, i + 1, .. of z <- x + factor L z; rows beyond them are done. */
 enum { PROPOSE_ROWS = 4 };
-VECTOR_INLINE void propose_rows(int d, int i, const int rows, VectorLanes at, double factor,
-                                const double *root, const double *x, double *z) {
-  SpecialReal sum[PROPOSE_ROWS], from;
+INLINE void propose_rows(int d, int i, const int rows, RealLanes at, double factor, const double *root,
+                         const double *x, double *z) {
+  Real sum[PROPOSE_ROWS], from;
   const double *row = root + (size_t)i * (size_t)d;
-  for (int r = 0; r < rows; r++) sum[r] = (SpecialReal){0};
+  for (int r = 0; r < rows; r++) sum[r] = (Real){0};
   for (int k = 0; k < i; k++) {
-    vector_load(at, 1, z + (size_t)k * at.lanes, &from);
+    real_load(at, 1, z + (size_t)k * at.lanes, &from);
     for (int r = 0; r < rows; r++) sum[r] += row[r * d + k] * from;
   }
   for (int s = 0; s < rows; s++) {
-    vector_load(at, 1, z + (size_t)(i + s) * at.lanes, &from);
+    real_load(at, 1, z + (size_t)(i + s) * at.lanes, &from);
     for (int r = s; r < rows; r++) sum[r] += row[r * d + i + s] * from;
   }
   for (int r = 0; r < rows; r++) {
-    vector_load(at, 1, x + (size_t)(i + r) * at.lanes, &from);
+    real_load(at, 1, x + (size_t)(i + r) * at.lanes, &from);
     sum[r] = from + factor * sum[r];
   }
-  vector_store(at, rows, sum, z + (size_t)i * at.lanes);
+  real_store(at, rows, sum, z + (size_t)i * at.lanes);
 }
 
 /* z[d, n] <- x + factor L z, from the last coordinates on. */
 SIMD_CLONES
 static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
                                  double *restrict z) {
-  for (VectorLanes at = vector_begin(n); at.count > 0; vector_next(&at)) {
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
     int i = d;
     for (; i >= PROPOSE_ROWS; i -= PROPOSE_ROWS)
       propose_rows(d, i - PROPOSE_ROWS, PROPOSE_ROWS, at, factor, root, x, z);

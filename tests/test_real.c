@@ -1,11 +1,12 @@
-/* The algebra of eight lanes at once against that of many (core/linalg.h) and against definitions. */
+/* The algebra of eight runs (core/real.h) against that of many lanes (core/linalg.h) and against definitions.
+ */
 #include "harness.h"
 
 #include "core/linalg.h"
+#include "core/real.h"
 #include "core/rng.h"
-#include "core/vector_algebra.h"
 
-enum { MOST = 5, LANES = 11 }; /* a whole at, and one of three lanes */
+enum { MOST = 5, LANES = 11 }; /* eight lanes, and three */
 
 /* a[d, d, LANES], symmetric and positive definite. */
 static void fill(int d, double *a) {
@@ -26,15 +27,15 @@ static void test_cholesky(void) {
   for (int d = 1; d <= MOST; d++) {
     double a[MOST * MOST * LANES], l[MOST * MOST * LANES], w[MOST * MOST * LANES], log_sum[LANES];
     fill(d, a);
-    for (VectorLanes at = vector_begin(LANES); at.count > 0; vector_next(&at)) {
-      SpecialReal x[MOST * MOST], inverse[MOST], jitters = {0}, sum = {0};
-      vector_load(at, d * d, a, x);
-      vector_cholesky(d, x, inverse, &jitters);
-      vector_store(at, d * d, x, l);
-      vector_add_log_diagonal(d, -2, x, &sum);
-      vector_store(at, 1, &sum, log_sum);
-      vector_invert_triangle(d, x, inverse);
-      vector_store(at, d * d, x, w);
+    for (RealLanes at = real_begin(LANES); at.count > 0; real_next(&at)) {
+      Real x[MOST * MOST], inverse[MOST], jitters = {0}, sum = {0};
+      real_load(at, d * d, a, x);
+      real_cholesky(d, x, inverse, &jitters);
+      real_store(at, d * d, x, l);
+      real_add_log_diagonal(d, -2, x, &sum);
+      real_store(at, 1, &sum, log_sum);
+      real_invert_triangle(d, x, inverse);
+      real_store(at, d * d, x, w);
       for (size_t k = 0; k < at.count; k++) CU_ASSERT_EQUAL(jitters[k], 0);
     }
     linalg_cholesky_lanes(d, LANES, a, NULL);
@@ -57,20 +58,20 @@ static void test_cholesky(void) {
 /* Products with a matrix, its transpose and its lower triangle, on columns of the identity. */
 static void test_multiply(void) {
   enum { D = 3 };
-  SpecialReal a[D * D], unit[D], out[D];
+  Real a[D * D], unit[D], out[D];
   for (int i = 0; i < D * D; i++)
     for (int n = 0; n < VECTOR_LANES; n++) a[i][n] = 10 * i + n;
   for (int j = 0; j < D; j++) {
-    for (int i = 0; i < D; i++) unit[i] = (SpecialReal){0} + (i == j);
+    for (int i = 0; i < D; i++) unit[i] = (Real){0} + (i == j);
     for (int n = 0; n < VECTOR_LANES; n++)
       for (int i = 0; i < D; i++) {
-        vector_multiply(D, a, unit, out);
+        real_multiply(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], a[i * D + j][n]);
-        vector_multiply_transposed(D, a, unit, out);
+        real_multiply_transposed(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], a[j * D + i][n]);
-        vector_lower(D, a, unit, out);
+        real_lower(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], j <= i ? a[i * D + j][n] : 0);
-        vector_lower_transposed(D, a, unit, out);
+        real_lower_transposed(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], i <= j ? a[j * D + i][n] : 0);
       }
   }
@@ -80,13 +81,13 @@ static void test_multiply(void) {
 static void test_jitter(void) {
   double a[4 * VECTOR_LANES];
   int counted[VECTOR_LANES] = {0};
-  SpecialReal x[4], inverse[2], jitters = {0};
+  Real x[4], inverse[2], jitters = {0};
   for (int n = 0; n < VECTOR_LANES; n++) {
     const double lane[3][4] = {{1, 1, 1, 1}, {4, 2, 2, -3}, {4, 2, 2, 5}};
     for (int k = 0; k < 4; k++) a[k * VECTOR_LANES + n] = lane[n < 2 ? n : 2][k];
   }
-  vector_load(vector_begin(VECTOR_LANES), 4, a, x);
-  vector_cholesky(2, x, inverse, &jitters);
+  real_load(real_begin(VECTOR_LANES), 4, a, x);
+  real_cholesky(2, x, inverse, &jitters);
   linalg_cholesky_lanes(2, VECTOR_LANES, a, counted);
   for (int n = 0; n < VECTOR_LANES; n++) {
     CU_ASSERT_EQUAL(jitters[n], n < 2);
@@ -97,15 +98,15 @@ static void test_jitter(void) {
 }
 
 /* What lies beyond the lanes is neither read nor written. */
-static void test_last_strip(void) {
+static void test_last_lanes(void) {
   double from[2 * LANES], to[2 * LANES + 1];
   for (int k = 0; k < 2 * LANES; k++) from[k] = k + 1;
   for (int k = 0; k <= 2 * LANES; k++) to[k] = -1;
-  for (VectorLanes at = vector_begin(LANES); at.count > 0; vector_next(&at)) {
-    SpecialReal x[2];
-    vector_load(at, 2, from, x);
+  for (RealLanes at = real_begin(LANES); at.count > 0; real_next(&at)) {
+    Real x[2];
+    real_load(at, 2, from, x);
     for (size_t k = at.count; k < VECTOR_LANES; k++) CU_ASSERT_EQUAL(x[1][k], 0);
-    vector_store(at, 2, x, to);
+    real_store(at, 2, x, to);
   }
   for (int k = 0; k < 2 * LANES; k++) CU_ASSERT_EQUAL(to[k], from[k]);
   CU_ASSERT_EQUAL(to[2 * LANES], -1);
@@ -115,7 +116,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"Cholesky", test_cholesky},
                          {"products", test_multiply},
                          {"jitter", test_jitter},
-                         {"last at", test_last_strip},
+                         {"the last lanes", test_last_lanes},
                          CU_TEST_INFO_NULL};
-  return harness_run("at", tests);
+  return harness_run("real", tests);
 }

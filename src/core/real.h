@@ -1,0 +1,234 @@
+/* A number of eight runs: samplers hold their state in groups of VECTOR_LANES runs, the last one padded, and
+ * are then written as for one run. Arrays of other layouts are converted where they come in and go out. For
+ * kernels and functions marked SIMD_CLONES (core/simd.h): every width of registers gives the same bits where
+ * products and sums are fused. */
+#ifndef CORE_REAL_H
+#define CORE_REAL_H
+
+#include "core/simd.h"
+#include "core/special.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef double Real __attribute__((vector_size(8 * VECTOR_LANES)));
+typedef int64_t Mask __attribute__((vector_size(8 * VECTOR_LANES))); /* -1 where it holds, else 0 */
+typedef uint64_t RealWords __attribute__((vector_size(8 * VECTOR_LANES)));
+
+INLINE Real real_of(double x) { return (Real){0} + x; }
+INLINE Real real_choose(Mask mask, Real yes, Real no) {
+  return (Real)(((Mask)yes & mask) | ((Mask)no & ~mask));
+}
+INLINE Real real_max(Real x, Real y) { return real_choose(x > y, x, y); }
+INLINE bool real_everywhere(Mask mask) {
+  int64_t all = -1;
+  for (int n = 0; n < VECTOR_LANES; n++) all &= mask[n];
+  return all != 0;
+}
+
+/* ---- in and out */
+
+/* Lanes first .. first + count - 1 of arrays whose lane is last. */
+typedef struct {
+  size_t first, count, lanes;
+} RealLanes;
+
+/* for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)), the last one with what is left of the
+ * lanes. */
+INLINE RealLanes real_at(size_t first, size_t lanes) {
+  const size_t left = lanes - first;
+  return (RealLanes){first, left < VECTOR_LANES ? left : VECTOR_LANES, lanes};
+}
+INLINE RealLanes real_begin(int lanes) { return real_at(0, (size_t)lanes); }
+INLINE void real_next(RealLanes *at) { *at = real_at(at->first + at->count, at->lanes); }
+
+/* to[rows] <- from[rows, lanes], zeros in lanes beyond the last; and back. */
+INLINE void real_load(RealLanes at, int rows, const double *from, Real *to) {
+  for (int k = 0; k < rows; k++, from += at.lanes) {
+    Real x = {0};
+    if (at.count == VECTOR_LANES)
+      memcpy(&x, from + at.first, sizeof x);
+    else
+      memcpy(&x, from + at.first, at.count * sizeof *from);
+    to[k] = x;
+  }
+}
+INLINE void real_store(RealLanes at, int rows, const Real *from, double *to) {
+  for (int k = 0; k < rows; k++, to += at.lanes) {
+    const Real x = from[k];
+    if (at.count == VECTOR_LANES)
+      memcpy(to + at.first, &x, sizeof x);
+    else
+      memcpy(to + at.first, &x, at.count * sizeof *to);
+  }
+}
+
+/* Makes lanes from `count` on copies of the first, so that what is computed for them is finite. */
+INLINE void real_pad(int count, int rows, Real *x) {
+  for (int k = 0; k < rows; k++)
+    for (int n = count; n < VECTOR_LANES; n++) x[k][n] = x[k][0];
+}
+
+/* ---- functions */
+
+/* Through memory, or the compiler takes lanes out one by one. */
+INLINE Real real_root(Real x) {
+  double each[VECTOR_LANES];
+  memcpy(each, &x, sizeof x);
+  for (int n = 0; n < VECTOR_LANES; n++) each[n] = sqrt(each[n]);
+  memcpy(&x, each, sizeof x);
+  return x;
+}
+
+/* special_exp of each lane. */
+INLINE Real real_exp(Real x) {
+  const Mask under = x < -708;
+  const Real inside = real_choose(under, real_of(-708), real_choose(x > 709, real_of(709), x));
+  const Real rounded = inside * 0x1.71547652b82fep0 + 0x1.8p52, k = rounded - 0x1.8p52;
+  const Real r = (inside - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b39p-40;
+  Real p = real_of(SPECIAL_EXP_FIRST);
+#define REAL_STEP(c) p = p * r + (c);
+  SPECIAL_EXP_SERIES(REAL_STEP)
+#undef REAL_STEP
+  return (Real)((Mask)(p * (Real)(((Mask)rounded + 1023) << 52)) & ~under);
+}
+
+/* x[REAL_LANES] <- special_exp_inside(x), to rounding. The series is one long chain of dependent operations;
+ * here four vectors go through it side by side, at 2/3 of the time for each number. */
+enum { REAL_VECTORS = 4, REAL_LANES = REAL_VECTORS * VECTOR_LANES };
+#define REAL_EACH(k) _Pragma("GCC unroll 4") for (int k = 0; k < REAL_VECTORS; k++)
+
+INLINE void real_exp_many(double *x) {
+  Real r[REAL_VECTORS], p[REAL_VECTORS], rounded[REAL_VECTORS], whole[REAL_VECTORS];
+  memcpy(r, x, sizeof r);
+  REAL_EACH(k) rounded[k] = r[k] * 0x1.71547652b82fep0 + 0x1.8p52;
+  REAL_EACH(k) whole[k] = rounded[k] - 0x1.8p52;
+  REAL_EACH(k) r[k] -= whole[k] * 0x1.62e42fefa0000p-1;
+  REAL_EACH(k) r[k] -= whole[k] * 0x1.cf79abc9e3b39p-40;
+  REAL_EACH(k) p[k] = real_of(SPECIAL_EXP_FIRST);
+#define REAL_STEP(c) REAL_EACH(k) p[k] = p[k] * r[k] + (c);
+  SPECIAL_EXP_SERIES(REAL_STEP)
+#undef REAL_STEP
+  REAL_EACH(k) p[k] *= (Real)(((Mask)rounded[k] + 1023) << 52);
+  memcpy(x, p, sizeof p);
+}
+
+/* x^-1/2 for normal x > 0, within 2 units in the last place; 1 at 1. Half of the time of a square root and a
+ * division: four steps of Newton's method, each of which squares the error, from 3% below. */
+INLINE Real real_inverse_root(Real x) {
+  const Real half = 0.5 * x;
+  Real y = (Real)(0x5fe6eb50c7b537a9 - ((RealWords)x >> 1));
+  _Pragma("GCC unroll 4") for (int step = 0; step < 4; step++) y += y * (0.5 - half * y * y);
+  return y;
+}
+
+/* log(x) for normal x > 0, within 3 units in the last place: x = 2^k m with m between 1/sqrt(2) and sqrt(2),
+ * and log(m) twice the area tangent of s = (m - 1) / (m + 1) by its series to s^21 (remainder below
+ * 2^-58). */
+INLINE Real real_log(Real x) {
+  const uint64_t least = 0x3fe6a09e667f3bcd, fraction = 0x000fffffffffffff; /* 1 / sqrt(2) */
+  const uint64_t integer = 0x4330000000000000; /* 2^52, whose last bits count ones */
+  const RealWords shifted = (RealWords)x - least + (uint64_t)0x3ff0000000000000;
+  const Real k = (Real)(shifted >> 52 | integer) - (0x1p52 + 1023);
+  const Real m = (Real)((shifted & fraction) + least);
+  const Real s = (m - 1) / (m + 1), square = s * s;
+  Real p = real_of(1.0 / 21);
+  p = p * square + 1.0 / 19;
+  p = p * square + 1.0 / 17;
+  p = p * square + 1.0 / 15;
+  p = p * square + 1.0 / 13;
+  p = p * square + 1.0 / 11;
+  p = p * square + 1.0 / 9;
+  p = p * square + 1.0 / 7;
+  p = p * square + 1.0 / 5;
+  p = p * square + 1.0 / 3;
+  return k * 0x1.62e42fefa39efp-1 + (2 * s + 2 * s * square * p);
+}
+
+/* ---- algebra of small matrices: a[d, d] row by row. core/linalg.h has the same for any number of lanes, in
+ * more passes. */
+
+/* y = A x; y = A' x. */
+INLINE void real_multiply(int d, const Real *a, const Real *x, Real *y) {
+  for (int i = 0; i < d; i++) {
+    Real sum = a[i * d] * x[0];
+    for (int j = 1; j < d; j++) sum += a[i * d + j] * x[j];
+    y[i] = sum;
+  }
+}
+INLINE void real_multiply_transposed(int d, const Real *a, const Real *x, Real *y) {
+  for (int i = 0; i < d; i++) {
+    Real sum = a[i] * x[0];
+    for (int j = 1; j < d; j++) sum += a[j * d + i] * x[j];
+    y[i] = sum;
+  }
+}
+
+/* The lower triangle of A = L L' <- L, and inverse[d] <- 1 / L_ii. A pivot that is not above zero is jittered
+ * as in linalg_cholesky_lanes, and adds one to jitters. */
+INLINE void real_cholesky(int d, Real *a, Real *inverse, Real *jitters) {
+  Real least = real_of(0x1p-1000);
+  for (int i = 0; i < d; i++) least = real_max(0x1p-52 * a[i * d + i], least);
+  for (int j = 0; j < d; j++) {
+    Real pivot = a[j * d + j];
+    for (int k = 0; k < j; k++) pivot -= a[j * d + k] * a[j * d + k];
+    const Mask good = pivot > 0;
+    const Real kept = real_choose(good, pivot, least), root = real_inverse_root(kept);
+    *jitters += real_choose(good, real_of(0), real_of(1));
+    a[j * d + j] = kept * root;
+    inverse[j] = root;
+    for (int i = j + 1; i < d; i++) {
+      Real sum = a[i * d + j];
+      for (int k = 0; k < j; k++) sum -= a[i * d + k] * a[j * d + k];
+      a[i * d + j] = (Real)((Mask)(sum * root) & good);
+    }
+  }
+}
+
+/* The lower triangle of L <- L^-1, with inverse[d] from real_cholesky. */
+INLINE void real_invert_triangle(int d, Real *l, const Real *inverse) {
+  for (int j = 0; j < d; j++) {
+    l[j * d + j] = inverse[j];
+    for (int i = j + 1; i < d; i++) {
+      Real sum = l[i * d + j] * inverse[j];
+      for (int k = j + 1; k < i; k++) sum += l[i * d + k] * l[k * d + j];
+      l[i * d + j] = -sum * inverse[i];
+    }
+  }
+}
+
+/* y = L x and y = L' x of a lower triangle. */
+INLINE void real_lower(int d, const Real *l, const Real *x, Real *y) {
+  for (int i = 0; i < d; i++) {
+    Real sum = l[i * d] * x[0];
+    for (int j = 1; j <= i; j++) sum += l[i * d + j] * x[j];
+    y[i] = sum;
+  }
+}
+INLINE void real_lower_transposed(int d, const Real *l, const Real *x, Real *y) {
+  for (int i = 0; i < d; i++) {
+    Real sum = l[i * d + i] * x[i];
+    for (int j = i + 1; j < d; j++) sum += l[j * d + i] * x[j];
+    y[i] = sum;
+  }
+}
+
+/* sum += factor log of the product of `count` numbers, every `step`-th of x, that lie between 1e-30 and 1e30.
+ */
+INLINE void real_add_log(int count, double factor, int step, const Real *x, Real *sum) {
+  enum { TOGETHER = 8 };
+  for (int first = 0; first < count; first += TOGETHER) {
+    Real product = x[first * step];
+    for (int i = first + 1; i < count && i < first + TOGETHER; i++) product *= x[i * step];
+    *sum += factor * real_log(product);
+  }
+}
+
+/* The same of the diagonal of A. */
+INLINE void real_add_log_diagonal(int d, double factor, const Real *a, Real *sum) {
+  real_add_log(d, factor, d + 1, a, sum);
+}
+
+#endif

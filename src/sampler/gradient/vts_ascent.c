@@ -1,0 +1,338 @@
+#include "sampler/gradient/vts_ascent.h"
+
+#include "core/quadrature.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double FARTHEST = 300; /* |u|: expectations of exp(u) stay finite */
+
+Status vts_ascent_create(Arena *memory, const Potential *potential, int components, VtsAscent *out) {
+  const size_t d = (size_t)potential->d,
+               prior_components = potential->closed_prior ? 0 : (size_t)potential->prior->mixture->components;
+  *out = (VtsAscent){.potential = potential, .d = potential->d, .components = components};
+  ALLOCATE(memory, out->precision, d * d);
+  ALLOCATE(memory, out->vector, d);
+  ALLOCATE(memory, out->root, d * d);
+  out->hessian = out->precision;
+  if (!potential_is_quadratic(potential)) ALLOCATE(memory, out->hessian, d * d);
+  ALLOCATE(memory, out->energy, components);
+  ALLOCATE(memory, out->image, (size_t)components * d);
+  ALLOCATE(memory, out->step, d);
+  ALLOCATE(memory, out->growth, d);
+  ALLOCATE(memory, out->old_mean, d);
+  ALLOCATE(memory, out->old_variance, d);
+  ALLOCATE(memory, out->column, d);
+  ALLOCATE(memory, out->phi, d);
+  ALLOCATE(memory, out->share, prior_components);
+  return quadrature_hermite(VTS_NODES, out->node, out->node_weight);
+}
+
+/* ---- e_m: the three parts of E[-U] under component m. With `slopes`, their gradient and Hessian are added
+ * to step and subtracted from `hessian`. */
+
+static Real quadratic_energy(const VtsAscent *at, int m) {
+  const int d = at->d;
+  const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
+  Real *image = at->image + m * d, sum = {0};
+  real_multiply(d, at->precision, mean, image);
+  for (int i = 0; i < d; i++) {
+    const Real spread = 0.5 * at->precision[i * d + i] * variance[i];
+    sum += mean[i] * (at->vector[i] - 0.5 * image[i]) - (spread + 0.0);
+  }
+  return sum;
+}
+
+/* E[log f_c], f_c the weight times the density of a component of the prior. */
+static Real component_energy(const Mixture *prior, int c, const Real *mean, const Real *variance) {
+  const int d = prior->d;
+  const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
+  Real energy = real_of(prior->log_norm[c]);
+  for (int i = 0; i < d; i++) {
+    Real image = {0};
+    for (int j = 0; j < d; j++) image += precision[i * d + j] * (mean[j] - centre[j]);
+    energy -= 0.5 * (image * (mean[i] - centre[i]) + precision[i * d + i] * variance[i]);
+  }
+  return energy;
+}
+
+static Real prior_energy(const VtsAscent *at, int m, bool slopes) {
+  const Mixture *prior = at->potential->prior->mixture;
+  const int d = at->d;
+  const double weight = at->potential->prior_weight;
+  const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
+  Real top = real_of(-INFINITY), sum = {0};
+  for (int c = 0; c < prior->components; c++) {
+    at->share[c] = component_energy(prior, c, mean, variance);
+    top = real_max(at->share[c], top);
+  }
+  for (int c = 0; c < prior->components; c++) sum += at->share[c] = real_exp(at->share[c] - top);
+  for (int c = 0; slopes && c < prior->components; c++) {
+    const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
+    const Real share = weight * at->share[c] / sum;
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) {
+        at->step[i] -= share * precision[i * d + j] * (mean[j] - centre[j]);
+        at->hessian[i * d + j] += share * precision[i * d + j];
+      }
+  }
+  return weight * (top + real_log(sum));
+}
+
+/* Loads phi of one row of every run; returns the rewards. Where a run has no such row *present is 0. */
+static Real load_row(const VtsAscent *at, int row, Real *present) {
+  const History *history = at->potential->view.history;
+  Real reward = {0};
+  *present = (Real){0};
+  memset(at->phi, 0, (size_t)at->d * sizeof *at->phi);
+  for (int n = 0; n < at->count; n++) {
+    if (row >= history_observations(history, at->first + n)) continue;
+    reward[n] = history_observation(history, at->first + n, row, VECTOR_LANES, (double *)at->phi + n);
+    (*present)[n] = 1;
+  }
+  return reward;
+}
+
+/* u = phi' theta of a row is normal under the component. */
+static Real row_energy(const VtsAscent *at, int m, int row, bool slopes) {
+  const int d = at->d;
+  const History *history = at->potential->view.history;
+  const Likelihood *likelihood = history->likelihood;
+  const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
+  Real present, middle = {0}, square = {0}, sum = {0}, first = {0}, second = {0};
+  Real y[VTS_NODES], u[VTS_NODES], deviance[VTS_NODES], slope[VTS_NODES], curvature[VTS_NODES];
+  const Real reward = load_row(at, row, &present);
+  for (int i = 0; i < d; i++) middle += at->phi[i] * mean[i], square += at->phi[i] * at->phi[i] * variance[i];
+  square = real_root(square);
+  for (int k = 0; k < VTS_NODES; k++) {
+    y[k] = reward;
+    u[k] = real_max(real_of(-FARTHEST), -real_max(real_of(-FARTHEST), -(middle + square * at->node[k])));
+  }
+  likelihood->ops->deviance(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
+                            (double *)deviance);
+  const Real weight = at->potential->likelihood_weight * history->temper * present;
+  for (int k = 0; k < VTS_NODES; k++) sum += at->node_weight[k] * deviance[k];
+  if (!slopes) return -0.5 * weight * sum;
+  likelihood->ops->derivatives(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
+                               (double *)slope, (double *)curvature);
+  for (int k = 0; k < VTS_NODES; k++)
+    first += weight * at->node_weight[k] * slope[k], second += weight * at->node_weight[k] * curvature[k];
+  for (int i = 0; i < d; i++) {
+    at->step[i] += first * at->phi[i];
+    for (int j = 0; j <= i; j++) at->hessian[i * d + j] -= second * at->phi[i] * at->phi[j];
+  }
+  return -0.5 * weight * sum;
+}
+
+static Real rows_energy(const VtsAscent *at, int m, bool slopes) {
+  Real sum = {0};
+  for (int row = 0; row < at->rows; row++) sum += row_energy(at, m, row, slopes);
+  return sum;
+}
+
+static Real energy_of(const VtsAscent *at, int m) {
+  Real energy = quadratic_energy(at, m);
+  if (!at->potential->closed_prior) energy += prior_energy(at, m, false);
+  if (!at->potential->conjugate) energy += rows_energy(at, m, false);
+  return energy;
+}
+
+/* ---- the bound */
+
+/* The logarithm is that of the product of a few variances, which are far from the ends of the range of
+ * numbers. */
+static Real log_overlap(const VtsMixture *q, int d, int m, int j) {
+  enum { TOGETHER = 4 };
+  const Real *mean = q->mean + m * d, *other_mean = q->mean + j * d;
+  const Real *variance = q->variance + m * d, *other_variance = q->variance + j * d;
+  Real sum = {0};
+  for (int first = 0; first < d; first += TOGETHER) {
+    Real product = real_of(1);
+    for (int i = first; i < d && i < first + TOGETHER; i++) {
+      const Real total = variance[i] + other_variance[i], gap = mean[i] - other_mean[i];
+      product *= 2 * M_PI * total;
+      sum += gap * gap / total;
+    }
+    sum += real_log(product);
+  }
+  return -0.5 * sum;
+}
+
+static void find_overlaps(VtsAscent *at, int m) {
+  for (int j = 0; j < at->components; j++)
+    at->entropy.overlap[m][j] = at->entropy.overlap[j][m] = log_overlap(&at->q, at->d, m, j);
+}
+
+/* Densities and bound from the overlaps. */
+static void find_entropy(VtsAscent *at) {
+  VtsEntropy *entropy = &at->entropy;
+  entropy->value = (Real){0};
+  for (int m = 0; m < at->components; m++) {
+    Real top = entropy->overlap[m][0], sum = {0};
+    for (int j = 1; j < at->components; j++) top = real_max(entropy->overlap[m][j], top);
+    for (int j = 0; j < at->components; j++) sum += at->q.weight[j] * real_exp(entropy->overlap[m][j] - top);
+    entropy->density[m] = top + real_log(sum);
+    entropy->value -= at->q.weight[m] * entropy->density[m];
+  }
+}
+
+static Real bound_of(const VtsAscent *at) {
+  Real value = at->entropy.value;
+  for (int m = 0; m < at->components; m++) value += at->q.weight[m] * at->energy[m];
+  return value;
+}
+
+/* ---- steps */
+
+static void factorise(VtsAscent *at, Mask active) {
+  Real bad = {0};
+  memcpy(at->root, at->hessian, (size_t)(at->d * at->d) * sizeof *at->root);
+  real_cholesky(at->d, at->root, at->column, &bad);
+  real_invert_triangle(at->d, at->root, at->column);
+  at->jitters += real_choose(active, bad, real_of(0));
+}
+
+/* Finds the way of component m: step = H^-1 (s_mu / pi_m - E[grad U]), growth = log of the ratio of
+ * variances. Both make F rise at first: H is positive definite, and growth_i has the sign of dF / dv_i. */
+static void aim(VtsAscent *at, int m, Mask active) {
+  const int d = at->d;
+  const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
+  for (int i = 0; i < d; i++) at->step[i] = at->vector[i] - at->image[m * d + i], at->growth[i] = (Real){0};
+  if (at->hessian != at->precision) {
+    memcpy(at->hessian, at->precision, (size_t)(d * d) * sizeof *at->hessian);
+    if (!at->potential->closed_prior) prior_energy(at, m, true);
+    if (!at->potential->conjugate) rows_energy(at, m, true);
+    factorise(at, active);
+  }
+  for (int j = 0; j < at->components; j++) {
+    Real share = real_exp(at->entropy.overlap[m][j] - at->entropy.density[m]);
+    if (j != m) share += real_exp(at->entropy.overlap[m][j] - at->entropy.density[j]);
+    share *= at->q.weight[j];
+    for (int i = 0; i < d; i++) {
+      const Real gap = mean[i] - at->q.mean[j * d + i], total = variance[i] + at->q.variance[j * d + i];
+      const Real part = share / total;
+      at->step[i] += part * gap;
+      at->growth[i] += j == m ? part : 0.5 * part * (1 - gap * gap / total); /* its own counts twice */
+    }
+  }
+  real_lower(d, at->root, at->step, at->column);
+  real_lower_transposed(d, at->root, at->column, at->step);
+  for (int i = 0; i < d; i++) {
+    const Real ratio = 2 * at->growth[i] / at->hessian[i * d + i];
+    const Real inside = real_max(real_of(1e-4), real_choose(ratio > 1e4, real_of(1e4), ratio));
+    at->growth[i] = real_log(real_choose(ratio > 0, inside, real_of(0.1)));
+  }
+}
+
+/* Moves component m by a share of its way; where that is 0, it is where it was. */
+static void go(VtsAscent *at, int m, Real length) {
+  const Mask still = length == 0;
+  for (int i = 0; i < at->d; i++) {
+    const Real mean = at->old_mean[i] + length * at->step[i];
+    const Real variance = at->old_variance[i] * real_exp(length * at->growth[i]);
+    at->q.mean[m * at->d + i] = real_choose(still, at->old_mean[i], mean);
+    at->q.variance[m * at->d + i] = real_choose(still, at->old_variance[i], variance);
+  }
+}
+
+/* Halves the lengths of the runs whose F falls, to 0 after VTS_HALVINGS; returns whether there are none.
+ * Where a length stays, the same numbers come out again. */
+static bool shorten(const VtsAscent *at, Real after, int tries, Real *length) {
+  const Mask kept = (*length == 0) | (~(after < at->value) & (after > -INFINITY) & (after < INFINITY));
+  const Real shorter = tries + 1 < VTS_HALVINGS ? 0.5 * *length : (Real){0};
+  *length = real_choose(kept, *length, shorter);
+  return real_everywhere(kept);
+}
+
+static void move_component(VtsAscent *at, int m, Mask active) {
+  const size_t bytes = (size_t)at->d * sizeof(Real);
+  const Real before = at->entropy.value;
+  Real length = real_choose(active, real_of(1), real_of(0)), energy, after;
+  aim(at, m, active);
+  memcpy(at->old_mean, at->q.mean + m * at->d, bytes);
+  memcpy(at->old_variance, at->q.variance + m * at->d, bytes);
+  for (int tries = 0;; tries++) {
+    go(at, m, length);
+    energy = energy_of(at, m);
+    find_overlaps(at, m);
+    find_entropy(at);
+    after = at->value + at->q.weight[m] * (energy - at->energy[m]) + at->entropy.value - before;
+    if (shorten(at, after, tries, &length)) break;
+  }
+  at->energy[m] = energy;
+  at->value = real_choose(length != 0, after, at->value);
+}
+
+/* pi_m <- pi_m exp(length slope_m), normalised; where the length is 0, what it was. */
+static void weigh(VtsAscent *at, Real length, const Real *old, const Real *slope) {
+  Real sum = {0};
+  for (int m = 0; m < at->components; m++)
+    sum += at->q.weight[m] = real_max(real_of(VTS_LEAST_WEIGHT), old[m] * real_exp(length * slope[m]));
+  for (int m = 0; m < at->components; m++)
+    at->q.weight[m] = real_choose(length == 0, old[m], at->q.weight[m] / sum);
+}
+
+static void move_weights(VtsAscent *at, Mask active) {
+  const VtsEntropy *entropy = &at->entropy;
+  Real old[VTS_COMPONENTS], slope[VTS_COMPONENTS], top = real_of(-INFINITY), after;
+  Real length = real_choose(active, real_of(1), real_of(0));
+  for (int m = 0; m < at->components; m++) {
+    old[m] = at->q.weight[m];
+    slope[m] = at->energy[m] - entropy->density[m];
+    for (int k = 0; k < at->components; k++)
+      slope[m] -= at->q.weight[k] * real_exp(entropy->overlap[k][m] - entropy->density[k]);
+    top = real_max(slope[m], top);
+  }
+  for (int m = 0; m < at->components; m++) slope[m] -= top;
+  for (int tries = 0;; tries++) {
+    weigh(at, length, old, slope);
+    find_entropy(at);
+    after = bound_of(at);
+    if (shorten(at, after, tries, &length)) break;
+  }
+  at->value = real_choose(length != 0, after, at->value);
+}
+
+/* ---- runs */
+
+static void begin(VtsAscent *at, const VtsMixture *q, int first) {
+  const Potential *potential = at->potential;
+  const HistoryView *view = &potential->view;
+  const RealLanes runs = real_at((size_t)(first - view->first), (size_t)view->lanes);
+  const int d = at->d, components = at->components, count = (int)runs.count;
+  ASSERT(view->draws == 1 && first >= view->first && first < view->first + view->lanes);
+  at->q = *q, at->first = first, at->count = count, at->rows = 0, at->jitters = (Real){0};
+  real_load(runs, d * d, potential->precision, at->precision);
+  real_load(runs, d, potential->vector, at->vector);
+  real_pad(count, d * d, at->precision);
+  real_pad(count, d, at->vector);
+  real_pad(count, components, q->weight);
+  real_pad(count, components * d, q->mean);
+  real_pad(count, components * d, q->variance);
+  for (int n = 0; n < count && !potential->conjugate; n++) {
+    const int rows = history_observations(view->history, first + n);
+    at->rows = rows > at->rows ? rows : at->rows;
+  }
+  if (at->hessian == at->precision) factorise(at, ~(Mask){0});
+  for (int m = 0; m < components; m++) {
+    at->energy[m] = energy_of(at, m);
+    find_overlaps(at, m);
+  }
+  find_entropy(at);
+  at->value = bound_of(at);
+}
+
+void vts_ascend(VtsAscent *self, const VtsMixture *q, int first, int steps, double enough,
+                int64_t *fallbacks) {
+  Mask active = ~(Mask){0};
+  Real before = real_of(-INFINITY);
+  begin(self, q, first);
+  for (int k = 0; k < steps && !real_everywhere(~active); k++) {
+    self->value = bound_of(self);
+    for (int m = 0; m < self->components; m++) move_component(self, m, active);
+    if (self->components > 1) move_weights(self, active);
+    active &= ~(self->value - before <= enough);
+    before = self->value;
+  }
+  for (int n = 0; n < self->count; n++) fallbacks[first + n] += (int64_t)self->jitters[n];
+}
