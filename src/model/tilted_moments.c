@@ -1,7 +1,6 @@
 #include "model/tilted_moments.h"
 
-#include "core/simd.h"
-#include "core/special.h"
+#include "core/real.h"
 #include "core/status.h"
 
 #include <math.h>
@@ -25,15 +24,15 @@ void tilted_moments_nodes(TiltedNodes *out) {
 
 /* Of VECTOR_LANES cells, in units of the standard deviation, from odds = exp(-w), w the mean in the direction
  * of the reward, and ratio = exp(-h s): sigma(w +- k h s) = 1 / (1 + odds ratio^+-k). */
-static inline __attribute__((always_inline)) void click_sums(const TiltedNodes *nodes, SpecialReal odds,
-                                                             SpecialReal ratio, SpecialReal *mass,
-                                                             SpecialReal *first, SpecialReal *second) {
-  SpecialReal power = ratio, zero = {0}, one = zero + 1.0;
-  SpecialReal sum = nodes->weight[0] / (one + odds), moment = zero, square = zero;
+INLINE void click_sums(const TiltedNodes *nodes, Real odds, Real ratio, Real *mass, Real *first,
+                       Real *second) {
+  const Real zero = {0}, one = real_of(1);
+  Real power = ratio;
+  Real sum = nodes->weight[0] / (one + odds), moment = zero, square = zero;
   for (int k = 1; k <= TILTED_PAIRS; k++) {
     const double z = k * nodes->step, weight = nodes->weight[k];
-    const SpecialReal above = one + odds * power, below = power + odds, inverse = weight / (above * below);
-    const SpecialReal up = below * inverse, down = power * above * inverse;
+    const Real above = one + odds * power, below = power + odds, inverse = weight / (above * below);
+    const Real up = below * inverse, down = power * above * inverse;
     sum += up + down;
     moment += z * (up - down);
     square += z * z * (up + down);
@@ -68,7 +67,7 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
   for (int from = 0; from < cells->n; from += VECTOR_LANES) {
     const int left = cells->n - from, count = left < VECTOR_LANES ? left : VECTOR_LANES;
     double sign[VECTOR_LANES], deviation[VECTOR_LANES], exponent[2 * VECTOR_LANES];
-    SpecialReal odds, ratio, mass, first, second;
+    Real odds, ratio, mass, first, second;
     for (int i = 0; i < VECTOR_LANES; i++) {
       const int k = from + (i < count ? i : 0);
       sign[i] = 2 * cells->y[k] - 1;
@@ -81,7 +80,7 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
     memcpy(&odds, exponent, sizeof odds);
     memcpy(&ratio, exponent + VECTOR_LANES, sizeof ratio);
     click_sums(nodes, odds, ratio, &mass, &first, &second);
-    special_log(&mass);
+    mass = real_log(mass);
     for (int i = 0; i < count; i++) {
       log_mass[from + i] = mass[i];
       move[from + i] = sign[i] * deviation[i] * first[i];
