@@ -37,7 +37,8 @@ def draws(dataset):
 
 def curves(datasets):
     """How to read curves of regret."""
-    return f"Lines: mean over completed runs; bands: one standard error {significance.errors_over(datasets)}."
+    floor = " Grey area: the floor, which no policy stays below in the mean." if any("regret_floor_mean" in one for one in datasets) else ""
+    return f"Lines: mean over completed runs; bands: one standard error {significance.errors_over(datasets)}.{floor}"
 
 
 def points(datasets, floor):

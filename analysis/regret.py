@@ -1,5 +1,5 @@
 """Cumulative regret against the round, in one panel: mean over completed runs with a band of one standard error. A policy that
-diverges leaves the axis, and the panel says where it ends."""
+diverges leaves the axis, and the panel says where it ends. Grey area: the floor, where the study has measured it."""
 import numpy as np
 
 from thompson import averages, design, wording
@@ -32,6 +32,8 @@ def draw(axis, dataset, s, styles):
         axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22, linewidth=0)
         if cut is not None and finals[p] > cut:
             notes.append((f"off axis: {policy}, {wording.value(finals[p], error[-1])} at round {rounds[-1]:g}", styles[policy]["color"]))
+    if (floor := averages.floor(dataset, "regret")) is not None:
+        axis.fill_between(rounds, floor[0][s, :len(rounds)], color=panel.FLOOR, alpha=0.6, linewidth=0, zorder=1)
     notes += panel.unfinished(design.labels(dataset), styles, averages.counts(dataset)[0][s], averages.asked(dataset)[s])
     axis.set_xlim(0, rounds[-1])
     top = cut if cut is not None else axis.get_ylim()[1]

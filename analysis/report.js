@@ -178,7 +178,7 @@
     if (rows.length > TIP) table.insertRow().insertCell().textContent = `and ${rows.length - TIP} more`;
     if (floor !== null) {
       const row = table.insertRow();
-      row.insertCell().textContent = "Monte-Carlo floor";
+      row.insertCell().textContent = "floor";
       row.insertCell().textContent = number(floor);
     }
     tip.hidden = false;

@@ -103,6 +103,12 @@ def difference(row):
     return f"{wording.value(row.difference, error, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
 
 
+def tail(row):
+    """The 95th percentile over runs, where the metric has it."""
+    high = getattr(row, "quantile_95", np.nan)
+    return f"95%: {wording.plain(float(f'{high:.3g}'))}" if np.isfinite(high) else ""
+
+
 def heading(dataset, p):
     return text(design.labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
 
@@ -120,7 +126,7 @@ def board(dataset, metric, frame, order, where):
                 cells.append("–")
                 continue
             n = numbers[s, p, where[s]]
-            below = [difference(row) if p else "", f"{n} of {row.runs} runs" if n < row.runs else ""]
+            below = [difference(row) if p else "", tail(row), f"{n} of {row.runs} runs" if n < row.runs else ""]
             cells.append(score(metric, row) + "".join(tag("small", words) for words in below if words))
         rows.append(({"data_row": p}, [heading(dataset, p), *cells]))
     return grid(["policy", *map(text, titles)], rows, f"{metric} of all policies in all settings")
@@ -134,7 +140,7 @@ def single(dataset, metric, frame, order, where):
     for p in order:
         row = here[p]
         rows.append(({"data_row": p}, [
-            heading(dataset, p), score(metric, row), difference(row) if p else "", html.escape(table.probability(row.p)),
+            heading(dataset, p), score(metric, row) + (tag("small", tail(row)) if tail(row) else ""), difference(row) if p else "", html.escape(table.probability(row.p)),
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
     columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(design.labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
@@ -146,9 +152,10 @@ def leaderboard(dataset, metric):
     rank, where = ("best first", "Beside it") if one else ("best mean rank first", "Below it")
     few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
     listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
+    tails = "; 95%: the 95th percentile over runs" if averages.tail(dataset, metric) is not None else ""
     note = paragraph(
         f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {design.labels(dataset)[0]} ± standard "
-        f"error. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
+        f"error{tails}. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
         "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")
     make = single if one else board
@@ -167,9 +174,11 @@ def curves(dataset, charts, drawn, main):
     gone = [one["label"] for one, far in zip(chart.policies(dataset, main), chart.diverged(dataset, main)) if far and not one["on"]]
     names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
     floor = any(f"{metric}_floor_mean" in dataset for metric in drawn)
+    words = ("the floor of regret, which no policy stays below in the mean" if store.axis(dataset) == "round" else
+             "the Monte-Carlo floor, the same of a second set of exact draws, which differs from the first by chance alone")
     shown = paragraph(
         f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.errors_over([dataset])}.",
-        "Grey area: the Monte-Carlo floor, the same of a second set of exact draws, which differs from the first by chance alone." if floor else "",
+        f"Grey area: {words}." if floor else "",
         f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
     for metric in drawn:
         if len(drawn) > 1:

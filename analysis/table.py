@@ -2,7 +2,8 @@
 """The results of a study as a table: Markdown, CSV or LaTeX.
 
 One row for each setting and policy, of a posterior study also for each sample size. The metric (regret, emd, ...) at the last
-round or at the sample size, the Monte-Carlo floor that exact draws reach, the paired difference to the first policy, CPU seconds
+round or at the sample size, of regret its 95th percentile over runs (95%), the floor (that exact draws reach; of regret what no policy
+stays below in the mean), the paired difference to the first policy, CPU seconds
 for one run without training, CPU seconds of training, numerical fallbacks over all runs, and how many runs are in. p: that the
 paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (thompson/significance.py says what the sample
 is). Standard errors (SE) are over runs or, where priors were learned several times, over the means of these replicates, whichever
@@ -24,7 +25,7 @@ import markup
 import paper_table
 import script
 
-PARTS = {"se": "_se", "se_replicate": "_se_replicate", "floor": "_floor_mean", "difference": "_diff_mean",
+PARTS = {"se": "_se", "se_replicate": "_se_replicate", "difference": "_diff_mean",
          "difference_se": "_diff_se", "difference_se_replicate": "_diff_se_replicate"}
 
 
@@ -54,8 +55,12 @@ def frame(dataset, metric=None):
     unknown = np.full((*done.shape, dataset.sizes[axis]), np.nan)  # parts may be absent: replicates, differences
     values = {metric: dataset[f"{metric}_mean"].values}
     for part, ending in PARTS.items():
-        if part != "floor" or f"{metric}{ending}" in dataset:
-            values[part] = dataset[f"{metric}{ending}"].values if f"{metric}{ending}" in dataset else unknown
+        values[part] = dataset[f"{metric}{ending}"].values if f"{metric}{ending}" in dataset else unknown
+    if (name := f"{metric}{store.FLOOR}_mean") in dataset:
+        floor = dataset[name].values
+        values["floor"] = floor if "policy" in dataset[name].dims else np.broadcast_to(floor[:, None], unknown.shape)
+    if (tail := averages.tail(dataset, metric)) is not None:
+        values["quantile_95"] = tail
     places = [(s, point) for s, points in enumerate(averages.shown(dataset)) for point in points]
     adjusted, certain = tests(dataset, metric, places)
     titles, rows = design.titles(dataset), []
@@ -111,6 +116,7 @@ def cells(row, table):
         runs += f" ({row.failed} failed)"
     return [row.setting, row.policy, *([str(getattr(row, axis))] if axis == "sample_size" else []),
             number(getattr(row, metric), form), number(np.fmax(row.se, row.se_replicate), form),
+            *([number(row.quantile_95, form)] if "quantile_95" in table else []),
             *([number(row.floor, form)] if "floor" in table else []),
             "" if first else number(row.difference, signed),
             "" if first else number(np.fmax(row.difference_se, row.difference_se_replicate), form), probability(row.p),
@@ -123,7 +129,7 @@ def printed(table):
     each = axis == "sample_size"
     name = metric if each else f"{metric} at {table[axis][0]}" if table[axis].nunique() == 1 else f"{metric} at the end"
     heading = ["setting", "policy", *(["n"] if each else []), name, "SE",
-               *(["floor"] if "floor" in table else []), f"minus {table.policy[0]}", "SE", "p", "CPU s/run", "training s",
+               *(["95%"] if "quantile_95" in table else []), *(["floor"] if "floor" in table else []), f"minus {table.policy[0]}", "SE", "p", "CPU s/run", "training s",
                "fallbacks", "runs"]
     return heading, [cells(row, table) for row in table.itertuples()], heading.index(name), table.index[table.best]
 

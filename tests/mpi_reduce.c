@@ -10,11 +10,12 @@
 
 #include <string.h>
 
-enum { SETTINGS = 3, POLICIES = 3, RUNS = 20, POINTS = 7, MISSING = 17, FAILED = 4 };
+enum { SETTINGS = 3, POLICIES = 3, RUNS = 20, POINTS = 7, MISSING = 13, FAILED = 2 };
 
 static Study make_study(void) {
-  static const char text[] = "{name: t, runs: 20, block: 5, policies: [ts, linucb, egreedy], "
-                             "problem: {rounds: 7}, sweep: {problem.arms: [3, 4, 5]}}\n";
+  static const char text[] =
+      "{name: t, runs: 20, block: 5, policies: [ts, linucb, egreedy], "
+      "problem: {rounds: 7}, metrics: [regret_floor], sweep: {problem.arms: [3, 4, 5]}}\n";
   StudyFile *file;
   Study study;
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
@@ -32,7 +33,10 @@ static void save(const Study *study, int index, Commit *commit) {
   TaskResult result;
   CHECK_OK(task_result_create(study, &task, &result));
   rng_uniform(&rng, task.runs * result.points, result.curves);
-  result.status = index == FAILED ? RUN_FAILED : RUN_OK;
+  for (int i = 0; i < task.runs * result.points; i++) /* the floor, the same for all policies */
+    result.curves[task.runs * result.points + i] = task.setting + 0.01 * ((int)task.first_run * POINTS + i);
+  result.status = RUN_OK;
+  if (index == FAILED) CHECK_OK(task_result_fail(study, "it had to", &result));
   CHECK_OK(commit_add(commit, &task, &result, 1));
 }
 
@@ -49,13 +53,13 @@ static void make_folder(const char *folder, const Study *study) {
 }
 
 /* The values of a variable are the same in both files, bit by bit, and not all missing. */
-static void check_same(StoreFile *one, StoreFile *other, const char *name, int axes) {
+static void check_same(StoreFile *one, StoreFile *other, const char *name, int axes, const size_t *shape) {
   static double values[2][SETTINGS * POLICIES * RUNS * POINTS];
-  size_t shape[4] = {SETTINGS, POLICIES, axes == 4 ? RUNS : POINTS, POINTS}, size = 1, there = 0;
+  size_t size = 1, there = 0;
   memset(values, 0, sizeof values);
   for (int i = 0; i < axes; i++) size *= shape[i];
-  CHECK_OK(store_shape(one, name, axes, shape));
-  CHECK_OK(store_shape(other, name, axes, shape));
+  CHECK_OK(store_shape(one, name, axes, (size_t[]){shape[0], shape[1], shape[2], shape[3]}));
+  CHECK_OK(store_shape(other, name, axes, (size_t[]){shape[0], shape[1], shape[2], shape[3]}));
   CHECK_OK(store_get_doubles(one, name, values[0]));
   CHECK_OK(store_get_doubles(other, name, values[1]));
   CU_ASSERT_EQUAL(memcmp(values[0], values[1], size * sizeof(double)), 0);
@@ -63,14 +67,27 @@ static void check_same(StoreFile *one, StoreFile *other, const char *name, int a
   CU_ASSERT_TRUE(there > 0);
 }
 
+/* Runs that the first policy lacks, in a failed and a missing task, have the floor from another policy. */
+static void check_floor(StoreFile *file) {
+  static double floor[SETTINGS * RUNS * POINTS];
+  CHECK_OK(store_get_doubles(file, "regret_floor", floor));
+  for (int i = 0; i < SETTINGS * RUNS * POINTS; i++)
+    CHECK_NEAR(floor[i], i / (RUNS * POINTS) + 0.01 * (i % (RUNS * POINTS)), 1e-12);
+}
+
 static void compare(const char *one, const char *other) {
   static const char *const statistics[] = {"regret_mean", "regret_se", "regret_diff_mean", "regret_diff_se"};
   StoreFile *files[2];
   CHECK_OK(store_open_own(one, &files[0]));
   CHECK_OK(store_open_own(other, &files[1]));
-  check_same(files[0], files[1], "regret", 4);
+  check_same(files[0], files[1], "regret", 4, (size_t[]){SETTINGS, POLICIES, RUNS, POINTS});
+  check_same(files[0], files[1], "regret_quantile", 4,
+             (size_t[]){SETTINGS, POLICIES, STUDY_QUANTILES, POINTS});
   for (size_t i = 0; i < sizeof statistics / sizeof *statistics; i++)
-    check_same(files[0], files[1], statistics[i], 3);
+    check_same(files[0], files[1], statistics[i], 3, (size_t[]){SETTINGS, POLICIES, POINTS, 0});
+  check_same(files[0], files[1], "regret_floor", 3, (size_t[]){SETTINGS, RUNS, POINTS, 0});
+  check_same(files[0], files[1], "regret_floor_mean", 2, (size_t[]){SETTINGS, POINTS, 0, 0});
+  check_floor(files[0]);
   store_abandon(files[0]);
   store_abandon(files[1]);
 }

@@ -93,6 +93,9 @@ class ResultsFile(program.ProgramTest):
             np.testing.assert_allclose(data["regret_se_replicate"], parts.std(2, ddof=1) / np.sqrt(2), rtol=1e-9, atol=1e-13)
             parts = difference.reshape(2, 9, 2, 20, 20).mean(3)
             np.testing.assert_allclose(data["regret_diff_se_replicate"], parts.std(2, ddof=1) / np.sqrt(2), rtol=1e-9, atol=1e-13)
+            np.testing.assert_array_equal(data["quantile"], [0.5, 0.9, 0.95, 0.99, 1])
+            self.assertEqual(data["regret_quantile"].dims, ("setting", "policy", "quantile", "round"))
+            np.testing.assert_allclose(data["regret_quantile"], np.moveaxis(np.quantile(regret, data["quantile"], axis=2), 0, 2), rtol=1e-12, atol=1e-12)
             self.assertTrue((data["regret_n"] == 40).all() and (data["status"] == 1).all())
             self.assertTrue((data["seconds"] > 0).all())
             self.assertTrue(np.isfinite(data["seconds_train"].sel(policy="diffts")).all())
@@ -122,7 +125,7 @@ class ResultsFile(program.ProgramTest):
     def test_swept_keys_are_coordinates(self):
         """xarray shows them as such, keeps them in a selection, and selects by them."""
         with xr.open_dataset(self.path("out/results.nc")) as data:
-            self.assertEqual(set(data.coords), {"setting", "policy", "run", "round", "replicate", "problem_theta"})
+            self.assertEqual(set(data.coords), {"setting", "policy", "run", "round", "quantile", "replicate", "problem_theta"})
             one = data["regret_mean"].sel(policy="diffts").swap_dims(setting="problem_theta").sel(problem_theta="rays")
             np.testing.assert_array_equal(one, data["regret_mean"].values[1, 3])
             self.assertEqual(str(one["setting"].values), "problem.theta=rays")

@@ -74,6 +74,20 @@ static void test_statistics(void) {
   study_destroy(&study);
 }
 
+/* Linear between order statistics: of 1 2 4 8 16 the place .9 (n - 1) = 3.6 is 8 + .6 x 8. */
+static void test_quantiles(void) {
+  const double values[14] = {16, 10, 2, NAN, 4, 40, NAN, NAN, 8, NAN, 1, NAN, NAN, 20};
+  const double expected[STUDY_QUANTILES] = {4, 12.8, 14.4, 15.68, 16}, two[] = {20, 36, 38, 39.6, 40};
+  double found[STUDY_QUANTILES * 2], empty[STUDY_QUANTILES];
+  CHECK_OK(cell_quantiles(7, 2, values, found));
+  for (int q = 0; q < STUDY_QUANTILES; q++) {
+    CHECK_NEAR(found[2 * q], expected[q], 1e-12);
+    CHECK_NEAR(found[2 * q + 1], two[q], 1e-12); /* of 10 20 40 */
+  }
+  CHECK_OK(cell_quantiles(1, 1, &values[3], empty));
+  for (int q = 0; q < STUDY_QUANTILES; q++) CU_ASSERT_TRUE(isnan(empty[q]));
+}
+
 static void test_too_many_replicates(void) {
   StudyFile *file;
   Study study = {0};
@@ -117,6 +131,7 @@ static void test_beliefs(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"tasks cover every run once, within replicates", test_tasks_cover_runs},
                          {"mean, standard error, paired difference, replicates", test_statistics},
+                         {"quantiles over runs", test_quantiles},
                          {"more replicates than runs are refused", test_too_many_replicates},
                          {"fitted priors are shared when they are the same", test_beliefs},
                          CU_TEST_INFO_NULL};

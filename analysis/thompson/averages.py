@@ -27,13 +27,21 @@ def moments(dataset, curve):
 
 
 def floor(dataset, curve):
-    """What exact draws reach: mean and standard error over runs (nothing is learned), [setting, point] each, or None where a
-    curve has no floor. It is the same for all policies but for the runs that are in, so it is of the policy with most of
+    """What exact draws reach, or what no policy's regret stays below in the mean: mean and standard error over runs (nothing is learned),
+    [setting, point] each, or None where a curve has no floor. That of draws is the same for all policies but for the runs that are in, so it is of the policy with most of
     them."""
     if f"{curve}{store.FLOOR}_mean" not in dataset:
         return None
     most = counts(dataset)[0].argmax(axis=1)
-    return tuple(dataset[f"{curve}{store.FLOOR}{ending}"].values[np.arange(len(most)), most] for ending in ("_mean", "_se"))
+    of_world = "policy" not in dataset[f"{curve}{store.FLOOR}_mean"].dims
+    return tuple(values if of_world else values[np.arange(len(most)), most]
+                 for values in (dataset[f"{curve}{store.FLOOR}{ending}"].values for ending in ("_mean", "_se")))
+
+
+def tail(dataset, curve):
+    """The 95th percentile over runs [setting, policy, point], or None where it is not stored."""
+    name = f"{curve}_quantile"
+    return dataset[name].sel(quantile=0.95, method="nearest").values if name in dataset else None
 
 
 def at(values, where):

@@ -61,7 +61,8 @@
   ENTRY(CONTAMINATION, "which training samples a wide Gaussian replaces, and these samples")                 \
   ENTRY(ALARM, "histories that a prior predicts")                                                            \
   ENTRY(PAST_WORLD, "the seed of the world in which past tasks were played")                                 \
-  ENTRY(TUNE, "theta* of the tasks that rules are tuned on, and the seed of these tasks")
+  ENTRY(TUNE, "theta* of the tasks that rules are tuned on, and the seed of these tasks")                    \
+  ENTRY(REGRET_FLOOR, "what the oracle of the floor of regret learns in a round")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -126,6 +126,15 @@ Status cell_load(Finished *finished, int setting, int policy, int blocks, bool s
   return train_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
 }
 
+void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
+  const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
+  for (int c = 0; c < study->curve_count; c++)
+    for (size_t at = (size_t)c * size; study->curves[c]->of_world && at < (size_t)(c + 1) * size;
+         at += points)
+      if (isnan(first->curves[at]))
+        memcpy(first->curves + at, cell->curves + at, points * sizeof *cell->curves);
+}
+
 static size_t curve_bytes(const Study *study, const Cell *cell) {
   return (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places * sizeof *cell->curves;
 }
@@ -171,6 +180,30 @@ void cell_mean(int64_t runs, int points, const double *values, const double *bas
       if (!isnan(value)) se[i] += (value - mean[i]) * (value - mean[i]);
     }
   for (int i = 0; i < points; i++) se[i] = n[i] > 1 ? sqrt(se[i] / (n[i] - 1.0) / n[i]) : NAN;
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+Status cell_quantiles(int64_t runs, int points, const double *values, double *quantiles) {
+  SCRATCH_ARENA(scratch);
+  double *column;
+  ALLOCATE(&scratch, column, runs);
+  for (int i = 0; i < points; i++) {
+    int64_t n = 0;
+    for (int64_t r = 0; r < runs; r++)
+      if (!isnan(values[r * points + i])) column[n++] = values[r * points + i];
+    qsort(column, (size_t)n, sizeof *column, ascending);
+    for (int q = 0; q < STUDY_QUANTILES; q++) {
+      const double place = study_quantiles[q] * (double)(n - 1);
+      const int64_t below = (int64_t)place, above = below + (below + 1 < n);
+      quantiles[q * points + i] =
+          n > 0 ? column[below] + (place - (double)below) * (column[above] - column[below]) : NAN;
+    }
+  }
+  return STATUS_OK;
 }
 
 /* One replicate's means into Welford's update over replicates, at each point: count, mean, squares. */

@@ -19,7 +19,7 @@ typedef struct {
   Finished finished;
   int *blocks; /* [setting_count], of each setting that count */
   int64_t runs; /* the most of any setting */
-  int setting, policy, run, axis; /* dimensions */
+  int setting, policy, run, quantile, axis; /* dimensions */
   int *curve_ids; /* [curve_count, PER_CURVE] variable ids, on rank 0 */
   bool plain; /* curves are large: stored as they are, by the ranks that read them */
   uint64_t *offsets; /* [curve_count], bytes: where plain curves stand in the file */
@@ -28,7 +28,7 @@ typedef struct {
 } Reducer;
 
 /* The variables of a curve; those from DIFF_MEAN on are of paired differences. */
-enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE, PER_CURVE };
+enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE, QUANTILES, PER_CURVE };
 
 /* Define every dimension and variable of results.nc, and write what is known before the first cell: the axes,
  * labels, provenance. On rank 0. */

@@ -8,11 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static int part_count(const StudyCurve *curve) { return curve->shared ? DIFF_MEAN : PER_CURVE; }
+static bool has_part(const StudyCurve *curve, int part) {
+  return part == QUANTILES ? curve->tails : part < DIFF_MEAN || !curve->shared;
+}
+
+static bool has_tails(const Study *study) {
+  for (int c = 0; c < study->curve_count; c++)
+    if (study->curves[c]->tails) return true;
+  return false;
+}
 
 /* Labels of a variable, by its dimensions. */
 static const char *const OF_RUNS = "setting policy replicate", *const OF_POLICIES = "setting policy",
-                         *const OF_SETTINGS = "setting";
+                         *const OF_SETTINGS = "setting", *const OF_WORLDS = "setting replicate";
 
 /* The variable of a swept key: its dots are underscores. */
 enum { AXIS_NAME = 128 };
@@ -36,6 +44,22 @@ static Status name_coordinates(const Reducer *reducer, const char *variable, con
   return store_text_attribute(reducer->file, variable, "coordinates", names);
 }
 
+/* The dimensions of a part of a curve, and its labels; returns how many they are. */
+static int part_dimensions(const Reducer *reducer, const StudyCurve *curve, int part, int *dimension,
+                           const char **labels) {
+  int count = 0;
+  dimension[count++] = reducer->setting;
+  if (!curve->of_world) dimension[count++] = reducer->policy;
+  if (part == VALUES) dimension[count++] = reducer->run;
+  if (part == QUANTILES) dimension[count++] = reducer->quantile;
+  dimension[count++] = reducer->axis;
+  if (curve->of_world)
+    *labels = part == VALUES ? OF_WORLDS : OF_SETTINGS;
+  else
+    *labels = part == VALUES ? OF_RUNS : OF_POLICIES;
+  return count;
+}
+
 static Status define_curve(Reducer *reducer, int c) {
   const StudyCurve *curve = reducer->study->curves[c];
   /* CF: a method over what is no dimension of the variable goes by its standard name, that of `run`; a
@@ -50,21 +74,22 @@ static Status define_curve(Reducer *reducer, int c) {
       {"_se_replicate", ", standard error over the means of replicates", NULL},
       {"_diff_mean", ", mean of the paired difference to the first policy", "realization: mean"},
       {"_diff_se", ", standard error of the paired difference to the first policy", NULL},
-      {"_diff_se_replicate", ", standard error of the paired difference over the means of replicates", NULL}};
-  int whole[4] = {reducer->setting, reducer->policy, reducer->run, reducer->axis},
-      means[3] = {reducer->setting, reducer->policy, reducer->axis};
-  for (int part = 0; part < part_count(curve); part++) {
+      {"_diff_se_replicate", ", standard error of the paired difference over the means of replicates", NULL},
+      {"_quantile", ", quantile over completed runs", NULL}};
+  for (int part = 0; part < PER_CURVE; part++) {
     char name[64], words[256];
+    const char *labels;
+    int dimension[4], count = part_dimensions(reducer, curve, part, dimension, &labels);
+    if (!has_part(curve, part)) continue;
     snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
     int *id = &reducer->curve_ids[c * PER_CURVE + part];
     if (part == VALUES && reducer->plain)
-      TRY(store_plain_variable(reducer->file, name, 4, whole, words, curve->units, id));
+      TRY(store_plain_variable(reducer->file, name, count, dimension, words, curve->units, id));
     else
-      TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE,
-                         part == VALUES ? 4 : 3, part == VALUES ? whole : means, words,
-                         part == COUNT ? "1" : curve->units, id));
-    TRY(name_coordinates(reducer, name, part == VALUES ? OF_RUNS : OF_POLICIES));
+      TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE, count, dimension,
+                         words, part == COUNT ? "1" : curve->units, id));
+    TRY(name_coordinates(reducer, name, labels));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
   }
@@ -179,6 +204,11 @@ static Status put_coordinates(Reducer *reducer) {
   TRY(store_variable(reducer->file, "replicate", STORE_INT, 1, &reducer->run,
                      "which learned prior the run used", "1", &id));
   TRY(store_put(reducer->file, id, replicates));
+  if (has_tails(study)) {
+    TRY(store_variable(reducer->file, "quantile", STORE_DOUBLE, 1, &reducer->quantile,
+                       "share of runs that are at most this", "1", &id));
+    TRY(store_put(reducer->file, id, study_quantiles));
+  }
   TRY(store_variable(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
                      study->ops->axis_long_name, "1", &id));
   return store_put(reducer->file, id, study->axis);
@@ -200,6 +230,7 @@ Status reduce_define(Reducer *reducer) {
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));
+  if (has_tails(study)) TRY(store_dimension(file, "quantile", STUDY_QUANTILES, &reducer->quantile));
   TRY(store_dimension(file, study->ops->axis, (size_t)study->places, &reducer->axis));
   TRY(put_attributes(reducer));
   TRY(put_labels(reducer));

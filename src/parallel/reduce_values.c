@@ -39,6 +39,7 @@ static void work_destroy(Work *work) {
 static Cell *cell_of(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
 
 static Status summarise(const Reducer *reducer, int policy, Work *work) {
+  if (policy > 0) cell_complete_world(reducer->study, &work->cell, &work->first);
   return summary_compute(reducer->study, cell_of(work, policy), &work->first, &work->summary);
 }
 
@@ -48,16 +49,39 @@ static Status load(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *cou
 
 /* Into the file, on rank 0. */
 
-static Status put_statistics(Reducer *reducer, size_t s, size_t p, const Summary *summary) {
+/* Into variable `part` of curve c, whose dimensions are setting, policy (not of the world), `between` values
+ * (0: no such dimension) and the points. */
+static Status put_part(Reducer *reducer, int c, int part, int s, int p, size_t between, const void *values) {
+  const Study *study = reducer->study;
+  size_t start[4] = {(size_t)s}, count[4] = {1}, n = 1;
+  if (!study->curves[c]->of_world) start[n] = (size_t)p, count[n++] = 1;
+  if (between) count[n++] = between;
+  count[n] = (size_t)study->places;
+  return store_put_part(reducer->file, reducer->curve_ids[c * PER_CURVE + part], start, count, values);
+}
+
+/* Curves of the world are complete with the last policy. */
+static bool is_due(const Study *study, int c, int p) {
+  return !study->curves[c]->of_world || p == study->file->policy_count - 1;
+}
+
+static const double *curve_to_put(const Reducer *reducer, const Work *work, int c, int p) {
+  const Study *study = reducer->study;
+  const Cell *cell = p == 0 || study->curves[c]->of_world ? &work->first : &work->cell;
+  return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
+}
+
+static Status put_statistics(Reducer *reducer, int s, int p, const Summary *summary) {
   static const int parts[SUMMARY_COUNT] = {MEAN, SE, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE};
   const Study *study = reducer->study;
-  const size_t start[3] = {s, p, 0}, count[3] = {1, 1, (size_t)study->places};
   for (int c = 0; c < study->curve_count; c++) {
-    const int *id = reducer->curve_ids + c * PER_CURVE;
     const int there = study->curves[c]->shared ? SUMMARY_DIFF_MEAN : SUMMARY_COUNT;
+    if (!is_due(study, c, p)) continue;
     for (int i = 0; i < there; i++)
-      TRY(store_put_part(reducer->file, id[parts[i]], start, count, summary_part(study, summary, c, i)));
-    TRY(store_put_part(reducer->file, id[COUNT], start, count, summary->n + c * study->places));
+      TRY(put_part(reducer, c, parts[i], s, p, 0, summary_part(study, summary, c, i)));
+    TRY(put_part(reducer, c, COUNT, s, p, 0, summary->n + c * study->places));
+    if (study->curves[c]->tails)
+      TRY(put_part(reducer, c, QUANTILES, s, p, STUDY_QUANTILES, summary_quantiles(study, summary, c)));
   }
   return STATUS_OK;
 }
@@ -66,20 +90,17 @@ static Status put_statistics(Reducer *reducer, size_t s, size_t p, const Summary
 static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const Summary *summary) {
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
-  TRY(put_statistics(reducer, start[0], start[1], summary));
+  TRY(put_statistics(reducer, s, p, summary));
   TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
   TRY(store_put_part(reducer->file, reducer->fallbacks, start, count, cell->fallbacks));
   return store_put_part(reducer->file, reducer->status, start, count, cell->status);
 }
 
-static Status put_curves(Reducer *reducer, int s, int p, const Cell *cell) {
-  const Study *study = reducer->study;
-  const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
-  const size_t start[4] = {(size_t)s, (size_t)p}, count[4] = {1, 1, (size_t)cell->runs, points};
-  for (int c = 0; c < study->curve_count; c++)
-    TRY(store_put_part(reducer->file, reducer->curve_ids[c * PER_CURVE + VALUES], start, count,
-                       cell->curves + (size_t)c * size));
+static Status put_curves(Reducer *reducer, int s, int p, const Work *work) {
+  for (int c = 0; c < reducer->study->curve_count; c++)
+    if (is_due(reducer->study, c, p))
+      TRY(put_part(reducer, c, VALUES, s, p, (size_t)reducer->runs, curve_to_put(reducer, work, c, p)));
   return STATUS_OK;
 }
 
@@ -113,13 +134,16 @@ static Status begin_plain(Reducer *reducer) {
   return parallel_agree(parallel, status);
 }
 
-static Status write_plain(const Reducer *reducer, int s, int p, const Cell *cell) {
+static Status write_plain(const Reducer *reducer, int s, int p, const Work *work) {
   const Study *study = reducer->study;
-  const size_t size = (size_t)cell->runs * (size_t)study->places;
-  const uint64_t at = ((uint64_t)s * (uint64_t)study->file->policy_count + (uint64_t)p) * size * 8;
-  for (int c = 0; c < study->curve_count; c++)
-    TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + at, size,
-                          cell->curves + (size_t)c * size));
+  const size_t size = (size_t)reducer->runs * (size_t)study->places;
+  const uint64_t cell = (uint64_t)s * (uint64_t)study->file->policy_count + (uint64_t)p;
+  for (int c = 0; c < study->curve_count; c++) {
+    const uint64_t place = study->curves[c]->of_world ? (uint64_t)s : cell;
+    if (is_due(study, c, p))
+      TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + place * size * 8, size,
+                            curve_to_put(reducer, work, c, p)));
+  }
   return STATUS_OK;
 }
 
@@ -151,8 +175,8 @@ static void send_cell(Reducer *reducer, int s, int p, Work *work) {
   Cell *cell = cell_of(work, p);
   ReduceCounts counts = {0};
   Status status = load(reducer, s, p, cell, &counts);
-  if (status == STATUS_OK && reducer->plain) status = write_plain(reducer, s, p, cell);
   if (status == STATUS_OK && reducer->plain) status = summarise(reducer, p, work);
+  if (status == STATUS_OK && reducer->plain) status = write_plain(reducer, s, p, work);
   const CellNews news = news_of(status, &counts);
   parallel_send(0, &news, sizeof news);
   if (status != STATUS_OK) return;
@@ -184,8 +208,8 @@ static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, 
 static Status make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
   Cell *cell = cell_of(work, p);
   TRY(load(reducer, s, p, cell, counts));
-  if (reducer->plain) TRY(write_plain(reducer, s, p, cell));
-  return summarise(reducer, p, work);
+  TRY(summarise(reducer, p, work));
+  return reducer->plain ? write_plain(reducer, s, p, work) : STATUS_OK;
 }
 
 /* Who reads what. */
@@ -239,7 +263,7 @@ static Status put_all(Reducer *reducer, Work *work, ReduceCounts *counts) {
       Status status =
           from == 0 ? make_cell(reducer, s, p, work, counts) : receive_cell(reducer, from, p, work, counts);
       if (result != STATUS_OK) continue;
-      if (status == STATUS_OK && !reducer->plain) status = put_curves(reducer, s, p, cell_of(work, p));
+      if (status == STATUS_OK && !reducer->plain) status = put_curves(reducer, s, p, work);
       if (status == STATUS_OK) status = put_cell(reducer, s, p, cell_of(work, p), &work->summary);
       if (status != STATUS_OK) snprintf(message, sizeof message, "%s", status_message());
       result = status;

@@ -6,6 +6,7 @@
 
 static Status allocate(const Study *study, Summary *out) {
   NEW(out->values, study->curve_count * SUMMARY_COUNT * study->places);
+  NEW(out->quantiles, study->curve_count * STUDY_QUANTILES * study->places);
   NEW(out->n, study->curve_count * study->places);
   NEW(out->n_scratch, study->places);
   return STATUS_OK;
@@ -20,6 +21,7 @@ Status summary_create(const Study *study, Summary *out) {
 
 void summary_destroy(Summary *summary) {
   free(summary->values);
+  free(summary->quantiles);
   free(summary->n);
   free(summary->n_scratch);
   *summary = (Summary){0};
@@ -27,6 +29,10 @@ void summary_destroy(Summary *summary) {
 
 double *summary_part(const Study *study, const Summary *summary, int curve, int part) {
   return summary->values + ((size_t)curve * SUMMARY_COUNT + (size_t)part) * (size_t)study->places;
+}
+
+double *summary_quantiles(const Study *study, const Summary *summary, int curve) {
+  return summary->quantiles + (size_t)curve * STUDY_QUANTILES * (size_t)study->places;
 }
 
 /* Mean, its standard error, and that over replicates, of values (minus base, when given), from `part` on. */
@@ -41,7 +47,11 @@ static Status compute(const Study *study, const Cell *cell, int curve, const dou
 Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out) {
   const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
   for (int c = 0; c < study->curve_count; c++) {
-    TRY(compute(study, cell, c, NULL, SUMMARY_MEAN, out->n + (size_t)c * points, out));
+    TRY(compute(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
+                out->n + (size_t)c * points, out));
+    if (study->curves[c]->tails)
+      TRY(cell_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
+                         summary_quantiles(study, out, c)));
     if (study->curves[c]->shared) continue;
     TRY(compute(study, cell, c, first->curves + (size_t)c * size, SUMMARY_DIFF_MEAN, out->n_scratch, out));
   }
@@ -51,11 +61,13 @@ Status summary_compute(const Study *study, const Cell *cell, const Cell *first, 
 void summary_send(const Study *study, const Summary *summary, int to) {
   const size_t size = (size_t)study->curve_count * (size_t)study->places;
   parallel_send(to, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
+  parallel_send(to, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
   parallel_send(to, summary->n, size * sizeof *summary->n);
 }
 
 void summary_receive(const Study *study, Summary *summary, int from) {
   const size_t size = (size_t)study->curve_count * (size_t)study->places;
   parallel_receive(from, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
+  parallel_receive(from, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
   parallel_receive(from, summary->n, size * sizeof *summary->n);
 }

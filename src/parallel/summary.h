@@ -17,15 +17,17 @@ enum {
 };
 
 typedef struct {
-  double *values; /* [curve_count, SUMMARY_COUNT, places] */
-  int *n; /* [curve_count, places], runs in the mean */
-  int *n_scratch; /* [places] */
+  double *values; /* [curve_count, SUMMARY_COUNT, points] */
+  double *quantiles; /* [curve_count, STUDY_QUANTILES, points], of curves with tails */
+  int *n; /* [curve_count, points], runs in the mean */
+  int *n_scratch; /* [points] */
 } Summary;
 
 Status summary_create(const Study *study, Summary *out);
 void summary_destroy(Summary *summary);
-/* Of a cell and the first policy's in the same setting. */
+/* Of a cell and the first policy's in the same setting, to which curves of the world belong. */
 Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out);
+double *summary_quantiles(const Study *study, const Summary *summary, int curve);
 double *summary_part(const Study *study, const Summary *summary, int curve, int part);
 /* To another rank, or from it. */
 void summary_send(const Study *study, const Summary *summary, int to);

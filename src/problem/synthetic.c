@@ -6,11 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-const char SYNTHETIC_FEATURES[] = "ball sphere gaussian";
+const char SYNTHETIC_FEATURES[] = "ball sphere gaussian basis";
 
 typedef struct {
   bool normalised; /* ball and sphere: directions */
   bool radius; /* ball: radius u^(1/d) */
+  bool basis; /* arm i is unit vector i */
   double condition_number; /* kappa, of E[phi phi'] */
 } Synthetic;
 
@@ -19,14 +20,29 @@ static bool is_shaped(const Problem *self, const Synthetic *state) {
   return state->condition_number != 1 && self->d > 1;
 }
 
+/* K = d. */
+static Status count_unit_vectors(Problem *self, const Config *config) {
+  if (self->per_arm)
+    return status_set(STATUS_INPUT, "problem.features: basis gives every arm a unit vector of its own; with "
+                                    "problem.unknown = per_arm all arms share one context");
+  if (config_is(config, "problem.arms", "auto")) self->arms = self->d;
+  if (self->arms == self->d) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "problem.arms: %d, but in %d dimensions problem.features = basis has %d unit "
+                    "vectors",
+                    self->arms, self->d, self->d);
+}
+
 static Status create(Problem *self, const Config *config) {
   Synthetic *state;
   NEW(state, 1);
   self->state = state;
   state->normalised = !config_is(config, "problem.features", "gaussian");
   state->radius = config_is(config, "problem.features", "ball");
+  state->basis = config_is(config, "problem.features", "basis");
   TRY(problem_create_theta(self, config));
   self->d = self->theta.d;
+  if (state->basis) TRY(count_unit_vectors(self, config));
   state->condition_number = config_real(config, "problem.condition_number");
   if (is_shaped(self, state)) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
   return STATUS_OK;
@@ -93,11 +109,22 @@ static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, ui
   }
 }
 
+static void put_unit_vectors(const Problem *self, int runs, double *features) {
+  const size_t d = (size_t)self->d, stride = (size_t)runs;
+  memset(features, 0, d * d * stride * sizeof *features);
+  for (size_t i = 0; i < d; i++)
+    for (size_t b = 0; b < stride; b++) features[(i * d + i) * stride + b] = 1;
+}
+
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                           const double *kept, double *features, double *scratch) {
   (void)kept;
-  draw_isotropic(self, first_run, runs, round, features, scratch);
-  if (is_shaped(self, self->state)) shape_features(self, first_run, runs, features, scratch + runs);
+  const Synthetic *state = self->state;
+  if (state->basis)
+    put_unit_vectors(self, runs, features);
+  else
+    draw_isotropic(self, first_run, runs, round, features, scratch);
+  if (is_shaped(self, state)) shape_features(self, first_run, runs, features, scratch + runs);
 }
 
 const ProblemOps problem_synthetic = {.name = "synthetic",

@@ -285,6 +285,12 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
   }
 }
 
+void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta) {
+  const int size = theta_test_size(source);
+  for (int place = 0; place < size; place++)
+    copy_member(source, member_at(source, replicate, place), place, size, theta);
+}
+
 int theta_training_count(const ThetaSource *source, int64_t limit) {
   const bool finite = source->set.n > 0;
   const int64_t most = finite ? source->set.n - theta_test_size(source) : 10000;

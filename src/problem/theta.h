@@ -79,6 +79,8 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
 /* How many members of a finite set are kept for theta*: at least one, and at least one is left to learn from;
  * INT_MAX of any other distribution. */
 int theta_test_size(const ThetaSource *source);
+/* These members of the replicate: theta[d, theta_test_size]. */
+void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta);
 /* How many samples priors are fitted to: at most `limit`; limit < 0: 10 000, or all of a finite set. */
 int theta_training_count(const ThetaSource *source, int64_t limit);
 /* Those of this replicate, never a theta* of a finite set. The caller ends with samples_free. */

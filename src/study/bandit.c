@@ -5,9 +5,11 @@
 #include "policy/policy.h"
 #include "sampler/alarm.h"
 #include "study/optimal_arm.h"
+#include "study/regret_floor.h"
 #include "study/studies.h"
 
 #include <math.h>
+#include <string.h>
 
 /* One block of B runs in lockstep. */
 typedef struct {
@@ -24,10 +26,10 @@ typedef struct {
   OptimalArm optimal; /* where both are */
   bool doubted; /* p-values of the prior are asked for */
   Alarm *alarm; /* NULL: they are not known of the policy */
+  bool floored; /* the floor of regret is asked for, and the result lacks it */
+  RegretFloor floor;
   uint32_t first_run;
 } Block;
-
-enum { CURVE_REGRET, CURVE_ENTROPY, CURVE_P_VALUE };
 
 static Status block_create_world(Arena *memory, const Study *study, const Task *task, Block *block) {
   RngLanes rng = {.key = rng_key(study->seed, RNG_TUNE),
@@ -43,7 +45,7 @@ static Status block_create_world(Arena *memory, const Study *study, const Task *
 }
 
 static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior, Tick tick,
-                           Block *block) {
+                           const TaskResult *result, Block *block) {
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
   PolicyMethod method;
   ASSERT(policy_find(chosen->name, &method));
@@ -75,6 +77,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
     TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,
                      (int)config_int(study->file->settings[task->setting], "draws"), study->seed,
                      &block->alarm));
+  block->floored = study_measures(study, "regret_floor") && !result->has_shared;
+  if (block->floored) TRY(regret_floor_create(memory, &block->problem, task, &block->floor));
   ALLOCATE(memory, block->arm, task->runs);
   ALLOCATE(memory, block->phi, block->problem.d * task->runs);
   ALLOCATE(memory, block->reward, task->runs);
@@ -88,8 +92,17 @@ static void block_destroy(Block *block) {
   problem_destroy(&block->problem);
 }
 
-static double *curve_of(const TaskResult *result, int which, int run) {
-  return result->curves + ((size_t)which * (size_t)result->runs + (size_t)run) * (size_t)result->points;
+/* The first run's values of the curve of this name. */
+static double *curve_of(const Study *study, const TaskResult *result, const char *name) {
+  int place = 0;
+  while (strcmp(study->curves[place]->name, name) != 0) place++;
+  return result->curves + (size_t)place * (size_t)result->runs * (size_t)result->points;
+}
+
+/* curve[run, point] is cumulative: adds what the runs have in round k. */
+static void accumulate(const TaskResult *result, int k, const double *regret, double *curve) {
+  double *now = curve + k - 1;
+  for (int b = 0; b < result->runs; b++, now += result->points) *now = regret[b] + (k > 1 ? now[-1] : 0);
 }
 
 /* Where p-values are taken, which take time: at 1, 2, 5, 10, 20, 50, .. observations, and the last. */
@@ -100,10 +113,10 @@ static bool is_judged(int k, int rounds) {
 }
 
 /* The p-value of the prior after round k, NaN where it is not known; returns the CPU seconds that it took. */
-static double ask_for_p_value(Block *block, int k, TaskResult *result) {
-  const double start = clock_cpu();
-  double *p_value = curve_of(result, block->asked ? CURVE_P_VALUE : CURVE_P_VALUE - 1, 0) + k - 1;
+static double ask_for_p_value(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->doubted) return 0;
+  const double start = clock_cpu();
+  double *p_value = curve_of(study, result, "prior_p_value") + k - 1;
   for (int b = 0; b < result->runs; b++)
     p_value[b * result->points] =
         block->alarm && is_judged(k, result->points)
@@ -113,33 +126,40 @@ static double ask_for_p_value(Block *block, int k, TaskResult *result) {
 }
 
 /* H(A*) before round k, NaN where it is not known; returns the CPU seconds that it took. */
-static double ask_for_best_arm(Block *block, int k, TaskResult *result) {
-  const double start = clock_cpu();
-  double *entropy = curve_of(result, CURVE_ENTROPY, 0) + k - 1;
+static double ask_for_best_arm(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->asked) return 0;
+  const double start = clock_cpu();
+  double *entropy = curve_of(study, result, "optimal_arm_entropy") + k - 1;
   for (int b = 0; b < result->runs && !block->known; b++) entropy[b * result->points] = NAN;
   if (block->known)
     optimal_arm_entropy(&block->optimal, &block->world, &block->history, (size_t)result->points, entropy);
   return clock_cpu() - start;
 }
 
+/* The floor of regret up to round k; returns the CPU seconds that it took. */
+static double ask_for_floor(const Study *study, Block *block, int k, TaskResult *result) {
+  if (!block->floored) return 0;
+  const double start = clock_cpu();
+  regret_floor_play(&block->floor, &block->world, block->regret);
+  accumulate(result, k, block->regret, curve_of(study, result, "regret_floor"));
+  return clock_cpu() - start;
+}
+
 /* Contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point] gets the
  * cumulative regret. *aside: CPU seconds of what is only measured. */
-static Status simulate(Block *block, Tick tick, TaskResult *result, double *aside) {
+static Status simulate(const Study *study, Block *block, Tick tick, TaskResult *result, double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
     world_advance(&block->world, (uint32_t)k);
-    *aside += ask_for_best_arm(block, k, result);
+    *aside += ask_for_best_arm(study, block, k, result);
+    *aside += ask_for_floor(study, block, k, result);
     TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks));
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
     history_record(&block->history, block->arm, block->phi, block->reward);
     policy_observe(&block->policy, &block->history, result->fallbacks);
     if (block->known) optimal_arm_observe(&block->optimal, &block->history);
-    *aside += ask_for_p_value(block, k, result);
-    for (int b = 0; b < result->runs; b++) {
-      double *curve = curve_of(result, CURVE_REGRET, b);
-      curve[k - 1] = block->regret[b] + (k > 1 ? curve[k - 2] : 0);
-    }
+    *aside += ask_for_p_value(study, block, k, result);
+    accumulate(result, k, block->regret, curve_of(study, result, "regret"));
     if (!tick_goes_on(tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }
@@ -149,15 +169,20 @@ static Status simulate(Block *block, Tick tick, TaskResult *result, double *asid
 static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
   SCRATCH_ARENA(memory);
   Block block = {0};
-  Status status = block_create(&memory, study, task, prior, tick, &block);
+  Status status = block_create(&memory, study, task, prior, tick, result, &block);
   if (status == STATUS_OK) {
     double start = clock_cpu(), aside = 0;
-    status = simulate(&block, tick, result, &aside);
+    status = simulate(study, &block, tick, result, &aside);
     const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
     for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   }
   block_destroy(&block);
   return status;
+}
+
+static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+  (void)setting;
+  return study_measures(study, "regret_floor") ? regret_floor_check(problem) : STATUS_OK;
 }
 
 static int points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
@@ -187,16 +212,21 @@ static double cost(const Study *study, const Task *task) {
 }
 
 static const StudyCurve curves[] = {
-    [CURVE_REGRET] = {.name = "regret", .long_name = "cumulative expected regret", .units = "1"},
-    [CURVE_ENTROPY] = {.name = "optimal_arm_entropy",
-                       .long_name = "entropy of the best arm under posterior draws, in nats",
-                       .units = "1",
-                       .metric = "optimal_arm_entropy"},
-    [CURVE_P_VALUE] = {.name = "prior_p_value",
-                       .long_name =
-                           "p-value of the history under the prior, approximate as arms depend on rewards",
-                       .units = "1",
-                       .metric = "prior_p_value"},
+    {.name = "regret", .long_name = "cumulative expected regret", .units = "1", .tails = true},
+    {.name = "regret_floor",
+     .long_name = "cumulative expected regret that no policy stays below in the mean",
+     .units = "1",
+     .metric = "regret_floor",
+     .shared = true,
+     .of_world = true},
+    {.name = "optimal_arm_entropy",
+     .long_name = "entropy of the best arm under posterior draws, in nats",
+     .units = "1",
+     .metric = "optimal_arm_entropy"},
+    {.name = "prior_p_value",
+     .long_name = "p-value of the history under the prior, approximate as arms depend on rewards",
+     .units = "1",
+     .metric = "prior_p_value"},
     {.name = NULL}};
 
 const StudyOps study_bandit = {.name = "bandit",
@@ -209,5 +239,6 @@ const StudyOps study_bandit = {.name = "bandit",
                                .curves = curves,
                                .points = points,
                                .axis_value = axis_value,
+                               .check_setting = check_setting,
                                .cost = cost,
                                .run = run};

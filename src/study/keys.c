@@ -40,14 +40,17 @@ const ConfigKey study_keys[] = {
     {TEXT("problem.file", "null",
           "samples of theta (theta: file), a prior file (theta: mixture) or an embedding file")},
     {INT("problem.arms", 1, 1000000, "auto",
-         "number of arms K; auto: 50 in a pool, 10 with a twin, else 100"),
+         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, "
+         "else 100"),
      .words = "auto"},
     {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
     {INT("problem.dimension", 1, 10000, "auto",
          "dimension d of theta; auto: that of problem.theta or of the file; 20 in a pool, 10 with a twin, "
          "5 in the convergence study"),
      .words = "auto"},
-    {WORD("problem.features", "ball", "distribution of the arms' features"), .words = SYNTHETIC_FEATURES},
+    {WORD("problem.features", "ball",
+          "distribution of the arms' features; basis: the d unit vectors, one for each arm"),
+     .words = SYNTHETIC_FEATURES},
     {REAL("problem.condition_number", 1, 1e12, "1",
           "kappa: of the second moment of the synthetic problem's features, of the inverse problem's matrix, "
           "or of the convergence study's target; 1: the same in all directions")},
@@ -92,8 +95,9 @@ const ConfigKey study_keys[] = {
      .fallback = "[emd]",
      .word = study_metric_name,
      .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
-             "tilted transport; bandit study: optimal_arm_entropy, H(A*) before each round, and "
-             "prior_p_value, how surprising the history is under the prior"},
+             "tilted transport; bandit study: optimal_arm_entropy, H(A*) before each round, "
+             "prior_p_value, how surprising the history is under the prior, and regret_floor, what no policy "
+             "stays below in the mean (Gaussian rewards)"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "

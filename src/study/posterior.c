@@ -111,20 +111,24 @@ static double cost(const Study *study, const Task *task) {
   return task->runs * (rounds * (round + world) + sizes * matching);
 }
 
-#define CURVE(name, word, text) {#name, text, "1", word, false},
+#define MEASURED(is, text, word, of_all)                                                                     \
+  { .name = is, .long_name = text, .units = "1", .metric = word, .shared = of_all }
+#define CURVE(name, word, text) MEASURED(#name, text, word, false),
 #define CURVE_AND_FLOOR(name, word, text)                                                                    \
-  CURVE(name, word, text){#name "_floor", text ", of a second set of exact draws", "1", word, true},
+  MEASURED(#name, text, word, false),                                                                        \
+      MEASURED(#name "_floor", text ", of a second set of exact draws", word, true),
 
 static const StudyCurve curves[] = {
     METRIC_LIST(CURVE_AND_FLOOR, CURVE, CURVE) /* then the study's own */
-    {"log_concavity", "smallest eigenvalue of the Hessian of -log nu_T* between draws from it", "1",
-     "log_concavity", true},
-    {"log_concavity_bound", "its bound by Theorem 2 for a mixture of this diameter, as printed", "1",
-     "log_concavity", true},
-    {"log_concavity_sharp", "the same bound with a quarter of the diameter's square, which two points reach",
-     "1", "log_concavity", true},
-    {"ess", "effective sample size behind the draws", "1", NULL, false},
-    {NULL, NULL, NULL, NULL, false}};
+    MEASURED("log_concavity", "smallest eigenvalue of the Hessian of -log nu_T* between draws from it",
+             "log_concavity", true),
+    MEASURED("log_concavity_bound", "its bound by Theorem 2 for a mixture of this diameter, as printed",
+             "log_concavity", true),
+    MEASURED("log_concavity_sharp",
+             "the same bound with a quarter of the diameter's square, which two points reach",
+             "log_concavity", true),
+    MEASURED("ess", "effective sample size behind the draws", NULL, false),
+    {.name = NULL}};
 
 const StudyOps study_posterior = {.name = "posterior",
                                   .summary = "draws of every sampler beside exact posterior draws, no bandit",

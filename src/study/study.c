@@ -19,6 +19,8 @@ static const StudyOps *const registry[] = {
 const StudyOps *study_kind(int index) { return registry[index]; }
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
+const double study_quantiles[STUDY_QUANTILES] = {0.5, 0.9, 0.95, 0.99, 1};
+
 enum {
   NAME_SIZE = 64,
   MOST_NAMES = 128,

@@ -41,7 +41,13 @@ typedef struct {
   const char *name, *long_name, *units;
   const char *metric; /* the word of the key `metrics` that asks for it; NULL: always there */
   bool shared; /* the same for all policies: measured once, and a paired difference says nothing */
+  bool of_world; /* shared, and stored without the dimension of policies */
+  bool tails; /* quantiles over runs are stored beside the mean */
 } StudyCurve;
+
+/* The quantiles of a curve with tails. */
+enum { STUDY_QUANTILES = 5 };
+extern const double study_quantiles[STUDY_QUANTILES];
 
 /* What large settings (problem.h) are run with. `stage` is notified of the wall time of each finished
  * part. */

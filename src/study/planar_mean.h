@@ -1,0 +1,23 @@
+/* The posterior mean of a density in the plane after observations of the same precision in all directions, by
+ * a sum over a grid. */
+#ifndef STUDY_PLANAR_MEAN_H
+#define STUDY_PLANAR_MEAN_H
+
+#include "core/arena.h"
+#include "model/prior.h"
+
+enum { PLANAR_SIDE = 512 };
+
+typedef struct {
+  const Prior *prior; /* not owned; d = 2, with a log density */
+  double low[2], step[2]; /* the box that holds samples of the prior: lower corner, sides of a cell */
+  double
+      *density; /* [PLANAR_SIDE, PLANAR_SIDE], at the centres of cells, in units of the largest, x fastest */
+  double *local; /* the same around a narrow posterior */
+} PlanarMean;
+
+Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out);
+/* mean[2] of the prior times exp(vector' theta - precision |theta|^2 / 2). */
+void planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]);
+
+#endif

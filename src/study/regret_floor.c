@@ -1,0 +1,166 @@
+#include "study/regret_floor.h"
+
+#include "core/special.h"
+
+#include <math.h>
+#include <string.h>
+
+static Status refuse(const char *why) {
+  return status_set(STATUS_INPUT, "key 'metrics': regret_floor is a bound for %s", why);
+}
+
+Status regret_floor_check(const Problem *problem) {
+  const ThetaSource *theta = &problem->theta;
+  const bool enumerated = theta->ops->prior && problem->d <= DENOISER_MOST_VERTICES;
+  if (!likelihood_is_conjugate(&problem->likelihood)) return refuse("Gaussian rewards only");
+  if (problem->quadratic) return refuse("rewards that are linear in theta*; problem.reward is quadratic");
+  if (problem->per_arm) return refuse("one theta* for all arms; problem.unknown is per_arm");
+  if (problem->ops->arms_of_theta)
+    return refuse("arms that tell nothing of theta*; those of this problem.family do");
+  if (problem->ops->transform ||
+      !(theta->set.n > 0 || theta->has_mixture || theta->ops->log_density || enumerated))
+    return refuse("a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
+  return STATUS_OK;
+}
+
+/* ---- what the oracle believes */
+
+static Status create_set(Arena *memory, const Problem *problem, uint32_t replicate, RegretFloor *self) {
+  const int d = self->d, n = self->members = theta_test_size(&problem->theta);
+  ALLOCATE(memory, self->set, (size_t)d * (size_t)n);
+  ALLOCATE(memory, self->square, n);
+  ALLOCATE(memory, self->weight, n);
+  theta_test_part(&problem->theta, replicate, self->set);
+  for (size_t at = 0; at < (size_t)d * (size_t)n; at++)
+    self->square[at % (size_t)n] += self->set[at] * self->set[at];
+  return STATUS_OK;
+}
+
+/* mean[d], B apart, over the members with weights exp(vector' theta - precision |theta|^2 / 2). */
+static void set_mean(RegretFloor *self, int b) {
+  const int n = self->members, runs = self->runs;
+  double top = -INFINITY, total = 0;
+  for (int m = 0; m < n; m++) self->weight[m] = -0.5 * self->precision[b] * self->square[m];
+  for (int i = 0; i < self->d; i++)
+    for (int m = 0; m < n; m++)
+      self->weight[m] += self->vector[i * runs + b] * self->set[(size_t)i * (size_t)n + (size_t)m];
+  for (int m = 0; m < n; m++) top = fmax(top, self->weight[m]);
+  for (int m = 0; m < n; m++) total += self->weight[m] = special_exp(self->weight[m] - top);
+  for (int i = 0; i < self->d; i++) {
+    double sum = 0;
+    for (int m = 0; m < n; m++) sum += self->weight[m] * self->set[(size_t)i * (size_t)n + (size_t)m];
+    self->mean[i * runs + b] = sum / total;
+  }
+}
+
+/* Memory for a call of the denoiser: what it works on, then eigenvalues, vector and mean of z, covariance. */
+static Status create_denoiser(Arena *memory, RegretFloor *self) {
+  const size_t d = (size_t)self->d, lanes = DENOISER_LANES;
+  ALLOCATE(memory, self->basis, d * d * lanes);
+  ALLOCATE(memory, self->work, self->prior.denoiser->workspace + (3 + d) * d * lanes);
+  for (size_t i = 0; i < d; i++)
+    for (size_t n = 0; n < lanes; n++) self->basis[(i * d + i) * lanes + n] = 1;
+  return STATUS_OK;
+}
+
+/* The means of runs first .. first + DENOISER_LANES - 1; lanes beyond the last run repeat it. */
+static void denoised_mean(RegretFloor *self, int first) {
+  enum { LANES = DENOISER_LANES };
+  const Denoiser *denoiser = self->prior.denoiser;
+  const int d = self->d, runs = self->runs;
+  const size_t values = (size_t)d * LANES;
+  double *eigenvalue = self->work + denoiser->workspace, *vector = eigenvalue + values,
+         *mean = vector + values, *covariance = mean + values;
+  int fallbacks[LANES] = {0};
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < LANES; n++) {
+      const int b = first + n < runs ? first + n : runs - 1;
+      const double scale = denoiser->scale[i], precision = self->precision[b];
+      eigenvalue[i * LANES + n] = scale * scale * precision;
+      vector[i * LANES + n] = scale * (self->vector[i * runs + b] - precision * denoiser->shift[i]);
+    }
+  denoiser->moments(denoiser, LANES, self->basis, eigenvalue, vector, mean,
+                    self->prior.mixture ? NULL : covariance, fallbacks, self->work);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < LANES && first + n < runs; n++)
+      self->mean[i * runs + first + n] = denoiser->shift[i] + denoiser->scale[i] * mean[i * LANES + n];
+}
+
+static void find_means(RegretFloor *self) {
+  const int runs = self->runs;
+  if (self->prior.denoiser) {
+    for (int first = 0; first < runs; first += DENOISER_LANES) denoised_mean(self, first);
+    return;
+  }
+  for (int b = 0; b < runs; b++) {
+    double mean[2];
+    if (self->members > 0) {
+      set_mean(self, b);
+      continue;
+    }
+    planar_mean(&self->plane, self->precision[b], (double[]){self->vector[b], self->vector[runs + b]}, mean);
+    self->mean[b] = mean[0], self->mean[runs + b] = mean[1];
+  }
+}
+
+/* ---- the oracle */
+
+static Status create_belief(Arena *memory, const Problem *problem, uint32_t replicate, RegretFloor *self) {
+  const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
+  if (problem->theta.set.n > 0) return create_set(memory, problem, replicate, self);
+  TRY(problem_exact_prior(memory, problem, &chain, &self->prior));
+  return self->prior.denoiser ? create_denoiser(memory, self)
+                              : planar_mean_create(memory, &self->prior, &self->plane);
+}
+
+Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out) {
+  const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
+  *out = (RegretFloor){.d = problem->d, .runs = task->runs, .key = rng_key(problem->seed, RNG_REGRET_FLOOR)};
+  ALLOCATE(memory, out->precision, runs);
+  ALLOCATE(memory, out->vector, d * runs);
+  ALLOCATE(memory, out->length, runs);
+  ALLOCATE(memory, out->mean, d * runs);
+  ALLOCATE(memory, out->noise, d * runs);
+  ALLOCATE(memory, out->arm, runs);
+  return create_belief(memory, problem, task->replicate, out);
+}
+
+/* The length of the longest arm of each run. */
+static void measure_arms(RegretFloor *self, const World *world) {
+  const int d = self->d, runs = self->runs;
+  memset(self->length, 0, (size_t)runs * sizeof *self->length);
+  for (int k = 0; k < world->problem->arms; k++) {
+    const double *phi = world->features + (size_t)k * (size_t)d * (size_t)runs;
+    for (int b = 0; b < runs; b++) {
+      double square = 0;
+      for (int i = 0; i < d; i++) square += phi[i * runs + b] * phi[i * runs + b];
+      self->length[b] = fmax(self->length[b], sqrt(square));
+    }
+  }
+}
+
+/* Sees theta* + sigma / r N(0, I), whatever was played. */
+static void learn(RegretFloor *self, const World *world) {
+  const int runs = self->runs;
+  const double sigma = world->problem->likelihood.noise;
+  RngLanes rng = {
+      .key = self->key, .run = world->first_run, .draws = 1, .round = world->round, .lanes = (uint32_t)runs};
+  rng_lanes_normal(&rng, self->d, self->noise);
+  for (int b = 0; b < runs; b++) {
+    const double root = self->length[b] / sigma;
+    self->precision[b] += root * root;
+    for (int i = 0; i < self->d; i++)
+      self->vector[i * runs + b] +=
+          root * root * world->theta[i * runs + b] + root * self->noise[i * runs + b];
+  }
+}
+
+void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
+  const int runs = self->runs;
+  if (world->round == 1 || world->problem->resample_arms) measure_arms(self, world);
+  find_means(self);
+  world_greedy(world, self->mean, self->arm);
+  for (int b = 0; b < runs; b++)
+    regret[b] = world->mean[world->best[b] * runs + b] - world->mean[self->arm[b] * runs + b];
+  learn(self, world);
+}
