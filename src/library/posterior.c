@@ -2,6 +2,7 @@
 #include "core/memory.h"
 #include "library/library.h"
 #include "rule/rule.h"
+#include "sampler/spread.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -23,6 +24,8 @@ struct thompson_posterior {
   int choices; /* since the last thompson_forget */
   int d;
   int64_t fallbacks;
+  int judged; /* observations at the last check of what follows */
+  bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
   History history;
   Rule rule; /* with the sampler, of setup.draws draws at most */
   /* Where the history or the sampler cannot grow by themselves: all observations, to give them again. */
@@ -211,6 +214,7 @@ thompson_status thompson_forget(thompson_posterior *self) {
   self->lives++;
   self->choices = 0;
   self->fallbacks = 0;
+  self->judged = 0, self->lost = false;
   return (thompson_status)begin_sampler(self, self->rule.sampler.setup.draws);
 }
 
@@ -245,6 +249,24 @@ thompson_status thompson_observe(thompson_posterior *self, int n, const double *
   return (thompson_status)status;
 }
 
+/* Counts a call whose draws cannot have reached the posterior: after new observations by what the evidence
+ * asks of a double, and m draws in self->rule.theta by their spread too, where they are enough. */
+static Status judge(thompson_posterior *self, int m) {
+  Spread spread;
+  char sentence[256];
+  if (self->judged != self->history.rounds) {
+    TRY(spread_hidden(&self->rule.sampler, &self->history, &spread));
+    self->judged = self->history.rounds, self->lost = spread.lost;
+  }
+  bool wrong = self->lost;
+  if (!wrong && m > 1) {
+    TRY(spread_measure(&self->rule.sampler, &self->history, m, self->rule.theta, &spread));
+    wrong = spread_complaint(&spread, sizeof sentence, sentence);
+  }
+  self->fallbacks += wrong;
+  return STATUS_OK;
+}
+
 /* m draws in self->rule.theta[d, m]. */
 static Status draw(thompson_posterior *self, int m) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
@@ -252,7 +274,7 @@ static Status draw(thompson_posterior *self, int m) {
   const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
-  return STATUS_OK;
+  return judge(self, m);
 }
 
 thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
@@ -267,9 +289,11 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
   const size_t d = (size_t)self->d;
   Status status =
       k >= 1 ? library_check("arms", (size_t)k * d, arms) : status_set(STATUS_INPUT, "%d arms", k);
-  if (status == STATUS_OK)
+  if (status == STATUS_OK) {
     rule_choose(&self->rule, &self->history, self->round++, self->choices++, k, arms, arm, NULL,
                 &self->fallbacks);
+    status = judge(self, 1);
+  }
   return (thompson_status)status;
 }
 

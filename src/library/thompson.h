@@ -100,8 +100,9 @@ THOMPSON_API thompson_status thompson_choose(thompson_posterior *posterior, int 
                                              int *arm);
 /* The standard deviation of Gaussian rewards that is used. */
 THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior);
-/* Numerical fallbacks so far, such as a draw that was not finite; not 0: look at the draws before you trust
- * them. */
+/* Numerical fallbacks so far, such as a draw that was not finite, or a call whose draws cannot have reached
+ * the posterior (their spread is not that of the posterior, or the evidence is too precise for the digits of
+ * the sampler); not 0: look at the draws before you trust them. */
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
 /* NULL is allowed. */
 THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);

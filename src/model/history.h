@@ -78,6 +78,11 @@ typedef struct {
 void history_evidence(const HistoryView *view, double *precision, double *vector);
 /* The same; zeros where the likelihood is not conjugate. */
 void history_evidence_or_zero(const HistoryView *view, double *precision, double *vector);
+/* The trace of Lambda of a run. */
+double history_precision_trace(const History *history, int run);
+/* root[d + 1, d + 1] of a run (square_root.h); false where none is kept: the evidence is far from precise
+ * enough to need it, or was set. */
+bool history_root(const History *history, int run, double *root);
 /* residual[lanes] >= 0: sum of ((y - phi' shift) / sigma)^2 over the observations of each lane. */
 void history_residual(const HistoryView *view, double *residual);
 /* A history of this many rounds, with the evidence factor precision[d, d, B] and factor vector[d, B] in place

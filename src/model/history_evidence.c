@@ -1,9 +1,14 @@
 /* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
 #include "core/simd.h"
 #include "model/history_internal.h"
+#include "model/square_root.h"
 
 #include <math.h>
 #include <string.h>
+
+/* Trace of Lambda from which on a run has its square root too: far from where sums lose digits of a prior,
+ * whose variances are not beyond 1e6. */
+static const double ROOT_FROM = 1e6;
 
 typedef struct {
   struct HistoryContent common;
@@ -11,6 +16,9 @@ typedef struct {
   double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
   double *vector; /* [d, B]: sum phi y / sigma^2 */
   double *reward_squares; /* [B]: sum y^2 / sigma^2 */
+  double *root; /* [d + 1, d + 1, B], of the runs that have one */
+  bool *rooted; /* [B] */
+  double *row, *square; /* [d + 1], [d + 1, d + 1]: scratch */
 } Evidence;
 
 static Evidence *evidence_of(const History *history) {
@@ -31,11 +39,18 @@ static Status evidence_reserve(History *history, int rounds) {
   ALLOCATE(history->memory, self->precision, sums(history->d) * (size_t)history->runs);
   self->vector = self->precision + vectors * (size_t)history->d;
   self->reward_squares = self->vector + vectors;
+  const size_t n = (size_t)history->d + 1;
+  ALLOCATE(history->memory, self->root, n * n * (size_t)history->runs);
+  ALLOCATE(history->memory, self->rooted, history->runs);
+  ALLOCATE(history->memory, self->row, n);
+  ALLOCATE(history->memory, self->square, n * n);
   return STATUS_OK;
 }
 
 static void evidence_clear(History *history) {
-  memset(evidence_of(history)->precision, 0, sums(history->d) * (size_t)history->runs * sizeof(double));
+  const Evidence *self = evidence_of(history);
+  memset(self->precision, 0, sums(history->d) * (size_t)history->runs * sizeof(double));
+  memset(self->rooted, 0, (size_t)history->runs * sizeof *self->rooted);
 }
 
 /* sum[n] += factor a[n] b[n]. */
@@ -79,9 +94,48 @@ static void append_to(const History *history, const double *phi, const double *y
   }
 }
 
+static double precision_trace(const History *history, size_t run) {
+  const size_t d = (size_t)history->d;
+  double sum = 0;
+  for (size_t i = 0; i < d; i++)
+    sum += evidence_of(history)->precision[i * (d + 1) * (size_t)history->runs + run];
+  return sum;
+}
+
+/* The root of what a run has observed so far. */
+static void start_root(const History *history, size_t run) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, n = d + 1, runs = (size_t)history->runs;
+  for (size_t i = 0; i < d; i++) {
+    for (size_t j = 0; j < d; j++) self->square[i * n + j] = self->precision[(i * d + j) * runs + run];
+    self->square[i * n + d] = self->square[d * n + i] = self->vector[i * runs + run];
+  }
+  self->square[n * n - 1] = self->reward_squares[run];
+  square_root_of((int)n, self->square, runs, self->root + run);
+  self->rooted[run] = true;
+}
+
+/* One more observation, before it is in the sums. */
+static void append_to_roots(const History *history, const double *phi, const double *y) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
+  const double weight = inverse_variance(history);
+  for (size_t m = 0; m < count; m++) {
+    const size_t run = (size_t)self->common.latest[m];
+    double square = 0;
+    for (size_t i = 0; i < d; i++) square += phi[i * count + m] * phi[i * count + m];
+    if (!self->rooted[run] && !(precision_trace(history, run) + weight * square > ROOT_FROM)) continue;
+    if (!self->rooted[run]) start_root(history, run);
+    for (size_t i = 0; i < d; i++) self->row[i] = phi[i * count + m] / history->likelihood->noise;
+    self->row[d] = y[m] / history->likelihood->noise;
+    square_root_add((int)d + 1, runs, self->root + run, self->row);
+  }
+}
+
 static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
   (void)arm;
+  append_to_roots(history, phi, y);
   if (history->each_round == history->runs)
     history_evidence_append(history->d, history->runs, inverse_variance(history), phi, y, self->precision,
                             self->vector, self->reward_squares);
@@ -92,7 +146,12 @@ static void evidence_append(History *history, const int *arm, const double *phi,
 static void evidence_copy_run(const History *from, int m, History *to, int n) {
   const double *old = evidence_of(from)->precision + m;
   double *new = evidence_of(to)->precision + n;
+  const size_t d = (size_t)from->d;
   for (size_t k = 0; k < sums(from->d); k++) new[k * (size_t)to->runs] = old[k * (size_t)from->runs];
+  evidence_of(to)->rooted[n] = evidence_of(from)->rooted[m];
+  for (size_t k = 0; k < (d + 1) * (d + 1) && evidence_of(from)->rooted[m]; k++)
+    evidence_of(to)->root[k * (size_t)to->runs + (size_t)n] =
+        evidence_of(from)->root[k * (size_t)from->runs + (size_t)m];
 }
 
 static double evidence_squares(const History *history, int run) {
@@ -157,6 +216,19 @@ void history_evidence_or_zero(const HistoryView *view, double *precision, double
   }
 }
 
+double history_precision_trace(const History *history, int run) {
+  return history->temper * precision_trace(history, (size_t)run);
+}
+
+bool history_root(const History *history, int run, double *root) {
+  const Evidence *self = evidence_of(history);
+  const size_t n = (size_t)history->d + 1;
+  if (!self->rooted[run]) return false;
+  const double scale = sqrt(history->temper);
+  for (size_t k = 0; k < n * n; k++) root[k] = scale * self->root[k * (size_t)history->runs + (size_t)run];
+  return true;
+}
+
 void history_residual(const HistoryView *view, double *residual) {
   const History *history = view->history;
   const Evidence *self = evidence_of(history);
@@ -179,7 +251,7 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
   const size_t vectors = (size_t)history->d * (size_t)history->runs;
   for (size_t n = 0; n < vectors * (size_t)history->d; n++) self->precision[n] = factor * precision[n];
   for (size_t n = 0; n < vectors; n++) self->vector[n] = factor * vector[n];
-  for (int n = 0; n < history->runs; n++) self->common.observations[n] = rounds;
+  for (int n = 0; n < history->runs; n++) self->common.observations[n] = rounds, self->rooted[n] = false;
   history->rounds = rounds;
 }
 

@@ -9,6 +9,7 @@
 #include "model/mixture_evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/moments.h"
+#include "sampler/precise.h"
 #include "sampler/reservoir.h"
 
 #include <math.h>
@@ -44,6 +45,8 @@ struct MixturePosterior {
   double *whitened; /* [d, n]: h_c, then L_c^-1 h_c */
   int *jitters; /* [n] */
   double *inverse; /* [d, d, n]: P_c^-1 */
+  Precise *precise; /* of a conjugate likelihood */
+  bool beyond; /* it takes some of the runs */
   /* Of draws. */
   int *component; /* [n] */
   double *uniform, *draw; /* [n]; [d + 1, n], below the draw its component */
@@ -117,7 +120,8 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   ALLOCATE(memory, state->uniform, n);
   ALLOCATE(memory, state->draw, (d + 1) * n);
   mixture_evidence_constants(prior, state->constant);
-  return likelihood_is_conjugate(likelihood) ? STATUS_OK : create_approximation(memory, state);
+  return likelihood_is_conjugate(likelihood) ? precise_create(memory, prior, CHUNK_LANES, &state->precise)
+                                             : create_approximation(memory, state);
 }
 
 void mixture_posterior_shrink(MixturePosterior *state, int component, double factor) {
@@ -232,6 +236,7 @@ static void add_component(MixturePosterior *state, int c, int lanes, MixtureMome
   const double shrink = state->shrink[c] * state->shrink[c];
   linalg_backward_lanes(d, lanes, state->factor, state->whitened);
   linalg_inverse_lanes(d, lanes, state->factor, moments->inverse);
+  if (state->beyond) precise_moments(state->precise, c, state->whitened, moments->inverse);
   for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
   moments_share(lanes, c == moments->first, state->weight + c * lanes, state->largest, moments->total,
                 moments->share);
@@ -248,14 +253,20 @@ static void weigh_approximation(MixturePosterior *state, int c, int lanes, doubl
   }
 }
 
-/* state->weight: the logarithm of the weight of every component for the runs of `view`; and, unless `moments`
- * is NULL, the moments of the components that it asks for. */
-static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm,
+/* Lambda and b of the runs of `view`, which all components share. */
+static void share_evidence(MixturePosterior *state, const HistoryView *view) {
+  history_evidence(view, state->precision, state->vector);
+  state->beyond = precise_find(state->precise, view);
+}
+
+/* state->weight: the logarithm of the weight of every component for the runs of `view`, with `rewards` as in
+ * precise.h; and, unless `moments` is NULL, the moments of the components that it asks for. */
+static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm, bool rewards,
                              MixtureMoments *moments, int64_t *fallbacks) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes;
   const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
-  if (conjugate) history_evidence(view, state->precision, state->vector);
+  if (conjugate) share_evidence(state, view);
   memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
   for (int c = 0; c < prior->components; c++) {
     const int own = conjugate ? 0 : c;
@@ -270,18 +281,20 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
     if (!conjugate) weigh_approximation(state, c, lanes, log_weight);
+    if (state->beyond) precise_weigh(state->precise, c, rewards, log_weight);
     if (moments && c >= moments->first && c < moments->end) add_component(state, c, lanes, moments);
   }
-  for (int n = 0; n < lanes; n++) fallbacks[view->first + n] += state->jitters[n];
+  for (int n = 0; n < lanes; n++)
+    if (!(state->beyond && precise_takes(state->precise, n))) fallbacks[view->first + n] += state->jitters[n];
 }
 
 /* What the draws of the runs of `view` need: evidence, and sums of weights. */
 static void prepare_runs(MixturePosterior *state, const HistoryView *view, bool warm, int64_t *fallbacks) {
   if (state->prior->components == 1 && likelihood_is_conjugate(view->history->likelihood)) {
-    history_evidence(view, state->precision, state->vector);
+    share_evidence(state, view);
     return;
   }
-  weigh_components(state, view, warm, NULL, fallbacks);
+  weigh_components(state, view, warm, false, NULL, fallbacks);
   accumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
 }
 
@@ -292,7 +305,7 @@ void mixture_posterior_evidence(MixturePosterior *state, const History *history,
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
     const HistoryView view = {history, 1, first, lanes, NULL, NULL};
-    weigh_components(state, &view, false, NULL, fallbacks);
+    weigh_components(state, &view, false, true, NULL, fallbacks);
     for (int c = 0; c < components; c++)
       for (int n = 0; n < lanes; n++)
         log_evidence[(size_t)c * (size_t)history->runs + (size_t)(first + n)] =
@@ -345,6 +358,28 @@ static void gather_chosen(MixturePosterior *state, const HistoryView *runs, cons
   }
 }
 
+/* state->draw <- the draws of the runs that are taken in square-root form, from the same numbers z[d, lanes].
+ */
+static void draw_precisely(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
+                           double *z) {
+  const int d = state->prior->d, lanes = view->lanes;
+  for (int n = 0; n < lanes; n++) {
+    const int r = (view->first + n) / view->draws - runs->first, c = state->component[n];
+    for (int i = 0; i < d; i++) z[i * lanes + n] *= state->shrink[c];
+    if (precise_takes(state->precise, r)) precise_draw(state->precise, r, c, lanes, n, z, state->draw);
+  }
+}
+
+/* Adds what the lanes had to be jittered; in square-root form it was not. */
+static void count_jitters(const MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
+                          int64_t *fallbacks) {
+  for (int n = 0; n < view->lanes; n++) {
+    const int run = (view->first + n) / view->draws;
+    if (!(state->beyond && precise_takes(state->precise, run - runs->first)))
+      fallbacks[run] += state->jitters[n];
+  }
+}
+
 /* state->draw <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. What
  * a single component has is the same in each candidate. */
 static void draw_candidate(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
@@ -358,14 +393,16 @@ static void draw_candidate(MixturePosterior *state, const HistoryView *runs, con
     memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
-    for (int n = 0; n < lanes && single; n++) /* else those of the weights are the same */
-      fallbacks[(view->first + n) / view->draws] += state->jitters[n];
+    if (single) count_jitters(state, runs, view, fallbacks); /* else those of the weights are the same */
   }
+  double *z = state->inverse;
+  if (state->beyond) memcpy(z, state->draw, (size_t)(d * lanes) * sizeof *z);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
       state->draw[i * lanes + n] =
           state->whitened[i * lanes + n] + state->draw[i * lanes + n] * state->shrink[state->component[n]];
   linalg_backward_lanes(d, lanes, state->factor, state->draw);
+  if (state->beyond) draw_precisely(state, runs, view, z);
 }
 
 /* log_ratio[lanes]: of the likelihood at the draws over what stands for it. */
@@ -453,7 +490,7 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
     const HistoryView view = {history, 1, lane, chunk_size(history->runs, lane, CHUNK_LANES), NULL, NULL};
     moments.mean = mean + lane;
     moments.covariance = covariance + lane;
-    weigh_components(state, &view, warm, &moments, fallbacks);
+    weigh_components(state, &view, warm, false, &moments, fallbacks);
     keep_evidence(state, &view);
   }
   state->last_rounds = history->rounds;

@@ -65,6 +65,8 @@ typedef struct {
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
    * conformance tests then compare their mean and covariance with it. */
   bool exact;
+  /* Draws from a mixture prior keep their digits however precise Gaussian evidence is (precise.h). */
+  bool square_root;
   /* Of a method that is biased on purpose: the standard deviation of its draws, over that of the posterior,
    * is between these in every direction (with a Gaussian prior and likelihood). 0: it has no such bias. */
   double narrow, wide;

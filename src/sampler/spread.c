@@ -2,6 +2,8 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "model/square_root.h"
+#include "sampler/precise.h"
 
 #include <float.h>
 #include <math.h>
@@ -14,7 +16,8 @@
 static const double CLOSE = 0.1, SKEWED = 2;
 /* Standard errors that are granted beside, and draws for each dimension below which they say too much. */
 enum { ERRORS = 4, FEWEST = 20 };
-/* A pivot this far below its diagonal entry has lost all but two digits to rounding. */
+/* A pivot this far below its diagonal entry has lost all but two digits to rounding; of a square root the
+ * square of it. */
 static const double LOST = 256 * DBL_EPSILON;
 
 typedef struct {
@@ -68,8 +71,23 @@ static void spread_take_evidence(SpreadWork *work, const History *history, int d
     history_derivatives(&view, work->mean, NULL, unused, work->precision);
 }
 
+/* map <- T A^-1 from the evidence in square-root form. */
+static Status find_map_of_root(SpreadWork *work, const Mixture *prior, const double *evidence) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)prior->d, n = d + 1;
+  double *row, *conditioned;
+  ALLOCATE(&scratch, row, n);
+  ALLOCATE(&scratch, conditioned, n * n);
+  square_root_condition(prior, 0, evidence, row, conditioned);
+  for (size_t i = 0; i < d; i++) memcpy(work->precision + i * d, conditioned + i * n, d * sizeof *row);
+  memcpy(work->half, prior->cholesky, d * d * sizeof *row);
+  linalg_invert_triangle((int)d, work->half);
+  linalg_product((int)d, false, work->precision, false, work->half, work->map);
+  return STATUS_OK;
+}
+
 /* map <- L' A^-1, whose images of the draws have the identity for their covariance; false where P is none. */
-static bool find_map(SpreadWork *work, int d, const double *root, double *hidden) {
+static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double *hidden) {
   double *p = work->precision;
   linalg_product(d, false, p, false, root, work->half);
   linalg_product(d, true, root, false, work->half, p);
@@ -101,33 +119,64 @@ static Status spread_compare(SpreadWork *work, int d, int draws, const double *t
   return STATUS_OK;
 }
 
+Status spread_hidden(const Sampler *sampler, const History *history, Spread *out) {
+  const Mixture *prior = prior_stand_in(sampler->setup.prior);
+  History tempered = *history;
+  tempered.temper *= sampler->temper;
+  *out = (Spread){.narrowest = 1, .widest = 1, .hidden = 1};
+  if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
+  TRY(precise_hidden(prior, &tempered, 0, &out->hidden));
+  const double digits =
+      sampler->ops->square_root && prior == sampler->setup.prior->mixture ? sqrt(out->hidden) : out->hidden;
+  out->lost = !(digits * LOST < 1);
+  return STATUS_OK;
+}
+
+/* Whether there is a map, by the sums or in square-root form. */
+static Status find_map(SpreadWork *work, const Mixture *prior, const History *history, Spread *out,
+                       bool *found) {
+  SCRATCH_ARENA(scratch);
+  const size_t n = (size_t)prior->d + 1;
+  double *evidence, hidden = out->hidden;
+  ALLOCATE(&scratch, evidence, n * n);
+  *found = true;
+  if (likelihood_is_conjugate(history->likelihood) && history_root(history, 0, evidence))
+    return find_map_of_root(work, prior, evidence);
+  *found = find_map_of_sums(work, prior->d, prior->cholesky, &hidden);
+  out->hidden = fmax(out->hidden, hidden);
+  out->lost = out->lost || !(hidden * LOST < 1);
+  return STATUS_OK;
+}
+
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out) {
   SCRATCH_ARENA(scratch);
   const int d = sampler->d;
   History tempered = *history;
   SpreadWork work;
+  bool found;
   tempered.temper *= sampler->temper;
-  *out = (Spread){.known = is_known(sampler, draws), .narrowest = 1, .widest = 1};
   ASSERT(history->runs == 1);
+  TRY(spread_hidden(sampler, history, out));
+  out->known = is_known(sampler, draws);
   if (!out->known) return STATUS_OK;
   set_bounds(sampler, draws, out);
   TRY(create(&scratch, d, draws, &work));
   spread_take_evidence(&work, &tempered, draws, theta);
-  if (!find_map(&work, d, sampler->setup.prior->mixture->cholesky, &out->hidden)) return STATUS_OK;
-  return spread_compare(&work, d, draws, theta, out);
+  TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
+  return found ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
 }
 
 bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
-  if (!spread->known) return false;
-  const bool wide = !(spread->widest <= spread->most), narrow = !(spread->narrowest >= spread->least);
+  const bool wide = spread->known && !(spread->widest <= spread->most);
+  const bool narrow = spread->known && !(spread->narrowest >= spread->least);
   if (wide || narrow)
     snprintf(
         sentence, size,
         "the draws cannot have reached the target: in one direction their standard deviation is %.3g times "
         "that of the posterior",
         wide ? spread->widest : spread->narrowest);
-  else if (!(spread->hidden * LOST < 1))
+  else if (spread->lost)
     snprintf(
         sentence, size,
         "the draws cannot have reached the target: the evidence is %.1g times what it leaves to the prior in "

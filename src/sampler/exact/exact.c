@@ -160,6 +160,7 @@ const SamplerOps sampler_exact = {
     .reference = "Hong et al. (2022); von Neumann (1951)",
     .default_prior = "exact",
     .needs = NEEDS_TRACTABLE,
+    .square_root = true,
     .fits = exact_fits,
     .exact = true,
     .create = exact_create,

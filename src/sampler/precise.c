@@ -1,0 +1,120 @@
+#include "sampler/precise.h"
+
+#include "core/linalg.h"
+#include "model/square_root.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Evidence over prior from which on the square root is used: sums have 7 digits left of what the prior says.
+ */
+static const double BEYOND = 1e9;
+
+struct Precise {
+  const Mixture *prior; /* not owned */
+  double variance; /* the largest of a component */
+  HistoryView view;
+  bool *takes; /* [parts] */
+  double *root, *conditioned, *row; /* [d + 1, d + 1] twice, [d + 1] */
+  int part, component; /* that `conditioned` is of; -1: none */
+  double *x, *work, *covariance; /* [d], [d, d] twice */
+};
+
+/* The largest trace of the covariance of a component: no direction has more. */
+static double largest_variance(const Mixture *prior) {
+  double largest = 0;
+  for (int c = 0; c < prior->components; c++) {
+    double trace = 0;
+    for (int i = 0; i < prior->d; i++) trace += prior->covariance[(c * prior->d + i) * prior->d + i];
+    largest = fmax(largest, trace);
+  }
+  return largest;
+}
+
+Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **out) {
+  const size_t d = (size_t)prior->d, n = d + 1;
+  Precise *self;
+  ALLOCATE(memory, self, 1);
+  *out = self;
+  self->prior = prior;
+  self->variance = largest_variance(prior);
+  ALLOCATE(memory, self->takes, parts);
+  ALLOCATE(memory, self->root, n * n);
+  ALLOCATE(memory, self->conditioned, n * n);
+  ALLOCATE(memory, self->row, n);
+  ALLOCATE(memory, self->x, d);
+  ALLOCATE(memory, self->work, d * d);
+  ALLOCATE(memory, self->covariance, d * d);
+  return STATUS_OK;
+}
+
+static int run_of(const Precise *self, int r) { return (self->view.first + r) / self->view.draws; }
+
+bool precise_find(Precise *self, const HistoryView *view) {
+  bool any = false;
+  self->view = *view;
+  self->part = -1;
+  for (int r = 0; r < view->lanes; r++) {
+    self->takes[r] = history_precision_trace(view->history, run_of(self, r)) * self->variance > BEYOND &&
+                     history_root(view->history, run_of(self, r), self->root);
+    any = any || self->takes[r];
+  }
+  return any;
+}
+
+bool precise_takes(const Precise *self, int r) { return self->takes[r]; }
+
+static const double *condition(Precise *self, int r, int c) {
+  if (self->part != r || self->component != c) {
+    history_root(self->view.history, run_of(self, r), self->root);
+    square_root_condition(self->prior, c, self->root, self->row, self->conditioned);
+    self->part = r, self->component = c;
+  }
+  return self->conditioned;
+}
+
+void precise_weigh(Precise *self, int c, bool rewards, double *log_weight) {
+  const int d = self->prior->d, n = d + 1;
+  for (int r = 0; r < self->view.lanes; r++) {
+    if (!self->takes[r]) continue;
+    const double *t = condition(self, r, c), rest = t[n * n - 1];
+    double sum = log(self->prior->weight[c]) - 0.5 * d * log(2 * M_PI) - 0.5 * rest * rest;
+    for (int i = 0; i < d; i++) sum -= log(t[i * n + i]);
+    for (int i = 0; i < n && rewards; i++) sum += 0.5 * self->root[i * n + d] * self->root[i * n + d];
+    log_weight[r] = sum;
+  }
+}
+
+void precise_moments(Precise *self, int c, double *mean, double *covariance) {
+  const int d = self->prior->d, parts = self->view.lanes;
+  for (int r = 0; r < parts; r++) {
+    if (!self->takes[r]) continue;
+    const double *t = condition(self, r, c);
+    memset(self->x, 0, (size_t)d * sizeof *self->x);
+    square_root_draw(self->prior, c, t, self->x);
+    square_root_covariance(self->prior, c, t, self->work, self->covariance);
+    for (int i = 0; i < d; i++) mean[i * parts + r] = self->x[i];
+    for (int i = 0; i < d * d; i++) covariance[i * parts + r] = self->covariance[i];
+  }
+}
+
+void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z, double *theta) {
+  const int d = self->prior->d;
+  const double *t = condition(self, r, c);
+  for (int i = 0; i < d; i++) self->x[i] = z[i * lanes + n];
+  square_root_draw(self->prior, c, t, self->x);
+  for (int i = 0; i < d; i++) theta[i * lanes + n] = self->x[i];
+}
+
+Status precise_hidden(const Mixture *prior, const History *history, int run, double *out) {
+  SCRATCH_ARENA(scratch);
+  const HistoryView view = {history, 1, run, 1, NULL, NULL};
+  Precise *self;
+  *out = 1;
+  if (!(history_precision_trace(history, run) * largest_variance(prior) > BEYOND)) return STATUS_OK;
+  TRY(precise_create(&scratch, prior, 1, &self));
+  if (!precise_find(self, &view)) return STATUS_OK;
+  for (int c = 0; c < prior->components; c++)
+    *out = fmax(*out, square_root_hidden(prior->d, condition(self, 0, c)));
+  return STATUS_OK;
+}
