@@ -175,6 +175,22 @@ class ResultsFile(program.ProgramTest):
         lines = self.succeed("run", named, "-o", out, "--overwrite").stdout.splitlines()
         self.assertEqual(lines[-2], f"figure:  analysis/ablation.py --metric seconds {out}")
 
+    def test_fallbacks_are_shown(self):
+        """A line for each policy and setting that has any, with the numbers of the file, and where they are explained; else no word."""
+        study = self.write("precise.yaml", "name: precise\nstudy: bandit\nruns: 8\nproblem: {arms: 10, rounds: 30}\npolicies: [ts, localised]\n"
+                           "prior: {train_samples: 500, training_steps: 60}\nsweep:\n  problem.noise: [0.02, 2]\n")
+        shown = self.succeed("run", study, "-o", self.path("precise")).stdout
+        self.assertEqual(self.succeed("reduce", self.path("precise")).stdout.count("numerical fallbacks"), 1)
+        with xr.open_dataset(self.path("precise/results.nc")) as data:
+            counts = data["fallbacks"].values
+        self.assertGreater(counts[0, 1].sum(), 0)
+        self.assertEqual(counts.sum(), counts[0, 1].sum())
+        hit = (counts[0, 1] > 0).sum()
+        self.assertIn(f"problem.noise=0.02, localised: {counts[0, 1].sum()} in {hit} of 8 runs ({100 * hit / 8:.2g}%)", shown)
+        self.assertEqual(shown.count(" of 8 runs ("), 1)
+        with open(os.path.join(program.SOURCE, "docs", "guide.md"), encoding="utf-8") as page:
+            self.assertIn("\n## Numerical fallbacks\n", page.read())
+
     def test_resolved_configuration_is_a_study(self):
         with netCDF4.Dataset(self.path("out/results.nc")) as file:
             resolved, digest = file.config, file.config_sha256

@@ -248,6 +248,37 @@ static void print_table(const Study *study, double *columns[COLUMNS]) {
          study->runs.replicates > 1 ? ", or over the means of replicates where that is larger" : "");
 }
 
+/* One line for each policy and setting with fallbacks, of fallbacks[runs]: how many, and in how many runs. */
+static void print_fallbacks(const Study *study, int setting, int policy, size_t runs,
+                            const int64_t *fallbacks, bool *first) {
+  long long count = 0;
+  size_t hit = 0;
+  for (size_t r = 0; r < runs; r++) count += fallbacks[r], hit += fallbacks[r] > 0;
+  if (count == 0) return;
+  if (*first)
+    printf(
+        "\nnumerical fallbacks: where a number went wrong, or a learned prior was asked for more than it was "
+        "trained on, something simpler took its place (docs/guide.md#numerical-fallbacks)\n");
+  *first = false;
+  printf("  %s, %s: %lld in %zu of %zu runs (%.2g%%)\n", study->file->setting_labels[setting],
+         study->file->policies[policy].label, count, hit, runs, 100.0 * (double)hit / (double)runs);
+}
+
+static Status read_and_print_fallbacks(StoreFile *file, const Study *study) {
+  SCRATCH_ARENA(scratch);
+  const size_t settings = (size_t)study->file->setting_count, policies = (size_t)study->file->policy_count;
+  size_t shape[3] = {settings, policies, SIZE_MAX};
+  int64_t *fallbacks;
+  bool first = true;
+  TRY(store_shape(file, "fallbacks", 3, shape));
+  ALLOCATE(&scratch, fallbacks, settings * policies * shape[2]);
+  TRY(store_get_int64s(file, "fallbacks", fallbacks));
+  for (size_t s = 0; s < settings; s++)
+    for (size_t p = 0; p < policies; p++)
+      print_fallbacks(study, (int)s, (int)p, shape[2], fallbacks + (s * policies + p) * shape[2], &first);
+  return STATUS_OK;
+}
+
 Status app_print_table(const Study *study, const char *directory) {
   static const char *const suffixes[COLUMNS] = {"_mean", "_se",           "_diff_mean",        "_diff_se",
                                                 "_n",    "_se_replicate", "_diff_se_replicate"};
@@ -260,6 +291,7 @@ Status app_print_table(const Study *study, const char *directory) {
   for (int i = 0; i < COLUMNS && status == STATUS_OK; i++)
     status = read_means(file, study, suffixes[i], &columns[i]);
   if (status == STATUS_OK) print_table(study, columns);
+  if (status == STATUS_OK) status = read_and_print_fallbacks(file, study);
   for (int i = 0; i < COLUMNS; i++) free(columns[i]);
   store_abandon(file);
   return status;
