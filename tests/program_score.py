@@ -15,6 +15,7 @@ import numpy as np
 import scipy.optimize
 import scipy.spatial
 import scipy.special
+import scipy.stats.qmc
 
 import program
 from program import SANITIZED, SOURCE, ProgramTest
@@ -136,6 +137,41 @@ class Score(ProgramTest):
         self.export("cross", "empty")
 
     # ---- what it says of draws
+
+    def test_even_draws(self):
+        """Sobol points in each component, as many as its weight says: nearer to exact draws than these are to each other, which is said; of
+        exact draws, shares rounded or not, nothing is (one in a thousand seeds)."""
+        problem = Problem(self.export("sphere5"))
+
+        def balanced(x, y, rng, points):
+            precision, vector = x.T @ x / problem.noise ** 2, x.T @ y / problem.noise ** 2
+            prior = np.linalg.inv(problem.covariance)
+            covariance = np.linalg.inv(prior + precision)
+            mean = np.einsum("cij,cj->ci", covariance, np.einsum("cij,cj->ci", prior, problem.mean) + vector)
+            log_weight = (np.log(problem.weight) + 0.5 * (np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(problem.covariance)[1])
+                          + 0.5 * (np.einsum("ci,cij,cj->c", mean, prior + precision, mean)
+                                   - np.einsum("ci,cij,cj->c", problem.mean, prior, problem.mean)))
+            end = np.rint(DRAWS * np.cumsum(scipy.special.softmax(log_weight))).astype(int)
+            of = np.searchsorted(end, np.arange(DRAWS), side="right").clip(max=len(end) - 1)
+            z = np.concatenate([points(count, rng) for count in np.bincount(of, minlength=len(end))])
+            return mean[of] + np.einsum("nij,nj->ni", np.linalg.cholesky(covariance)[of], z)
+
+        def sobol(count, rng):
+            d = problem.mean.shape[1]
+            unit = scipy.stats.qmc.Sobol(d, seed=rng).random(512)[:count]
+            return scipy.special.ndtri(unit.clip(1e-9, 1 - 1e-9))
+
+        rng = np.random.default_rng(7)
+        theta = np.array([balanced(x, y, rng, sobol) for x, y in problem.histories])
+        scored = self.score("sphere5", theta)
+        self.assertTrue(scored["too_even"], scored)
+        self.assertLess(scored["even_p_value"], 1e-9)
+        self.assertLess(scored["ratio"]["mean"], 0.95)
+        text = self.succeed("score", "--problem", "sphere5", "--draws", self.path("draws.nc")).stdout
+        self.assertIn("more even than independent draws are", text)
+        exact = self.exact()[1]
+        self.assertFalse(exact["too_even"])
+        self.assertGreater(exact["even_p_value"], 1e-3)
 
     def test_exact_draws(self):
         """At the floor within 4 standard errors, calibrated at the level of 1 in 1000, on the right modes."""

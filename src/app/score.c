@@ -144,11 +144,12 @@ static json_t *row_json(const ScoreRow *row) {
 static void score_json(const Arguments *arguments, const Pack *pack, const Score *score) {
   json_t *rows = json_array();
   for (int r = 0; r < score->rows; r++) json_array_append_new(rows, row_json(&score->row[r]));
-  print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o}", "pack", PACK_NAME, "problem",
-                       pack->name, "draws", arguments->draws, "metric", score_metric(pack), "histories",
-                       pack->histories, "draws_scored", pack->draws, "ratio", mean_json(score->ratio),
-                       "rank_p_value", number(score->rank_p), "rank_p_value_exact",
-                       number(score->rank_p_exact), "by_observations", rows));
+  print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:b, s:o, s:o, s:o}", "pack", PACK_NAME,
+                       "problem", pack->name, "draws", arguments->draws, "metric", score_metric(pack),
+                       "histories", pack->histories, "draws_scored", pack->draws, "ratio",
+                       mean_json(score->ratio), "even_p_value", number(score->even_p), "too_even",
+                       score->even_p < SCORE_TOO_EVEN, "rank_p_value", number(score->rank_p),
+                       "rank_p_value_exact", number(score->rank_p_exact), "by_observations", rows));
 }
 
 static void print_mean(ScoreMean mean) {
@@ -176,6 +177,10 @@ static void score_text(const Arguments *arguments, const Pack *pack, const Score
   }
   printf("\ndistance over floor, mean of the rows: %.3f, se %.3f (exact draws: 1)\n", score->ratio.mean,
          score->ratio.se);
+  if (score->even_p < SCORE_TOO_EVEN)
+    printf("these draws are more even than independent draws are (p = %.2g that exact ones have so low a "
+           "ratio): quasi-random or balanced, so that the ratio does not say how near they are\n",
+           score->even_p);
   printf("ranks of theta* among the draws: p = %.3g that they are uniform (exact draws: %.3g)\n",
          score->rank_p, score->rank_p_exact);
   printf("floor: the same of other exact draws; modes: total variation of the mode weights; "

@@ -11,7 +11,7 @@ enum { SETS = 4 /* of M exact draws for each history */ };
 
 /* What is measured of a history; ranks are those of theta* among the draws and among exact ones, in (0, 1).
  */
-enum { DISTANCE, FLOOR, MODE_ERROR, MODE_FLOOR, RANK, RANK_EXACT, MEASURED };
+enum { DISTANCE, FLOOR, SPREAD, MODE_ERROR, MODE_FLOOR, RANK, RANK_EXACT, MEASURED };
 
 /* What a history is measured with. */
 typedef struct {
@@ -87,15 +87,37 @@ static Status add(const Ruler *self, Measure *metric, const Cloud *x, const Clou
   return STATUS_OK;
 }
 
-/* The means of a metric over sets of exact draws, and over pairs of them. */
-static Status compare(const Ruler *self, Measure *metric, Rng directions, double *mean, double *floor) {
+/* Mean square of what each set of exact draws is further from the others than these are from each other:
+ * pair[SETS, SETS], both triangles. */
+static double spread_of_exact(double pair[SETS][SETS]) {
+  double sum = 0, squares = 0;
+  for (int k = 0; k < SETS; k++)
+    for (int j = 0; j < k; j++) sum += pair[j][k];
+  for (int k = 0; k < SETS; k++) {
+    double own = 0;
+    for (int j = 0; j < SETS; j++) own += j == k ? 0 : pair[j][k];
+    const double others = (sum - own) / ((SETS - 1) * (SETS - 2) / 2.0), further = own / (SETS - 1) - others;
+    squares += further * further / SETS;
+  }
+  return squares;
+}
+
+/* The means of a metric over sets of exact draws, and over pairs of them; spread_of_exact, unless it is NULL.
+ */
+static Status compare(const Ruler *self, Measure *metric, Rng directions, double *mean, double *floor,
+                      double *spread) {
   const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));
+  double pair[SETS][SETS] = {{0}};
   *mean = *floor = 0;
   for (int k = 0; k < SETS; k++) {
     TRY(add(self, metric, &self->draws, &self->exact[k], directions, share, mean));
-    for (int j = 0; j < k; j++)
-      TRY(add(self, metric, &self->exact[j], &self->exact[k], directions, pairs, floor));
+    for (int j = 0; j < k; j++) {
+      TRY(add(self, metric, &self->exact[j], &self->exact[k], directions, 1, &pair[j][k]));
+      *floor += pairs * pair[j][k];
+      pair[k][j] = pair[j][k];
+    }
   }
+  if (spread) *spread = spread_of_exact(pair);
   return STATUS_OK;
 }
 
@@ -103,9 +125,9 @@ static Status measure(Ruler *self, Rng directions, double out[MEASURED]) {
   out[MODE_ERROR] = out[MODE_FLOOR] = NAN;
   out[RANK] = rank_of(self, &self->draws, directions);
   out[RANK_EXACT] = rank_of(self, &self->exact[0], directions);
-  TRY(compare(self, self->distance, directions, &out[DISTANCE], &out[FLOOR]));
+  TRY(compare(self, self->distance, directions, &out[DISTANCE], &out[FLOOR], &out[SPREAD]));
   if (!self->pack->prior.mixture) return STATUS_OK;
-  return compare(self, measure_mode_weight_error, directions, &out[MODE_ERROR], &out[MODE_FLOOR]);
+  return compare(self, measure_mode_weight_error, directions, &out[MODE_ERROR], &out[MODE_FLOOR], NULL);
 }
 
 /* ---- the histories of a group */
@@ -206,6 +228,7 @@ double score_uniform_p(int n, const double *u) {
 }
 
 static Status summarise(Arena *memory, const Pack *pack, const double *measured, Score *out) {
+  double spread = 0; /* variance of the ratio of exact draws */
   *out = (Score){.rows = pack->groups};
   ALLOCATE(memory, out->row, pack->groups);
   for (int g = 0; g < pack->groups; g++) {
@@ -221,8 +244,10 @@ static Status summarise(Arena *memory, const Pack *pack, const double *measured,
                              .mode_error = mean_of(n, of[MODE_ERROR]),
                              .mode_floor = mean_of(n, of[MODE_FLOOR])};
     out->ratio.mean += out->row[g].ratio.mean / out->rows;
+    spread += mean_of(n, of[SPREAD]).mean / n / pow(out->row[g].floor.mean * out->rows, 2);
     out->ratio.se = hypot(out->ratio.se, out->row[g].ratio.se / out->rows);
   }
+  out->even_p = 0.5 * erfc((1 - out->ratio.mean) / sqrt(2 * spread));
   out->rank_p = score_uniform_p(pack->histories, measured + RANK * pack->histories);
   out->rank_p_exact = score_uniform_p(pack->histories, measured + RANK_EXACT * pack->histories);
   return STATUS_OK;

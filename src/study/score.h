@@ -27,6 +27,9 @@ typedef struct {
   int rows;
   ScoreRow *row; /* [rows], one for each group */
   ScoreMean ratio; /* mean of the rows' */
+  /* How likely exact draws that are independent have a ratio as low as this one, by the spread of exact draws
+   * among each other (a normal distribution over histories). */
+  double even_p;
   /* p-values of the chi-squared test that ranks are uniform, over all histories: of the draws, and of exact
    * ones, which share theta* with them. */
   double rank_p, rank_p_exact;
@@ -36,6 +39,9 @@ typedef struct {
 const char *score_metric(const Pack *pack);
 /* How its exact draws are made, in words. */
 const char *score_exact(const Pack *pack);
+
+/* Below this even_p draws are more even than independent ones are. */
+#define SCORE_TOO_EVEN 1e-3
 
 /* theta[histories, M, d], all finite; M = pack->draws. *out lives as long as `memory`. */
 Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *out);
