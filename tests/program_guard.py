@@ -35,6 +35,9 @@ class Guard(program.ProgramTest):
         self.assertEqual(plain[0].tobytes(), guarded[0].tobytes())  # N(0, I) was not learned
         for policy in (1, 2, 3):
             self.assertNotEqual(plain[policy].tobytes(), guarded[policy].tobytes())
+        auto = self.regret("auto", POLICIES, ", guard: auto, guard_shrink: 0.7")  # what the pages recommend
+        self.assertEqual(auto.tobytes(), self.regret("recommended", POLICIES, ", guard: 0.3, guard_shrink: 0.4").tobytes())
+        self.assertNotEqual(auto.tobytes(), guarded.tobytes())
         options = "[{name: ts, guard: 0}, {name: tuned_ts, guard: 0.3}, {name: mixts, guard: 0}, diffts]"
         chosen = self.regret("options", options, ", guard: 0.3")
         for policy, like in ((0, plain), (1, guarded), (2, plain), (3, guarded)):

@@ -43,17 +43,23 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
                                                     : config_text(setting, "prior.family");
 }
 
+/* What prior.guard: auto stands for: the best of four designs by the worst of 36 pairs of world and prior
+ * (docs/results/guard.md). */
+static const double AUTO_GUARD = 0.3, AUTO_SHRINK = 0.4;
+
 /* A prior that was learned may be wrong. */
 static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
   const bool learned = kind == BELIEF_FITTED || kind == BELIEF_FILE;
   const bool own = config_has(policy->options, "guard") && !config_is(policy->options, "guard", "study");
-  const double weight = own       ? config_real(policy->options, "guard")
-                        : learned ? config_real(setting, "prior.guard")
-                                  : 0;
+  const bool automatic = !own && config_is(setting, "prior.guard", "auto");
+  const double weight = own         ? config_real(policy->options, "guard")
+                        : !learned  ? 0
+                        : automatic ? AUTO_GUARD
+                                    : config_real(setting, "prior.guard");
   return (PriorGuard){.weight = weight,
                       .tasks = weight > 0 ? (int)config_int(setting, "prior.guard_tasks") : 0,
                       .width = config_real(setting, "prior.guard_width"),
-                      .shrink = config_real(setting, "prior.guard_shrink")};
+                      .shrink = automatic ? AUTO_SHRINK : config_real(setting, "prior.guard_shrink")};
 }
 
 /* What past tasks depend on beside the distribution of theta*: the world, however long its runs are, and what

@@ -135,7 +135,10 @@ const ConfigKey study_keys[] = {
          "how many times priors are learned, each for a contiguous part of the runs"),
      .fixed = true},
     {REAL("prior.guard", 0, 0.999999, "0",
-          "weight g of a wide Gaussian beside every learned prior, which may be wrong; the data decide")},
+          "weight g of a wide Gaussian beside every learned prior, which may be wrong; the data decide. "
+          "auto: 0.3, "
+          "with draws from it shrunk to 0.4 (prior.guard_shrink is then ignored)"),
+     .words = "auto"},
     {INT("prior.guard_tasks", 0, 10000, "0",
          "later tasks of past_observations each, whose theta nobody has seen either, that the weight is "
          "learned from; prior.guard is what is expected before the first")},
