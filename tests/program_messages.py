@@ -42,6 +42,23 @@ class Messages(program.ProgramTest):
                 for part in parts:
                     self.assertIn(part, process.stderr.splitlines()[0])
 
+    def test_noise_that_nothing_uses(self):
+        study = ["plan", self.study, "--set", "policies=[ts]"]
+        for words, noted in ((["--set", "likelihood=logistic", "--set", "problem.noise=0.5"], True), (["--set", "likelihood=logistic"], False),
+                             (["--set", "problem.noise=0.5"], False)):
+            self.assertEqual("problem.noise is 0.5, but rewards with the likelihood logistic have no noise" in self.succeed(*study, *words).stderr, noted)
+
+    def test_few_tasks(self):
+        """A prior from too few tasks is learned, and the program says what it is worth; ten for each component are taken without a word."""
+        self.write("few.csv", "task,x1,y\na,1,0\nb,1,1\n")
+        self.write("theta.csv", "".join(f"{i % 7 - 3},{i % 11 - 5}\n" for i in range(20)))
+        for words, part in ((["--logs", self.path("few.csv"), "--likelihood", "logistic"], "note: 2 past tasks for a prior of 1 component:"),
+                            (["--theta", self.path("theta.csv"), "--option", "components=8"], "note: 20 past tasks for a prior of 8 components:"),
+                            (["--theta", self.path("theta.csv"), "--option", "components=2"], None)):
+            said = self.succeed("train", *words, "--family", "mixture" if "--theta" in words else "gaussian", "-o", self.path("prior.nc")).stderr
+            self.assertEqual("note:" in said, part is not None, said)
+            self.assertIn(part or "", said)
+
     def test_required_options_are_marked(self):
         shown = self.succeed("sample", "--help").stdout
         for option in ("prior", "data", "sampler"):

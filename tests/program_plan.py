@@ -145,7 +145,7 @@ class Plan(program.ProgramTest):
         """With stand-ins for Slurm's commands the script runs the study as planned, --set included."""
         script = self.succeed("plan", self.study, "--slurm", "-o", self.path("batch out"), "--set", "policies=[ts, oracle]", "--set",
                               'title="it\'s a title"').stdout
-        for part in ("#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=", "#SBATCH --mem-per-cpu=", "#SBATCH --time=00:", "#SBATCH --requeue"):
+        for part in ("#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=", "#SBATCH --mem-per-cpu=", "#SBATCH --time=00:", "#SBATCH --requeue", "\n##SBATCH --partition=", "\n##SBATCH --account=", "srun needs --mpi="):
             self.assertIn(part, script)
         os.mkdir(self.path("bin"))
         for name, text in (("srun", 'shift\nexec "$@"\n'), ("squeue", "echo 2099-01-01T00:00:00\n"), ("scontrol", 'echo "$@"\n')):

@@ -45,7 +45,7 @@ class Listing(unittest.TestCase):
         self.assertIn("did you mean 'diffts'?", typo.stderr)
 
     def test_shared_options_are_said_once(self):
-        self.assertEqual(program.thompson("list", "policies").stdout.count("multiplies the log likelihood"), 1)
+        self.assertEqual(program.thompson("list").stdout.count("multiplies the log likelihood"), 1)
 
     def test_page_of_the_keys(self):
         done = subprocess.run([sys.executable, SOURCE / "docs/write_keys.py", "--check"], capture_output=True, text=True, check=False)
@@ -55,6 +55,53 @@ class Listing(unittest.TestCase):
         """Every variable, dimension and attribute of every file, and of every file what the page has."""
         done = subprocess.run([sys.executable, SOURCE / "docs/write_files.py", "--check"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class Short(program.ProgramTest):
+    """What is shown without being asked for everything."""
+
+    def test_samplers_once(self):
+        """Under policies a sampler has its name alone; the whole list has each summary once."""
+        whole = program.thompson("list").stdout
+        for entry in listed("samplers"):
+            self.assertEqual(whole.count(f"  {entry['name']:12} {entry['summary']}"), 1, entry["name"])
+        self.assertIn("diffts", program.thompson("list", "policies").stdout)
+
+    def test_plan(self):
+        """The cost comes first, then what the study changes; --all has every key. Both are studies: their plans have one hash."""
+        study = self.write("study.yaml", "name: x\nruns: 16\nproblem: {theta: rays}\nprior: {stages: 100}\n"
+                                         "policies: [ts, {name: mixts, components: auto}, {name: ts, label: cold, temper: 0.50}]\nsweep: {problem.arms: [5, 10]}\n")
+        brief, whole = (self.succeed("plan", study, *more).stdout for more in ([], ["--all"]))
+        self.assertTrue(brief.startswith("# 2 settings x 3 policies x 16 runs"), brief)
+        keys = yaml.safe_load(brief)
+        self.assertEqual(keys, {"name": "x", "runs": 16, "problem": {"theta": "rays"}, "sweep": {"problem.arms": [5, 10]},
+                                "policies": [{"name": "ts"}, {"name": "mixts", "components": "auto"}, {"name": "ts", "label": "cold", "temper": 0.5}]})
+        self.assertGreater(len(yaml.safe_load(whole)), len(keys) + 5)
+        hashes = {json.loads(self.succeed("plan", self.write("again.yaml", text), "--json").stdout)["config_sha256"] for text in (brief, whole)}
+        self.assertEqual(hashes, {json.loads(self.succeed("plan", study, "--json").stdout)["config_sha256"]})
+
+    def complete(self, *words):
+        """What Tab offers, in bash, for the last word."""
+        script, line = SOURCE / "jobs/completion.bash", " ".join(f"'{word}'" for word in words)
+        shown = subprocess.run(["bash", "-c", f"compopt() {{ :; }}; source '{script}'; COMP_WORDS=('{program.PROGRAM}' {line}); "
+                                              f"COMP_CWORD={len(words)}; _thompson; printf '%s\n' \"${{COMPREPLY[@]}}\""],
+                               capture_output=True, text=True, check=True, cwd=self.folder)
+        return shown.stdout.split()
+
+    def test_completion(self):
+        self.write("study.yaml", "name: x\n")
+        for place in ("results/one", "two"):
+            pathlib.Path(self.path(place)).mkdir(parents=True)
+            self.write(f"{place}/study.yaml", "name: x\n")
+        pathlib.Path(self.path("three")).mkdir()
+        for words, offered in ((("ru",), {"run"}), (("list", "diff"), {"diffts", "diffusion"}), (("list", "prior.stag"), {"prior.stages"}),
+                               (("list", "samp"), {"samplers"}), (("run", "study.yaml", "--set", "problem.noi"), {"problem.noise="}),
+                               (("run", "study.yaml", "--set", "likelihood", "=", "lo"), {"logistic"}),
+                               (("sample", "--sampler", "localised", "--option", "first"), {"first_precision="}),
+                               (("train", "--option", "stag"), {"stages="}), (("status", ""), {"results/one", "two"}),
+                               (("verify", "res"), {"results/one"}), (("reduce", "tw"), {"two"}), (("sample", "--sampler", "local"), {"localised"})):
+            with self.subTest(" ".join(words)):
+                self.assertEqual(set(self.complete(*words)), offered)
 
 
 @unittest.skipUnless(jsonschema, "needs python3-jsonschema: jobs/install_debian.sh --tests")

@@ -4,6 +4,7 @@
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
+#include "model/likelihood.h"
 #include "parallel/checkpoint.h"
 #include "study/keys.h"
 
@@ -146,6 +147,17 @@ Status app_study_of_folder(const char *directory, Study *out) {
   Status status = app_study_of_file(path, text, &none, out);
   free(text);
   return status;
+}
+
+void app_note_unused(const Study *study) {
+  for (int s = 0; s < study->file->setting_count && app_speaks; s++) {
+    const Config *setting = study->file->settings[s];
+    const LikelihoodOps *ops = likelihood_find(config_text(setting, "likelihood"));
+    if (ops->quadratic || config_is(setting, "problem.noise", "auto")) continue;
+    fprintf(stderr, "note: problem.noise is %g, but rewards with the likelihood %s have no noise\n",
+            config_real(setting, "problem.noise"), ops->name);
+    return;
+  }
 }
 
 /* The whole variable NAME(setting, policy, axis); free() it. */

@@ -79,6 +79,9 @@ Status app_study_of_folder(const char *directory, Study *out);
 /* A study file with --set and --seed. The caller ends with study_destroy. */
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
 
+/* Says on stderr, on rank 0, what the study gives and nothing uses: the noise of rewards that have none. */
+void app_note_unused(const Study *study);
+
 /* Leaderboard on stdout: for each setting and policy the first curve at its last point, from
  * DIR/results.nc. */
 Status app_print_table(const Study *study, const char *directory);

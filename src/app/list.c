@@ -104,24 +104,30 @@ static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
 /* Options in a few words each; `list NAME` says all of one. */
 static void print_options(const char *indent, const ConfigKey *keys) {
   for (const ConfigKey *key = keys; key && key->name; key++)
-    printf("%s%-12s %s; default %s\n", indent, key->name, key->help, key->fallback);
+    printf("%s%-12s %s; %s%s\n", indent, key->name, key->help, key->fallback ? "default " : "must be given",
+           key->fallback ? key->fallback : "");
 }
 
+/* Prints a family with its options. Every sampler is a policy: among the policies it has its name alone. */
 static void print_family(int family) {
+  const bool policies = families[family].entry == policy_entry;
   Entry entry;
-  bool samples = false;
   printf("%s\n", families[family].name);
-  for (int i = 0; families[family].entry(i, &entry); i++) {
-    printf("  %-12s %s (%s)\n", entry.name, entry.summary, entry.reference);
-    print_options("      ", entry.own);
-    samples |= entry.has_needs;
-  }
-  if (!samples) return;
-  printf("  every one that samples\n");
-  if (families[family].entry == policy_entry) {
+  if (policies) {
+    printf("  * every sampler (`thompson list samplers`), with these options too:");
+    for (int i = 0; policy_entry(i, &entry); i++)
+      if (entry.has_needs) printf(" %s", entry.name);
+    printf("\n");
     print_options("      ", policy_shared_keys());
     print_options("      ", rule_shared_keys());
   }
+  for (int i = 0; families[family].entry(i, &entry); i++) {
+    if (policies && entry.has_needs) continue;
+    printf("  %-12s %s (%s)\n", entry.name, entry.summary, entry.reference);
+    print_options("      ", entry.own);
+  }
+  if (families[family].entry != sampler_entry) return;
+  printf("  * every sampler\n");
   print_options("      ", sampler_shared_keys());
 }
 

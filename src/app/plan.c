@@ -13,10 +13,10 @@ typedef struct {
   const char *study, *directory;
   AppTexts sets;
   char seed[40];
-  bool json, calibrate, slurm;
+  bool json, calibrate, slurm, all;
 } Arguments;
 
-enum { KEY_SET = 256, KEY_SEED, KEY_CALIBRATE, KEY_SLURM };
+enum { KEY_SET = 256, KEY_SEED, KEY_CALIBRATE, KEY_SLURM, KEY_ALL };
 
 static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study", 0},
@@ -26,6 +26,8 @@ static const struct argp_option options[] = {
     {"slurm", KEY_SLURM, NULL, 0,
      "print a Slurm batch script with nodes, time and memory, after a calibration", 0},
     {"output", 'o', "DIR", 0, "results folder that the batch script names (default: results/NAME)", 0},
+    {"all", KEY_ALL, NULL, 0, "show every key of the study, not only those that differ from their defaults",
+     0},
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
@@ -36,6 +38,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
   case KEY_CALIBRATE: arguments->calibrate = true; return 0;
   case KEY_SLURM: arguments->slurm = true; return 0;
+  case KEY_ALL: arguments->all = true; return 0;
   case 'o': app_take_output(state, &arguments->directory, text); return 0;
   case 'j': arguments->json = true; return 0;
   case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
@@ -94,10 +97,10 @@ static void print_runs(const Study *study) {
          (long long)runs_in_blocks(runs, runs_first_wave(runs)), (long long)runs->most, target, runs->target);
 }
 
-static void print_text(const Study *study, const Speed *speed, const Estimate *estimate) {
+static void print_cost(const Study *study, const Speed *speed, const Estimate *estimate) {
   const StudyFile *file = study->file;
   const char *most = study->runs.adaptive ? "at most " : "";
-  printf("%s\n# %s%d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n", file->resolved, most,
+  printf("# %s%d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n", most,
          file->setting_count, file->policy_count, (long long)study->runs.most, study->task_count,
          estimate->priors);
   print_runs(study);
@@ -120,6 +123,15 @@ static void print_text(const Study *study, const Speed *speed, const Estimate *e
          estimate->bytes / 1e6);
 }
 
+/* Prints the cost, as comments, and the study. */
+static void print_text(const Study *study, const Speed *speed, const Estimate *estimate, bool all) {
+  print_cost(study, speed, estimate);
+  printf(all ? "\n# every key:\n%s"
+             : "\n# keys that differ from their defaults (--all: every key, `thompson list keys`: what they "
+               "mean):\n%s",
+         all ? study->file->resolved : study->file->changed);
+}
+
 static Status print_plan(const Arguments *arguments, const Study *study, const Speed *speed) {
   Estimate estimate;
   TRY(estimate_study(study, speed, &estimate));
@@ -127,7 +139,7 @@ static Status print_plan(const Arguments *arguments, const Study *study, const S
   if (arguments->slurm)
     slurm_print(study, &estimate, arguments->study, arguments->directory, &arguments->sets);
   else
-    print_text(study, speed, &estimate);
+    print_text(study, speed, &estimate, arguments->all);
   return STATUS_OK;
 }
 
@@ -144,6 +156,7 @@ static Status plan(const Arguments *arguments, const char *text, int argc, char 
   Study study;
   Speed speed = {0};
   TRY(app_study_of_file(arguments->study, text, &arguments->sets, &study));
+  app_note_unused(&study);
   Status status = arguments->calibrate || arguments->slurm ? measure(arguments, text, argc, argv, &speed)
                                                            : speed_assume(&study, &speed);
   if (status == STATUS_OK) status = print_plan(arguments, &study, &speed);
@@ -153,14 +166,15 @@ static Status plan(const Arguments *arguments, const char *text, int argc, char 
 }
 
 Status app_plan(int argc, char **argv) {
-  static const struct argp argp = {options,
-                                   parse,
-                                   "STUDY.yaml",
-                                   "Show the resolved study, its tasks and estimated cost. Runs nothing, but "
-                                   "for the seconds of --calibrate and --slurm.",
-                                   NULL,
-                                   NULL,
-                                   NULL};
+  static const struct argp argp = {
+      options,
+      parse,
+      "STUDY.yaml",
+      "Show the tasks and the estimated cost of a study, and its keys. Runs nothing, but "
+      "for the seconds of --calibrate and --slurm.",
+      NULL,
+      NULL,
+      NULL};
   Arguments arguments = {0};
   char *text;
   app_parse(&argp, argc, argv, &arguments);

@@ -235,6 +235,7 @@ static bool goes_on(void *context, double fraction) {
 static Status run_study(const Parallel *parallel, Arguments *arguments, Study *study) {
   TRY(read_study(parallel, arguments, study));
   TRY(check_shard(arguments, study));
+  app_note_unused(study);
   if (!arguments->directory) {
     snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study->name);
     arguments->directory = arguments->default_directory;

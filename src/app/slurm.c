@@ -37,7 +37,10 @@ static void print_program(void) {
 }
 
 static void print_command(const Study *study, const char *path, const char *directory, const AppTexts *sets) {
-  printf("srun --kill-on-bad-exit=1 ");
+  printf(
+      "# Where every process of the job believes to be the only rank, srun needs --mpi=pmix or --mpi=pmi2\n"
+      "# (`srun --mpi=list` shows what there is).\n"
+      "srun --kill-on-bad-exit=1 ");
   print_program();
   printf(" run ");
   shell_print(stdout, path);
@@ -71,7 +74,9 @@ void slurm_print(const Study *study, const Estimate *estimate, const char *path,
   const double shared = estimate->large_is_spread ? estimate->large / (nodes * each) : estimate->large;
   printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(MARGIN * (estimate->memory + shared) / 1048576));
   print_time(START + MARGIN * (hours * 3600 / (nodes * each) + estimate->longest_task));
-  printf("#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
+  printf("##SBATCH --partition=NAME  # where the cluster asks for one: see `sinfo -s`\n"
+         "##SBATCH --account=NAME    # see `sacctmgr show associations user=$USER`\n"
+         "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
          "# thompson stops a little before the end of the job, and the job goes back into the queue.\n"
          "export SLURM_JOB_END_TIME=${SLURM_JOB_END_TIME:-$(date "
          "-d \"$(squeue -h -j \"$SLURM_JOB_ID\" -o %%e)\" "

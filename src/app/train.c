@@ -144,6 +144,7 @@ static void report(const Arguments *arguments, const Prior *prior, const FitData
   } else {
     printf("\n");
   }
+  train_warn_of_few(prior, tasks ? tasks : data->samples.n);
 }
 
 static Status from_logs(const Parallel *parallel, const Arguments *arguments) {

@@ -37,6 +37,17 @@ static Status read_logs(Arena *memory, const Parallel *parallel, const TrainLogs
   return STATUS_OK;
 }
 
+void train_warn_of_few(const Prior *prior, int tasks) {
+  enum { ENOUGH = 10 };
+  const int components = prior->mixture ? prior->mixture->components : 1;
+  if (tasks < ENOUGH * components)
+    fprintf(stderr,
+            "note: %d past task%s for a prior of %d component%s: with fewer than %d for each it follows "
+            "single tasks, "
+            "and a posterior under it may be far too sure\n",
+            tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
+}
+
 static void report(const TrainLogs *job, const Logs *logs, const Prior *prior, const LogsLearned *learned) {
   printf("%s: %s prior in %d dimensions from %lld observations of %d tasks%s, %.3g CPU seconds", job->output,
          prior->ops->name, prior->d, (long long)logs->observations, logs->tasks,
@@ -47,6 +58,7 @@ static void report(const TrainLogs *job, const Logs *logs, const Prior *prior, c
   if (learned->networks_from > 0) printf("; networks from draws of %d tasks", learned->networks_from);
   printf(prior->ops->report ? "; " : "\n");
   if (prior->ops->report) prior->ops->report(prior, stdout);
+  train_warn_of_few(prior, logs->tasks);
 }
 
 static Status finish(const TrainLogs *job, const char *partial, const Logs *logs, const Prior *prior,

@@ -15,6 +15,9 @@ typedef struct {
 } TrainLogs;
 
 /* Learn the prior and write it. Collective. */
+/* Says on stderr when the prior has fewer than ten tasks for each of its components: it follows single ones.
+ */
+void train_warn_of_few(const Prior *prior, int tasks);
 Status train_logs(const Parallel *parallel, const TrainLogs *job);
 
 #endif

@@ -102,6 +102,7 @@ typedef struct {
   /* The whole study as YAML: every key once, in the order of the table, with its value or its sweep, and
    * every option of every policy; reading it again gives the same text. */
   const char *resolved;
+  const char *changed; /* the same without keys and options that have their defaults */
   char sha256[65]; /* of `resolved` */
 } StudyFile;
 

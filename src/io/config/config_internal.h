@@ -70,6 +70,8 @@ typedef struct {
 /* Check `node` under `key`; `owner` and `path` ("policies.vits2." and "steps") name it in messages. */
 Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner, const char *path,
                           const ConfigNode *node, ConfigValue *out);
+/* Tells whether the value is the one that its key has by default; not for keys without a default. */
+Status config_value_is_default(Arena *memory, const ConfigKey *key, const ConfigValue *value, bool *out);
 /* Print the value so that reading it gives the same value. */
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value);
 /* A real in 15 to 17 digits, the fewest that read back to the same number: out[32]. */

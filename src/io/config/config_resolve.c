@@ -1,5 +1,5 @@
 /* The whole study as YAML with every value filled in, and its hash: what a results file carries and a resumed
- * run compares. */
+ * run compares. The same without what is as it is by default, for people. */
 #include "io/config/config_internal.h"
 #include "io/digest.h"
 
@@ -10,7 +10,7 @@ typedef struct {
   FILE *out;
   const ConfigKey *keys;
   const ConfigValue *values;
-  const bool *omitted; /* [keys]: swept, or absent */
+  const bool *omitted; /* [keys]: swept, absent, or not to be shown */
 } Writer;
 
 /* The part of a key's name that follows the section's `length` characters. */
@@ -52,20 +52,41 @@ static void write_text(FILE *out, const char *text) {
   config_value_write(out, &(ConfigKey){.type = KEY_TEXT}, &(ConfigValue){.word = text});
 }
 
-static void write_policies(FILE *out, int count, const ConfigPolicy *policies) {
-  fputs(count > 0 ? "policies:\n" : "policies: []\n", out);
-  for (int p = 0; p < count; p++) {
-    const Config *options = policies[p].options;
-    fputs("  - {name: ", out);
-    write_text(out, policies[p].name);
+/* Writes the policies; of each, with `omitted[options]`, not all. */
+static void write_policy(FILE *out, const ConfigPolicy *policy, const bool *omitted) {
+  const Config *options = policy->options;
+  fputs("  - {name: ", out);
+  write_text(out, policy->name);
+  if (!omitted || strcmp(policy->label, policy->name) != 0) {
     fputs(", label: ", out);
-    write_text(out, policies[p].label);
-    for (int i = 0; options->keys[i].name; i++) {
-      fprintf(out, ", %s: ", options->keys[i].name);
-      config_value_write(out, &options->keys[i], &options->values[i]);
-    }
-    fputs("}\n", out);
+    write_text(out, policy->label);
   }
+  for (int i = 0; options->keys[i].name; i++) {
+    if (omitted && omitted[i]) continue;
+    fprintf(out, ", %s: ", options->keys[i].name);
+    config_value_write(out, &options->keys[i], &options->values[i]);
+  }
+  fputs("}\n", out);
+}
+
+/* Marks the values that their keys have by default too; what is marked has no value. */
+static Status mark_defaults(Arena *memory, const ConfigKey *keys, const ConfigValue *values, bool *out) {
+  for (int i = 0; keys[i].name; i++)
+    if (!out[i] && keys[i].fallback) TRY(config_value_is_default(memory, &keys[i], &values[i], &out[i]));
+  return STATUS_OK;
+}
+
+/* `brief`: without what is as it is by default. */
+static Status write_policies(Arena *memory, FILE *out, bool brief, const StudyFile *study) {
+  fputs(study->policy_count > 0 ? "policies:\n" : "policies: []\n", out);
+  for (int p = 0; p < study->policy_count; p++) {
+    const Config *options = study->policies[p].options;
+    bool *omitted;
+    ALLOCATE(memory, omitted, config_key_count(options->keys) + 1);
+    if (brief) TRY(mark_defaults(memory, options->keys, options->values, omitted));
+    write_policy(out, &study->policies[p], brief ? omitted : NULL);
+  }
+  return STATUS_OK;
 }
 
 static void write_sweep(FILE *out, const ConfigKey *keys, const ConfigSweep *sweep) {
@@ -82,25 +103,33 @@ static void write_sweep(FILE *out, const ConfigKey *keys, const ConfigSweep *swe
   }
 }
 
-Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
-                      const ConfigSweep *sweep, StudyFile *study) {
+static Status write_study(Arena *memory, bool brief, const ConfigKey *keys, const ConfigValue *values,
+                          const ConfigSweep *sweep, const StudyFile *study, const char **out) {
   bool *omitted;
   char *text = NULL;
   size_t size = 0;
   ALLOCATE(memory, omitted, config_key_count(keys));
   for (int i = 0; keys[i].name; i++) omitted[i] = values[i].absent;
   for (int a = 0; a < sweep->axis_count; a++) omitted[sweep->keys[a]] = true;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return status_set(STATUS_INTERNAL, "out of memory");
-  write_section(&(Writer){out, keys, values, omitted}, 0, 0, 0);
-  write_policies(out, study->policy_count, study->policies);
-  write_sweep(out, keys, sweep);
-  Status status = fclose(out) == 0 ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
-  if (status == STATUS_OK && size > CONFIG_TEXT_LIMIT)
-    status = config_refuse(place, "with all values filled in, the study is longer than %d bytes",
-                           CONFIG_TEXT_LIMIT);
-  if (status == STATUS_OK) status = arena_print(memory, &study->resolved, "%s", text);
-  if (status == STATUS_OK) status = digest_hex(text, size, study->sha256);
+  if (brief) TRY(mark_defaults(memory, keys, values, omitted));
+  FILE *stream = open_memstream(&text, &size);
+  if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
+  write_section(&(Writer){stream, keys, values, omitted}, 0, 0, 0);
+  Status status = write_policies(memory, stream, brief, study);
+  write_sweep(stream, keys, sweep);
+  if (fclose(stream) != 0) status = status_set(STATUS_INTERNAL, "out of memory");
+  if (status == STATUS_OK) status = arena_print(memory, out, "%s", text);
   free(text);
   return status;
+}
+
+Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
+                      const ConfigSweep *sweep, StudyFile *study) {
+  TRY(write_study(memory, false, keys, values, sweep, study, &study->resolved));
+  TRY(write_study(memory, true, keys, values, sweep, study, &study->changed));
+  const size_t size = strlen(study->resolved);
+  if (size > CONFIG_TEXT_LIMIT)
+    return config_refuse(place, "with all values filled in, the study is longer than %d bytes",
+                         CONFIG_TEXT_LIMIT);
+  return digest_hex(study->resolved, size, study->sha256);
 }

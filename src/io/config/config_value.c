@@ -219,6 +219,20 @@ static void write_real(FILE *out, double value) {
     fputs(text, out);
 }
 
+static bool same_word(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+Status config_value_is_default(Arena *memory, const ConfigKey *key, const ConfigValue *value, bool *out) {
+  ConfigValue fallback;
+  TRY(config_value_parse(memory, key, "", key->name, NULL, &fallback));
+  *out = same_word(value->word, fallback.word) && value->integer == fallback.integer &&
+         !(value->real < fallback.real || value->real > fallback.real) &&
+         value->boolean == fallback.boolean && value->count == fallback.count;
+  for (int i = 0; i < value->count && *out; i++)
+    *out = key->type == KEY_WORDS ? same_word(value->words[i], fallback.words[i])
+                                  : value->integers[i] == fallback.integers[i];
+  return STATUS_OK;
+}
+
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value) {
   if (value->word) {
     write_text(out, value->word);
