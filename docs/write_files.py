@@ -23,7 +23,7 @@ SAMPLES = ROOT / "data" / "samples"
 PROVENANCE = {
     "Conventions": "`CF-1.10`",
     "title": "of the study, or what the file is",
-    "references": "the papers",
+    "references": "what the methods of the study, or the sampler, are from; else the papers",
     "source": "version and commit of the program",
     "history": "when and by which command it was written",
     "hostname": "on which machine", "mpi_ranks": "on how many ranks", "mpi_library": "with which MPI",

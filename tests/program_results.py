@@ -111,6 +111,10 @@ class ResultsFile(program.ProgramTest):
                               "mpi_library", "compiler", "compiler_flags", "blas"):
                 self.assertIn(attribute, file.ncattrs())
             self.assertEqual(file.Conventions, "CF-1.10")
+            for part in ("diffts: ", "Kveton, Oreshkin", "linucb: "):
+                self.assertIn(part, file.references)
+            for paper in ("Bruna, Han", "Clavier, Huix"):  # none of their methods ran
+                self.assertNotIn(paper, file.references)
             self.assertEqual(file["status"].flag_meanings, "not_run ok failed")
             self.assertNotIn("_FillValue", file["status"].ncattrs())
             for name, variable in file.variables.items():

@@ -73,14 +73,17 @@ static void test_attributes(void) {
   CU_ASSERT_TRUE(begun >= 0 && begun < 60);
   StoreFile *file;
   CHECK_OK(store_create(path, STORE_CLASSIC, &file));
-  CHECK_OK(provenance_write(file, "a title"));
+  CHECK_OK(provenance_write(file, "a title", "mala: VITS paper"));
   CHECK_OK(store_commit(file));
   CHECK_OK(store_open(path, &file));
   check_attribute(file, "Conventions", "CF-1.10");
   check_attribute(file, "title", "a title");
   check_attribute(file, "source", provenance_source());
   check_attribute(file, "mpi_library", "Open MPI v4.1.4, ident");
-  check_contains(file, "references", "Diffusion Prior");
+  check_contains(file, "references", "mala: VITS paper; Clavier");
+  char *references = attribute(file, "references");
+  CU_ASSERT_PTR_NULL(strstr(references, "Diffusion Prior")); /* a paper that is not named */
+  free(references);
   check_contains(file, "blas", "OpenBLAS");
   check_contains(file, "compiler", "");
   check_contains(file, "compiler_flags", "-O");

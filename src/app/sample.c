@@ -144,7 +144,7 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
   for (int n = 0; n < arguments->draws; n++)
     for (int i = 0; i < d; i++)
       rows[(size_t)n * (size_t)d + (size_t)i] = theta[(size_t)i * (size_t)arguments->draws + (size_t)n];
-  TRY(provenance_write(file, "posterior draws"));
+  TRY(provenance_write(file, "posterior draws", sampler_find(arguments->sampler)->reference));
   TRY(store_text_attribute(file, NULL, "sampler", arguments->sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", arguments->likelihood));
   TRY(digest_file(arguments->prior, hash));

@@ -156,7 +156,7 @@ static Status prior_mixture(Arena *memory, const Pack *pack, Mixture *out) {
 
 static Status fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file) {
   int dim;
-  TRY(provenance_write(file, "prior of a problem for posterior samplers"));
+  TRY(provenance_write(file, "prior of a problem for posterior samplers", NULL));
   TRY(store_text_attribute(file, NULL, "prior", pack->prior.ops->name));
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));
@@ -190,7 +190,7 @@ static Status fill_histories(const Pack *pack, StoreFile *file) {
   ALLOCATE(&scratch, y, rows);
   ALLOCATE(&scratch, observations, pack->histories);
   pad(pack, longest, x, y, observations);
-  TRY(provenance_write(file, "histories of a problem for posterior samplers"));
+  TRY(provenance_write(file, "histories of a problem for posterior samplers", NULL));
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));
   TRY(store_text_attribute(file, NULL, "likelihood", pack->problem.likelihood.ops->name));

@@ -14,12 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char references[] = "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling "
-                                 "with a Diffusion Prior (NeurIPS 2024, arXiv:2410.03919); "
-                                 "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling "
-                                 "for contextual bandits (ICML 2024, arXiv:2307.10167); "
-                                 "Bruna, Han: Provable Posterior Sampling with Denoising Oracles "
-                                 "via Tilted Transport (NeurIPS 2024, arXiv:2407.00745)";
+/* The papers, by the names that references of methods have for them. */
+static const struct {
+  const char *name, *citation;
+} papers[] = {{"DiffTS paper", "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling "
+                               "with a Diffusion Prior (NeurIPS 2024, arXiv:2410.03919)"},
+              {"VITS paper", "Clavier, Huix, Durmus: VITS: Variational Inference Thompson Sampling "
+                             "for contextual bandits (ICML 2024, arXiv:2307.10167)"},
+              {"Tilted transport", "Bruna, Han: Provable Posterior Sampling with Denoising Oracles "
+                                   "via Tilted Transport (NeurIPS 2024, arXiv:2407.00745)"}};
 
 static char *command;
 static double start; /* by clock_wall */
@@ -136,10 +139,19 @@ static const struct {
 };
 enum { ATTRIBUTES = sizeof attributes / sizeof *attributes };
 
-Status provenance_write(StoreFile *file, const char *title) {
+static Status write_references(StoreFile *file, const char *methods) {
+  SCRATCH_ARENA(scratch);
+  const char *text = methods ? methods : "";
+  for (size_t i = 0; i < sizeof papers / sizeof *papers; i++)
+    if (!methods || strstr(methods, papers[i].name))
+      TRY(arena_print(&scratch, &text, "%s%s%s", text, *text ? "; " : "", papers[i].citation));
+  return store_text_attribute(file, NULL, "references", text);
+}
+
+Status provenance_write(StoreFile *file, const char *title, const char *references) {
   TRY(store_text_attribute(file, NULL, "Conventions", "CF-1.10"));
   TRY(store_text_attribute(file, NULL, "title", title));
-  TRY(store_text_attribute(file, NULL, "references", references));
+  TRY(write_references(file, references));
   for (int i = 0; i < ATTRIBUTES; i++) TRY(attributes[i].write(file));
   return STATUS_OK;
 }

@@ -18,7 +18,8 @@ double provenance_elapsed(void);
 /* "thompson 0.1.0 (commit 0123456789ab, modified)". */
 const char *provenance_source(void);
 
-/* Write Conventions, title, references, and the provenance proper. */
-Status provenance_write(StoreFile *file, const char *title);
+/* Writes Conventions, title, references, and the provenance proper. `references` says what the methods behind
+ * the file are from; the papers that it names are cited in full. NULL: all papers of the program. */
+Status provenance_write(StoreFile *file, const char *title, const char *references);
 
 #endif

@@ -80,7 +80,7 @@ static Status fill(const Study *study, const char *directory, StoreFile *file, i
   TRY(store_dimension(file, "source", SOURCES, &dimension[1]));
   TRY(store_dimension(file, "sample", SAMPLES, &dimension[2]));
   TRY(store_dimension(file, "dim", (size_t)width, &dimension[3]));
-  TRY(provenance_write(file, "samples of the true and the learned prior"));
+  TRY(provenance_write(file, "samples of the true and the learned prior", NULL));
   TRY(store_text_attribute(file, NULL, "config_sha256", study->file->sha256));
   TRY(store_texts(file, "setting", dimension[0], study->file->setting_count, study->file->setting_labels,
                   "label of the setting"));

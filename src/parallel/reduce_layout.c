@@ -217,7 +217,10 @@ static Status put_coordinates(Reducer *reducer) {
 static Status put_attributes(Reducer *reducer) {
   const Study *study = reducer->study;
   const char *title = config_text(study->file->settings[0], "title");
-  TRY(provenance_write(reducer->file, title ? title : study->name));
+  SCRATCH_ARENA(scratch);
+  const char *references;
+  TRY(study_references(&scratch, study, &references));
+  TRY(provenance_write(reducer->file, title ? title : study->name, references));
   TRY(store_text_attribute(reducer->file, NULL, "config", study->file->resolved));
   TRY(store_text_attribute(reducer->file, NULL, "config_sha256", study->file->sha256));
   return store_int_attribute(reducer->file, NULL, "seed", (int64_t)study->seed);

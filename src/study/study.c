@@ -379,3 +379,16 @@ double study_dimension(const Config *setting) {
   return config_is(setting, "problem.dimension", "auto") ? 2
                                                          : (double)config_int(setting, "problem.dimension");
 }
+
+Status study_references(Arena *memory, const Study *study, const char **out) {
+  PolicyMethod method;
+  *out = "";
+  for (int p = 0; p < study->file->policy_count; p++) {
+    const char *name = study->file->policies[p].name;
+    bool seen = false;
+    for (int i = 0; i < p; i++) seen |= strcmp(study->file->policies[i].name, name) == 0;
+    ASSERT(policy_find(name, &method));
+    if (!seen) TRY(arena_print(memory, out, "%s%s%s: %s", *out, **out ? "; " : "", name, method.reference));
+  }
+  return STATUS_OK;
+}

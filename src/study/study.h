@@ -126,6 +126,8 @@ Status study_ready(const Study *study, Tick tick);
 const char *study_target_name(int index);
 /* "regret_diff": what the target is of. */
 void study_target(const Study *study, size_t size, char *out);
+/* Where the methods of the study's policies are from: "ts: Thompson 1933; ...". */
+Status study_references(Arena *memory, const Study *study, const char **out);
 
 /* Words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL ends. */
 const char *study_metric_name(int index);

@@ -118,7 +118,7 @@ static Status write_held_out(StoreFile *file, const Embedding *embedding, int it
 static Status write_all(StoreFile *file, const char *title, const Embedding *embedding, const double *theta,
                         int *axes) {
   int id;
-  TRY(provenance_write(file, title));
+  TRY(provenance_write(file, title, NULL));
   TRY(store_real_attribute(file, NULL, "noise", embedding->noise));
   TRY(store_dimension(file, "item", (size_t)embedding->theta.n, &axes[0]));
   TRY(store_dimension(file, "arm", (size_t)embedding->arms, &axes[1]));
