@@ -2,8 +2,8 @@
 """Figure 7 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): distance of each sampler to the exact posterior.
 
 One column for each setting. Upper panel, where DIR/prior_samples.nc exists: samples of the true prior (blue) and of the
-learned diffusion prior (red). Lower panel: earth mover's distance between the draws of a sampler and exact posterior draws,
-against the number of observations; the grey band is the Monte-Carlo floor, the distance between two sets of exact draws, which a perfect
+learned diffusion prior (red). Lower panel: distance between the draws of a sampler and exact posterior draws (the first that the study
+measured: in the paper the earth mover's), against the number of observations; the grey band is the Monte-Carlo floor, the distance between two sets of exact draws, which a perfect
 sampler reaches. Dashed: the same sampler with other options, such as the exact chain. A sampler that diverges leaves the axis,
 and the panel says how far.
 
@@ -41,7 +41,7 @@ def draw(dataset, priors, curve="emd"):
 
 def main():
     parser = drawing.study_options(__doc__, "a posterior study")
-    parser.add_argument("--metric", metavar="NAME", default="emd", help="another distance that the study measured")
+    parser.add_argument("--metric", metavar="NAME", help="what to draw (default: the first that was measured)")
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments, "posterior")
     curve = store.chosen(dataset, arguments.metric)
