@@ -18,7 +18,7 @@ WIDTH, COLOURS = 1300, 64        # of a picture in pixels; of its palette: lines
 # Where it goes: the script and its options, and the studies that it reads.
 PICTURES = {
     "docs/frontier.png": (["figure_frontier.py"], ["frontier", "frontier_exact"]),
-    "docs/study.png": (["ablation.py", "--against", "problem.noise"], ["mine"]),      # the README's own study
+    "docs/study.png": (["ablation.py", "--against", "problem.noise"], ["noise"]),      # the README's own study
     "docs/results/regret.png": (["figure_diffts_2.py"], ["figure2"]),
     "docs/results/posterior.png": (["figure_diffts_7.py"], ["localised"]),
     "docs/results/priors.png": (["ablation.py", "--at", "50"], ["prior_pays"]),
