@@ -233,7 +233,7 @@ class Streams(unittest.TestCase):
 
     def test_defaults(self):
         """The sampler that is made for the prior."""
-        for likelihood, sampler in (("gaussian", "mixts"), ("logistic", "localised")):
+        for likelihood, sampler in (("gaussian", "mixts"), ("logistic", "mixts")):
             self.assertEqual(thompson.Posterior(prior(), likelihood=likelihood).sampler, sampler)
         self.assertEqual(thompson.train(theta=np.random.default_rng(3).standard_normal((200, 2)), components=2).family, "mixture")
         quick = {"stages": 3, "training_steps": 20, "hidden": [4]}

@@ -11,10 +11,10 @@ from . import _library as library
 from .priors import Prior
 
 
-def made_for(family, likelihood):
+def made_for(family):
     """The sampler that is made for priors of this family."""
     if family in ("gaussian", "mixture"):
-        return "mixts" if likelihood == "gaussian" else "localised"
+        return "mixts"
     return "diffts" if family == "diffusion" else "localised"
 
 
@@ -34,7 +34,7 @@ class Posterior:
         if hasattr(self, "_handle"):
             raise TypeError("a Posterior is made once")
         self._prior = prior if isinstance(prior, Prior) else Prior.open(prior)
-        self._sampler = made_for(self._prior.family, likelihood) if sampler is None else sampler
+        self._sampler = made_for(self._prior.family) if sampler is None else sampler
         self._likelihood, self._rule, self._options = likelihood, rule, options
         self._seed = secrets.randbits(53) if seed is None else library.seed_of(seed)
         text = library.options_text({"rule": rule, **({} if noise is None else {"noise": noise}), **options})

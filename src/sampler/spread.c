@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "model/square_root.h"
+#include "sampler/mixture_posterior.h"
 #include "sampler/precise.h"
 
 #include <float.h>
@@ -11,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a standard deviation may be off by, as a share; with rewards that are not Gaussian a factor, since
- * their posterior is no Gaussian. */
-static const double CLOSE = 0.1, SKEWED = 2;
+/* What a standard deviation may be off by, as a share; wider where the posterior is no Gaussian, and what is
+ * known of it may be near only. Standard deviations that the mean may be off by. */
+static const double CLOSE = 0.1, SKEWED = 0.25, FAR = 0.25;
 /* Standard errors that are granted beside, and draws for each dimension below which they say too much. */
 enum { ERRORS = 4, FEWEST = 20 };
 /* A pivot this far below its diagonal entry has lost all but two digits to rounding; of a square root the
@@ -43,32 +44,34 @@ static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
 static bool is_known(const Sampler *sampler, int draws) {
   const SamplerSetup *setup = &sampler->setup;
   const Config *options = setup->options;
-  if (!setup->prior->mixture || setup->prior->mixture->components != 1 || sampler->guard) return false;
+  if (!setup->prior->mixture || sampler->guard) return false;
   if (likelihood_has_network(setup->likelihood) || draws < FEWEST * sampler->d) return false;
   if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
   return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
 }
 
-/* Of the largest and the smallest of d standard deviations, each with the standard error 1 / sqrt(2 M). */
+/* The posterior is a Gaussian that is known to rounding. */
+static bool is_gaussian(const Sampler *sampler) {
+  return likelihood_is_conjugate(sampler->setup.likelihood) && sampler->setup.prior->mixture->components == 1;
+}
+
+/* Of the largest and the smallest of d standard deviations, each with the standard error 1 / sqrt(2 M), and
+ * of the mean, whose squared length has the mean d / M. */
 static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
   const SamplerOps *ops = sampler->ops;
   const double slack = (double)ERRORS / sqrt(2.0 * draws) + sqrt((double)sampler->d / draws);
-  const double factor = likelihood_is_conjugate(sampler->setup.likelihood) ? 1 + CLOSE : SKEWED;
+  const double factor = 1 + (is_gaussian(sampler) ? CLOSE : SKEWED);
   out->least = (ops->narrow > 0 ? ops->narrow : 1) / factor * (1 - slack);
   out->most = (ops->wide > 0 ? ops->wide : 1) * factor * (1 + slack);
+  out->farthest = is_gaussian(sampler) ? INFINITY : FAR + (sqrt(sampler->d) + ERRORS) / sqrt(draws);
 }
 
 /* precision[d, d] <- Lambda, mean[d] that of the draws. */
 static void spread_take_evidence(SpreadWork *work, const History *history, int draws, const double *theta) {
-  const HistoryView view = {history, 1, 0, 1, NULL, NULL};
-  double *unused = work->value;
   linalg_mean(history->d, draws, theta, work->mean);
   memset(work->precision, 0, (size_t)(history->d * history->d) * sizeof *work->precision);
   if (history->rounds == 0) return;
-  if (likelihood_is_conjugate(history->likelihood))
-    history_evidence(&(HistoryView){history, 1, 0, 1, NULL, NULL}, work->precision, unused);
-  else
-    history_derivatives(&view, work->mean, NULL, unused, work->precision);
+  history_evidence(&(HistoryView){history, 1, 0, 1, NULL, NULL}, work->precision, work->value);
 }
 
 /* map <- T A^-1 from the evidence in square-root form. */
@@ -104,6 +107,20 @@ static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double
   return true;
 }
 
+/* mean and map <- m and L^-1 of the posterior; false where its covariance is none. */
+static Status find_moments(SpreadWork *work, const Sampler *sampler, const History *history, bool *found) {
+  SCRATCH_ARENA(scratch);
+  const Mixture *prior = sampler->setup.prior->mixture;
+  const MixtureApproximation approximation = {.candidates = 1};
+  MixturePosterior *posterior;
+  int64_t fallbacks = 0;
+  TRY(mixture_posterior_create(&scratch, prior, history->likelihood, 1, approximation, &posterior));
+  mixture_posterior_moments(posterior, history, 0, prior->components, work->mean, work->map, &fallbacks);
+  *found = fallbacks == 0 && linalg_cholesky(sampler->d, work->map) == STATUS_OK;
+  if (*found) linalg_invert_triangle(sampler->d, work->map);
+  return STATUS_OK;
+}
+
 static Status spread_compare(SpreadWork *work, int d, int draws, const double *theta, Spread *out) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < draws; n++) {
@@ -113,6 +130,7 @@ static Status spread_compare(SpreadWork *work, int d, int draws, const double *t
       work->e[(size_t)i * (size_t)draws + (size_t)n] = sum;
     }
   linalg_moments(d, draws, work->e, work->mean, work->moment);
+  for (int i = 0; i < d; i++) out->offset = hypot(out->offset, work->mean[i]);
   TRY(linalg_eigen(d, work->moment, work->vectors, work->value));
   out->narrowest = sqrt(fmax(work->value[0], 0));
   out->widest = sqrt(fmax(work->value[d - 1], 0));
@@ -140,8 +158,7 @@ static Status find_map(SpreadWork *work, const Mixture *prior, const History *hi
   double *evidence, hidden = out->hidden;
   ALLOCATE(&scratch, evidence, n * n);
   *found = true;
-  if (likelihood_is_conjugate(history->likelihood) && history_root(history, 0, evidence))
-    return find_map_of_root(work, prior, evidence);
+  if (history_root(history, 0, evidence)) return find_map_of_root(work, prior, evidence);
   *found = find_map_of_sums(work, prior->d, prior->cholesky, &hidden);
   out->hidden = fmax(out->hidden, hidden);
   out->lost = out->lost || !(hidden * LOST < 1);
@@ -162,6 +179,10 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   if (!out->known) return STATUS_OK;
   set_bounds(sampler, draws, out);
   TRY(create(&scratch, d, draws, &work));
+  if (!is_gaussian(sampler)) {
+    TRY(find_moments(&work, sampler, &tempered, &out->known));
+    return out->known ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
+  }
   spread_take_evidence(&work, &tempered, draws, theta);
   TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
   return found ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
@@ -176,6 +197,12 @@ bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
         "the draws cannot have reached the target: in one direction their standard deviation is %.3g times "
         "that of the posterior",
         wide ? spread->widest : spread->narrowest);
+  else if (spread->known && !(spread->offset <= spread->farthest))
+    snprintf(
+        sentence, size,
+        "the draws cannot have reached the target: their mean is %.3g standard deviations of the posterior "
+        "away from its mean",
+        spread->offset);
   else if (spread->lost)
     snprintf(
         sentence, size,

@@ -1,18 +1,22 @@
-/* Whether draws can have reached their target. With a Gaussian prior the spread that they must have is known:
- * in z, theta = A z with A A' the covariance of the prior, the posterior's precision is P = I + A' Lambda A,
- * Lambda the evidence; of rewards that are not Gaussian that at the mean of the draws, where the posterior is
- * a Gaussian but for its skewness. With P = L L' the draws L' z should have the standard deviation 1 in every
- * direction. */
+/* Whether draws can have reached their target.
+ *
+ * With a Gaussian prior and Gaussian rewards the spread that they must have is known: in z, theta = A z with
+ * A A' the covariance of the prior, the posterior's precision is P = I + A' Lambda A, Lambda the evidence.
+ * With P = L L' the draws L' z should have the standard deviation 1 in every direction. With a mixture for a
+ * prior their mean and covariance are in closed form (mixture_posterior.h), and with other than Gaussian
+ * rewards those of expectation propagation are near: with S = L L', draws L^-1 (theta - m) should have the
+ * mean 0 and the standard deviation 1. */
 #ifndef SAMPLER_SPREAD_H
 #define SAMPLER_SPREAD_H
 
 #include "sampler/sampler.h"
 
 typedef struct {
-  bool known; /* the prior is Gaussian, the target the posterior, and enough draws to decide */
+  bool known; /* the prior is a mixture, the target the posterior, and enough draws to decide */
   double narrowest,
       widest; /* standard deviation of the draws over that of the posterior, over all directions */
   double least, most; /* what these may be for the method, its documented bias and the number of draws */
+  double offset, farthest; /* of the means, in standard deviations of the posterior; what it may be */
   /* By how much the evidence outweighs what it leaves to the prior, and whether that is beyond the digits of
    * the method; with Gaussian rewards known for every prior with a mixture in its place. */
   double hidden;
