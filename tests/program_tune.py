@@ -68,5 +68,22 @@ class Tune(program.ProgramTest):
         self.fail_with_usage("--tolerance", "tune", self.study, "--tolerance", "2")
 
 
+class PerArm(program.ProgramTest):
+    def test_unit_vectors(self):
+        """With one unit vector for each arm and N(0, I) an arm's own posterior has the same mean and variance as the shared one: rules that need no
+        draw take the same arms, with the horizon that is given too."""
+        policies = [f"{{name: {name}, rule: {rule}, posterior: {posterior}, label: {name} {rule.split(',')[0]} {posterior}}}" for name in ("ts", "rvga")
+                    for rule in ("greedy", "bayes_ucb", "bayes_ucb, horizon: 100") for posterior in ("shared", "per_arm")]
+        policies = [policy.replace("label: ", f"label: {k} ") for k, policy in enumerate(policies)]
+        study = self.write("arms.yaml", STUDY.replace("arms: 20", "features: basis").replace("dimension: 2", "dimension: 5") % ", ".join(policies))
+        self.succeed("run", study, "-o", self.path("out"), "--progress", "none", "--set", "runs=128")
+        with netCDF4.Dataset(self.path("out/results.nc")) as data:
+            regret = data["regret"][0]
+        for shared, own in zip(regret[::2], regret[1::2]):
+            self.assertEqual(shared.tobytes(), own.tobytes())
+        self.assertNotEqual(regret[2].tobytes(), regret[4].tobytes())
+        self.assertNotEqual(regret[0].tobytes(), regret[2].tobytes())
+
+
 if __name__ == "__main__":
     program.main()
