@@ -4,7 +4,6 @@
 #include "levels.h"
 
 #include "core/cholesky_kernel.h"
-#include "core/linalg_lapack.h"
 #include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
 #include "core/rng.h"
@@ -158,11 +157,28 @@ static void check_bounds(int d, int lanes) {
   free(scratch);
 }
 
-/* Factors at every instruction level are those of the plain loops: the same bits where both fuse products and
- * sums, else to some roundings. The Gram matrix of square Gaussian ones is as badly conditioned as d^2; a
+/* L of one lane, column by column, each product fused with its sum; a bad pivot as linalg.h says. */
+static void plain_cholesky(int d, int lanes, double *x, int *jitters) {
+  double least = 0x1p-1000;
+  for (int i = 0; i < d; i++) least = fmax(least, 0x1p-52 * x[i * (d + 1) * lanes]);
+  for (int j = 0; j < d; j++) {
+    double *diagonal = &x[j * (d + 1) * lanes], pivot = *diagonal;
+    for (int k = 0; k < j; k++) pivot = fma(-x[(j * d + k) * lanes], x[(j * d + k) * lanes], pivot);
+    *jitters += !(pivot > 0);
+    *diagonal = sqrt(pivot > 0 ? pivot : least);
+    for (int i = j + 1; i < d; i++) {
+      double sum = x[(i * d + j) * lanes];
+      for (int k = 0; k < j; k++) sum = fma(-x[(i * d + k) * lanes], x[(j * d + k) * lanes], sum);
+      x[(i * d + j) * lanes] = pivot > 0 ? sum * (1 / *diagonal) : 0;
+    }
+  }
+}
+
+/* Factors at every instruction level are those of plain loops: the same bits where products and sums are
+ * fused, else to some roundings. The Gram matrix of square Gaussian ones is as badly conditioned as d^2; a
  * lane is not definite. */
 static void check_cholesky(int d, int lanes) {
-  typedef void (*Kernel)(int d, int lanes, double *a, int *jitters);
+  typedef void (*Kernel)(int d, int lanes, size_t stride, double *a, int *jitters);
   const Kernel kernels[] = {cholesky_kernel_factor_v1, cholesky_kernel_factor_v3, cholesky_kernel_factor_v4};
   const int levels = runnable_levels();
   const size_t size = (size_t)(d * d * lanes) * sizeof *a;
@@ -172,11 +188,11 @@ static void check_cholesky(int d, int lanes) {
   for (int i = 0; i < d * d; i++) /* both halves of other lanes as they are, of this one the diagonal */
     if (i % (d + 1) && lanes > 2) c[i * lanes + 2] = 0;
   memcpy(b, c, size);
-  linalg_cholesky_strided(d, lanes, (size_t)lanes, b, jitters);
+  for (int n = 0; n < lanes; n++) plain_cholesky(d, lanes, b + n, &jitters[n]);
   for (int level = 0; level < levels; level++) {
     int counted[LANES] = {0};
     memcpy(a, c, size);
-    kernels[level](d, lanes, a, counted);
+    kernels[level](d, lanes, (size_t)lanes, a, counted);
     for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(counted[n], jitters[n]);
     for (int i = 0; i < d * d * lanes; i++) CHECK_NEAR(a[i], b[i], 1e-9 * d);
 #ifndef SIMD_ONE_VERSION

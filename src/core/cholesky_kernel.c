@@ -10,7 +10,10 @@ typedef struct {
   int count;
   size_t d, stride;
   double *a;
-  Real least; /* what a bad pivot becomes */
+  /* What a bad pivot becomes: 2^-52 times the largest diagonal entry, which a sum of that size cannot
+   * distinguish from zero. What should be zeros below it becomes them: divided by so small a root they would
+   * grow from column to column. */
+  Real least;
   Real bad; /* how many there were */
 } Factor;
 
@@ -88,19 +91,20 @@ INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jit
     Real x = {0};
     tile_load(count, entry(&f, i, i), &x);
     x *= 0x1p-52;
-    for (int n = 0; n < SIMD_DOUBLES; n++) f.least[n] = x[n] > f.least[n] ? x[n] : f.least[n];
+    const Mask larger = x > f.least;
+    f.least = (Real)(((Mask)x & larger) | ((Mask)f.least & ~larger));
   }
   for (; j + TILE_COLUMNS <= d; j += TILE_COLUMNS) factor_panel(&f, TILE_COLUMNS, j);
   for (; j < d; j++) factor_panel(&f, 1, j);
   for (int n = 0; jitters && n < count; n++) jitters[n] += (int)f.bad[n];
 }
 
-void cholesky_kernel_factor(int d, int lanes, double *a, int *jitters) {
+void cholesky_kernel_factor(int d, int lanes, size_t stride, double *a, int *jitters) {
   for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
     int *counts = jitters ? jitters + n : NULL;
     if (lanes - n >= SIMD_DOUBLES)
-      factor_lanes(SIMD_DOUBLES, (size_t)d, (size_t)lanes, a + n, counts);
+      factor_lanes(SIMD_DOUBLES, (size_t)d, stride, a + n, counts);
     else
-      factor_lanes(lanes - n, (size_t)d, (size_t)lanes, a + n, counts);
+      factor_lanes(lanes - n, (size_t)d, stride, a + n, counts);
   }
 }

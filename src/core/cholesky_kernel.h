@@ -1,9 +1,12 @@
-/* Cholesky factors of many small matrices, lane last, for linalg_lanes.c; one version for each instruction
- * level (core/simd.h). All take the same sums in the same order as linalg_cholesky_strided. */
+/* Cholesky factors of many small matrices, lane last, behind linalg_cholesky_lanes; one version for each
+ * instruction level (core/simd.h). */
 #ifndef CORE_CHOLESKY_KERNEL_H
 #define CORE_CHOLESKY_KERNEL_H
 
-/* a[d, d, lanes] <- L in the lower triangle; jitters[lanes] += bad pivots (linalg.h); NULL: not counted. */
-void cholesky_kernel_factor(int d, int lanes, double *a, int *jitters);
+#include <stddef.h>
+
+/* Replaces a by L in its lower triangle, element (i, j) of lane n at a[(i d + j) stride + n]; adds bad pivots
+ * (linalg.h) to jitters[lanes], unless that is NULL. */
+void cholesky_kernel_factor(int d, int lanes, size_t stride, double *a, int *jitters);
 
 #endif

@@ -2,6 +2,7 @@
  * ways, and a row-major lower triangle is LAPACK's upper one. */
 #include "core/linalg.h"
 
+#include "core/cholesky_kernel.h"
 #include "core/linalg_lapack.h"
 #include "core/memory.h"
 #include "core/simd.h"
@@ -157,7 +158,7 @@ void linalg_lapack_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   for (size_t n = 0; n < stride; n++) {
     for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
     if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
-      linalg_cholesky_strided(d, 1, stride, a + n, jitters ? jitters + n : NULL);
+      cholesky_kernel_factor(d, 1, stride, a + n, jitters ? jitters + n : NULL);
       continue;
     }
     for (size_t i = 0; i < (size_t)d; i++)

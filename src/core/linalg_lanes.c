@@ -107,55 +107,14 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
   }
 }
 
-/* Cholesky by columns. A bad pivot becomes 2^-52 times the largest diagonal entry, which a sum of that size
- * cannot distinguish from zero. Below it stand what should be zeros: divided by so small a root they would
- * grow from column to column. */
-SIMD_CLONES
-void linalg_cholesky_strided(int d, int lanes, size_t stride, double *a, int *jitters) {
-  enum { LANES = CHUNK_LANES };
-  double least[LANES], root[LANES], inverse[LANES];
-  for (int first = 0; first < lanes; first += LANES) {
-    int count = lanes - first < LANES ? lanes - first : LANES, bad[LANES] = {0};
-    double *restrict base = a + first;
-#define A(i, j) (base + ((size_t)(i) * (size_t)d + (size_t)(j)) * stride)
-    for (int n = 0; n < count; n++) least[n] = 0x1p-1000;
-    for (int i = 0; i < d; i++)
-      for (int n = 0; n < count; n++) {
-        double scaled = 0x1p-52 * A(i, i)[n];
-        least[n] = scaled > least[n] ? scaled : least[n];
-      }
-    for (int j = 0; j < d; j++) {
-      for (int k = 0; k < j; k++)
-        for (int n = 0; n < count; n++) A(j, j)[n] -= A(j, k)[n] * A(j, k)[n];
-      for (int n = 0; n < count; n++) {
-        double pivot = A(j, j)[n];
-        int good = pivot > 0;
-        bad[n] += good ? 0 : 1;
-        root[n] = sqrt(good ? pivot : least[n]);
-        inverse[n] = (good ? 1 : 0) / root[n];
-        A(j, j)[n] = root[n];
-      }
-      for (int i = j + 1; i < d; i++) {
-        for (int k = 0; k < j; k++)
-          for (int n = 0; n < count; n++) A(i, j)[n] -= A(i, k)[n] * A(j, k)[n];
-        for (int n = 0; n < count; n++) A(i, j)[n] *= inverse[n];
-      }
-    }
-#undef A
-    for (int n = 0; jitters && n < count; n++) jitters[first + n] += bad[n];
-  }
-}
-
 /* One large matrix is a job for BLAS. */
 static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
     linalg_lapack_cholesky_lanes(d, lanes, a, jitters);
-  else if (d > LINALG_BATCH_DIMENSION)
-    cholesky_kernel_factor(d, lanes, a, jitters);
   else
-    linalg_cholesky_strided(d, lanes, (size_t)lanes, a, jitters);
+    cholesky_kernel_factor(d, lanes, (size_t)lanes, a, jitters);
 }
 
 SIMD_CLONES
