@@ -3,7 +3,7 @@
  * differences. */
 #include "core/arena.h"
 #include "sampler/diffusion/dps.h"
-#include "sampler/diffusion/laplace_glm.h"
+#include "sampler/diffusion/laplace_dps.h"
 
 #include "glm_fixture.h"
 

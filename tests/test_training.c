@@ -5,7 +5,6 @@
 #include "core/arena.h"
 #include "model/families.h"
 #include "model/training.h"
-#include "model/training_start.h"
 
 #include <math.h>
 #include <stdlib.h>

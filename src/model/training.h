@@ -1,6 +1,6 @@
 /* Fits the noise predictor of one stage by regression (DiffTS paper, equation 15): minimise E |eps -
  * network(s_t)|^2 with s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) eps, fresh noise in every step, each
- * noise beside its negative. Adam from the best linear predictor (training_start.h), with a learning rate
+ * noise beside its negative. Adam from the best linear predictor (training_start), with a learning rate
  * that rises for a twentieth of the steps and falls to zero along a cosine; the best parameters on held-out
  * samples are kept. A group of stages depends on (fit, samples, group) only. */
 #ifndef MODEL_TRAINING_H
@@ -52,5 +52,12 @@ void training_settle(PriorFit *fit, int d);
 
 /* PriorOps.cost: of all stages, and of the mixture beside them. */
 double training_cost(const PriorFit *fit, int d, double samples);
+
+/* parameters[network_parameters] of a noise predictor at a stage of alpha_bar, for samples with mean[d] and
+ * deviation[d]. Hidden weights and biases are N(0, 2 / inputs), a bias being the weight of an input 1: with
+ * biases 0 every kink of the first layer would begin in the origin. A hidden layer that is narrower than 4 d
+ * has no room for the linear predictor: the network then starts at 0 everywhere. */
+void training_start(const NetworkShape *shape, double alpha_bar, const double *mean, const double *deviation,
+                    Rng *rng, float *parameters);
 
 #endif

@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "core/real.h"
 #include "core/status.h"
+#include "model/irls.h"
 
 /* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one
  * decomposition serves all stages. Lane last. */
@@ -29,5 +30,35 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence);
  * Without evidence it is the conditional prior, to the bit; with v = 0, to rounding. s may be mu. */
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
                          const double *z, double *s);
+
+/* ---- Theorem 4 of the DiffTS paper for a chunk of lanes: a stage of LaplaceDPS with a likelihood that is
+ * not conjugate, the product of the conditional prior and the diffused likelihood by the Laplace
+ * approximation. */
+
+/* n lanes, lane last, in the chain's coordinates of a clean sample, s / sqrt(alpha_bar). */
+typedef struct {
+  int d;
+  bool started;
+  Irls irls;
+  double *precision, *vector; /* [d, d, n], [d, n]: the evidence of the last stage, where IRLS starts next */
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n] */
+  double *mode; /* [d, n] */
+  double *basis, *eigenvalue; /* [d, d, n], [d, n]: Q and l of the first stage's evidence */
+  double *rotated; /* [d, d, n] */
+  double *column; /* [2, d, n] */
+} LaplaceGlm;
+
+Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out);
+
+/* Forget the evidence: the next product is the first of a chain. */
+void laplace_glm_begin(LaplaceGlm *glm, int lanes);
+
+/* s[d, n] is drawn, with the standard normals z[d, n], from the Laplace approximation of N(s; mu, v I) times
+ * the likelihood of s / sqrt(alpha_bar), v > 0. The root of the covariance is Q L^-T with Q the eigenvectors
+ * of the first stage's evidence and L L' = Q' (precision) Q: where the evidence does not change from stage to
+ * stage, and so for a Gaussian likelihood, it is the root that laplace_dps_product takes. z is overwritten.
+ * Fallbacks as in irls_solve. */
+void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+                         const double *mu, double *z, double *s, int64_t *fallbacks);
 
 #endif

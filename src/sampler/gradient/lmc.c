@@ -23,11 +23,11 @@
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
-#include "sampler/gradient/feel_good.h"
 #include "sampler/gradient/lmc_kernel.h"
 #include "sampler/gradient/step_size.h"
 #include "sampler/methods.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +62,49 @@ static void lmc_begin(Sampler *sampler, int runs) {
     potential_start(&self->potential, &rng, chains_at(self, d, first));
   }
 }
+
+/* ---- the feel-good term of Feel-Good Thompson sampling (Zhang 2022): from U it subtracts, for every round
+ * s, mu max_a phi(x_s, a)' theta, the best reward that theta promises there.
+ *
+ * A history holds the arms that were played, not those that could have been. So the best reward is taken over
+ * the ball that the features lie in, where it is R |theta|, R the root mean square length of the features
+ * that were met: near the truth where arms fill a ball, and a stand-in elsewhere. Zhang's cap on it is left
+ * out: the prior outweighs what grows linearly. eta multiplies it as it does the loss. Of rewards that are
+ * not Gaussian it is the natural parameter phi' theta that counts. */
+
+/* pull[n] = weight mu times rounds times R, for the lanes of the potential's view. */
+static void feel_good_begin(const Potential *potential, double mu, double *pull) {
+  const HistoryView *view = &potential->view;
+  const History *history = view->history;
+  const double weight = mu * potential->eta * history->temper;
+  for (int n = 0, last = -1; n < view->lanes; n++) {
+    const int run = (view->first + n) / view->draws;
+    pull[n] = run == last ? pull[n - 1]
+                          : weight * sqrt(history_observations(history, run) * history_squares(history, run));
+    last = run;
+  }
+}
+
+/* Subtracts from gradient[d, n] of U at z[d, n], the coordinates of the potential, that of the feel-good
+ * term; push[d, n] is scratch. */
+static void feel_good_subtract(Potential *potential, const double *pull, const double *z, double *push,
+                               double *gradient) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  const double *theta = potential_theta(potential, lanes, z);
+  double factor[CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
+  for (int n = 0; n < lanes; n++) {
+    double square = 0;
+    for (int i = 0; i < d; i++) square += theta[i * lanes + n] * theta[i * lanes + n];
+    factor[n] = pull[n] / sqrt(fmax(square, DBL_MIN));
+  }
+  memcpy(push, theta, (size_t)(d * lanes) * sizeof *push);
+  potential_to_gradient(potential, lanes, push);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) gradient[i * lanes + n] -= factor[n] * push[i * lanes + n];
+}
+
+/* ---- steps */
 
 /* theta - h g + sqrt(2 h) z. */
 SIMD_CLONES

@@ -57,7 +57,7 @@ INLINE void multiply(const Tile *tile) {
   for (; i < tile->d; i++) multiply_rows(1, tile, i);
 }
 
-/* pull / |theta|. Products are rounded first, here and where they are added, as they are in feel_good.c. */
+/* pull / |theta|. Products are rounded first, here and where they are added, as they are in lmc.c. */
 INLINE Real feel_good_factor(const Tile *tile, Real pull) {
   Real square = zero();
   for (size_t i = 0; i < tile->d; i++) square += tile->theta[i] * tile->theta[i] + 0.0;
