@@ -1,6 +1,7 @@
 #include "model/ep.h"
 
 #include "core/linalg.h"
+#include "core/real.h"
 #include "core/simd.h"
 #include "core/tiling.h"
 #include "model/families.h"
@@ -50,6 +51,7 @@ typedef struct {
   double lambda[CELLS], nu[CELLS];
   double cavity_mean[CELLS], cavity_variance[CELLS];
   double log_mass[CELLS], move[CELLS], shrink[CELLS]; /* log Z, m_1 - m_c, v_1 / v_c */
+  double log_spread[CELLS]; /* log(1 + lambda v_c) */
 } Tile;
 
 static void get_sites(const HistoryMarginals *cells, Tile *tile) {
@@ -96,6 +98,17 @@ static void tilt(const Sweep *sweep, const HistoryMarginals *cells, Tile *tile) 
                    tile->move, tile->shrink);
 }
 
+SIMD_CLONES
+static void find_log_spread(int n, Tile *tile) {
+  for (int k = 0; k < n; k += VECTOR_LANES) {
+    Real lambda, variance;
+    memcpy(&lambda, tile->lambda + k, sizeof lambda);
+    memcpy(&variance, tile->cavity_variance + k, sizeof variance);
+    const Real logarithm = real_log(1 + lambda * variance);
+    memcpy(tile->log_spread + k, &logarithm, sizeof logarithm);
+  }
+}
+
 /* log s_i of the sites as they are, and by how much they miss the fixed point. */
 SIMD_CLONES
 static void judge(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
@@ -112,7 +125,7 @@ static void judge(const HistoryMarginals *cells, const Tile *tile, double *restr
       const double square = (m * (m * lambda - 2 * nu) - nu * nu * w) / spread;
       const double here = tile->counts[k + n] > 0 ? 1 : 0;
       miss[n] = here * worst > miss[n] ? here * worst : miss[n];
-      log_scale[n] += here * (tile->log_mass[k + n] + 0.5 * (log(spread) + square));
+      log_scale[n] += here * (tile->log_mass[k + n] + 0.5 * (tile->log_spread[k + n] + square));
     }
 }
 
@@ -145,6 +158,7 @@ static void ep_visit(void *context, const HistoryMarginals *cells) {
     get_sites(cells, &tile);
   leave_out(cells->n, cells->mean, &tile);
   tilt(sweep, cells, &tile);
+  find_log_spread(cells->n, &tile);
   judge(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
   match(cells, sweep->step, ep->settled + cells->lane, &tile);
   put_sites(cells, &tile);
