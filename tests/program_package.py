@@ -39,6 +39,10 @@ def agent(**arguments):
     return thompson.Posterior(prior(), **{"seed": 3, **arguments})
 
 
+def agents(**arguments):
+    return thompson.Agents(prior(), 5, **{"seed": 3, **arguments})
+
+
 def assign(thing, name):
     setattr(thing, name, 1)
 
@@ -55,7 +59,7 @@ def of_gaussian(**arguments):
     return lambda: thompson.train(theta=X, family="gaussian", **arguments)
 
 
-WRONG = (TypeError, ValueError, AttributeError, ctypes.ArgumentError, thompson.Error)
+WRONG = (TypeError, ValueError, IndexError, AttributeError, ctypes.ArgumentError, thompson.Error)
 TABLE = {
     # shapes
     "observe: y of shape (n, 1)": lambda: agent().observe(X, Y[:, None]),
@@ -110,6 +114,23 @@ TABLE = {
     "option: a dictionary": lambda: agent(sampler="smc", particles={"a": 1}),
     "option: None": lambda: agent(sampler="smc", particles=None),
     "option: unknown": lambda: agent(nois=1),
+    # agents
+    "agents: an id beyond": lambda: agents().choose([0, 5], ARMS),
+    "agents: a negative id": lambda: agents().draw([-1]),
+    "agents: an id beyond int": lambda: agents().draw([2 ** 32]),
+    "agents: real ids": lambda: agents().draw([0.0]),
+    "agents: one id as a number": lambda: agents().choose(0, ARMS),
+    "agents: ids of two axes": lambda: agents().choose([[0, 1]], ARMS),
+    "agents: too few rewards": lambda: agents().observe([0, 1], X[:2], Y[:1]),
+    "agents: too few features": lambda: agents().observe([0, 1], X[:1], Y[:2]),
+    "agents: arms for another number of agents": lambda: agents().choose([0, 1], np.zeros((3, 4, D))),
+    "agents: NaN": lambda: agents().observe([0], X[:1] * np.nan, [1.0]),
+    "agents: -1 of them": lambda: agents().add(-1),
+    "agents: beyond int": lambda: agents().add(2 ** 31 - 1),
+    "agents: a sampler with a state": lambda: agents(sampler="smc"),
+    "agents: copied": lambda: copy.copy(agents()),
+    "agents: pickled": lambda: pickle.dumps(agents()),
+    "agents: after __del__": lambda: (lambda one: (one.__del__(), len(one)))(agents()),
     # objects
     "assign noise": lambda: assign(agent(), "noise"),
     "assign prior": lambda: assign(agent(), "prior"),
@@ -238,6 +259,84 @@ class Streams(unittest.TestCase):
         self.assertEqual(thompson.train(theta=np.random.default_rng(3).standard_normal((200, 2)), components=2).family, "mixture")
         quick = {"stages": 3, "training_steps": 20, "hidden": [4]}
         self.assertEqual(thompson.Posterior(thompson.train(theta=X, family="diffusion", **quick)).sampler, "diffts")
+
+
+class Agents(unittest.TestCase):
+    CONJUGATE = ("mixts", "exact", "localised", "diffts", "dps", "joint", "tilted", "mala")
+    CLICKS = ("mixts", "localised", "diffts")
+
+    def test_at_once_or_one_by_one(self):
+        """Whatever the order of ids, in one call or in many, uneven or with repeats: the same arms and draws to the bit, and agent 0 is the posterior
+        of that seed. Each sampler, both rules that differ in what they need."""
+        rng = np.random.default_rng(4)
+        for sampler, likelihood, options in [(sampler, "gaussian", {"noise": 0.5}) for sampler in self.CONJUGATE] + [(sampler, "logistic", {}) for sampler in self.CLICKS] + [
+                ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50})]:
+            with self.subTest(sampler=sampler, likelihood=likelihood, **options):
+                made = dict(sampler=sampler, likelihood=likelihood, seed=3, **options)
+                together, apart = (thompson.Agents(prior(), 90, **made) for _ in range(2))
+                alone = thompson.Posterior(prior(), **made)
+                for _ in range(3):
+                    ids = rng.permutation(np.r_[rng.choice(90, 70, replace=False), 0, 0, 5])
+                    arms = rng.standard_normal((len(ids), 5, D))
+                    arm = together.choose(ids, arms)
+                    self.assertEqual(arm.tolist(), [apart.choose([i], one)[0] for i, one in zip(ids, arms)])
+                    x, y = arms[np.arange(len(ids)), arm], rng.integers(2, size=len(ids))
+                    together.observe(ids, x, y)
+                    for i, one, features, reward, chosen in zip(ids, arms, x, y, arm):
+                        apart.observe([i], features[None], [reward])
+                        if i == 0:
+                            self.assertEqual(alone.choose(one), chosen)
+                    for features, reward in zip(x[ids == 0], y[ids == 0]):
+                        alone.observe(features, reward)
+                theta = together.draw(range(90), 3)
+                np.testing.assert_array_equal(theta, np.concatenate([apart.draw([i], 3) for i in range(90)]))
+                np.testing.assert_array_equal(theta[0], alone.draw(3))
+
+    def test_streams(self):
+        """Agents that know the same draw apart; the seed repeats all; forget and add keep the streams."""
+        one, other = (thompson.Agents(prior(), 50, seed=9) for _ in range(2))
+        theta = one.draw(range(50))
+        self.assertEqual(len({row.tobytes() for row in theta}), 50)
+        np.testing.assert_array_equal(theta, other.draw(range(50)))
+        self.assertFalse(np.array_equal(theta, thompson.Agents(prior(), 50).draw(range(50))))
+        one.observe([7, 8], X[:2], Y[:2])
+        one.forget([7])
+        self.assertEqual(one.add(10), 50)
+        self.assertEqual(len(one), 60)
+        np.testing.assert_array_equal(one.draw([7], 4), other.draw([7], 4))
+        self.assertFalse(np.array_equal(one.draw([8], 4), other.draw([8], 4)))
+        self.assertEqual(one.draw([59]).shape, (1, 1, D))
+
+    def test_posterior_is_exact(self):
+        """Against NumPy: mean and covariance of 40 000 draws of an agent with a Gaussian prior, within five standard errors."""
+        gaussian = thompson.Prior.from_mixture([1.0], np.ones((1, D)), [np.eye(D)])
+        agents = thompson.Agents(gaussian, 3, noise=0.5, seed=1)
+        agents.observe([1] * 6, X, Y)
+        precision = np.eye(D) + X.T @ X / 0.25
+        covariance = np.linalg.inv(precision)
+        mean = covariance @ (np.ones(D) + X.T @ Y / 0.25)
+        theta = agents.draw([1], 40000)[0]
+        self.assertLess((abs(theta.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / 40000)).max(), 5)
+        np.testing.assert_allclose(np.cov(theta.T), covariance, atol=5 * np.sqrt(2 / 40000) * covariance.diagonal().max())
+
+    def test_memory(self):
+        """10 000 agents, d = 10, a mixture of eight: 25 MB beside the prior, and no more after 20 rounds. Measured by the process itself."""
+        code = """
+import resource, numpy as np, thompson
+d, rng = 10, np.random.default_rng(1)
+prior = thompson.Prior.from_mixture(np.full(8, 1 / 8), rng.standard_normal((8, d)), [np.eye(d)] * 8)
+thompson.Agents(prior, 10).choose(range(10), np.eye(d))
+ids, arms = np.arange(10000), rng.standard_normal((10, d))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+agents = thompson.Agents(prior, 10000, noise=0.5)
+for _ in range(20):
+    agents.observe(ids, arms[agents.choose(ids, arms)], rng.standard_normal(10000))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+        with in_a_process(code) as process:
+            said, errors = process.communicate(timeout=program.PATIENCE)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertLess(float(said), 25)
 
 
 class Threads(unittest.TestCase):

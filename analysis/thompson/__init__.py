@@ -6,6 +6,7 @@
     arm = agent.choose(arms)                                          # arms[k, d]: one posterior draw, its best arm
     agent.observe(arms[arm], reward)
     theta = agent.draw(1000)                                          # [1000, d]
+    agents = thompson.Agents(prior, 10000)                            # one for each user: agents.choose(ids, arms), agents.observe(ids, x, y)
     ds = thompson.run("study.yaml", ranks=8)                          # a whole study, as an xarray Dataset
 
 Draws come from the library (libthompson), studies from the program (`thompson`); an installed copy finds both beside itself. The environment
@@ -16,12 +17,13 @@ variables THOMPSON_LIBRARY and THOMPSON_PROGRAM name others. What the figures an
 """
 from . import _library
 from ._library import Error
+from .agents import Agents
 from .posteriors import Posterior
 from .priors import Prior, train
 from .scores import problems, score
 from .studies import results, run
 
-__all__ = ["Error", "Posterior", "Prior", "problems", "results", "run", "score", "train", "version"]
+__all__ = ["Agents", "Error", "Posterior", "Prior", "problems", "results", "run", "score", "train", "version"]
 
 
 def version():

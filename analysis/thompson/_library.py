@@ -76,6 +76,16 @@ FUNCTIONS = {
     "choose": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(INT)),
     "fallbacks": (ctypes.c_int64, HANDLE),
     "posterior_free": (None, HANDLE),
+    "agents_new": (STATUS, HANDLE, INT, TEXT, TEXT, TEXT, SEED, OUT),
+    "agents_observe": (STATUS, HANDLE, INT, ARRAY, ARRAY, ARRAY),
+    "agents_choose": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY),
+    "agents_draw": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY),
+    "agents_forget": (STATUS, HANDLE, INT, ARRAY),
+    "agents_add": (STATUS, HANDLE, INT),
+    "agents_count": (INT, HANDLE),
+    "agents_noise": (ctypes.c_double, HANDLE),
+    "agents_fallbacks": (ctypes.c_int64, HANDLE),
+    "agents_free": (None, HANDLE),
 }
 
 

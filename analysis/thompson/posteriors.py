@@ -1,24 +1,15 @@
 """Posteriors: a prior, a sampler, a likelihood and what has been observed so far; agents for a loop of your own."""
 import ctypes
 import datetime
-import secrets
-import threading
 
 import numpy as np
 import xarray as xr
 
 from . import _library as library
-from .priors import Prior
+from .beliefs import Belief
 
 
-def made_for(family):
-    """The sampler that is made for priors of this family."""
-    if family in ("gaussian", "mixture"):
-        return "mixts"
-    return "diffts" if family == "diffusion" else "localised"
-
-
-class Posterior:
+class Posterior(Belief):
     """p(theta | observations), as a sampler sees it.
 
     `sampler` and `likelihood` are names of `thompson list`; without a sampler it is the one that is made for the prior. `noise` is the standard
@@ -28,53 +19,25 @@ class Posterior:
     arguments, the observations and how many calls drew before, and the first draw(m) equals `thompson sample -n m` with that seed. A copy goes on
     with the same numbers. Several threads may use one posterior: they take turns."""
 
-    __slots__ = ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options", "_d", "_handle", "_arm", "_observed", "_lock", "__weakref__")
+    __slots__ = ("_arm", "_observed")
+    _free = "posterior_free"
 
     def __init__(self, prior, sampler=None, likelihood="gaussian", noise=None, rule="thompson", seed=None, **options):
-        if hasattr(self, "_handle"):
-            raise TypeError("a Posterior is made once")
-        self._prior = prior if isinstance(prior, Prior) else Prior.open(prior)
-        self._sampler = made_for(self._prior.family) if sampler is None else sampler
-        self._likelihood, self._rule, self._options = likelihood, rule, options
-        self._seed = secrets.randbits(53) if seed is None else library.seed_of(seed)
-        text = library.options_text({"rule": rule, **({} if noise is None else {"noise": noise}), **options})
-        handle = ctypes.c_void_p()
-        library.posterior_new(self._prior._handle, library.word("sampler", self._sampler), library.word("likelihood", likelihood), text, self._seed,
-                              ctypes.byref(handle))
-        self._hold(handle, [])
+        self._make(library.posterior_new, prior, sampler, likelihood, noise, rule, seed, options)
 
-    def _hold(self, handle, observed):
-        self._handle, self._observed = handle, observed
-        self._d = self._prior.dimension
-        self._arm, self._lock = ctypes.c_int(), threading.Lock()
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            library.posterior_free(self._handle)
-            self._handle = None
+    def _hold(self, handle):
+        self._arm, self._observed = ctypes.c_int(), []
+        super()._hold(handle)
 
     def __copy__(self):
-        copy, handle = object.__new__(type(self)), ctypes.c_void_p()
-        for name in ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options"):
-            setattr(copy, name, getattr(self, name))
+        handle = ctypes.c_void_p()
         with self._lock:
             library.posterior_copy(self._handle, ctypes.byref(handle))
-            copy._hold(handle, list(self._observed))
+            copy = self._copy_onto(handle)
+            copy._observed = list(self._observed)
         return copy
 
-    def __deepcopy__(self, _memo):
-        return self.__copy__()
-
-    def __reduce__(self):
-        raise TypeError("a Posterior cannot be pickled; keep its arguments, its seed and its observations")
-
-    prior = property(lambda self: self._prior, doc="What was believed before the first observation.")
-    sampler = property(lambda self: self._sampler, doc="Its name.")
-    likelihood = property(lambda self: self._likelihood, doc="Its name.")
     noise = property(lambda self: library.posterior_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
-    rule = property(lambda self: self._rule, doc="What `choose` does; its name.")
-    seed = property(lambda self: self._seed, doc="What names the random numbers.")
-    options = property(lambda self: dict(self._options), doc="Of the sampler and the rule, as they were given.")
 
     def observe(self, x, y):
         """One observation, x[d] and its reward y, or n of them, x[n, d] and y[n]."""

@@ -54,13 +54,30 @@ static void count_up(uint32_t first, uint32_t step, uint32_t *to) {
   for (uint32_t i = 0; i < COUNTERS; i++) to[i] = first + i * step;
 }
 
+Rng rng_of_lane(const RngLanes *rng, uint32_t lane) {
+  const uint32_t index = rng->first_lane + lane, r = index / rng->draws;
+  return (Rng){.key = rng->key,
+               .run = rng->runs ? rng->runs[r] : rng->run + r,
+               .round = rng->rounds ? rng->rounds[r] : rng->round,
+               .draw = index % rng->draws};
+}
+
 /* Counters at .. at + count - 1: `position` of the streams of lanes lane .. lane + count - 1. */
 SIMD_CLONES
 static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, uint32_t at, uint32_t count,
                          RngCounters *counters) {
   const uint32_t index = rng->first_lane + lane, draws = rng->draws;
   uint32_t run = rng->run + index / draws, draw = index % draws;
-  for (uint32_t i = at; i < at + count; i++) counters->position[i] = position;
+  for (uint32_t i = at; i < at + count; i++)
+    counters->position[i] = position, counters->round[i] = rng->round;
+  if (rng->runs) {
+    for (uint32_t i = 0; i < count; i++) {
+      const Rng stream = rng_of_lane(rng, lane + i);
+      counters->run[at + i] = stream.run, counters->round[at + i] = stream.round;
+      counters->draw[at + i] = stream.draw;
+    }
+    return;
+  }
   if (draws == 1) { /* a bandit's lanes need no division */
     for (uint32_t i = 0; i < count; i++) counters->run[at + i] = run + i, counters->draw[at + i] = 0;
     return;
@@ -76,7 +93,7 @@ static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, 
 static void fill_groups(const RngLanes *rng, Law law, uint32_t start, uint32_t positions, uint32_t lane,
                         uint32_t count, double *out) {
   RngCounters counters; /* what is read of it is set here and in name_streams */
-  counters.key[0] = rng->key.word[0], counters.key[1] = rng->key.word[1], counters.round = rng->round;
+  counters.key[0] = rng->key.word[0], counters.key[1] = rng->key.word[1];
   name_streams(rng, 0, lane, 0, count, &counters);
   draw_rows(&counters, law, count, start, positions, rng->lanes, out + lane);
 }
@@ -97,7 +114,7 @@ static Stretch stretch_at(uint32_t lanes, uint64_t item, uint32_t left) {
 static void fill_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_t n, double *out) {
   const uint32_t lanes = rng->lanes;
   const uint64_t total = ((uint64_t)n + 1) / 2 * lanes;
-  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
+  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}};
   for (uint64_t item = 0; item < total; item += COUNTERS) {
     const uint32_t count = total - item < COUNTERS ? (uint32_t)(total - item) : COUNTERS;
     double pair[2][COUNTERS];
@@ -135,9 +152,10 @@ void rng_lanes_normal(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out,
 
 /* A single stream runs along positions instead of lanes. */
 static void fill_one(Rng *rng, int n, double *out, Law law) {
-  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}, .round = rng->round};
+  RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}};
   uint32_t start = take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;
   count_up(rng->run, 0, counters.run);
+  count_up(rng->round, 0, counters.round);
   count_up(rng->draw, 0, counters.draw);
   count_up(0, 1, counters.position);
   for (uint32_t done = 0; done < pairs; done += COUNTERS) {

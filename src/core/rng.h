@@ -95,13 +95,18 @@ void rng_normal(Rng *rng, int n, double *out);
 /* One uniform integer in [0, bound), bound >= 1. Bias below bound * 2^-64. */
 uint64_t rng_index(Rng *rng, uint64_t bound);
 
-/* N = lanes streams side by side: lane n has run = run + (first_lane + n) / draws, draw = (first_lane + n) %
- * draws, and all share round and position. Column n of the output equals what the Rng of that name would
- * give. */
+/* N = lanes streams side by side: lane n has run = run + r with r = (first_lane + n) / draws, draw =
+ * (first_lane + n) % draws, and all share round and position. Column n of the output equals what the Rng of
+ * that name would give. Where runs are no neighbours, or in different rounds, `runs` and `rounds` are set:
+ * then it is runs[r] and rounds[r]. */
 typedef struct {
   RngKey key;
   uint32_t run, draws, round, first_lane, lanes, position;
+  const uint32_t *runs, *rounds; /* both or none */
 } RngLanes;
+
+/* The stream of a lane, at position 0. */
+Rng rng_of_lane(const RngLanes *rng, uint32_t lane);
 
 /* out[n, lanes], for each lane the next n numbers of its stream. */
 void rng_lanes_uniform(RngLanes *rng, int n, double *out);

@@ -54,24 +54,23 @@ enum { GROUPS = SIMD_DOUBLES == 8 ? 4 : 2, VECTORS = RNG_KERNEL_COUNTERS / SIMD_
  * depend on the position. */
 typedef struct {
   Words key[ROUNDS][2];
-  Words position[VECTORS], run[VECTORS], high[VECTORS], low[VECTORS];
-  Words from_round;
+  Words position[VECTORS], run[VECTORS], from_round[VECTORS], high[VECTORS], low[VECTORS];
 } Streams;
 
 INLINE Words high_word(Words x) { return OP(srli_epi64)(x, 32); }
 INLINE Words times(uint32_t multiplier, Words x) { return OP(mul_epu32)(broadcast(multiplier), x); }
 
 INLINE void make_streams(const RngCounters *counters, int count, Streams *streams) {
-  const Words product = times(PHILOX_M4x32_1, broadcast(counters->round));
   uint32_t first = counters->key[0], second = counters->key[1];
   for (int round = 0; round < ROUNDS; round++, first += PHILOX_W32_0, second += PHILOX_W32_1)
     streams->key[round][0] = broadcast(first), streams->key[round][1] = broadcast(second);
-  streams->from_round = XOR(product, streams->key[1][0]);
   for (int at = 0; at * SIMD_DOUBLES < count; at++) {
     const int i = at * SIMD_DOUBLES;
+    const Words product = times(PHILOX_M4x32_1, LOAD_WORDS(counters->round + i));
     const Words draw = XOR(XOR(high_word(product), LOAD_WORDS(counters->draw + i)), streams->key[0][0]);
     streams->position[at] = LOAD_WORDS(counters->position + i);
     streams->run[at] = LOAD_WORDS(counters->run + i);
+    streams->from_round[at] = XOR(product, streams->key[1][0]);
     streams->low[at] = times(PHILOX_M4x32_0, draw);
     streams->high[at] = high_word(streams->low[at]);
   }
@@ -93,7 +92,7 @@ INLINE void uniforms(const Streams *streams, Words position, int at, double scal
   EACH product[0][g] = times(PHILOX_M4x32_0, OP(add_epi64)(streams->position[at + g], position));
   EACH c[2][g] = XOR(XOR(high_word(product[0][g]), streams->run[at + g]), key[0][1]);
   EACH c[1][g] = times(PHILOX_M4x32_1, c[2][g]);
-  EACH c[0][g] = XOR(high_word(c[1][g]), streams->from_round);
+  EACH c[0][g] = XOR(high_word(c[1][g]), streams->from_round[at + g]);
   EACH c[2][g] = XOR(XOR(product[0][g], streams->high[at + g]), key[1][1]);
   EACH c[3][g] = streams->low[at + g];
   _Pragma("GCC unroll 10") for (int round = 2; round < ROUNDS; round++) {
@@ -167,7 +166,7 @@ void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, 
   for (uint32_t p = 0; p < positions; p++, out += 2 * stride)
     for (int i = 0; i < count; i++) {
       philox4x32_ctr_t counter = {
-          {counters->position[i] + first + p, counters->draw[i], counters->round, counters->run[i]}};
+          {counters->position[i] + first + p, counters->draw[i], counters->round[i], counters->run[i]}};
       philox4x32_ctr_t bits = philox4x32(counter, key);
       out[i] = unit_interval(bits.v[0], bits.v[1]);
       out[stride + (size_t)i] = unit_interval(bits.v[2], bits.v[3]);

@@ -11,8 +11,9 @@ enum { RNG_KERNEL_COUNTERS = 64, RNG_KERNEL_GROUP = 32 };
 
 /* The streams of a call, and the position of each beside that of the call. */
 typedef struct {
-  uint32_t key[2], round;
-  uint32_t run[RNG_KERNEL_COUNTERS], draw[RNG_KERNEL_COUNTERS], position[RNG_KERNEL_COUNTERS];
+  uint32_t key[2];
+  uint32_t run[RNG_KERNEL_COUNTERS], round[RNG_KERNEL_COUNTERS], draw[RNG_KERNEL_COUNTERS],
+      position[RNG_KERNEL_COUNTERS];
 } RngCounters;
 
 /* Of the first `count` counters, a multiple of RNG_KERNEL_GROUP, the two numbers of every position first ..

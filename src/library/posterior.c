@@ -1,38 +1,12 @@
 /* Posteriors of the library: one run of a sampler beside its history, both of which grow as they are used. */
+#include "library/posterior.h"
 #include "core/memory.h"
-#include "library/library.h"
-#include "rule/rule.h"
 #include "sampler/spread.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct thompson_posterior {
-  Arena memory; /* of the options; the other two arenas are of what grows, and is then made anew */
-  Arena history_memory, sampler_memory;
-  const Prior *prior;
-  const SamplerOps *method;
-  Likelihood likelihood;
-  Config *options; /* of the sampler and the rule */
-  const char *text; /* the options as they were given */
-  uint64_t seed;
-  RngKey key;
-  uint32_t round; /* of the next draw */
-  uint32_t lives; /* how often everything was forgotten: names the streams of samplers that observe */
-  int choices; /* since the last thompson_forget */
-  int d;
-  int64_t fallbacks;
-  int judged; /* observations at the last check of what follows */
-  bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
-  History history;
-  Rule rule; /* with the sampler, of setup.draws draws at most */
-  /* Where the history or the sampler cannot grow by themselves: all observations, to give them again. */
-  bool keeps;
-  int room; /* observations that there is room for */
-  double *x, *y; /* [room, d], [room] */
-};
 
 /* Blocks stay where they are, so that only the names of their arenas change. */
 static void exchange(Arena *a, Arena *b) {
@@ -41,11 +15,10 @@ static void exchange(Arena *a, Arena *b) {
   *b = kept;
 }
 
-/* A new sampler, for this many draws, notified of what is observed so far. */
-static Status begin_sampler(thompson_posterior *self, int draws) {
+Status posterior_begin_sampler(thompson_posterior *self, int draws) {
   const SamplerSetup setup = {.prior = self->prior,
                               .likelihood = &self->likelihood,
-                              .runs = 1,
+                              .runs = self->runs,
                               .draws = draws,
                               .seed = self->seed,
                               .first_run = self->lives,
@@ -68,8 +41,7 @@ static Status begin_sampler(thompson_posterior *self, int draws) {
   return STATUS_OK;
 }
 
-/* A new history with room for this many observations and as many again, in which are those so far. */
-static Status grow_history(thompson_posterior *self, int rounds) {
+Status posterior_grow_history(thompson_posterior *self, int rounds) {
   const int room = rounds > INT_MAX / 2 ? INT_MAX
                    : rounds < 32        ? 64
                                         : 2 * rounds,
@@ -80,7 +52,7 @@ static Status grow_history(thompson_posterior *self, int rounds) {
   double *x, *y;
   ALLOCATE(&memory, x, (size_t)room * d);
   ALLOCATE(&memory, y, room);
-  TRY(history_create(&memory, self->d, 1, &self->likelihood, &history));
+  TRY(history_create(&memory, self->d, self->runs, &self->likelihood, &history));
   TRY(history_reserve(&history, room));
   if (kept > 0) {
     memcpy(x, self->x, (size_t)kept * d * sizeof *x);
@@ -147,18 +119,19 @@ static Status create(thompson_posterior *self, const char *sampler, const char *
   TRY(library_options(&scratch, text, &options));
   TRY(read_options(self, &options));
   self->keeps = self->method->observe || !likelihood_is_conjugate(&self->likelihood);
-  TRY(history_create(&self->history_memory, self->d, 1, &self->likelihood, &self->history));
+  TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
   TRY(history_reserve(&self->history, 0));
-  return begin_sampler(self, 1);
+  return posterior_begin_sampler(self, 1);
 }
 
-static Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
-                            const char *options, uint64_t seed, thompson_posterior **out) {
+Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood, const char *options,
+                     uint64_t seed, int runs, thompson_posterior **out) {
   thompson_posterior *self;
   *out = NULL;
   NEW(self, 1);
   self->prior = prior;
   self->d = prior->d;
+  self->runs = runs;
   self->seed = seed;
   self->key = rng_key(seed, RNG_AGENT);
   Status status = create(self, sampler, likelihood, options);
@@ -172,7 +145,7 @@ static Status posterior_new(const Prior *prior, const char *sampler, const char 
 thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                        const char *likelihood, const char *options, uint64_t seed,
                                        thompson_posterior **out) {
-  return (thompson_status)posterior_new(&prior->prior, sampler, likelihood, options, seed, out);
+  return (thompson_status)posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
 }
 
 /* What `from` has observed and drawn. The state of a sampler follows from the observations. */
@@ -180,19 +153,19 @@ static Status copy_state(const thompson_posterior *from, thompson_posterior *to)
   const int rounds = from->history.rounds;
   const size_t d = (size_t)from->d;
   if (from->keeps && rounds > 0) {
-    TRY(grow_history(to, rounds));
+    TRY(posterior_grow_history(to, rounds));
     memcpy(to->x, from->x, (size_t)rounds * d * sizeof *to->x);
     memcpy(to->y, from->y, (size_t)rounds * sizeof *to->y);
   }
   history_gather(&from->history, (int[]){0}, &to->history);
   to->round = from->round, to->lives = from->lives, to->choices = from->choices,
   to->fallbacks = from->fallbacks;
-  return begin_sampler(to, from->rule.sampler.setup.draws);
+  return posterior_begin_sampler(to, from->rule.sampler.setup.draws);
 }
 
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
-  Status status =
-      posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text, from->seed, out);
+  Status status = posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text,
+                                from->seed, 1, out);
   if (status == STATUS_OK) status = copy_state(from, *out);
   if (status != STATUS_OK) {
     thompson_posterior_free(*out);
@@ -215,12 +188,12 @@ thompson_status thompson_forget(thompson_posterior *self) {
   self->choices = 0;
   self->fallbacks = 0;
   self->judged = 0, self->lost = false;
-  return (thompson_status)begin_sampler(self, self->rule.sampler.setup.draws);
+  return (thompson_status)posterior_begin_sampler(self, self->rule.sampler.setup.draws);
 }
 
 /* ---- use */
 
-static Status check(const thompson_posterior *self, int n, const double *x, const double *y) {
+Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y) {
   const LikelihoodOps *likelihood = self->likelihood.ops;
   if (n < 0 || n > INT_MAX - self->history.rounds) return status_set(STATUS_INPUT, "%d observations", n);
   TRY(library_check("x", (size_t)n * (size_t)self->d, x));
@@ -233,10 +206,10 @@ static Status check(const thompson_posterior *self, int n, const double *x, cons
 }
 
 thompson_status thompson_observe(thompson_posterior *self, int n, const double *x, const double *y) {
-  Status status = check(self, n, x, y);
+  Status status = posterior_check(self, n, x, y);
   const size_t d = (size_t)self->d;
   if (status == STATUS_OK && self->keeps && self->history.rounds + n > self->room)
-    status = grow_history(self, self->history.rounds + n);
+    status = posterior_grow_history(self, self->history.rounds + n);
   for (int row = 0; row < n && status == STATUS_OK; row++) {
     const size_t place = (size_t)self->history.rounds;
     if (self->keeps) {
@@ -270,7 +243,7 @@ static Status judge(thompson_posterior *self, int m) {
 /* m draws in self->rule.theta[d, m]. */
 static Status draw(thompson_posterior *self, int m) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
-  if (m > self->rule.sampler.setup.draws) TRY(begin_sampler(self, m));
+  if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));
   const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;

@@ -42,6 +42,7 @@ typedef enum {
 
 typedef struct thompson_prior thompson_prior;
 typedef struct thompson_posterior thompson_posterior;
+typedef struct thompson_agents thompson_agents;
 
 /* "0.1.0" */
 THOMPSON_API const char *thompson_version(void);
@@ -106,6 +107,39 @@ THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
 /* NULL is allowed. */
 THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
+
+/* ---- agents: many posteriors of one prior; each set is ended by thompson_agents_free */
+
+/* n agents, numbered from 0, as n posteriors with the same arguments (thompson_posterior_new), each with
+ * random numbers of its own; agent 0 is the posterior of that seed. An agent takes d (d + 3) / 2 doubles
+ * where rewards are Gaussian, and else its observations. Samplers that carry a state from observation to
+ * observation (smc, lmc, vts and others) are refused. */
+THOMPSON_API thompson_status thompson_agents_new(const thompson_prior *prior, int n, const char *sampler,
+                                                 const char *likelihood, const char *options, uint64_t seed,
+                                                 thompson_agents **out);
+/* In what follows m agents ids[m] are asked at once, in any order. What happens to an agent does not depend
+ * on the others in a call: one that is there twice is served twice, in order, and a call for each gives the
+ * same numbers. A refused call leaves everything as it was. */
+
+/* One observation for each: features x[m, d], rewards y[m]. */
+THOMPSON_API thompson_status thompson_agents_observe(thompson_agents *agents, int m, const int *ids,
+                                                     const double *x, const double *y);
+/* arm[m], as thompson_choose: of arms[k, d], or, with `apart` not 0, of arms[m, k, d]. */
+THOMPSON_API thompson_status thompson_agents_choose(thompson_agents *agents, int m, const int *ids, int k,
+                                                    const double *arms, int apart, int *arm);
+/* theta[m, draws, d]. */
+THOMPSON_API thompson_status thompson_agents_draw(thompson_agents *agents, int m, const int *ids, int draws,
+                                                  double *theta);
+/* As thompson_forget. */
+THOMPSON_API thompson_status thompson_agents_forget(thompson_agents *agents, int m, const int *ids);
+/* n more, numbered from thompson_agents_count on. */
+THOMPSON_API thompson_status thompson_agents_add(thompson_agents *agents, int n);
+THOMPSON_API int thompson_agents_count(const thompson_agents *agents);
+/* As thompson_posterior_noise and thompson_fallbacks, of all together. */
+THOMPSON_API double thompson_agents_noise(const thompson_agents *agents);
+THOMPSON_API int64_t thompson_agents_fallbacks(const thompson_agents *agents);
+/* NULL is allowed. */
+THOMPSON_API void thompson_agents_free(thompson_agents *agents);
 
 #ifdef __cplusplus
 }

@@ -85,6 +85,12 @@ double history_precision_trace(const History *history, int run);
 bool history_root(const History *history, int run, double *root);
 /* residual[lanes] >= 0: sum of ((y - phi' shift) / sigma)^2 over the observations of each lane. */
 void history_residual(const HistoryView *view, double *residual);
+/* The evidence of a run by itself: d (d + 1) / 2 entries of the precision, row by row from the diagonal on,
+ * the vector, d, and the sum of (y / sigma)^2. Stored, and put in place of what the run had, of so many
+ * observations. */
+#define HISTORY_EVIDENCE_SIZE(d) ((d) * ((d) + 3) / 2 + 1)
+void history_store_evidence(const History *history, int run, double *evidence);
+void history_load_evidence(History *history, int run, int observations, const double *evidence);
 /* A history of this many rounds, with the evidence factor precision[d, d, B] and factor vector[d, B] in place
  * of its own; its residual is not known. */
 void history_set_evidence(History *history, int rounds, double factor, const double *precision,

@@ -255,6 +255,27 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
   history->rounds = rounds;
 }
 
+void history_store_evidence(const History *history, int run, double *evidence) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = i; j < d; j++) *evidence++ = self->precision[(i * d + j) * runs + n];
+  for (size_t i = 0; i < d; i++) *evidence++ = self->vector[i * runs + n];
+  *evidence = self->reward_squares[n];
+}
+
+void history_load_evidence(History *history, int run, int observations, const double *evidence) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = i; j < d; j++, evidence++)
+      self->precision[(i * d + j) * runs + n] = self->precision[(j * d + i) * runs + n] = *evidence;
+  for (size_t i = 0; i < d; i++) self->vector[i * runs + n] = *evidence++;
+  self->reward_squares[n] = *evidence;
+  self->common.observations[n] = observations;
+  if (observations > history->rounds) history->rounds = observations;
+}
+
 const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
                                           .reserve = evidence_reserve,
                                           .append = evidence_append,

@@ -11,12 +11,8 @@ static void density_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const uint32_t lanes = rng->lanes;
   uint32_t furthest = rng->position;
   for (uint32_t n = 0; n < lanes; n++) {
-    const uint32_t place = rng->first_lane + n;
-    Rng stream = {.key = rng->key,
-                  .run = rng->run + place / rng->draws,
-                  .round = rng->round,
-                  .draw = place % rng->draws,
-                  .position = rng->position};
+    Rng stream = rng_of_lane(rng, n);
+    stream.position = rng->position;
     double point[2];
     self->ops->sample(&stream, point);
     theta[n] = point[0], theta[lanes + n] = point[1];

@@ -113,7 +113,9 @@ static RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int dra
                     .run = rule->first_run,
                     .draws = (uint32_t)draws,
                     .round = round,
-                    .lanes = (uint32_t)(runs * draws)};
+                    .lanes = (uint32_t)(runs * draws),
+                    .runs = rule->runs,
+                    .rounds = rule->rounds};
 }
 
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks) {

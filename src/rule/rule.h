@@ -47,7 +47,8 @@ struct Rule {
   Sampler sampler;
   int horizon; /* n, choices in all; 0: not known */
   RngKey key;
-  uint32_t first_run; /* names the streams */
+  uint32_t first_run; /* names the streams; or `runs` and `rounds` do, as in RngLanes */
+  const uint32_t *runs, *rounds;
   int draws; /* M: that it takes at a time */
   double *theta; /* [d, B M], or of as many draws as the caller takes */
   double *mean, *covariance; /* [d, B], [d, d, B]; NULL where they are not needed */

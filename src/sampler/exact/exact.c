@@ -122,9 +122,7 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
     const EnvelopeData data = envelope_data(history, run);
     const bool ready = envelope_build(envelope, &data);
     for (int n = run * draws; n < (run + 1) * draws; n++) {
-      const uint32_t place = rng.first_lane + (uint32_t)n;
-      const Rng stream = {
-          .key = rng.key, .run = rng.run + place / rng.draws, .round = rng.round, .draw = place % rng.draws};
+      const Rng stream = rng_of_lane(&rng, (uint32_t)n);
       double x[2] = {envelope->best[0], envelope->best[1]};
       if (ready)
         exact_draw_one(envelope, &data, stream, x, &fallbacks[run]);

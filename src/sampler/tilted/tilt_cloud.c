@@ -99,7 +99,7 @@ double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const doubl
   const size_t draws = rng.lanes;
   const int d = cloud->prior.d;
   cloud->stage.stage = t;
-  cloud->sampler.setup.first_run = rng.run + rng.first_lane / rng.draws;
+  cloud->sampler.setup.first_run = rng_of_lane(&rng, 0).run;
   set_tilt(cloud, history->rounds, basis, q, b);
   sampler_sample(&cloud->sampler, &cloud->tilt, rng, (int)draws, cloud->draws, fallbacks + run);
   for (int i = 0; i < d; i++)

@@ -1,0 +1,87 @@
+"""Agents by the thousand: posteriors of one prior that share all but what each has learned."""
+import numpy as np
+
+from . import _library as library
+from .beliefs import Belief
+
+
+class Agents(Belief):
+    """n posteriors of one prior, numbered from 0; the arguments are those of `Posterior`.
+
+    What an agent keeps is what it has learned: d (d + 3) / 2 + 1 doubles with Gaussian rewards, its observations with clicks or counts. `ids` are the
+    numbers of m agents, in any order; one that is there twice is served twice, in order. Each has random numbers of its own: what it does depends
+    neither on the other agents nor on whether they are asked at once, and agent 0 is the `Posterior` of the same seed. Samplers that carry a state from
+    observation to observation (smc, lmc, vts and others) are for `Posterior`."""
+
+    __slots__ = ()
+    _free = "agents_free"
+
+    def __init__(self, prior, n, sampler=None, likelihood="gaussian", noise=None, rule="thompson", seed=None, **options):
+        n = library.integer("n", n, 0, library.MOST_INT)
+        self._make(lambda prior, *rest: library.agents_new(prior, n, *rest), prior, sampler, likelihood, noise, rule, seed, options)
+
+    def __copy__(self):
+        raise TypeError("Agents cannot be copied")
+
+    noise = property(lambda self: library.agents_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
+
+    def __len__(self):
+        return library.agents_count(self._handle)
+
+    def _ids(self, ids):
+        """ids[m] as C has them; which agents there are, C checks."""
+        ids = np.asarray(ids)
+        if ids.dtype.kind not in "iu" and ids.size or ids.ndim != 1:
+            raise TypeError(f"ids is {ids.ndim}-dimensional, of type {ids.dtype}: a list of integers is needed")
+        if ids.size and not 0 <= ids.min() <= ids.max() < len(self):
+            raise IndexError(f"ids are from {ids.min()} to {ids.max()}; there are agents 0 to {len(self) - 1}")
+        return np.ascontiguousarray(ids, dtype=np.int32)
+
+    def add(self, n):
+        """n more agents; returns the number of the first."""
+        n = library.integer("n", n, 0, library.MOST_INT)
+        with self._lock:
+            first = len(self)
+            library.agents_add(self._handle, n)
+        return first
+
+    def observe(self, ids, x, y):
+        """One observation for each of the agents: features x[m, d] and rewards y[m]. They may come late, and in any order."""
+        with self._lock:
+            ids = self._ids(ids)
+            x, y = library.doubles(x, len(ids), self._d), library.doubles(y, len(ids))
+            library.agents_observe(self._handle, len(ids), ids.ctypes.data, x.ctypes.data, y.ctypes.data)
+
+    def choose(self, ids, arms):
+        """The arm of each of the agents: arm[m], of arms[k, d] or, for each its own, of arms[m, k, d]."""
+        apart = np.ndim(arms) == 3
+        with self._lock:
+            ids = self._ids(ids)
+            arms = library.doubles(arms, len(ids), None, self._d) if apart else library.doubles(arms, None, self._d)
+            arm = np.empty(len(ids), np.int32)
+            library.agents_choose(self._handle, len(ids), ids.ctypes.data, arms.shape[-2], arms.ctypes.data, apart, arm.ctypes.data)
+        return arm
+
+    def draw(self, ids, m=1):
+        """m draws for each of the agents: [len(ids), m, d]."""
+        m = library.count("draws", m)
+        with self._lock:
+            ids = self._ids(ids)
+            theta = np.empty((len(ids), m, self._d))
+            library.agents_draw(self._handle, len(ids), ids.ctypes.data, m, theta.ctypes.data)
+        return theta
+
+    def forget(self, ids):
+        """These agents drop what they have observed; their random numbers go on."""
+        with self._lock:
+            ids = self._ids(ids)
+            library.agents_forget(self._handle, len(ids), ids.ctypes.data)
+
+    @property
+    def fallbacks(self):
+        """Numerical fallbacks so far, of all agents; not 0: look at the draws before you trust them."""
+        with self._lock:
+            return library.agents_fallbacks(self._handle)
+
+    def __repr__(self):
+        return f"<thompson.Agents: {len(self)} of {self.sampler}, {self.likelihood}, {self.rule}, seed {self.seed}, {self.prior!r}>"

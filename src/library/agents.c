@@ -1,0 +1,323 @@
+/* Agents of the library: many posteriors of one prior. What an agent has learned is kept by itself, evidence
+ * or rows; a chunk of agents is loaded into a posterior of as many runs (posterior.h), which draws, chooses
+ * and observes for all of them at once. An agent's random numbers are named by its number and by how often it
+ * has drawn, so that they depend neither on the chunk nor on the other agents. */
+#include "core/memory.h"
+#include "library/posterior.h"
+#include "sampler/spread.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_RUNS = 64 };
+
+typedef struct {
+  int observations, choices; /* choices: since the last thompson_agents_forget */
+  uint32_t round; /* of the next draw */
+  uint64_t chunk; /* the last one that it was part of */
+  Arena memory; /* of its rows */
+  int judged; /* observations at the last check of what follows */
+  bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
+  int room;
+  double *rows; /* [room, d + 1], phi and y, where the likelihood is not conjugate */
+} Agent;
+
+struct thompson_agents {
+  thompson_posterior *posterior; /* of `width` runs */
+  Arena memory, features_memory; /* of what grows */
+  int count, width, size; /* size: doubles of an agent's evidence; 0: it has rows */
+  Agent *agent; /* [count] */
+  double *evidence; /* [count, size] */
+  uint64_t chunk;
+  size_t room; /* doubles of `features` */
+  double *features; /* [K, d, B], or theta[d, B M], phi and y */
+  uint32_t run[CHUNK_RUNS], round[CHUNK_RUNS]; /* names of the streams */
+  int arm[CHUNK_RUNS];
+  int64_t fallbacks[CHUNK_RUNS];
+};
+
+/* ---- create and destroy */
+
+static Status agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
+                            const char *likelihood, const char *options, uint64_t seed) {
+  const int d = prior->d;
+  const LikelihoodOps *rewards = likelihood_find(likelihood);
+  const bool rows = rewards && rewards->self_concordance > 0;
+  self->width = rows ? 1 : CHUNK_RUNS;
+  self->size = rows ? 0 : HISTORY_EVIDENCE_SIZE(d);
+  TRY(posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
+  if (!self->posterior->method->observe) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "sampler %s carries a state from observation to observation, which agents cannot keep "
+                    "apart; take another one, or a posterior for each",
+                    sampler);
+}
+
+thompson_status thompson_agents_add(thompson_agents *self, int n) {
+  SCRATCH_ARENA(memory);
+  Agent *agent;
+  double *evidence;
+  if (n < 0 || n > INT_MAX - self->count) return (thompson_status)status_set(STATUS_INPUT, "%d agents", n);
+  const size_t kept = (size_t)self->count, count = kept + (size_t)n, size = (size_t)self->size;
+  Status status = arena_new(&memory, (void **)&agent, count, sizeof *agent);
+  if (status == STATUS_OK) status = arena_new(&memory, (void **)&evidence, count * size, sizeof *evidence);
+  if (status != STATUS_OK) return (thompson_status)status;
+  if (kept > 0) {
+    memcpy(agent, self->agent, kept * sizeof *agent);
+    memcpy(evidence, self->evidence, kept * size * sizeof *evidence);
+  }
+  const Arena before = self->memory;
+  self->memory = memory, memory = before;
+  self->agent = agent, self->evidence = evidence, self->count = (int)count;
+  return THOMPSON_OK;
+}
+
+thompson_status thompson_agents_new(const thompson_prior *prior, int n, const char *sampler,
+                                    const char *likelihood, const char *options, uint64_t seed,
+                                    thompson_agents **out) {
+  thompson_agents *self;
+  *out = NULL;
+  Status status = memory_new((void **)&self, 1, sizeof *self);
+  if (status != STATUS_OK) return (thompson_status)status;
+  status = agents_create(self, &prior->prior, sampler, likelihood, options, seed);
+  if (status == STATUS_OK) status = (Status)thompson_agents_add(self, n);
+  if (status == STATUS_OK)
+    *out = self;
+  else
+    thompson_agents_free(self);
+  return (thompson_status)status;
+}
+
+void thompson_agents_free(thompson_agents *self) {
+  if (!self) return;
+  for (int i = 0; i < self->count; i++) arena_free(&self->agent[i].memory);
+  arena_free(&self->memory);
+  arena_free(&self->features_memory);
+  thompson_posterior_free(self->posterior);
+  free(self);
+}
+
+int thompson_agents_count(const thompson_agents *self) { return self->count; }
+
+double thompson_agents_noise(const thompson_agents *self) { return self->posterior->likelihood.noise; }
+
+int64_t thompson_agents_fallbacks(const thompson_agents *self) { return self->posterior->fallbacks; }
+
+/* ---- chunks */
+
+static Status check_ids(const thompson_agents *self, int m, const int *ids) {
+  if (m < 0) return status_set(STATUS_INPUT, "%d agents", m);
+  for (int i = 0; i < m; i++)
+    if (ids[i] < 0 || ids[i] >= self->count)
+      return status_set(STATUS_INPUT, "ids: element %d, from 0, is %d; there are agents 0 to %d", i, ids[i],
+                        self->count - 1);
+  return STATUS_OK;
+}
+
+static Status reserve_features(thompson_agents *self, size_t room) {
+  if (room <= self->room) return STATUS_OK;
+  SCRATCH_ARENA(memory);
+  double *features;
+  ALLOCATE(&memory, features, room);
+  const Arena before = self->features_memory;
+  self->features_memory = memory, memory = before;
+  self->features = features, self->room = room;
+  return STATUS_OK;
+}
+
+/* How many of the m agents make the next chunk, to draw or to observe: none is in it twice. Where draws are
+ * not in closed form or a rule counts choices, those that draw have observed and chosen equally often. */
+static int chunk_length(thompson_agents *self, int m, const int *ids, bool draws) {
+  const thompson_posterior *posterior = self->posterior;
+  const Agent *first = &self->agent[ids[0]];
+  const bool even =
+      draws && (posterior->rule.ops->needs & RULE_NEEDS_MOMENTS ||
+                !sampler_has_moments(posterior->method, posterior->prior->mixture, &posterior->likelihood));
+  int length = 0;
+  self->chunk++;
+  for (; length < m && length < self->width; length++) {
+    Agent *agent = &self->agent[ids[length]];
+    if (agent->chunk == self->chunk) break;
+    if (even && (agent->choices != first->choices || agent->observations != first->observations)) break;
+    agent->chunk = self->chunk;
+  }
+  return length;
+}
+
+static Status load_rows(thompson_agents *self, const Agent *agent) {
+  thompson_posterior *posterior = self->posterior;
+  const size_t d = (size_t)posterior->d;
+  history_clear(&posterior->history);
+  if (agent->observations > posterior->room) TRY(posterior_grow_history(posterior, agent->observations));
+  for (int l = 0; l < agent->observations; l++) {
+    const double *row = agent->rows + (size_t)l * (d + 1);
+    history_record(&posterior->history, NULL, row, row + d);
+  }
+  return STATUS_OK;
+}
+
+/* The history of these agents, a view of the posterior's. */
+static Status load_chunk(thompson_agents *self, int length, const int *ids, History *out) {
+  thompson_posterior *posterior = self->posterior;
+  if (self->size == 0) TRY(load_rows(self, &self->agent[ids[0]]));
+  *out = posterior->history;
+  out->runs = out->each_round = length;
+  if (self->size > 0) out->rounds = 0;
+  for (int n = 0; n < length; n++) {
+    const Agent *agent = &self->agent[ids[n]];
+    self->run[n] = (uint32_t)ids[n], self->round[n] = agent->round, self->fallbacks[n] = 0;
+    if (self->size > 0)
+      history_load_evidence(out, n, agent->observations,
+                            self->evidence + (size_t)ids[n] * (size_t)self->size);
+  }
+  return STATUS_OK;
+}
+
+/* As a posterior is judged, after new observations. */
+static Status judge_agent(thompson_agents *self, int id) {
+  Agent *agent = &self->agent[id];
+  Spread spread;
+  History history;
+  if (agent->judged == agent->observations) return STATUS_OK;
+  TRY(load_chunk(self, 1, &id, &history));
+  TRY(spread_hidden(&self->posterior->rule.sampler, &history, &spread));
+  agent->judged = agent->observations, agent->lost = spread.lost;
+  return STATUS_OK;
+}
+
+/* They have drawn. */
+static Status end_chunk(thompson_agents *self, int length, const int *ids) {
+  for (int n = 0; n < length; n++) self->posterior->fallbacks += self->fallbacks[n];
+  for (int n = 0; n < length; n++) {
+    self->agent[ids[n]].round++;
+    TRY(judge_agent(self, ids[n]));
+    self->posterior->fallbacks += self->agent[ids[n]].lost;
+  }
+  return STATUS_OK;
+}
+
+/* ---- use */
+
+static Status observe_rows(thompson_agents *self, Agent *agent, const double *x, double y) {
+  const size_t d = (size_t)self->posterior->d, width = d + 1;
+  if (agent->observations == agent->room) {
+    SCRATCH_ARENA(memory);
+    const size_t kept = (size_t)agent->room, room = kept < 4 ? 4 : kept + kept / 2;
+    double *rows;
+    ALLOCATE(&memory, rows, room * width);
+    if (kept > 0) memcpy(rows, agent->rows, kept * width * sizeof *rows);
+    const Arena before = agent->memory;
+    agent->memory = memory, memory = before;
+    agent->rows = rows, agent->room = (int)room;
+  }
+  double *row = agent->rows + (size_t)agent->observations++ * width;
+  memcpy(row, x, d * sizeof *row);
+  row[d] = y;
+  return STATUS_OK;
+}
+
+/* One observation for each agent of a chunk. */
+static Status observe_chunk(thompson_agents *self, int length, const int *ids, const double *x,
+                            const double *y) {
+  const size_t d = (size_t)self->posterior->d, size = (size_t)self->size;
+  if (size == 0) return observe_rows(self, &self->agent[ids[0]], x, y[0]);
+  History history;
+  TRY(load_chunk(self, length, ids, &history));
+  for (int n = 0; n < length; n++)
+    for (size_t i = 0; i < d; i++) self->features[i * (size_t)length + (size_t)n] = x[(size_t)n * d + i];
+  history_record(&history, NULL, self->features, y);
+  for (int n = 0; n < length; n++) {
+    self->agent[ids[n]].observations++;
+    history_store_evidence(&history, n, self->evidence + (size_t)ids[n] * size);
+  }
+  return STATUS_OK;
+}
+
+thompson_status thompson_agents_observe(thompson_agents *self, int m, const int *ids, const double *x,
+                                        const double *y) {
+  const size_t d = (size_t)self->posterior->d;
+  Status status = check_ids(self, m, ids);
+  if (status == STATUS_OK) status = posterior_check(self->posterior, m, x, y);
+  if (status == STATUS_OK) status = reserve_features(self, CHUNK_RUNS * d);
+  for (int at = 0; at < m && status == STATUS_OK;) {
+    const int length = chunk_length(self, m - at, ids + at, false);
+    status = observe_chunk(self, length, ids + at, x + (size_t)at * d, y + at);
+    at += length;
+  }
+  return (thompson_status)status;
+}
+
+thompson_status thompson_agents_forget(thompson_agents *self, int m, const int *ids) {
+  Status status = check_ids(self, m, ids);
+  const size_t size = (size_t)self->size;
+  for (int i = 0; i < m && status == STATUS_OK; i++) {
+    Agent *agent = &self->agent[ids[i]];
+    agent->observations = agent->choices = agent->judged = 0, agent->lost = false;
+    if (size > 0) memset(self->evidence + (size_t)ids[i] * size, 0, size * sizeof *self->evidence);
+  }
+  return (thompson_status)status;
+}
+
+/* features[K, d, B] <- arms[K, d], or arms[B, K, d] with an agent every `stride` numbers. */
+static void set_features(thompson_agents *self, int length, int k, const double *arms, size_t stride) {
+  const size_t entries = (size_t)k * (size_t)self->posterior->d, runs = (size_t)length;
+  for (size_t e = 0; e < entries; e++)
+    for (size_t n = 0; n < runs; n++) self->features[e * runs + n] = arms[n * stride + e];
+}
+
+static Status choose_chunk(thompson_agents *self, int length, const int *ids, int k, const double *arms,
+                           size_t stride, int *arm) {
+  Rule *rule = &self->posterior->rule;
+  History history;
+  TRY(load_chunk(self, length, ids, &history));
+  set_features(self, length, k, arms, stride);
+  rule->runs = self->run, rule->rounds = self->round;
+  rule_choose(rule, &history, 0, self->agent[ids[0]].choices, k, self->features, arm, NULL, self->fallbacks);
+  for (int n = 0; n < length; n++) self->agent[ids[n]].choices++;
+  return end_chunk(self, length, ids);
+}
+
+thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
+                                       const double *arms, int apart, int *arm) {
+  const size_t entries = (size_t)(k > 0 ? k : 0) * (size_t)self->posterior->d, stride = apart ? entries : 0;
+  Status status = k >= 1 ? check_ids(self, m, ids) : status_set(STATUS_INPUT, "%d arms", k);
+  if (status == STATUS_OK) status = library_check("arms", apart ? (size_t)m * entries : entries, arms);
+  if (status == STATUS_OK) status = reserve_features(self, CHUNK_RUNS * entries);
+  for (int at = 0; at < m && status == STATUS_OK;) {
+    const int length = chunk_length(self, m - at, ids + at, true);
+    status = choose_chunk(self, length, ids + at, k, arms + (size_t)at * stride, stride, arm + at);
+    at += length;
+  }
+  return (thompson_status)status;
+}
+
+static Status draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {
+  thompson_posterior *posterior = self->posterior;
+  const size_t d = (size_t)posterior->d, lanes = (size_t)length * (size_t)draws;
+  History history;
+  TRY(load_chunk(self, length, ids, &history));
+  const RngLanes rng = {.key = posterior->key,
+                        .draws = (uint32_t)draws,
+                        .lanes = (uint32_t)lanes,
+                        .runs = self->run,
+                        .rounds = self->round};
+  sampler_sample(&posterior->rule.sampler, &history, rng, draws, posterior->rule.theta, self->fallbacks);
+  for (size_t n = 0; n < lanes; n++)
+    for (size_t i = 0; i < d; i++) theta[n * d + i] = posterior->rule.theta[i * lanes + n];
+  return end_chunk(self, length, ids);
+}
+
+thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *ids, int draws, double *theta) {
+  const size_t d = (size_t)self->posterior->d;
+  Status status =
+      draws >= 1 ? check_ids(self, m, ids) : status_set(STATUS_INPUT, "%d draws were asked for", draws);
+  if (status == STATUS_OK && draws > self->posterior->rule.sampler.setup.draws)
+    status = posterior_begin_sampler(self->posterior, draws);
+  for (int at = 0; at < m && status == STATUS_OK;) {
+    const int length = chunk_length(self, m - at, ids + at, true);
+    status = draw_chunk(self, length, ids + at, draws, theta + (size_t)at * (size_t)draws * d);
+    at += length;
+  }
+  return (thompson_status)status;
+}

@@ -1,0 +1,44 @@
+/* What posteriors (posterior.c) and agents (agents.c) share: agents are taken through a posterior of several
+ * runs, chunk by chunk. */
+#ifndef LIBRARY_POSTERIOR_H
+#define LIBRARY_POSTERIOR_H
+
+#include "library/library.h"
+#include "rule/rule.h"
+
+struct thompson_posterior {
+  Arena memory; /* of the options; the other two arenas are of what grows, and is then made anew */
+  Arena history_memory, sampler_memory;
+  const Prior *prior;
+  const SamplerOps *method;
+  Likelihood likelihood;
+  Config *options; /* of the sampler and the rule */
+  const char *text; /* the options as they were given */
+  uint64_t seed;
+  RngKey key;
+  uint32_t round; /* of the next draw */
+  uint32_t lives; /* how often everything was forgotten: names the streams of samplers that observe */
+  int choices; /* since the last thompson_forget */
+  int d, runs; /* runs: B; 1, or those of a chunk of agents */
+  int64_t fallbacks;
+  int judged; /* observations at the last check of what follows */
+  bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
+  History history;
+  Rule rule; /* with the sampler, of setup.draws draws at most */
+  /* Where the history or the sampler cannot grow by themselves: all observations, to give them again. */
+  bool keeps;
+  int room; /* observations that there is room for */
+  double *x, *y; /* [room, d], [room] */
+};
+
+/* As thompson_posterior_new, for a chunk of `runs` agents. */
+Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood, const char *options,
+                     uint64_t seed, int runs, thompson_posterior **out);
+/* A new sampler, for this many draws, notified of what is observed so far. */
+Status posterior_begin_sampler(thompson_posterior *self, int draws);
+/* A new history with room for this many observations and as many again, in which are those so far. */
+Status posterior_grow_history(thompson_posterior *self, int rounds);
+/* STATUS_INPUT with one sentence for observations that are refused: x[n, d], y[n]. */
+Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
+
+#endif
