@@ -20,6 +20,7 @@ MISTAKES = (
     (["plan", "STUDY", "--set", "problem.likelihood=logistic"], 3, ["unknown key", "did you mean 'likelihood'?"]),
     (["bench", "--samplers", "difts"], 2, ["did you mean 'diffts'?"]),
     (["sample", "--prior", "NOWHERE", "--data", "NOWHERE"], 2, ["--sampler is required"]),
+    (["sample", "--prior", "NOWHERE", "--data", "NOWHERE", "--sampler", "ts", "--likelihood", "logistic", "--noise", "2"], 2, ["logistic has none"]),
     # A folder that is not there is a file that is not there; one without a study is bad input.
     (["status", "NOWHERE"], 4, ["cannot read", "No such file"]),
     (["reduce", "NOWHERE"], 4, ["cannot read", "No such file"]),

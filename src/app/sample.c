@@ -83,6 +83,9 @@ static Status find_methods(const Arguments *arguments, const SamplerOps **sample
     config_unknown_name(STATUS_INPUT, arguments->likelihood, "a likelihood", likelihood_name);
     return status_prefix(STATUS_INPUT, "--likelihood: ");
   }
+  if (arguments->noise > 0 && !likelihood->ops->quadratic)
+    return status_set(STATUS_USAGE, "--noise is of Gaussian rewards; --likelihood %s has none",
+                      likelihood->ops->name);
   return STATUS_OK;
 }
 
