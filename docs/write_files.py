@@ -31,9 +31,6 @@ PROVENANCE = {
 }
 ATTRIBUTES = {
     "results": {"config": "the resolved study, text", "config_sha256": "its hash", "seed": "the study's seed"},
-    "task": {"config_sha256": "hash of the resolved study", "task": "number of the task: setting slowest, then policy, then block",
-             "first_run": "first run of the block", "status": "1 done, 2 failed", "message": "why it failed", "seed": "the study's seed"},
-    "bundle": {"config_sha256": "hash of the resolved study", "seed": "the study's seed"},
     "prior_samples": {"config_sha256": "hash of the resolved study"},
     "prior": {"prior": "family, as in `thompson list priors`", "seconds_fit": "CPU seconds of the fit",
               "candidate_chosen": "with `components: auto`, the number taken",
@@ -65,7 +62,6 @@ BANDIT = STUDY.format(kind="metrics: [regret_floor, optimal_arm_entropy, prior_p
     "sweep: {problem.theta: [cross, rays], prior.stages: [2, 3]}\n"
 POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, log_concavity]",
                          problem=", sample_sizes: [1, 5], theta: gm_cross, dimension: 2") + "policies: [ts, {name: exact, prior: exact}]\n"
-MANY = "name: files\nruns: 1025\nblock: 1\nproblem: {arms: 2, rounds: 2}\npolicies: [random]\n"
 CONVERGENCE = "name: files\nstudy: convergence\nruns: 4\nblock: 4\nmax_steps: 8\nproblem: {dimension: 2}" \
     "\npolicies: [vits1]\n"
 
@@ -149,7 +145,7 @@ def make(folder):
     run("prepare", "movielens", SAMPLES / "ratings.csv", "-o", "movies.nc", folder=folder)
     run("prepare", "movielens", SAMPLES / "ratings.csv", "--option", "tasks=users", "-o", "users.nc", folder=folder)
     run("prepare", "mnist", *sorted((SAMPLES / "mnist").iterdir()), "--option", "samples=5", "-o", "digits.nc", folder=folder)
-    for name, text in (("bandit", BANDIT), ("many", MANY), ("posterior", POSTERIOR), ("convergence", CONVERGENCE)):
+    for name, text in (("bandit", BANDIT), ("posterior", POSTERIOR), ("convergence", CONVERGENCE)):
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
         run("run", f"{name}.yaml", "-o", name, folder=folder)
     return folder
@@ -190,8 +186,6 @@ def page(folder):
         described = Described(kind, *(folder / name for name in names))
         return described.table() + "\n\n" + described.attribute_table(used) + "\n"
 
-    tasks = sorted((folder / "bandit/tasks").iterdir())
-    (bundle,) = (folder / "many/tasks").iterdir()
     families = {name: Described("prior", folder / f"{name}.nc") for name in ("mixture", "diffusion", "denoiser")}
     assert set(Described("prior", folder / "gaussian.nc").variables) < set(families["mixture"].variables)
     everything = Described("prior", *(folder / f"{name}.nc" for name in ("gaussian", "mixture", "learned")))
@@ -214,12 +208,11 @@ def page(folder):
              "**Study**: YAML, every key in [keys.md](keys.md).\n",
              "## The folder of a study\n", folder_part(folder),
              "## `results.nc`\n", *results_part(folder, used),
-             "## Tasks\n", "`tasks/000042.nc` (classic NetCDF, CDF-5) has what one block of runs of one policy gave: `seconds`, `fallbacks` and every curve.\n",
-             section("task", f"bandit/tasks/{tasks[0].name}"),
-             "In a study of more than 1 024 tasks many are in one file, a *bundle* (`tasks/FIRST-LAST-HASH.nc`, by the first and the last of its tasks and a hash "
-             "of their numbers): the same, with a dimension `task` before the others. `run` is as long as the longest block; what a shorter one leaves is "
-             "missing. Tasks that failed have files of their own. [On a cluster](cluster.md#bundles) says how bundles come and go.\n",
-             section("bundle", f"many/tasks/{bundle.name}"),
+             "## Finished tasks\n", "`tasks/HEX.journal` (16 random digits) has what one rank of one job finished, one record after the other; it is for this "
+             "program. A record is a header of 184 bytes (the word `thompson`, the study's SHA-256, the number of the task, 1 if it succeeded and 2 if it failed, the "
+             "length of what follows, the time, the SHA-256 of what follows, and a checksum of the header) and then `seconds(run)`, `fallbacks(run)` and every "
+             "curve `(run, point)` of one block of runs, and after a failure its message. Numbers are 64 bits wide, in the byte order of the machine. "
+             "[On a cluster](cluster.md#journals) says when they are written and what damage costs.\n",
              "## `prior_samples.nc`\n", "Samples of what is true and of what was learned, for pictures.\n", section("prior_samples", "bandit/prior_samples.nc"),
              "## Prior files\n", "Of `thompson train`, of the Python package, and in `priors/` of a study. Gaussian and mixture:\n", families["mixture"].table() + "\n",
              "Diffusion: a network for each stage.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check.\n",
@@ -239,10 +232,9 @@ def folder_part(folder):
     meanings = {"study.yaml": "the resolved study: every key with its value", "results.nc": "the results, written again by `thompson reduce`",
                 "prior_samples.nc": "samples of the priors", "lock": "who works here; of a shard `lock.I`",
                 "priors/FAMILY-HASH.nc": "a fitted prior, named by what it depends on",
-                "tasks/NNNNNN.nc": "a finished task; one that failed is `tasks/NNNNNN.failed.nc`",
-                "tasks/FIRST-LAST-HASH.nc": "finished tasks of a study of more than 1 024"}
-    scheme = {r"/\d{6}\.nc": "/NNNNNN.nc", r"/\d{6}-\d{6}-[0-9a-f]{16}\.nc": "/FIRST-LAST-HASH.nc", r"/[a-z]+-[0-9a-f]{20}\.nc": "/FAMILY-HASH.nc"}
-    found = {path.relative_to(folder / study).as_posix() for study in ("bandit", "many") for path in (folder / study).rglob("*") if path.is_file()}
+                "tasks/HEX.journal": "the tasks that one rank of one job finished"}
+    scheme = {r"/[0-9a-f]{16}\.journal": "/HEX.journal", r"/[a-z]+-[0-9a-f]{20}\.nc": "/FAMILY-HASH.nc"}
+    found = {path.relative_to(folder / "bandit").as_posix() for path in (folder / "bandit").rglob("*") if path.is_file()}
     for pattern, name in scheme.items():
         found = {re.sub(pattern, name, path) for path in found}
     assert found == set(meanings), found ^ set(meanings)

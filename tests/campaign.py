@@ -2,12 +2,14 @@
 """Random faults against small studies, each resumed on a random number of ranks until it is done, and what they cost: results that were
 reported done and are lost or computed again, files that cannot be read, hangs, wrong exit codes, files of others that were touched. All must be zero.
 
-    tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail] [--bundles]
+    tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail]
+    tests/campaign.py --damages 2000 --seed 1
 
-Every second study (with --bundles each) has more than 1 024 tasks, which are kept in bundles.
+Every second study has many short tasks. --damages damages the journals of one finished study at random, again and again: no task that can be read
+may differ, none may be lost but those that a byte of theirs was changed of, and now and then the study is resumed and must give the same bytes.
 
 A fault is one of: kill -9 of a rank, of mpiexec, of all at once; SIGTERM and SIGUSR1 to mpiexec; a full disk (a small tmpfs, where mounting
-is allowed); kill -9 of all and zeros in the tail of a finished task or prior, as a power cut leaves them; files and links of others planted
+is allowed); kill -9 of all and zeros in the tail of a journal or prior, as a power cut leaves them; files and links of others planted
 in the folder while the job runs, then kill -9 of all. A study with such files is overwritten in the end, too. 200 take some 20 minutes.
 tests/program_campaign.py is the short version."""
 
@@ -26,6 +28,9 @@ import time
 
 import netCDF4
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
+import journals  # pylint: disable=wrong-import-position
+
 STUDY = """
 name: campaign
 study: bandit
@@ -41,7 +46,7 @@ sweep:
 # Runs, blocks and tasks of a study; of how many rounds it takes, the share; how many seconds it lives on average before it is struck.
 FEW = {"runs": 40, "block": 8, "tasks": 60, "share": 1, "life": 0.67}
 MANY = {"runs": 110, "block": 1, "tasks": 1100, "share": 0.4, "life": 1.5}
-TASK_FILE, BUNDLE, PRIOR = r"\d{6}\.nc", r"\d{6}-\d{6}-[0-9a-f]{16}\.nc", r"[a-z]+-[0-9a-f]{20}\.nc"
+PRIOR = r"[a-z]+-[0-9a-f]{20}\.nc"
 HANG = 300 if os.environ.get("THOMPSON_SANITIZED") == "1" else 30  # seconds that a job may take to end after a fault
 # What may come out, besides 0 when the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say, and by
 # SIGUSR1 (-10) where that comes when its ranks have ended and it hands on no signals any more.
@@ -49,9 +54,9 @@ CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 14
          "foreign": {-9, 137}}
 TAIL = 4096  # bytes that are zeroed at most
 # Files and links that are none of the program's, though some are close; a link points to a file or to a folder of others.
-FOREIGN_FILES = ["notes.txt", "results.nc.old", ".results.nc.tmp", ".notes.txt.1.1.tmp", "lock.txt", "tasks/notes.nc", "tasks/42.nc", "tasks/000001.nc.orig", "tasks/1-2-0123456789abcdef.nc",
+FOREIGN_FILES = ["notes.txt", "results.nc.old", ".results.nc.tmp", ".notes.txt.1.1.tmp", "lock.txt", "tasks/notes.nc", "tasks/42.nc", "tasks/0123456789abcdef.journal.orig", "tasks/123.journal",
                  "tasks/.hidden.nc", "priors/mine.nc", "priors/mixture-0123.nc", "priors/.mine.nc.4711.0.tmp"]
-FOREIGN_LINKS = ["link", "folder", "tasks/link.nc", "tasks/.000001.nc.4711.0.tmp", "tasks/folder", "priors/link.nc", "priors/.results.nc.1.0.tmp"]
+FOREIGN_LINKS = ["link", "folder", "tasks/link.nc", "tasks/.0123456789abcdef.journal.4711.0.tmp", "tasks/folder", "priors/link.nc", "priors/.results.nc.1.0.tmp"]
 FREE = {"size": "40m"}
 
 
@@ -99,21 +104,15 @@ def same_values(first, second):
         return set(one.variables) == set(two.variables) and all(one[n][...].tobytes() == two[n][...].tobytes() for n in names)
 
 
-def tasks_of(path):
-    """The tasks in a bundle."""
-    with netCDF4.Dataset(path) as file:
-        return file["task"][:].tolist()
-
-
 class Campaign:
-    def __init__(self, program, seed, rounds, report=print, without=(), bundles=False):
+    def __init__(self, program, seed, rounds, report=print, without=()):
         self.program, self.chance, self.rounds, self.report = program, random.Random(seed), rounds, report
         self.folder = tempfile.mkdtemp(prefix="thompson-campaign-")
         self.faults, self.codes, self.wrong = collections.Counter(), collections.Counter(), []
         self.lives = self.studies = 0
         self.slowest = 0.0
         self.kinds = [kind for kind in CODES if kind not in without]
-        self.bundles, self.kind = bundles, FEW
+        self.kind = FEW
         self.foreign, self.damaged = {}, collections.Counter()  # of the present study: {path: state}, {path: how often}
 
     def path(self, name):
@@ -183,39 +182,26 @@ class Campaign:
                 self.blame("foreign", f"{path} was touched")
 
     def damage(self, out):
-        """Zeros in the tail of a random task or prior."""
-        files = [path for part in ("tasks", "priors") for path in self.finished(os.path.join(out, part))]
+        """Zeros in the tail of a random journal or prior. What the tail held is not done any more, all else is."""
+        priors = os.path.join(out, "priors")
+        files = journals.files(out) + [os.path.join(priors, name) for name in sorted(os.listdir(priors)) if re.fullmatch(PRIOR, name)]
+        files = [path for path in files if path not in self.foreign and os.path.getsize(path) > 0]
         if not files:
             return
         path = self.chance.choice(files)
-        if len(bad_files(path)) == self.damaged[path]:  # else it was damaged before, and nobody has noticed yet
-            self.damaged[path] += 1
-            kept, lost = self.status(out), self.only_in(path)
-        else:
-            kept, lost = self.status(out), 0
-        size = os.path.getsize(path)
+        size, before = os.path.getsize(path), journals.done(out)
         zeros = min(self.chance.randint(1, TAIL), size)
+        hit = {record.task for record in journals.records(out) if record.path == path and record.at + len(record.header) + len(record.payload) > size - zeros}
         with open(path, "r+b") as file:
             file.seek(size - zeros)
             file.write(bytes(zeros))
-        if self.status(out) != kept - lost:
-            self.blame("lost", f"{kept} done, {lost} of them only in {path}, which was damaged, and {self.status(out)} are left")
-
-    def only_in(self, path):
-        """How many tasks that are in a bundle and in no other are not done without it; that a file of one task is damaged is noticed later."""
-        if not re.fullmatch(BUNDLE, os.path.basename(path)):
-            return 0
-        others = [other for other in self.finished(os.path.dirname(path), BUNDLE) if other != path and len(bad_files(other)) == self.damaged[other]]
-        return len(set(tasks_of(path)).difference(*map(tasks_of, others)))
-
-    def finished(self, folder, kinds=f"{TASK_FILE}|{BUNDLE}|{PRIOR}"):
-        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        paths = [os.path.join(folder, name) for name in names if re.fullmatch(kinds, name)]
-        return [path for path in paths if path not in self.foreign]
-
-    def set_aside(self):
-        """How many damaged tasks in files of their own, which count as done until then, were noticed so far."""
-        return sum(len(bad_files(path)) for path in self.damaged if re.fullmatch(TASK_FILE, os.path.basename(path)))
+        self.damaged[path] += 1
+        if path.endswith(".nc") and len(bad_files(path)) + 1 < self.damaged[path]:
+            self.damaged[path] -= 1  # it was damaged before, and nobody has noticed yet
+        if not before - hit <= journals.done(out) <= before:
+            self.blame("lost", f"zeros in {path} cost more than the tasks that were there")
+        if self.status(out) < len(journals.done(out)):
+            self.blame("lost", f"{len(journals.done(out))} tasks can be read, and {self.status(out)} count as done")
 
     def relieve(self, mount):
         if os.path.exists(os.path.join(mount, "ballast")):
@@ -239,7 +225,7 @@ class Campaign:
 
     def live(self, out, fault):
         """One life of the study, struck at a random moment. True when it was done."""
-        kept, aside, ranks = self.status(out), self.set_aside(), self.chance.randint(1, 4)
+        kept, ranks = self.status(out), self.chance.randint(1, 4)
         lock = os.path.join(out, "lock")
         before = os.stat(lock).st_mtime_ns if os.path.exists(lock) else 0
         job = self.begin(out, ranks)
@@ -259,10 +245,9 @@ class Campaign:
         reported = [int(done) for done in re.findall(r"running tasks: (\d+)/", self.log())]
         if fault == "disk":
             self.relieve(os.path.dirname(out))
-        now = self.status(out)
-        aside = self.set_aside() - aside
-        if now < max(kept + max(reported, default=0), seen) - aside:
-            self.blame("lost", f"{fault}: {kept} done before, {reported} reported, {seen} seen, {aside} set aside, {now} kept")
+        now, dropped = self.status(out), self.dropped()
+        if now < max(kept - dropped + max(reported, default=0), seen - dropped):
+            self.blame("lost", f"{fault}: {kept} done before, {reported} reported, {seen} seen, {dropped} dropped, {now} kept")
         self.check_foreign()
         if fault == "tail":
             self.damage(out)
@@ -270,33 +255,33 @@ class Campaign:
 
     def finish(self, out, reference):
         """Undisturbed to the end: only what is left is computed, every file can be read, the bytes are those of the reference."""
-        kept, aside = self.status(out), self.set_aside()
+        kept = len(journals.done(out))
         job = self.begin(out, self.chance.randint(1, 4))
         status = job.wait(timeout=600)
         if status != 0:
             self.blame("exit code", f"the last life: {status}: {self.log()[-500:]}")
             return
         computed = sum(int(total) for _, total in re.findall(r"running tasks: (\d+)/(\d+) in", self.log()))
-        rescued = sum(map(int, re.findall(r"(\d+) of its tasks are whole", self.log())))  # which may be in other bundles too
-        aside = self.set_aside() - aside
-        if not 0 <= self.kind["tasks"] - kept + aside - computed <= rescued:
-            self.blame("lost", f"{kept} were done, {aside} set aside, {rescued} rescued, and {computed} computed of {self.kind['tasks']}")
+        if computed != self.kind["tasks"] - kept:
+            self.blame("lost", f"{kept} could be read, and {computed} computed of {self.kind['tasks']}: {self.log()[-500:]}")
         self.check_files(out)
         self.check_foreign()
         if not same_values(os.path.join(out, "results.nc"), os.path.join(reference, "results.nc")):
             self.blame("lost", "the results differ from those of an undisturbed run")
 
+    def dropped(self):
+        """Tasks that counted as done by their headers and that the present job could not read."""
+        return len(re.findall(r"cannot be read; it runs again", self.log())) + self.kind["tasks"] * ("dropped" in self.log() or "set aside" in self.log())
+
     def check_files(self, out):
-        """No leftovers; and set aside is what was damaged, all of it and nothing else."""
+        """No leftovers; of what was damaged, priors were set aside; all tasks can be read."""
         files = [os.path.join(where, name) for where, _, names in os.walk(out) for name in names]
         files = [path for path in files if path not in self.foreign]
-        bad = collections.Counter(re.sub(r"\.bad(\.\d+)?$", "", path) for path in files if ".bad" in os.path.basename(path))
-        if bad != self.damaged or any(path.endswith(".tmp") for path in files):
+        bad = {path: len(bad_files(path)) for path in self.damaged if path.endswith(".nc")}
+        if any(self.damaged[path] != count for path, count in bad.items()) or any(path.endswith(".tmp") for path in files):
             self.blame("unreadable", f"damaged {self.damaged}, set aside {bad}: {files} {self.log()[-500:]}")
-        if self.kind is MANY:
-            inside = sorted(task for path in self.finished(os.path.join(out, "tasks"), BUNDLE) for task in tasks_of(path))
-            if inside != list(range(self.kind["tasks"])):
-                self.blame("lost", "bundles do not hold each task once")
+        if journals.done(out) != set(range(self.kind["tasks"])):
+            self.blame("lost", "the journals do not hold every task")
 
     def overwrite(self, out):
         """The study goes, the files of others stay."""
@@ -309,7 +294,7 @@ class Campaign:
     def study(self, kills):
         """A study of its own seed, struck until it is done, or `kills` times."""
         self.studies += 1
-        self.kind = MANY if self.bundles or self.studies % 2 == 0 else FEW
+        self.kind = MANY if self.studies % 2 == 0 else FEW
         self.foreign, self.damaged = {}, collections.Counter()
         with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
             file.write(STUDY.format(seed=self.studies, rounds=int(self.kind["share"] * self.rounds), runs=self.kind["runs"], block=self.kind["block"]))
@@ -345,6 +330,59 @@ class Campaign:
                     f"{counts['foreign']} files of others touched")
         return not self.wrong
 
+    def damages(self, count):
+        """Damage a finished study `count` times: flips, zeros, ones, cuts, strangers' bytes at the end, of one journal or several."""
+        begin, believed, lost, wrong_end, checked = time.time(), 0, 0, 0, 0
+        self.kind = {**MANY, "runs": 24, "tasks": 240}
+        with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
+            file.write(STUDY.format(seed=1, rounds=30, runs=24, block=1))
+        whole, out = self.path("whole"), self.path("out")
+        command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", "3", self.program, "run", self.path("study.yaml"), "-o", whole]
+        subprocess.run(command, check=True, capture_output=True)
+        truth = {record.task: record.payload for record in journals.records(whole)}
+        for number in range(count):
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(whole, out)
+            touched = set().union(*(self.damage_once(path) for path in self.chance.sample(journals.files(out), self.chance.randint(1, 2))))
+            answer = subprocess.run([self.program, "status", "--json", out], capture_output=True, text=True, check=False)
+            if answer.returncode != 0 or json.loads(answer.stdout)["done"] < len(truth) - len(touched):
+                lost += 1
+                self.report(f"damage {number}: status {answer.returncode}, {len(touched)} touched: {answer.stdout} {answer.stderr}")
+            if number % 20 == 0:
+                checked += 1
+                again = subprocess.run([*command[:-1], out, "--resume"], capture_output=True, text=True, check=False)
+                computed = sum(int(total) for _, total in re.findall(r"running tasks: (\d+)/(\d+) in", again.stderr))
+                wrong_end += again.returncode != 0
+                lost += computed > len(touched)
+                believed += again.returncode == 0 and not same_values(os.path.join(out, "results.nc"), os.path.join(whole, "results.nc"))
+                kept = {record.task: record.payload for record in journals.records(out)}
+                believed += any(kept.get(task) is None for task in truth)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.report(f"{count} damages, {checked} of them resumed: {lost} cost tasks that were not touched, {believed} wrong results, "
+                    f"{wrong_end} wrong exit codes, {time.time() - begin:.0f} s")
+        return lost + believed + wrong_end == 0
+
+    def damage_once(self, path):
+        """Damage one journal; the tasks of which a byte was touched."""
+        with open(path, "rb") as file:
+            data = bytearray(file.read())
+        whole, how = journals.read(path)[0], self.chance.choice(["flip", "zeros", "ones", "cut", "append", "tail"])
+        length = 1 if how == "flip" else self.chance.randint(1, TAIL)
+        first = self.chance.randrange(len(data)) if how in ("flip", "zeros", "ones") else max(0, len(data) - length)
+        end = min(len(data), first + length)
+        if how == "flip":
+            data[first] ^= 1 << self.chance.randrange(8)
+        elif how == "append":
+            first = end = len(data)
+            data += self.chance.randbytes(length)
+        elif how == "cut":
+            del data[first:]
+        else:
+            data[first:end] = (b"\xff" if how == "ones" else b"\0") * (end - first)
+        with open(path, "wb") as file:
+            file.write(data)
+        return {record.task for record in whole if record.at < end and record.at + len(record.header) + len(record.payload) > first}
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -352,11 +390,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the faults")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of a study: how long it lives")
     parser.add_argument("--without", metavar="KIND", action="append", default=[], choices=CODES, help="a kind of fault that is left out")
-    parser.add_argument("--bundles", action="store_true", help="only studies whose tasks are kept in bundles")
+    parser.add_argument("--damages", type=int, default=0, help="damage journals this often instead")
     parser.add_argument("--program", default=os.environ.get("THOMPSON_PROGRAM", "build/release/thompson"), help="the program to strike")
     arguments = parser.parse_args()
-    campaign = Campaign(os.path.realpath(arguments.program), arguments.seed, arguments.rounds, without=arguments.without, bundles=arguments.bundles)
-    sys.exit(0 if campaign.run(arguments.kills) else 1)
+    campaign = Campaign(os.path.realpath(arguments.program), arguments.seed, arguments.rounds, without=arguments.without)
+    sys.exit(0 if (campaign.damages(arguments.damages) if arguments.damages else campaign.run(arguments.kills)) else 1)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #include "io/store.h"
 #include "mpi_harness.h"
 #include "parallel/checkpoint.h"
-#include "parallel/commit.h"
+#include "parallel/journal.h"
 #include "parallel/reduce.h"
 #include "study/keys.h"
 
@@ -23,11 +23,7 @@ static Study make_study(void) {
   return study;
 }
 
-static void ignore(void *context, const Task *task, const TaskResult *result, double seconds) {
-  (void)context, (void)task, (void)result, (void)seconds;
-}
-
-static void save(const Study *study, int index, Commit *commit) {
+static void save(const Study *study, int index, Journal *journal) {
   const Task task = study_task(study, index);
   Rng rng = {.key = rng_key((uint64_t)index, RNG_VERIFY)};
   TaskResult result;
@@ -37,18 +33,19 @@ static void save(const Study *study, int index, Commit *commit) {
     result.curves[task.runs * result.points + i] = task.setting + 0.01 * ((int)task.first_run * POINTS + i);
   result.status = RUN_OK;
   if (index == FAILED) CHECK_OK(task_result_fail(study, "it had to", &result));
-  CHECK_OK(commit_add(commit, &task, &result, 1));
+  CHECK_OK(journal_append(journal, &task, &result));
+  task_result_destroy(&result);
 }
 
 static void make_folder(const char *folder, const Study *study) {
+  SCRATCH_ARENA(memory);
   Lock *lock;
-  Commit *commit;
+  Journal *journal;
   CHECK_OK(checkpoint_open(folder, study, CHECKPOINT_OVERWRITE, -1, &lock));
-  CHECK_OK(commit_create(folder, study, (CommitNotice){ignore, NULL}, &commit));
+  CHECK_OK(journal_create(&memory, folder, study, &journal));
   for (int i = 0; i < study->task_count; i++)
-    if (i != MISSING) save(study, i, commit);
-  CHECK_OK(commit_save(commit));
-  commit_destroy(commit);
+    if (i != MISSING) save(study, i, journal);
+  journal_close(journal);
   lock_release(lock);
 }
 

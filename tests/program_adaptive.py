@@ -12,6 +12,7 @@ import time
 import netCDF4
 import numpy as np
 
+import journals
 import program
 
 STUDY = """
@@ -109,30 +110,27 @@ class Adaptive(program.ProgramTest):
         self.assert_same_results(reference, self.run_study("killed", "--resume", ranks=4))
 
     def test_tasks_that_are_damaged_between_jobs(self):
-        """Files of the first wave and of later ones, of several policies and settings: one job mends all, and runs nothing else."""
+        """Records of the first wave and of later ones, of several policies and settings: one job repairs all, and runs nothing else."""
         reference = self.run_study("one")
         for ranks in (1, 3):
             out = self.run_study(f"torn{ranks}").removesuffix("results.nc")
-            names = sorted(os.listdir(out + "tasks"))
+            names = sorted(journals.done(out))
             torn = {names[0], names[1], names[3], names[len(names) // 2], names[-1]}
-            for name in torn:
-                with open(out + "tasks/" + name, "r+b") as file:
-                    file.truncate(100)
+            journals.damage(out, *torn)
             process = self.succeed("run", self.study, "-o", out, "--resume", "--progress", "plain", ranks=ranks)
-            self.assertEqual(process.stderr.count("set aside"), len(torn), process.stderr)
+            self.assertEqual(process.stderr.count("it runs again"), len(torn), process.stderr)
             self.assertEqual(sum(int(n) for n in re.findall(r"running tasks: (\d+)/\1 in", process.stderr)), len(torn), process.stderr)
             self.assert_same_results(reference, out + "results.nc")
 
     def test_failure_before_what_an_earlier_job_did(self):
-        """A job stopped at a failure in the first wave, while files of later waves are there, is no job with damaged files."""
+        """A job stopped at a failure in the first wave, while tasks of later waves are there, is no job with damaged records."""
         more = ("--set", "problem.rounds=20000", "--set", "policies=[ts, linucb]", "--set", "runs.target_se=0.1", "--set", "problem.theta=cross")
         reference = self.run_study("one", *more)
         self.run_study("out", *more)
-        for task in (0, 1, 20, 21, 5, 25):  # all of the first wave, some of the last
-            os.remove(self.path(f"out/tasks/{task:06d}.nc"))
+        journals.remove(self.path("out"), 0, 1, 20, 21, 5, 25)  # all of the first wave, some of the last
         self.fail_with(5, "1 tasks failed, the rest was not begun", "run", self.study, "-o", self.path("out"), *more, "--resume", "--fail-fast",
                        "--task-timeout", "0.001")
-        self.assertEqual(sum("failed" in name for name in os.listdir(self.path("out/tasks"))), 1)
+        self.assertEqual(sum(record.status == 2 for record in journals.records(self.path("out"))), 1)
         self.assert_same_results(reference, self.run_study("out", *more, "--resume"))
 
     def test_first_policy_that_always_fails(self):
@@ -153,7 +151,7 @@ class Adaptive(program.ProgramTest):
         """An early stop between waves: `status` and `reduce` tell what is there, --resume goes on."""
         reference = self.run_study("one")
         job = subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.path("part")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not os.path.exists(self.path("part/tasks/000000.nc")) and job.poll() is None:
+        while not journals.files(self.path("part")) and job.poll() is None:
             time.sleep(0.001)
         job.send_signal(signal.SIGUSR1)
         self.assertEqual(job.wait(timeout=program.PATIENCE), 75)

@@ -4,6 +4,7 @@ import os
 import shutil
 import unittest
 
+import journals
 import program
 
 STUDY = """
@@ -76,24 +77,16 @@ class Damage(program.ProgramTest):
         return process
 
     def test_tasks(self):
-        """Every task is damaged, each in another length."""
-        names = self.files("tasks")
-        self.assertEqual(len(names), 8)
-        for how, lengths in DAMAGES:
-            for first in range(0, len(lengths), len(names)):
-                with self.subTest(how=how.__name__, first=first):
-                    self.damage_all(names, how, lengths[first : first + len(names)])
-                    lines = self.verify()
-                    self.assertEqual([line.split(" (")[0] for line in lines], [f"task {i}" for i in range(8)])
-                    self.assertTrue(all("damaged" in line for line in lines), lines)
-                    self.assertEqual(self.resume().stderr.count("set aside"), 8)
-
-    def test_one_task(self):
-        """What the results would be with it: the tail of 512 zeros that read as another regret."""
-        self.damage_all(["tasks/000002.nc"], zeros, [512])
-        self.assertEqual(len(self.verify()), 1)
-        self.assertIn("1 of 8 files of tasks and 0 of 3 other files", program.thompson("verify", self.out).stderr)
-        self.assertEqual(self.resume().stderr.count("set aside"), 1)
+        """What the results would be with zeros in a curve, which read as another regret; of every task in turn."""
+        shutil.copytree(self.whole, self.out)
+        for task in range(8):
+            with self.subTest(task=task):
+                journals.damage(self.out, task)
+                (line,) = self.verify()
+                self.assertEqual(line.split(" (")[0], f"task {task}")
+                self.assertIn("1 of 8 finished tasks and 0 of", program.thompson("verify", self.out).stderr)
+                self.assertEqual(self.resume().stderr.count("it runs again"), 1)
+                self.assertIn("same", self.succeed("verify", self.out).stdout)
 
     def test_priors(self):
         names = self.files("priors")
@@ -114,8 +107,8 @@ class Damage(program.ProgramTest):
         for how, lengths in DAMAGES:
             with self.subTest(how=how.__name__):
                 self.damage_all(names, how, lengths[-1:])
-                for name in self.files("tasks"):
-                    os.remove(os.path.join(self.out, name))
+                for path in journals.files(self.out):
+                    os.remove(path)
                 self.resume()
 
     def test_results(self):

@@ -13,6 +13,7 @@ import unittest
 import netCDF4
 
 import campaign
+import journals
 import program
 
 # A policy whose single round takes minutes: nothing in the process can stop it politely.
@@ -92,11 +93,9 @@ class Tasks(FaultTest):
         self.assertIn("--resume", sentence)
         with netCDF4.Dataset(os.path.join(self.out, "results.nc")) as file:
             self.assertEqual(file["status"][0].tolist(), [[1] * 8, [2] * 8, [1] * 8])
-        failed = [name for name in os.listdir(os.path.join(self.out, "tasks")) if "failed" in name]
+        failed = [record for record in journals.records(self.out) if record.status == 2]
         self.assertEqual(len(failed), 2)
-        with netCDF4.Dataset(os.path.join(self.out, "tasks", failed[0])) as file:
-            self.assertIn("--task-timeout", file.message)
-            self.assertEqual(file.seed, 7)
+        self.assertIn(b"--task-timeout", failed[0].payload)
 
     def test_message_of_a_failed_task(self):
         """With a folder whose name the shell would take apart: what is printed can be pasted."""
@@ -271,34 +270,30 @@ class Locks(FaultTest):
 class Folder(FaultTest):
     """The folder and what is in it."""
 
-    def test_torn_foreign_and_missing_task_files(self):
-        """What cannot be used is set aside, said, and computed again; the rest is not."""
+    def test_damaged_torn_and_missing_records(self):
+        """What cannot be used is said and computed again; the rest is not."""
         self.succeed("run", self.study, "-o", self.out, *LONGER)
-        tasks = os.path.join(self.out, "tasks")
-        with open(os.path.join(tasks, "000003.nc"), "r+b") as file:
-            file.truncate(100)
-        self.succeed("run", self.study, "-o", self.path("foreign"), *LONGER, "--seed", "8")
-        shutil.copy(self.path("foreign/tasks/000005.nc"), os.path.join(tasks, "000005.nc"))
-        os.remove(os.path.join(tasks, "000007.nc"))
-        with open(os.path.join(tasks, "000009.nc"), "wb"):
+        (path,) = journals.files(self.out)
+        last = journals.records(self.out)[-1]
+        rest = {7, 3, 5} - {last.task}
+        journals.remove(self.out, 7)
+        journals.damage(self.out, 3)
+        journals.damage_header(self.out, 5)
+        os.truncate(path, os.path.getsize(path) - 100)
+        with open(os.path.join(self.out, "tasks", "0123456789abcdef.journal"), "wb"):
             pass
-        before = {name: os.stat(os.path.join(tasks, name)).st_mtime_ns for name in os.listdir(tasks)}
         process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", ranks=2)
-        self.assertEqual(process.stderr.count("set aside"), 3, process.stderr)
-        self.assertIn("running tasks: 1/1 in", process.stderr)
-        self.assertIn("running tasks: 3/3 in", process.stderr)
-        again = {"000003.nc", "000005.nc", "000007.nc", "000009.nc"}
-        for name, stamp in before.items():
-            self.assertEqual(os.stat(os.path.join(tasks, name)).st_mtime_ns != stamp, name in again, name)
-        self.assertTrue(os.path.exists(os.path.join(tasks, "000003.nc.bad")))
+        again = len(rest | {last.task})
+        self.assertIn("damaged records are dropped", process.stderr)
+        self.assertIn("task 3 cannot be read; it runs again", process.stderr)
+        self.assertIn(f"running tasks: {again}/{again} in", process.stderr)
         self.assert_goes_on()
 
-    def test_verify_tells_all_torn_files(self):
+    def test_verify_tells_all_damaged_tasks(self):
         self.succeed("run", self.study, "-o", self.out)
-        tasks = os.path.join(self.out, "tasks")
-        for name in ("000003.nc", "000017.nc", "000080.nc"):
-            with open(os.path.join(tasks, name), "r+b") as file:
-                file.truncate(100)
+        (path,) = journals.files(self.out)
+        size = os.path.getsize(path)
+        journals.damage(self.out, 3, 17, 80)
         process = program.thompson("verify", self.out, "--tasks", "4")
         self.assertEqual(process.returncode, 7, process.stderr)
         lines = process.stdout.splitlines()
@@ -306,8 +301,8 @@ class Folder(FaultTest):
         again = [int(line.split()[1]) for line in lines if line.endswith("): same")]
         self.assertEqual(unusable, ["task 3", "task 17", "task 80"])
         self.assertEqual(len(set(again) - {3, 17, 80}), 4, process.stdout)
-        self.assertIn(f"3 of {TASKS} files", process.stderr)
-        self.assertEqual(len(os.listdir(tasks)), TASKS, "verify changes nothing")
+        self.assertIn(f"3 of {TASKS} finished tasks", process.stderr)
+        self.assertEqual(os.path.getsize(path), size, "verify changes nothing")
 
     def test_torn_prior(self):
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
@@ -322,7 +317,7 @@ class Folder(FaultTest):
 
     def test_leftovers_of_a_killed_job_are_swept(self):
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
-        for name in ("tasks/.000001.nc.4711.0.tmp", "priors/.mixture-0123456789abcdef0123.nc.4711.0.tmp", ".results.nc.4711.0.tmp"):
+        for name in ("priors/.mixture-0123456789abcdef0123.nc.4711.0.tmp", ".results.nc.4711.0.tmp"):
             with open(os.path.join(self.out, name), "wb"):
                 pass
         self.assert_goes_on()
@@ -339,14 +334,17 @@ class Folder(FaultTest):
     def test_folder_read_only_during_the_run(self):
         if os.geteuid() != 0:
             self.skipTest("needs the right to mount")
-        job = self.begin("--set", "problem.rounds=20000", ranks=2)
-        self.wait_for_progress(job)
         tasks = os.path.join(self.out, "tasks")
+        os.makedirs(tasks)
         if subprocess.run(["mount", "--bind", tasks, tasks], check=False, capture_output=True).returncode:
             self.skipTest("needs the right to mount")
         self.addCleanup(subprocess.run, ["umount", "-l", tasks], check=False)
-        while subprocess.run(["mount", "-o", "remount,bind,ro", tasks], check=False, capture_output=True).returncode:
-            self.assertIsNone(job.poll())  # busy while a file in it is being written
+        job = self.begin("--set", "problem.rounds=200000", ranks=2)
+        while not os.path.exists(os.path.join(self.out, "study.yaml")):
+            self.assertIsNone(job.poll())
+            time.sleep(0.005)
+        self.assertEqual(journals.files(self.out), [], "a journal is made by its first record")
+        subprocess.run(["mount", "-o", "remount,bind,ro", tasks], check=True, capture_output=True)
         status, error = self.end(job)
         self.assertEqual(status, 4, error)
         self.assertIn("Read-only", error)
@@ -374,9 +372,9 @@ class Folder(FaultTest):
     def test_clock_that_jumped(self):
         """Files of last year and of next year, the lock's too: nothing depends on their times."""
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
-        for name, years in (("tasks/000000.nc", 1), ("tasks/000002.nc", -1), ("lock.0", 1)):
+        for name, years in ((journals.files(self.out)[0], 1), (os.path.join(self.out, "lock.0"), -1)):
             stamp = time.time() + years * 365 * 86400
-            os.utime(os.path.join(self.out, name), (stamp, stamp))
+            os.utime(name, (stamp, stamp))
         self.assertEqual(self.done(), TASKS // 2)
         self.assert_goes_on()
 

@@ -6,6 +6,7 @@ import subprocess
 
 import netCDF4
 
+import journals
 import program
 
 STUDY = """
@@ -33,8 +34,10 @@ class FolderTest(program.ProgramTest):
         self.succeed("run", self.study, "-o", self.out, *self.arguments)
         self.results = os.path.join(self.out, "results.nc")
 
-    def task(self, index, ending=""):
-        return os.path.join(self.out, "tasks", f"{index:06d}.nc{ending}")
+    def journal(self):
+        """Of the one rank that ran."""
+        (path,) = journals.files(self.out)
+        return path
 
     def tear(self, path, size=100):
         with open(path, "r+b") as file:
@@ -93,13 +96,13 @@ class Reduce(FolderTest):
             self.assertIn("problem.noise", self.refuse(6, "is of another study", "reduce", self.out, ranks=ranks))
         self.refuse(6, "is of another study", "reduce", self.out, "--overwrite")
         os.remove(self.results)
-        self.refuse(6, "finished tasks are of another study", "reduce", self.out)
+        self.refuse(6, "finished tasks of another study", "reduce", self.out)
 
     def test_changed_study_with_resume(self):
         """Also when the user's own study is changed in the same way; the results tell which key, the tasks that it is another study."""
         self.change()
         self.refuse(6, "problem.noise", "run", self.study, "-o", self.out, "--resume")
-        for part in ("problem.noise", "finished tasks are of another study"):
+        for part in ("problem.noise", "finished tasks of another study"):
             for arguments in ([os.path.join(self.out, "study.yaml")], [self.study, "--set", "problem.noise=3"]):
                 self.refuse(6, part, "run", *arguments, "-o", self.out, "--resume")
                 self.refuse(6, part, "run", *arguments, "-o", self.out, "--shard", "0/2")
@@ -111,20 +114,29 @@ class Reduce(FolderTest):
         """Known before the first task runs."""
         self.succeed("run", self.study, "-o", self.path("foreign"), "--seed", "8")
         shutil.copy(self.path("foreign/results.nc"), self.results)
-        os.remove(self.task(0))
+        journals.remove(self.out, 0)
         self.refuse(6, "seed", "run", self.study, "-o", self.out, "--resume")
         self.refuse(6, "seed", "reduce", self.out)
 
-    def test_torn_failure(self):
-        """A damaged file of an earlier failure stops nobody."""
-        os.rename(self.task(2), os.path.join(self.out, "tasks/000002.failed.nc"))
-        self.tear(os.path.join(self.out, "tasks/000002.failed.nc"))
-        self.succeed("run", self.study, "-o", self.out, "--resume")
-        self.assertEqual(self.done(), 32)
+    def test_journal_of_another_study(self):
+        self.succeed("run", self.study, "-o", self.path("foreign"), "--seed", "8")
+        (theirs,) = journals.files(self.path("foreign"))
+        name = os.path.basename(theirs)
+        shutil.copy(theirs, os.path.join(self.out, "tasks"))
+        for verb in (["run", self.study, "-o", self.out, "--resume"], ["reduce", self.out], ["status", self.out], ["verify", self.out]):
+            self.refuse(6, f"tasks/{name} has finished tasks of another study", *verb)
+
+    def test_folder_of_an_earlier_version(self):
+        for name in ("000042.nc", "000042.failed.nc", "000000-000009-0123456789abcdef.nc"):
+            path = self.plant(f"tasks/{name}")
+            for verb in (["run", self.study, "-o", self.out, "--resume"], ["run", self.study, "-o", self.out, "--overwrite"], ["reduce", self.out],
+                         ["status", self.out], ["verify", self.out]):
+                self.refuse(6, f"tasks/{name} was written by a version of this program that kept a file for each task", *verb)
+            os.remove(path)
 
     def test_fewer_tasks(self):
         shutil.copy(self.results, self.path("whole.nc"))
-        os.remove(self.task(3))
+        journals.remove(self.out, 3)
         for ranks in (0, 3):
             self.assertIn("4 finished runs", self.refuse(6, "--overwrite", "reduce", self.out, ranks=ranks))
         self.succeed("reduce", self.out, "--overwrite")
@@ -134,41 +146,59 @@ class Reduce(FolderTest):
 
     def test_other_tasks_as_many(self):
         """Not only the number counts: results with task 0 are not replaced by results with task 1."""
-        kept = self.path("kept.nc")
-        os.rename(self.task(1), kept)
+        path = self.journal()
+        whole, _ = journals.read(path)
+        journals.remove(self.out, 1)
         os.remove(self.results)
         self.succeed("reduce", self.out)
-        os.remove(self.task(0))
-        os.rename(kept, self.task(1))
+        journals.write(path, [record for record in whole if record.task != 0])
         self.refuse(6, "4 finished runs", "reduce", self.out)
 
     def test_damaged_tasks(self):
-        for index in (2, 5):
-            self.tear(self.task(index))
+        journals.damage(self.out, 2, 5)
         self.refuse(6, "8 finished runs", "reduce", self.out)
         shutil.copy(self.results, self.path("whole.nc"))
         os.remove(self.results)
         for ranks in (0, 3):
             process = program.thompson("reduce", self.out, ranks=ranks)
             self.assertEqual(process.returncode, 5, process.stderr)
-            self.assertIn("2 task files cannot be used", process.stderr)
+            self.assertIn("2 records of tasks cannot be read", process.stderr)
             self.assertEqual(self.done(), 24)
-        self.assertEqual(len(os.listdir(os.path.join(self.out, "tasks"))), TASKS, "reduce sets nothing aside")
-        self.succeed("run", self.study, "-o", self.out, "--resume")
+        process = self.succeed("run", self.study, "-o", self.out, "--resume")
+        self.assertEqual(process.stderr.count("it runs again"), 2, process.stderr)
         self.assert_same_results(self.results, self.path("whole.nc"))
+        self.succeed("reduce", self.out)
+        self.succeed("verify", self.out)
+
+    def test_damaged_headers(self):
+        """A record whose header cannot be read costs its own task; after it ran again nothing is damaged any more."""
+        shutil.copy(self.results, self.path("whole.nc"))
+        os.remove(self.results)
+        journals.damage_header(self.out, 2, 7)
+        self.assertEqual(program.thompson("verify", self.out).returncode, 7)
+        for ranks in (0, 3):
+            process = program.thompson("reduce", self.out, ranks=ranks)
+            self.assertEqual(process.returncode, 5, process.stderr)
+            self.assertIn("damaged or torn", process.stderr)
+            self.assertEqual(self.done(), 24)
+        process = self.succeed("run", self.study, "-o", self.out, "--resume")
+        self.assertIn("damaged records are dropped", process.stderr)
+        self.assertIn("running tasks: 2/2 in", process.stderr)
+        self.assert_same_results(self.results, self.path("whole.nc"))
+        self.assertNotIn("dropped", self.succeed("run", self.study, "-o", self.out, "--resume").stderr)
+        self.succeed("reduce", self.out)
+        self.succeed("verify", self.out)
 
     def test_run_never_replaces_by_fewer(self):
         """A task of a complete study is gone, and its repeat fails: the complete results stay."""
-        with netCDF4.Dataset(self.task(4)) as file:
-            self.assertEqual(file.status, 1)
         failing = ("--task-timeout", "0.001", "--set", "problem.rounds=20000", "--set", "runs=8")
         out = self.path("slow")
         self.succeed("run", self.study, "-o", out, *failing[2:])
         whole = self.snapshot(out)
-        os.remove(os.path.join(out, "tasks/000001.nc"))
+        journals.remove(out, 1)
         process = program.thompson("run", self.study, "-o", out, *failing, "--resume")
         self.assertEqual(process.returncode, 5, process.stderr)
-        self.assertIn("4 finished runs that the task files lack, and stays as it is", process.stderr)
+        self.assertIn("4 finished runs that the journals lack, and stays as it is", process.stderr)
         results = os.path.join(out, "results.nc")
         self.assertEqual(self.snapshot(out)[results], whole[results])
 
@@ -196,12 +226,14 @@ class Reduce(FolderTest):
             shutil.move(self.path("kept"), path)
 
     def test_file_that_was_set_aside_is_not_replaced(self):
-        bad = self.plant("tasks/000003.nc.bad")
-        self.tear(self.task(3))
-        self.succeed("run", self.study, "-o", self.out, "--resume")
+        """A journal in which nothing can be read."""
+        path = self.journal()
+        bad = self.plant(f"tasks/{os.path.basename(path)}.bad")
+        self.tear(path)
+        self.assertIn("no record can be read", self.succeed("run", self.study, "-o", self.out, "--resume").stderr)
         with open(bad, encoding="utf-8") as file:
             self.assertEqual(file.read(), "mine")
-        self.assertEqual(os.path.getsize(self.task(3, ".bad.2")), 100)
+        self.assertEqual(os.path.getsize(f"{path}.bad.2"), 100)
 
 
 class Adaptive(FolderTest):
@@ -210,11 +242,9 @@ class Adaptive(FolderTest):
     arguments = ADAPTIVE
 
     def test_reduce(self):
-        tasks = os.path.join(self.out, "tasks")
-        names = sorted(os.listdir(tasks))
-        self.assertGreater(len(names), 4, "more than one wave")
+        self.assertGreater(len(journals.records(self.out)), 4, "more than one wave")
         shutil.copy(self.results, self.path("whole.nc"))
-        self.tear(os.path.join(tasks, names[0]))
+        journals.damage(self.out, 0)
         self.refuse(6, "4 finished runs", "reduce", self.out)
         before = self.done()
         self.assertEqual(program.thompson("reduce", self.out, "--overwrite").returncode, 5)
@@ -283,12 +313,12 @@ class Others(FolderTest):
             self.assertTrue(os.path.exists(os.path.join(self.out, name)), name)
         with open(target, encoding="utf-8") as file:
             self.assertEqual(file.read(), "of another program")
-        self.assertEqual([name for name in sorted(os.listdir(os.path.join(self.out, "tasks"))) if program_made(name)],
-                         [f"{index:06d}.nc" for index in range(TASKS // 2)])
+        self.assertEqual(journals.done(self.out), set(range(TASKS // 2)))
+        self.assertEqual(len(journals.files(self.out)), 1)
         self.assertEqual([name for name in os.listdir(os.path.join(self.out, "priors")) if len(name) == len("mixture-.nc") + 20], [])
 
     def test_overwrite_with_a_file_of_others_under_our_name(self):
-        for name in ("tasks/000002.nc", "tasks/000900.failed.nc", "priors/mixture-0123456789abcdef0123.nc"):
+        for name in (os.path.relpath(self.journal(), self.out), "tasks/0123456789abcdef.journal", "priors/mixture-0123456789abcdef0123.nc"):
             path = os.path.join(self.out, name)
             kept = os.path.exists(path) and shutil.move(path, self.path("kept"))
             self.plant(name)
@@ -297,8 +327,9 @@ class Others(FolderTest):
             if kept:
                 shutil.move(kept, path)
         self.succeed("run", self.study, "-o", self.path("foreign"), "--seed", "8")
-        shutil.copy(self.path("foreign/tasks/000005.nc"), self.task(5))
-        self.refuse(4, "tasks/000005.nc", *self.overwrite())
+        (theirs,) = journals.files(self.path("foreign"))
+        shutil.copy(theirs, os.path.join(self.out, "tasks"))
+        self.refuse(4, os.path.basename(theirs), *self.overwrite())
 
     def test_overwrite_of_a_study_that_is_not_ours(self):
         for text in ("mine", STUDY, ""):
@@ -325,7 +356,7 @@ class Others(FolderTest):
 
     def test_links_in_the_place_of_files(self):
         prior = os.listdir(os.path.join(self.out, "priors"))[0]
-        for name in ("tasks/000003.nc", f"priors/{prior}"):
+        for name in (os.path.relpath(self.journal(), self.out), f"priors/{prior}"):
             path = os.path.join(self.out, name)
             shutil.move(path, self.path("kept"))
             os.symlink(self.path("kept"), path)
@@ -370,10 +401,6 @@ class Others(FolderTest):
         self.succeed("run", self.study, "-o", self.path("link"), "--overwrite")
         self.succeed("reduce", self.path("link"))
         self.assertEqual(self.done(), 32)
-
-
-def program_made(name):
-    return len(name) == len("000000.nc") and name.endswith(".nc") and name[:6].isdigit()
 
 
 class Outputs(program.ProgramTest):

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 
+import journals
 import program
 
 
@@ -61,28 +62,26 @@ class Invariance(program.ProgramTest):
         self.succeed("run", self.study, "-o", self.path("killed"), "--resume", ranks=4)
         self.assert_same_results(reference, self.path("killed/results.nc"))
 
-    def test_torn_task_file_is_set_aside(self):
+    def test_damaged_record_runs_again(self):
         reference = self.reference()
         self.succeed("run", self.study, "-o", self.path("torn"))
-        with open(self.path("torn/tasks/000003.nc"), "r+b") as file:
-            file.truncate(100)
+        journals.damage(self.path("torn"), 3)
         process = self.succeed("run", self.study, "-o", self.path("torn"), "--resume")
-        self.assertIn("set aside", process.stderr)
+        self.assertIn("task 3 cannot be read; it runs again", process.stderr)
         self.assert_same_results(reference, self.path("torn/results.nc"))
 
     def test_reduce_on_many_ranks(self):
-        """All ranks but the first read; a damaged file is found wherever it is read, and an error ends all ranks."""
+        """All ranks but the first read; a damaged record is found wherever it is read, and an error ends all ranks."""
         reference = self.reference()
         os.rename(reference, self.path("kept.nc"))
         self.succeed("reduce", self.path("one"), ranks=3)
         self.assert_same_results(self.path("kept.nc"), reference)
-        with open(self.path("one/tasks/000007.nc"), "r+b") as file:
-            file.truncate(100)
-        self.fail_with(6, "8 finished runs that the task files lack", "reduce", self.path("one"), ranks=3)
+        journals.damage(self.path("one"), 7)
+        self.fail_with(6, "8 finished runs that the journals lack", "reduce", self.path("one"), ranks=3)
         self.assert_same_results(self.path("kept.nc"), reference)
         process = program.thompson("reduce", self.path("one"), "--overwrite", ranks=3)
         self.assertEqual(process.returncode, 5, process.stderr)
-        self.assertIn("000007.nc is damaged", process.stderr)
+        self.assertIn("is damaged: task 7 cannot be read", process.stderr)
         self.assertIn("1 not run", process.stdout)
         os.rename(reference, self.path("torn.nc"))
         self.assertEqual(program.thompson("reduce", self.path("one")).returncode, 5)

@@ -11,6 +11,7 @@ import netCDF4
 import numpy as np
 import xarray as xr
 
+import journals
 import program
 
 
@@ -206,9 +207,7 @@ class ResultsFile(program.ProgramTest):
         """A setting that has not begun has not ended, whatever the others did."""
         sets = ("--set", "policies=[oracle, random]", "--set", "runs=16")
         self.succeed("run", self.study, "-o", self.path("begun"), *sets)
-        for task in range(4, 8):  # of the second setting
-            os.remove(self.path(f"begun/tasks/{task:06d}.nc"))
-        os.remove(self.path("begun/tasks/000002.nc"))
+        journals.remove(self.path("begun"), 2, *range(4, 8))  # those from 4 on are of the second setting
         first, second = json.loads(self.succeed("status", self.path("begun"), "--json").stdout)["settings"]
         counts = ("tasks", "done", "failed", "left", "ended", "runs")
         self.assertEqual([first[name] for name in counts], [4, 3, 0, 1, False, {"oracle": 16, "random": 8}])

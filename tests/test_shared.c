@@ -1,10 +1,10 @@
-/* Curves that all policies share: measured once, taken from the file of a finished task, and the same numbers
- * as when every task measures its own. */
+/* Curves that all policies share: measured once, taken from the record of a finished task, and the same
+ * numbers as when every task measures its own. */
 #include "harness.h"
 
 #include "parallel/checkpoint.h"
 #include "parallel/finished.h"
-#include "parallel/task_file.h"
+#include "parallel/journal.h"
 #include "study/keys.h"
 
 #include <stdlib.h>
@@ -91,77 +91,41 @@ static void test_not_measured_again(void) {
 }
 
 /* What the folder gives a task of the first policy. */
-static bool found_in_folder(TaskResult *result) {
+static bool found_in_folder(Finished *finished, TaskResult *result) {
   const Task task = task_of(0);
-  Finished finished;
   CHECK_OK(task_result_create(&study, &task, result));
-  CHECK_OK(finished_scan(folder, &study, &finished));
-  CHECK_OK(finished_share(&finished, &task, result));
-  finished_destroy(&finished);
+  finished->looked_at -= 60;
+  CHECK_OK(finished_share(finished, &task, result));
   return result->has_shared;
 }
 
-/* Not from another block, nor from a file that cannot be used. */
+/* Not from another block, nor from a record that cannot be read; and what another rank has written since is
+ * seen. */
 static void test_from_the_folder(void) {
+  SCRATCH_ARENA(memory);
   Lock *lock;
+  Journal *journal;
+  Finished finished;
   TaskResult result;
   char path[200];
   const Task second = task_of(1), other = study_task(&study, study_task_index(&study, 0, 1, 0));
   CHECK_OK(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
-  CHECK_OK(task_file_save(folder, &study, &other, &results[1]));
-  CU_ASSERT_FALSE(found_in_folder(&result));
+  CHECK_OK(finished_open(&memory, folder, &study, false, &finished));
+  CHECK_OK(journal_create(&memory, folder, &study, &journal));
+  CHECK_OK(journal_append(journal, &other, &results[1]));
+  CU_ASSERT_FALSE(found_in_folder(&finished, &result));
   task_result_destroy(&result);
-  CHECK_OK(task_file_save(folder, &study, &second, &results[1]));
-  CU_ASSERT_TRUE(found_in_folder(&result));
+  CHECK_OK(journal_append(journal, &second, &results[1]));
+  CU_ASSERT_TRUE(found_in_folder(&finished, &result));
   CU_ASSERT_EQUAL(differences(&result, &results[0], true), 0);
   task_result_destroy(&result);
-  snprintf(path, sizeof path, "%s/tasks/%06d.nc", folder, second.index);
-  CU_ASSERT_EQUAL(truncate(path, 1000), 0);
-  CU_ASSERT_FALSE(found_in_folder(&result));
+  snprintf(path, sizeof path, "%s/tasks/%s", folder, finished.journal[0].name);
+  CU_ASSERT_EQUAL(truncate(path, finished.journal[0].end - 8), 0);
+  CU_ASSERT_FALSE(found_in_folder(&finished, &result));
   task_result_destroy(&result);
+  journal_close(journal);
+  finished_close(&finished);
   lock_release(lock);
-}
-
-/* Tasks of a study that is kept in bundles: those that another rank has written since are seen a second
- * later. */
-static void test_from_a_bundle(void) {
-  char many[] = "/tmp/thompson-shared-XXXXXX", name[FOLDER_NAME], command[100];
-  StudyFile *file = NULL;
-  Study large;
-  Lock *lock;
-  Finished finished;
-  TaskResult result;
-  BundleEntry entry = {.finished = 1e9};
-  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(many));
-  CHECK_OK(config_study_parse("test",
-                              "{name: t, study: posterior, runs: 600, block: 1, draws: 20, metrics: [emd],"
-                              " problem: {theta: gm_cross, arms: 5, sample_sizes: [1]},"
-                              " policies: [ts, {name: exact, prior: exact}]}\n",
-                              &study_schema, 0, NULL, &file));
-  CHECK_OK(study_create(file, &large));
-  CU_ASSERT_TRUE_FATAL(study_has_shared(&large) && bundle_is_for(&large));
-  CHECK_OK(checkpoint_open(many, &large, CHECKPOINT_RESUME, -1, &lock));
-  CHECK_OK(finished_scan(many, &large, &finished));
-  const Task task = study_task(&large, study_task_index(&large, 0, 0, 7));
-  entry.task = study_task(&large, study_task_index(&large, 0, 1, 7));
-  CHECK_OK(task_result_create(&large, &entry.task, &entry.result));
-  CHECK_OK(task_result_create(&large, &task, &result));
-  for (int i = 0; i < large.curve_count * large.points; i++) entry.result.curves[i] = i;
-  CHECK_OK(bundle_write(many, &large, 1, &entry, name));
-  for (int later = 0; later < 2; later++) {
-    CHECK_OK(finished_share(&finished, &task, &result));
-    CU_ASSERT_EQUAL(result.has_shared, later == 1);
-    finished.scanned_at -= 60;
-  }
-  for (int c = 0; c < large.curve_count; c++)
-    CHECK_NEAR(result.curves[c * large.points], large.curves[c]->shared ? c * large.points : 0, 0);
-  finished_destroy(&finished);
-  task_result_destroy(&entry.result);
-  task_result_destroy(&result);
-  lock_release(lock);
-  study_destroy(&large);
-  snprintf(command, sizeof command, "rm -r %s", many);
-  CU_ASSERT_EQUAL(system(command), 0);
 }
 
 int main(void) {
@@ -169,7 +133,6 @@ int main(void) {
                          {"the same for all policies", test_same_for_all},
                          {"not measured again", test_not_measured_again},
                          {"from the folder", test_from_the_folder},
-                         {"from a bundle", test_from_a_bundle},
                          CU_TEST_INFO_NULL};
   if (!mkdtemp(folder)) return EXIT_FAILURE;
   const int failed = harness_run("shared", tests);

@@ -6,6 +6,7 @@
     mean, error = averages.moments(ds, "regret")                 # [setting, policy, round] each
 """
 import pathlib
+import struct
 import warnings
 
 import xarray as xr
@@ -66,8 +67,16 @@ def folder_of(path):
 
 
 def tasks(folder, since=0.0):
-    """How many tasks of a study have been finished since this time."""
-    return sum(file.stat().st_mtime > since for file in (folder / "tasks").glob("*.nc"))
+    """How many tasks of a study have been finished since this time, by the headers in its journals (src/parallel/journal.h)."""
+    header, found = struct.Struct("<8s64sqqqd64s16s"), set()
+    for path in (folder / "tasks").glob("*.journal"):
+        with path.open("rb") as file:
+            while len(record := file.read(header.size)) == header.size and record.startswith(b"thompson"):
+                _, _, task, status, length, finished, *_ = header.unpack(record)
+                if status != STATUS_NOT_RUN and finished > since:
+                    found.add(task)
+                file.seek(length, 1)
+    return len(found)
 
 
 def absent(folder):

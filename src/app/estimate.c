@@ -2,8 +2,6 @@
 
 #include "core/arena.h"
 #include "core/memory.h"
-#include "parallel/bundle.h"
-#include "parallel/commit.h"
 #include "parallel/grid.h"
 
 #include <math.h>
@@ -125,7 +123,6 @@ Status estimate_study(const Study *study, const Speed *speed, Estimate *out) {
   double curves = (double)study->curve_count * study->points * sizeof(double);
   out->memory = 4e7 + 2 * curves * most + block_memory(study, curves);
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
-  if (bundle_is_for(study)) out->memory += fmin(COMMIT_BYTES, out->bytes);
   out->large_is_spread = grid_is_available();
   for (int s = 0; s < file->setting_count; s++) {
     if (!problem_is_large(file->settings[s])) continue;

@@ -27,7 +27,7 @@ typedef struct {
   double networks; /* the part of it that Gaussians on the weights of a network take */
   double large; /* bytes of the matrices of the largest setting that shares them, over all ranks */
   bool large_is_spread; /* whether all settings that share matrices spread them over the ranks */
-  double bytes; /* of results.nc before compression, and the task files */
+  double bytes; /* of results.nc before compression, and the journals */
 } Estimate;
 
 /* CPU time in core-hours. */

@@ -25,7 +25,7 @@ static const AppVerb verbs[] = {
     {"prepare", "turn MovieLens or MNIST into an embedding file", app_prepare},
     {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
     {"score", "score anyone's posterior draws against exact ones, on a frozen pack of problems", app_score},
-    {"verify", "read all task files, run random tasks again and compare every byte", app_verify},
+    {"verify", "read all finished tasks, run random ones again and compare every byte", app_verify},
     {"tune", "which rule and constants are best for a prior, horizon, arms and noise", app_tune},
     {"bench", "speed of every sampler, beside the measured peaks of a core", app_bench},
     {NULL, NULL, NULL}};

@@ -28,8 +28,8 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 static Status judge(const ReduceCounts *counts) {
   if (counts->damaged > 0)
     return status_set(STATUS_TASKS_FAILED,
-                      "%d task files cannot be used; results of the others written; `thompson run --resume` "
-                      "runs them again",
+                      "%d records of tasks cannot be read; results of the others written; `thompson run "
+                      "--resume` runs them again",
                       counts->damaged);
   if (counts->failed > 0)
     return status_set(STATUS_TASKS_FAILED, "%d tasks failed; results written", counts->failed);

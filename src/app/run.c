@@ -133,15 +133,15 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
   return parallel_agree(parallel, status);
 }
 
-/* Results file, table, and where to go on. *again: task files were unusable and are set aside, or are
- * gone, so that more than `left` tasks are left. (Of an adaptive study that was stopped at a failure the
- * reducer may know of more waves, from an earlier job: what it misses then says nothing.) Collective. */
+/* Results file, table, and where to go on. *lost: tasks that were finished and can no longer be read. (If an
+ * adaptive study was stopped at a failure, the reducer may know of more waves, from an earlier job: what it
+ * misses then says nothing.) Collective. */
 static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
-                     bool *again) {
+                     int *lost) {
   ReduceCounts counts = {0};
-  Status status = reduce_study(parallel, study, directory, &(ReduceOptions){.set_aside = true}, &counts);
-  *again = counts.damaged > 0 || (left == 0 && counts.missing > 0);
-  if (parallel->rank == 0 && status == STATUS_OK && !*again) {
+  Status status = reduce_study(parallel, study, directory, &(ReduceOptions){0}, &counts);
+  *lost = left == 0 ? counts.missing : counts.damaged;
+  if (parallel->rank == 0 && status == STATUS_OK) {
     status = app_print_table(study, directory);
     const char *figure = config_text(study->file->settings[0], "figure");
     printf("\nresults: %s/results.nc\nfigure:  analysis/%s ", directory,
@@ -151,7 +151,7 @@ static Status finish(const Parallel *parallel, const Study *study, const char *d
     shell_print(stdout, directory);
     putchar('\n');
   }
-  parallel_broadcast(again, sizeof *again);
+  parallel_broadcast(lost, sizeof *lost);
   return parallel_agree(parallel, status);
 }
 
@@ -159,12 +159,16 @@ static bool too_many_failed(const TasksOutcome *outcome, int64_t max_failures) {
   return max_failures >= 0 && outcome->failed > max_failures;
 }
 
-static Status judge(const TasksOutcome *outcome, int64_t max_failures, const char *directory) {
+static Status judge(const TasksOutcome *outcome, int lost, int64_t max_failures, const char *directory) {
   long long failed = outcome->failed, left = outcome->left;
   if (left > 0 && !too_many_failed(outcome, max_failures))
     return status_set(
         STATUS_STOPPED, "stopped early: %lld tasks left in %s%s; run again with --resume", left, directory,
         outcome->here > 0 ? "" : ", not one was done in this job (more time or a smaller block?)");
+  if (lost > 0)
+    return status_set(STATUS_TASKS_FAILED,
+                      "%d finished tasks in %s can no longer be read; run again with --resume", lost,
+                      directory);
   if (failed > 0)
     return status_set(STATUS_TASKS_FAILED, "%lld tasks failed%s; run again with --resume to try them again",
                       failed, left > 0 ? ", the rest was not begun" : "");
@@ -173,12 +177,12 @@ static Status judge(const TasksOutcome *outcome, int64_t max_failures, const cha
 
 /* How the job ends. Results that have runs which the tasks lack were left as they are (STATUS_RESUME): where
  * tasks failed as well, that is said, and the failures are the verdict. */
-static Status conclude(Status finished, const TasksOutcome *outcome, int64_t max_failures,
+static Status conclude(Status finished, const TasksOutcome *outcome, int lost, int64_t max_failures,
                        const char *directory) {
   char kept[1024];
-  if (finished == STATUS_OK) return judge(outcome, max_failures, directory);
+  if (finished == STATUS_OK) return judge(outcome, lost, max_failures, directory);
   snprintf(kept, sizeof kept, "%s", status_message());
-  Status status = judge(outcome, max_failures, directory);
+  Status status = judge(outcome, lost, max_failures, directory);
   if (status == STATUS_OK) return status_set(finished, "%s", kept);
   if (app_speaks) fprintf(stderr, "%s\n", kept);
   return status;
@@ -193,26 +197,38 @@ static Status check_lock(const Parallel *parallel, const char *directory) {
   return parallel_agree(parallel, status);
 }
 
-/* All tasks, then the reducer; once more when it had to set task files aside. */
-static Status run_tasks(const Parallel *parallel, const Study *study, Arguments *arguments) {
-  const char *directory = arguments->directory;
-  int64_t max_failures = arguments->tasks.max_failures;
-  for (bool again = false;;) {
-    TasksOutcome outcome, of_large;
-    bool second = again;
-    TRY(large_run(parallel, study, directory, &arguments->tasks, &of_large));
-    arguments->tasks.failed_before = of_large.failed;
-    TRY(tasks_run(parallel, study, directory, &arguments->tasks, &outcome));
-    outcome.failed += of_large.failed, outcome.left += of_large.left, outcome.here += of_large.here;
-    TRY(check_lock(parallel, directory));
-    bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
-    Status finished = STATUS_OK;
-    if (arguments->tasks.shards == 1 && !stopped)
-      finished = finish(parallel, study, directory, outcome.left, &again);
-    if (finished != STATUS_OK && finished != STATUS_RESUME) return finished;
-    if (!again || stopped) return conclude(finished, &outcome, max_failures, directory);
-    if (second) return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", directory);
+/* All tasks that are not finished. */
+static Status run_tasks(const Parallel *parallel, const Study *study, Arguments *arguments,
+                        TasksOutcome *outcome) {
+  SCRATCH_ARENA(scratch);
+  TasksOptions *tasks = &arguments->tasks;
+  TasksOutcome of_large;
+  Finished finished = {0};
+  Status status = finished_open_all(&scratch, parallel, arguments->directory, study, &finished);
+  if (status == STATUS_OK) status = finished_check(parallel, tasks->shard, tasks->shards, &finished);
+  if (status == STATUS_OK) status = large_run(parallel, &finished, tasks, &of_large);
+  if (status == STATUS_OK) {
+    tasks->failed_before = of_large.failed;
+    status = tasks_run(parallel, &finished, tasks, outcome);
+    outcome->failed += of_large.failed, outcome->left += of_large.left, outcome->here += of_large.here;
   }
+  finished_close(&finished);
+  return status == STATUS_OK ? check_lock(parallel, arguments->directory) : status;
+}
+
+/* All tasks, then the reducer. */
+static Status run_and_reduce(const Parallel *parallel, const Study *study, Arguments *arguments) {
+  const char *directory = arguments->directory;
+  const int64_t max_failures = arguments->tasks.max_failures;
+  TasksOutcome outcome;
+  int lost = 0;
+  TRY(run_tasks(parallel, study, arguments, &outcome));
+  const bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
+  Status finished = STATUS_OK;
+  if (arguments->tasks.shards == 1 && !stopped)
+    finished = finish(parallel, study, directory, outcome.left, &lost);
+  if (finished != STATUS_OK && finished != STATUS_RESUME) return finished;
+  return conclude(finished, &outcome, lost, max_failures, directory);
 }
 
 /* What learning priors takes of the time that the study is expected to take. */
@@ -244,7 +260,7 @@ static Status run_study(const Parallel *parallel, Arguments *arguments, Study *s
   TRY(open_folder(parallel, arguments, study));
   const double share = parallel->rank == 0 ? share_of_training(study) : 1;
   TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, share, stop_asked));
-  return run_tasks(parallel, study, arguments);
+  return run_and_reduce(parallel, study, arguments);
 }
 
 Status app_run(int argc, char **argv) {

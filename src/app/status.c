@@ -1,15 +1,13 @@
 /* thompson status: what is done, failed and left in a results folder; while the job runs, from any machine
  * that sees the folder. */
 #include "app/app.h"
-#include "core/memory.h"
+#include "core/arena.h"
 #include "parallel/adaptive.h"
-#include "parallel/task_file.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 typedef struct {
   const char *directory;
@@ -36,6 +34,7 @@ typedef struct {
 } Count;
 
 typedef struct {
+  Arena memory;
   Study study;
   Finished finished;
   Count all, *setting; /* [setting_count] */
@@ -51,28 +50,13 @@ static bool has_ended(const Overview *overview, int setting) {
   return overview->adaptive.settings[setting].ended && left_of(&overview->setting[setting]) == 0;
 }
 
-/* Speed from the times at which tasks were finished: in bundles they are said, a file of one task has its
- * own. */
+/* Speed from the times at which tasks were finished. */
 static void measure_speed(Overview *overview) {
   const Finished *finished = &overview->finished;
-  double first = finished->first, last = finished->last;
-  int stamped = 0;
-  for (int i = 0; i < overview->study.task_count; i++) {
-    char path[4096];
-    struct stat file;
-    if (finished->state[i] != RUN_OK) continue;
-    stamped += finished->bundle[i] >= 0;
-    if (finished->bundle[i] >= 0 ||
-        task_file_path(finished->directory, i, false, sizeof path, path) != STATUS_OK ||
-        stat(path, &file) != 0)
-      continue;
-    const double time = (double)file.st_mtim.tv_sec + 1e-9 * (double)file.st_mtim.tv_nsec;
-    first = fmin(first, time);
-    last = fmax(last, time);
-    stamped++;
-  }
-  if (stamped < 2) return;
-  overview->seconds_per_task = (last - first) / (stamped - 1);
+  int done = 0;
+  for (int i = 0; i < overview->study.task_count; i++) done += finished->state[i] == RUN_OK;
+  if (done < 2) return;
+  overview->seconds_per_task = (finished->last - finished->first) / (done - 1);
   overview->seconds_left = overview->seconds_per_task * left_of(&overview->all);
 }
 
@@ -98,24 +82,22 @@ static Status look_over(const char *directory, Overview *overview) {
   const Study *study = &overview->study;
   TRY(app_study_of_folder(directory, &overview->study));
   int policies = study->file->policy_count;
-  NEW(overview->setting, study->file->setting_count);
-  NEW(overview->moments, study->file->setting_count * policies);
-  TRY(finished_scan(directory, study, &overview->finished));
-  TRY(adaptive_create(&overview->finished, &overview->adaptive));
+  ALLOCATE(&overview->memory, overview->setting, study->file->setting_count);
+  ALLOCATE(&overview->memory, overview->moments, study->file->setting_count * policies);
+  TRY(finished_open(&overview->memory, directory, study, false, &overview->finished));
+  TRY(adaptive_create(&overview->memory, &overview->finished, &overview->adaptive));
   TRY(adaptive_replay(overview->finished.state, &overview->adaptive));
   count_tasks(overview);
   measure_speed(overview);
   for (int s = 0; s < study->file->setting_count && !too_many(overview); s++)
-    TRY(adaptive_present(&overview->adaptive, overview->finished.state, s, overview->moments + s * policies));
+    TRY(adaptive_present(&overview->adaptive, s, overview->moments + s * policies));
   return STATUS_OK;
 }
 
 static void overview_destroy(Overview *overview) {
-  adaptive_destroy(&overview->adaptive);
-  free(overview->moments);
-  free(overview->setting);
-  finished_destroy(&overview->finished);
+  finished_close(&overview->finished);
   study_destroy(&overview->study);
+  arena_free(&overview->memory);
 }
 
 static json_t *finite_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }

@@ -1,7 +1,7 @@
 /* thompson verify: read every file that the program has put into the folder, run random tasks again and
  * compare every byte with what the folder holds. */
 #include "app/app.h"
-#include "core/memory.h"
+#include "core/arena.h"
 #include "io/store.h"
 #include "parallel/finished.h"
 
@@ -35,7 +35,7 @@ typedef struct {
   int *order; /* [count], tasks that can be run again */
   int count;
   int read, damaged; /* tasks, and those of them that cannot be used */
-  int others, others_damaged; /* bundles of tasks, priors, results, prior samples */
+  int others, others_damaged; /* journals, priors, results, prior samples */
 } Found;
 
 static void print_task(const Study *study, const Task *task, const char *verdict, const char *reason) {
@@ -44,12 +44,12 @@ static void print_task(const Study *study, const Task *task, const char *verdict
          task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
 }
 
-/* Whether the file of a task, finished or failed, can be read; if not, it is reported. */
-static Status check_task(Finished *finished, const Task *task, bool failed, bool *usable) {
+/* Whether a task, finished or failed, can be read; if not, it is reported. */
+static Status check_task(Finished *finished, const Task *task, bool *usable) {
   const Study *study = finished->study;
   TaskResult kept = {0};
   Status status = task_result_create(study, task, &kept);
-  if (status == STATUS_OK) status = finished_load(finished, task, failed, &kept);
+  if (status == STATUS_OK) status = finished_load(finished, task, &kept);
   task_result_destroy(&kept);
   *usable = status == STATUS_OK;
   if (status != STATUS_INPUT) return status;
@@ -66,7 +66,7 @@ static Status check_tasks(Found *found) {
     const signed char state = finished->state[i];
     bool usable;
     if (state == RUN_NOT_RUN) continue;
-    TRY(check_task(finished, &task, state == RUN_FAILED, &usable));
+    TRY(check_task(finished, &task, &usable));
     found->read++, found->damaged += !usable;
     if (usable && state == RUN_OK && !study_task_is_large(study, &task)) found->order[found->count++] = i;
   }
@@ -93,16 +93,28 @@ static int is_prior(const struct dirent *entry) {
   return entry->d_name[0] != '.' && ending && strcmp(ending, ".nc") == 0;
 }
 
-/* Results, prior samples, bundles of tasks as whole files, and fitted priors. */
+/* Journals with bytes that are no records, which may have been tasks that are missing. */
+static void check_journals(Found *found) {
+  const Finished *finished = found->finished;
+  bool all = !finished->study->runs.adaptive;
+  for (int i = 0; i < finished->study->task_count && all; i++) all = finished->state[i] != RUN_NOT_RUN;
+  for (int i = 0; i < finished->journals; i++) {
+    const FinishedJournal *journal = &finished->journal[i];
+    found->others++;
+    if (all || (journal->damaged == 0 && journal->rest == 0)) continue;
+    found->others_damaged++;
+    printf("tasks/%s: UNUSABLE: %d damaged stretches, %lld bytes at its end that are no record\n",
+           journal->name, journal->damaged, (long long)journal->rest);
+  }
+}
+
+/* Results, prior samples, and fitted priors. */
 static Status check_others(const char *directory, Found *found) {
   char path[4096], name[300];
   struct dirent **entries = NULL;
   TRY(check_other(directory, "results.nc", found));
   TRY(check_other(directory, "prior_samples.nc", found));
-  for (int i = 0; i < found->finished->bundles; i++) {
-    snprintf(name, sizeof name, "tasks/%s", found->finished->name[i]);
-    TRY(check_other(directory, name, found));
-  }
+  check_journals(found);
   snprintf(path, sizeof path, "%s/priors", directory);
   const int count = scandir(path, &entries, is_prior, alphasort);
   Status status = STATUS_OK;
@@ -124,14 +136,14 @@ static void shuffle(uint64_t seed, int count, int *order) {
   }
 }
 
-/* Run a task again and compare it with its file; `same` is the outcome. */
+/* Runs a task again and compares it with its record; `same` is the outcome. */
 static Status verify_task(Finished *finished, const Task *task, bool *same) {
   const Study *study = finished->study;
   TaskResult kept = {0}, again = {0};
   size_t size = (size_t)study->curve_count * (size_t)task->runs * (size_t)study->points * sizeof(double);
   Status status = task_result_create(study, task, &kept);
   if (status == STATUS_OK) status = task_result_create(study, task, &again);
-  if (status == STATUS_OK) status = finished_load(finished, task, false, &kept);
+  if (status == STATUS_OK) status = finished_load(finished, task, &kept);
   if (status == STATUS_OK)
     status = study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again);
   if (status == STATUS_OK)
@@ -142,11 +154,11 @@ static Status verify_task(Finished *finished, const Task *task, bool *same) {
   return status;
 }
 
-static Status verify(const Arguments *arguments, Found *found) {
+static Status verify(Arena *memory, const Arguments *arguments, Found *found) {
   const Study *study = found->finished->study;
   const char *directory = arguments->directory;
   int different = 0;
-  NEW(found->order, study->task_count);
+  ALLOCATE(memory, found->order, study->task_count);
   TRY(check_tasks(found));
   TRY(check_others(directory, found));
   if (found->count == 0 && found->damaged == 0 && found->others_damaged == 0)
@@ -165,7 +177,7 @@ static Status verify(const Arguments *arguments, Found *found) {
   if (different == 0 && found->damaged == 0 && found->others_damaged == 0) return STATUS_OK;
   return status_set(
       STATUS_DIFFERENT,
-      "%s: %d of %d tasks that were run again differ, %d of %d files of tasks and %d of %d other "
+      "%s: %d of %d tasks that were run again differ, %d of %d finished tasks and %d of %d other "
       "files cannot be used",
       directory, different, again, found->damaged, found->read, found->others_damaged, found->others);
 }
@@ -175,15 +187,15 @@ Status app_verify(int argc, char **argv) {
       options, parse, "DIR", "Read every file of the study, run random tasks again and compare every byte.",
       NULL,    NULL,  NULL};
   Arguments arguments = {.tasks = 5};
+  SCRATCH_ARENA(memory);
   Finished finished = {0};
   Found found = {.finished = &finished};
   Study study;
   app_parse(&argp, argc, argv, &arguments);
   TRY(app_study_of_folder(arguments.directory, &study));
-  Status status = finished_scan(arguments.directory, &study, &finished);
-  if (status == STATUS_OK) status = verify(&arguments, &found);
-  free(found.order);
-  finished_destroy(&finished);
+  Status status = finished_open(&memory, arguments.directory, &study, false, &finished);
+  if (status == STATUS_OK) status = verify(&memory, &arguments, &found);
+  finished_close(&finished);
   study_destroy(&study);
   return status;
 }

@@ -82,7 +82,7 @@ static int sync_path(const char *name, int flags) {
   return error;
 }
 
-static int sync_folder_of(const char *path) {
+static int sync_folder(const char *path) {
   size_t length = folder_length(path);
   char *folder = length > 0 ? strndup(path, length) : strdup(".");
   if (!folder) return ENOMEM;
@@ -91,6 +91,12 @@ static int sync_folder_of(const char *path) {
   /* Some file systems cannot sync a folder, and some folders may be written but not read; the file itself is
    * safe. */
   return error == EINVAL || error == EACCES ? 0 : error;
+}
+
+Status durable_sync_folder_of(const char *path) {
+  const int error = sync_folder(path);
+  if (error != 0) return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
+  return STATUS_OK;
 }
 
 static int place(const char *temporary, const char *path) { return rename(temporary, path) == 0 ? 0 : errno; }
@@ -111,9 +117,7 @@ static Status publish(const char *temporary, const char *path,
     unlink(temporary);
     return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
   }
-  error = sync_folder_of(path);
-  if (error != 0) return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
-  return STATUS_OK;
+  return durable_sync_folder_of(path);
 }
 
 Status durable_publish(const char *temporary, const char *path) { return publish(temporary, path, place); }

@@ -30,6 +30,9 @@ Status durable_publish_first(const char *temporary, const char *path);
  * goes to of[size]. */
 bool durable_is_temporary(const char *name, size_t size, char *of);
 
+/* Makes the name of a new file at `path` durable. */
+Status durable_sync_folder_of(const char *path);
+
 /* Rename a file that cannot be used to PATH.bad, or where that is taken to PATH.bad.2 and so on: nothing is
  * replaced. A file that is gone is no error. */
 Status durable_set_aside(const char *path);

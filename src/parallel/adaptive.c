@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marks of files that cannot be used. */
-enum { USABLE, DAMAGED, MENDED };
-
 Moments moments_join(Moments a, Moments b) {
   if (a.n == 0 || b.n == 0) return a.n == 0 ? b : a;
   double n = (double)(a.n + b.n), step = b.mean - a.mean;
@@ -24,44 +21,30 @@ double moments_se(Moments moments) {
   return moments.n > 1 ? sqrt(moments.squares / (n - 1) / n) : INFINITY;
 }
 
-Status adaptive_create(Finished *finished, Adaptive *out) {
+Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out) {
   const Study *study = finished->study;
-  size_t settings = (size_t)study->file->setting_count;
+  const size_t settings = (size_t)study->file->setting_count;
   *out = (Adaptive){.study = study, .finished = finished};
-  Status status = memory_new((void **)&out->settings, settings, sizeof *out->settings);
-  if (status == STATUS_OK)
-    status = memory_new((void **)&out->moments, settings * (size_t)study->file->policy_count,
-                        sizeof *out->moments);
-  if (status == STATUS_OK) status = memory_new((void **)&out->damage, (size_t)study->task_count, 1);
-  if (status != STATUS_OK) {
-    adaptive_destroy(out);
-    return status;
-  }
+  ALLOCATE(memory, out->settings, settings);
+  ALLOCATE(memory, out->moments, settings * (size_t)study->file->policy_count);
   for (size_t s = 0; s < settings; s++)
     out->settings[s] =
         (AdaptiveSetting){.wanted = runs_first_wave(&study->runs), .ended = !study->runs.adaptive, .se = NAN};
   return STATUS_OK;
 }
 
-void adaptive_destroy(Adaptive *adaptive) {
-  free(adaptive->settings);
-  free(adaptive->moments);
-  free(adaptive->damage);
-  *adaptive = (Adaptive){0};
-}
-
 /* From finished tasks to moments. */
 
-/* values[runs] of the target's curve at the last point that the setting has; NaN for a task that failed or
- * has not run, or whose file cannot be used (STATUS_INPUT the first time). */
+/* Reads values[runs] of the target's curve at the last point that the setting has; NaN for a task that failed
+ * or has not run. STATUS_INPUT when it cannot be read. */
 static Status read_values(const Adaptive *adaptive, const signed char *state, const Task *task,
                           double *values) {
   const Study *study = adaptive->study;
   for (int b = 0; b < task->runs; b++) values[b] = NAN;
-  if (state[task->index] != RUN_OK || adaptive->damage[task->index] == DAMAGED) return STATUS_OK;
+  if (state[task->index] != RUN_OK) return STATUS_OK;
   TaskResult result;
   TRY(task_result_create(study, task, &result));
-  Status status = finished_load(adaptive->finished, task, false, &result);
+  Status status = finished_load(adaptive->finished, task, &result);
   int last = study->ops->points(study->file->settings[task->setting]) - 1;
   const double *curve =
       result.curves + (size_t)study->target_curve * (size_t)task->runs * (size_t)study->points;
@@ -79,27 +62,9 @@ static Moments moments_of(int runs, const double *values, const double *base) {
   return moments;
 }
 
-/* A task that went with the file of another one must run again too. */
-static void note_gone(Adaptive *adaptive, const signed char *state, int task) {
-  if (state[task] == RUN_OK && adaptive->finished->state[task] != RUN_OK && adaptive->damage[task] == USABLE)
-    adaptive->damage[task] = DAMAGED;
-}
-
-/* A task that cannot be used is marked, and with `repair` its file is set aside, since it must run again. */
-static Status pass_over(Adaptive *adaptive, const signed char *state, const Task *task, bool repair) {
-  Finished *finished = adaptive->finished;
-  if (repair && adaptive->damage[task->index] == MENDED)
-    return status_set(STATUS_FILE, "%s: task files are damaged as soon as written", finished->directory);
-  adaptive->damage[task->index] = DAMAGED;
-  if (!repair) return STATUS_OK;
-  fprintf(stderr, "%s; the file is set aside and the task runs again\n", status_message());
-  TRY(finished_set_aside(finished, task, false));
-  for (int i = 0; i < adaptive->study->task_count; i++) note_gone(adaptive, state, i);
-  return STATUS_OK;
-}
-
-/* moments[policy_count] of one block. */
-static Status read_block(Adaptive *adaptive, const signed char *state, int setting, int block, bool repair,
+/* Computes moments[policy_count] of one block. With `strict` a task that cannot be read is an error, else it
+ * becomes one that has not run. */
+static Status read_block(Adaptive *adaptive, signed char *state, int setting, int block, bool strict,
                          Moments *moments) {
   SCRATCH_ARENA(scratch);
   const Study *study = adaptive->study;
@@ -107,16 +72,18 @@ static Status read_block(Adaptive *adaptive, const signed char *state, int setti
   int runs = study->blocks[block].runs;
   ALLOCATE(&scratch, values, 2 * runs);
   base = values + runs;
-  Status status = STATUS_OK;
-  for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
+  for (int p = 0; p < study->file->policy_count; p++) {
     Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
-    note_gone(adaptive, state, task.index);
-    status = read_values(adaptive, state, &task, into);
-    if (status == STATUS_INPUT) status = pass_over(adaptive, state, &task, repair);
+    const Status status = read_values(adaptive, state, &task, into);
+    if (status == STATUS_INPUT && strict) return status_set(STATUS_FILE, "%s", status_message());
+    if (status == STATUS_INPUT)
+      state[task.index] = RUN_NOT_RUN;
+    else
+      TRY(status);
     moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
   }
-  return status;
+  return STATUS_OK;
 }
 
 /* Deciding. */
@@ -149,30 +116,17 @@ static void decide(Adaptive *adaptive, int setting, const Moments *wave) {
 }
 
 /* The new blocks of one setting; every rank reads a part, rank 0 gets all. */
-static Status read_wave(const Parallel *parallel, const signed char *state, Adaptive *adaptive, int setting,
-                        bool repair, Moments *wave) {
+static Status read_wave(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
+                        bool strict, Moments *wave) {
   const AdaptiveSetting *at = &adaptive->settings[setting];
   int policies = adaptive->study->file->policy_count;
   Status status = STATUS_OK;
   for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
     if ((k + setting) % parallel->size == parallel->rank)
-      status = read_block(adaptive, state, setting, k, repair, wave + (k - at->seen) * policies);
+      status = read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
   TRY(parallel_agree(parallel, status));
   return parallel_collect(parallel, 0, wave,
                           (size_t)(at->wanted - at->seen) * (size_t)policies * sizeof *wave);
-}
-
-/* Tasks whose files could not be used count as not run, on all ranks. */
-static Status forget_damaged(const Parallel *parallel, signed char *state, Adaptive *adaptive) {
-  const int count = adaptive->study->task_count;
-  double damaged = memchr(adaptive->damage, DAMAGED, (size_t)count) != NULL;
-  if (parallel->size > 1) damaged = parallel_sum(damaged);
-  if (damaged == 0) return STATUS_OK;
-  TRY(parallel_collect(parallel, 0, adaptive->damage, (size_t)count));
-  if (parallel->size > 1) parallel_broadcast(adaptive->damage, (size_t)count);
-  for (int i = 0; i < count; i++)
-    if (adaptive->damage[i] == DAMAGED) state[i] = RUN_NOT_RUN, adaptive->damage[i] = MENDED;
-  return STATUS_OK;
 }
 
 /* Failures ended the setting, not its target. */
@@ -190,30 +144,28 @@ static void report_no_error(const Adaptive *adaptive, int setting) {
 }
 
 static Status look_at(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
-                      bool repair) {
+                      bool strict) {
   SCRATCH_ARENA(scratch);
   const AdaptiveSetting *at = &adaptive->settings[setting];
   Moments *wave;
   ALLOCATE(&scratch, wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
-  Status status = read_wave(parallel, state, adaptive, setting, repair, wave);
-  if (status == STATUS_OK) status = forget_damaged(parallel, state, adaptive);
-  bool whole = wave_finished(adaptive->study, state, setting, at->seen, at->wanted);
-  if (status == STATUS_OK && whole && parallel->rank == 0) {
-    decide(adaptive, setting, wave);
-    if (repair && isnan(at->se)) report_no_error(adaptive, setting);
-  }
-  return status;
+  TRY(read_wave(parallel, state, adaptive, setting, strict, wave));
+  if (!wave_finished(adaptive->study, state, setting, at->seen, at->wanted) || parallel->rank > 0)
+    return STATUS_OK;
+  decide(adaptive, setting, wave);
+  if (strict && isnan(at->se)) report_no_error(adaptive, setting);
+  return STATUS_OK;
 }
 
 /* One poll of every setting; *polled counts those that had something to see. */
-static Status poll_settings(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool repair,
+static Status poll_settings(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool strict,
                             int *polled) {
   const Study *study = adaptive->study;
   *polled = 0;
   for (int s = 0; s < study->file->setting_count; s++) {
     const AdaptiveSetting *at = &adaptive->settings[s];
     if (at->ended || !wave_finished(study, state, s, at->seen, at->wanted)) continue;
-    TRY(look_at(parallel, state, adaptive, s, repair));
+    TRY(look_at(parallel, state, adaptive, s, strict));
     ++*polled;
   }
   if (parallel->size > 1)
@@ -241,16 +193,16 @@ Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
   return status;
 }
 
-Status adaptive_present(Adaptive *adaptive, const signed char *state, int setting, Moments *moments) {
+Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments) {
   SCRATCH_ARENA(scratch);
-  int policies = adaptive->study->file->policy_count;
+  const Study *study = adaptive->study;
+  const int policies = study->file->policy_count;
   Moments *block;
   ALLOCATE(&scratch, block, policies);
-  Status status = STATUS_OK;
   memset(moments, 0, (size_t)policies * sizeof *moments);
-  for (int k = 0; k < adaptive->study->runs.blocks && status == STATUS_OK; k++) {
-    status = read_block(adaptive, state, setting, k, false, block);
+  for (int k = 0; k < study->runs.blocks; k++) {
+    TRY(read_block(adaptive, adaptive->finished->state, setting, k, false, block));
     for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], block[p]);
   }
-  return status;
+  return STATUS_OK;
 }

@@ -33,27 +33,25 @@ typedef struct {
   Finished *finished; /* not owned */
   AdaptiveSetting *settings; /* [setting_count] */
   Moments *moments; /* [setting_count, policy_count], on rank 0 */
-  signed char *damage; /* [task_count], files that could not be used */
 } Adaptive;
 
-/* Every setting at its first wave. `finished` is where tasks are read from; whoever has it may scan it again.
- */
-Status adaptive_create(Finished *finished, Adaptive *out);
-void adaptive_destroy(Adaptive *adaptive);
+/* Begins every setting with its first wave. `finished` is where tasks are read from; whoever has it may look
+ * again. */
+Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out);
 
 /* Look at the settings whose wanted blocks are all finished (state[task_count], RunStatus, the same on all
  * ranks), and ask for more where that is needed. *open says whether any setting wants more
- * blocks. The files are read by all ranks, each a part. A file that cannot be used is reported and set aside,
- * and its tasks count as not run: their setting stays open with the blocks it has asked for. STATUS_FILE when
- * that happens to a task twice. Collective. */
+ * blocks. The tasks are read by all ranks, each a part. STATUS_FILE when one of them cannot be read.
+ * Collective. */
 Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open);
 
-/* Look until there is nothing more to see in the folder: what `status` and the reducer need. A task whose
- * file cannot be used counts as not run. One rank. */
+/* Looks until there is nothing more to see in the folder: what `status` and the reducer need. A task that
+ * cannot be read counts as not run. One rank. */
 Status adaptive_replay(const signed char *state, Adaptive *adaptive);
 
 /* Standard errors of what is there now, block by block: moments[policy_count] of one setting over all blocks
- * that are finished. Files that cannot be used are passed over. One rank. */
-Status adaptive_present(Adaptive *adaptive, const signed char *state, int setting, Moments *moments);
+ * that are finished. Tasks that cannot be read are passed over, and count as not run from there on. One rank.
+ */
+Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments);
 
 #endif

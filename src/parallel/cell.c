@@ -59,22 +59,20 @@ static void copy_block(const Study *study, const Task *task, const TaskResult *r
   memset(cell->status + first, result->status, block);
 }
 
-static Status load_task(Finished *finished, const Task *task, bool failed, bool set_aside, Cell *cell,
-                        ReduceCounts *counts) {
+static Status load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
   TaskResult result;
   TRY(task_result_create(study, task, &result));
-  Status status = finished_load(finished, task, failed, &result);
+  Status status = finished_load(finished, task, &result);
   if (status == STATUS_OK) {
     copy_block(study, task, &result, cell);
-    if (failed)
+    if (result.status == RUN_FAILED)
       counts->failed++;
     else
       counts->ok++;
   } else if (status == STATUS_INPUT) {
-    fprintf(stderr, "%s; %sits runs count as not run\n", status_message(),
-            set_aside ? "the file is set aside and " : "");
-    status = set_aside ? finished_set_aside(finished, task, failed) : STATUS_OK;
+    fprintf(stderr, "%s; its runs count as not run\n", status_message());
+    status = STATUS_OK;
     counts->missing++, counts->damaged++;
   }
   task_result_destroy(&result);
@@ -111,17 +109,15 @@ static Status train_seconds(const Study *study, const char *directory, int setti
   return status;
 }
 
-Status cell_load(Finished *finished, int setting, int policy, int blocks, bool set_aside, Cell *cell,
-                 ReduceCounts *counts) {
+Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
   clear(study, cell);
   for (int k = 0; k < blocks; k++) {
     Task task = study_task(study, study_task_index(study, setting, policy, k));
-    const signed char found = finished->state[task.index];
-    if (found == RUN_NOT_RUN)
+    if (finished->state[task.index] == RUN_NOT_RUN)
       counts->missing++;
     else
-      TRY(load_task(finished, &task, found == RUN_FAILED, set_aside, cell, counts));
+      TRY(load_task(finished, &task, cell, counts));
   }
   return train_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
 }

@@ -19,10 +19,9 @@ typedef struct {
 
 Status cell_create(const Study *study, int64_t runs, Cell *out);
 void cell_destroy(Cell *cell);
-/* Read the first `blocks` blocks of a cell, the other runs are not run; unusable files are reported on
- * stderr, and with `set_aside` put out of the way. Adds to counts. */
-Status cell_load(Finished *finished, int setting, int policy, int blocks, bool set_aside, Cell *cell,
-                 ReduceCounts *counts);
+/* Reads the first `blocks` blocks of a cell, the other runs are not run; records that cannot be read are
+ * reported on stderr. Adds to counts. */
+Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts);
 
 /* Curves of the world are those of the first policy; `first` takes from the cell of another policy those of
  * runs that it lacks. */

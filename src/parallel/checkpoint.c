@@ -1,5 +1,6 @@
 #include "parallel/checkpoint.h"
 
+#include "core/arena.h"
 #include "io/durable.h"
 #include "io/store.h"
 #include "parallel/finished.h"
@@ -124,6 +125,7 @@ static Status remove_study(const char *directory) {
 /* What a study that goes on finds must be its own: study.yaml, finished tasks, results. `alone`: nobody else
  * is writing. */
 static Status check_own(const char *directory, const Study *study, bool alone) {
+  SCRATCH_ARENA(scratch);
   Former former;
   Finished finished;
   TRY(compare(directory, study));
@@ -131,12 +133,7 @@ static Status check_own(const char *directory, const Study *study, bool alone) {
   former_destroy(&former);
   TRY(status);
   TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
-  status = finished_scan(directory, study, &finished);
-  if (status == STATUS_OK) status = finished_check_study(&finished);
-  if (status == STATUS_OK) status = finished_report_unreadable(&finished, true, &(int){0});
-  if (status == STATUS_OK && alone) status = finished_remove_superseded(&finished);
-  finished_destroy(&finished);
-  return status;
+  return finished_open(&scratch, directory, study, alone, &finished);
 }
 
 Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,

@@ -1,8 +1,7 @@
 /* The folder of a study: what is finished, durably.
  *
  *   DIR/study.yaml          the resolved study
- *   DIR/tasks/000042.nc     a finished task; 000042.failed.nc one that raised an error
- *   DIR/tasks/000042-000137-HASH.nc   many of them (parallel/bundle.h)
+ *   DIR/tasks/HEX.journal   the tasks that one rank of one job finished (parallel/journal.h)
  *   DIR/priors/             fitted priors (study/belief.h)
  *   .bad, .bad.2, ...       behind the name of a file that could not be used
  *   DIR/lock, lock.I        held by the jobs that write here (parallel/lock.h)

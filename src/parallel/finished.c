@@ -1,358 +1,281 @@
 #include "parallel/finished.h"
 
-#include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "io/durable.h"
-#include "io/ownership.h"
-#include "io/store.h"
-#include "parallel/task_file.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_SIZE = 4096 };
 
-static void bundle_path(const Finished *finished, int bundle, char path[PATH_SIZE]) {
-  snprintf(path, PATH_SIZE, "%s/tasks/%s", finished->directory, finished->name[bundle]);
-}
-
-static bool is_gone(const char *path) {
-  struct stat info;
-  return lstat(path, &info) != 0 && errno == ENOENT;
+static void journal_path(const Finished *finished, int number, char path[PATH_SIZE]) {
+  snprintf(path, PATH_SIZE, "%s/tasks/%s", finished->directory, finished->journal[number].name);
 }
 
 /* Seeing what is there. */
 
-static Status allocate(const char *directory, const Study *study, Finished *out) {
-  *out = (Finished){.directory = directory, .study = study, .first = INFINITY, .last = -INFINITY};
-  NEW(out->state, study->task_count);
-  NEW(out->bundle, study->task_count);
-  for (int i = 0; i < study->task_count; i++) out->bundle[i] = -1;
+/* Makes room for one more element behind the `count` of an array: at powers of two it moves to twice the
+ * room. */
+static Status make_room(Arena *memory, void **array, int count, size_t size) {
+  void *larger;
+  if ((count & (count - 1)) != 0) return STATUS_OK;
+  TRY(arena_new(memory, &larger, count > 0 ? 2 * (size_t)count : 1, size));
+  if (count > 0) memcpy(larger, *array, (size_t)count * size);
+  *array = larger;
   return STATUS_OK;
 }
 
-void finished_destroy(Finished *finished) {
-  for (int i = 0; i < FINISHED_OPEN; i++) bundle_close(finished->open[i]);
-  free(finished->state);
-  free(finished->bundle);
-  free(finished->name);
-  free(finished->size);
-  *finished = (Finished){0};
-}
+/* What a scan of one journal adds to. */
+typedef struct {
+  Finished *finished;
+  int journal;
+  Status status;
+} Look;
 
-static void note_task(Finished *finished, int task, bool failed) {
-  if (task >= finished->study->task_count) return;
-  if (!failed)
-    finished->state[task] = RUN_OK;
-  else if (finished->state[task] != RUN_OK)
-    finished->state[task] = RUN_FAILED;
-}
-
-static Status note_name(Finished *finished, const char *name) {
-  const int room = finished->bundles;
-  if ((room & (room - 1)) == 0) { /* full: room is for powers of 2 */
-    void *larger = realloc(finished->name, (size_t)(room > 0 ? 2 * room : 1) * sizeof *finished->name);
-    if (!larger) return status_set(STATUS_INTERNAL, "out of memory for the names of bundles");
-    finished->name = larger;
+/* Notes a record. The first of several stays, but success comes before failure. */
+static void note_record(void *context, const JournalRecord *record) {
+  Look *look = context;
+  Finished *finished = look->finished;
+  signed char *state = &finished->state[record->task];
+  const FinishedPlace place = {record->task, look->journal, record->at};
+  if (record->status == RUN_OK) {
+    finished->first = fmin(finished->first, record->finished);
+    finished->last = fmax(finished->last, record->finished);
   }
-  strcpy(finished->name[finished->bundles++], name); /* its length is that of our names */
-  return STATUS_OK;
+  if (*state == RUN_NOT_RUN || (*state == RUN_FAILED && record->status == RUN_OK)) {
+    *state = (signed char)record->status;
+    finished->place[record->task] = place;
+  } else if (*state == RUN_OK && record->status == RUN_OK && look->status == STATUS_OK) {
+    look->status =
+        make_room(finished->memory, (void **)&finished->copy, finished->copies, sizeof *finished->copy);
+    if (look->status == STATUS_OK) finished->copy[finished->copies++] = place;
+  }
 }
 
-static Status read_names(Finished *finished) {
+static Status look_into(Finished *finished, int number, bool repair) {
+  FinishedJournal *journal = &finished->journal[number];
   char path[PATH_SIZE];
+  Look look = {finished, number, STATUS_OK};
+  JournalScan scan = {.record = note_record, .context = &look, .repair = repair, .end = journal->end};
+  journal_path(finished, number, path);
+  if (access(path, F_OK) != 0 && errno == ENOENT) {
+    journal->gone = true;
+    return STATUS_OK;
+  }
+  TRY(journal_scan(path, finished->study, &scan));
+  journal->end = scan.end, journal->rest = scan.rest, journal->damaged += scan.damaged;
+  return look.status;
+}
+
+static bool is_known(const Finished *finished, const char *name) {
+  for (int i = 0; i < finished->journals; i++)
+    if (strcmp(finished->journal[i].name, name) == 0) return true;
+  return false;
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const FinishedJournal *)a)->name, ((const FinishedJournal *)b)->name);
+}
+
+/* Lists the journals that were not there before. */
+static Status list_journals(Finished *finished) {
+  char path[PATH_SIZE];
+  const int known = finished->journals;
   snprintf(path, sizeof path, "%s/tasks", finished->directory);
   DIR *folder = opendir(path);
   if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
-    int task;
-    bool failed;
-    if (folder_is_task_name(entry->d_name, &task, &failed))
-      note_task(finished, task, failed);
-    else if (folder_is_bundle_name(entry->d_name))
-      status = note_name(finished, entry->d_name);
+    if (!folder_is_journal_name(entry->d_name) || is_known(finished, entry->d_name)) continue;
+    status = make_room(finished->memory, (void **)&finished->journal, finished->journals,
+                       sizeof *finished->journal);
+    if (status == STATUS_OK)
+      strcpy(finished->journal[finished->journals++].name,
+             entry->d_name); /* its length is that of our names */
   }
   closedir(folder);
+  if (finished->journals > known)
+    qsort(finished->journal + known, (size_t)(finished->journals - known), sizeof *finished->journal,
+          by_name);
   return status;
 }
 
-/* Of two bundles that have a task the larger one; of equal ones the first by name. */
-static void note_bundle(Finished *finished, int number, const Bundle *bundle) {
-  const int64_t *tasks = bundle_tasks(bundle);
-  const double *times = bundle_finished(bundle);
-  finished->size[number] = bundle_count(bundle);
-  for (int k = 0; k < bundle_count(bundle); k++) {
-    if (tasks[k] >= finished->study->task_count) return;
-    int *at = &finished->bundle[tasks[k]];
-    if (*at < 0 || finished->size[number] > finished->size[*at]) *at = number;
-    finished->state[tasks[k]] = RUN_OK;
-    finished->first = fmin(finished->first, times[k]);
-    finished->last = fmax(finished->last, times[k]);
-  }
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(a, b); }
-
-/* *moved: a bundle was removed meanwhile, since what it had is in a larger one now. */
-static Status read_bundles(Finished *finished, bool *moved) {
-  if (finished->bundles > 0)
-    qsort(finished->name, (size_t)finished->bundles, sizeof *finished->name, by_name);
-  NEW(finished->size, finished->bundles);
-  for (int i = 0; i < finished->bundles; i++) {
-    char path[PATH_SIZE];
-    Bundle *bundle;
-    bundle_path(finished, i, path);
-    Status status = bundle_open(path, &bundle);
-    if (status == STATUS_OK) note_bundle(finished, i, bundle);
-    bundle_close(bundle);
-    if (status != STATUS_OK && is_gone(path))
-      *moved = true;
-    else if (status != STATUS_OK && status != STATUS_INPUT)
-      return status;
-  }
-  return STATUS_OK;
-}
-
-Status finished_scan(const char *directory, const Study *study, Finished *out) {
-  *out = (Finished){0};
+static Status look_again(Finished *finished, bool repair) {
   const double begin = clock_wall();
-  bool moved = true;
-  for (int attempt = 0; moved && attempt < 10; attempt++) {
-    moved = false;
-    finished_destroy(out);
-    TRY(allocate(directory, study, out));
-    TRY(read_names(out));
-    TRY(read_bundles(out, &moved));
-  }
-  out->scanned_at = clock_wall();
-  out->scan_seconds = out->scanned_at - begin;
+  TRY(list_journals(finished));
+  for (int i = 0; i < finished->journals; i++)
+    if (!finished->journal[i].gone) TRY(look_into(finished, i, repair));
+  finished->looked_at = clock_wall();
+  finished->look_seconds = finished->looked_at - begin;
   return STATUS_OK;
 }
 
-Status finished_broadcast(const Parallel *parallel, const char *directory, const Study *study,
-                          Finished *finished) {
+Status finished_look(Finished *finished) { return look_again(finished, false); }
+
+/* A journal in which nothing can be read is put out of the way (NAME.bad, replacing nothing). */
+static Status report_repairs(const Finished *finished) {
+  for (int i = 0; i < finished->journals; i++) {
+    const FinishedJournal *journal = &finished->journal[i];
+    char path[PATH_SIZE];
+    if (journal->damaged == 0 && journal->rest == 0) continue;
+    journal_path(finished, i, path);
+    fprintf(stderr, "%s: %s; the tasks that were there run again\n", path,
+            journal->end == 0       ? "no record can be read and the file is set aside"
+            : journal->damaged == 0 ? "its last record is torn and is dropped"
+                                    : "damaged records are dropped");
+    if (journal->end == 0) TRY(durable_set_aside(path));
+  }
+  return STATUS_OK;
+}
+
+static Status finished_create(Arena *memory, const char *directory, const Study *study, Finished *out) {
+  *out = (Finished){
+      .directory = directory, .study = study, .memory = memory, .first = INFINITY, .last = -INFINITY};
+  for (int i = 0; i < FINISHED_OPEN; i++) out->open[i] = -1;
+  ALLOCATE(memory, out->state, study->task_count);
+  ALLOCATE(memory, out->place, study->task_count);
+  return STATUS_OK;
+}
+
+Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out) {
+  TRY(finished_create(memory, directory, study, out));
+  TRY(folder_check(directory));
+  TRY(look_again(out, repair));
+  return repair ? report_repairs(out) : STATUS_OK;
+}
+
+void finished_close(Finished *finished) {
+  for (int i = 0; finished->study && i < FINISHED_OPEN; i++) {
+    if (finished->open[i] >= 0) close(finished->file[i]);
+    finished->open[i] = -1;
+  }
+}
+
+/* What rank 0 has seen, to all. */
+static Status share_all(const Parallel *parallel, Finished *finished) {
   if (parallel->size == 1) return STATUS_OK;
-  Status status = parallel->rank == 0 ? STATUS_OK : allocate(directory, study, finished);
+  const size_t tasks = (size_t)finished->study->task_count;
+  int counts[] = {finished->journals, finished->copies};
+  parallel_broadcast(counts, sizeof counts);
+  Status status = STATUS_OK;
+  if (parallel->rank > 0) {
+    finished_close(finished); /* the numbers of journals change */
+    finished->journals = counts[0], finished->copies = counts[1];
+    status = arena_new(finished->memory, (void **)&finished->journal, 2 * (size_t)counts[0] + 1,
+                       sizeof *finished->journal);
+    if (status == STATUS_OK)
+      status = arena_new(finished->memory, (void **)&finished->copy, 2 * (size_t)counts[1] + 1,
+                         sizeof *finished->copy);
+  }
   TRY(parallel_agree(parallel, status));
-  parallel_broadcast(&finished->bundles, sizeof finished->bundles);
-  const size_t names = (size_t)finished->bundles * sizeof *finished->name;
-  if (parallel->rank > 0) status = memory_new((void **)&finished->name, names, 1);
-  if (parallel->rank > 0 && status == STATUS_OK)
-    status = memory_new((void **)&finished->size, (size_t)finished->bundles, sizeof *finished->size);
-  TRY(parallel_agree(parallel, status));
-  parallel_broadcast(finished->state, (size_t)study->task_count);
-  parallel_broadcast(&finished->scan_seconds, sizeof finished->scan_seconds);
-  finished->scanned_at = clock_wall();
-  if (finished->bundles == 0) return STATUS_OK;
-  parallel_broadcast(finished->bundle, (size_t)study->task_count * sizeof *finished->bundle);
-  parallel_broadcast(finished->name, names);
-  parallel_broadcast(finished->size, (size_t)finished->bundles * sizeof *finished->size);
+  parallel_broadcast(finished->state, tasks);
+  parallel_broadcast(finished->place, tasks * sizeof *finished->place);
+  parallel_broadcast(finished->journal, (size_t)counts[0] * sizeof *finished->journal);
+  parallel_broadcast(finished->copy, (size_t)counts[1] * sizeof *finished->copy);
+  parallel_broadcast(&finished->look_seconds, sizeof finished->look_seconds);
+  finished->looked_at = clock_wall();
   return STATUS_OK;
 }
 
-Status finished_scan_all(const Parallel *parallel, const char *directory, const Study *study, Finished *out) {
-  *out = (Finished){0};
-  TRY(parallel_agree(parallel, parallel->rank == 0 ? finished_scan(directory, study, out) : STATUS_OK));
-  return finished_broadcast(parallel, directory, study, out);
+Status finished_open_all(Arena *memory, const Parallel *parallel, const char *directory, const Study *study,
+                         Finished *out) {
+  TRY(parallel_agree(parallel, parallel->rank == 0 ? finished_open(memory, directory, study, false, out)
+                                                   : finished_create(memory, directory, study, out)));
+  return share_all(parallel, out);
 }
 
-static bool is_whole(const char *path) {
-  StoreFile *file;
-  if (store_open_own(path, &file) != STATUS_OK) return false;
-  store_abandon(file);
-  return true;
+Status finished_look_all(const Parallel *parallel, Finished *finished) {
+  TRY(parallel_agree(parallel, parallel->rank == 0 ? finished_look(finished) : STATUS_OK));
+  return share_all(parallel, finished);
 }
 
-/* The first file of this study ends the search: none can have been added since the study was changed. A
- * damaged one says nothing. */
-Status finished_check_study(const Finished *finished) {
-  const Study *study = finished->study;
-  char path[PATH_SIZE], other[PATH_SIZE] = "";
-  for (int i = -finished->bundles; i < study->task_count; i++) {
-    if (i >= 0 && (finished->state[i] == RUN_NOT_RUN || finished->bundle[i] >= 0)) continue;
-    if (i < 0)
-      bundle_path(finished, i + finished->bundles, path);
-    else
-      TRY(task_file_path(finished->directory, i, finished->state[i] == RUN_FAILED, sizeof path, path));
-    if (ownership_carries(AT_FDCWD, path, study->file->sha256)) return STATUS_OK;
-    if (!other[0] && ownership_carries(AT_FDCWD, path, "config_sha256") && is_whole(path))
-      strcpy(other, path);
+int finished_report_damage(const Finished *finished) {
+  int damaged = 0;
+  for (int i = 0; i < finished->journals; i++) {
+    const FinishedJournal *journal = &finished->journal[i];
+    char path[PATH_SIZE];
+    if (journal->damaged == 0 && journal->rest == 0) continue;
+    journal_path(finished, i, path);
+    fprintf(stderr, "%s is damaged or torn; what cannot be read counts as not run\n", path);
+    damaged += journal->damaged + (journal->rest > 0);
   }
-  if (!other[0]) return STATUS_OK;
-  return status_set(STATUS_RESUME,
-                    "%s: its finished tasks are of another study than study.yaml; move that file away, put "
-                    "study.yaml back if it was changed, or use another folder",
-                    other);
+  return damaged;
 }
 
 /* Reading. */
 
-static Status open_bundle(Finished *finished, int number, Bundle **out) {
-  const int slot = number % FINISHED_OPEN;
+static Status load_from(Finished *finished, const FinishedPlace *place, const Task *task,
+                        TaskResult *result) {
+  const int slot = place->journal % FINISHED_OPEN;
   char path[PATH_SIZE];
-  *out = finished->open[slot];
-  if (*out && finished->opened[slot] == number) return STATUS_OK;
-  bundle_close(*out);
-  bundle_path(finished, number, path);
-  const Status status = bundle_open(path, out);
-  finished->open[slot] = *out;
-  finished->opened[slot] = number;
-  return status;
-}
-
-/* See what is there now; what was seen before stays after a failure. */
-static Status scan_again(Finished *finished) {
-  Finished now;
-  Status status = finished_scan(finished->directory, finished->study, &now);
-  finished_destroy(status == STATUS_OK ? finished : &now);
-  if (status == STATUS_OK) *finished = now;
-  return status;
-}
-
-/* *gone: its bundle is not there any more; what it had may be in a larger one. */
-static Status load_from_bundle(Finished *finished, const Task *task, TaskResult *result, bool *gone) {
-  char path[PATH_SIZE];
-  Bundle *bundle;
-  const int number = finished->bundle[task->index];
-  *gone = false;
-  Status status = open_bundle(finished, number, &bundle);
-  if (status == STATUS_OK) return bundle_load(bundle, finished->study, task, result);
-  bundle_path(finished, number, path);
-  *gone = is_gone(path);
-  return status;
-}
-
-/* A task that others finished since the folder was scanned has a file of its own, or is not found. */
-static bool can_be_read(const Finished *finished, int task) {
-  char path[PATH_SIZE];
-  if (finished->bundle[task] >= 0) return true;
-  return task_file_path(finished->directory, task, false, sizeof path, path) == STATUS_OK &&
-         access(path, F_OK) == 0;
-}
-
-Status finished_load(Finished *finished, const Task *task, bool failed, TaskResult *result) {
-  bool gone = false;
-  for (int attempt = 0; !failed && finished->bundle[task->index] >= 0 && attempt < 10; attempt++) {
-    const Status status = load_from_bundle(finished, task, result, &gone);
-    if (!gone) return status;
-    TRY(scan_again(finished));
+  journal_path(finished, place->journal, path);
+  if (finished->open[slot] != place->journal) {
+    if (finished->open[slot] >= 0) close(finished->file[slot]);
+    finished->open[slot] = -1;
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+      return status_set(STATUS_INPUT, "%s is gone: task %d cannot be read", path, task->index);
+    TRY(journal_open(path, &finished->file[slot]));
+    finished->open[slot] = place->journal;
   }
-  if (gone || (!failed && bundle_is_for(finished->study) && !can_be_read(finished, task->index)))
-    return status_set(STATUS_INPUT, "%s: task %d is not there any more", finished->directory, task->index);
-  return task_file_load(finished->directory, finished->study, task, failed, result);
+  return journal_load(finished->file[slot], path, finished->study, task, place->at, result);
 }
 
-/* Others write bundles meanwhile. */
-static Status look_again(Finished *finished) {
-  const double interval = fmax(1, 50 * finished->scan_seconds);
-  if (!bundle_is_for(finished->study) || clock_wall() - finished->scanned_at < interval) return STATUS_OK;
-  return scan_again(finished);
+Status finished_load(Finished *finished, const Task *task, TaskResult *result) {
+  Status status = load_from(finished, &finished->place[task->index], task, result);
+  for (int i = 0; status == STATUS_INPUT && i < finished->copies; i++)
+    if (finished->copy[i].task == task->index) status = load_from(finished, &finished->copy[i], task, result);
+  return status;
 }
 
 Status finished_share(Finished *finished, const Task *task, TaskResult *result) {
   const Study *study = finished->study;
   if (!study_has_shared(study)) return STATUS_OK;
-  TRY(look_again(finished));
+  if (clock_wall() - finished->looked_at > 50 * finished->look_seconds) TRY(finished_look(finished));
   TaskResult found;
   TRY(task_result_create(study, task, &found));
   for (int p = 0; p < study->file->policy_count && !result->has_shared; p++) {
     const Task other =
         study_task(study, study_task_index(study, task->setting, p, task->index % study->runs.blocks));
-    if (can_be_read(finished, other.index) && finished_load(finished, &other, false, &found) == STATUS_OK)
+    if (finished->state[other.index] == RUN_OK && finished_load(finished, &other, &found) == STATUS_OK)
       task_result_share(study, &found, result);
   }
   task_result_destroy(&found);
   return STATUS_OK;
 }
 
-/* Files that cannot be used. */
-
-/* Put a bundle out of the way and say what is kept of it, if no other rank has done so. */
-static Status set_aside_bundle(const Finished *finished, int number) {
-  char path[PATH_SIZE];
-  int kept;
-  bundle_path(finished, number, path);
-  if (is_gone(path)) return STATUS_OK;
-  TRY(bundle_set_aside(finished->directory, finished->name[number], finished->study, &kept));
-  fprintf(stderr, "%s: %d of its tasks are whole and are kept, the others count as not run\n", path, kept);
+/* Reads a task only to see whether that can be done. */
+static Status check_task(Finished *finished, int index, signed char *bad) {
+  const Task task = study_task(finished->study, index);
+  TaskResult result;
+  TRY(task_result_create(finished->study, &task, &result));
+  const Status status = finished_load(finished, &task, &result);
+  task_result_destroy(&result);
+  if (status != STATUS_INPUT) return status;
+  fprintf(stderr, "%s; it runs again\n", status_message());
+  *bad = 1;
   return STATUS_OK;
 }
 
-Status finished_set_aside(Finished *finished, const Task *task, bool failed) {
-  char path[PATH_SIZE];
-  const int number = failed ? -1 : finished->bundle[task->index];
-  if (number >= 0) {
-    TRY(set_aside_bundle(finished, number));
-    return scan_again(finished);
-  }
-  TRY(task_file_path(finished->directory, task->index, failed, sizeof path, path));
-  finished->state[task->index] = RUN_NOT_RUN;
-  return durable_set_aside(path);
-}
-
-Status finished_report_unreadable(const Finished *finished, bool set_aside, int *damaged) {
-  for (int i = 0; i < finished->bundles; i++) {
-    char path[PATH_SIZE];
-    Bundle *bundle;
-    if (finished->size[i] > 0) continue;
-    bundle_path(finished, i, path);
-    const Status status = bundle_open(path, &bundle);
-    bundle_close(bundle);
-    if (status == STATUS_OK || is_gone(path)) continue;
-    if (status != STATUS_INPUT) return status;
-    fprintf(stderr, "%s; %s\n", status_message(),
-            set_aside ? "the file is set aside"
-                      : "its tasks, of the first and the last number in its name, count as not run");
-    ++*damaged;
-    if (set_aside) TRY(set_aside_bundle(finished, i));
-  }
-  return STATUS_OK;
-}
-
-/* Whether all tasks of a bundle are taken from others, which can be read whole. sound[bundles]: not known,
- * whole or damaged. */
-static bool is_superseded(const Finished *finished, const Bundle *bundle, int number, signed char *sound) {
-  enum { UNKNOWN, WHOLE, DAMAGED };
-  for (int k = 0; k < bundle_count(bundle); k++) {
-    const int64_t task = bundle_tasks(bundle)[k];
-    const int other = task < finished->study->task_count ? finished->bundle[task] : number;
-    if (other == number || sound[other] == DAMAGED) return false;
-    if (sound[other] == WHOLE) continue;
-    char path[PATH_SIZE];
-    bundle_path(finished, other, path);
-    sound[other] = is_whole(path) ? WHOLE : DAMAGED;
-    if (sound[other] == DAMAGED) return false;
-  }
-  return true;
-}
-
-Status finished_remove_superseded(const Finished *finished) {
+Status finished_check(const Parallel *parallel, int shard, int shards, Finished *finished) {
   SCRATCH_ARENA(scratch);
-  signed char *sound;
-  int *taken;
-  ALLOCATE(&scratch, sound, finished->bundles);
-  ALLOCATE(&scratch, taken, finished->bundles);
-  for (int i = 0; i < finished->study->task_count; i++)
-    if (finished->bundle[i] >= 0) taken[finished->bundle[i]]++;
-  for (int i = 0; i < finished->bundles; i++) {
-    char path[PATH_SIZE];
-    Bundle *bundle;
-    if (taken[i] > 0 || finished->size[i] == 0) continue;
-    bundle_path(finished, i, path);
-    if (bundle_open(path, &bundle) != STATUS_OK) continue;
-    const bool superseded = is_superseded(finished, bundle, i, sound) &&
-                            ownership_carries(AT_FDCWD, path, finished->study->file->sha256);
-    bundle_close(bundle);
-    if (superseded) unlink(path);
+  const int tasks = finished->study->task_count;
+  signed char *bad;
+  Status status = arena_new(&scratch, (void **)&bad, (size_t)tasks, sizeof *bad);
+  for (int i = shard, part = 0; i < tasks && status == STATUS_OK; i += shards) {
+    if (finished->state[i] == RUN_NOT_RUN || part++ % parallel->size != parallel->rank) continue;
+    status = check_task(finished, i, &bad[i]);
   }
+  TRY(parallel_agree(parallel, status));
+  if (parallel->size > 1) {
+    TRY(parallel_collect(parallel, 0, bad, (size_t)tasks));
+    parallel_broadcast(bad, (size_t)tasks);
+  }
+  for (int i = 0; i < tasks; i++)
+    if (bad[i]) finished->state[i] = RUN_NOT_RUN;
   return STATUS_OK;
 }

@@ -18,40 +18,23 @@ enum { PATH_SIZE = 4096 };
 
 /* Names. */
 
-void folder_task_name(int task, bool failed, char name[FOLDER_NAME]) {
-  snprintf(name, FOLDER_NAME, "%06d%s.nc", task, failed ? ".failed" : "");
+void folder_journal_name(uint64_t number, char name[FOLDER_NAME]) {
+  snprintf(name, FOLDER_NAME, "%016jx.journal", (uintmax_t)number);
 }
 
-bool folder_is_task_name(const char *name, int *task, bool *failed) {
-  char again[FOLDER_NAME], *end;
-  if (name[0] < '0' || name[0] > '9') return false;
-  errno = 0;
-  const long number = strtol(name, &end, 10);
-  if (errno != 0 || number > INT_MAX) return false;
-  *task = (int)number;
-  *failed = strcmp(end, ".failed.nc") == 0;
-  folder_task_name(*task, *failed, again);
-  return strcmp(name, again) == 0; /* "42.nc" is somebody else's */
+bool folder_is_journal_name(const char *name) {
+  enum { DIGITS = 16 };
+  return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, ".journal") == 0;
 }
 
-void folder_bundle_name(int first, int last, uint64_t hash, char name[FOLDER_NAME]) {
-  snprintf(name, FOLDER_NAME, "%06d-%06d-%016jx.nc", first, last, (uintmax_t)hash);
-}
-
-bool folder_is_bundle_name(const char *name) {
-  char again[FOLDER_NAME];
-  int first, last, end = 0;
-  uintmax_t hash;
-  if (strlen(name) >= FOLDER_NAME || sscanf(name, "%10d-%10d-%16jx%n", &first, &last, &hash, &end) != 3)
+/* Tells whether an earlier version of this program kept tasks under that name: "000042.nc",
+ * "000042.failed.nc", "000042-000137-0123456789abcdef.nc". */
+static bool is_former(const char *name) {
+  const size_t digits = strspn(name, "0123456789"), length = strlen(name);
+  if (digits < 6 || (digits > 6 && name[0] == '0') || length < digits + 3 ||
+      strcmp(name + length - 3, ".nc") != 0)
     return false;
-  folder_bundle_name(first, last, (uint64_t)hash, again);
-  return first >= 0 && last >= first && strcmp(name, again) == 0;
-}
-
-static bool is_task(const char *name) {
-  int task;
-  bool failed;
-  return folder_is_task_name(name, &task, &failed) || folder_is_bundle_name(name);
+  return length == digits + 3 || strcmp(name + digits, ".failed.nc") == 0 || name[digits] == '-';
 }
 
 static bool is_result(const char *name) {
@@ -68,7 +51,8 @@ typedef struct {
   bool (*has)(const char *name);
 } Part;
 
-static const Part parts[] = {{"tasks", is_task}, {"priors", belief_is_file_name}, {".", is_top}};
+static const Part parts[] = {
+    {"tasks", folder_is_journal_name}, {"priors", belief_is_file_name}, {".", is_top}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static bool is_temporary(const Part *part, const char *name) {
@@ -112,6 +96,12 @@ static Status walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
     if (walk->part->has(entry->d_name) || is_temporary(walk->part, entry->d_name))
       status = visit(walk, entry->d_name);
+    else if (walk->part == parts && is_former(entry->d_name))
+      status =
+          status_set(STATUS_RESUME,
+                     "%s/tasks/%s was written by a version of this program that kept a file for each task; "
+                     "use another folder, or finish with that version",
+                     walk->directory, entry->d_name);
   closedir(stream);
   return status;
 }
@@ -139,7 +129,7 @@ static Status check_regular(const Walk *walk, const char *name) {
 }
 
 static Status note_work(const Walk *walk, const char *name) {
-  if ((walk->part->has == is_task && is_task(name)) || is_result(name))
+  if ((walk->part == parts && folder_is_journal_name(name)) || is_result(name))
     snprintf(walk->found, PATH_SIZE, "%s/%s", walk->part->name, name);
   return STATUS_OK;
 }
@@ -147,7 +137,9 @@ static Status note_work(const Walk *walk, const char *name) {
 static bool is_own(const Walk *walk, const char *name) {
   if (is_study(name)) return true;
   if (walk->part->has == belief_is_file_name) return ownership_of(walk->folder, name) == OWNERSHIP_OURS;
-  return ownership_carries(walk->folder, name, walk->sha256);
+  return (walk->part == parts &&
+          ownership_of(walk->folder, name) == OWNERSHIP_NOTHING) || /* an empty journal */
+         ownership_carries(walk->folder, name, walk->sha256);
 }
 
 static Status check_own(const Walk *walk, const char *name) {

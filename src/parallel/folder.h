@@ -15,16 +15,13 @@
 
 enum { FOLDER_NAME = 64 };
 
-/* "000042.nc", or "000042.failed.nc": the file of a task, and back again. */
-void folder_task_name(int task, bool failed, char name[FOLDER_NAME]);
-bool folder_is_task_name(const char *name, int *task, bool *failed);
-/* "000042-000137-0123456789abcdef.nc": a bundle of tasks from the first to the last, by the hash of their
- * numbers; and whether a name is one. */
-void folder_bundle_name(int first, int last, uint64_t hash, char name[FOLDER_NAME]);
-bool folder_is_bundle_name(const char *name);
+/* "0123456789abcdef.journal": the file of a journal, and whether a name is one. */
+void folder_journal_name(uint64_t number, char name[FOLDER_NAME]);
+bool folder_is_journal_name(const char *name);
 
 /* STATUS_FILE when a link, a folder or the like stands where a file of the study should be, or no folder at
- * DIR/tasks or DIR/priors. */
+ * DIR/tasks or DIR/priors; STATUS_RESUME when an earlier version of this program kept its tasks there. So do
+ * the functions below. */
 Status folder_check(const char *directory);
 
 /* Results or finished tasks in the folder: the name of one of them, relative to it; empty when there are

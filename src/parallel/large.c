@@ -1,9 +1,8 @@
 #include "parallel/large.h"
 
-#include "core/memory.h"
-#include "parallel/finished.h"
+#include "core/arena.h"
 #include "parallel/grid.h"
-#include "parallel/task_file.h"
+#include "parallel/journal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@ typedef struct {
   const Study *study;
   const char *directory;
   const TasksOptions *options;
+  Journal *journal; /* of rank 0 */
   Dense lapack, grid;
   Task *listed; /* [policies] */
   const Task **tasks; /* [policies]: those of one block that are to be run */
@@ -65,11 +65,11 @@ static void report_memory(const Runner *runner) {
 static Status keep(Runner *runner, int count) {
   if (runner->parallel->rank != 0) return STATUS_OK;
   for (int i = 0; i < count; i++) {
-    TRY(task_file_save(runner->directory, runner->study, runner->tasks[i], &runner->results[i]));
+    TRY(journal_append(runner->journal, runner->tasks[i], &runner->results[i]));
     if (runner->results[i].status == RUN_FAILED)
       tasks_report_failure(runner->study, runner->directory, runner->tasks[i], &runner->results[i]);
   }
-  return STATUS_OK;
+  return journal_sync(runner->journal);
 }
 
 /* `count` tasks of one block. */
@@ -119,15 +119,20 @@ static Status visit_block(Runner *runner, int setting, int block, const signed c
   return STATUS_OK;
 }
 
-static Status run_all(Runner *runner, const signed char *state, TasksOutcome *outcome) {
+static Status run_all(Runner *runner, const Finished *finished, TasksOutcome *outcome) {
+  SCRATCH_ARENA(scratch);
   const Study *study = runner->study;
-  NEW(runner->listed, study->file->policy_count);
-  NEW(runner->tasks, study->file->policy_count);
-  NEW(runner->results, study->file->policy_count);
+  const int policies = study->file->policy_count;
+  ALLOCATE(&scratch, runner->listed, policies);
+  ALLOCATE(&scratch, runner->tasks, policies);
+  ALLOCATE(&scratch, runner->results, policies);
+  TRY(journal_create(&scratch, runner->directory, study, &runner->journal));
+  Status status = STATUS_OK;
   for (int s = 0; s < study->file->setting_count; s++)
     for (int k = 0; k < study->runs.blocks && problem_is_large(study->file->settings[s]); k++)
-      TRY(visit_block(runner, s, k, state, outcome));
-  return STATUS_OK;
+      if (status == STATUS_OK) status = visit_block(runner, s, k, finished->state, outcome);
+  journal_close(runner->journal);
+  return status;
 }
 
 static bool has_large(const Study *study) {
@@ -136,25 +141,19 @@ static bool has_large(const Study *study) {
   return false;
 }
 
-Status large_run(const Parallel *parallel, const Study *study, const char *directory,
-                 const TasksOptions *options, TasksOutcome *outcome) {
+Status large_run(const Parallel *parallel, const Finished *finished, const TasksOptions *options,
+                 TasksOutcome *outcome) {
   *outcome = (TasksOutcome){0};
-  if (options->shard != 0 || !has_large(study)) return STATUS_OK;
-  Finished finished;
+  if (options->shard != 0 || !has_large(finished->study)) return STATUS_OK;
   speaks = parallel->rank == 0 && options->progress != PROGRESS_NONE;
   Runner runner = {.parallel = parallel,
-                   .study = study,
-                   .directory = directory,
+                   .study = finished->study,
+                   .directory = finished->directory,
                    .options = options,
                    .lapack = dense_lapack(parallel->rank, parallel->size, parallel_sum_all),
                    .announced = -1};
   if (grid_is_available()) runner.grid = grid_create(parallel, GRID_BLOCK);
-  Status status = finished_scan_all(parallel, directory, study, &finished);
-  if (status == STATUS_OK) status = run_all(&runner, finished.state, outcome);
+  const Status status = run_all(&runner, finished, outcome);
   grid_destroy(&runner.grid);
-  free(runner.listed);
-  free(runner.tasks);
-  free(runner.results);
-  finished_destroy(&finished);
   return status;
 }

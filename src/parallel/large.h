@@ -5,9 +5,9 @@
 
 #include "parallel/tasks.h"
 
-/* Run what is not done yet of the large settings; they belong to shard 0. As tasks_run, which leaves them
- * out; without any, nothing is done. Collective. */
-Status large_run(const Parallel *parallel, const Study *study, const char *directory,
-                 const TasksOptions *options, TasksOutcome *outcome);
+/* Runs what is not finished yet of the large settings; they belong to shard 0. As tasks_run, which leaves
+ * them out; without any, nothing is done. Collective. */
+Status large_run(const Parallel *parallel, const Finished *finished, const TasksOptions *options,
+                 TasksOutcome *outcome);
 
 #endif

@@ -1,13 +1,11 @@
 #include "parallel/reduce_internal.h"
 
-#include "core/memory.h"
 #include "io/provenance.h"
 #include "parallel/adaptive.h"
 #include "parallel/folder.h"
 #include "parallel/prior_samples.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Blocks of a setting up to the last one that any policy has. */
@@ -25,16 +23,15 @@ static int blocks_present(const Reducer *reducer, int setting) {
 static Status count_blocks(Reducer *reducer) {
   const Study *study = reducer->study;
   Adaptive adaptive;
-  TRY(adaptive_create(&reducer->finished, &adaptive));
-  Status status = adaptive_replay(reducer->finished.state, &adaptive);
+  TRY(adaptive_create(&reducer->memory, &reducer->finished, &adaptive));
+  TRY(adaptive_replay(reducer->finished.state, &adaptive));
   for (int s = 0; s < study->file->setting_count; s++) {
     int present = adaptive.settings[s].ended ? 0 : blocks_present(reducer, s);
     reducer->blocks[s] = present > adaptive.settings[s].wanted ? present : adaptive.settings[s].wanted;
     int64_t runs = runs_in_blocks(&study->runs, reducer->blocks[s]);
     if (runs > reducer->runs) reducer->runs = runs;
   }
-  adaptive_destroy(&adaptive);
-  return status;
+  return STATUS_OK;
 }
 
 /* Everything that rank 0 needs before the first cell comes. */
@@ -45,18 +42,16 @@ static Status begin_file(Reducer *reducer) {
 
 static Status check_lost(const Reducer *reducer) {
   if (reducer->lost == 0 || reducer->options->overwrite) return STATUS_OK;
-  return status_set(
-      STATUS_RESUME,
-      "%s has %lld finished runs that the task files lack, and stays as it is; `thompson reduce "
-      "--overwrite` replaces it",
-      reducer->path, (long long)reducer->lost);
+  return status_set(STATUS_RESUME,
+                    "%s has %lld finished runs that the journals lack, and stays as it is; `thompson reduce "
+                    "--overwrite` replaces it",
+                    reducer->path, (long long)reducer->lost);
 }
 
-/* The file is whole: into place, unless its damaged tasks are to run again first. */
-static Status end_file(Reducer *reducer, const ReduceCounts *counts) {
-  const bool wait = reducer->options->set_aside && counts->damaged > 0;
-  Status status = wait ? STATUS_OK : check_lost(reducer);
-  if (wait || status != STATUS_OK) {
+/* The file is whole: into place. */
+static Status end_file(Reducer *reducer) {
+  const Status status = check_lost(reducer);
+  if (status != STATUS_OK) {
     store_abandon(reducer->file);
     return status;
   }
@@ -77,7 +72,7 @@ static Status write_file(Reducer *reducer, ReduceCounts *counts) {
   Status status = parallel_agree(reducer->parallel, begin_file(reducer));
   if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
   if (status == STATUS_OK) status = put_wall(reducer);
-  if (status == STATUS_OK) return end_file(reducer, counts);
+  if (status == STATUS_OK) return end_file(reducer);
   store_abandon(reducer->file);
   return status;
 }
@@ -88,34 +83,32 @@ static Status help_write(Reducer *reducer, ReduceCounts *counts) {
   return reduce_put_values(reducer, counts);
 }
 
-/* What there is to reduce, on rank 0. */
-static Status look_around(Reducer *reducer, ReduceCounts *counts) {
-  const Study *study = reducer->study;
-  if (reducer->parallel->rank > 0) return STATUS_OK;
+/* What stands in the way of the results, on rank 0. */
+static Status look_around(Reducer *reducer) {
   TRY(folder_check(reducer->directory));
-  TRY(former_read(reducer->directory, study, &reducer->former));
-  TRY(folder_make_room(reducer->directory, "prior_samples.nc", study->file->sha256));
-  TRY(finished_scan(reducer->directory, study, &reducer->finished));
-  TRY(finished_check_study(&reducer->finished));
-  TRY(finished_report_unreadable(&reducer->finished, reducer->options->set_aside, &counts->damaged));
-  return count_blocks(reducer);
+  TRY(former_read(reducer->directory, reducer->study, &reducer->former));
+  return folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
 }
 
 static Status reduce(Reducer *reducer, ReduceCounts *counts) {
   const Parallel *parallel = reducer->parallel;
   const Study *study = reducer->study;
-  Status status =
-      memory_new((void **)&reducer->blocks, (size_t)study->file->setting_count, sizeof *reducer->blocks);
-  if (status == STATUS_OK) status = look_around(reducer, counts);
+  const bool first = parallel->rank == 0;
+  const size_t settings = (size_t)study->file->setting_count;
+  TRY(parallel_agree(parallel, first ? look_around(reducer) : STATUS_OK));
+  TRY(finished_open_all(&reducer->memory, parallel, reducer->directory, study, &reducer->finished));
+  Status status = arena_new(&reducer->memory, (void **)&reducer->blocks, settings, sizeof *reducer->blocks);
+  if (status == STATUS_OK && first) status = count_blocks(reducer);
   TRY(parallel_agree(parallel, status));
-  TRY(finished_broadcast(parallel, reducer->directory, study, &reducer->finished));
   if (parallel->size > 1) {
-    parallel_broadcast(reducer->blocks, (size_t)study->file->setting_count * sizeof *reducer->blocks);
+    parallel_broadcast(reducer->blocks, settings * sizeof *reducer->blocks);
     parallel_broadcast(&reducer->runs, sizeof reducer->runs);
   }
   TRY(parallel_agree(parallel, reduce_prepare(reducer)));
-  return parallel_agree(parallel,
-                        parallel->rank == 0 ? write_file(reducer, counts) : help_write(reducer, counts));
+  status = first ? write_file(reducer, counts) : help_write(reducer, counts);
+  const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
+  if (counts->missing > 0) counts->damaged += damaged; /* else others have what was there */
+  return parallel_agree(parallel, status);
 }
 
 Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
@@ -125,11 +118,9 @@ Status reduce_study(const Parallel *parallel, const Study *study, const char *di
       .parallel = parallel, .study = study, .directory = directory, .path = path, .options = options};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  Status status = reduce(&reducer, counts);
+  const Status status = reduce(&reducer, counts);
   former_destroy(&reducer.former);
-  finished_destroy(&reducer.finished);
-  free(reducer.blocks);
-  free(reducer.curve_ids);
-  free(reducer.offsets);
+  finished_close(&reducer.finished);
+  arena_free(&reducer.memory);
   return status;
 }

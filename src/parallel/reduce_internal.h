@@ -3,12 +3,14 @@
 #ifndef PARALLEL_REDUCE_INTERNAL_H
 #define PARALLEL_REDUCE_INTERNAL_H
 
+#include "core/arena.h"
 #include "io/store.h"
 #include "parallel/finished.h"
 #include "parallel/former.h"
 #include "parallel/reduce.h"
 
 typedef struct {
+  Arena memory;
   const Parallel *parallel;
   const Study *study;
   const char *directory, *path; /* of the study, of results.nc */

@@ -1,6 +1,5 @@
 /* The layout of results.nc. */
 #include "core/arena.h"
-#include "core/memory.h"
 #include "io/provenance.h"
 #include "parallel/reduce_internal.h"
 
@@ -229,7 +228,7 @@ static Status put_attributes(Reducer *reducer) {
 Status reduce_define(Reducer *reducer) {
   const Study *study = reducer->study;
   StoreFile *file = reducer->file;
-  NEW(reducer->curve_ids, study->curve_count * PER_CURVE);
+  ALLOCATE(&reducer->memory, reducer->curve_ids, study->curve_count * PER_CURVE);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));

@@ -44,7 +44,7 @@ static Status summarise(const Reducer *reducer, int policy, Work *work) {
 }
 
 static Status load(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
-  return cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer->options->set_aside, cell, counts);
+  return cell_load(&reducer->finished, s, p, reducer->blocks[s], cell, counts);
 }
 
 /* Into the file, on rank 0. */
@@ -247,7 +247,7 @@ Status reduce_prepare(Reducer *reducer) {
                                                             study->file->policy_count *
                                                             (double)reducer->runs * study->places;
   reducer->plain = curve >= (from > 0 ? from : PLAIN_FROM);
-  NEW(reducer->offsets, study->curve_count);
+  ALLOCATE(&reducer->memory, reducer->offsets, study->curve_count);
   return STATUS_OK;
 }
 

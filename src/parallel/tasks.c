@@ -1,13 +1,13 @@
 #include "parallel/tasks.h"
 
+#include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "core/shell.h"
 #include "parallel/adaptive.h"
-#include "parallel/commit.h"
 #include "parallel/counter.h"
 #include "parallel/finished.h"
 #include "parallel/isolate.h"
+#include "parallel/journal.h"
 #include "parallel/queue.h"
 #include "parallel/schedule.h"
 
@@ -20,13 +20,28 @@
  * (Slurm) after their first signal. */
 static const double GRACE = 7;
 
+/* Tasks are made durable together, as databases commit in groups (DeWitt et al., SIGMOD 1984): at most a
+ * second's work waits. */
+enum { MOST_WAITING = 1024 };
+static const double GROUP_SECONDS = 1;
+
+/* A task that is in the journal and may not be on disk yet. */
+typedef struct {
+  int task;
+  bool failed;
+  double seconds; /* that it took */
+} Waiting;
+
 typedef struct {
   const Study *study;
   const char *directory;
   const TasksOptions *options;
   Queue *queue; /* of the wave */
-  Commit *commit;
-  Finished finished; /* as of the beginning, or the end of the last wave */
+  Journal *journal;
+  Waiting waiting[MOST_WAITING]; /* [waiting_count] */
+  int waiting_count;
+  double waiting_since; /* when the first of them was begun, by the wall clock */
+  Finished *finished; /* as of the beginning, or the end of the last wave */
   Progress progress;
   signed char *state; /* [task_count], RunStatus; of the wave's tasks what this rank knows */
   double *cost; /* [task_count] */
@@ -39,9 +54,9 @@ typedef struct {
 /* Which tasks. */
 
 /* What a run costs is the same in all blocks of a cell. */
-static Status rate_tasks(const Study *study, double **cost) {
+static Status rate_tasks(Arena *memory, const Study *study, double **cost) {
   double a_run = 0;
-  NEW(*cost, study->task_count);
+  ALLOCATE(memory, *cost, study->task_count);
   for (int i = 0; i < study->task_count; i++) {
     Task task = study_task(study, i);
     if (i % study->runs.blocks == 0) a_run = study->ops->cost(study, &task) / task.runs;
@@ -61,12 +76,11 @@ static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
 }
 
 /* Tasks of the wave that are not done. */
-static Status list_wave(Runner *runner, const Adaptive *adaptive) {
+static Status list_wave(Arena *memory, Runner *runner, const Adaptive *adaptive) {
   int size = 0;
   runner->count = 0;
   for (int i = 0; i < runner->study->task_count; i++) size += in_wave(runner, adaptive, i);
-  free(runner->list);
-  NEW(runner->list, size);
+  ALLOCATE(memory, runner->list, size);
   for (int i = 0; i < runner->study->task_count; i++) {
     if (runner->state[i] == RUN_NOT_RUN && in_wave(runner, adaptive, i)) runner->list[runner->count++] = i;
   }
@@ -100,11 +114,29 @@ static void show_progress(Runner *runner) {
   progress_update(&runner->progress, done, runner->count, queue_share(runner->queue));
 }
 
+/* Makes durable what is in the journal, and only then counts it as done. */
+static Status keep_waiting(Runner *runner) {
+  TRY(journal_sync(runner->journal));
+  for (int i = 0; i < runner->waiting_count; i++) {
+    const Waiting *done = &runner->waiting[i];
+    runner->state[done->task] = done->failed ? RUN_FAILED : RUN_OK;
+    queue_finish(runner->queue, done->task, done->failed, done->seconds);
+  }
+  runner->waiting_count = 0;
+  return STATUS_OK;
+}
+
+/* Tells whether what waits would wait too long if `ahead` more seconds were spent first. */
+static bool has_waited(const Runner *runner, double ahead) {
+  return runner->waiting_count > 0 && clock_wall() + ahead - runner->waiting_since >= GROUP_SECONDS;
+}
+
 /* Between rounds of a task: serve the other ranks, report, and drop the task when its time is over. */
 static bool tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
   if (clock_wall() - runner->polled_at < 0.05) return true;
+  if (has_waited(runner, 0) && keep_waiting(runner) != STATUS_OK) return false;
   counter_progress();
   show_progress(runner);
   runner->polled_at = clock_wall(); /* where many compete for the cores, MPI's yielding alone takes longer */
@@ -142,13 +174,17 @@ static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
   return study_run_task(runner->study, task, runner->directory, ticker, result);
 }
 
-/* A task that is on disk is done. */
-static void saved(void *context, const Task *task, const TaskResult *result, double seconds) {
-  Runner *runner = context;
+/* Puts a result into the journal. Others learn of a failure before this rank begins another task. */
+static Status keep(Runner *runner, const Task *task, const TaskResult *result, double seconds) {
   const bool failed = result->status == RUN_FAILED;
-  if (failed) tasks_report_failure(runner->study, runner->directory, task, result);
-  runner->state[task->index] = (signed char)result->status;
-  queue_finish(runner->queue, task->index, failed, seconds);
+  if (runner->waiting_count == MOST_WAITING) TRY(keep_waiting(runner));
+  TRY(journal_append(runner->journal, task, result));
+  if (runner->waiting_count == 0) runner->waiting_since = clock_wall() - seconds;
+  runner->waiting[runner->waiting_count++] = (Waiting){task->index, failed, seconds};
+  if (!failed) return STATUS_OK;
+  TRY(keep_waiting(runner));
+  tasks_report_failure(runner->study, runner->directory, task, result);
+  return STATUS_OK;
 }
 
 static Status run_one(Runner *runner, int index) {
@@ -156,17 +192,11 @@ static Status run_one(Runner *runner, int index) {
   double start = clock_wall();
   TaskResult result;
   TRY(task_result_create(runner->study, task, &result));
-  Status status = finished_share(&runner->finished, task, &result);
+  Status status = finished_share(runner->finished, task, &result);
   if (status == STATUS_OK) status = simulate(runner, task, &result);
-  if (status == STATUS_OK) return commit_add(runner->commit, task, &result, clock_wall() - start);
+  if (status == STATUS_OK) status = keep(runner, task, &result, clock_wall() - start);
   task_result_destroy(&result);
   return status;
-}
-
-/* Save before the next task, where that would keep others waiting too long: one of unknown length would. */
-static Status save_if_due(Runner *runner, double expected) {
-  return commit_is_due(runner->commit, expected > 0 ? expected : INFINITY) ? commit_save(runner->commit)
-                                                                           : STATUS_OK;
 }
 
 static bool too_many_failed(const Runner *runner) {
@@ -181,7 +211,8 @@ static Status take_tasks(Runner *runner) {
     if (index < 0 || too_many_failed(runner) || queue_seen(runner->queue).stopped) return STATUS_OK;
     const double expected = queue_expect(runner->queue, index);
     if (expected > runner->options->time_left()) continue; /* a shorter may fit */
-    Status status = save_if_due(runner, expected);
+    /* A task of unknown length may be a long one. */
+    Status status = has_waited(runner, expected > 0 ? expected : INFINITY) ? keep_waiting(runner) : STATUS_OK;
     if (status == STATUS_OK) status = run_one(runner, index);
     if (status == STATUS_STOPPED) return STATUS_OK;
     if (status != STATUS_OK) {
@@ -195,7 +226,7 @@ static Status take_tasks(Runner *runner) {
 
 /* However the work ends, what is done is kept. */
 static Status run_all(Runner *runner) {
-  Status status = take_tasks(runner), kept = commit_save(runner->commit);
+  Status status = take_tasks(runner), kept = keep_waiting(runner);
   queue_look(runner->queue);
   return status == STATUS_OK ? kept : status;
 }
@@ -227,47 +258,45 @@ static Status share_state(const Parallel *parallel, const Runner *runner) {
   return STATUS_OK;
 }
 
-/* Wave after wave until every setting has its runs, or the work was stopped; what a wave lacks because a file
- * of it was damaged runs again before the next one. Collective. */
-static Status run_waves(const Parallel *parallel, Runner *runner, Adaptive *adaptive, TasksOutcome *outcome) {
+/* Wave after wave until every setting has its runs, or the work was stopped. Collective. */
+static Status run_waves(Arena *memory, const Parallel *parallel, Runner *runner, Adaptive *adaptive,
+                        TasksOutcome *outcome) {
   for (bool open = true; open;) {
-    TRY(parallel_agree(parallel, list_wave(runner, adaptive)));
+    TRY(parallel_agree(parallel, list_wave(memory, runner, adaptive)));
     TRY(run_wave(parallel, runner, outcome));
     if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
     TRY(share_state(parallel, runner));
-    finished_destroy(&runner->finished);
-    TRY(finished_scan_all(parallel, runner->directory, runner->study, &runner->finished));
+    TRY(finished_look_all(parallel, runner->finished));
     TRY(adaptive_look(parallel, runner->state, adaptive, &open));
   }
   return STATUS_OK;
 }
 
-static Status begin(Runner *runner, Adaptive *adaptive) {
+static Status begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
-  NEW(runner->state, study->task_count);
+  ALLOCATE(memory, runner->state, study->task_count);
   for (int i = 0; i < study->task_count; i++) /* what failed is tried again */
-    runner->state[i] = runner->finished.state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
-  TRY(rate_tasks(study, &runner->cost));
-  TRY(commit_create(runner->directory, study, (CommitNotice){saved, runner}, &runner->commit));
-  return adaptive_create(&runner->finished, adaptive);
+    runner->state[i] = runner->finished->state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
+  TRY(rate_tasks(memory, study, &runner->cost));
+  TRY(journal_create(memory, runner->directory, study, &runner->journal));
+  return adaptive_create(memory, runner->finished, adaptive);
 }
 
-Status tasks_run(const Parallel *parallel, const Study *study, const char *directory,
-                 const TasksOptions *options, TasksOutcome *outcome) {
-  Runner runner = {
-      .study = study, .directory = directory, .options = options, .failed_before = options->failed_before};
-  Adaptive adaptive = {0};
+Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOptions *options,
+                 TasksOutcome *outcome) {
+  SCRATCH_ARENA(scratch);
+  Runner *runner;
+  Adaptive adaptive;
   *outcome = (TasksOutcome){0};
-  Status status = finished_scan_all(parallel, directory, study, &runner.finished);
-  if (status == STATUS_OK) status = parallel_agree(parallel, begin(&runner, &adaptive));
-  if (status == STATUS_OK) status = run_waves(parallel, &runner, &adaptive, outcome);
-  if (status == STATUS_OK) status = parallel_agree(parallel, commit_merge(runner.commit));
-  adaptive_destroy(&adaptive);
-  queue_destroy(runner.queue);
-  commit_destroy(runner.commit);
-  finished_destroy(&runner.finished);
-  free(runner.list);
-  free(runner.cost);
-  free(runner.state);
+  ALLOCATE(&scratch, runner, 1);
+  *runner = (Runner){.study = finished->study,
+                     .directory = finished->directory,
+                     .options = options,
+                     .finished = finished,
+                     .failed_before = options->failed_before};
+  Status status = parallel_agree(parallel, begin(&scratch, runner, &adaptive));
+  if (status == STATUS_OK) status = run_waves(&scratch, parallel, runner, &adaptive, outcome);
+  queue_destroy(runner->queue);
+  journal_close(runner->journal);
   return status;
 }

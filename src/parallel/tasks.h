@@ -1,9 +1,10 @@
 /* Running the tasks of a study on all ranks: taken from a shared queue (parallel/queue.h), each kept
- * durably (parallel/commit.h) before it counts as done. With an adaptive number of runs this happens once for
- * each wave. */
+ * durably in a journal (parallel/journal.h) before it counts as done. With an adaptive number of runs this
+ * happens once for each wave. */
 #ifndef PARALLEL_TASKS_H
 #define PARALLEL_TASKS_H
 
+#include "parallel/finished.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 #include "study/study.h"
@@ -29,11 +30,11 @@ typedef struct {
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result);
 
-/* Run what is not done yet, but for large settings (parallel/large.h). A stop on one rank ends the work of
- * all: no task is begun, those that run have a few seconds more. A task that the time left will not do for is
- * not begun. STATUS_OK also when tasks failed or the work was stopped: `outcome` says. Any other status means
- * that results could not be kept. Collective. */
-Status tasks_run(const Parallel *parallel, const Study *study, const char *directory,
-                 const TasksOptions *options, TasksOutcome *outcome);
+/* Runs what is not finished yet, but for large settings (parallel/large.h). A stop on one rank ends the work
+ * of all: no task is begun, those that run have a few seconds more. A task that the time left will not do for
+ * is not begun. STATUS_OK also when tasks failed or the work was stopped: `outcome` says. Any other status
+ * means that results could not be kept. Collective. */
+Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOptions *options,
+                 TasksOutcome *outcome);
 
 #endif

@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "parallel/checkpoint.h"
-#include "parallel/commit.h"
+#include "parallel/journal.h"
 #include "parallel/reduce.h"
 #include "study/keys.h"
 #include "study/study.h"
@@ -64,31 +64,26 @@ static void make_study(int count, int runs, int rounds, Study *study) {
   read_study("scale", text, study);
 }
 
-static void ignore(void *context, const Task *task, const TaskResult *result, double seconds) {
-  (void)context, (void)task, (void)result, (void)seconds;
-}
-
 static void write_tasks(const char *folder, int count, int runs, int rounds) {
   Study study;
   Lock *lock;
   make_study(count, runs, rounds, &study);
   ok(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
-  Commit *commit;
-  ok(commit_create(folder, &study, (CommitNotice){ignore, NULL}, &commit));
+  SCRATCH_ARENA(memory);
+  Journal *journal;
+  ok(journal_create(&memory, folder, &study, &journal));
   const double start = clock_wall();
   for (int i = 0; i < study.task_count; i++) {
-    const double begun = clock_wall();
     Task task = study_task(&study, i);
     TaskResult result;
     Rng rng = {.key = rng_key((uint64_t)i, RNG_VERIFY)};
     ok(task_result_create(&study, &task, &result));
     make_result(&task, &rng, &result);
-    ok(commit_add(commit, &task, &result, clock_wall() - begun));
-    if (commit_is_due(commit, 0)) ok(commit_save(commit));
+    ok(journal_append(journal, &task, &result));
+    task_result_destroy(&result);
   }
-  ok(commit_save(commit));
-  ok(commit_merge(commit));
-  commit_destroy(commit);
+  ok(journal_sync(journal));
+  journal_close(journal);
   const double seconds = clock_wall() - start;
   printf("%d tasks of %d runs x %d rounds: made and saved in %.1f s, %.3g ms each\n", study.task_count, runs,
          rounds, seconds, 1e3 * seconds / study.task_count);

@@ -1,4 +1,4 @@
-/* libFuzzer target for damage to files with a checksum (finished tasks, priors, histories): the input says
+/* libFuzzer target for damage to files with a checksum (results, priors, histories): the input says
  * what is flipped, overwritten, cut off or appended (store_damage.h). What stands where only this program
  * writes is taken when it is whole and refused otherwise; the readers of users' files keep their promises.
  *

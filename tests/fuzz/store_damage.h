@@ -9,22 +9,13 @@
 
 #include "core/arena.h"
 #include "io/store_internal.h"
-#include "parallel/bundle.h"
 #include "store_readers.h"
-#include "study/keys.h"
 
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-  DAMAGE_SEAL = 72,
-  DAMAGE_FILES = 4,
-  DAMAGE_BUNDLE = 3,
-  DAMAGE_MOST_STEPS = 8,
-  DAMAGE_MOST_APPENDED = 256
-};
+enum { DAMAGE_SEAL = 72, DAMAGE_FILES = 3, DAMAGE_MOST_STEPS = 8, DAMAGE_MOST_APPENDED = 256 };
 
 typedef struct {
   char *bytes;
@@ -32,8 +23,8 @@ typedef struct {
   bool classic;
 } DamageFile;
 
-/* A finished task, as parallel/task_file.c writes them. */
-static Status damage_fill_task(StoreFile *file) {
+/* Results of four runs. */
+static Status damage_fill_runs(StoreFile *file) {
   enum { RUNS = 4, ROUNDS = 20 };
   int axes[2], seconds, regret;
   double values[RUNS * ROUNDS];
@@ -48,10 +39,10 @@ static Status damage_fill_task(StoreFile *file) {
   return store_put(file, regret, values);
 }
 
-static Status damage_write_task(const char *path) {
+static Status damage_write_runs(const char *path) {
   StoreFile *file;
   TRY(store_create(path, STORE_CLASSIC, &file));
-  return store_finish(file, damage_fill_task(file));
+  return store_finish(file, damage_fill_runs(file));
 }
 
 static Status damage_write_prior(const char *path) {
@@ -79,72 +70,10 @@ static Status damage_write_history(const char *path) {
   return store_finish(file, damage_fill_history(file));
 }
 
-/* The study of a bundle of two tasks, the second of them shorter. */
-static const Study *damage_study(void) {
-  static Study study;
-  StudyFile *file;
-  if (study.ops) return &study;
-  if (config_study_parse("fuzz",
-                         "{name: t, runs: 3, block: 2, policies: [random], problem: {rounds: 4, arms: 2}}\n",
-                         &study_schema, 0, NULL, &file) != STATUS_OK ||
-      study_create(file, &study) != STATUS_OK)
-    abort();
-  return &study;
-}
-
-static Status damage_make_entry(int index, BundleEntry *entry) {
-  const Study *study = damage_study();
-  *entry = (BundleEntry){.task = study_task(study, index), .finished = 1e9 + index};
-  TRY(task_result_create(study, &entry->task, &entry->result));
-  for (int i = 0; i < entry->result.runs * study->points; i++) entry->result.curves[i] = index + 0.25 * i;
-  entry->result.status = RUN_OK;
-  return STATUS_OK;
-}
-
-/* In a folder beside `path` first, where it is named by its tasks. */
-static Status damage_write_bundle(const char *path) {
-  char folder[4096], tasks[4200], written[4300], name[FOLDER_NAME];
-  BundleEntry entries[2];
-  snprintf(folder, sizeof folder, "%s.d", path);
-  snprintf(tasks, sizeof tasks, "%s/tasks", folder);
-  mkdir(folder, 0700);
-  mkdir(tasks, 0700);
-  for (int i = 0; i < 2; i++) TRY(damage_make_entry(i, &entries[i]));
-  TRY(bundle_write(folder, damage_study(), 2, entries, name));
-  for (int i = 0; i < 2; i++) task_result_destroy(&entries[i].result);
-  snprintf(written, sizeof written, "%s/%s", tasks, name);
-  if (rename(written, path) != 0 || rmdir(tasks) != 0 || rmdir(folder) != 0) abort();
-  return STATUS_OK;
-}
-
-/* A task of a damaged bundle is as it was, or refused. NULL, or what was broken. */
-static const char *damage_check_bundle(const char *path) {
-  const Study *study = damage_study();
-  Bundle *bundle;
-  const char *broken = NULL;
-  if (bundle_open(path, &bundle) != STATUS_OK)
-    return refused_well(STATUS_INPUT, path) ? NULL : "a refusal is a sentence about the file";
-  for (int i = 0; i < 2; i++) {
-    BundleEntry made;
-    TaskResult found;
-    if (damage_make_entry(i, &made) != STATUS_OK ||
-        task_result_create(study, &made.task, &found) != STATUS_OK)
-      abort();
-    const size_t size = (size_t)(found.runs * study->points) * sizeof *found.curves;
-    const Status status = bundle_load(bundle, study, &made.task, &found);
-    if (status == STATUS_OK ? memcmp(found.curves, made.result.curves, size) != 0 : status != STATUS_INPUT)
-      broken = "a task of a damaged bundle is as it was, or refused";
-    task_result_destroy(&made.result);
-    task_result_destroy(&found);
-  }
-  bundle_close(bundle);
-  return broken;
-}
-
 /* The undamaged files, written once in the folder of `path`. */
 static const DamageFile *damage_files(const char *path) {
-  static Status (*const writers[DAMAGE_FILES])(const char *) = {damage_write_task, damage_write_prior,
-                                                                damage_write_history, damage_write_bundle};
+  static Status (*const writers[DAMAGE_FILES])(const char *) = {damage_write_runs, damage_write_prior,
+                                                                damage_write_history};
   static DamageFile files[DAMAGE_FILES];
   for (int i = 0; i < DAMAGE_FILES && !files[i].bytes; i++) {
     if (writers[i](path) != STATUS_OK ||
@@ -157,7 +86,7 @@ static const DamageFile *damage_files(const char *path) {
 }
 
 /* bytes[size + DAMAGE_MOST_APPENDED]: one step of damage. */
-static void damage_step(const uint8_t step[4], size_t whole, char *bytes, size_t *size) {
+static inline void damage_step(const uint8_t step[4], size_t whole, char *bytes, size_t *size) {
   size_t place = (size_t)step[1] << 8 | step[2], behind = *size > 0 ? place % *size + 1 : 0;
   switch (step[0] % 4) {
   case 0:
@@ -193,7 +122,7 @@ static const char *damage_check(const char *path, const DamageFile *whole, const
 }
 
 /* Damage a file as the bytes say, write it to `path`, and check. */
-static const char *damage_run(const char *path, const uint8_t *data, size_t length) {
+static inline const char *damage_run(const char *path, const uint8_t *data, size_t length) {
   const int which = length > 0 ? data[0] % DAMAGE_FILES : 0;
   const DamageFile *whole = &damage_files(path)[which];
   size_t size = whole->size;
@@ -205,7 +134,6 @@ static const char *damage_run(const char *path, const uint8_t *data, size_t leng
   FILE *stream = fopen(path, "wb");
   if (!stream || fwrite(bytes, 1, size, stream) != size || fclose(stream) != 0) abort();
   const char *broken = damage_check(path, whole, bytes, size);
-  if (!broken && which == DAMAGE_BUNDLE) broken = damage_check_bundle(path);
   free(bytes);
   return broken;
 }

@@ -1,20 +1,20 @@
-"""Studies of more than 1 024 tasks, whose finished tasks are kept in bundles: the results are those of the same runs in few tasks, whatever happened,
-files are few, and damage is noticed."""
+"""The journals of finished tasks: the results are those of the same runs in few tasks, whatever happened, files are few, and damage is noticed."""
 
-import glob
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import time
 
+import journals
 import netCDF4
 
 import program
 
 STUDY = """
-name: bundles
+name: journals
 study: bandit
 seed: 7
 runs: 600
@@ -24,43 +24,39 @@ policies: [ts, random]
 """
 TASKS = 1200
 LONGER = ("--set", "problem.rounds=1000")  # a second or more
-SEAL = 72  # bytes of the checksum at the end of a file
 
 
 def zeros(data):
     return data[:-100] + bytes(100)
 
 
-def zero(data):
-    """The last byte of the checksum is gone, the rest is whole."""
-    return data[:-1] + b"\0"
-
-
 def cut(data):
-    return data[: len(data) // 2]
+    """Within a record."""
+    return data[:-100]
 
 
 def flipped(data):
     """One byte of a curve."""
-    return data[: -SEAL - 40] + bytes([data[-SEAL - 40] ^ 1]) + data[-SEAL - 39 :]
+    return data[:-40] + bytes([data[-40] ^ 1]) + data[-39:]
 
 
-class BundleTest(program.ProgramTest):
+def header(data):
+    """One byte of the first header."""
+    return data[:80] + bytes([data[80] ^ 1]) + data[81:]
+
+
+def rewrite(path, how):
+    with open(path, "rb") as file:
+        data = file.read()
+    with open(path, "wb") as file:
+        file.write(how(data))
+
+
+class JournalTest(program.ProgramTest):
     def setUp(self):
         super().setUp()
         self.study = self.write("s.yaml", STUDY)
         self.out, self.results = self.path("out"), self.path("out/results.nc")
-
-    def files(self, pattern="*", out=None):
-        return sorted(glob.glob(os.path.join(out or self.out, "tasks", pattern)))
-
-    def kept(self):
-        """Tasks that are in files, as anybody reads them."""
-        found = set()
-        for path in self.files("*-*.nc"):
-            with netCDF4.Dataset(path) as file:
-                found |= set(file["task"][:].tolist())
-        return found
 
     def assert_same_values(self, first, second):
         """All variables but the seconds, to the byte."""
@@ -71,18 +67,18 @@ class BundleTest(program.ProgramTest):
                     self.assertEqual(one[name][...].tobytes(), two[name][...].tobytes(), name)
 
 
-class Whole(BundleTest):
+class Whole(JournalTest):
     def test_same_results_on_any_number_of_ranks(self):
-        """And the same as of 20 tasks in a file each; one file for each rank that had a task."""
+        """And the same as of 20 tasks; one journal for each rank that had a task, in which a reader of its own finds each task once."""
         self.succeed("run", self.study, "-o", self.path("few"), "--set", "block=60")
-        self.assertEqual(len(self.files(out=self.path("few"))), 20)
-        for ranks in (0, 2, 3, 4):
+        for ranks in (0, 2, 4):
             with self.subTest(ranks=ranks):
                 shutil.rmtree(self.out, ignore_errors=True)
                 process = self.succeed("run", self.study, "-o", self.out, ranks=ranks)
                 self.assertIn(f"running tasks: {TASKS}/{TASKS} in", process.stderr)
-                self.assertLessEqual(len(self.files()), max(1, ranks))
-                self.assertEqual(self.kept(), set(range(TASKS)))
+                self.assertLessEqual(len(journals.files(self.out)), max(1, ranks))
+                self.assertTrue(all(re.fullmatch(journals.NAME, name) for name in os.listdir(os.path.join(self.out, "tasks"))))
+                self.assertEqual(sorted(record.task for record in journals.records(self.out)), list(range(TASKS)))
                 self.assert_same_values(self.results, self.path("few/results.nc"))
         self.assertIn("same", self.succeed("verify", self.out).stdout)
         self.assertIn(f"{TASKS} done, 0 failed, 0 left", self.succeed("status", self.out).stdout)
@@ -94,98 +90,78 @@ class Whole(BundleTest):
         """At once, into one folder."""
         jobs = [subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.out, "--shard", f"{shard}/2", "--progress", "none"]) for shard in range(2)]
         self.assertEqual([job.wait(timeout=program.PATIENCE) for job in jobs], [0, 0])
-        self.assertEqual(len(self.files()), 2)
-        self.assertEqual(self.kept(), set(range(TASKS)))
+        self.assertEqual(len(journals.files(self.out)), 2)
+        self.assertEqual(journals.done(self.out), set(range(TASKS)))
         self.succeed("reduce", self.out)
         self.succeed("run", self.study, "-o", self.path("one"))
         self.assert_same_results(self.results, self.path("one/results.nc"))
 
-    def test_overwrite(self):
-        """The study's own bundles go; one of others under such a name is refused."""
-        self.succeed("run", self.study, "-o", self.out)
-        mine = os.path.join(self.out, "tasks", "000000-000009-0123456789abcdef.nc")
-        with open(mine, "w", encoding="utf-8") as file:
-            file.write("mine")
-        before = self.files()
-        self.fail_with(4, "000000-000009-0123456789abcdef.nc", "run", self.study, "-o", self.out, "--overwrite")
-        self.assertEqual(self.files(), before)
-        os.rename(mine, mine + ".orig")
-        self.succeed("run", self.study, "-o", self.out, "--overwrite", "--set", "block=600")
-        self.assertEqual([os.path.basename(path) for path in self.files()], ["000000-000009-0123456789abcdef.nc.orig", "000000.nc", "000001.nc"])
 
-
-class Adaptive(BundleTest):
+class Adaptive(JournalTest):
     ARGUMENTS = ("--set", "runs={min: 300, max: 1200, target_se: 0.3}", "--set", "policies=[ts, egreedy]")
 
     def test_waves(self):
-        """Every rank reads what the others wrote in the wave; damage of one wave is repaired before the next."""
+        """Every rank reads what the others wrote in the wave; damage is repaired before the next one."""
         self.succeed("run", self.study, "-o", self.path("one"), *self.ARGUMENTS)
         self.succeed("run", self.study, "-o", self.out, *self.ARGUMENTS, ranks=3)
         self.assert_same_results(self.results, self.path("one/results.nc"))
-        waves = len(self.kept())
+        waves = len(journals.done(self.out))
         self.assertGreater(waves, 600, "more than the first wave")
-        for path in self.files()[:2]:
-            rewrite(path, flipped)
+        for path, how in zip(journals.files(self.out), (flipped, header)):
+            rewrite(path, how)
         process = self.succeed("run", self.study, "-o", self.out, *self.ARGUMENTS, "--resume", ranks=2)
-        self.assertIn("set aside", process.stderr)
-        self.assertEqual(len(self.kept()), waves)
-        self.assertEqual(len(self.files("*.bad")), 2)
+        self.assertIn("runs again", process.stderr)
+        self.assertIn("damaged records are dropped", process.stderr)
+        self.assertEqual(len(journals.done(self.out)), waves)
         self.assert_same_results(self.results, self.path("one/results.nc"))
 
 
-def rewrite(path, how):
-    with open(path, "rb") as file:
-        data = file.read()
-    with open(path, "wb") as file:
-        file.write(how(data))
-
-
-class Damage(BundleTest):
+class Damage(JournalTest):
     def test_damage(self):
-        """`verify` names it; `reduce` writes the results of the others and ends with 5; `run --resume` keeps all tasks that are whole, if
-        the file is as long as it was, and computes the others."""
+        """`verify` names it; `reduce` writes the results of the others and ends with 5; `run --resume` computes what cannot be read, and after it
+        nothing is damaged any more."""
         whole = self.path("whole")
         self.succeed("run", self.study, "-o", whole, ranks=3)
-        for how, damaged in ((zeros, 1), (zero, 0), (cut, TASKS), (flipped, 1)):
+        for how, known in ((zeros, True), (flipped, True), (header, False), (cut, False)):
             with self.subTest(how=how.__name__):
                 shutil.rmtree(self.out, ignore_errors=True)
                 shutil.copytree(whole, self.out)
-                path = self.files()[1]
-                with netCDF4.Dataset(path) as file:
-                    lost = len(file.dimensions["task"])
+                path = journals.files(self.out)[1]
                 rewrite(path, how)
-                name = os.path.basename(path)
+                lost = TASKS - len(journals.done(self.out))
+                self.assertGreaterEqual(lost, 1)
                 answer = program.thompson("verify", self.out, "--tasks", 1)
                 self.assertEqual(answer.returncode, 7, answer.stderr)
-                self.assertIn(f"tasks/{name}: UNUSABLE: ", answer.stdout)
+                self.assertIn("UNUSABLE: " if known else f"tasks/{os.path.basename(path)}: UNUSABLE: ", answer.stdout)
                 self.fail_with(6, "finished runs", "reduce", self.out)
                 os.remove(self.results)
+                before = os.stat(path)
                 for ranks in (0, 3):
                     answer = program.thompson("reduce", self.out, ranks=ranks)
                     self.assertEqual(answer.returncode, 5, answer.stderr)
-                    self.assertIn(name, answer.stderr)
+                    self.assertIn(os.path.basename(path), answer.stderr)
                 with netCDF4.Dataset(self.results) as file:
-                    self.assertEqual(int((file["status"][:] != 1).sum()), 1 if how is flipped else lost)
-                self.assertEqual(len(self.files("*.bad")), 0, "reduce sets nothing aside")
+                    self.assertEqual(int((file["status"][:] != 1).sum()), lost)
+                self.assertEqual((os.stat(path).st_size, os.stat(path).st_mtime_ns), (before.st_size, before.st_mtime_ns), "reduce changes no journal")
                 answer = self.succeed("run", self.study, "-o", self.out, "--resume", ranks=2)
-                again = min(damaged, lost)
-                self.assertIn(f"{lost - again} of its tasks are whole", answer.stderr)
-                self.assertEqual(f"running tasks: {again}/{again} in" in answer.stderr, again > 0)
-                self.assertEqual(self.files("*.bad"), [path + ".bad"])
-                self.assertEqual(self.kept(), set(range(TASKS)))
+                self.assertIn("run again" if not known else "runs again", answer.stderr)
+                self.assertIn(f"running tasks: {lost}/{lost} in", answer.stderr)
+                self.assertEqual(journals.done(self.out), set(range(TASKS)))
                 self.assert_same_results(self.results, os.path.join(whole, "results.nc"))
+                self.succeed("verify", self.out)
+                self.succeed("reduce", self.out)
 
 
-class Kills(BundleTest):
+class Kills(JournalTest):
     def test_kills_and_stops(self):
         """What counted as done is there after kill -9; what was drained too, and nothing is left over."""
         self.succeed("run", self.study, "-o", self.path("whole"), *LONGER)
         chance = random.Random(3)
         for sign in (signal.SIGKILL, signal.SIGUSR1):
-            before, files = self.kept(), self.files()
+            before, files = journals.done(self.out), journals.files(self.out)
             job = subprocess.Popen([program.MPIEXEC, "-n", "2", program.PROGRAM, "run", self.study, "-o", self.out, *LONGER, "--resume", "--progress", "none"],
                                    stderr=subprocess.DEVNULL, start_new_session=True)
-            while job.poll() is None and set(self.files("*-*.nc")) <= set(files):
+            while job.poll() is None and set(journals.files(self.out)) <= set(files):
                 time.sleep(0.02)
             time.sleep(0.2 * chance.random())
             done = self.status()
@@ -193,8 +169,8 @@ class Kills(BundleTest):
                 os.kill(rank, sign)
             self.assertNotEqual(job.wait(timeout=program.PATIENCE), 0)
             self.assertGreaterEqual(self.status(), done)
-            self.assertTrue(before <= self.kept())
-        left = TASKS - len(self.kept())
+            self.assertTrue(before <= journals.done(self.out))
+        left = TASKS - len(journals.done(self.out))
         process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", ranks=2)
         self.assertIn(f"running tasks: {left}/{left} in", process.stderr)
         self.assertEqual([name for _, _, names in os.walk(self.out) for name in names if name.endswith((".tmp", ".bad"))], [])

@@ -1,0 +1,276 @@
+#include "parallel/journal.h"
+
+#include "io/digest.h"
+#include "io/durable.h"
+#include "parallel/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char MARK[8] = {'t', 'h', 'o', 'm', 'p', 's', 'o', 'n'};
+enum { CHECK_SIZE = 16, WHOLE_DIGEST = DIGEST_SIZE - 1 };
+
+typedef struct {
+  char mark[sizeof MARK], study[WHOLE_DIGEST];
+  int64_t task, status, length; /* of the payload; status RUN_NOT_RUN: void */
+  double finished;
+  char digest[WHOLE_DIGEST]; /* of the payload */
+  char check[CHECK_SIZE]; /* first half of the SHA-256 of all before it */
+} Header;
+
+/* Adds the checksum to a header. */
+static Status header_seal(Header *header) {
+  char digest[DIGEST_SIZE];
+  TRY(digest_hex(header, offsetof(Header, check), digest));
+  memcpy(header->check, digest, CHECK_SIZE);
+  return STATUS_OK;
+}
+
+static bool header_is_whole(const Header *header) {
+  Header again = *header;
+  return memcmp(header->mark, MARK, sizeof MARK) == 0 && header_seal(&again) == STATUS_OK &&
+         memcmp(header->check, again.check, CHECK_SIZE) == 0 && header->length >= 0;
+}
+
+/* The parts of a payload, in order. */
+typedef struct {
+  void *bytes;
+  size_t size;
+} Part;
+
+enum { PARTS = 4 };
+
+/* Lists them; returns their length. */
+static int64_t payload_of(const Study *study, RunStatus status, const TaskResult *result, Part parts[PARTS]) {
+  const size_t runs = (size_t)result->runs, points = (size_t)result->points;
+  int64_t length = 0;
+  parts[0] = (Part){result->seconds, runs * sizeof *result->seconds};
+  parts[1] = (Part){result->fallbacks, runs * sizeof *result->fallbacks};
+  parts[2] = (Part){result->curves, (size_t)study->curve_count * runs * points * sizeof *result->curves};
+  parts[3] = (Part){(char *)(uintptr_t)result->message, status == RUN_FAILED ? sizeof result->message : 0};
+  for (int i = 0; i < PARTS; i++) length += (int64_t)parts[i].size;
+  return length;
+}
+
+static Status payload_digest(const Part parts[PARTS], char out[DIGEST_SIZE]) {
+  Digest digest;
+  digest_begin(&digest);
+  for (int i = 0; i < PARTS; i++) digest_add(&digest, parts[i].bytes, parts[i].size);
+  return digest_end(&digest, out);
+}
+
+/* Writing. */
+
+struct Journal {
+  const char *directory;
+  const Study *study;
+  const char *path; /* of the file, once there is one */
+  FILE *file; /* NULL before the first record */
+  Arena *memory;
+  off_t end; /* of the last record */
+  int error; /* of a sync that failed: the next one could not tell */
+};
+
+Status journal_create(Arena *memory, const char *directory, const Study *study, Journal **out) {
+  ALLOCATE(memory, *out, 1);
+  **out = (Journal){.directory = directory, .study = study, .memory = memory};
+  return STATUS_OK;
+}
+
+static Status cannot_write(const char *path) {
+  return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
+}
+
+/* Makes the file under a name that nobody has. */
+static Status make_file(Journal *journal) {
+  int file = -1;
+  for (int attempt = 0; file < 0 && attempt < 100; attempt++) {
+    uint64_t number;
+    char name[FOLDER_NAME];
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+      return status_set(STATUS_INTERNAL, "the system gives no random numbers: %s", strerror(errno));
+    folder_journal_name(number, name);
+    TRY(arena_print(journal->memory, &journal->path, "%s/tasks/%s", journal->directory, name));
+    file = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno != EEXIST) break;
+  }
+  if (file < 0) return cannot_write(journal->path);
+  journal->file = fdopen(file, "wb");
+  if (!journal->file) return cannot_write(journal->path);
+  return durable_sync_folder_of(journal->path);
+}
+
+static double seconds_since_1970(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+Status journal_append(Journal *journal, const Task *task, const TaskResult *result) {
+  Part parts[PARTS];
+  char digest[DIGEST_SIZE];
+  Header header = {.task = task->index, .status = result->status, .finished = seconds_since_1970()};
+  memcpy(header.mark, MARK, sizeof MARK);
+  memcpy(header.study, journal->study->file->sha256, sizeof header.study);
+  header.length = payload_of(journal->study, result->status, result, parts);
+  TRY(payload_digest(parts, digest));
+  memcpy(header.digest, digest, sizeof header.digest);
+  TRY(header_seal(&header));
+  if (!journal->file) TRY(make_file(journal));
+  bool good = fwrite(&header, sizeof header, 1, journal->file) == 1;
+  for (int i = 0; i < PARTS; i++)
+    good = good && fwrite(parts[i].bytes, 1, parts[i].size, journal->file) == parts[i].size;
+  if (good && fflush(journal->file) == 0) {
+    journal->end += (off_t)sizeof header + header.length;
+    return STATUS_OK;
+  }
+  const Status status = cannot_write(journal->path);
+  if (ftruncate(fileno(journal->file), journal->end) != 0) return status; /* then its end is torn */
+  return status;
+}
+
+Status journal_sync(Journal *journal) {
+  if (!journal->file) return STATUS_OK;
+  if (journal->error == 0 && fdatasync(fileno(journal->file)) != 0) journal->error = errno;
+  errno = journal->error;
+  return journal->error == 0 ? STATUS_OK : cannot_write(journal->path);
+}
+
+void journal_close(Journal *journal) {
+  if (journal && journal->file) fclose(journal->file);
+}
+
+/* Reading. */
+
+static Status cannot_read(const char *path) {
+  return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+}
+
+/* Reads `size` bytes from byte `at` on; STATUS_INPUT when the file ends before. */
+static Status read_at(int file, const char *path, int64_t at, void *bytes, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const ssize_t n = pread(file, (char *)bytes + done, size - done, (off_t)at + (off_t)done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return cannot_read(path);
+    if (n == 0) return status_set(STATUS_INPUT, "%s is damaged: it ends within a record", path);
+    done += (size_t)n;
+  }
+  return STATUS_OK;
+}
+
+static Status open_at(const char *path, int flags, int *file) {
+  *file = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  return *file >= 0 ? STATUS_OK : cannot_read(path);
+}
+
+Status journal_open(const char *path, int *file) { return open_at(path, O_RDONLY, file); }
+
+/* Finds the first whole header in [from, size) of a file; *at is `size` when there is none. */
+static Status find_header(int file, const char *path, int64_t from, int64_t size, int64_t *at) {
+  enum { WINDOW = 1 << 16 };
+  char bytes[WINDOW];
+  Header header;
+  for (*at = from; *at + (int64_t)sizeof header <= size;) {
+    const size_t length = size - *at < WINDOW ? (size_t)(size - *at) : WINDOW;
+    TRY(read_at(file, path, *at, bytes, length));
+    for (const char *mark = bytes; (mark = memmem(mark, length - (size_t)(mark - bytes), MARK, sizeof MARK));
+         mark++) {
+      const int64_t found = *at + (mark - bytes);
+      if (found + (int64_t)sizeof header > size) break;
+      TRY(read_at(file, path, found, &header, sizeof header));
+      if (!header_is_whole(&header)) continue;
+      *at = found;
+      return STATUS_OK;
+    }
+    *at += (int64_t)(length - sizeof MARK + 1);
+  }
+  *at = size;
+  return STATUS_OK;
+}
+
+/* Makes the damaged bytes [at, end) a record that says nothing, so that they are reported once. */
+static Status make_void(int file, const char *path, const Study *study, int64_t at, int64_t end) {
+  Header header = {.task = -1, .status = RUN_NOT_RUN, .length = end - at - (int64_t)sizeof header};
+  if (header.length < 0) return STATUS_OK;
+  memcpy(header.mark, MARK, sizeof MARK);
+  memcpy(header.study, study->file->sha256, sizeof header.study);
+  TRY(header_seal(&header));
+  return pwrite(file, &header, sizeof header, (off_t)at) == (ssize_t)sizeof header && fdatasync(file) == 0
+             ? STATUS_OK
+             : cannot_write(path);
+}
+
+/* Notes one whole header. */
+static Status take_header(const char *path, const Study *study, const Header *header, int64_t at,
+                          const JournalScan *scan) {
+  if (memcmp(header->study, study->file->sha256, sizeof header->study) != 0)
+    return status_set(STATUS_RESUME,
+                      "%s has finished tasks of another study; move it away, put study.yaml back as it was, "
+                      "or use another folder",
+                      path);
+  const JournalRecord record = {
+      .task = (int)header->task, .status = (RunStatus)header->status, .at = at, .finished = header->finished};
+  if (record.status != RUN_NOT_RUN && header->task >= 0 && header->task < study->task_count)
+    scan->record(scan->context, &record);
+  return STATUS_OK;
+}
+
+static Status scan_open(int file, const char *path, const Study *study, int64_t size, JournalScan *scan) {
+  Header header;
+  while (scan->end + (int64_t)sizeof header <= size) {
+    TRY(read_at(file, path, scan->end, &header, sizeof header));
+    if (header_is_whole(&header)) {
+      if (header.length > size - scan->end - (int64_t)sizeof header) break; /* torn, or being written */
+      TRY(take_header(path, study, &header, scan->end, scan));
+      scan->end += (int64_t)sizeof header + header.length;
+      continue;
+    }
+    int64_t next;
+    TRY(find_header(file, path, scan->end + 1, size, &next));
+    if (next == size) break;
+    if (scan->repair) TRY(make_void(file, path, study, scan->end, next));
+    scan->damaged++;
+    scan->end = next;
+  }
+  scan->rest = size - scan->end;
+  if (!scan->repair || scan->rest == 0 || scan->end == 0) return STATUS_OK;
+  return ftruncate(file, (off_t)scan->end) == 0 ? STATUS_OK : cannot_write(path);
+}
+
+Status journal_scan(const char *path, const Study *study, JournalScan *scan) {
+  int file;
+  struct stat info;
+  TRY(open_at(path, scan->repair ? O_RDWR : O_RDONLY, &file));
+  Status status = fstat(file, &info) == 0 ? STATUS_OK : cannot_read(path);
+  if (status == STATUS_OK) status = scan_open(file, path, study, info.st_size, scan);
+  close(file);
+  return status;
+}
+
+Status journal_load(int file, const char *path, const Study *study, const Task *task, int64_t at,
+                    TaskResult *result) {
+  Header header;
+  Part parts[PARTS];
+  char digest[DIGEST_SIZE];
+  TRY(read_at(file, path, at, &header, sizeof header));
+  bool whole = header_is_whole(&header) && header.task == task->index &&
+               payload_of(study, (RunStatus)header.status, result, parts) == header.length;
+  if (whole) {
+    at += (int64_t)sizeof header;
+    for (int i = 0; i < PARTS; at += (int64_t)parts[i++].size)
+      TRY(read_at(file, path, at, parts[i].bytes, parts[i].size));
+    TRY(payload_digest(parts, digest));
+    whole = memcmp(digest, header.digest, sizeof header.digest) == 0;
+  }
+  if (!whole) return status_set(STATUS_INPUT, "%s is damaged: task %d cannot be read", path, task->index);
+  result->status = (RunStatus)header.status;
+  if (result->status == RUN_OK) result->message[0] = '\0';
+  result->message[sizeof result->message - 1] = '\0';
+  return STATUS_OK;
+}
