@@ -180,6 +180,8 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   set_bounds(sampler, draws, out);
   TRY(create(&scratch, d, draws, &work));
   if (!is_gaussian(sampler)) {
+    out->known = out->hidden * LOST < 1; /* else a covariance has no digits of the narrowest direction */
+    if (!out->known) return STATUS_OK;
     TRY(find_moments(&work, sampler, &tempered, &out->known));
     return out->known ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
   }
