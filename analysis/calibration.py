@@ -8,6 +8,9 @@ distribution function of the rank of theta* among the draws at one number of obs
 band that holds all of it with 95% probability when the draws are exact (Säilynoja, Bürkner and Vehtari 2022). Draws that are too narrow
 have it above on the left and below on the right, too wide ones the reverse; it stays on one side when they are off to one side.
 
+The table that is printed also has the ranks of |theta*| and of the likelihood at theta* (metrics rank_norm and rank_log_likelihood), which find
+errors that coordinates do not.
+
 Two p-values that ranks are uniform (simulation-based calibration): p of the chi-squared test, p ecdf of the band, as in the figure.
 Settings and sample sizes share their random numbers, so they are tested one by one, never pooled. Prints the tests too.
 
@@ -20,7 +23,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from thompson import Error, design, ecdf, metrics, store, wording
+from thompson import Error, design, ecdf, metrics, significance, store, wording
 import caption
 import drawing
 import panel
@@ -87,10 +90,10 @@ def number_of_draws(dataset):
     return np.full(dataset.sizes["setting"], int(number))
 
 
-def tests(dataset, at):
-    """{(setting index, label): Ranks} at this sample size."""
+def tests(dataset, at, rank="rank"):
+    """{(setting index, label): Ranks} of this rank at this sample size."""
     where, draws = metrics.points(dataset, at), number_of_draws(dataset)
-    return {(s, label): ranks(dataset["rank"].values[s, p, :, where[s]], draws[s])
+    return {(s, label): ranks(dataset[rank].values[s, p, :, where[s]], draws[s])
             for s in range(len(where)) for p, label in enumerate(design.policy_names(dataset))}
 
 
@@ -177,12 +180,17 @@ def draw(dataset, at=None):
     return figure
 
 
+def measured(dataset):
+    """The ranks that the study measured."""
+    return [rank for rank in significance.RANKS if rank in store.curves(dataset)]
+
+
 def table(dataset, at=None):
-    """The tests of uniform ranks, one row for each setting and policy."""
+    """The tests of uniform ranks, one row for each rank, setting and policy."""
     titles = design.titles(dataset)
-    rows = [(titles[s], label, one.runs(), len(one.counts), one.statistic, one.p, one.p_ecdf)
-            for (s, label), one in tests(dataset, middle(dataset) if at is None else at).items()]
-    return pd.DataFrame(rows, columns=["setting", "policy", "runs", "bins", "chi2", "p", "p ecdf"])
+    rows = [(rank, titles[s], label, one.runs(), len(one.counts), one.statistic, one.p, one.p_ecdf) for rank in measured(dataset)
+            for (s, label), one in tests(dataset, middle(dataset) if at is None else at, rank).items()]
+    return pd.DataFrame(rows, columns=["of", "setting", "policy", "runs", "bins", "chi2", "p", "p ecdf"])
 
 
 def main():
@@ -191,7 +199,7 @@ def main():
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments, "posterior")
     drawing.save(draw(dataset, arguments.at), drawing.outputs(arguments, "calibration"))
-    if "rank" in store.curves(dataset):
+    if measured(dataset):
         print(table(dataset, arguments.at).to_string(index=False, float_format="{:.3g}".format))
 
 

@@ -190,21 +190,22 @@ def curves(dataset, charts, drawn, main):
 def ranks(dataset):
     """Simulation-based calibration, policies by settings."""
     at = calibration.middle(dataset)
-    found = calibration.table(dataset, at)
-    cells = {(row.setting, row.policy): "too few runs" if np.isnan(row.p) else html.escape(table.probability(row.p)) + star(adjusted)
+    found, labels = calibration.table(dataset, at), calibration.measured(dataset)
+    cells = {(row.of, row.setting, row.policy): "too few runs" if np.isnan(row.p) else html.escape(table.probability(row.p)) + star(adjusted)
              for row, adjusted in zip(found.itertuples(), significance.holm(found.p))}
     titles = design.titles(dataset)
-    rows = [({"data_row": p}, [text(label), *(cells[title, label] for title in titles)]) for p, label in enumerate(design.labels(dataset))]
+    rows = [({"data_row": p}, [text(label), *(cells[of, title, label] for of in labels for title in titles)]) for p, label in enumerate(design.labels(dataset))]
+    columns = [f"{title}: {of}" if len(labels) > 1 else title for of in labels for title in titles]
     note = paragraph(
         f"Simulation-based calibration at n = {wording.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
-        f"is uniform, as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
+        f"is uniform (rank_norm: of |theta*|; rank_log_likelihood: of its likelihood), as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
         "analysis/calibration.py draws their distribution functions with a band.", class_="faint")
-    return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, titles)], rows, "uniform ranks")
+    return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, columns)], rows, "uniform ranks")
 
 
 def quality(dataset, charts, drawn, main):
     shown = curves(dataset, charts, drawn, main) if drawn else ""
-    return shown + (ranks(dataset) if "rank" in store.curves(dataset) else "")
+    return shown + (ranks(dataset) if calibration.measured(dataset) else "")
 
 
 def cost(dataset, charts, metric):
@@ -277,14 +278,14 @@ def commands(dataset, folder):
 def sections(dataset, folder, charts):
     """[(id, title, HTML)] of a study, and the metric of its leaderboard."""
     measured, axis = store.curves(dataset), store.axis(dataset)
-    main, *others = [metric for metric in measured if metric not in ("rank", "ess")] or measured
+    main, *others = [metric for metric in measured if metric not in (*significance.RANKS, "ess")] or measured
     drawn = [metric for metric in (main, *others) if chart.has_curve(dataset, metric)]
     first, rest = (drawn[:1], drawn[1:]) if axis == "sample_size" else (drawn, [])
     made = [("question", "The question", question(dataset)),
             ("settings", "Settings", settings(dataset)),
             ("leaderboard", "Leaderboard", leaderboard(dataset, main)),
             ("curves", "Regret" if axis == "round" else "Curves", curves(dataset, charts, first, main))]
-    if rest or "rank" in measured:
+    if rest or calibration.measured(dataset):
         made.append(("quality", "Posterior quality", quality(dataset, charts, rest, main)))
     return [*made, ("cost", "Time and cost", cost(dataset, charts, main)),
             ("failures", "Failures and numerical fallbacks", failures(dataset)),

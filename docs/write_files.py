@@ -60,7 +60,7 @@ prior: {{train_samples: 200, training_steps: 5, hidden: [4], replicates: 2, stag
 """
 BANDIT = STUDY.format(kind="metrics: [regret_floor, optimal_arm_entropy, prior_p_value]", problem="") + "policies: [ts, mixts, diffts, {name: localised, steps: 2}]\n" \
     "sweep: {problem.theta: [cross, rays], prior.stages: [2, 3]}\n"
-POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, log_concavity]",
+POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, rank_norm, rank_log_likelihood, log_concavity]",
                          problem=", sample_sizes: [1, 5], theta: gm_cross, dimension: 2") + "policies: [ts, {name: exact, prior: exact}]\n"
 CONVERGENCE = "name: files\nstudy: convergence\nruns: 4\nblock: 4\nmax_steps: 8\nproblem: {dimension: 2}" \
     "\npolicies: [vits1]\n"

@@ -135,16 +135,25 @@ class Posterior(program.ProgramTest):
         self.fail_with(3, "at most 20 dimensions", "run", study, "-o", self.path("large"), "--set", "problem.theta=ising", "--set",
                        "problem.dimension=21", "--set", "policies=[{name: tilted, prior: exact}]")
 
-    def ranks(self, theta, policies):
+    def ranks(self, theta, policies, metric="rank", *more):
         """The p-value of uniform ranks by policy: theta* drawn anew for each of RUNS runs, 5 observations, 63 draws."""
         self.succeed("run", self.study, "-o", self.path(theta), "--set", f"runs={RUNS}", "--set", "block=128", "--set", "draws=63", "--set",
-                     "metrics=[rank]", "--set", "problem.sample_sizes=[5]", "--set", f"problem.theta={theta}", "--set", "prior.stages=100",
-                     "--set", "prior.replicates=1", "--set", f"policies=[{policies}]", ranks=2)
+                     f"metrics=[{metric}]", "--set", "problem.sample_sizes=[5]", "--set", f"problem.theta={theta}", "--set", "prior.stages=100",
+                     "--set", "prior.replicates=1", "--set", f"policies=[{policies}]", "--overwrite", *more, ranks=2)
         with xr.open_dataset(self.path(f"{theta}/results.nc")) as data:
             # 64 possible ranks in BINS bins of equal width.
-            counts = np.array([np.bincount((rank // (64 // BINS)).astype(int), minlength=BINS) for rank in data["rank"].values[0, :, :, 0]])
+            counts = np.array([np.bincount((rank // (64 // BINS)).astype(int), minlength=BINS) for rank in data[metric].values[0, :, :, 0]])
             statistic = ((counts - RUNS / BINS) ** 2 / (RUNS / BINS)).sum(1)
             return dict(zip(data["policy"].values.astype(str), chi_squared_tail(statistic, BINS)))
+
+    def test_ranks_of_norms_and_likelihoods(self):
+        """Uniform too where draws are exact, with Gaussian rewards and with clicks; DPS is far too narrow."""
+        for metric in ("rank_norm", "rank_log_likelihood"):
+            p = self.ranks("gm_cross", "exact, {name: mixts, prior: exact}, {name: dps, prior: exact}", metric)
+            self.assertGreater(p["exact"], LEVEL)
+            self.assertGreater(p["mixts"], LEVEL)
+            self.assertLess(p["dps"], LEVEL)
+            self.assertGreater(self.ranks("rays", "exact", metric, "--set", "likelihood=logistic")["exact"], LEVEL)
 
     def test_ranks_of_exact_samplers_are_uniform_and_others_are_not(self):
         """Simulation-based calibration (Talts et al. 2018). LaplaceDPS is under-dispersed, so its ranks pile up at both ends."""

@@ -179,7 +179,8 @@ class Score(ProgramTest):
         for name, scored in (("sphere5", self.exact()[1]), ("ising8", cube)):
             self.assertLess(abs(scored["ratio"]["mean"] - 1), 4 * scored["ratio"]["se"], scored)
             self.assertLess(scored["ratio"]["se"], 0.03)
-            self.assertGreater(scored["rank_p_value"], 1e-3)
+            for rank in ("rank", "rank_norm", "rank_log_likelihood"):
+                self.assertGreater(scored[f"{rank}_p_value"], 1e-3)
             for row in scored["by_observations"]:
                 self.assertLess(abs(row["ratio"]["mean"] - 1), 4 * row["ratio"]["se"], row)
                 if name == "ising8":

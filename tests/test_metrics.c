@@ -200,9 +200,14 @@ static void test_every_metric(void) {
     for (int i = 0; i < D; i++) modes.covariance[(c * D + i) * D + i] = 1;
   }
   CHECK_OK(mixture_prepare(&modes));
-  double theta[2][D * N], moments[2][D + D * D], work[2 * N + 4];
+  double theta[2][D * N], moments[2][D + D * D], work[D * (D + 1) + 2 * N + 4];
   const double truth[D] = {0.1, -0.2, 0.3};
   Comparison comparison = {.d = D, .truth = truth, .modes = &modes, .directions = stream(60), .work = work};
+  const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 1};
+  History history;
+  CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
+  history_record(&history, NULL, (double[]){1, 0.5, 0}, (double[]){2});
+  comparison.history = &history;
   CHECK_OK(emd_create(N, &comparison.emd));
   CHECK_OK(wasserstein_create(D, N, &comparison.wasserstein));
   for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
@@ -273,6 +278,45 @@ static void test_rank(void) {
   CU_ASSERT_EQUAL(metric_rank(2, 10, x, truth, first), 0);
 }
 
+/* The same ranks of |theta| and of the likelihood: sums over the rows of two runs' histories, up to a
+ * constant of the run. */
+static void check_likelihoods(const char *name, double noise) {
+  enum { D = 2, RUNS = 2, ROWS = 3, N = 5 };
+  static const double phi[ROWS][D * RUNS] = {{1, 0, 0.5, -1}, {-0.5, 2, 1, 1}, {0.3, 0.1, -2, 0}},
+                                    y[ROWS][RUNS] = {{1, 0}, {0, 1}, {1, 1}},
+                                    x[D * N] = {0.1, -1, 2, 0.3, 1, 0.7, 1.5, -0.2, 0, -1};
+  SCRATCH_ARENA(memory);
+  const Likelihood likelihood = {.ops = likelihood_find(name), .noise = noise};
+  History history;
+  double found[N], work[D * (D + 1)];
+  CHECK_OK(history_create(&memory, D, RUNS, &likelihood, &history));
+  CHECK_OK(history_reserve(&history, ROWS));
+  for (int l = 0; l < ROWS; l++) history_record(&history, NULL, phi[l], y[l]);
+  for (int run = 0; run < RUNS; run++) {
+    double expected[N] = {0};
+    metric_log_likelihoods(&history, run, N, x, found, work);
+    for (int n = 0; n < N; n++)
+      for (int l = 0; l < ROWS; l++)
+        expected[n] += likelihood.ops->log_likelihood(&likelihood, y[l][run],
+                                                      phi[l][run] * x[n] + phi[l][RUNS + run] * x[N + n]);
+    for (int n = 1; n < N; n++) CHECK_NEAR(found[n] - found[0], expected[n] - expected[0], 1e-12);
+  }
+}
+
+static void test_other_ranks(void) {
+  const double x[6] = {3, 0, -5, 4, 1, 12};
+  double norm[3];
+  metric_norms(2, 3, x, norm);
+  CHECK_NEAR(norm[0], 5, 1e-15);
+  CHECK_NEAR(norm[1], 1, 1e-15);
+  CHECK_NEAR(norm[2], 13, 1e-14);
+  CU_ASSERT_EQUAL(metric_below(3, norm, 6), 2);
+  CU_ASSERT_EQUAL(metric_below(3, norm, 1), 0);
+  check_likelihoods("gaussian", 0.7);
+  check_likelihoods("logistic", 1);
+  check_likelihoods("poisson", 1);
+}
+
 /* Distances 5, 0 and 13 to (1, 2). */
 static void test_distance(void) {
   double x[6] = {4, 1, 6, 6, 2, 14}, truth[2] = {1, 2};
@@ -290,6 +334,7 @@ int main(void) {
                          {"mode weights", test_mode_weights},
                          {"distance", test_distance},
                          {"rank", test_rank},
+                         {"ranks of norms and likelihoods", test_other_ranks},
                          CU_TEST_INFO_NULL};
   return harness_run("metrics", tests);
 }

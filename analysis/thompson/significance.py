@@ -12,8 +12,9 @@ from scipy import stats
 from . import averages, design
 
 LEVEL = 0.05
+RANKS = ("rank", "rank_norm", "rank_log_likelihood")  # uniform where draws are exact
 # What is best, as a number to be small; the others are best when they are small themselves.
-BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, "rank": lambda values: values * np.nan,
+BEST = {"sd_ratio": lambda values: np.abs(values - 1), "ess": np.negative, **{rank: lambda values: values * np.nan for rank in RANKS},
         "largest_mode": lambda values: values * np.nan}
 
 

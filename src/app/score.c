@@ -144,12 +144,20 @@ static json_t *row_json(const ScoreRow *row) {
 static void score_json(const Arguments *arguments, const Pack *pack, const Score *score) {
   json_t *rows = json_array();
   for (int r = 0; r < score->rows; r++) json_array_append_new(rows, row_json(&score->row[r]));
-  print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:b, s:o, s:o, s:o}", "pack", PACK_NAME,
-                       "problem", pack->name, "draws", arguments->draws, "metric", score_metric(pack),
-                       "histories", pack->histories, "draws_scored", pack->draws, "ratio",
-                       mean_json(score->ratio), "even_p_value", number(score->even_p), "too_even",
-                       score->even_p < SCORE_TOO_EVEN, "rank_p_value", number(score->rank_p),
-                       "rank_p_value_exact", number(score->rank_p_exact), "by_observations", rows));
+  json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "pack", PACK_NAME, "problem", pack->name,
+                           "draws", arguments->draws, "metric", score_metric(pack), "histories",
+                           pack->histories, "draws_scored", pack->draws, "ratio", mean_json(score->ratio));
+  for (int r = 0; r < SCORE_RANKS; r++) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_p_value", score_rank_names[r]);
+    json_object_set_new(root, name, number(score->rank_p[r]));
+    snprintf(name, sizeof name, "%s_p_value_exact", score_rank_names[r]);
+    json_object_set_new(root, name, number(score->rank_p_exact[r]));
+  }
+  json_object_set_new(root, "even_p_value", number(score->even_p));
+  json_object_set_new(root, "too_even", json_boolean(score->even_p < SCORE_TOO_EVEN));
+  json_object_set_new(root, "by_observations", rows);
+  print_json(root);
 }
 
 static void print_mean(ScoreMean mean) {
@@ -181,8 +189,11 @@ static void score_text(const Arguments *arguments, const Pack *pack, const Score
     printf("these draws are more even than independent draws are (p = %.2g that exact ones have so low a "
            "ratio): quasi-random or balanced, so that the ratio does not say how near they are\n",
            score->even_p);
-  printf("ranks of theta* among the draws: p = %.3g that they are uniform (exact draws: %.3g)\n",
-         score->rank_p, score->rank_p_exact);
+  static const char *const ranks[SCORE_RANKS] = {"theta* in a random direction", "|theta*|",
+                                                 "the likelihood of theta*"};
+  for (int r = 0; r < SCORE_RANKS; r++)
+    printf("ranks of %s among the draws: p = %.3g that they are uniform (exact draws: %.3g)\n", ranks[r],
+           score->rank_p[r], score->rank_p_exact[r]);
   printf("floor: the same of other exact draws; modes: total variation of the mode weights; "
          "se: over histories\n");
 }

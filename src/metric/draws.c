@@ -103,3 +103,43 @@ int metric_rank(int d, int n, const double *x, const double *truth, const double
   }
   return rank;
 }
+
+int metric_below(int n, const double *values, double truth) {
+  int rank = 0;
+  for (int i = 0; i < n; i++) rank += values[i] < truth;
+  return rank;
+}
+
+void metric_norms(int d, int n, const double *x, double *norm) {
+  for (int k = 0; k < n; k++) {
+    double square = 0;
+    for (size_t i = 0; i < (size_t)d; i++)
+      square += x[i * (size_t)n + (size_t)k] * x[i * (size_t)n + (size_t)k];
+    norm[k] = sqrt(square);
+  }
+}
+
+/* b' x - x' Lambda x / 2. */
+static double quadratic(int d, size_t stride, const double *precision, const double *vector,
+                        const double *x) {
+  double sum = 0;
+  for (size_t i = 0; i < (size_t)d; i++) {
+    double slope = 0;
+    for (size_t j = 0; j < (size_t)d; j++) slope += precision[i * (size_t)d + j] * x[j * stride];
+    sum += x[i * stride] * (vector[i] - slope / 2);
+  }
+  return sum;
+}
+
+void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
+                            double *work) {
+  const int d = history->d;
+  const HistoryView draws = {.history = history, .draws = n, .first = run * n, .lanes = n};
+  if (!likelihood_is_conjugate(history->likelihood)) {
+    history_log_likelihood(&draws, x, log_likelihood, NULL);
+    return;
+  }
+  double *vector = work + d * d;
+  history_evidence(&(HistoryView){.history = history, .draws = 1, .first = run, .lanes = 1}, work, vector);
+  for (int k = 0; k < n; k++) log_likelihood[k] = quadratic(d, (size_t)n, work, vector, x + k);
+}

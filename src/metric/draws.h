@@ -4,6 +4,7 @@
 #ifndef METRIC_DRAWS_H
 #define METRIC_DRAWS_H
 
+#include "model/history.h"
 #include "model/mixture.h"
 
 /* sqrt(trace cov(x) / trace cov(y)): below 1, the draws are under-dispersed. NAN when y does not vary. */
@@ -31,5 +32,15 @@ double metric_distance(int d, int n, const double *x, const double *truth);
  * ranks of exact draws are uniform (simulation-based calibration; Talts, Betancourt, Simpson, Vehtari and
  * Gelman 2018, arXiv:1804.06788). */
 int metric_rank(int d, int n, const double *x, const double *truth, const double *direction);
+
+/* How many of values[n] lie below truth. Any function of theta and of the history ranks exact draws
+ * uniformly; the norm and the likelihood find what coordinates, which errors of opposite signs leave alone,
+ * do not (Modrak et al. 2023, arXiv:2211.02383). */
+int metric_below(int n, const double *values, double truth);
+/* norm[n] of x[d, n]. */
+void metric_norms(int d, int n, const double *x, double *norm);
+/* log_likelihood[n] of a run's history at x[d, n], up to a constant of the run. work[d (d + 1)]. */
+void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
+                            double *work);
 
 #endif

@@ -58,3 +58,20 @@ Status measure_rank(const Comparison *self, double *out) {
   *out = metric_rank(self->d, self->x->n, self->x->theta, self->truth, self->work);
   return STATUS_OK;
 }
+
+Status measure_rank_norm(const Comparison *self, double *out) {
+  double truth;
+  metric_norms(self->d, 1, self->truth, &truth);
+  metric_norms(self->d, self->x->n, self->x->theta, self->work);
+  *out = metric_below(self->x->n, self->work, truth);
+  return STATUS_OK;
+}
+
+Status measure_rank_log_likelihood(const Comparison *self, double *out) {
+  const int n = self->x->n;
+  double truth, *of_draws = self->work, *work = of_draws + n;
+  metric_log_likelihoods(self->history, self->run, 1, self->truth, &truth, work);
+  metric_log_likelihoods(self->history, self->run, n, self->x->theta, of_draws, work);
+  *out = metric_below(n, of_draws, truth);
+  return STATUS_OK;
+}

@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
+#include "model/history.h"
 #include "model/mixture.h"
 
 #define METRIC_LIST(BESIDE, EXACT, ALONE)                                                                    \
@@ -24,7 +25,10 @@
   BESIDE(covariance_error, "moments",                                                                        \
          "relative Frobenius distance between the covariances of the draws and of exact ones")               \
   BESIDE(distance, "distance", "mean distance of the draws to theta*")                                       \
-  ALONE(rank, "rank", "rank of theta* among the draws, in a random direction")
+  ALONE(rank, "rank", "rank of theta* among the draws, in a random direction")                               \
+  ALONE(rank_norm, "rank_norm", "rank of |theta*| among those of the draws")                                 \
+  ALONE(rank_log_likelihood, "rank_log_likelihood",                                                          \
+        "rank of the history's likelihood at theta* among those at the draws")
 
 /* Points and their moments (linalg_moments). */
 typedef struct {
@@ -39,12 +43,19 @@ typedef struct {
   int d;
   const Cloud *x, *y; /* the draws; exact draws */
   const double *truth; /* theta*[d] */
+  const History *history; /* that the draws are given, of run `run` */
+  int run;
   const Mixture *modes; /* that theta* is from; NULL: it is from no mixture of Gaussians */
   Rng directions; /* the stream of random directions */
-  double *work; /* [max(d, 2 max(n, m) + 2 C)], scratch: n and m points, C modes */
+  double *work; /* [metric_work(d, max(n, m), C)], scratch: n and m points, C modes */
   Emd *emd; /* NULL when the word emd is not asked for */
   Wasserstein *wasserstein;
 } Comparison;
+
+/* Doubles that a metric needs as scratch. */
+static inline size_t metric_work(int d, int points, int modes) {
+  return (size_t)d * (size_t)(d + 1) + 2 * (size_t)points + 2 * (size_t)modes;
+}
 
 /* *out = the metric. STATUS_INPUT when a point is not finite, where the metric finds out. */
 typedef Status Measure(const Comparison *self, double *out);

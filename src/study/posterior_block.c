@@ -72,8 +72,7 @@ static Status allocate(Arena *memory, Block *block) {
   if (block->needs & POSTERIOR_NEEDS_FLOOR) TRY(draws_create(memory, block, RNG_FLOOR, r, &block->floor));
   const int most = m > r ? m : r;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
-  const size_t points = 2 * (size_t)most + 2 * (size_t)modes;
-  ALLOCATE(memory, block->work, d + (points > d ? points : d));
+  ALLOCATE(memory, block->work, d + metric_work(block->problem.d, most, modes));
   TRY(wasserstein_create(block->problem.d, most, &block->wasserstein));
   if (study_measures(block->study, "log_concavity")) {
     ALLOCATE(memory, block->evidence, d * (d + 1));
@@ -239,6 +238,8 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
                                                                            : &block->draws.run,
                                  .y = &block->reference.run,
                                  .truth = truth_of(block, b, block->work),
+                                 .history = &block->history,
+                                 .run = b,
                                  .modes = block->truth.mixture,
                                  .directions = {.key = rng_key(block->study->seed, RNG_DIRECTION),
                                                 .run = block->task->first_run + (uint32_t)b,

@@ -9,9 +9,20 @@
 
 enum { SETS = 4 /* of M exact draws for each history */ };
 
-/* What is measured of a history; ranks are those of theta* among the draws and among exact ones, in (0, 1).
- */
-enum { DISTANCE, FLOOR, SPREAD, MODE_ERROR, MODE_FLOOR, RANK, RANK_EXACT, MEASURED };
+/* What is measured of a history; ranks are those of theta* among the draws, and then among exact ones, in (0,
+ * 1). */
+enum {
+  DISTANCE,
+  FLOOR,
+  SPREAD,
+  MODE_ERROR,
+  MODE_FLOOR,
+  RANK,
+  RANK_EXACT = RANK + SCORE_RANKS,
+  MEASURED = RANK_EXACT + SCORE_RANKS
+};
+
+const char *const score_rank_names[SCORE_RANKS] = {"rank", "rank_norm", "rank_log_likelihood"};
 
 /* What a history is measured with. */
 typedef struct {
@@ -19,6 +30,9 @@ typedef struct {
   Measure *distance;
   Cloud draws, exact[SETS];
   double *truth, *direction; /* [d] */
+  double *values; /* [M], of the draws */
+  const History *history; /* that the draws are given, of run `run` */
+  int run;
   Comparison comparison;
 } Ruler;
 
@@ -50,8 +64,9 @@ static Status ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
   for (int k = 0; k < SETS; k++) TRY(cloud_create(memory, pack, &self->exact[k]));
   ALLOCATE(memory, self->truth, d);
   ALLOCATE(memory, self->direction, d);
-  const size_t points = 2 * (size_t)pack->draws + 2 * (size_t)(modes ? modes->components : 0);
-  ALLOCATE(memory, self->comparison.work, points > d ? points : d);
+  ALLOCATE(memory, self->values, pack->draws);
+  ALLOCATE(memory, self->comparison.work,
+           metric_work(pack->problem.d, pack->draws, modes ? modes->components : 0));
   self->comparison.d = pack->problem.d, self->comparison.modes = modes;
   TRY(wasserstein_create(pack->problem.d, pack->draws, &self->comparison.wasserstein));
   return self->distance == measure_emd ? emd_create(pack->draws, &self->comparison.emd) : STATUS_OK;
@@ -62,18 +77,38 @@ static void ruler_destroy(Ruler *self) {
   wasserstein_destroy(self->comparison.wasserstein);
 }
 
-/* Where theta* stands among the draws in a random direction: uniform when they are exact. Draws that are
- * equal to it, as those of a discrete posterior can be, are shared out at random. */
-static double rank_of(Ruler *self, const Cloud *draws, Rng rng) {
-  const Pack *pack = self->pack;
-  const int d = pack->problem.d, n = pack->draws;
+/* Where the truth stands among values[n]: uniform when draws are exact. Those that are equal to it, as draws
+ * of a discrete posterior can be, are shared out at random. */
+static double place_of(int n, const double *values, double truth, Rng *rng) {
   double place;
-  rng_normal(&rng, d, self->direction);
-  const int below = metric_rank(d, n, draws->theta, self->truth, self->direction);
-  for (int i = 0; i < d; i++) self->direction[i] = -self->direction[i];
-  const int above = metric_rank(d, n, draws->theta, self->truth, self->direction);
-  rng_uniform(&rng, 1, &place);
+  int above = 0;
+  const int below = metric_below(n, values, truth);
+  for (int i = 0; i < n; i++) above += values[i] > truth;
+  rng_uniform(rng, 1, &place);
   return (below + place * (n - below - above + 1)) / (n + 1);
+}
+
+/* along[n] = direction' x of x[d, n]. */
+static void project(int d, int n, const double *x, const double *direction, double *along) {
+  for (int k = 0; k < n; k++) along[k] = 0;
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k < n; k++) along[k] += direction[i] * x[(size_t)i * (size_t)n + (size_t)k];
+}
+
+/* The ranks of theta* among the draws: in a random direction, by norm, by likelihood. */
+static void find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCORE_RANKS]) {
+  const int d = self->pack->problem.d, n = self->pack->draws;
+  double truth, *values = self->values, *work = self->comparison.work;
+  rng_normal(&rng, d, self->direction);
+  project(d, n, draws->theta, self->direction, values);
+  project(d, 1, self->truth, self->direction, &truth);
+  rank[0] = place_of(n, values, truth, &rng);
+  metric_norms(d, n, draws->theta, values);
+  metric_norms(d, 1, self->truth, &truth);
+  rank[1] = place_of(n, values, truth, &rng);
+  metric_log_likelihoods(self->history, self->run, n, draws->theta, values, work);
+  metric_log_likelihoods(self->history, self->run, 1, self->truth, &truth, work);
+  rank[2] = place_of(n, values, truth, &rng);
 }
 
 /* out += share of the metric between two clouds. */
@@ -123,8 +158,8 @@ static Status compare(const Ruler *self, Measure *metric, Rng directions, double
 
 static Status measure(Ruler *self, Rng directions, double out[MEASURED]) {
   out[MODE_ERROR] = out[MODE_FLOOR] = NAN;
-  out[RANK] = rank_of(self, &self->draws, directions);
-  out[RANK_EXACT] = rank_of(self, &self->exact[0], directions);
+  find_ranks(self, &self->draws, directions, out + RANK);
+  find_ranks(self, &self->exact[0], directions, out + RANK_EXACT);
   TRY(compare(self, self->distance, directions, &out[DISTANCE], &out[FLOOR], &out[SPREAD]));
   if (!self->pack->prior.mixture) return STATUS_OK;
   return compare(self, measure_mode_weight_error, directions, &out[MODE_ERROR], &out[MODE_FLOOR], NULL);
@@ -183,6 +218,7 @@ static Status measure_group(Ruler *self, const PackGroup *group, const double *t
     turn(pack, theta + number * m * d, self->draws.theta);
     for (int k = 0; k < SETS; k++) pick(pack, group, exact, h, k, self->exact[k].theta);
     for (size_t i = 0; i < d; i++) self->truth[i] = group->theta[i * n + (size_t)h];
+    self->history = &group->history, self->run = h;
     const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
                             .run = (uint32_t)number,
                             .round = (uint32_t)group->observations};
@@ -248,8 +284,10 @@ static Status summarise(Arena *memory, const Pack *pack, const double *measured,
     out->ratio.se = hypot(out->ratio.se, out->row[g].ratio.se / out->rows);
   }
   out->even_p = 0.5 * erfc((1 - out->ratio.mean) / sqrt(2 * spread));
-  out->rank_p = score_uniform_p(pack->histories, measured + RANK * pack->histories);
-  out->rank_p_exact = score_uniform_p(pack->histories, measured + RANK_EXACT * pack->histories);
+  for (int r = 0; r < SCORE_RANKS; r++) {
+    out->rank_p[r] = score_uniform_p(pack->histories, measured + (RANK + r) * pack->histories);
+    out->rank_p_exact[r] = score_uniform_p(pack->histories, measured + (RANK_EXACT + r) * pack->histories);
+  }
   return STATUS_OK;
 }
 

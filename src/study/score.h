@@ -10,6 +10,10 @@
 
 #include "study/pack.h"
 
+/* Ranks of theta* among draws: in a random direction, of |theta*|, and of its likelihood. */
+enum { SCORE_RANKS = 3 };
+extern const char *const score_rank_names[SCORE_RANKS];
+
 /* A mean over histories and its standard error. */
 typedef struct {
   double mean, se;
@@ -32,7 +36,7 @@ typedef struct {
   double even_p;
   /* p-values of the chi-squared test that ranks are uniform, over all histories: of the draws, and of exact
    * ones, which share theta* with them. */
-  double rank_p, rank_p_exact;
+  double rank_p[SCORE_RANKS], rank_p_exact[SCORE_RANKS];
 } Score;
 
 /* What the distance of a problem is: the word of the key `metrics`. */
