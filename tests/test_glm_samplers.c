@@ -39,6 +39,8 @@ static void test_identity_link(void) {
                          by_rows = {.ops = &rows_ops, .noise = closed.noise};
         char sentence[256];
         if (sampler_misfit(method, &prior, &by_rows, sizeof sentence, sentence)) continue;
+        /* mala whitens a Gaussian prior where rewards are conjugate: other steps. */
+        if (strcmp(method->name, "mala") == 0 && components == 1) continue;
         History history = fixture_history(&memory, d, RUNS, 0, 7, &closed);
         History kept = fixture_history(&memory, d, RUNS, 0, 7, &by_rows);
         CU_ASSERT(history.ops != kept.ops);

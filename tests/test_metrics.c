@@ -300,6 +300,11 @@ static void check_likelihoods(const char *name, double noise) {
         expected[n] += likelihood.ops->log_likelihood(&likelihood, y[l][run],
                                                       phi[l][run] * x[n] + phi[l][RUNS + run] * x[N + n]);
     for (int n = 1; n < N; n++) CHECK_NEAR(found[n] - found[0], expected[n] - expected[0], 1e-12);
+    for (int n = 0; n < N; n++) {
+      double alone;
+      metric_log_likelihoods(&history, run, 1, (double[]){x[n], x[N + n]}, &alone, work);
+      CU_ASSERT_EQUAL(alone, found[n]); /* ranks compare the two */
+    }
   }
 }
 
@@ -315,6 +320,16 @@ static void test_other_ranks(void) {
   check_likelihoods("gaussian", 0.7);
   check_likelihoods("logistic", 1);
   check_likelihoods("poisson", 1);
+}
+
+/* Four points, two of them equal; in their first coordinates there are three values, in the second two. */
+static void test_distinct(void) {
+  const double x[8] = {1, 2, 1, 3, 5, 5, 5, -5};
+  double share;
+  CHECK_OK(metric_distinct(2, 4, x, &share));
+  CHECK_NEAR(share, 0.75, 0);
+  CHECK_OK(metric_distinct(1, 4, x + 4, &share));
+  CHECK_NEAR(share, 0.5, 0);
 }
 
 /* Distances 5, 0 and 13 to (1, 2). */
@@ -334,6 +349,7 @@ int main(void) {
                          {"mode weights", test_mode_weights},
                          {"distance", test_distance},
                          {"rank", test_rank},
+                         {"distinct points", test_distinct},
                          {"ranks of norms and likelihoods", test_other_ranks},
                          CU_TEST_INFO_NULL};
   return harness_run("metrics", tests);

@@ -7,6 +7,7 @@
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
+#include "metric/draws.h"
 #include "model/fit_keys.h"
 #include "model/logs_read.h"
 #include "model/wide.h"
@@ -110,6 +111,7 @@ typedef struct {
   double guard_weight; /* in the posterior */
   bool judged; /* the prior is, by the history */
   double p_value; /* alarm.h */
+  double distinct; /* share of the draws */
 } Findings;
 
 /* log p(y | u) is its largest value less half of the deviance, at any u. */
@@ -195,6 +197,8 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
     printf("p-value of the history under the prior %.3g, exact where features did not depend on rewards%s\n",
            findings->p_value,
            findings->p_value < 0.01 ? ": the prior may be wrong (--option guard=0.1 allows for that)" : "");
+  if (findings->distinct < 1)
+    printf("%.3g%% of the draws are distinct, the others are copies\n", 100 * findings->distinct);
   if (fallbacks > 0)
     printf("%lld numerical fallbacks: check the draws before you trust them\n", (long long)fallbacks);
   if (complaint[0]) printf("%s\n", complaint);
@@ -212,9 +216,10 @@ static Status save(const Arguments *arguments, int d, double *theta, const Findi
 
 /* Draws that cannot have reached their target count as a fallback. */
 static Status judge_and_save(const Arguments *arguments, const Sampler *sampler, const History *history,
-                             double *theta, const Findings *findings, int64_t fallbacks) {
+                             double *theta, Findings *findings, int64_t fallbacks) {
   char complaint[256] = "";
   Spread spread;
+  TRY(metric_distinct(sampler->d, arguments->draws, theta, &findings->distinct));
   TRY(spread_measure(sampler, history, arguments->draws, theta, &spread));
   if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
   TRY(save(arguments, sampler->d, theta, findings, fallbacks));

@@ -2,6 +2,8 @@
 #include "study/score.h"
 #include "app/app.h"
 #include "app/score_files.h"
+#include "io/dataset.h"
+#include "study/score_reference.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -9,11 +11,11 @@
 #include <string.h>
 
 typedef struct {
-  const char *problem, *export, *draws;
+  const char *problem, *export, *draws, *reference;
   bool list, json;
 } Arguments;
 
-enum { KEY_PROBLEM = 256, KEY_EXPORT, KEY_DRAWS, KEY_LIST };
+enum { KEY_PROBLEM = 256, KEY_EXPORT, KEY_DRAWS, KEY_LIST, KEY_REFERENCE };
 
 static const struct argp_option options[] = {
     {"list", KEY_LIST, NULL, 0, "list the problems", 0},
@@ -24,14 +26,24 @@ static const struct argp_option options[] = {
      "noise 1",
      0},
     {"draws", KEY_DRAWS, "FILE", 0,
-     "draws to score: NetCDF theta(history, draw, dim), histories in the order of the export", 0},
+     "draws to score: NetCDF theta(history, draw, dim), histories in the order of the export; with "
+     "--reference "
+     "theta(draw, dim)",
+     0},
+    {"reference", KEY_REFERENCE, "FILE", 0,
+     "draws of the same posterior by whatever is trusted, NetCDF theta(draw, dim) or CSV without header, to "
+     "compare with",
+     0},
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
 static void check(const Arguments *arguments, struct argp_state *state) {
   if (arguments->list + (arguments->export != NULL) + (arguments->draws != NULL) != 1)
-    argp_error(state, "one of --list, --export DIR, and --problem NAME --draws FILE is needed");
-  if (arguments->draws && !arguments->problem) argp_error(state, "--draws needs --problem NAME");
+    argp_error(state, "one of --list, --export DIR, and --problem NAME --draws FILE or --reference FILE "
+                      "--draws FILE is needed");
+  if (arguments->draws && !arguments->problem == !arguments->reference)
+    argp_error(state, "--draws needs --problem NAME or --reference FILE, and not both");
+  if (arguments->reference && !arguments->draws) argp_error(state, "--reference needs --draws FILE");
   if (arguments->list && arguments->problem) argp_error(state, "--list has all problems; without --problem");
   if (arguments->export && arguments->json) argp_error(state, "--json is for --list and --draws");
 }
@@ -44,6 +56,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case KEY_PROBLEM: arguments->problem = text; return 0;
   case KEY_EXPORT: app_take_output(state, &arguments->export, text); return 0;
   case KEY_DRAWS: arguments->draws = text; return 0;
+  case KEY_REFERENCE: arguments->reference = text; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
   case ARGP_KEY_END: check(arguments, state); return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -208,6 +221,64 @@ static Status score(const Arguments *arguments, const Pack *pack) {
   return STATUS_OK;
 }
 
+/* ---- draws beside a reference */
+
+static json_t *distance_json(const ScoreDistance *distance) {
+  return json_pack("{s:i, s:o, s:o, s:o}", "points", distance->points, "distance", number(distance->distance),
+                   "floor", number(distance->floor), "ratio", number(distance->distance / distance->floor));
+}
+
+static void reference_json(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
+  print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws",
+                       arguments->draws, "reference", arguments->reference, "dimension", d, "draws_count", n,
+                       "reference_count", m, "sliced_wasserstein", distance_json(&score->sliced), "emd",
+                       distance_json(&score->emd), "mean_error", number(score->mean_error),
+                       "mean_error_dimension", score->mean_error_at + 1, "sd_ratio_low",
+                       number(score->sd_low), "sd_ratio_high", number(score->sd_high), "distinct",
+                       number(score->distinct), "reference_distinct", number(score->reference_distinct)));
+}
+
+static void print_distance(const char *name, const ScoreDistance *distance) {
+  printf("%-20s %8d %10.4f %10.4f %8.3f\n", name, distance->points, distance->distance, distance->floor,
+         distance->distance / distance->floor);
+}
+
+static void reference_text(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
+  printf("%s: %d draws in %d dimensions; %s: %d\n\n%-20s %8s %10s %10s %8s\n", arguments->draws, n, d,
+         arguments->reference, m, "distance", "points", "distance", "floor", "ratio");
+  print_distance("sliced Wasserstein", &score->sliced);
+  print_distance("earth mover's", &score->emd);
+  printf("\nfloor: between disjoint parts of the reference; ratio: 1 for draws like those of the reference\n"
+         "largest error of a mean: %.3g of its standard deviation (theta %d; by chance up to about %.2g)\n"
+         "standard deviations over those of the reference: %.3f to %.3f\n"
+         "distinct draws: %.3g%%; of the reference: %.3g%%\n",
+         score->mean_error, score->mean_error_at + 1, 3 * sqrt(1.0 / n + 1.0 / m), score->sd_low,
+         score->sd_high, 100 * score->distinct, 100 * score->reference_distinct);
+}
+
+static Status compare_samples(const Arguments *arguments, const Samples *draws, const Samples *reference) {
+  ScoreReference score;
+  if (draws->d != reference->d)
+    return status_set(STATUS_INPUT, "%s: theta in %d dimensions, but %s has %d", arguments->draws, draws->d,
+                      arguments->reference, reference->d);
+  if (draws->n < 2 || reference->n < 4)
+    return status_set(STATUS_INPUT, "%d draws and a reference of %d; at least 2 and 4 are needed", draws->n,
+                      reference->n);
+  TRY(score_reference(draws->d, draws->n, draws->theta, reference->n, reference->theta, &score));
+  (arguments->json ? reference_json : reference_text)(arguments, draws->d, draws->n, reference->n, &score);
+  return STATUS_OK;
+}
+
+static Status score_against_reference(const Arguments *arguments) {
+  Samples draws = {0}, reference = {0};
+  Status status = dataset_read_samples(arguments->draws, &draws);
+  if (status == STATUS_OK) status = dataset_read_samples(arguments->reference, &reference);
+  if (status == STATUS_OK) status = compare_samples(arguments, &draws, &reference);
+  samples_free(&draws);
+  samples_free(&reference);
+  return status;
+}
+
 /* ---- the verb */
 
 static Status work(const Arguments *arguments, const Packs *packs) {
@@ -220,6 +291,7 @@ static Status work(const Arguments *arguments, const Packs *packs) {
 
 static Status make_and_work(const Arguments *arguments) {
   SCRATCH_ARENA(memory);
+  if (arguments->reference) return score_against_reference(arguments);
   Packs packs = {0};
   Status status = packs_create(&memory, arguments->problem, &packs);
   if (status == STATUS_OK) status = work(arguments, &packs);
@@ -231,10 +303,11 @@ Status app_score(int argc, char **argv) {
   static const struct argp argp = {
       options,
       parse,
-      "--list | --export DIR | --problem NAME --draws FILE",
+      "--list | --export DIR | --problem NAME --draws FILE | --reference FILE --draws FILE",
       "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo floor, "
       "mode weights and calibration, on a frozen pack of problems whose exact posteriors can be drawn from. "
-      "The true parameters are not exported. Under mpiexec the first rank does it all.",
+      "The true parameters are not exported. With --reference the exact draws are yours. Under mpiexec the "
+      "first rank does it all.",
       NULL,
       NULL,
       NULL};

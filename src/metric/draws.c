@@ -1,8 +1,11 @@
 /* Moments, mode weights and ranks. */
 #include "metric/draws.h"
 
+#include "core/arena.h"
+
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 static double trace(int d, const double *matrix) {
   double sum = 0;
@@ -94,6 +97,25 @@ double metric_distance(int d, int n, const double *x, const double *truth) {
   return sum / n;
 }
 
+/* Points in some order in which equal ones are neighbours. */
+static int compare_points(const void *a, const void *b, void *bytes) {
+  return memcmp(a, b, *(const size_t *)bytes);
+}
+
+Status metric_distinct(int d, int n, const double *x, double *out) {
+  SCRATCH_ARENA(scratch);
+  double *points; /* [n, d] */
+  size_t bytes = (size_t)d * sizeof *x, distinct = 0;
+  ALLOCATE(&scratch, points, (size_t)n * (size_t)d);
+  for (size_t k = 0; k < (size_t)n; k++)
+    for (size_t i = 0; i < (size_t)d; i++) points[k * (size_t)d + i] = x[i * (size_t)n + k];
+  qsort_r(points, (size_t)n, bytes, compare_points, &bytes);
+  for (size_t k = 0; k < (size_t)n; k++)
+    distinct += k == 0 || memcmp(points + k * (size_t)d, points + (k - 1) * (size_t)d, bytes) != 0;
+  *out = (double)distinct / n;
+  return STATUS_OK;
+}
+
 int metric_rank(int d, int n, const double *x, const double *truth, const double *direction) {
   int rank = 0;
   for (int i = 0; i < n; i++) {
@@ -131,12 +153,25 @@ static double quadratic(int d, size_t stride, const double *precision, const dou
   return sum;
 }
 
+/* A pass over the rows of one run alone is for several points: x[d] twice. work[2 d]. */
+static void log_likelihood_of_one(const History *history, int run, const double *x, double *work,
+                                  double *log_likelihood) {
+  double both[2];
+  for (int i = 0; i < history->d; i++) work[2 * i] = work[2 * i + 1] = x[i];
+  history_log_likelihood(&(HistoryView){.history = history, .draws = 2, .first = 2 * run, .lanes = 2}, work,
+                         both, NULL);
+  *log_likelihood = both[0];
+}
+
 void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
                             double *work) {
   const int d = history->d;
   const HistoryView draws = {.history = history, .draws = n, .first = run * n, .lanes = n};
   if (!likelihood_is_conjugate(history->likelihood)) {
-    history_log_likelihood(&draws, x, log_likelihood, NULL);
+    if (n > 1)
+      history_log_likelihood(&draws, x, log_likelihood, NULL);
+    else
+      log_likelihood_of_one(history, run, x, work, log_likelihood);
     return;
   }
   double *vector = work + d * d;

@@ -28,6 +28,9 @@ double metric_largest_mode(const Mixture *modes, int n, const double *x, double 
 /* Mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
 double metric_distance(int d, int n, const double *x, const double *truth);
 
+/* *out = the share of x[d, n] that are distinct points: 1, unless a sampler copies draws. */
+Status metric_distinct(int d, int n, const double *x, double *out);
+
 /* How many of x[d, n] lie below truth[d] along direction[d]: 0 to n. With truth and data from the model, the
  * ranks of exact draws are uniform (simulation-based calibration; Talts, Betancourt, Simpson, Vehtari and
  * Gelman 2018, arXiv:1804.06788). */

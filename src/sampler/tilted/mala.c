@@ -6,7 +6,11 @@
  * With a Gaussian prior the chain is one of x, theta = A x with A A' the covariance of the prior, which is
  * then N(A^-1 m, I): the Gaussian that it starts from is the posterior itself, however the prior is
  * conditioned. N(A^-1 m, I) is as simple in the eigenbasis of the evidence, so its steps are taken there, and
- * no step multiplies by a matrix. */
+ * no step multiplies by a matrix.
+ *
+ * With clicks or counts the tilt of langevin.h is the evidence at the mode under the Gaussian of the prior's
+ * moments, and what the likelihood has beyond it is part of the density: the target is the posterior itself,
+ * so that long chains are a reference for other samplers. */
 #include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
 
@@ -15,29 +19,89 @@
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
 #include "model/evidence.h"
+#include "model/irls.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of the mode, in standard deviations: it sets the preconditioner alone. */
+static const double MODE_TOLERANCE = 1e-3;
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
   int steps;
   double step_size;
   const Mixture *prior;
-  bool white; /* one Gaussian, whose steps are taken in the eigenbasis */
-  double *mean, *covariance; /* [d], [d, d]: of the prior, in x */
+  bool white; /* one Gaussian and Gaussian rewards: steps are taken in the eigenbasis */
+  double *mean, *covariance, *precision; /* [d], [d, d], [d, d]: of the prior, in x */
   double *root; /* [d, d]: A; NULL: the identity */
   double *matrix, *basis, *q, *vector, *b; /* [d, d, n], [d, d, n], [d, n], [d, n], [d, n]: the evidence */
   double *prior_mean, *prior_variance; /* [d, n]: in the eigenbasis */
   double *theta, *gradient; /* [d, n] */
+  /* Of rewards that are not Gaussian, whose evidence is matrix and vector; else NULL. */
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n] */
+  double *log_likelihood, *image; /* [n], [d, n] */
+  HistoryView view;
+  Irls irls;
   Langevin langevin;
 } Mala;
 
 static void mala_density(const void *context, int lanes, double *x, double *log_density, double *score) {
   const Mala *self = context;
   mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
+}
+
+/* log_density and score += those of the likelihood less those of the evidence, which the tilt has. */
+SIMD_CLONES
+static void mala_correct(int d, int lanes, const double *restrict vector, const double *restrict image,
+                         const double *restrict x, const double *restrict log_likelihood,
+                         const double *restrict gradient, double *restrict log_density,
+                         double *restrict score) {
+  for (int n = 0; n < lanes; n++) log_density[n] += log_likelihood[n];
+  for (int i = 0; i < d * lanes; i += lanes)
+    for (int n = 0; n < lanes; n++) {
+      log_density[n] -= x[i + n] * (vector[i + n] - 0.5 * image[i + n]);
+      score[i + n] += gradient[i + n] - vector[i + n] + image[i + n];
+    }
+}
+
+static void mala_rows_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+  const Mala *self = context;
+  const int d = self->langevin.d;
+  mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
+  history_log_likelihood(&self->view, x, self->log_likelihood, self->gradient);
+  linalg_multiply_lanes(d, lanes, self->matrix, x, self->image);
+  mala_correct(d, lanes, self->vector, self->image, x, self->log_likelihood, self->gradient, log_density,
+               score);
+}
+
+/* The evidence at the mode, in its eigenbasis. */
+static void mala_linearise(Mala *self, int64_t *fallbacks) {
+  const int d = self->langevin.d, lanes = self->view.lanes;
+  memset(self->matrix, 0, (size_t)(d * d * lanes) * sizeof *self->matrix);
+  memset(self->vector, 0, (size_t)(d * lanes) * sizeof *self->vector);
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++) self->prior_precision[i * lanes + n] = self->precision[i];
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double sum = 0;
+      for (int j = 0; j < d; j++) sum += self->precision[i * d + j] * self->mean[j];
+      self->prior_vector[i * lanes + n] = sum;
+    }
+  irls_solve(&self->irls, &self->view, self->prior_precision, self->prior_vector, self->matrix, self->vector,
+             self->theta, fallbacks);
+  memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
+  linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis, self->q);
+  for (int i = 0; i < d * lanes; i++) self->q[i] = fmax(self->q[i], 0); /* rounding */
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double sum = 0;
+      for (int k = 0; k < d; k++) sum += self->basis[(k * d + i) * lanes + n] * self->vector[k * lanes + n];
+      self->b[i * lanes + n] = sum;
+    }
 }
 
 /* N(mean, I), mean[d, lanes]. */
@@ -77,13 +141,19 @@ static int mala_lanes(const Mala *self, int d) {
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
-  const LangevinPrior prior = {self->white ? white_density : mala_density, self, true};
+  const bool rows = self->prior_precision;
+  const LangevinPrior prior = {rows          ? mala_rows_density
+                               : self->white ? white_density
+                                             : mala_density,
+                               self, true};
   const int d = sampler->d;
-  (void)fallbacks;
   for (Chunk chunk = chunk_begin_narrow(rng, mala_lanes(self, d)); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
-    const HistoryView view = {history, draws, chunk.first, lanes, NULL, NULL};
-    evidence_decompose(&view, self->root, self->matrix, self->vector, self->basis, self->q, self->b);
+    self->view = (HistoryView){history, draws, chunk.first, lanes, NULL, NULL};
+    if (rows)
+      mala_linearise(self, fallbacks);
+    else
+      evidence_decompose(&self->view, self->root, self->matrix, self->vector, self->basis, self->q, self->b);
     langevin_project(d, lanes, self->basis, self->mean, self->covariance, self->prior_mean,
                      self->prior_variance);
     langevin_target(&self->langevin, &prior, lanes, self->white ? NULL : self->basis, self->q, self->b,
@@ -108,6 +178,18 @@ static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
   return STATUS_OK;
 }
 
+/* Memory for rewards that are not Gaussian. */
+static Status mala_take_rows(Arena *memory, Mala *self, int d) {
+  const size_t vector = (size_t)d * CHUNK_LANES;
+  ALLOCATE(memory, self->prior_precision, (size_t)d * vector);
+  ALLOCATE(memory, self->prior_vector, vector);
+  ALLOCATE(memory, self->log_likelihood, CHUNK_LANES);
+  ALLOCATE(memory, self->image, vector);
+  ALLOCATE(memory, self->precision, d * d);
+  ASSERT(linalg_invert(d, self->covariance, self->precision));
+  return irls_create(memory, d, CHUNK_LANES, MODE_TOLERANCE, &self->irls);
+}
+
 static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
@@ -116,7 +198,8 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->prior = prior;
-  self->white = prior->components == 1;
+  const bool rows = !likelihood_is_conjugate(setup->likelihood);
+  self->white = prior->components == 1 && !rows;
   self->steps = (int)config_int(setup->options, "steps");
   self->step_size = config_real(setup->options, "step_size");
   ALLOCATE(memory, self->mean, d);
@@ -131,6 +214,7 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->theta, vector);
   ALLOCATE(memory, self->gradient, vector);
   mixture_moments(prior, self->mean, self->covariance);
+  if (rows) TRY(mala_take_rows(memory, self, sampler->d));
   if (self->white && !mixture_is_white(prior)) TRY(mala_whiten(memory, self, prior));
   return self->white ? langevin_create_diagonal(memory, sampler->d, CHUNK_LANES, &self->langevin)
                      : langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
@@ -139,7 +223,7 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
 static double mala_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), prior = cost_score(work, lanes) / 2;
   return work->drawn * work->draws * (double)config_int(work->options, "steps") *
-         langevin_cost(work->d, lanes, prior);
+         (langevin_cost(work->d, lanes, prior) + cost_rows(work, lanes, false));
 }
 
 static const ConfigKey KEYS[] = {LANGEVIN_STEPS_KEY, LANGEVIN_STEP_SIZE_KEY, {.name = NULL}};
@@ -149,7 +233,7 @@ const SamplerOps sampler_mala = {
     .summary = "Metropolis-adjusted Langevin steps on the posterior itself, preconditioned",
     .reference = "Roberts and Tweedie (1996), Bernoulli 2",
     .default_prior = "mixture",
-    .needs = NEEDS_MIXTURE | NEEDS_CONJUGATE,
+    .needs = NEEDS_MIXTURE,
     .keys = KEYS,
     .create = mala_create,
     .diagonal = &diagonal_mala,
