@@ -51,7 +51,7 @@ static const RngKernel NORMAL[] = {rng_kernel_normal_v1, rng_kernel_normal_v3, r
 
 static philox4x32_ctr_t words_of(const RngCounters *counters, int i, uint32_t position) {
   const philox4x32_ctr_t counter = {
-      {counters->position[i] + position, counters->draw[i], counters->round, counters->run[i]}};
+      {counters->position[i] + position, counters->draw[i], counters->round[i], counters->run[i]}};
   const philox4x32_key_t key = {{counters->key[0], counters->key[1]}};
   return philox4x32(counter, key);
 }
@@ -60,11 +60,12 @@ static philox4x32_ctr_t words_of(const RngCounters *counters, int i, uint32_t po
  * included, for whole calls and parts of them. */
 static void test_uniform_kernels(void) {
   enum { POSITIONS = 3, STRIDE = COUNTERS + 5 };
-  RngCounters counters = {.key = {0xa4093822, 0x299f31d0}, .round = 0x13198a2e};
+  RngCounters counters = {.key = {0xa4093822, 0x299f31d0}};
   for (uint32_t i = 0; i < COUNTERS; i++) {
     counters.position[i] = i == 1 ? UINT32_MAX : 0x243f6a88 + i - 2;
     counters.draw[i] = i % 3 ? 0x85a308d3 : UINT32_MAX - i;
     counters.run[i] = i % 5 ? 0x03707344 : 0x80000000 + i;
+    counters.round[i] = i % 7 ? 0x13198a2e : 0x80000001 + i;
   }
   for (int level = 0; level < runnable_levels(); level++)
     for (int count = RNG_KERNEL_GROUP; count <= COUNTERS; count += RNG_KERNEL_GROUP) {
@@ -98,7 +99,7 @@ static void make_counter(RngCounters *counters, int i, const uint32_t word[4]) {
     const uint32_t before1 = c[0] ^ high1 ^ key[0], before3 = c[2] ^ high0 ^ key[1];
     c[0] = before0, c[1] = before1, c[2] = before2, c[3] = before3;
   }
-  counters->position[i] = c[0], counters->draw[i] = c[1], counters->round = c[2], counters->run[i] = c[3];
+  counters->position[i] = c[0], counters->draw[i] = c[1], counters->round[i] = c[2], counters->run[i] = c[3];
 }
 
 static void check_normals(const RngCounters *counters) {
