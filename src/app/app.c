@@ -18,7 +18,7 @@
 
 bool app_speaks = true;
 
-/* The rank as the launcher gives it, before MPI is started. */
+/* Returns whether this is the first rank as the launcher gives it, before MPI is started. */
 static bool launched_as_first_rank(void) {
   static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
   for (int i = 0; names[i]; i++) {
@@ -160,7 +160,7 @@ void app_note_unused(const Study *study) {
   }
 }
 
-/* The whole variable NAME(setting, policy, axis); free() it. */
+/* Reads the whole variable NAME(setting, policy, axis); free() it. */
 static Status read_means(StoreFile *file, const Study *study, const char *suffix, double **out) {
   char name[64];
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
@@ -175,7 +175,7 @@ static Status read_means(StoreFile *file, const Study *study, const char *suffix
 /* Columns of the table, [settings, policies, places] each; the last two only widen the errors. */
 enum { MEAN, SE, DIFF_MEAN, DIFF_SE, COUNT, SE_REPLICATE, DIFF_SE_REPLICATE, COLUMNS };
 
-/* A standard error is that over runs or over the means of replicates, whichever is larger. */
+/* Widens a standard error to the larger of that over runs and that over the means of replicates. */
 static void widen(size_t count, double *se, const double *over_replicates) {
   for (size_t i = 0; i < count; i++) se[i] = fmax(se[i], over_replicates[i]);
 }
@@ -204,7 +204,7 @@ static void print_number(const char *sign, int width, int digits, double x) {
     printf(*sign ? "%+*.*g" : "%*.*g", width, digits, x);
 }
 
-/* Few points: mean and standard error at each. */
+/* Prints few points: mean and standard error at each. */
 static void print_points(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const Config *config = study->file->settings[setting];
@@ -225,7 +225,7 @@ static void print_points(const Study *study, int setting, double *const columns[
   }
 }
 
-/* Many points: the last one, with the paired difference to the first policy. */
+/* Prints the last of many points, with the paired difference to the first policy. */
 static void print_last(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const Config *config = study->file->settings[setting];

@@ -28,8 +28,8 @@ Status app_tune(int argc, char **argv);
 Status app_verify(int argc, char **argv);
 Status app_bench(int argc, char **argv);
 
-/* argp_parse, silent on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers once.
- * --help and usage errors end the program. */
+/* Calls argp_parse, silent on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers
+ * once. --help and usage errors end the program. */
 void app_parse(const struct argp *argp, int argc, char **argv, void *input);
 /* Numbers in arguments; argp_error when `text` is not one in [low, high]. */
 long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
@@ -41,13 +41,13 @@ double app_real(struct argp_state *state, const char *option, const char *text, 
 void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
                       const char *(*word)(int index));
 
-/* Take the one positional argument into *slot; argp_error when there is one already. `what` names it: "study
- * file". */
+/* Takes the one positional argument into *slot; argp_error when there is one already. `what` names it:
+ * "study file". */
 void app_take(struct argp_state *state, const char **slot, const char *text, const char *what);
-/* argp_error when the positional argument is missing. */
+/* Calls argp_error when the positional argument is missing. */
 void app_need(struct argp_state *state, const char *slot, const char *what);
 
-/* Take the file or folder of -o; argp_error for a name that cannot be written, before any work is done. */
+/* Takes the file or folder of -o; argp_error for a name that cannot be written, before any work is done. */
 void app_take_output(struct argp_state *state, const char **slot, const char *text);
 
 /* A growing list of texts, for options that may be repeated. */
@@ -57,32 +57,32 @@ typedef struct {
 } AppTexts;
 void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
 
-/* --seed N for a study is --set seed=N; `space` keeps the text. */
+/* Takes --seed N for a study as --set seed=N; `space` keeps the text. */
 void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text);
 
-/* Start MPI; from here on only rank 0 prints. */
+/* Starts MPI; from here on only rank 0 prints. */
 Parallel app_begin_parallel(int *argc, char ***argv);
 
-/* Refuse, on all ranks, a file that rank 0 could not write in the end. Collective. */
+/* Refuses, on all ranks, a file that rank 0 could not write in the end. Collective. */
 Status app_try_output(const Parallel *parallel, const char *path);
 
-/* End MPI and hand `status` on. Rank 0 prints its sentence before: mpiexec kills all ranks as soon as one has
- * ended with an error. */
+/* Ends MPI and hand `status` on. Rank 0 prints its sentence before: mpiexec kills all ranks as soon as one
+ * has ended with an error. */
 Status app_end_parallel(Status status);
-/* Print the sentence of a failure, unless it is printed already; only rank 0 does. */
+/* Prints the sentence of a failure, unless it is printed already; only rank 0 does. */
 void app_report(Status status);
-/* A failure was reported. */
+/* Returns whether a failure was reported. */
 bool app_has_failed(void);
 
-/* The study of a results folder (DIR/study.yaml). The caller ends with study_destroy. */
+/* Reads the study of a results folder (DIR/study.yaml). The caller ends with study_destroy. */
 Status app_study_of_folder(const char *directory, Study *out);
-/* A study file with --set and --seed. The caller ends with study_destroy. */
+/* Reads a study file with --set and --seed. The caller ends with study_destroy. */
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
 
 /* Says on stderr, on rank 0, what the study gives and nothing uses: the noise of rewards that have none. */
 void app_note_unused(const Study *study);
 
-/* Leaderboard on stdout: for each setting and policy the first curve at its last point, from
+/* Prints the leaderboard on stdout: for each setting and policy the first curve at its last point, from
  * DIR/results.nc. */
 Status app_print_table(const Study *study, const char *directory);
 

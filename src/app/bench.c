@@ -50,7 +50,7 @@ static void add_sampler(Arguments *arguments, const char *name) {
   snprintf(arguments->policies + used, POLICIES_SIZE - used, "%s%s", used ? ", " : "", name);
 }
 
-/* "ts,diffts" */
+/* Takes the samplers from "ts,diffts". */
 static void take_samplers(struct argp_state *state, Arguments *arguments, const char *text) {
   char *copy = strdup(text), *rest = copy;
   for (const char *name; copy && (name = strsep(&rest, ","));) {
@@ -79,7 +79,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Of the first processor in /proc/cpuinfo; "unknown" where there is none. */
+/* Reads the name of the first processor in /proc/cpuinfo; "unknown" where there is none. */
 static void processor(size_t size, char *out) {
   char line[512];
   FILE *file = fopen("/proc/cpuinfo", "r");
@@ -131,7 +131,7 @@ static void print_machine(const Meter *meter, int ranks) {
          "B", "s/draw", "of peak", "rounds/s", "of peak", "of mem.");
 }
 
-/* "12.3%", or a dash. */
+/* Writes "12.3%", or a dash. */
 static const char *share(double fraction, char out[16]) {
   if (isnan(fraction))
     snprintf(out, 16, "-");
@@ -168,7 +168,7 @@ static void print_notes(void) {
       "that memory gives in the time; above 100%%: they stay in a cache\n");
 }
 
-/* The mean over ranks, which all measure the same at the same time. */
+/* Averages over ranks, which all measure the same at the same time. */
 static void average(const Parallel *parallel, Throughput *throughput) {
   double *const values[] = {&throughput->draw_seconds, &throughput->draw_of_peak, &throughput->round_seconds,
                             &throughput->round_of_peak, &throughput->round_of_bandwidth};
@@ -221,7 +221,8 @@ static Status bench(const Parallel *parallel, const Arguments *arguments, const 
   return status;
 }
 
-/* The ranks share the folder of the priors, so they must be on one machine, or TMPDIR on all. */
+/* Makes the study. The ranks share the folder of the priors, so they must be on one machine, or TMPDIR on
+ * all. */
 static Status bench_study(const Parallel *parallel, const Arguments *arguments, const Study *study) {
   char folder[SCRATCH_PATH];
   if (strcmp(study->ops->name, "bandit") != 0)

@@ -74,7 +74,7 @@ static Status measure_in_folder(const Parallel *parallel, const Study *study, Sp
   return status;
 }
 
-/* The study with one setting and one replicate: each swept key at its first value. `steps` > 0: of
+/* Reduces the study to one setting and one replicate: each swept key at its first value. `steps` > 0: of
  * training. */
 static Status small_study(const char *path, const char *text, const AppTexts *sets, const StudyFile *whole,
                           int64_t steps, Study *out) {
@@ -94,7 +94,7 @@ static Status small_study(const char *path, const char *text, const AppTexts *se
   return app_study_of_file(path, text, &all, out);
 }
 
-/* As many training steps as TRAINING_OPERATIONS allow, of those the study asks for. */
+/* Finds as many training steps as TRAINING_OPERATIONS allow, out of those the study asks for. */
 static Status training_steps(const Study *study, int64_t *steps) {
   Speed speed;
   Estimate estimate = {0};

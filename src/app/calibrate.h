@@ -6,8 +6,8 @@
 #include "app/app.h"
 #include "app/estimate.h"
 
-/* Measure the study that `text` and `sets` describe. A policy whose block fails keeps the assumed speed, and
- * stderr says so. Collective. The caller ends with speed_destroy. */
+/* Measures the study that `text` and `sets` describe. A policy whose block fails keeps the assumed speed,
+ * and stderr says so. Collective. The caller ends with speed_destroy. */
 Status calibrate(const Parallel *parallel, const char *path, const char *text, const AppTexts *sets,
                  Speed *out);
 

@@ -17,8 +17,8 @@ typedef struct {
   double forward, jacobian, weights; /* flops of a lane, of all rows of its Jacobian, bytes */
 } Counted;
 
-/* `prior` has networks of this shape; NULL: it has none, and nothing is counted. It is not owned, and *out
- * must stay where it is. */
+/* Begins to count the networks of `prior`, which have this shape; NULL: it has none, and nothing is
+ * counted. It is not owned, and *out must stay where it is. */
 void counted_begin(const Prior *prior, const NetworkShape *shape, Counted *out);
 
 #endif

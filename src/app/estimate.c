@@ -28,8 +28,8 @@ double estimate_run(const Study *study, const Speed *speed, int setting, int pol
   return study->ops->cost(study, &task) * speed->policy[policy] / task.runs;
 }
 
-/* Of a block of a policy whose theta are the weights of a network: two matrices for each run, and ten to work
- * with. */
+/* Returns the bytes of a block of a policy whose theta are the weights of a network: two matrices for each
+ * run, and ten to work with. */
 static double network_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy, int d) {
   PolicyMethod method;
   ASSERT(policy_find(policy->name, &method));
@@ -44,7 +44,7 @@ typedef struct {
   char (*hash)[65];
 } Fits;
 
-/* A fit that is not among them yet joins them, and what it takes. */
+/* Counts a fit that is not among them yet, and what it takes. */
 static void count_fit(const Belief *belief, const Problem *problem, Fits *fits, Estimate *estimate) {
   for (int i = 0; i < fits->count; i++)
     if (strcmp(fits->hash[i], belief->hash) == 0) return;
@@ -52,7 +52,7 @@ static void count_fit(const Belief *belief, const Problem *problem, Fits *fits, 
   estimate->training_operations += belief_fit_cost(belief, problem);
 }
 
-/* The prior of a policy, and that which has to be there before. */
+/* Counts the prior of a policy, and what has to be there before. */
 static Status count_prior(const Study *study, int setting, int policy, const Problem *problem, Fits *fits,
                           Estimate *estimate) {
   const Config *config = study->file->settings[setting];
@@ -69,7 +69,7 @@ static Status count_prior(const Study *study, int setting, int policy, const Pro
   return STATUS_OK;
 }
 
-/* Distinct fits of the study, and what they take. */
+/* Counts the distinct fits of the study, and what they take. */
 static Status count_priors(const Study *study, Estimate *estimate) {
   SCRATCH_ARENA(scratch);
   const StudyFile *file = study->file;
@@ -88,9 +88,9 @@ static Status count_priors(const Study *study, Estimate *estimate) {
   return status;
 }
 
-/* Over all ranks that have them, at the peak: the eigenvectors are made of one matrix, with another for them
- * and two of work space; later they stand beside exact draws, draws that are being made, and a product of two
- * sets. */
+/* Returns the bytes over all ranks that have them, at the peak: the eigenvectors are made of one matrix,
+ * with another for them and two of work space; later they stand beside exact draws, draws that are being
+ * made, and a product of two sets. */
 static double large_bytes(const Config *setting) {
   const double d = study_dimension(setting), most = fmax(d, problem_arms(setting)),
                draws = (double)config_int(setting, "draws"),

@@ -12,7 +12,7 @@ typedef struct {
   double *policy; /* [policy_count], of simulation; owned */
 } Speed;
 
-/* The same assumed speed for everything. The caller ends with speed_destroy. */
+/* Assumes the same speed for everything. The caller ends with speed_destroy. */
 Status speed_assume(const Study *study, Speed *out);
 void speed_destroy(Speed *speed);
 
@@ -30,7 +30,7 @@ typedef struct {
   double bytes; /* of results.nc before compression, and the journals */
 } Estimate;
 
-/* CPU time in core-hours. */
+/* Estimates CPU time in core-hours. */
 Status estimate_study(const Study *study, const Speed *speed, Estimate *out);
 /* Seconds of a run, by policy, in one setting. */
 double estimate_run(const Study *study, const Speed *speed, int setting, int policy);

@@ -17,7 +17,7 @@ static json_t *number(const ConfigKey *key, double value) {
   return key->type == KEY_REAL ? json_real(value) : json_integer((json_int_t)value);
 }
 
-/* All words that the key takes. */
+/* Lists all words that the key takes. */
 static json_t *words_of(const ConfigKey *key) {
   json_t *list = json_array();
   for (const char *word = key->words ? key->words : ""; *word;) {
@@ -54,7 +54,7 @@ json_t *keys_json(const ConfigKey *keys) {
 
 static json_t *one_of_two(json_t *a, json_t *b) { return json_pack("{s:[o, o]}", "anyOf", a, b); }
 
-/* One value: of a list, one element. */
+/* Describes one value; for a list, one element. */
 static json_t *scalar_schema(const ConfigKey *key) {
   json_t *words = words_of(key), *schema = NULL;
   switch (key->type) {
@@ -90,7 +90,7 @@ static json_t *value_schema(const ConfigKey *key) {
   return schema;
 }
 
-/* A mapping of the properties that are put into it, and no others. */
+/* Makes a mapping of the properties that are put into it, and no others. */
 static json_t *mapping(void) {
   return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
 }
@@ -99,7 +99,7 @@ static void put(json_t *mapping, const char *name, json_t *schema) {
   json_object_set_new(json_object_get(mapping, "properties"), name, schema);
 }
 
-/* The key under its dotted name, and within its section. */
+/* Puts the key under its dotted name, and within its section. */
 static void put_key(json_t *root, const ConfigKey *key, json_t *schema) {
   char section[64];
   const char *dot = strchr(key->name, '.');

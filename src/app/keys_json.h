@@ -7,10 +7,10 @@
 
 #include <jansson.h>
 
-/* A list of objects: name, type, default, help, and where there are any minimum, maximum, words, unit, fixed.
- */
+/* Makes a list of objects: name, type, default, help, and where there are any minimum, maximum, words,
+ * unit, fixed. */
 json_t *keys_json(const ConfigKey *keys);
-/* The schema of study files; names of policies and their options included. */
+/* Makes the schema of study files; names of policies and their options included. */
 json_t *keys_schema(const ConfigSchema *study);
 
 #endif

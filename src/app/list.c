@@ -141,7 +141,7 @@ static json_t *json_of_family(int family) {
 
 /* ---- one name */
 
-/* The key and its parts: `problem` has all of `problem.*`. */
+/* Returns whether the name is the key or one of its parts: `problem` has all of `problem.*`. */
 static bool is_key(const char *key, const char *name) {
   const size_t length = strlen(name);
   return strncmp(key, name, length) == 0 && (key[length] == '\0' || key[length] == '.');
@@ -182,7 +182,7 @@ static void print_name(const char *name) {
   }
 }
 
-/* Word `index` of all names that can be asked for. */
+/* Returns word `index` of all names that can be asked for. */
 static const char *any_name(int index) {
   Entry entry;
   for (int f = 0; f < FAMILIES; f++)

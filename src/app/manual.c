@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Text as it stands: a backslash, a hyphen, and a dot or quote at the start of a line mean something to man.
- */
+/* Prints text as it stands: a backslash, a hyphen, and a dot or quote at the start of a line mean
+ * something to man. */
 static void print_text(const char *text) {
   if (*text == '.' || *text == '\'') fputs("\\&", stdout);
   for (; *text; text++) {
@@ -20,7 +20,7 @@ static void print_text(const char *text) {
   }
 }
 
-/* The first sentence, without its dot: the one line that man knows a page by. */
+/* Prints the first sentence, without its dot: the one line that man knows a page by. */
 static void print_sentence(const char *text) {
   char line[256];
   size_t length = strcspn(text, ".\v");
@@ -30,7 +30,7 @@ static void print_sentence(const char *text) {
   print_text(line);
 }
 
-/* All of it, its parts as paragraphs. */
+/* Prints all of it, its parts as paragraphs. */
 static void print_description(const char *text) {
   const char *rest = strchr(text, '\v');
   char part[2048];

@@ -5,9 +5,9 @@
 
 #include "app/app.h"
 
-/* The page of the program: its verbs, which end with a NULL name, and its exit status. */
+/* Prints the page of the program: its verbs, which end with a NULL name, and its exit status. */
 void manual_program(const AppVerb *verbs);
-/* The page of a verb; `name` is "thompson run". */
+/* Prints the page of a verb; `name` is "thompson run". */
 void manual_verb(const struct argp *argp, const char *name);
 
 #endif

@@ -27,9 +27,9 @@ typedef struct {
 Status meter_create(int ranks, Meter *out);
 void meter_destroy(Meter *meter);
 void meter_clear(Meter *meter);
-/* The work goes on from meter_start to meter_stop, as often and as shortly as one likes: a part is many such
- * pieces, and `seconds` changes when there are enough. meter_mark stops and starts; meter_finish takes in
- * what is left after the last meter_stop. */
+/* Starts a piece of work that goes on from meter_start to meter_stop, as often and as shortly as one
+ * likes: a part is many such pieces, and `seconds` changes when there are enough. meter_mark stops and
+ * starts; meter_finish takes in what is left after the last meter_stop. */
 void meter_start(Meter *meter);
 void meter_stop(Meter *meter);
 void meter_mark(Meter *meter);

@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A network file system may report only at the end that its disk is full. A stdout that was closed before the
- * start is no error when nothing was printed. */
+/* Returns whether output was lost: a network file system may report only at the end that its disk is full.
+ * A stdout that was closed before the start is no error when nothing was printed. */
 static bool output_lost(void) {
   bool lost = ferror(stdout) || fflush(stdout) != 0;
   return (fclose(stdout) != 0 && errno != EBADF) || lost;
 }
 
-/* argp ends the program by itself after --help, so this stands at exit and not at the end of main. */
+/* Checks the output. argp ends the program by itself after --help, so this stands at exit and not at the
+ * end of main. */
 static void check_output(void) {
   if (!output_lost() || app_has_failed()) return;
   app_report(status_set(STATUS_FILE, "cannot write to standard output (is its disk full, or is it closed?)"));

@@ -52,7 +52,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* How the matrices of a setting are kept; empty: each draw has its own. */
+/* Returns how the matrices of a setting are kept; empty: each draw has its own. */
 static const char *algebra_of(const Config *setting) {
   if (!problem_is_large(setting)) return "";
   return problem_is_distributed(setting)

@@ -60,7 +60,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* --help ends with the options of each set, from their tables. */
+/* Returns the help, which ends with the options of each set, from their tables. */
 static char *help(int key, const char *text, void *input) {
   (void)input;
   if (key != ARGP_KEY_HELP_EXTRA) return (char *)(uintptr_t)text;

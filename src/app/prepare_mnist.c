@@ -117,7 +117,7 @@ static Status fit(const PrepareJob *job, Mnist *mnist) {
                            mnist->positive);
 }
 
-/* The images and labels that all came from, whatever the form of their files. */
+/* Hashes the images and labels that all came from, whatever the form of their files. */
 static Status hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
   const Digits *sets[2] = {&mnist->training, &mnist->test};
   Digest digest;

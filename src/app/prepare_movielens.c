@@ -55,7 +55,7 @@ typedef struct {
   NamedTheta theta;
 } Movielens;
 
-/* Root mean squared error of the mean rating as the prediction of every rating. */
+/* Returns the root mean squared error of the mean rating as the prediction of every rating. */
 static double baseline_rmse(const Ratings *ratings, double mean) {
   double sum = 0;
   for (int64_t i = 0; i < ratings->count; i++) {
@@ -69,7 +69,7 @@ static void report(int sweep, double rmse) {
   fprintf(stderr, "sweep %d: root mean squared residual %.6f\n", sweep, rmse);
 }
 
-/* The ratings that the vectors came from, whatever the form of their files. */
+/* Hashes the ratings that the vectors came from, whatever the form of their files. */
 static Status hash_ratings(const Ratings *ratings, char hash[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);

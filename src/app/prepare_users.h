@@ -19,8 +19,8 @@ typedef struct {
 /* rows[n, d] as samples, in `memory`. */
 Status theta_of_rows(Arena *memory, int n, const int64_t *id, int d, const double *rows, NamedTheta *out);
 
-/* First the users who are held out, by a ridge regression of their ratings on the movies' vectors, then the
- * factorisation's vectors of the others. */
+/* Computes first the users who are held out, by a ridge regression of their ratings on the movies'
+ * vectors, then the factorisation's vectors of the others. */
 Status users_theta(Arena *memory, const Ratings *ratings, const Ratings *held_out,
                    const FactorisationSetup *setup, const Factorisation *result, NamedTheta *out);
 

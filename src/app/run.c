@@ -101,7 +101,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Rank 0 reads the file; all ranks parse the same text. */
+/* Reads the study: rank 0 reads the file; all ranks parse the same text. */
 static Status read_study(const Parallel *parallel, const Arguments *arguments, Study *study) {
   char *text = NULL;
   Status status = parallel->rank == 0 ? config_study_text(arguments->study, &text) : STATUS_OK;
@@ -112,7 +112,8 @@ static Status read_study(const Parallel *parallel, const Arguments *arguments, S
   return parallel_agree(parallel, status);
 }
 
-/* Which blocks there are depends on what the blocks before them gave, so no part of them can be run alone. */
+/* Checks the shard: which blocks there are depends on what the blocks before them gave, so no part of them
+ * can be run alone. */
 static Status check_shard(const Arguments *arguments, const Study *study) {
   if (arguments->tasks.shards == 1 || !study->runs.adaptive) return STATUS_OK;
   return status_set(
@@ -175,8 +176,8 @@ static Status judge(const TasksOutcome *outcome, int lost, int64_t max_failures,
   return STATUS_OK;
 }
 
-/* How the job ends. Results that have runs which the tasks lack were left as they are (STATUS_RESUME): where
- * tasks failed as well, that is said, and the failures are the verdict. */
+/* Concludes how the job ends. Results that have runs which the tasks lack were left as they are
+ * (STATUS_RESUME): where tasks failed as well, that is said, and the failures are the verdict. */
 static Status conclude(Status finished, const TasksOutcome *outcome, int lost, int64_t max_failures,
                        const char *directory) {
   char kept[1024];
@@ -231,7 +232,7 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, Argum
   return conclude(finished, &outcome, lost, max_failures, directory);
 }
 
-/* What learning priors takes of the time that the study is expected to take. */
+/* Returns what learning priors takes of the time that the study is expected to take. */
 static double share_of_training(const Study *study) {
   Speed speed;
   Estimate estimate = {0};

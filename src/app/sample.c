@@ -114,7 +114,7 @@ typedef struct {
   double distinct; /* share of the draws */
 } Findings;
 
-/* log p(y | u) is its largest value less half of the deviance, at any u. */
+/* Returns the largest log p(y | u): the log likelihood is that less half of the deviance, at any u. */
 static double largest_log_likelihood(const Likelihood *likelihood, double y) {
   const double u = 0;
   double deviance;
@@ -141,7 +141,7 @@ static Status observe(const Arguments *arguments, int d, History *history, Sampl
   return status;
 }
 
-/* theta[d, draws] as theta(draw, dim), with what the draws depend on. */
+/* Writes theta[d, draws] as theta(draw, dim), with what the draws depend on. */
 static Status write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta, double *rows,
                           const Findings *findings, int64_t fallbacks) {
   int dimension[2], id;
@@ -227,7 +227,7 @@ static Status judge_and_save(const Arguments *arguments, const Sampler *sampler,
   return STATUS_OK;
 }
 
-/* The marginal likelihood from draws of its own, where it takes draws. */
+/* Finds the marginal likelihood from draws of its own, where it takes draws. */
 static void find(const Arguments *arguments, Sampler *sampler, const History *history, Findings *findings,
                  int64_t *fallbacks) {
   enum { MARGINAL_DRAWS = 1024 };
@@ -239,7 +239,7 @@ static void find(const Arguments *arguments, Sampler *sampler, const History *hi
   findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, fallbacks);
 }
 
-/* Among histories that the prior predicts. */
+/* Judges the prior by its place among histories that the prior predicts. */
 static Status judge_prior(const Arguments *arguments, const Prior *prior, const History *history,
                           Findings *findings) {
   enum { SIMULATED = 999, SIMULATED_BY_ROWS = 199 };
@@ -283,7 +283,7 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   return judge_and_save(arguments, &sampler, &history, theta, &findings, fallbacks);
 }
 
-/* The guard's weight, from the logs of other tasks. */
+/* Learns the guard's weight from the logs of other tasks. */
 static Status learn_guard(const Arguments *arguments, const Likelihood *likelihood, const Config *config,
                           Prior *prior) {
   enum { MOST_TASKS = 10000 };

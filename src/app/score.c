@@ -69,7 +69,7 @@ static void print_json(json_t *root) {
   json_decref(root);
 }
 
-/* Null where there is no such number. */
+/* Returns null where there is no such number. */
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 /* ---- problems */
@@ -79,7 +79,8 @@ typedef struct {
   Pack *packs; /* [count] */
 } Packs;
 
-/* All of the list, or the one of that name. The caller ends with packs_destroy, also after an error. */
+/* Creates all of the list, or the one of that name. The caller ends with packs_destroy, also after an
+ * error. */
 static Status packs_create(Arena *memory, const char *name, Packs *out) {
   int count = 1;
   while (!name && pack_name(count)) count++;

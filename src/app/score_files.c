@@ -138,7 +138,7 @@ static Status write_prior_text(const Mixture *prior, const char *path) {
 
 /* ---- NetCDF */
 
-/* The corners of a hypercube are components without covariance. */
+/* Makes the prior as a mixture; the corners of a hypercube are components without covariance. */
 static Status prior_mixture(Arena *memory, const Pack *pack, Mixture *out) {
   if (pack->prior.mixture) {
     *out = *pack->prior.mixture;
@@ -163,7 +163,7 @@ static Status fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file
   return mixture_save(prior, file, &dim);
 }
 
-/* All histories, padded with NaN to the longest: x[histories, longest, d], y[histories, longest]. */
+/* Pads all histories with NaN to the longest: x[histories, longest, d], y[histories, longest]. */
 static void pad(const Pack *pack, int longest, double *x, double *y, int *observations) {
   const size_t d = (size_t)pack->problem.d, most = (size_t)longest;
   for (size_t k = 0; k < (size_t)pack->histories * most; k++) y[k] = NAN;
@@ -245,7 +245,7 @@ Status score_export(const Pack *pack, const char *directory) {
 
 /* ---- draws */
 
-/* A coordinate `history` says the order. */
+/* Checks the order that a coordinate `history` gives. */
 static Status check_order(Arena *scratch, const Pack *pack, StoreFile *file) {
   int64_t *number;
   size_t length[1] = {(size_t)pack->histories};
@@ -276,7 +276,7 @@ static Status check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
   return STATUS_OK;
 }
 
-/* theta[histories, M, d] <- the first M of all[histories, draws, d]. */
+/* Computes theta[histories, M, d] <- the first M of all[histories, draws, d]. */
 static Status take_draws(const Pack *pack, const char *path, size_t draws, const double *all, double *theta) {
   const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
   for (size_t h = 0; h < (size_t)pack->histories; h++)

@@ -5,15 +5,15 @@
 
 #include "study/pack.h"
 
-/* Make the folder `directory`, or take it when it is empty; STATUS_FILE when it is neither. */
+/* Makes the folder `directory`, or take it when it is empty; STATUS_FILE when it is neither. */
 Status score_folder(const char *directory);
-/* README.md of the folder: what is to be drawn for these problems. */
+/* Writes README.md of the folder: what is to be drawn for these problems. */
 Status score_write_readme(const char *directory, int count, const Pack *packs);
-/* DIRECTORY/NAME: prior and histories as NetCDF and CSV, without theta*. */
+/* Exports DIRECTORY/NAME: prior and histories as NetCDF and CSV, without theta*. */
 Status score_export(const Pack *pack, const char *directory);
 
-/* theta(history, draw, dim) of `path`: theta[histories, M, d], the first M = pack->draws of each history.
- * STATUS_INPUT with a sentence when they are not what the problem asks for. */
+/* Reads theta(history, draw, dim) of `path`: theta[histories, M, d], the first M = pack->draws of each
+ * history. Returns STATUS_INPUT with a sentence when they are not what the problem asks for. */
 Status score_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta);
 
 #endif

@@ -6,8 +6,8 @@
 
 enum { SCRATCH_PATH = 2048 };
 
-/* Make it, with its folder of priors, in TMPDIR or /tmp. The caller ends with scratch_destroy, also after an
- * error: `folder` is empty where none was made, and nothing is removed. */
+/* Makes it, with its folder of priors, in TMPDIR or /tmp. The caller ends with scratch_destroy, also after
+ * an error: `folder` is empty where none was made, and nothing is removed. */
 Status scratch_create(char folder[SCRATCH_PATH]);
 void scratch_destroy(const char *folder);
 

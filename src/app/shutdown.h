@@ -4,16 +4,16 @@
 
 #include <stdbool.h>
 
-/* From now on SIGTERM, SIGUSR1 and SIGUSR2 ask for an end, and writing beyond a limit on file sizes is an
- * error instead of a death. */
+/* Makes SIGTERM, SIGUSR1 and SIGUSR2 ask for an end from now on, and writing beyond a limit on file sizes
+ * an error instead of a death. */
 void shutdown_catch_signals(void);
 
-/* The work should be over `seconds` from now. The earliest of several limits counts. */
+/* Sets a limit: the work should be over `seconds` from now. The earliest of several limits counts. */
 void shutdown_limit(double seconds);
-/* A little before Slurm's end of the job (SLURM_JOB_END_TIME), when it names one. */
+/* Sets a limit a little before Slurm's end of the job (SLURM_JOB_END_TIME), when it names one. */
 void shutdown_limit_of_scheduler(void);
 
-/* Whether the work should end: no new one is begun. */
+/* Returns whether the work should end: no new one is begun. */
 bool shutdown_asked(void);
 /* Seconds until the limit; INFINITY without one. */
 double shutdown_time_left(void);

@@ -16,7 +16,7 @@ static const double MARGIN = 1.5; /* of time and memory */
 static const double START = 600; /* seconds to start, read data and write results */
 enum { MOST_REQUEUES = 100 };
 
-/* The name of a study in letters that Slurm takes as one word. */
+/* Prints the name of a study in letters that Slurm takes as one word. */
 static void print_job_name(const char *name) {
   printf("#SBATCH --job-name=");
   for (; *name; name++) putchar(isalnum((unsigned char)*name) || strchr("._-", *name) ? *name : '_');
@@ -28,7 +28,7 @@ static void print_time(double seconds) {
   printf("#SBATCH --time=%02ld:%02ld:00\n", minutes / 60, minutes % 60);
 }
 
-/* The program itself, wherever it is called from. */
+/* Prints the program itself, wherever it is called from. */
 static void print_program(void) {
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);

@@ -45,7 +45,7 @@ typedef struct {
 
 static int left_of(const Count *count) { return count->tasks - count->done - count->failed; }
 
-/* Nothing more is asked for, and all that was is over. */
+/* Returns whether nothing more is asked for, and all that was is over. */
 static bool has_ended(const Overview *overview, int setting) {
   return overview->adaptive.settings[setting].ended && left_of(&overview->setting[setting]) == 0;
 }
@@ -146,7 +146,7 @@ static Status print_json(const Overview *overview) {
   return STATUS_OK;
 }
 
-/* The policy with the largest standard error of a setting; -1 when none has one yet. */
+/* Returns the policy with the largest standard error of a setting; -1 when none has one yet. */
 static int worst_policy(const Overview *overview, const Moments *moments) {
   int worst = -1;
   for (int p = overview->study.target_paired ? 1 : 0; p < overview->study.file->policy_count; p++)
@@ -154,7 +154,7 @@ static int worst_policy(const Overview *overview, const Moments *moments) {
   return worst;
 }
 
-/* One line for each setting: runs and the largest standard error. */
+/* Prints one line for each setting: runs and the largest standard error. */
 static void print_settings(const Overview *overview) {
   const Study *study = &overview->study;
   char target[128];

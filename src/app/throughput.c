@@ -72,7 +72,8 @@ static void draws_destroy(Draws *draws) {
   arena_free(&draws->memory);
 }
 
-/* Each arm in turn, until the sampler has had its time: CPU seconds of taking in an observation. */
+/* Observes each arm in turn, until the sampler has had its time; returns the CPU seconds of taking in an
+ * observation. */
 static double observe(const Case *c, Draws *draws) {
   double spent = 0;
   for (int k = 1; k <= c->problem.rounds && spent < c->seconds; k++) {
@@ -88,7 +89,7 @@ static double observe(const Case *c, Draws *draws) {
   return spent / draws->history.rounds;
 }
 
-/* CPU seconds of `calls` blocks of draws. */
+/* Returns the CPU seconds of `calls` blocks of draws. */
 static double draw(Draws *draws, int calls) {
   const double start = clock_cpu();
   for (int i = 0; i < calls; i++) {

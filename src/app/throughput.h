@@ -26,9 +26,9 @@ typedef struct {
   double round_of_bandwidth;
 } Throughput;
 
-/* The first block of a policy in a setting, for about `seconds` of CPU time for draws and as much for rounds,
- * less where the beginnings of short simulations, which are left out, take ten times that; its prior is in
- * DIR/priors. Errors: those of the policy, and STATUS_INPUT with less than two rounds. */
+/* Measures the first block of a policy in a setting, for about `seconds` of CPU time for draws and as much
+ * for rounds, less where the beginnings of short simulations, which are left out, take ten times that; its
+ * prior is in DIR/priors. Errors: those of the policy, and STATUS_INPUT with less than two rounds. */
 Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
                           Meter *meter, Throughput *out);
 

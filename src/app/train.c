@@ -43,7 +43,7 @@ static const struct argp_option options[] = {
     {"option", KEY_OPTION, "KEY=VALUE", 0, "a key of prior.*, without the prefix: stages=50", 0},
     {0}};
 
-/* The likelihood of logs, with its noise: 0 where that is to be learned. */
+/* Checks the noise of the likelihood of logs: 0 where that is to be learned. */
 static void check_noise(struct argp_state *state, Arguments *arguments) {
   const char *noise = arguments->noise;
   if (noise && arguments->likelihood && !arguments->likelihood->quadratic)
@@ -86,7 +86,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* --option KEY=VALUE for a study is --set prior.KEY=VALUE. Returned texts are to be freed. */
+/* Takes --option KEY=VALUE for a study as --set prior.KEY=VALUE. Returned texts are to be freed. */
 static Status study_sets(const Arguments *arguments, AppTexts *sets) {
   *sets = (AppTexts){0};
   for (int i = 0; i < arguments->options.count; i++) {
@@ -98,7 +98,7 @@ static Status study_sets(const Arguments *arguments, AppTexts *sets) {
   return STATUS_OK;
 }
 
-/* What the first setting of a study learns from, and how. */
+/* Takes what the first setting of a study learns from, and how. */
 static Status from_study(const Arguments *arguments, Belief *belief, FitData *data) {
   char *text;
   Study study;
@@ -124,7 +124,7 @@ static Status from_study(const Arguments *arguments, Belief *belief, FitData *da
   return status;
 }
 
-/* All samples of the user's file. */
+/* Takes all samples of the user's file. */
 static Status from_file(const Arguments *arguments, Belief *belief, FitData *data) {
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts,
                      arguments->has_seed ? arguments->seed : 1, &belief->fit));

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As many components as predict best, unless a number is asked for. */
+/* Takes the options: as many components as predict best, unless a number is asked for. */
 static Status take_options(const TrainLogs *job, int d, PriorFit *fit) {
   bool given = false;
   TRY(fit_of_options("--option", job->options->count, job->options->texts, job->seed, fit));
@@ -25,7 +25,7 @@ static void show_reading(double done, double total) {
   progress_update(&reading, (long)(done / mega), (long)(total / mega), total > 0 ? done / total : 0);
 }
 
-/* Rank 0 reads. */
+/* Reads logs on rank 0. */
 static Status read_logs(Arena *memory, const Parallel *parallel, const TrainLogs *job, Logs *logs) {
   Status status = STATUS_OK;
   reading = progress_begin(PROGRESS_AUTO, parallel->rank == 0, "reading logs, MB");

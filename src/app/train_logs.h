@@ -14,7 +14,7 @@ typedef struct {
   uint64_t seed;
 } TrainLogs;
 
-/* Learn the prior and write it. Collective. */
+/* Learns the prior and write it. Collective. */
 /* Says on stderr when the prior has fewer than ten tasks for each of its components: it follows single ones.
  */
 void train_warn_of_few(const Prior *prior, int tasks);

@@ -57,7 +57,7 @@ static Status check_task(Finished *finished, const Task *task, bool *usable) {
   return STATUS_OK;
 }
 
-/* Read all tasks; those that failed, and those of large settings, are not run again. */
+/* Reads all tasks; those that failed, and those of large settings, are not run again. */
 static Status check_tasks(Found *found) {
   Finished *finished = found->finished;
   const Study *study = finished->study;
@@ -73,7 +73,7 @@ static Status check_tasks(Found *found) {
   return STATUS_OK;
 }
 
-/* A file with a checksum, if it is there. */
+/* Checks a file with a checksum, if it is there. */
 static Status check_other(const char *directory, const char *name, Found *found) {
   char path[4096];
   StoreFile *file;
@@ -127,7 +127,7 @@ static Status check_others(const char *directory, Found *found) {
   return status;
 }
 
-/* Fisher-Yates. */
+/* Shuffles by Fisher and Yates. */
 static void shuffle(uint64_t seed, int count, int *order) {
   Rng rng = {.key = rng_key(seed, RNG_VERIFY)};
   for (int i = count - 1; i > 0; i--) {

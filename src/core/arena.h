@@ -14,16 +14,16 @@ typedef struct {
   struct ArenaBlock *last;
 } Arena;
 
-/* Allocate count zeroed elements of `size` bytes, aligned to MEMORY_ALIGNMENT, into *out; they live as long
- * as the arena. Zero elements give a valid pointer. Errors: STATUS_INTERNAL when memory is short or count *
- * size overflows. */
+/* Allocates count zeroed elements of `size` bytes, aligned to MEMORY_ALIGNMENT, into *out; they live as
+ * long as the arena. Zero elements give a valid pointer. Errors: STATUS_INTERNAL when memory is short or
+ * count * size overflows. */
 Status arena_new(Arena *arena, void **out, size_t count, size_t size);
 
-/* A printf-style text that lives as long as the arena. Errors: as arena_new. */
+/* Prints in printf style into a text that lives as long as the arena. Errors: as arena_new. */
 Status arena_print(Arena *arena, const char **out, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Free all blocks; the arena is empty again. */
+/* Frees all blocks; the arena is empty again. */
 void arena_free(Arena *arena);
 
 /* ALLOCATE(arena, pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points

@@ -19,8 +19,8 @@ typedef struct {
 
 INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
 
-/* x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, m <= r alone.
- */
+/* Computes x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, m
+ * <= r alone. */
 INLINE void subtract_columns(const Factor *f, const int height, const int width, const bool lower, size_t i,
                              size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS]) {
   Real left = {0}, right[TILE_COLUMNS] = {{0}};
@@ -36,8 +36,8 @@ INLINE void subtract_columns(const Factor *f, const int height, const int width,
   }
 }
 
-/* Column m of rows from .. height - 1 of a tile, whose columns before it are done, where `diagonal` holds L
- * of the panel's own rows. */
+/* Computes column m of rows from .. height - 1 of a tile whose earlier columns are done; `diagonal` holds
+ * L of the panel's own rows. */
 INLINE void finish_column(const int from, const int height, const int m,
                           Real diagonal[TILE_COLUMNS][TILE_COLUMNS], Real inverse,
                           Real x[TILE_COLUMNS][TILE_COLUMNS]) {

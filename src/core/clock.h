@@ -2,9 +2,9 @@
 #ifndef CORE_CLOCK_H
 #define CORE_CLOCK_H
 
-/* CPU time of this process. */
+/* Returns the CPU time of this process. */
 double clock_cpu(void);
-/* A wall clock that never jumps. */
+/* Returns a wall clock that never jumps. */
 double clock_wall(void);
 
 #endif

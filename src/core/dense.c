@@ -10,7 +10,7 @@
 
 /* ---- layout */
 
-/* How many of n rows (or columns) place p of `places` has. */
+/* Returns how many of n rows (or columns) place p of `places` has. */
 static int local_count(int n, int block, int p, int places) {
   if (p < 0) return 0;
   const int blocks = n / block, rest = blocks % places;
@@ -143,7 +143,8 @@ int dense_rounds(const Dense *dense, int columns) {
   return columns / most + (columns % most > 0);
 }
 
-/* All that are left, in shares that differ by one at most, over the rounds and ranks to come. */
+/* Returns all columns that are left, in shares that differ by one at most, over the rounds and ranks to
+ * come. */
 DenseColumns dense_columns(const Dense *dense, int columns, int round, int rank) {
   const int64_t shares = (int64_t)dense_rounds(dense, columns) * dense->ranks,
                 share = (int64_t)round * dense->ranks + rank;
@@ -207,8 +208,9 @@ void dense_gram(const Dense *dense, double factor, const DenseMatrix *a, DenseMa
   if (dense->row >= 0) dense->ops->gram(dense, factor, a, c);
 }
 
-/* `name` is LAPACK's; `info` of this rank. Those outside of the grid bring 0. All ranks leave with the same
- * kind of failure, since a run that cannot be computed is recorded, and short memory ends the job. */
+/* Judges the `info` of LAPACK's routine `name` on this rank. Ranks outside the grid bring 0. All ranks
+ * leave with the same kind of failure, since a run that cannot be computed is recorded, and short memory
+ * ends the job. */
 static Status dense_judge(const Dense *dense, const char *name, const DenseMatrix *matrix, int info) {
   double failed[2] = {info == DENSE_NO_MEMORY, info != DENSE_NO_MEMORY && info != 0};
   dense->sum(2, failed);
@@ -235,7 +237,8 @@ Status dense_orthogonal(const Dense *dense, DenseMatrix *a) {
   return status;
 }
 
-/* sign[columns] of each column's product with normals of a fixed stream; direction[rows] is scratch. */
+/* Computes sign[columns], that of each column's product with normals of a fixed stream; direction[rows] is
+ * scratch. */
 static void find_signs(const Dense *dense, const DenseMatrix *matrix, double *direction, double *sign) {
   Rng rng = {.key = rng_key(0, RNG_DIRECTION)};
   rng_normal(&rng, matrix->rows, direction);

@@ -49,8 +49,8 @@ struct Dense {
   void (*sum)(size_t n, double *values);
 };
 
-/* LAPACK on the first of the ranks that `sum` adds up; the others hold nothing. On one rank `sum` may be
- * NULL. */
+/* Uses LAPACK on the first of the ranks that `sum` adds up; the others hold nothing. On one rank `sum` may
+ * be NULL. */
 Dense dense_lapack(int rank, int ranks, void (*sum)(size_t n, double *values));
 
 /* Zeros. The caller ends with dense_destroy, also after a failure. */
@@ -59,15 +59,15 @@ void dense_destroy(DenseMatrix *matrix);
 /* Bytes of a matrix over all ranks. */
 double dense_bytes(double rows, double columns);
 
-/* Element (i, j) <- normal number j rows + i of the stream, from its position on. */
+/* Sets element (i, j) to normal number j rows + i of the stream, from its position on. */
 void dense_fill_normal(const Dense *dense, Rng rng, DenseMatrix *matrix);
-/* Column j times factor[j]. */
+/* Multiplies column j by factor[j]. */
 void dense_scale_columns(const Dense *dense, const double *factor, DenseMatrix *matrix);
-/* mean[rows] <- the mean of each row, which is taken from its elements. */
+/* Computes mean[rows] <- the mean of each row, which is taken from its elements. */
 void dense_centre(const Dense *dense, DenseMatrix *matrix, double *mean);
-/* Sum of the squares of all elements. */
+/* Sums of the squares of all elements. */
 double dense_square(const Dense *dense, const DenseMatrix *matrix);
-/* matrix <- x[rows, columns]; x <- matrix. */
+/* Computes matrix <- x[rows, columns]; x <- matrix. */
 void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix);
 void dense_gather(const Dense *dense, const DenseMatrix *matrix, double *x);
 
@@ -80,27 +80,27 @@ typedef struct {
 int dense_rounds(const Dense *dense, int columns);
 DenseColumns dense_columns(const Dense *dense, int columns, int round, int rank);
 int dense_most_columns(const Dense *dense, int columns); /* of a rank in a round */
-/* matrix <- each rank's columns x[rows, count] of the round; x <- matrix. scratch[rows,
+/* Computes matrix <- each rank's columns x[rows, count] of the round; x <- matrix. scratch[rows,
  * dense_most_columns]. */
 void dense_put_columns(const Dense *dense, int round, const double *x, double *scratch, DenseMatrix *matrix);
 void dense_get_columns(const Dense *dense, int round, const DenseMatrix *matrix, double *scratch, double *x);
 
-/* C = factor A B, each of A and B transposed where asked for (dgemm). */
+/* Computes C = factor A B, each of A and B transposed where asked for (dgemm). */
 void dense_multiply(const Dense *dense, double factor, bool transpose_a, const DenseMatrix *a,
                     bool transpose_b, const DenseMatrix *b, DenseMatrix *c);
-/* y = A x or A' x for n vectors at once: x[columns or rows, n], y likewise. */
+/* Computes y = A x or A' x for n vectors at once: x[columns or rows, n], y likewise. */
 Status dense_apply(const Dense *dense, bool transpose, const DenseMatrix *a, int n, const double *x,
                    double *y);
-/* Lower triangle of C = factor A' A; the rest of C is left (dsyrk). */
+/* Computes the lower triangle of C = factor A' A; the rest of C is left (dsyrk). */
 void dense_gram(const Dense *dense, double factor, const DenseMatrix *a, DenseMatrix *c);
-/* a[rows, columns] with rows >= columns <- the Q of A = Q R in which R has a positive diagonal: what Gram and
- * Schmidt would make of its columns. Of normals it is uniform among all (dgeqrf; Mezzadri 2007, Notices of
- * the AMS 54). */
+/* Replaces a[rows, columns], rows >= columns, by the Q of A = Q R in which R has a positive diagonal: what
+ * Gram and Schmidt would make of its columns. For normals it is uniform among all (dgeqrf; Mezzadri 2007,
+ * Notices of the AMS 54). */
 Status dense_orthogonal(const Dense *dense, DenseMatrix *a);
-/* Of the lower triangle of a symmetric A = U diag(w) U': a <- U, w[n] ascending (dsyevd). The product of each
- * eigenvector with one fixed random direction is positive. */
+/* Decomposes a symmetric A = U diag(w) U' given by its lower triangle: a <- U, w[n] ascending (dsyevd).
+ * The product of each eigenvector with one fixed random direction is positive. */
 Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w);
-/* Every rank brings its own outcome; when one has failed, all fail. */
+/* Shares every rank's outcome; when one has failed, all fail. */
 Status dense_agree(const Dense *dense, Status mine);
 
 #endif

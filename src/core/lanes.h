@@ -2,9 +2,9 @@
 #ifndef CORE_LANES_H
 #define CORE_LANES_H
 
-/* to[rows, count] <- the chosen columns of from[rows, lanes]. */
+/* Computes to[rows, count] <- the chosen columns of from[rows, lanes]. */
 void lanes_gather(int rows, int lanes, int count, const int *lane, const double *from, double *to);
-/* The chosen columns of to[rows, lanes] <- from[rows, count]. */
+/* Writes the chosen columns of to[rows, lanes] from from[rows, count]. */
 void lanes_scatter(int rows, int lanes, int count, const int *lane, const double *from, double *to);
 
 #endif

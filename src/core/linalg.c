@@ -72,7 +72,7 @@ double linalg_log_determinant(int d, const double *cholesky) {
   return 2 * sum;
 }
 
-/* a[d, d] symmetric -> eigenvectors in its rows, w[d] ascending. */
+/* Replaces a symmetric a[d, d] by its eigenvectors in rows, with w[d] ascending. */
 static lapack_int eigen_rows(int d, double *a, double *w) {
   return LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'U', d, a, d, w);
 }
@@ -93,7 +93,7 @@ Status linalg_eigen(int d, const double *a, double *q, double *w) {
   return STATUS_OK;
 }
 
-/* Sum of (a_n - mean_a)(b_n - mean_b), in 16 partial sums that vector instructions can hold. */
+/* Sums of (a_n - mean_a)(b_n - mean_b), in 16 partial sums that vector instructions can hold. */
 SIMD_CLONES
 static double centred_product(int n, const double *restrict a, double mean_a, const double *restrict b,
                               double mean_b) {
@@ -125,7 +125,7 @@ void linalg_moments(int d, int n, const double *x, double *mean, double *covaria
           centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
 }
 
-/* Scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */
+/* Returns scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */
 static double *new_square(int d) {
   double *square;
   Status status = memory_new((void **)&square, (size_t)d * (size_t)d + (size_t)d, sizeof *square);

@@ -14,55 +14,56 @@
 
 enum { LINALG_BATCH_DIMENSION = 16, LINALG_TILE_DIMENSION = 128 };
 
-/* BLAS on one thread from now on, unless OPENBLAS_NUM_THREADS is set: ranks are the only parallelism.
- * (OpenBLAS reads that variable before main, which is too late to set it; other libraries of BLAS are left as
- * they are.) */
+/* Puts BLAS on one thread from now on, unless OPENBLAS_NUM_THREADS is set: ranks are the only parallelism.
+ * (OpenBLAS reads that variable before main, which is too late to set it; other libraries of BLAS are left
+ * as they are.) */
 void linalg_one_thread(void);
 
-/* Eigendecomposition A = Q diag(w) Q' of N symmetric matrices. a[d, d, N] is read; q[d, d, N] gets the
- * eigenvectors in its columns, w[d, N] the eigenvalues in no particular order. A diagonal matrix gives Q = I
- * exactly. Cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite
- * output. */
+/* Decomposes N symmetric matrices A = Q diag(w) Q'. a[d, d, N] is read; q[d, d, N] gets the eigenvectors
+ * in its columns, w[d, N] the eigenvalues in no particular order. A diagonal matrix gives Q = I exactly.
+ * It is cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite output. */
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w);
 
-/* Cholesky factors A = L L' of N symmetric positive definite matrices, in place: a[d, d, N] gets L in its
- * lower triangle (the rest is left). Jitter: a pivot that is not above zero is replaced by 2^-52 times the
+/* Factors A = L L' for N symmetric positive definite matrices, in place: a[d, d, N] gets L in its lower
+ * triangle (the rest is left). Jitter: a pivot that is not above zero is replaced by 2^-52 times the
  * largest diagonal entry (2^-1000 when that is zero) and the column below it by zeros, so that L stays
  * finite, and one is added to jitters[lane] (NULL: they are not counted). */
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters);
 
-/* With L from linalg_cholesky_lanes, in place on x[d, N]: solve L y = x; solve L' y = x; both (A y = x). */
+/* Solves with L from linalg_cholesky_lanes, in place on x[d, N]: L y = x; L' y = x; both (A y = x). */
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x);
 void linalg_backward_lanes(int d, int lanes, const double *l, double *x);
 void linalg_solve_lanes(int d, int lanes, const double *l, double *x);
-/* A^-1 from the same: inverse[d, d, N], both triangles. */
+/* Computes A^-1 from the same factor: inverse[d, d, N], both triangles. */
 void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse);
 
-/* y[d, N] = Q x and y = Q' x for each lane; y must not overlap x. */
+/* Computes y[d, N] = Q x and y = Q' x for each lane; y must not overlap x. */
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y);
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y);
 
 /* One matrix, row-major a[d, d]. */
-/* Cholesky factor in the lower triangle, zeros above. STATUS_INPUT when A is not positive definite. */
+/* Computes the Cholesky factor in the lower triangle, zeros above. Returns STATUS_INPUT when A is not
+ * positive definite. */
 Status linalg_cholesky(int d, double *a);
-/* A^-1 from its Cholesky factor, full symmetric: inverse[d, d]. */
+/* Computes A^-1, full and symmetric, from its Cholesky factor: inverse[d, d]. */
 void linalg_inverse(int d, const double *cholesky, double *inverse);
-/* L <- L^-1 of a lower triangular l[d, d]; the zeros above stay. */
+/* Computes L <- L^-1 of a lower triangular l[d, d]; the zeros above stay. */
 void linalg_invert_triangle(int d, double *l);
-/* c = A B, with A' and B' where that is asked for; c must not overlap a or b. */
+/* Computes c = A B, with A' and B' where that is asked for; c must not overlap a or b. */
 void linalg_product(int d, bool transpose_a, const double *a, bool transpose_b, const double *b, double *c);
-/* inverse[d, d] of a[d, d] by LU factorisation with pivoting; false where a pivot is zero. */
+/* Computes inverse[d, d] of a[d, d] by LU factorisation with pivoting; returns false where a pivot is
+ * zero. */
 bool linalg_invert(int d, const double *a, double *inverse);
-/* The lower triangle of square[d, d] += A A' with a[d, k]. */
+/* Adds A A' with a[d, k] to the lower triangle of square[d, d]. */
 void linalg_add_square(int d, int k, const float *a, float *square);
-/* log det A from its Cholesky factor. */
+/* Returns log det A from its Cholesky factor. */
 double linalg_log_determinant(int d, const double *cholesky);
-/* A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when LAPACK
- * fails. */
+/* Computes A = Q diag(w) Q', w ascending, eigenvectors in the columns of q[d, d]. STATUS_INTERNAL when
+ * LAPACK fails. */
 Status linalg_eigen(int d, const double *a, double *q, double *w);
-/* mean[d] of x[d, n]. */
+/* Computes mean[d] of x[d, n]. */
 void linalg_mean(int d, int n, const double *x, double *mean);
-/* mean[d] and covariance[d, d] (divided by n) of x[d, n]. */
+/* Computes mean[d] and covariance[d, d] (divided by n) of x[d, n]. */
 void linalg_moments(int d, int n, const double *x, double *mean, double *covariance);
 
 #endif

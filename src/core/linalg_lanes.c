@@ -23,7 +23,7 @@ static inline int tile_lanes(int d) {
   return lanes < CHUNK_LANES ? lanes : CHUNK_LANES;
 }
 
-/* (x, y) <- (c x - s y, s x + c y) for `width` lanes. */
+/* Rotates (x, y) <- (c x - s y, s x + c y) for `width` lanes. */
 static inline void linalg_rotate(int width, const double *restrict c, const double *restrict s,
                                  double *restrict x, double *restrict y) {
   for (int n = 0; n < width; n++) {
@@ -33,9 +33,9 @@ static inline void linalg_rotate(int width, const double *restrict c, const doub
   }
 }
 
-/* Rotation that makes a_pr zero: tan t with |t| <= 1, its cosine and sine; none where a_pr is negligible.
- * a_pp, a_rr and a_pr are updated; moved[n] counts the rotations. Written without squares of a, which could
- * overflow. */
+/* Finds the rotation that makes a_pr zero: tan t with |t| <= 1, its cosine and sine; none where a_pr is
+ * negligible. a_pp, a_rr and a_pr are updated; moved[n] counts the rotations. It is written without
+ * squares of a, which could overflow. */
 static inline void annihilate(int width, double *restrict a_pp, double *restrict a_rr, double *restrict a_pr,
                               double *restrict c, double *restrict s, double *restrict moved) {
   for (int n = 0; n < width; n++) {
@@ -58,9 +58,9 @@ static inline void annihilate(int width, double *restrict a_pp, double *restrict
   }
 }
 
-/* a[d, d, width], upper triangle -> eigenvalues on its diagonal; q[d, d, width] -> eigenvectors. A lane that
- * has converged is left bit for bit as it is, so that stopping when all have is no influence between
- * lanes. */
+/* Turns a[d, d, width], upper triangle, into eigenvalues on its diagonal and q[d, d, width] into
+ * eigenvectors. A lane that has converged is left bit for bit as it is, so that lanes do not influence
+ * when others stop. */
 SIMD_CLONES
 static void jacobi(int d, int width, double *restrict a, double *restrict q) {
   double c[CHUNK_LANES], s[CHUNK_LANES], moved[CHUNK_LANES];
@@ -107,7 +107,7 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
   }
 }
 
-/* One large matrix is a job for BLAS. */
+/* Returns whether this is one large matrix, a job for BLAS. */
 static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
@@ -161,7 +161,7 @@ INLINE void multiply_rows(int d, int i, const int rows, RealLanes at, size_t row
   real_store(at, rows, sum, y + (size_t)i * at.lanes);
 }
 
-/* y_i = sum_j q[i * row + j * column] x_j for each lane. */
+/* Computes y_i = sum_j q[i * row + j * column] x_j for each lane. */
 SIMD_CLONES
 static void linalg_multiply(int d, int lanes, int row, int column, const double *restrict q,
                             const double *restrict x, double *restrict y) {
@@ -173,7 +173,7 @@ static void linalg_multiply(int d, int lanes, int row, int column, const double 
   }
 }
 
-/* The same, to the bit, where there are so few rows that going through memory is faster. */
+/* Computes the same, to the bit, where there are so few rows that going through memory is faster. */
 SIMD_CLONES
 static void multiply_few(int d, int lanes, int row, int column, const double *restrict q,
                          const double *restrict x, double *restrict y) {
@@ -208,7 +208,7 @@ void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
   linalg_backward_lanes(d, lanes, l, x);
 }
 
-/* L^-1 in the lower triangle of out[d, d, N], with one division for each row. */
+/* Computes L^-1 in the lower triangle of out[d, d, N], with one division for each row. */
 SIMD_CLONES
 static void invert_triangle(int d, int lanes, const double *restrict l, double *restrict out) {
   const size_t stride = (size_t)lanes;
@@ -230,7 +230,7 @@ static void invert_triangle(int d, int lanes, const double *restrict l, double *
     }
 }
 
-/* From L^-1 to L^-T L^-1, in place: row i takes rows i .. d - 1, and its diagonal entry last. */
+/* Computes L^-T L^-1 from L^-1, in place: row i takes rows i .. d - 1, and its diagonal entry last. */
 SIMD_CLONES
 static void square_triangle(int d, int lanes, double *out) {
   const size_t stride = (size_t)lanes;

@@ -89,7 +89,7 @@ typedef struct {
 
 INLINE double *entry(const Sweep *s, size_t i, size_t j) { return s->a + (i * s->d + j) * s->stride; }
 
-/* A small matrix in registers <- its inverse. */
+/* Inverts a small matrix in registers. */
 INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   PRODUCT_EACH (k, size) {
     const Real pivot = 1 / block[k][k];

@@ -12,9 +12,9 @@ typedef struct {
   size_t row, column;
 } MatrixOrder;
 
-/* A bound on the largest of d eigenvalues, from their sum and the sum of their squares: mean + sqrt(d - 1)
- * standard deviations (Wolkowicz and Styan 1980, Theorem 2.1). Never above the Frobenius norm; exact where
- * all but one are equal. */
+/* Returns a bound on the largest of d eigenvalues, from their sum and the sum of their squares: mean +
+ * sqrt(d - 1) standard deviations (Wolkowicz and Styan 1980, Theorem 2.1). It is never above the Frobenius
+ * norm, and exact where all but one are equal. */
 static inline double matrix_moment_bound(int d, double sum, double squares) {
   const double mean = sum / d, variance = squares / d - mean * mean;
   return mean + sqrt((d - 1) * (variance > 0 ? variance : 0));

@@ -40,7 +40,7 @@ void matrix_lanes_product_transposed(int d, int lanes, const double *a, const do
                           c);
 }
 
-/* The upper half of x[d, d] from the lower one: a product of BLAS may round the two differently. */
+/* Copies the lower half of x[d, d] to the upper one: a product of BLAS may round the two differently. */
 static void mirror(int d, double *x) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j < i; j++) x[(size_t)j * (size_t)d + (size_t)i] = x[(size_t)i * (size_t)d + (size_t)j];
@@ -67,7 +67,7 @@ INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap, doubl
     }
 }
 
-/* to -= factor from, along a row. */
+/* Subtracts factor from, along a row. */
 INLINE void eliminate_row(size_t d, size_t stride, int count, const double *factor,
                           const double *restrict from, double *restrict to) {
   for (size_t j = 0; j < d; j++)
@@ -79,8 +79,8 @@ INLINE void scale_row(size_t d, size_t stride, int count, const double *factor, 
     for (int n = 0; n < count; n++) row[j * stride + (size_t)n] *= factor[n];
 }
 
-/* Up to VECTOR_LANES lanes. Row pivoting without a search: every later row takes the pivot's place where its
- * entry is larger. */
+/* Inverts up to VECTOR_LANES lanes. Row pivoting without a search: every later row takes the pivot's place
+ * where its entry is larger. */
 INLINE void invert_vector(int count, size_t d, size_t stride, double *a, double *inverse) {
   const size_t row = d * stride;
   double least[VECTOR_LANES], factor[VECTOR_LANES];
@@ -135,7 +135,7 @@ void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound)
   for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);
 }
 
-/* bound[n] holds the Frobenius norm. */
+/* Computes the moment bound; bound[n] holds the Frobenius norm. */
 void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound) {
   matrix_lanes_coarse_bound(d, lanes, a, bound);
   for (int n = 0; n < lanes; n++) {
@@ -145,7 +145,7 @@ void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound)
   }
 }
 
-/* square = A A of symmetric matrices. */
+/* Computes square = A A of symmetric matrices. */
 static void symmetric_square(int d, int lanes, const double *a, double *square) {
   const MatrixOrder plain = matrix_lanes_plain(d);
   if (matrix_lanes_is_single(d, lanes))
@@ -154,7 +154,7 @@ static void symmetric_square(int d, int lanes, const double *a, double *square) 
     matrix_kernel_product(square_shape(d, lanes), a, plain, a, plain, MATRIX_SYMMETRIC, square);
 }
 
-/* The matrix is brought to norm 1 first, so that no power overflows. */
+/* Computes the fine bound. The matrix is brought to norm 1 first, so that no power overflows. */
 SIMD_CLONES
 void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch) {
   double *square = scratch, *fourth = scratch + d * d * lanes;
@@ -205,7 +205,7 @@ void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const 
   matrix_kernel_product(shape, x, transposed(d), y, matrix_lanes_plain(d), MATRIX_ADDED, sum);
 }
 
-/* Row i of a, transposed, is lane after lane a vector. */
+/* Computes the congruence; row i of a, transposed, is lane after lane a vector. */
 void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half) {
   for (int i = 0; i < d; i++)
     matrix_lanes_apply(d, lanes, transposed, m, a + i * d * lanes, half + i * d * lanes);

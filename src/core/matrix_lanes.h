@@ -5,45 +5,46 @@
 
 #include <stdbool.h>
 
-/* Whether that is one large matrix, a job for BLAS and LAPACK: then the functions below hand it to them. */
+/* Returns whether that is one large matrix, a job for BLAS and LAPACK: then the functions below hand it to
+ * them. */
 bool matrix_lanes_is_single(int d, int lanes);
 
-/* c = A B, A' B; c must not overlap a or b. */
+/* Computes c = A B, A' B; c must not overlap a or b. */
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c);
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c);
-/* c = A'A, symmetric to the last bit. */
+/* Computes c = A'A, symmetric to the last bit. */
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c);
-/* c = A B'. */
+/* Computes c = A B'. */
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c);
 
-/* M x, or M' x, for each of `count` vectors x[count, d, N]; out must not overlap. */
+/* Multiplies each of `count` vectors x[count, d, N] by M, or by M'; out must not overlap. */
 void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bool by_transpose,
                                 const double *m, double *out);
-/* sum[d, d, N] += x y' of each of `count` pairs of vectors [count, d, N]. */
+/* Computes sum[d, d, N] += x y' of each of `count` pairs of vectors [count, d, N]. */
 void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum);
 
-/* out[d, N] = M x, or M' x, with the same m[d, d] for every lane; out must not overlap x. */
+/* Computes out[d, N] = M x, or M' x, with the same m[d, d] for every lane; out must not overlap x. */
 void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *x, double *out);
-/* a[d, d, N] <- M a M', or M' a M, symmetric to the last bit. Scratch: half[d, d, N]. */
+/* Computes a[d, d, N] <- M a M', or M' a M, symmetric to the last bit. Scratch: half[d, d, N]. */
 void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half);
 
-/* inverse[d, d, N] by Gauss-Jordan elimination with row pivoting; a is overwritten. A pivot of zero becomes
- * the smallest number that a sum of the matrix's size can distinguish from zero. */
+/* Computes inverse[d, d, N] by Gauss-Jordan elimination with row pivoting; a is overwritten. A pivot of
+ * zero becomes the smallest number that a sum of the matrix's size can distinguish from zero. */
 void matrix_lanes_invert(int d, int lanes, double *a, double *inverse);
 
-/* a[d, d, N] <- A^-1 of symmetric positive definite matrices, by half of the operations and without pivoting;
- * scratch of matrix_kernel_scratch doubles. */
+/* Computes a[d, d, N] <- A^-1 of symmetric positive definite matrices, by half of the operations and
+ * without pivoting; scratch of matrix_kernel_scratch doubles. */
 void matrix_lanes_invert_definite(int d, int lanes, double *a, double *scratch);
 
-/* Upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the Frobenius norm,
- * up to sqrt(d) too large; `fine` is (sum of eigenvalues^8)^(1/8), up to d^(1/8) too large, from two
- * products: scratch[2, d, d, N]. `moment` bounds the largest eigenvalue by mean and variance of all
- * (matrix_moment_bound). */
+/* Computes upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the
+ * Frobenius norm, up to sqrt(d) too large; `fine` is (sum of eigenvalues^8)^(1/8), up to d^(1/8) too
+ * large, from two products: scratch[2, d, d, N]. `moment` bounds the largest eigenvalue by mean and
+ * variance of all (matrix_moment_bound). */
 void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound);
 void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound);
 void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch);
 
-/* a <- (A + A') / 2. */
+/* Computes a <- (A + A') / 2. */
 void matrix_lanes_symmetrise(int d, int lanes, double *a);
 
 #endif

@@ -39,7 +39,7 @@ INLINE __m256i tile_mask(int count) {
 }
 #endif
 
-/* Through memory, or the compiler takes lanes out one by one. */
+/* Takes roots through memory, or the compiler takes lanes out one by one. */
 INLINE Real tile_root(Real x) {
   double each[SIMD_DOUBLES];
   __builtin_memcpy(each, &x, sizeof x);
@@ -60,8 +60,8 @@ INLINE MatrixOrder tile_order(MatrixOrder entries, size_t stride) {
   return (MatrixOrder){entries.row * stride, entries.column * stride};
 }
 
-/* The first `count` lanes; the others of x stay. Of whole vectors, which the compiler knows, a plain
- * instruction, else one with a mask: a copy of a length that is not known would be a call. */
+/* Loads the first `count` lanes; the others of x stay. For whole vectors, which the compiler knows, this
+ * is a plain instruction, else one with a mask: a copy of unknown length would be a call. */
 INLINE void tile_load(int count, const double *from, Real *x) {
   if (count == SIMD_DOUBLES) {
     __builtin_memcpy(x, from, sizeof *x);
@@ -91,8 +91,8 @@ INLINE void tile_store(int count, const Real *x, double *to) {
 #endif
 }
 
-/* Extent of the next tile where `left` rows or columns are: tiles of about equal size, since the sums of a
- * small one wait for each other. */
+/* Returns the extent of the next tile where `left` rows or columns are: tiles of about equal size, since
+ * the sums of a small one wait for each other. */
 static inline size_t tile_extent(size_t left, size_t most) {
   return left <= most ? left : left < 2 * most ? (left + 1) / 2 : most;
 }
@@ -115,7 +115,7 @@ static inline size_t tile_extent(size_t left, size_t most) {
   default: break;                                                                                            \
   }
 
-/* sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
+/* Computes sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
 INLINE void tile_product(int count, const int height, const int columns, const MatrixFactors *p, size_t i,
                          size_t j, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
   Real x = {0}, y[PRODUCT_COLUMNS];
@@ -130,7 +130,7 @@ INLINE void tile_product(int count, const int height, const int columns, const M
   }
 }
 
-/* sum <- 0. */
+/* Computes sum <- 0. */
 INLINE void tile_clear(const int height, const int columns, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) sum[r][m] = (Real){0};

@@ -9,8 +9,8 @@
 
 enum { MEMORY_ALIGNMENT = 64 };
 
-/* Allocate count zeroed elements of `size` bytes into *out; the caller frees it with free(). Zero elements
- * give a valid pointer. Errors: STATUS_INTERNAL when memory is short or count * size overflows. */
+/* Allocates count zeroed elements of `size` bytes into *out; the caller frees it with free(). Zero
+ * elements give a valid pointer. Errors: STATUS_INTERNAL when memory is short or count * size overflows. */
 Status memory_new(void **out, size_t count, size_t size);
 
 /* NEW(pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points to. */

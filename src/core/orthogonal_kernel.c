@@ -15,7 +15,7 @@ typedef struct {
 
 INLINE double *vector_of(const Directions *of, size_t m) { return of->e + m * of->d * of->stride; }
 
-/* dot[w] = e_k' x of vectors x = m, m + 1, ..; e_k may be one of them. */
+/* Computes dot[w] = e_k' x of vectors x = m, m + 1, ..; e_k may be one of them. */
 INLINE void dot_with(int count, const int width, const Directions *of, size_t k, size_t m, Real *dot) {
   const double *before = vector_of(of, k);
   Real left = {0}, right = {0};
@@ -29,7 +29,7 @@ INLINE void dot_with(int count, const int width, const Directions *of, size_t k,
   }
 }
 
-/* x -= (e_k' x) e_k. */
+/* Subtracts x's part along e_k: x -= (e_k' x) e_k. */
 INLINE void take_out(int count, const int width, const Directions *of, size_t k, size_t m) {
   const double *before = vector_of(of, k);
   Real dot[TOGETHER], left = {0}, right = {0};
@@ -45,7 +45,7 @@ INLINE void take_out(int count, const int width, const Directions *of, size_t k,
   }
 }
 
-/* |e_m| <- 1: e <- e + (1 / |e| - 1) e, the product rounded first. */
+/* Computes |e_m| <- 1: e <- e + (1 / |e| - 1) e, the product rounded first. */
 INLINE void normalise(int count, const Directions *of, size_t m) {
   Real square, x = {0};
   dot_with(count, 1, of, m, m, &square);

@@ -23,13 +23,13 @@ Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_subkey(key, RNG_RESAMPLING), .run = run, .round = round};
 }
 
-/* The sum of eight partial sums, so that adding up is not one chain of dependent operations. */
+/* Returns the sum of eight partial sums, so that adding up is not one chain of dependent operations. */
 static inline double sum_up(const double *sums) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-/* NaN and +infinity become -infinity. Told by their bits: a floating-point comparison would raise "invalid"
- * on NaN. */
+/* Returns -infinity for NaN and +infinity. They are recognised by their bits: a floating-point comparison
+ * would raise "invalid" on NaN. */
 static inline double counted(double log_weight) {
   int64_t bits;
   memcpy(&bits, &log_weight, sizeof bits);
@@ -57,7 +57,7 @@ static void exponentials(int n, const double *log_weight, double factor, double 
   for (int j = 0; j < n; j++) weight[j] = special_exp(counted(factor * log_weight[j]) - largest);
 }
 
-/* The sum of w, and of w^2. */
+/* Computes the sum of w, and of w^2. */
 SIMD_CLONES
 static void add_up(int n, const double *restrict weight, double *restrict sum, double *restrict squares) {
   Real first = {0}, second = {0}, w;
@@ -75,7 +75,7 @@ static void add_up(int n, const double *restrict weight, double *restrict sum, d
   *squares = sum_up((const double *)&second);
 }
 
-/* weight /= total. */
+/* Divides weight by total. */
 SIMD_CLONES
 static void normalise(int n, double total, double *weight) {
   for (int j = 0; j < n; j++) weight[j] /= total;
@@ -131,9 +131,10 @@ static void picks_until(int n, const double *restrict reached, double offset, do
   }
 }
 
-/* Pick m is of the first particle with m + offset <= the sum of picks w up to it, the last one if there is
- * none. Where the picks of a particle begin, its number is written, last by the one that has a pick there; it
- * is carried on to the others by a running maximum. So nothing is asked whose answer cannot be foreseen. */
+/* Picks m is of the first particle with m + offset <= the sum of picks w up to it, the last one if there
+ * is none. Where the picks of a particle begin, its number is written, last by the one that has a pick
+ * there; it is carried on to the others by a running maximum. So nothing is asked whose answer cannot be
+ * foreseen. */
 void particles_resample(int n, const double *weight, double offset, int picks, int *chosen) {
   enum { TOGETHER = 256 };
   double sum = 0, reached[TOGETHER], end[TOGETHER];

@@ -9,41 +9,42 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* STATUS_INPUT with a sentence when the particles of all clouds, which int counts, are too many. `of`: what
- * has a cloud of its own, in the plural. */
+/* Returns STATUS_INPUT with a sentence when the particles of all clouds, which int counts, are too many.
+ * `of`: what has a cloud of its own, in the plural. */
 Status particles_check_size(const char *sampler, int64_t particles, int64_t clouds, const char *of);
 
-/* The streams of the particles of a run in a round; and that of RESAMPLING which belongs to them, for what
- * concerns the cloud as a whole. */
+/* Returns the streams of the particles of a run in a round. Returns the stream of RESAMPLING that belongs
+ * to them, for what concerns the cloud as a whole. */
 RngLanes particles_streams(RngKey key, uint32_t run, uint32_t round, int particles);
 Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round);
 
-/* weight[n], proportional to exp(log_weight[n]) and of sum 1. A log weight that is NaN or +infinity counts as
- * -infinity, weight 0. When no particle is left: false, and all weights are 1 / n. May be in place. */
+/* Computes weight[n], proportional to exp(log_weight[n]) and of sum 1. A log weight that is NaN or
+ * +infinity counts as -infinity, weight 0. When no particle is left, returns false, and all weights are 1
+ * / n. May be in place. */
 bool particles_weigh(int n, const double *log_weight, double *weight);
 
-/* Effective sample size, (sum w)^2 / sum w^2 (Kong, Liu and Wong 1994): between 1 and n. */
+/* Returns the effective sample size, (sum w)^2 / sum w^2 (Kong, Liu and Wong 1994): between 1 and n. */
 double particles_ess(int n, const double *weight);
 
-/* The same for weights proportional to exp(factor log_weight[n]), factor > 0, without their making:
+/* Returns the same for weights proportional to exp(factor log_weight[n]), factor > 0, without making them:
  * `largest` is the largest log weight that counts. Scratch: weight[n]. */
 double particles_largest(int n, const double *log_weight);
 double particles_ess_at(int n, const double *log_weight, double largest, double factor, double *weight);
 
-/* Systematic resampling (Carpenter, Clifford and Fearnhead 1999): chosen[picks] in [0, n), never falling.
- * With `offset` uniform in (0, 1), particle j is chosen picks * w_j times on average, and in every case that
- * number rounded down or up. The weights have sum 1. */
+/* Chooses by systematic resampling (Carpenter, Clifford and Fearnhead 1999): chosen[picks] in [0, n),
+ * never falling. With `offset` uniform in (0, 1), particle j is chosen picks * w_j times on average, and
+ * in every case that number rounded down or up. The weights have sum 1. */
 void particles_resample(int n, const double *weight, double offset, int picks, int *chosen);
 
-/* to[d, picks]: particle chosen[m] of x[d, n] in column m. */
+/* Copies particle chosen[m] of x[d, n] to column m of to[d, picks]. */
 void particles_gather(int d, int n, const double *x, int picks, const int *chosen, double *to);
 
-/* to[d, picks], its rows `stride` apart: particles picked with replacement, each by its uniform number.
- * `uniform` may be the last row of `to`. */
+/* Copies particles picked with replacement, each by its uniform number, to to[d, picks], its rows `stride`
+ * apart. `uniform` may be the last row of `to`. */
 void particles_pick(int d, int n, const double *x, int picks, const double *uniform, size_t stride,
                     double *to);
 
-/* out[n] = b' y - 1/2 y' A y for y = x - centre, with a symmetric a[d, d], b[d] and centre[d]. */
+/* Computes out[n] = b' y - 1/2 y' A y for y = x - centre, with a symmetric a[d, d], b[d] and centre[d]. */
 void particles_quadratic(int d, int n, const double *a, const double *b, const double *centre,
                          const double *x, double *out);
 

@@ -8,11 +8,11 @@
 
 #include <stddef.h>
 
-/* Fused multiply-adds on full vectors of the widest instruction level of this processor: flop/s of one
- * try. */
+/* Returns the flop/s of one try of fused multiply-adds on full vectors of the widest instruction level of
+ * this processor. */
 double peak_float(void);
 double peak_double(void);
-/* The best of twenty tries. */
+/* Returns the best of twenty tries. */
 double peak_best(double (*one)(void));
 
 /* Memory traffic of a = b + s c (the triad of STREAM: McCalpin, IEEE TCCA Newsletter, December 1995), 24
@@ -22,9 +22,10 @@ typedef struct {
   double *a, *b, *c; /* [elements] each */
 } PeakMemory;
 
-/* Each array has four times the size of the last cache, but at least 64 and at most 256 MB; `sharers`
- * processes that measure at once share that cache, and these sizes: each takes its part, but at least 8 MB,
- * more than a core has for itself. The caller ends with peak_memory_destroy, also after an error. */
+/* Creates arrays of four times the size of the last cache each, but at least 64 and at most 256 MB;
+ * `sharers` processes that measure at once share that cache, and these sizes: each takes its part, but at
+ * least 8 MB, more than a core has for itself. The caller ends with peak_memory_destroy, also after an
+ * error. */
 Status peak_memory_create(int sharers, PeakMemory *out);
 void peak_memory_destroy(PeakMemory *memory);
 /* Bytes a second of one try. */

@@ -44,7 +44,7 @@ INLINE RealLanes real_at(size_t first, size_t lanes) {
 INLINE RealLanes real_begin(int lanes) { return real_at(0, (size_t)lanes); }
 INLINE void real_next(RealLanes *at) { *at = real_at(at->first + at->count, at->lanes); }
 
-/* to[rows] <- from[rows, lanes], zeros in lanes beyond the last; and back. */
+/* Loads to[rows] from from[rows, lanes], zeros in lanes beyond the last. Stores them back. */
 INLINE void real_load(RealLanes at, int rows, const double *from, Real *to) {
   for (int k = 0; k < rows; k++, from += at.lanes) {
     Real x = {0};
@@ -73,7 +73,7 @@ INLINE void real_pad(int count, int rows, Real *x) {
 
 /* ---- functions */
 
-/* Through memory, or the compiler takes lanes out one by one. */
+/* Takes roots through memory, or the compiler takes lanes out one by one. */
 INLINE Real real_root(Real x) {
   double each[VECTOR_LANES];
   memcpy(each, &x, sizeof x);
@@ -150,7 +150,7 @@ INLINE Real real_log(Real x) {
 /* ---- algebra of small matrices: a[d, d] row by row. core/linalg.h has the same for any number of lanes, in
  * more passes. */
 
-/* y = A x; y = A' x. */
+/* Multiplies y = A x. Multiplies y = A' x. */
 INLINE void real_multiply(int d, const Real *a, const Real *x, Real *y) {
   for (int i = 0; i < d; i++) {
     Real sum = a[i * d] * x[0];
@@ -166,8 +166,8 @@ INLINE void real_multiply_transposed(int d, const Real *a, const Real *x, Real *
   }
 }
 
-/* The lower triangle of A = L L' <- L, and inverse[d] <- 1 / L_ii. A pivot that is not above zero is jittered
- * as in linalg_cholesky_lanes, and adds one to jitters. */
+/* Factors the lower triangle of A = L L' into L, with inverse[d] <- 1 / L_ii. A pivot that is not above
+ * zero is jittered as in linalg_cholesky_lanes, and adds one to jitters. */
 INLINE void real_cholesky(int d, Real *a, Real *inverse, Real *jitters) {
   Real least = real_of(0x1p-1000);
   for (int i = 0; i < d; i++) least = real_max(0x1p-52 * a[i * d + i], least);
@@ -199,7 +199,7 @@ INLINE void real_invert_triangle(int d, Real *l, const Real *inverse) {
   }
 }
 
-/* y = L x and y = L' x of a lower triangle. */
+/* Multiplies y = L x by a lower triangle. Multiplies y = L' x by a lower triangle. */
 INLINE void real_lower(int d, const Real *l, const Real *x, Real *y) {
   for (int i = 0; i < d; i++) {
     Real sum = l[i * d] * x[0];
@@ -215,8 +215,8 @@ INLINE void real_lower_transposed(int d, const Real *l, const Real *x, Real *y) 
   }
 }
 
-/* sum += factor log of the product of `count` numbers, every `step`-th of x, that lie between 1e-30 and 1e30.
- */
+/* Adds factor log of the product of `count` numbers, every `step`-th of x, that lie between 1e-30 and
+ * 1e30. */
 INLINE void real_add_log(int count, double factor, int step, const Real *x, Real *sum) {
   enum { TOGETHER = 8 };
   for (int first = 0; first < count; first += TOGETHER) {
@@ -226,7 +226,7 @@ INLINE void real_add_log(int count, double factor, int step, const Real *x, Real
   }
 }
 
-/* The same of the diagonal of A. */
+/* Adds the same for the diagonal of A. */
 INLINE void real_add_log_diagonal(int d, double factor, const Real *a, Real *sum) {
   real_add_log(d, factor, d + 1, a, sum);
 }

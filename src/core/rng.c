@@ -31,7 +31,7 @@ RngKey rng_subkey(RngKey key, RngPurpose purpose) {
 typedef enum { UNIFORM, NORMAL } Law;
 enum { COUNTERS = RNG_KERNEL_COUNTERS, GROUP = RNG_KERNEL_GROUP };
 
-/* Both numbers of each position of `count` counters, a multiple of GROUP. */
+/* Draws both numbers of each position of `count` counters, a multiple of GROUP. */
 static void draw_rows(const RngCounters *counters, Law law, uint32_t count, uint32_t first,
                       uint32_t positions, size_t stride, double *out) {
   if (law == NORMAL)
@@ -48,7 +48,7 @@ static uint32_t take_positions(uint32_t *position, int n) {
   return start;
 }
 
-/* to[i] = first + i step. */
+/* Computes to[i] = first + i step. */
 SIMD_CLONES
 static void count_up(uint32_t first, uint32_t step, uint32_t *to) {
   for (uint32_t i = 0; i < COUNTERS; i++) to[i] = first + i * step;
@@ -134,8 +134,8 @@ static void fill_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_
   }
 }
 
-/* The two numbers of a position are in rows 2 position and 2 position + 1 of out[n, lanes]; the last row can
- * be missing. */
+/* Fills out[n, lanes]: the two numbers of a position are in rows 2 position and 2 position + 1; the last
+ * row can be missing. */
 static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
   ASSERT(rng->draws >= 1 && rng->lanes >= 1);
   const uint32_t start = take_positions(&rng->position, n), lanes = rng->lanes;
@@ -150,7 +150,7 @@ static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
 void rng_lanes_uniform(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, UNIFORM); }
 void rng_lanes_normal(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, NORMAL); }
 
-/* A single stream runs along positions instead of lanes. */
+/* Fills a single stream along positions instead of lanes. */
 static void fill_one(Rng *rng, int n, double *out, Law law) {
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}};
   uint32_t start = take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;

@@ -75,11 +75,11 @@ typedef struct {
   uint32_t word[2];
 } RngKey;
 
-/* The key of all streams of one purpose under one study seed. */
+/* Returns the key of all streams of one purpose under one study seed. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose);
 
-/* The key of the streams of `purpose` that belong to those of `key`: what the owner of a key draws beside its
- * own numbers, under the same runs, rounds and draws. */
+/* Returns the key of the streams of `purpose` that belong to those of `key`: what the owner of a key draws
+ * beside its own numbers, under the same runs, rounds and draws. */
 RngKey rng_subkey(RngKey key, RngPurpose purpose);
 
 /* One stream. `position` counts the counter values used; running past 2^32 of them is a bug and asserted. */
@@ -88,11 +88,11 @@ typedef struct {
   uint32_t run, round, draw, position;
 } Rng;
 
-/* n uniform doubles in (0, 1), never 0 or 1: out[n]. */
+/* Draws n uniform doubles in (0, 1), never 0 or 1: out[n]. */
 void rng_uniform(Rng *rng, int n, double *out);
-/* n standard normal doubles: out[n]. Box-Muller; two for each counter value. */
+/* Draws n standard normal doubles, out[n], by Box-Muller; two for each counter value. */
 void rng_normal(Rng *rng, int n, double *out);
-/* One uniform integer in [0, bound), bound >= 1. Bias below bound * 2^-64. */
+/* Draws one uniform integer in [0, bound), bound >= 1. Its bias is below bound * 2^-64. */
 uint64_t rng_index(Rng *rng, uint64_t bound);
 
 /* N = lanes streams side by side: lane n has run = run + r with r = (first_lane + n) / draws, draw =
@@ -108,7 +108,7 @@ typedef struct {
 /* The stream of a lane, at position 0. */
 Rng rng_of_lane(const RngLanes *rng, uint32_t lane);
 
-/* out[n, lanes], for each lane the next n numbers of its stream. */
+/* Draws, for each lane, the next n numbers of its stream: out[n, lanes]. */
 void rng_lanes_uniform(RngLanes *rng, int n, double *out);
 void rng_lanes_normal(RngLanes *rng, int n, double *out);
 

@@ -76,15 +76,15 @@ INLINE void make_streams(const RngCounters *counters, int count, Streams *stream
   }
 }
 
-/* The last round's low word above its high one, 64 bits to the middle of one of 2^52 equal cells of (0,
- * scale). */
+/* Maps the last round's low word above its high one, 64 bits, to the middle of one of 2^52 equal cells of
+ * (0, scale). */
 INLINE Reals unit_interval(Words product, Words other, Words key, double scale) {
   const Words bits = XOR_LOW(OP(shuffle_epi32)(product, 0xb1), other, key);
   return OP(fmadd_pd)(INTEGERS(OP(srli_epi64)(bits, 12)), real(scale * 0x1p-52), real(scale * 0x1p-53));
 }
 
-/* u, scale * v of GROUPS vectors of counters from the at-th on. The upper halves of the 64-bit lanes
- * hold rubbish, which a multiplication of 32 bits does not read. */
+/* Draws u and scale * v of GROUPS vectors of counters from the at-th on. The upper halves of the 64-bit
+ * lanes hold rubbish, which a multiplication of 32 bits does not read. */
 INLINE void uniforms(const Streams *streams, Words position, int at, double scale, Reals u[GROUPS],
                      Reals v[GROUPS]) {
   const Words(*key)[2] = streams->key;
@@ -131,7 +131,7 @@ void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, 
 /* Positions whose uniforms stay in the first-level cache until they are normal. */
 enum { POSITIONS = 16 };
 
-/* From rows of u and 2 v. */
+/* Turns rows of u and 2 v into normals. */
 INLINE void box_muller(int count, uint32_t positions, size_t stride, double *out) {
   for (uint32_t p = 0; p < positions; p++, out += 2 * stride)
     for (int i = 0; i < count; i += SIMD_DOUBLES) {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* `text` as one word of the shell (POSIX, 2.2.2), quoted where it needs to be. */
+/* Prints `text` as one word of the shell (POSIX, 2.2.2), quoted where it needs to be. */
 void shell_print(FILE *out, const char *text);
 
 #endif

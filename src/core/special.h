@@ -8,9 +8,9 @@
 #include <math.h>
 #include <stdint.h>
 
-/* a b + c d with c d rounded first, in every copy of a loop. Of two products in a sum a compiler may fuse
- * either with it; for aarch64 gcc takes one in whole vectors and the other in what is left of them, by which
- * a lane would notice how many there are. A zero added to c d leaves no choice. */
+/* Returns a b + c d with c d rounded first, in every copy of a loop. In a sum of two products a compiler
+ * may fuse either with it; for aarch64 gcc takes one in whole vectors and the other in what is left of
+ * them, by which a lane would notice how many there are. A zero added to c d leaves no choice. */
 INLINE double special_two_products(double a, double b, double c, double d) { return a * b + (c * d + 0.0); }
 
 /* exp(r) by its Taylor series, highest power first: STEP(c) continues p with p r + c. */
@@ -24,9 +24,9 @@ INLINE double special_two_products(double a, double b, double c, double d) { ret
   STEP(1.0 / 5040)                                                                                           \
   STEP(1.0 / 720) STEP(1.0 / 120) STEP(1.0 / 24) STEP(1.0 / 6) STEP(0.5) STEP(1) STEP(1)
 
-/* exp(x) within 2 units in the last place for -708 <= x <= 709. The library's exp is a call for each lane,
- * and SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r, |r| <=
- * log(2)/2 (remainder of the series below 2^-57). Raises no floating-point exception but inexact. */
+/* Returns exp(x) within 2 units in the last place for -708 <= x <= 709. The library's exp is a call for
+ * each lane, and SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r,
+ * |r| <= log(2)/2 (remainder of the series below 2^-57). Raises no floating-point exception but inexact. */
 static inline double special_exp_inside(double x) {
   union {
     double real;
@@ -43,15 +43,15 @@ static inline double special_exp_inside(double x) {
   return p * scale.real;
 }
 
-/* exp(x) for every x: 0 below -708, exp(709) above 709. */
+/* Returns exp(x) for every x: 0 below -708, exp(709) above 709. */
 static inline double special_exp(double x) {
   double y = x < -708 ? -708 : x;
   double inside = special_exp_inside(y > 709 ? 709 : y);
   return x < -708 ? 0 : inside;
 }
 
-/* log(1 + x) for 0 <= x <= 1, within 2 units in the last place: twice the area tangent of s = x / (2 + x) <=
- * 1/3, by its series to s^33 (remainder below 2^-58). */
+/* Returns log(1 + x) for 0 <= x <= 1, within 2 units in the last place: twice the area tangent of s = x /
+ * (2 + x) <= 1/3, by its series to s^33 (remainder below 2^-58). */
 static inline double special_log1p(double x) {
   double s = x / (2 + x), square = s * s, p = 1.0 / 33;
   p = p * square + 1.0 / 31;

@@ -25,16 +25,16 @@ typedef enum {
 #undef STATUS_ENUM
 } Status;
 
-/* Store a printf-style sentence as the present error and return `code`. */
+/* Stores a printf-style sentence as the present error and return `code`. */
 Status status_set(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Put printf-style context in front of the present sentence ("figure2.yaml: ...") and return `code`. */
+/* Puts printf-style context in front of the present sentence ("figure2.yaml: ...") and return `code`. */
 Status status_prefix(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The present sentence; empty when none was set. Valid until the next status_set or status_prefix. */
+/* Returns the present sentence; empty when none was set. Valid until the next status_set or status_prefix. */
 const char *status_message(void);
 
-/* Print "file:line: function: assertion failed: text" on stderr and abort. */
+/* Prints "file:line: function: assertion failed: text" on stderr and abort. */
 void status_assert_failed(const char *file, int line, const char *function, const char *text)
     __attribute__((noreturn));
 

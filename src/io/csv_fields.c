@@ -64,7 +64,7 @@ static bool is_quoted(const CsvReader *reader) {
   return memchr(reader->field, '"', reader->length) || memchr(reader->field, '\'', reader->length);
 }
 
-/* Why the present field is not a finite number. */
+/* Says why the present field is not a finite number. */
 static Status refuse(const CsvReader *reader) {
   char text[CSV_SHOWN_SIZE + 4];
   static const char *const words[] = {"nan", "inf", "infinity"};
@@ -80,8 +80,8 @@ static Status refuse(const CsvReader *reader) {
 }
 
 #if LDBL_MANT_DIG == 64 && defined(__x86_64__)
-/* The parts of a decimal number: text up to end = (-1)^negative digits 10^exponent. False when it does not
- * read so, or has more digits than 64 bits hold. */
+/* Splits a decimal number into parts: text up to end = (-1)^negative digits 10^exponent. Returns false
+ * when it does not read so, or has more digits than 64 bits hold. */
 static bool split_decimal(const char *text, const char *end, bool *negative, uint64_t *digits,
                           int *exponent) {
   *negative = *text == '-';
@@ -112,10 +112,10 @@ static bool split_decimal(const char *text, const char *end, bool *negative, uin
   return text + 1 == end;
 }
 
-/* The nearest double to an ordinary number, several times as fast as strtod (Clinger 1990, in extended
- * precision): up to 19 digits and powers of ten up to 27 are exact in 64 bits, so one operation rounds once;
- * the second rounding, to 53 bits, can only go wrong from the middle between two doubles, which is left to
- * strtod. */
+/* Returns the closest double to an ordinary number, several times as fast as strtod (Clinger 1990, in
+ * extended precision): up to 19 digits and powers of ten up to 27 are exact in 64 bits, so one operation
+ * rounds once; the second rounding, to 53 bits, can only go wrong from the middle between two doubles,
+ * which is left to strtod. */
 static bool fast_number(const char *text, const char *end, double *value) {
   static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
                                        1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
@@ -159,7 +159,7 @@ void csv_skip_byte_order_mark(CsvReader *reader) {
 
 /* ---- texts */
 
-/* The present byte, or -1 at the end of the file. */
+/* Returns the present byte, or -1 at the end of the file. */
 static int peek(CsvReader *reader) { return refill(reader) ? reader->buffer[reader->position] : -1; }
 
 static Status append(CsvReader *reader, int c) {
@@ -169,7 +169,7 @@ static Status append(CsvReader *reader, int c) {
   return STATUS_OK;
 }
 
-/* Behind the opening quote, up to and with the closing one. */
+/* Reads from behind the opening quote, up to and with the closing one. */
 static Status read_quoted(CsvReader *reader, long *lines) {
   for (int c; (c = peek(reader)) >= 0;) {
     reader->position++;
@@ -195,7 +195,7 @@ static Status read_plain(CsvReader *reader) {
   return STATUS_OK;
 }
 
-/* What stands between a closing quote and the next comma or line end: nothing. */
+/* Reads what stands between a closing quote and the next comma or line end: nothing. */
 static Status read_end(CsvReader *reader) {
   while (peek(reader) == '\r') reader->position++;
   const int c = peek(reader);

@@ -34,18 +34,18 @@ typedef struct {
 
 /* Spreadsheets begin UTF-8 files with a byte order mark: read on behind it. */
 void csv_skip_byte_order_mark(CsvReader *reader);
-/* Read up to the next comma, line end or end of file, blanks around it removed. Callers set line and column
- * before. */
+/* Reads up to the next comma, line end or end of file, blanks around it removed. Callers set line and
+ * column before. */
 Status csv_read_field(CsvReader *reader);
-/* The same of a text by RFC 4180: between quotes it may hold commas, line ends and "" for a quote, and blanks
- * belong to it. STATUS_INPUT when it is not UTF-8. */
+/* Reads a text by RFC 4180: between quotes it may hold commas, line ends and "" for a quote, and blanks
+ * belong to it. Returns STATUS_INPUT when it is not UTF-8. */
 Status csv_read_text(CsvReader *reader);
-/* The present field as a finite decimal number of at most DATASET_MOST in size; hexadecimal numbers, nan and
- * inf are not. */
+/* Reads the present field as a finite decimal number of at most DATASET_MOST in size; hexadecimal numbers,
+ * nan and inf are not. */
 Status csv_number(const CsvReader *reader, double *value);
 
 bool csv_field_is(const CsvReader *reader, const char *text);
-/* The present field as it can be shown in a message. */
+/* Returns the present field as it can be shown in a message. */
 const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]);
 
 #endif

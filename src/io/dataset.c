@@ -70,7 +70,7 @@ static Status read_netcdf_samples(const char *path, Table *table) {
   return status;
 }
 
-/* to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
+/* Computes to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
 static void transpose(int rows, int columns, const double *from, double *to) {
   enum { TILE = 32 };
   for (int i = 0; i < rows; i += TILE)
@@ -128,7 +128,7 @@ void samples_free(Samples *samples) {
   *samples = (Samples){0};
 }
 
-/* Read y(observation) of an open file beside the matrix x. */
+/* Reads y(observation) of an open file beside the matrix x. */
 static Status read_rewards(StoreFile *file, int rows, double **rewards) {
   size_t shape[1] = {(size_t)rows};
   TRY(store_shape(file, "y", 1, shape));

@@ -12,17 +12,17 @@ typedef struct {
   double *theta;
 } Samples;
 
-/* NetCDF `theta(sample, dim)` or CSV without header, one sample a line. Values that are not finite or too
- * large (DATASET_MOST), ragged rows and empty files are STATUS_INPUT with the line (CSV) or the element; and
- * see samples_check_spread. The caller ends with samples_free. */
+/* Reads NetCDF `theta(sample, dim)` or CSV without header, one sample per line. Values that are not finite
+ * or too large (DATASET_MOST), ragged rows and empty files are STATUS_INPUT with the line (CSV) or the
+ * element; and see samples_check_spread. The caller ends with samples_free. */
 Status dataset_read_samples(const char *path, Samples *out);
 void samples_free(Samples *samples);
-/* A coordinate that varies, but so little that its variance could not be distinguished from zero, is
- * STATUS_INPUT; samples are counted from 1, as lines are. */
+/* Checks the spread: a coordinate that varies, but so little that its variance could not be distinguished
+ * from zero, is STATUS_INPUT; samples are counted from 1, as lines are. */
 Status samples_check_spread(const char *path, const Samples *samples);
 
-/* The matrix `name`(row, dim) of an open NetCDF file: (*values)[rows, columns], columns at least 1, all
- * finite and at most DATASET_MOST in size; the caller frees *values, also after an error. */
+/* Reads the matrix `name`(row, dim) of an open NetCDF file: (*values)[rows, columns], columns at least 1,
+ * all finite and at most DATASET_MOST in size; the caller frees *values, also after an error. */
 Status dataset_read_matrix(StoreFile *file, const char *name, const char *row, int *rows, int *columns,
                            double **values);
 
@@ -33,7 +33,8 @@ typedef struct {
   double *features, *rewards;
 } Observations;
 
-/* CSV with header x1,...,xd,y or NetCDF x(observation, dim), y(observation); no observations is allowed. */
+/* Reads CSV with header x1,...,xd,y or NetCDF x(observation, dim), y(observation); no observations is
+ * allowed. */
 Status dataset_read_observations(const char *path, Observations *out);
 void observations_free(Observations *observations);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read the header x1,...,xd,y. */
+/* Reads the header x1,...,xd,y. */
 static Status read_header(CsvReader *reader, int *columns) {
   for (reader->column = 1;; reader->column++) {
     TRY(csv_read_field(reader));
@@ -52,7 +52,7 @@ static Status append(Numbers *numbers, double value) {
   return STATUS_OK;
 }
 
-/* Read one line of numbers; *columns is their number, or 0 when the first line sets it. *blank: the line
+/* Reads one line of numbers; *columns is their number, or 0 when the first line sets it. *blank: the line
  * held nothing. */
 static Status read_row(CsvReader *reader, int *columns, Numbers *numbers, bool *blank) {
   *blank = false;

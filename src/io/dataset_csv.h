@@ -22,10 +22,10 @@ typedef enum {
   CSV_X_Y_HEADER /* the header x1,...,xd,y, then any number of rows of d + 1 numbers */
 } CsvForm;
 
-/* Read a stream to its end; `name` stands for it in messages. Fields are finite decimal numbers, between
+/* Reads a stream to its end; `name` stands for it in messages. Fields are finite decimal numbers, between
  * commas, blanks around them ignored; lines end with LF or CR LF; blank lines may only stand at the end;
- * lines may be of any length; values are at most DATASET_MOST in size. Everything else is STATUS_INPUT with
- * line and column. The caller frees table->values, which is NULL after an error. */
+ * lines may be of any length; values are at most DATASET_MOST in size. Everything else is STATUS_INPUT
+ * with line and column. The caller frees table->values, which is NULL after an error. */
 Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *table);
 
 #endif

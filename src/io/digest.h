@@ -10,7 +10,7 @@
 
 enum { DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and the terminator */
 
-/* The digest of one block of memory, in lower case. STATUS_INTERNAL as digest_end. */
+/* Computes the digest of one block of memory, in lower case. Returns STATUS_INTERNAL as digest_end. */
 Status digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]);
 
 /* The same in parts: begin, add any number of times, and end, which frees what begin has allocated. */
@@ -20,10 +20,10 @@ typedef struct {
 
 void digest_begin(Digest *digest);
 void digest_add(Digest *digest, const void *data, size_t size);
-/* STATUS_INTERNAL without memory, or where the system's settings deny libcrypto this hash. */
+/* Returns STATUS_INTERNAL without memory, or where the system's settings deny libcrypto this hash. */
 Status digest_end(Digest *digest, char out[DIGEST_SIZE]);
 
-/* The digest of a regular file, read in small parts. STATUS_FILE when it cannot be read. */
+/* Computes the digest of a regular file, read in small parts. Returns STATUS_FILE when it cannot be read. */
 Status digest_file(const char *path, char out[DIGEST_SIZE]);
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Length of the folder part of `path`, with its last slash; 0 for a bare name. */
+/* Returns the length of the folder part of `path`, with its last slash; 0 for a bare name. */
 static size_t folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? (size_t)(slash - path) + 1 : 0;
@@ -57,7 +57,7 @@ Status durable_try(const char *path) {
   return STATUS_OK;
 }
 
-/* The end of `name`[length] without a dot and digits behind it; 0 when it does not end so. */
+/* Returns the end of `name`[length] without a dot and digits behind it; 0 when it does not end so. */
 static size_t without_number(const char *name, size_t length) {
   size_t end = length;
   while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
@@ -73,7 +73,7 @@ bool durable_is_temporary(const char *name, size_t size, char *of) {
   return true;
 }
 
-/* fsync what stands at `name`; 0 or errno. */
+/* Calls fsync on what stands at `name`; returns 0 or errno. */
 static int sync_path(const char *name, int flags) {
   int fd = open(name, flags | O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -101,7 +101,8 @@ Status durable_sync_folder_of(const char *path) {
 
 static int place(const char *temporary, const char *path) { return rename(temporary, path) == 0 ? 0 : errno; }
 
-/* rename() that replaces nothing. Where there are no hard links (some network file systems) it replaces. */
+/* Renames without replacing anything. Where there are no hard links (some network file systems) it
+ * replaces. */
 static int place_first(const char *temporary, const char *path) {
   int error = link(temporary, path) == 0 ? 0 : errno;
   if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP) return place(temporary, path);

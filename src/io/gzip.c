@@ -41,7 +41,7 @@ Status gzip_open(const char *path, GzipFile **out) {
   return status;
 }
 
-/* Why a read ended before its time, or STATUS_OK at the end of the file. */
+/* Returns why a read ended before its time, or STATUS_OK at the end of the file. */
 static Status reason(const GzipFile *file) {
   int code, system_error = errno;
   const char *text = gzerror(file->stream, &code);

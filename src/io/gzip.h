@@ -8,13 +8,13 @@
 
 typedef struct GzipFile GzipFile;
 
-/* *out is ended by gzip_close. Errors: STATUS_FILE when the file cannot be read. */
+/* Opens a file; *out is ended by gzip_close. Errors: STATUS_FILE when the file cannot be read. */
 Status gzip_open(const char *path, GzipFile **out);
-/* The next `size` bytes; fewer only at the end of the file, 0 after it. Compressed data that are damaged or
- * end too early are STATUS_INPUT with the path and the number of good bytes before the place, a disk that
- * fails is STATUS_FILE. */
+/* Reads the next `size` bytes; fewer only at the end of the file, 0 after it. Compressed data that are
+ * damaged or end too early are STATUS_INPUT with the path and the number of good bytes before the place, a
+ * disk that fails is STATUS_FILE. */
 Status gzip_read(GzipFile *file, void *bytes, size_t size, size_t *count);
-/* NULL is allowed. */
+/* Frees a posterior; NULL is allowed. */
 void gzip_close(GzipFile *file);
 
 #endif

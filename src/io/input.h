@@ -8,10 +8,10 @@
 
 #include <stdio.h>
 
-/* Open `path` for reading; never waits. close() the descriptor. STATUS_FILE when it cannot be opened or is
- * not a regular file. */
+/* Opens `path` for reading; never waits. close() the descriptor. STATUS_FILE when it cannot be opened or
+ * is not a regular file. */
 Status input_open(const char *path, int *fd);
-/* The same as a stream; fclose() it. */
+/* Opens the same as a stream; fclose() it. */
 Status input_stream(const char *path, FILE **stream);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct {
   double size; /* of the file, bytes */
 } LogsReader;
 
-/* The dimension, from the header. */
+/* Reads the dimension from the header. */
 static Status read_header(CsvReader *csv, int *d) {
   enum { MOST = 10000 };
   for (csv->line = csv->column = 1;; csv->column++) {
@@ -40,7 +40,7 @@ static Status read_header(CsvReader *csv, int *d) {
   }
 }
 
-/* The numbers of a row, behind its task. */
+/* Reads the numbers of a row, behind its task. */
 static Status read_numbers(LogsReader *reader, double *y) {
   CsvReader *csv = &reader->csv;
   const int columns = reader->d + 2;

@@ -19,11 +19,12 @@ typedef struct {
   void (*progress)(void *context, double done, double total);
 } LogsSink;
 
-/* STATUS_INPUT, with file, line and column (CSV) or element (NetCDF): values that are not finite or too
- * large, lines of more or fewer values than the header, tasks that are missing or no UTF-8, no observations.
- * In CSV any text can name a task, by RFC 4180; in NetCDF an integer does. */
+/* Returns STATUS_INPUT, with file, line and column (CSV) or element (NetCDF): values that are not finite
+ * or too large, lines of more or fewer values than the header, tasks that are missing or no UTF-8, no
+ * observations. In CSV any text can name a task, by RFC 4180; in NetCDF an integer does. */
 Status logs_file_read(const char *path, const LogsSink *sink);
-/* The CSV part alone: a stream to its end, `name` stands for it in messages, `size` is that of the file. */
+/* Reads the CSV part alone: a stream to its end, `name` stands for it in messages, `size` is that of the
+ * file. */
 Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink *sink);
 
 #endif

@@ -3,14 +3,14 @@
 #include <limits.h>
 #include <string.h>
 
-/* FNV-1a (Fowler, Noll and Vo), with its bits mixed once more for a table of a power of 2. */
+/* Returns FNV-1a (Fowler, Noll and Vo), with its bits mixed once more for a table of a power of 2. */
 static uint64_t hash_of(const char *text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
   return hash ^ hash >> 32;
 }
 
-/* Where the name is in the table, or where it belongs. */
+/* Returns where the name is in the table, or where it belongs. */
 static size_t place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
   size_t at = hash & (names->capacity - 1);
   for (; names->number[at]; at = (at + 1) & (names->capacity - 1)) {
@@ -22,7 +22,7 @@ static size_t place_of(const Names *names, uint64_t hash, const char *text, size
   return at;
 }
 
-/* Twice the table. */
+/* Doubles the table. */
 static Status grow(Names *names) {
   enum { FIRST = 1024 };
   Names larger = *names;

@@ -19,8 +19,8 @@ typedef struct {
 
 enum { NAMES_LONGEST = 0xffff };
 
-/* *number of text[length], a new one where it was not met before; length at most NAMES_LONGEST. A zeroed
- * Names is empty. STATUS_INPUT beyond INT32_MAX of them. */
+/* Returns *number of text[length], a new one where it was not met before; length at most NAMES_LONGEST. A
+ * zeroed Names is empty. Returns STATUS_INPUT beyond INT32_MAX of them. */
 Status names_number(Names *names, const char *text, size_t length, int *number);
 void names_free(Names *names);
 

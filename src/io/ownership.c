@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Open a regular file to read it; negative for anything else. A pipe is not waited for. */
+/* Opens a regular file to read it; negative for anything else. A pipe is not waited for. */
 static int open_regular(int folder, const char *name, struct stat *info) {
   int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return -1;

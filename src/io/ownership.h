@@ -18,11 +18,11 @@ typedef enum {
 
 Ownership ownership_of(int folder, const char *name);
 
-/* Whether a regular file has `text`, such as the SHA-256 of a study, anywhere in its bytes. */
+/* Returns whether a regular file has `text`, such as the SHA-256 of a study, anywhere in its bytes. */
 bool ownership_carries(int folder, const char *name, const char *text);
 
-/* STATUS_FILE when a file cannot, or is not to, be written at `path`, where a user wants it: something stands
- * there that this program did not write, or the folder does not take it. */
+/* Returns STATUS_FILE when a file cannot, or is not to, be written at `path`, where a user wants it:
+ * something stands there that this program did not write, or the folder does not take it. */
 Status ownership_check_output(const char *path);
 
 #endif

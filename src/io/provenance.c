@@ -34,7 +34,7 @@ static bool plain(const char *word) {
   return *word != '\0' && word[strspn(word, safe)] == '\0';
 }
 
-/* Append a word so that a shell reads it back as one; returns the new end. */
+/* Appends a word so that a shell reads it back as one; returns the new end. */
 static char *append_quoted(char *end, const char *word) {
   if (plain(word)) return stpcpy(end, word);
   *end++ = '\'';

@@ -8,14 +8,14 @@
 
 #include <stdbool.h>
 
-/* What only `main` knows; called there once, before the first file is written. The texts are copied. */
+/* Sets what only `main` knows; called there once, before the first file is written. The texts are copied. */
 void provenance_set_command(int argc, char *const *argv);
 void provenance_set_mpi(int ranks, const char *library);
 
-/* Wall-clock seconds since provenance_set_command. */
+/* Returns the wall-clock seconds since provenance_set_command. */
 double provenance_elapsed(void);
 
-/* "thompson 0.1.0 (commit 0123456789ab, modified)". */
+/* Returns "thompson 0.1.0 (commit 0123456789ab, modified)". */
 const char *provenance_source(void);
 
 /* Writes Conventions, title, references, and the provenance proper. `references` says what the methods behind

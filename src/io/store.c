@@ -45,7 +45,8 @@ static bool disk_is_full(const char *path) {
   return statvfs(path, &disk) == 0 && disk.f_bavail == 0;
 }
 
-/* HDF5 says only "HDF error" or "permission denied" when the disk is full; the system knows better. */
+/* Returns the reason. HDF5 says only "HDF error" or "permission denied" when the disk is full; the system
+ * knows better. */
 static const char *reason_of(const StoreFile *file, int code, int system_error) {
   if (is_disk_error(system_error)) return strerror(system_error);
   bool vague = code == NC_EHDFERR || code == EACCES;
@@ -67,7 +68,7 @@ Status store_check(StoreFile *file, int code, const char *format, ...) {
   return status_set(kind, "%s: cannot %s: %s", file->path, action, reason);
 }
 
-/* Remove the temporary file. After a failed close HDF5 holds the file open until the program ends, so its
+/* Removes the temporary file. After a failed close HDF5 holds the file open until the program ends, so its
  * space is given back first. */
 static void discard(const char *temporary) {
   if (truncate(temporary, 0) == 0) unlink(temporary);
@@ -187,8 +188,8 @@ static int put_missing_value(int ncid, int id, StoreType type) {
  * minutes while all ranks of a large job wait for the file. */
 static const size_t COMPRESS_UP_TO = (size_t)8 << 30;
 
-/* Cut a large variable into chunks, and deflate them. A chunk keeps the last axes whole, as far as they fit,
- * since that is how data are put. */
+/* Cuts a large variable into chunks, and deflate them. A chunk keeps the last axes whole, as far as they
+ * fit, since that is how data are put. */
 static Status compress(StoreFile *file, const char *name, int id, StoreType type, int rank,
                        const int *dimensions) {
   size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes = external_sizes[type], whole;
@@ -236,7 +237,7 @@ Status store_variable(StoreFile *file, const char *name, StoreType type, int ran
   return file->format == STORE_NETCDF4 ? compress(file, name, *id, type, rank, dimensions) : STATUS_OK;
 }
 
-/* Enter define mode and find the variable that an attribute belongs to. */
+/* Enters define mode and find the variable that an attribute belongs to. */
 static Status attribute_owner(StoreFile *file, const char *variable, int *id) {
   TRY(define_mode(file));
   *id = NC_GLOBAL;

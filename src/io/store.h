@@ -21,38 +21,38 @@ typedef enum { STORE_DOUBLE, STORE_FLOAT, STORE_INT, STORE_INT64, STORE_BYTE, ST
 
 typedef struct StoreFile StoreFile;
 
-/* For a program whose own this process is, before its first file: settings of the HDF5 library for the whole
- * process. */
+/* Makes settings of the HDF5 library for the whole process, for a program whose own this process is,
+ * before its first file. */
 void store_prepare_library(void);
 
-/* NetCDF takes a backslash for a slash: STATUS_INPUT with a sentence when `path` has one. */
+/* Checks a path. NetCDF takes a backslash for a slash: STATUS_INPUT with a sentence when `path` has one. */
 Status store_path_check(const char *path);
-/* Begin to write `path`. *out is ended by store_finish, store_commit or store_abandon. */
+/* Begins to write `path`. *out is ended by store_finish, store_commit or store_abandon. */
 Status store_create(const char *path, StoreFormat format, StoreFile **out);
-/* Close, append a checksum, fsync, rename to the final name, fsync the folder, free. On failure the temporary
- * file is removed and `file` is freed all the same. */
+/* Closes, append a checksum, fsync, rename to the final name, fsync the folder, free. On failure the
+ * temporary file is removed and `file` is freed all the same. */
 Status store_commit(StoreFile *file);
-/* Remove the temporary file (when writing), close (when reading), free. NULL is allowed. */
+/* Removes the temporary file (when writing), close (when reading), free. NULL is allowed. */
 void store_abandon(StoreFile *file);
-/* The one or the other: commit a file that was `written`, and otherwise abandon it and hand up why. */
+/* Commits a file that was `written`, and otherwise abandons it and hands up why. */
 Status store_finish(StoreFile *file, Status written);
 
-/* Length 0 makes a record dimension without records (at most one in a classic file). */
+/* Defines a dimension; length 0 makes a record dimension without records (at most one in a classic file). */
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id);
-/* Define a variable over `rank` dimensions; long_name and units may be NULL. Reals get _FillValue = NaN,
+/* Defines a variable over `rank` dimensions; long_name and units may be NULL. Reals get _FillValue = NaN,
  * unless the variable bears the name of one of its dimensions: a coordinate has no missing values. */
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                       const char *long_name, const char *units, int *id);
-/* Define a variable of reals that is neither compressed nor filled, in a netCDF-4 file, for several processes
- * to write (store_plain_write). */
+/* Defines a variable of reals that is neither compressed nor filled, in a netCDF-4 file, for several
+ * processes to write (store_plain_write). */
 Status store_plain_variable(StoreFile *file, const char *name, int rank, const int *dimensions,
                             const char *long_name, const char *units, int *id);
-/* Give the plain variables ids[count] their room in the file: offsets[count] is the byte of each where its
- * first value stands. All of them are defined before. */
+/* Gives the plain variables ids[count] their room in the file: offsets[count] is the byte of each where
+ * its first value stands. All of them are defined before. */
 Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *offsets);
-/* The name under which the file is written. */
+/* Returns the name under which the file is written. */
 char *store_temporary(const StoreFile *file);
-/* Write values[count] at a byte of the file that `fd` is open on, `path` to its user. */
+/* Writes values[count] at a byte of the file that `fd` is open on, `path` to its user. */
 Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count, const double *values);
 /* Attributes; `variable` NULL means global. */
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value);
@@ -60,7 +60,7 @@ Status store_real_attribute(StoreFile *file, const char *variable, const char *n
 Status store_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t value);
 Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
                              const signed char *values);
-/* Write a whole variable, or the hyperslab start[rank], count[rank]. The type of `data` is that of the
+/* Writes a whole variable, or the hyperslab start[rank], count[rank]. The type of `data` is that of the
  * variable. */
 Status store_put(StoreFile *file, int variable, const void *data);
 Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
@@ -71,36 +71,36 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
 
 /* Does `path` end in .nc, .nc4 or .cdf, or begin with NetCDF's first bytes? */
 bool store_is_netcdf(const char *path);
-/* Open for reading; ended by store_abandon. A file that is not NetCDF, damaged or cut off is STATUS_INPUT;
- * one that cannot be read STATUS_FILE. A file with a checksum (all of store_commit) must fit it; one without
- * may be a user's own, unless a damaged checksum stands behind its data. */
+/* Opens for reading; ended by store_abandon. A file that is not NetCDF, damaged or cut off is
+ * STATUS_INPUT; one that cannot be read STATUS_FILE. A file with a checksum (all of store_commit) must fit
+ * it; one without may be a user's own, unless a damaged checksum stands behind its data. */
 Status store_open(const char *path, StoreFile **out);
-/* The same of a file that only this program writes (finished tasks, fitted priors, results): without its
+/* Opens a file that only this program writes (finished tasks, fitted priors, results): without its
  * checksum it is damaged. */
 Status store_open_own(const char *path, StoreFile **out);
-/* The same, but the checksum need only be there, which takes no reading of the whole: for a file whose parts
- * have checksums that the caller compares. */
+/* Opens a file whose checksum need only be there, which takes no reading of the whole: for a file whose
+ * parts have checksums that the caller compares. */
 Status store_open_parts(const char *path, StoreFile **out);
-/* The same, whatever has become of the checksum: for those parts of a damaged file that are whole. */
+/* Opens a file whatever has become of the checksum: for those parts of a damaged file that are whole. */
 Status store_open_remains(const char *path, StoreFile **out);
 const char *store_path(const StoreFile *file);
 bool store_has_variable(StoreFile *file, const char *name);
 bool store_has_dimension(StoreFile *file, const char *name);
-/* A global attribute of any type. */
+/* Returns whether there is a global attribute of that name, of any type. */
 bool store_has_attribute(StoreFile *file, const char *name);
 Status store_dimension_length(StoreFile *file, const char *name, size_t *length);
-/* Check that variable `name` has exactly the named dimensions' shape: rank and lengths[rank]; SIZE_MAX in
+/* Checks that variable `name` has exactly the named dimensions' shape: rank and lengths[rank]; SIZE_MAX in
  * lengths is filled in. What is filled in can be allocated: the file is long enough to hold the variable. */
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths);
-/* Check that variable `name`, whose shape is known, lies along the dimensions names[rank], in this order. */
+/* Checks that variable `name`, whose shape is known, lies along the dimensions names[rank], in this order. */
 Status store_axes(StoreFile *file, const char *name, int rank, const char *const *names);
 /* Is axis `axis` (from 0) of variable `name` along the dimension of that name? */
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension);
-/* Read a whole variable, converted to the type asked for. Reals are never read as integers, packed variables
- * (scale_factor) are refused, a value that does not fit is an error. Missing values (_FillValue) come as NaN
- * in doubles. */
+/* Reads a whole variable, converted to the type asked for. Reals are never read as integers, packed
+ * variables (scale_factor) are refused, a value that does not fit is an error. Missing values (_FillValue)
+ * come as NaN in doubles. */
 Status store_get_doubles(StoreFile *file, const char *name, double *out);
-/* The same of the hyperslab start[rank], count[rank]. */
+/* Reads the hyperslab start[rank], count[rank]. */
 Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                               double *out);
 Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
@@ -108,17 +108,17 @@ Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *st
 Status store_get_floats(StoreFile *file, const char *name, float *out);
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out);
 Status store_get_bytes(StoreFile *file, const char *name, signed char *out);
-/* *out is allocated; free() it. */
+/* Reads a text attribute; *out is allocated; free() it. */
 Status store_get_text_attribute(StoreFile *file, const char *variable, const char *name, char **out);
 Status store_get_real_attribute(StoreFile *file, const char *variable, const char *name, double *out);
 Status store_get_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t *out);
 
-/* Text files by the same rule (temporary name, fsync, rename). */
+/* Writes text files by the same rule (temporary name, fsync, rename). */
 Status store_write_text(const char *path, const char *text);
-/* The same, but a file that stands at `path`, or that another process puts there meanwhile, stays. */
+/* Writes likewise, but a file that stands at `path`, or that another process puts there meanwhile, stays. */
 Status store_write_text_first(const char *path, const char *text);
-/* The whole of a regular file of at most `limit` bytes as NUL-terminated text; free() it. A longer one is
- * STATUS_INPUT, and no more of it than `limit` is ever in memory. */
+/* Reads the whole of a regular file of at most `limit` bytes as NUL-terminated text; free() it. A longer
+ * one is STATUS_INPUT, and no more of it than `limit` is ever in memory. */
 Status store_read_text(const char *path, size_t limit, char **out, size_t *size);
 
 #endif

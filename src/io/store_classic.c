@@ -41,7 +41,7 @@ static uint64_t read_number(Walk *walk, int bytes) {
   return value;
 }
 
-/* A count of things that take at least `least` bytes each in what is left of the file. */
+/* Reads a count of things that take at least `least` bytes each in what is left of the file. */
 static uint64_t read_count(Walk *walk, uint64_t least) {
   uint64_t count = read_number(walk, walk->count_bytes);
   if (least > 0 && count > walk->size / least) walk->bad = true;
@@ -55,8 +55,9 @@ static void skip(Walk *walk, uint64_t bytes) {
     walk->bad = true;
 }
 
-/* The library promises its callers names of NC_MAX_NAME bytes and variables of NC_MAX_VAR_DIMS axes at most,
- * but hands out longer ones of a file as they are: past the end of what the caller has room for. */
+/* Skips a name. The library promises its callers names of NC_MAX_NAME bytes and variables of
+ * NC_MAX_VAR_DIMS axes at most, but hands out longer ones of a file as they are: past the end of what the
+ * caller has room for. */
 static void skip_name(Walk *walk) {
   uint64_t length = read_count(walk, 1);
   if (length > NC_MAX_NAME) walk->bad = true;
@@ -71,7 +72,7 @@ static uint64_t read_type_size(Walk *walk) {
   return walk->bad ? 0 : sizes[type];
 }
 
-/* The number of elements of a list that opens with `tag`; an absent list is two zeros. */
+/* Reads the number of elements of a list that opens with `tag`; an absent list is two zeros. */
 static uint64_t open_list(Walk *walk, uint64_t tag, uint64_t least) {
   uint64_t found = read_number(walk, 4), count = read_count(walk, least);
   if (found != tag && (found != 0 || count != 0)) walk->bad = true;
@@ -139,7 +140,7 @@ static bool is_streaming(const Walk *walk) {
   return walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
 }
 
-/* The least size the file must have, 0 when the header is damaged. */
+/* Returns the least size the file must have, 0 when the header is damaged. */
 static uint64_t needed_size(Walk *walk) {
   uint64_t variables = open_list(walk, TAG_VARIABLE, 20), end, more = 0;
   for (uint64_t i = 0; i < variables && !walk->bad; i++) walk_variable(walk);

@@ -14,8 +14,8 @@ static uint64_t read_address(const unsigned char *at, unsigned bytes) {
   return value;
 }
 
-/* The "end of file address" of the superblock; UINT64_MAX when it has none that we know how to find, which is
- * for the library to judge. */
+/* Returns the "end of file address" of the superblock; UINT64_MAX when it has none that we know how to
+ * find, which is for the library to judge. */
 static uint64_t end_address(const unsigned char head[HEAD]) {
   unsigned version = head[8], bytes = version < 2 ? head[13] : head[9];
   if (version > 3 || (bytes != 4 && bytes != 8)) return UINT64_MAX;

@@ -19,7 +19,7 @@ static Magic magic_of(const unsigned char *head, size_t size) {
   return classic ? MAGIC_CLASSIC : MAGIC_OTHER;
 }
 
-/* What the first bytes of a regular file say it is, and its length. */
+/* Finds what the first bytes of a regular file say it is, and its length. */
 static Status inspect(const char *path, Magic *magic, uint64_t *size) {
   int fd;
   struct stat info;

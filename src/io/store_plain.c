@@ -21,7 +21,7 @@ Status store_plain_variable(StoreFile *file, const char *name, int rank, const i
   return store_check(file, code, "store the variable '%s' as it is", name);
 }
 
-/* One value makes the library give the whole variable its room. */
+/* Allocates by writing one value, which makes the library give the whole variable its room. */
 static Status allocate(StoreFile *file, int id, char name[NC_MAX_NAME + 1]) {
   static const size_t first[NC_MAX_VAR_DIMS];
   size_t one[NC_MAX_VAR_DIMS];

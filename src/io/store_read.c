@@ -52,7 +52,7 @@ static Status find_dimensions(StoreFile *file, const char *name, const Variable 
   return store_check(file, code, "inspect the variable '%s'", name);
 }
 
-/* Write "(3, any, 5)" into out; SIZE_MAX is "any". */
+/* Writes "(3, any, 5)" into out; SIZE_MAX is "any". */
 static void print_shape(int rank, const size_t *lengths, size_t size, char *out) {
   size_t used = (size_t)snprintf(out, size, "(");
   for (int axis = 0; axis < rank && used < size; axis++) {
@@ -67,8 +67,8 @@ static void print_shape(int rank, const size_t *lengths, size_t size, char *out)
 /* Deflate packs at most this many bytes into one (zlib, "Technical details", maximum compression factor). */
 enum { MOST_PACKED = 1032 };
 
-/* A variable cannot have been written when the file is too short for it: it would be made up of missing
- * values, in memory that a few bytes ask for. */
+/* Checks the size: a variable cannot have been written when the file is too short for it. It would be made
+ * up of missing values, in memory that a few bytes ask for. */
 static Status check_size(StoreFile *file, const char *name, nc_type type, int rank, const size_t *lengths) {
   size_t bytes, most;
   size_t packed = file->format == STORE_CLASSIC ? 1 : MOST_PACKED;
@@ -87,7 +87,7 @@ static Status check_size(StoreFile *file, const char *name, nc_type type, int ra
       file->path, name, shape, size, (uintmax_t)file->size, most);
 }
 
-/* HDF5 reads whole chunks, and they may be larger than the variable. */
+/* Checks the chunk: HDF5 reads whole chunks, and they may be larger than the variable. */
 static Status check_chunk(StoreFile *file, const char *name, const Variable *variable) {
   int storage = NC_CONTIGUOUS;
   size_t chunk[NC_MAX_VAR_DIMS];
@@ -172,7 +172,7 @@ static bool has_attribute(StoreFile *file, int variable, const char *name) {
   return nc_inq_att(file->ncid, variable, name, NULL, NULL) == NC_NOERR;
 }
 
-/* Find a variable whose type can be handed out as what the caller wants. */
+/* Finds a variable whose type can be handed out as what the caller wants. */
 static Status find_numbers(StoreFile *file, const char *name, bool integer_only, Variable *variable) {
   TRY(find(file, name, variable));
   if (!is_integer(variable->type) && (integer_only || !is_real(variable->type)))
@@ -200,8 +200,8 @@ static Status count_elements(StoreFile *file, const char *name, const Variable *
   return STATUS_OK;
 }
 
-/* The value that stands for "missing" in a variable of reals: its own _FillValue, or the library's default.
- * The library hands out a _FillValue of any length and type from a classic file. */
+/* Finds the value that stands for "missing" in a variable of reals: its own _FillValue, or the library's
+ * default. The library hands out a _FillValue of any length and type from a classic file. */
 static Status missing_value(StoreFile *file, const char *name, const Variable *variable, double *value) {
   double as_double;
   float as_float;
@@ -229,7 +229,7 @@ static Status missing_value(StoreFile *file, const char *name, const Variable *v
     TRY(store_check(file, code_, "read the variable '%s'", name));                                           \
   } while (0)
 
-/* Missing values become NaN. */
+/* Replaces missing values by NaN. */
 static Status mark_missing(StoreFile *file, const char *name, const Variable *variable, size_t count,
                            double *values) {
   double missing = NAN;
@@ -289,7 +289,7 @@ Status store_get_bytes(StoreFile *file, const char *name, signed char *out) {
   return STATUS_OK;
 }
 
-/* Find an attribute; `variable` NULL means global. */
+/* Finds an attribute; `variable` NULL means global. */
 static Status find_attribute(StoreFile *file, const char *variable, const char *name, int *owner,
                              nc_type *type, size_t *length) {
   *owner = NC_GLOBAL;
@@ -307,7 +307,7 @@ static Status find_attribute(StoreFile *file, const char *variable, const char *
   return STATUS_OK;
 }
 
-/* An attribute of the netCDF-4 type string, as some Python writers make them. */
+/* Reads an attribute of the netCDF-4 type string, as some Python writers make them. */
 static Status get_string_attribute(StoreFile *file, int owner, const char *name, char **out) {
   char *text = NULL;
   TRY(store_check(file, nc_get_att_string(file->ncid, owner, name, &text), "read the attribute '%s'", name));
@@ -337,7 +337,7 @@ Status store_get_text_attribute(StoreFile *file, const char *variable, const cha
   return status;
 }
 
-/* Find an attribute that is one number. */
+/* Finds an attribute that is one number. */
 static Status find_number(StoreFile *file, const char *variable, const char *name, bool integer_only,
                           int *owner) {
   nc_type type;

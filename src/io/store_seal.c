@@ -18,7 +18,7 @@
 enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BUFFER = 1 << 16, PAGE = 4096 };
 static const char mark[] = "thompson";
 
-/* Digest of the first `size` bytes of a stream; not `whole` when there are fewer. */
+/* Computes the digest of the first `size` bytes of a stream; not `whole` when there are fewer. */
 static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], bool *whole) {
   char block[BUFFER];
   Digest digest;
@@ -33,7 +33,7 @@ static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], 
   return digest_end(&digest, out);
 }
 
-/* Length of an open stream, which is then at its start; false on failure. */
+/* Finds the length of an open stream, which is then at its start; returns false on failure. */
 static bool length_of(FILE *stream, uint64_t *size) {
   if (fseeko(stream, 0, SEEK_END) != 0) return false;
   off_t end = ftello(stream);
@@ -83,7 +83,8 @@ Status store_seal_stands(const char *path, bool *sealed) {
   return STATUS_OK;
 }
 
-/* The netCDF library pads a classic file that is written without fill values with zeros to a whole page. */
+/* Returns whether it is padding: the netCDF library pads a classic file that is written without fill
+ * values with zeros to a whole page. */
 static bool is_padding(const char *path, uint64_t size, size_t length) {
   char tail[SEAL_SIZE];
   FILE *stream = fopen(path, "rb");

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Write all of text[length] to `name`; 0 or errno. */
+/* Writes all of text[length] to `name`; 0 or errno. */
 static int write_all(const char *name, const char *text, size_t length) {
   int fd = open(name, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -53,7 +53,7 @@ Status store_write_text_first(const char *path, const char *text) {
   return write_durably(path, text, durable_publish_first);
 }
 
-/* Read fd to its end into *text, growing it; *capacity is a first guess of the length plus one. */
+/* Reads fd to its end into *text, growing it; *capacity is a first guess of the length plus one. */
 static Status read_all(int fd, const char *path, size_t limit, size_t capacity, char **text, size_t *length) {
   NEW(*text, capacity);
   for (*length = 0; *length <= limit;) {

@@ -10,8 +10,8 @@ struct thompson_prior {
   Prior prior;
 };
 
-/* The values of an array that somebody gives are finite and at most DATASET_MOST in size; `name` stands for
- * it in the sentence of STATUS_INPUT. */
+/* Checks that the values of an array that somebody gives are finite and at most DATASET_MOST in size;
+ * `name` stands for it in the sentence of STATUS_INPUT. */
 Status library_check(const char *name, size_t count, const double *values);
 
 enum { LIBRARY_MOST_OPTIONS = 32 };
@@ -22,9 +22,9 @@ typedef struct {
   const char *text[LIBRARY_MOST_OPTIONS];
 } LibraryOptions;
 
-/* `options` may be NULL. The texts live as long as `memory`. */
+/* Splits `options`, which may be NULL. The texts live as long as `memory`. */
 Status library_options(Arena *memory, const char *options, LibraryOptions *out);
-/* Remove the option `name` and return its value, or NULL where it is not given. */
+/* Removes the option `name` and return its value, or NULL where it is not given. */
 const char *library_take(LibraryOptions *options, const char *name);
 
 #endif

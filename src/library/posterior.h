@@ -34,9 +34,9 @@ struct thompson_posterior {
 /* As thompson_posterior_new, for a chunk of `runs` agents. */
 Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood, const char *options,
                      uint64_t seed, int runs, thompson_posterior **out);
-/* A new sampler, for this many draws, notified of what is observed so far. */
+/* Begins a new sampler, for this many draws, notified of what is observed so far. */
 Status posterior_begin_sampler(thompson_posterior *self, int draws);
-/* A new history with room for this many observations and as many again, in which are those so far. */
+/* Makes a new history with room for this many observations and as many again, in which are those so far. */
 Status posterior_grow_history(thompson_posterior *self, int rounds);
 /* STATUS_INPUT with one sentence for observations that are refused: x[n, d], y[n]. */
 Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);

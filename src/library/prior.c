@@ -37,7 +37,7 @@ static Status prior_new(thompson_prior **out) {
   return STATUS_OK;
 }
 
-/* After a failure there is no prior. */
+/* Finishes a call; after a failure there is no prior. */
 static thompson_status finish(Status status, thompson_prior **out) {
   if (status != STATUS_OK) {
     thompson_prior_close(*out);

@@ -44,31 +44,32 @@ typedef struct thompson_prior thompson_prior;
 typedef struct thompson_posterior thompson_posterior;
 typedef struct thompson_agents thompson_agents;
 
-/* "0.1.0" */
+/* Returns "0.1.0". */
 THOMPSON_API const char *thompson_version(void);
-/* The sentence of the last failure in this thread; valid until the next one. */
+/* Returns the sentence of the last failure in this thread; valid until the next one. */
 THOMPSON_API const char *thompson_error(void);
 
 /* ---- priors; each is ended by thompson_prior_close, after the posteriors that use it */
 
-/* A prior file: written by thompson_prior_save, by `thompson train`, or by yourself (docs/files.md). */
+/* Opens a prior file: written by thompson_prior_save, by `thompson train`, or by yourself (docs/files.md). */
 THOMPSON_API thompson_status thompson_prior_open(const char *path, thompson_prior **out);
-/* Fit a prior of this family (gaussian, mixture, diffusion, denoiser) to samples theta[n, d]. `options` are
- * the keys of `thompson train --option`, and the seed: "seed=1,components=5"; NULL or "": the defaults. */
+/* Fits a prior of this family (gaussian, mixture, diffusion, denoiser) to samples theta[n, d]. `options`
+ * are the keys of `thompson train --option`, and the seed: "seed=1,components=5"; NULL or "": the
+ * defaults. */
 THOMPSON_API thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
                                                        const char *options, thompson_prior **out);
-/* A mixture of c Gaussians, of one too: weight[c], mean[c, d], covariance[c, d, d]. */
+/* Makes a mixture of c Gaussians, or a single one: weight[c], mean[c, d], covariance[c, d, d]. */
 THOMPSON_API thompson_status thompson_prior_from_mixture(int c, int d, const double *weight,
                                                          const double *mean, const double *covariance,
                                                          thompson_prior **out);
 THOMPSON_API thompson_status thompson_prior_save(const thompson_prior *prior, const char *path);
-/* m samples of the prior itself: theta[m, d]. */
+/* Draws m samples from the prior itself: theta[m, d]. */
 THOMPSON_API thompson_status thompson_prior_sample(const thompson_prior *prior, int m, uint64_t seed,
                                                    double *theta);
 THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
-/* "gaussian", "mixture", "diffusion", "denoiser" */
+/* Returns "gaussian", "mixture", "diffusion" or "denoiser". */
 THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);
-/* NULL is allowed. */
+/* Frees a posterior; NULL is allowed. */
 THOMPSON_API void thompson_prior_close(thompson_prior *prior);
 
 /* ---- posteriors; each is ended by thompson_posterior_free */
@@ -81,7 +82,7 @@ THOMPSON_API void thompson_prior_close(thompson_prior *prior);
 THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                                     const char *likelihood, const char *options,
                                                     uint64_t seed, thompson_posterior **out);
-/* n more observations: features x[n, d] and rewards y[n]. A refused call leaves everything as it was. */
+/* Adds n observations: features x[n, d] and rewards y[n]. A refused call leaves everything as it was. */
 THOMPSON_API thompson_status thompson_observe(thompson_posterior *posterior, int n, const double *x,
                                               const double *y);
 /* Another posterior of the same prior, which has observed the same and goes on with the same random numbers:
@@ -91,8 +92,8 @@ THOMPSON_API thompson_status thompson_posterior_copy(const thompson_posterior *p
 /* Drops the observations. The random numbers go on where they are, so that what follows is independent of
  * what came before. */
 THOMPSON_API thompson_status thompson_forget(thompson_posterior *posterior);
-/* m draws, theta[m, d]. Call k (of this and of thompson_choose) uses the random numbers of round k - 1, so
- * the first call equals `thompson sample -n m`. */
+/* Makes m draws, theta[m, d]. Call k (of this and of thompson_choose) uses the random numbers of round k -
+ * 1, so the first call equals `thompson sample -n m`. */
 THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m, double *theta);
 /* *arm, from 0, of arms[k, d], by the option `rule` (`thompson list rules`): with thompson, the default, one
  * draw, and the largest x' theta. bayes_ucb counts the choices since the last thompson_forget and needs to
@@ -105,7 +106,7 @@ THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior
  * the posterior (their spread is not that of the posterior, or the evidence is too precise for the digits of
  * the sampler); not 0: look at the draws before you trust them. */
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
-/* NULL is allowed. */
+/* Frees a posterior; NULL is allowed. */
 THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
 
 /* ---- agents: many posteriors of one prior; each set is ended by thompson_agents_free */
@@ -138,7 +139,7 @@ THOMPSON_API int thompson_agents_count(const thompson_agents *agents);
 /* As thompson_posterior_noise and thompson_fallbacks, of all together. */
 THOMPSON_API double thompson_agents_noise(const thompson_agents *agents);
 THOMPSON_API int64_t thompson_agents_fallbacks(const thompson_agents *agents);
-/* NULL is allowed. */
+/* Frees a posterior; NULL is allowed. */
 THOMPSON_API void thompson_agents_free(thompson_agents *agents);
 
 #ifdef __cplusplus

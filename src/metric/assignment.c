@@ -107,7 +107,7 @@ static inline ReducedLeast minima_least(const Minima *minima) {
   return least;
 }
 
-/* Relax every open column through `row`, whose costs are c, with h added; return the nearest open one. */
+/* Relaxes every open column through `row`, whose costs are c, with h added; returns the closest open one. */
 SIMD_CLONES
 static ReducedLeast relax(int stride, const double *restrict c, const double *restrict open_v, double h,
                           double row, double *restrict distance, double *restrict before) {
@@ -139,8 +139,8 @@ static void start(Assignment *a) {
   for (int j = 0; j < a->n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
 }
 
-/* One pass over the free rows; a row that was driven out while v fell is taken at once. Returns the number of
- * rows still free. */
+/* Passes once over the free rows; a row that was driven out while v fell is taken at once. Returns the
+ * number of rows still free. */
 static int reduce_rows(Assignment *a, int count) {
   int next = 0, left = 0, steps = 0;
   while (next < count) {
@@ -166,7 +166,7 @@ static int reduce_rows(Assignment *a, int count) {
   return left;
 }
 
-/* Switch the matching along the path that ends in `column`. */
+/* Switches the matching along the path that ends in `column`. */
 static void switch_path(Assignment *a, int row, int column) {
   for (;;) {
     int i = (int)a->before[column], dropped = a->column_of[i];

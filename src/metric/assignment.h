@@ -9,12 +9,13 @@
 
 typedef struct Assignment Assignment;
 
-/* Room for problems of up to `most` rows. The caller ends with assignment_destroy, also after an error. */
+/* Creates room for problems of up to `most` rows. The caller ends with assignment_destroy, also after an
+ * error. */
 Status assignment_create(int most, Assignment **out);
 void assignment_destroy(Assignment *assignment);
 
-/* column_of[n]: the column of each row. v[n]: the columns' dual variables. Costs are finite and not
- * negative. */
+/* Solves the assignment: column_of[n] is the column of each row, v[n] the columns' dual variables. Costs
+ * are finite and not negative. */
 void assignment_solve(Assignment *assignment, int n, const double *cost, int *column_of, double *v);
 
 #endif

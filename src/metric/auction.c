@@ -67,7 +67,7 @@ static void lower(int n, const double *restrict c, double *restrict least) {
   for (int j = 0; j < n; j++) least[j] = c[j] < least[j] ? c[j] : least[j];
 }
 
-/* The mean of what is left of the costs of a few rows. */
+/* Returns the mean of what is left of the costs of a few rows. */
 static double mean_cost(int n, int stride, const double *cost, const double *v) {
   const int step = (n + SAMPLE - 1) / SAMPLE;
   double sum = 0;
@@ -79,8 +79,8 @@ static double mean_cost(int n, int stride, const double *cost, const double *v) 
   return sum / n / rows;
 }
 
-/* to_j = scale (c_j - v_j - low), at most MOST_COST: the last bits of its sum with 2^52. A conversion would
- * be moved before the comparison, and of an infinite number it raises "invalid". */
+/* Computes to_j = scale (c_j - v_j - low), at most MOST_COST: the last bits of its sum with 2^52. A
+ * conversion would be moved before the comparison, and of an infinite number it raises "invalid". */
 SIMD_CLONES
 static void round_row(int stride, const double *restrict c, const double *restrict v, double low,
                       double scale, int16_t *restrict to) {
@@ -132,7 +132,8 @@ typedef struct {
     memcpy(least, &x, sizeof x), memcpy(second, &second_x, sizeof x);                                        \
   } while (0)
 
-/* Of all lanes. A value and its column become one number, so that no comparison has to choose twice. */
+/* Returns the least over all lanes. A value and its column become one number, so that no comparison has to
+ * choose twice. */
 INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) {
   int16_t value[REDUCED_LANES], second_value[REDUCED_LANES], block[REDUCED_LANES];
   int32_t least[REDUCED_LANES], second[REDUCED_LANES];
@@ -150,7 +151,7 @@ INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) 
   return (Least){first >> COLUMN_BITS, LESSER(larger, other) >> COLUMN_BITS, first & (COLUMNS - 1)};
 }
 
-/* Of c_j - price_j. */
+/* Returns the two least of c_j - price_j. */
 SIMD_CLONES
 static Least two_least(int stride, const int16_t *restrict c, const int16_t *restrict price) {
   Whole best = (Whole){0} + INT16_MAX, next = best, where = {0};
@@ -167,8 +168,8 @@ static Least two_least(int stride, const int16_t *restrict c, const int16_t *res
   return least_of(&best, &next, &where);
 }
 
-/* price_j -= fall, as a whole vector: what is stored by parts cannot be loaded as one before it has reached
- * the cache. */
+/* Lowers price_j by fall, as a whole vector: what is stored by parts cannot be loaded as one before it has
+ * reached the cache. */
 SIMD_CLONES
 static void lower_price(int16_t *price, int column, int16_t fall) {
   Whole *at = (Whole *)(price + column / REDUCED_LANES * REDUCED_LANES), prices = *at;
@@ -177,7 +178,7 @@ static void lower_price(int16_t *price, int column, int16_t fall) {
   *at = prices;
 }
 
-/* One phase; returns the bids that are left. It ends early where a price leaves the range. */
+/* Runs one phase; returns the bids that are left. It ends early where a price leaves the range. */
 static int64_t run_phase(Auction *a, int n, int stride, int epsilon, int64_t bids) {
   int count = n;
   for (int i = 0; i < n; i++) a->row_of[i] = NONE, a->free_rows[i] = n - 1 - i;

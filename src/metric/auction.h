@@ -7,14 +7,14 @@
 
 typedef struct Auction Auction;
 
-/* Room for problems of up to `most` rows: 2 most^2 bytes. The caller ends with auction_destroy, also after an
- * error. */
+/* Creates room for problems of up to `most` rows: 2 most^2 bytes. The caller ends with auction_destroy,
+ * also after an error. */
 Status auction_create(int most, Auction **out);
 void auction_destroy(Auction *auction);
 
-/* v[stride]: the columns' dual variables and 0 beyond them, of a matching that is nearly the best of cost[n,
- * stride]. Costs are finite, rows padded and aligned as in metric/reduced.h. Any v is a valid start;
- * the better it is, the shorter are the paths that are still to be found. */
+/* Computes v[stride]: the columns' dual variables and 0 beyond them, of a matching that is nearly the best
+ * of cost[n, stride]. Costs are finite, rows padded and aligned as in metric/reduced.h. Any v is a valid
+ * start; the better it is, the shorter are the paths that are still to be found. */
 void auction_duals(Auction *auction, int n, int stride, const double *cost, double *v);
 
 #endif

@@ -33,7 +33,8 @@ static void measure_columns(const DenseMeasure *measure, DenseColumns columns, i
   }
 }
 
-/* Every rank measures its columns; sums go in the order of draws, so that they do not depend on who did. */
+/* Measures the draws. Every rank measures its columns; sums go in the order of draws, so that they do not
+ * depend on who did. */
 static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta, double *values, double *work,
                           DenseDraws *out) {
   const Dense *dense = measure->dense;
@@ -54,7 +55,7 @@ static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta,
   for (int c = 0; c < measure->modes->components; c++) out->fraction[c] = (double)count[c] / n;
 }
 
-/* |X' Y|^2 / (n m) of centred draws. */
+/* Computes |X' Y|^2 / (n m) of centred draws. */
 static Status covariance_product(const DenseMeasure *measure, const DenseMatrix *x, const DenseMatrix *y,
                                  double *out) {
   DenseMatrix product;

@@ -24,11 +24,11 @@ typedef struct {
   double distance, rank; /* mean distance to the truth; its rank among the draws, along the direction */
 } DenseDraws;
 
-/* Measure theta[d, n], which is taken over, also by a failure. The caller ends with dense_draws_destroy. */
+/* Measures theta[d, n], which is taken over, also by a failure. The caller ends with dense_draws_destroy. */
 Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out);
 void dense_draws_destroy(DenseDraws *draws);
 
-/* As metric/draws.h has them, of x beside y. */
+/* Returns what metric/draws.h has, for x beside y. */
 double dense_draws_sd_ratio(const DenseDraws *x, const DenseDraws *y);
 double dense_draws_mean_error(const DenseDraws *x, const DenseDraws *y);
 double dense_draws_mode_weight_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y);

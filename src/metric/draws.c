@@ -35,7 +35,7 @@ double metric_covariance_error(int d, const double *covariance_x, const double *
   return squares > 0 ? distance(elements, covariance_x, covariance_y) / sqrt(squares) : NAN;
 }
 
-/* Component c alone, with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). A view. */
+/* Returns component c alone, with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). A view. */
 static Mixture component(const Mixture *modes, int c) {
   size_t d = (size_t)modes->d, first = (size_t)c;
   return (Mixture){.d = modes->d,
@@ -45,8 +45,8 @@ static Mixture component(const Mixture *modes, int c) {
                    .log_norm = modes->log_norm + first};
 }
 
-/* fraction[C] of the points x[d, n] that belong to each component: the first that reaches the best density of
- * all takes the point. work[2 n]. */
+/* Computes fraction[C] of the points x[d, n] that belong to each component: the first that reaches the
+ * best density of all takes the point. work[2 n]. */
 static void mode_fractions(const Mixture *modes, int n, const double *x, double *work, double *fraction) {
   double *best = work, *density = work + n;
   for (int i = 0; i < n; i++) best[i] = -INFINITY;

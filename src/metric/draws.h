@@ -7,33 +7,34 @@
 #include "model/history.h"
 #include "model/mixture.h"
 
-/* sqrt(trace cov(x) / trace cov(y)): below 1, the draws are under-dispersed. NAN when y does not vary. */
+/* Returns sqrt(trace cov(x) / trace cov(y)): below 1, the draws are under-dispersed. NAN when y does not
+ * vary. */
 double metric_sd_ratio(int d, const double *covariance_x, const double *covariance_y);
 
-/* |mean(x) - mean(y)|, Euclidean. */
+/* Returns |mean(x) - mean(y)|, Euclidean. */
 double metric_mean_error(int d, const double *mean_x, const double *mean_y);
 
-/* |cov(x) - cov(y)| / |cov(y)|, Frobenius norms. NAN when y does not vary. */
+/* Returns |cov(x) - cov(y)| / |cov(y)|, Frobenius norms. NAN when y does not vary. */
 double metric_covariance_error(int d, const double *covariance_x, const double *covariance_y);
 
-/* Total variation, 1/2 sum_c |p_c - q_c|, between the fractions p of x and q of y that belong to each
- * component of `modes`: a point belongs to the component of largest w_c N(theta; mu_c, Sigma_c).
+/* Returns the total variation, 1/2 sum_c |p_c - q_c|, between the fractions p of x and q of y that belong
+ * to each component of `modes`: a point belongs to the component of largest w_c N(theta; mu_c, Sigma_c).
  * work[2 max(n, m) + 2 C]. */
 double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
                                 double *work);
 
-/* The largest of these fractions of x. work[2 n + C]. */
+/* Returns the largest of these fractions of x. work[2 n + C]. */
 double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work);
 
-/* Mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
+/* Returns the mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
 double metric_distance(int d, int n, const double *x, const double *truth);
 
 /* *out = the share of x[d, n] that are distinct points: 1, unless a sampler copies draws. */
 Status metric_distinct(int d, int n, const double *x, double *out);
 
-/* How many of x[d, n] lie below truth[d] along direction[d]: 0 to n. With truth and data from the model, the
- * ranks of exact draws are uniform (simulation-based calibration; Talts, Betancourt, Simpson, Vehtari and
- * Gelman 2018, arXiv:1804.06788). */
+/* Returns how many of x[d, n] lie below truth[d] along direction[d]: 0 to n. With truth and data from the
+ * model, the ranks of exact draws are uniform (simulation-based calibration; Talts, Betancourt, Simpson,
+ * Vehtari and Gelman 2018, arXiv:1804.06788). */
 int metric_rank(int d, int n, const double *x, const double *truth, const double *direction);
 
 /* How many of values[n] lie below truth. Any function of theta and of the history ranks exact draws

@@ -41,7 +41,8 @@ void emd_destroy(Emd *emd) {
   free(emd);
 }
 
-/* The largest extent of both clouds along a coordinate; NAN or INFINITY when a point is not finite. */
+/* Returns the largest extent of both clouds along a coordinate; NAN or INFINITY when a point is not
+ * finite. */
 static double extent(int d, int n, const double *x, int m, const double *y) {
   double largest = 0;
   for (int k = 0; k < d; k++) {
@@ -88,8 +89,8 @@ static double fill_costs(int d, int count, int n, const double *restrict x, int 
   return largest;
 }
 
-/* The dual objective at u_i = min_j c_ij - v_j, the best u for these v: feasible by construction, so a lower
- * bound of the distance whatever v is. */
+/* Returns the dual objective at u_i = min_j c_ij - v_j, the best u for these v: feasible by construction,
+ * so a lower bound of the distance whatever v is. */
 static double lower_bound(int n, const double *cost, const double *v) {
   const int stride = reduced_stride(n);
   double u = 0, sum = 0;

@@ -11,8 +11,8 @@
 
 typedef struct Emd Emd;
 
-/* Room for clouds of up to `most_points`: 10 most_points^2 bytes. The caller ends with emd_destroy, also
- * after an error. */
+/* Creates room for clouds of up to `most_points`: 10 most_points^2 bytes. The caller ends with
+ * emd_destroy, also after an error. */
 Status emd_create(int most_points, Emd **out);
 void emd_destroy(Emd *emd);
 

@@ -16,7 +16,7 @@ void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double 
     if (jitters[n]) out[n] = NAN;
 }
 
-/* out[n] = tr(P S) + (m - mu)' P (m - mu). */
+/* Computes out[n] = tr(P S) + (m - mu)' P (m - mu). */
 SIMD_CLONES
 static void quadratic_terms(const GaussianTarget *target, const double *restrict mean,
                             const double *restrict covariance, double *restrict out) {
@@ -32,7 +32,7 @@ static void quadratic_terms(const GaussianTarget *target, const double *restrict
     }
 }
 
-/* 2 KL = tr(P S) + (m - mu)' P (m - mu) - d - log det P - log det S. */
+/* Computes 2 KL = tr(P S) + (m - mu)' P (m - mu) - d - log det P - log det S. */
 void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
                  int *jitters, double *out) {
   quadratic_terms(target, mean, covariance, out);

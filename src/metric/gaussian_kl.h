@@ -9,12 +9,12 @@ typedef struct {
   const double *log_determinant; /* [N], of the precision */
 } GaussianTarget;
 
-/* log det of symmetric matrices a[d, d, N], which become their Cholesky factors: out[N]; NAN where a matrix
- * is not positive definite. jitters[N] is scratch. */
+/* Computes log det of symmetric matrices a[d, d, N], which become their Cholesky factors: out[N]; NAN
+ * where a matrix is not positive definite. jitters[N] is scratch. */
 void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double *out);
 
-/* KL(N(mean, covariance) || p): out[N]; NAN where a covariance is not positive definite. covariance[d, d, N]
- * becomes its Cholesky factor; work[N] and jitters[N] are scratch. */
+/* Computes KL(N(mean, covariance) p): out[N]; NAN where a covariance is not positive definite.
+ * covariance[d, d, N] becomes its Cholesky factor; work[N] and jitters[N] are scratch. */
 void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
                  int *jitters, double *out);
 

@@ -51,7 +51,7 @@ Status measure_distance(const Comparison *self, double *out) {
   return STATUS_OK;
 }
 
-/* Along a random direction, any of which has uniform ranks when the draws are exact. */
+/* Measures the rank along a random direction, any of which has uniform ranks when the draws are exact. */
 Status measure_rank(const Comparison *self, double *out) {
   Rng rng = self->directions;
   rng_normal(&rng, self->d, self->work);

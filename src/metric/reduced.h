@@ -5,13 +5,13 @@
 
 enum { REDUCED_LANES = 32 }; /* columns that a pass takes at a time */
 
-/* Length of a padded row. */
+/* Returns the length of a padded row. */
 int reduced_stride(int n);
 
-/* max_j c_j, of at least 0; padded with zeros. */
+/* Returns max_j c_j, of at least 0; padded with zeros. */
 double reduced_largest(int stride, const double *c);
 
-/* min_j c_j - v_j. */
+/* Returns min_j c_j - v_j. */
 double reduced_least(int stride, const double *c, const double *v);
 
 /* Least and second least c_j - v_j, and the column of the least, the first of equals. */

@@ -18,7 +18,8 @@ void slices_project(int d, int n, const double *restrict x, const double *restri
   }
 }
 
-/* The smaller one of each pair of first[count], second[count] to the first, the larger to the second. */
+/* Puts the smaller one of each pair of first[count], second[count] into the first, the larger into the
+ * second. */
 static inline void exchange(size_t count, double *restrict first, double *restrict second) {
   for (size_t i = 0; i < count; i++) {
     const double a = first[i], b = second[i];
@@ -27,8 +28,8 @@ static inline void exchange(size_t count, double *restrict first, double *restri
   }
 }
 
-/* The pairs of a pass are i and i + apart with (i & p) = r: runs of p rows, of which each second one takes
- * part. */
+/* Sorts the slices. The pairs of a pass are i and i + apart with (i & p) = r: runs of p rows, of which
+ * each second one takes part. */
 SIMD_CLONES
 void slices_sort(int n, double *values) {
   int half = 1;

@@ -5,12 +5,12 @@
 
 enum { SLICES = 8 };
 
-/* out[n, SLICES] = x' direction of x[d, n] and direction[d, SLICES]. */
+/* Computes out[n, SLICES] = x' direction of x[d, n] and direction[d, SLICES]. */
 void slices_project(int d, int n, const double *x, const double *direction, double *out);
-/* Sort each column of values[n, SLICES], the smallest first; no value is NaN. Merge exchange: Batcher 1968;
- * Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M. */
+/* Sorts each column of values[n, SLICES], the smallest first; no value is NaN. Merge exchange: Batcher
+ * 1968; Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M. */
 void slices_sort(int n, double *values);
-/* out[SLICES]: W1 between the columns of x[n, SLICES] and y[m, SLICES], both sorted. */
+/* Computes out[SLICES]: W1 between the columns of x[n, SLICES] and y[m, SLICES], both sorted. */
 void slices_distance(int n, const double *x, int m, const double *y, double *out);
 
 #endif

@@ -57,7 +57,7 @@ void wasserstein_destroy(Wasserstein *w) {
   free(w);
 }
 
-/* out[n] = direction' x. */
+/* Computes out[n] = direction' x. */
 SIMD_CLONES
 static void project(int d, int n, const double *restrict x, const double *restrict direction,
                     double *restrict out) {
@@ -68,7 +68,7 @@ static void project(int d, int n, const double *restrict x, const double *restri
   }
 }
 
-/* Merge sort: stable, so equal values stay in the order of their points. */
+/* Merges sort: stable, so equal values stay in the order of their points. */
 static void sort(int n, Projection *list, Projection *merged) {
   for (int run = 1; run < n; run *= 2) {
     for (int first = 0; first < n; first += 2 * run) {
@@ -94,7 +94,7 @@ typedef struct {
   const double *x, *y; /* [d, n], [d, m] */
 } Clouds;
 
-/* W1 along `direction`, and its gradient[d] with respect to it. */
+/* Computes W1 along `direction`, and its gradient[d] with respect to it. */
 static double along(Wasserstein *w, const Clouds *clouds, const double *direction, double *gradient) {
   const int d = clouds->d, n = clouds->n, m = clouds->m;
   double sum = 0, units = (double)n * m;
@@ -124,7 +124,7 @@ static void draw_direction(int d, Rng *rng, double *direction) {
   for (int k = 0; k < d; k++) direction[k] /= length;
 }
 
-/* `lanes` directions into the first columns of slices[d, SLICES]; the others are 0. */
+/* Draws `lanes` directions into the first columns of slices[d, SLICES]; the others are 0. */
 static void draw_slices(int d, Rng *rng, int lanes, double *direction, double *slices) {
   memset(slices, 0, (size_t)d * SLICES * sizeof *slices);
   for (int lane = 0; lane < lanes; lane++) {
@@ -133,7 +133,7 @@ static void draw_slices(int d, Rng *rng, int lanes, double *direction, double *s
   }
 }
 
-/* W1 along the next `lanes` directions of the stream, which are left in w->slices. */
+/* Computes W1 along the next `lanes` directions of the stream, which are left in w->slices. */
 static void along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lanes, double values[SLICES]) {
   draw_slices(clouds->d, rng, lanes, w->direction, w->slices);
   slices_project(clouds->d, clouds->n, clouds->x, w->slices, w->sorted_x);
@@ -160,8 +160,8 @@ double wasserstein_sliced(Wasserstein *w, int d, int n, const double *x, int m, 
   return sum / directions;
 }
 
-/* candidate = direction turned by about `step` radians towards the gradient's part that is tangent to the
- * sphere. Returns false at a stationary point. */
+/* Turns direction by about `step` radians towards the gradient's part that is tangent to the sphere:
+ * candidate. Returns false at a stationary point. */
 static bool turn(int d, const double *direction, const double *gradient, double step, double *candidate) {
   double radial = 0;
   for (int k = 0; k < d; k++) radial += gradient[k] * direction[k];
@@ -174,7 +174,7 @@ static bool turn(int d, const double *direction, const double *gradient, double 
   return true;
 }
 
-/* Uphill from w->direction, where W1 is `value`. */
+/* Climbs from w->direction, where W1 is `value`. */
 static double climb(Wasserstein *w, const Clouds *clouds, double value) {
   size_t bytes = (size_t)clouds->d * sizeof(double);
   double step = 0.5;

@@ -14,18 +14,18 @@
 
 typedef struct Wasserstein Wasserstein;
 
-/* Room for clouds of up to `most_points` in up to `most_dimension` dimensions. The caller ends with
- * wasserstein_destroy, also after an error. */
+/* Creates room for clouds of up to `most_points` in up to `most_dimension` dimensions. The caller ends
+ * with wasserstein_destroy, also after an error. */
 Status wasserstein_create(int most_dimension, int most_points, Wasserstein **out);
 void wasserstein_destroy(Wasserstein *wasserstein);
 
-/* The mean of W1 over `directions` directions, uniform on the sphere, between x[d, n] and y[d, m]. The stream
- * `rng` names the directions: d normals for each, normalised. */
+/* Returns the mean of W1 over `directions` directions, uniform on the sphere, between x[d, n] and y[d, m].
+ * The stream `rng` names the directions: d normals for each, normalised. */
 double wasserstein_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
                           int directions, Rng rng);
 
-/* The largest W1: the best of the same directions, then moved uphill along the gradient with halved steps
- * until nothing is gained. A local maximum, so a lower bound of the largest. */
+/* Returns the largest W1: the best of the same directions, then moved uphill along the gradient with
+ * halved steps until nothing is gained. It is a local maximum, so a lower bound of the largest. */
 double wasserstein_max_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
                               int directions, Rng rng);
 

@@ -8,19 +8,20 @@
 
 enum { BESIDE_COMPONENTS = 10 };
 
-/* So many components, or fewer where there are few of the n samples theta[d, n]; by mixture_fit. */
+/* Fits so many components by mixture_fit, or fewer where there are few of the n samples theta[d, n]. */
 Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
                   Mixture *out);
 
 /* Operations of it (SamplerOps.cost). */
 double beside_cost(int d, double n, int starts);
 
-/* As part of a fit: out[beside_values(d)]. Unpacked it is not prepared. */
+/* Packs the mixture as part of a fit: out[beside_values(d)]. Unpacks it, not prepared. */
 size_t beside_values(int d);
 void beside_pack(const Mixture *mixture, double *out);
 Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
 
-/* prior->beside, in the memory of the prior: of theta = shift + scale z, from a mixture of z. */
+/* Makes prior->beside, in the memory of the prior: a mixture of theta = shift + scale z, from a mixture of
+ * z. */
 Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale);
 
 /* Of a prior that has it for the guard alone. In more than BESIDE_MOST dimensions there is none, and nothing

@@ -35,7 +35,7 @@ void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s,
   }
 }
 
-/* y[n] = a x[n] + b y[n]. */
+/* Computes y[n] = a x[n] + b y[n]. */
 SIMD_CLONES
 static void chain_combine(size_t n, double a, const double *restrict x, double b, double *restrict y) {
   for (size_t i = 0; i < n; i++) y[i] = special_two_products(a, x[i], b, y[i]);

@@ -39,21 +39,21 @@ struct Chain {
  * training data cannot run away. */
 #define CHAIN_GUARD 100.0
 
-/* Everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The owner sets the
- * rest. */
+/* Creates everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The
+ * owner sets the rest. */
 Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage);
 
 /* eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
 void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                           double *jacobian, double *scratch);
-/* mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */
+/* Computes mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */
 void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
-/* theta = shift + scale z, in place on [d, N]. */
+/* Computes theta = shift + scale z, in place on [d, N]. */
 void chain_to_theta(const Chain *chain, int lanes, double *z);
-/* Unconditional sample of every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d, N]. Each
- * stream gives d normals for s_T, then d for each stage t = T .. 1 (also when Sigma_1 = 0), by T + 1 calls of
- * rng_lanes_normal with n = d: two share a counter value, so for odd d the number of calls matters. s_{t-1} =
- * mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
+/* Draws an unconditional sample for every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d,
+ * N]. Each stream gives d normals for s_T, then d for each stage t = T .. 1 (also when Sigma_1 = 0), by T
+ * + 1 calls of rng_lanes_normal with n = d: two share a counter value, so for odd d the number of calls
+ * matters. s_{t-1} = mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
 void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch);
 
 #endif

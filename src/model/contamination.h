@@ -5,8 +5,8 @@
 
 #include "model/prior.h"
 
-/* Each of the samples theta[d, n] is with probability fit->contamination replaced by one of a Gaussian about
- * the mean of all, with fit->guard_width of their standard deviations and independent coordinates. */
+/* Replaces each of the samples theta[d, n], with probability fit->contamination, by one of a Gaussian
+ * about the mean of all, with fit->guard_width of their standard deviations and independent coordinates. */
 Status contaminate(const PriorFit *fit, Samples *samples);
 
 #endif

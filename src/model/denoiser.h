@@ -35,12 +35,12 @@ struct Denoiser {
                                double *workspace);
 };
 
-/* out[d, d, lanes] = U diag(f) U' of basis[d, d, lanes] and f[d, lanes]. */
+/* Computes out[d, d, lanes] = U diag(f) U' of basis[d, d, lanes] and f[d, lanes]. */
 void denoiser_spectral(int d, int lanes, const double *basis, const double *f, double *out);
 
-/* That of a mixture with weight, mean and covariance, which is copied, in closed form (denoiser_mixture.c):
- * standardised by the mixture's own mean and standard deviations, or of theta as it is. Its `moments` may
- * have NULL for covariance: D alone. */
+/* Creates the denoiser of a mixture with weight, mean and covariance, which is copied, in closed form
+ * (denoiser_mixture.c): standardised by the mixture's own mean and standard deviations, or of theta as it
+ * is. Its `moments` may have NULL for covariance: D alone. */
 Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out);
 
 /* That of the vertices of {-1, 1}^d, by enumeration (denoiser_hypercube.c), for d <= DENOISER_MOST_VERTICES.

@@ -25,7 +25,7 @@ Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out) {
   return STATUS_OK;
 }
 
-/* eigenvalue[d, LANES] from own[d, LANES], common[LANES] and kind[LANES], all uniform in (0, 1). */
+/* Draws eigenvalue[d, LANES] from own[d, LANES], common[LANES] and kind[LANES], all uniform in (0, 1). */
 SIMD_CLONES
 static void draw_eigenvalues(int d, const double *restrict own, const double *restrict common,
                              const double *restrict kind, double *restrict eigenvalue) {
@@ -38,8 +38,8 @@ static void draw_eigenvalues(int d, const double *restrict own, const double *re
     }
 }
 
-/* The columns of q[d, d, LANES], normals, become orthonormal, by Gram and Schmidt: uniform among all bases.
- */
+/* Orthonormalises the columns of q[d, d, LANES], which are normals, by Gram and Schmidt: uniform among all
+ * bases. */
 SIMD_CLONES
 static void orthonormalise(int d, double *restrict q) {
   double product[LANES];
@@ -60,7 +60,7 @@ static void orthonormalise(int d, double *restrict q) {
   }
 }
 
-/* mean and error of z[d, LANES], from normal[d, LANES] = U' eps. */
+/* Computes mean and error of z[d, LANES], from normal[d, LANES] = U' eps. */
 SIMD_CLONES
 static void observe(int d, const double *restrict basis, const double *restrict eigenvalue,
                     const double *restrict z, const double *restrict normal, double *restrict mean,

@@ -24,7 +24,8 @@ typedef struct {
 } DenoiserCases;
 
 Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out);
-/* New cases, of training samples or of held-out ones; uses 3 + d uniforms and d + d^2 normals for each. */
+/* Draws new cases from training samples or from held-out ones; uses 3 + d uniforms and d + d^2 normals for
+ * each. */
 void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, bool held_out, Rng *rng);
 
 #endif

@@ -29,11 +29,12 @@ typedef struct {
   double *at[DENOISER_MOST_VERTICES + 1], *sums[DENOISER_MOST_VERTICES + 1][2];
 } Tree;
 
-/* The sums over a branch with k free coordinates: of the weights, with x_i, and with x_i x_j for j < i. */
+/* Computes the sums over a branch with k free coordinates: of the weights, with x_i, and with x_i x_j for
+ * j < i. */
 static inline int vertex_sums(int k) { return 1 + k + k * (k - 1) / 2; }
 static inline int pair(int k, int i, int j) { return 1 + k + i * (i - 1) / 2 + j; }
 
-/* to: log weight and field after x_i = spin, from those before. */
+/* Sets in `to` the log weight and field after x_i = spin, from those before. */
 SIMD_CLONES
 static void fix(int d, int lanes, int i, double spin, const double *restrict precision,
                 const double *restrict from, double *restrict to) {
@@ -101,7 +102,7 @@ static void add_up(const Tree *tree, int k, double *sums) {
   join(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
 }
 
-/* From sums to D and C, both triangles. */
+/* Turns sums into D and C, both triangles. */
 SIMD_CLONES
 static void finish(int d, int lanes, const double *restrict sums, double *restrict mean,
                    double *restrict covariance) {

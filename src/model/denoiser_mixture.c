@@ -48,7 +48,7 @@ void denoiser_spectral(int d, int lanes, const double *restrict basis, const dou
     }
 }
 
-/* The running total is the first component. */
+/* Starts the running total with the first component. */
 static void start(int lanes, Component *at) {
   memcpy(at->top, at->log_weight, (size_t)lanes * sizeof *at->top);
   for (int n = 0; n < lanes; n++) {
@@ -57,8 +57,8 @@ static void start(int lanes, Component *at) {
   }
 }
 
-/* Take log_weight into the running total, all relative to exp(top): what was there counts old_share, the new
- * component share. Branches and pointers in a structure would keep the compiler from vectors. */
+/* Takes log_weight into the running total, all relative to exp(top): what was there counts old_share, the
+ * new component share. Branches and pointers in a structure would keep the compiler from vectors. */
 SIMD_CLONES
 static void join(int lanes, const double *restrict log_weight, double *restrict top, double *restrict total,
                  double *restrict old_share, double *restrict share, double *restrict part,
@@ -74,7 +74,7 @@ static void join(int lanes, const double *restrict log_weight, double *restrict 
   }
 }
 
-/* mean takes the component in; at->mean becomes its distance to the mean before. */
+/* Adds the component to the mean; at->mean becomes its distance to the mean before. */
 SIMD_CLONES
 static void add_mean(int count, int lanes, const double *restrict part, double *restrict away,
                      double *restrict mean) {
@@ -85,7 +85,7 @@ static void add_mean(int count, int lanes, const double *restrict part, double *
     }
 }
 
-/* The sum covariance, lower triangle, takes it in. */
+/* Adds the component to the sum covariance, lower triangle. */
 SIMD_CLONES
 static void add_covariance(int d, int lanes, const Component *at, double *restrict covariance) {
   const double *restrict old_share = at->old_share, *restrict share = at->share,
@@ -103,7 +103,7 @@ static void add_covariance(int d, int lanes, const Component *at, double *restri
   }
 }
 
-/* covariance /= total, both triangles. */
+/* Divides the covariance by the total, both triangles. */
 SIMD_CLONES
 static void finish(int d, int lanes, const double *restrict total, double *restrict covariance) {
   for (int i = 0; i < d; i++)
@@ -159,8 +159,8 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
   if (covariance) finish(d, lanes, at.total, covariance);
 }
 
-/* shift and scale, from the moments of the mixture where that is wanted, and the mixture of z. covariance[d,
- * d] is scratch. */
+/* Sets shift and scale, from the moments of the mixture where that is wanted, and the mixture of z.
+ * covariance[d, d] is scratch. */
 static Status standardise(Closed *self, const Mixture *from, bool wanted, double *covariance) {
   Mixture *to = &self->mixture;
   const size_t d = (size_t)from->d;

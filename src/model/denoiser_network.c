@@ -32,7 +32,7 @@ typedef struct {
   float *x, *y, *jacobian, *network; /* [inputs, n], [d, n], [d, inputs, n], of the network */
 } Work;
 
-/* The next array of a workspace. */
+/* Returns the next array of a workspace. */
 static double *take(double **at, size_t doubles) {
   double *taken = *at;
   *at += doubles;
@@ -63,7 +63,7 @@ size_t denoiser_network_workspace(const DenoiserNetwork *self) {
          (inputs + vector + (size_t)self->d * inputs + network_workspace(&self->shape) + 1) / 2;
 }
 
-/* to[rows, LANES] = from[rows, lanes], zeros beyond; and back. */
+/* Computes to[rows, LANES] = from[rows, lanes], zeros beyond; and back. */
 static void gather(int rows, int lanes, const double *from, double *to) {
   for (int k = 0; k < rows; k++) {
     memcpy(to + k * LANES, from + (size_t)k * (size_t)lanes, (size_t)lanes * sizeof *to);
@@ -75,7 +75,7 @@ static void scatter(int rows, int lanes, const double *from, double *to) {
     memcpy(to + (size_t)k * (size_t)lanes, from + k * LANES, (size_t)lanes * sizeof *to);
 }
 
-/* out[count] = -log(1 + q) / 2, with q at most `most`. */
+/* Computes out[count] = -log(1 + q) / 2, with q at most `most`. */
 SIMD_CLONES
 static void half_log(size_t count, double most, const double *restrict q, double *restrict out) {
   for (size_t k = 0; k < count; k += VECTOR_LANES) {
@@ -89,14 +89,14 @@ static void half_log(size_t count, double most, const double *restrict q, double
   }
 }
 
-/* x[rows of x_row] = values[rows, LANES]; of a matrix[d, d, LANES], its upper triangle. */
+/* Computes x[rows of x_row] = values[rows, LANES]; of a matrix[d, d, LANES], its upper triangle. */
 SIMD_CLONES
 static void to_floats(int rows, const double *restrict values, float *restrict x, size_t x_row) {
   for (int k = 0; k < rows; k++)
     for (int n = 0; n < LANES; n++) x[(size_t)k * x_row + (size_t)n] = (float)values[k * LANES + n];
 }
 
-/* out[d, d, LANES] = A B. */
+/* Computes out[d, d, LANES] = A B. */
 SIMD_CLONES
 static void multiply(int d, const double *restrict a, const double *restrict b, double *restrict out) {
   for (int i = 0; i < d; i++)
@@ -108,7 +108,7 @@ static void multiply(int d, const double *restrict a, const double *restrict b, 
     }
 }
 
-/* slope[d, d, LANES] <- C_0 + the symmetric part of it. */
+/* Computes slope[d, d, LANES] <- C_0 + the symmetric part of it. */
 SIMD_CLONES
 static void symmetrise(int d, const double *restrict covariance, double *restrict slope) {
   for (int i = 0; i < d; i++)
@@ -119,7 +119,7 @@ static void symmetrise(int d, const double *restrict covariance, double *restric
     }
 }
 
-/* out[count] = 1 / (1 + q). */
+/* Computes out[count] = 1 / (1 + q). */
 SIMD_CLONES
 static void shrink(size_t count, const double *restrict q, double *restrict out) {
   for (size_t k = 0; k < count; k++) out[k] = 1 / (1 + q[k]);
@@ -132,7 +132,7 @@ SIMD_CLONES
 static void invert(size_t count, double *x) {
   for (size_t k = 0; k < count; k++) x[k] = 1 / x[k];
 }
-/* out = a - b; a += b. */
+/* Computes out = a - b; a += b. */
 SIMD_CLONES
 static void subtract(size_t count, const double *a, const double *b, double *out) {
   for (size_t k = 0; k < count; k++) out[k] = a[k] - b[k];
@@ -142,7 +142,7 @@ static void add(size_t count, double *restrict a, const double *restrict b) {
   for (size_t k = 0; k < count; k++) a[k] += b[k];
 }
 
-/* Everything up to the inputs, from U, q and b of LANES lanes; and what the moments need besides. */
+/* Computes everything up to the inputs, from U, q and b of LANES lanes; and what the moments need besides. */
 static void prepare(const DenoiserNetwork *self, bool whole, const double *basis, const double *eigenvalue,
                     const double *vector, const Work *at, float *x, size_t x_row) {
   const int d = self->d;
@@ -186,14 +186,14 @@ static void count_beyond(const DenoiserNetwork *self, int lanes, const double *e
   }
 }
 
-/* out[d, d, LANES] = d inputs of the Jacobian, from `first` on. */
+/* Computes out[d, d, LANES] = d inputs of the Jacobian, from `first` on. */
 static void take_slope(int d, const float *jacobian, int first, double *out) {
   for (int i = 0; i < d; i++)
     for (int k = 0; k < d * LANES; k++)
       out[i * d * LANES + k] = (double)jacobian[(i * inputs_of(d) + first) * LANES + k];
 }
 
-/* y, and C in at->slope. */
+/* Computes y, and C in at->slope. */
 static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
   const int d = self->d;
   const size_t count = (size_t)d * (size_t)d * LANES;

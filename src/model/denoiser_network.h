@@ -25,17 +25,17 @@ typedef struct {
   double most_precision; /* eigenvalues of M above it are taken for it among the inputs */
 } DenoiserNetwork;
 
-/* 2 d + d (d + 1) / 2 inputs, d outputs. */
+/* Returns the shape with 2 d + d (d + 1) / 2 inputs and d outputs. */
 NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden);
 /* Doubles of scratch for the two calls below. */
 size_t denoiser_network_workspace(const DenoiserNetwork *self);
 
-/* Of DENOISER_LANES = n lanes: the inputs x, in rows of x_row, and v[d, n], for M = U diag(q) U' and b, from
- * basis[d, d, n], eigenvalue[d, n], vector[d, n]. */
+/* Computes, for DENOISER_LANES = n lanes, the inputs x, in rows of x_row, and v[d, n], for M = U diag(q)
+ * U' and b, from basis[d, d, n], eigenvalue[d, n], vector[d, n]. */
 void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
                              const double *vector, float *x, size_t x_row, double *v, double *workspace);
 
-/* Denoiser.moments; without the slope, Denoiser.moments_from_mixture. */
+/* Implements Denoiser.moments; without the slope, Denoiser.moments_from_mixture. */
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *lane_fallbacks, double *workspace);

@@ -50,13 +50,13 @@ static Status create(Arena *memory, const PriorFit *fit, const TrainingSamples *
   return STATUS_OK;
 }
 
-/* out[d, n] = b of the cases, U ((1 + q) U' m). column[d, n] is scratch. */
+/* Computes out[d, n] = b of the cases, U ((1 + q) U' m). column[d, n] is scratch. */
 static void observation_of(const DenoiserCases *cases, double *column, double *out) {
   for (int k = 0; k < cases->d * LANES; k++) column[k] = (1 + cases->eigenvalue[k]) * cases->mean[k];
   linalg_multiply_lanes(cases->d, LANES, cases->basis, column, out);
 }
 
-/* A batch for step = 1 .. steps: x and target. */
+/* Draws a batch for step = 1 .. steps: x and target. */
 static void draw_batch(Training *self, int step) {
   const int d = self->d;
   const size_t row = (size_t)self->batch;
@@ -75,7 +75,7 @@ static void draw_batch(Training *self, int step) {
   }
 }
 
-/* average += share (weights - average). */
+/* Computes average += share (weights - average). */
 SIMD_CLONES
 static void take_average(size_t count, float share, const float *restrict weights, float *restrict average) {
   for (size_t i = 0; i < count; i++) average[i] += share * (weights[i] - average[i]);
@@ -127,7 +127,7 @@ static Status check_create(Arena *memory, const Denoiser *denoiser, Check *out) 
   return STATUS_OK;
 }
 
-/* tr K of lane n: the sum over eigenvectors of (1 + q) U' C U. */
+/* Returns tr K of lane n: the sum over eigenvectors of (1 + q) U' C U. */
 static double claimed_of(const Check *self, int n) {
   const int d = self->d;
   const double *basis = self->cases.basis, *c = self->covariance;
@@ -149,7 +149,7 @@ double denoiser_check_end(int d, int bin) {
   return (bin + 1.0) / DENOISER_BINS * d * log1p(DENOISER_MOST_PRECISION);
 }
 
-/* Lane n, whose U' D stands in column, joins its bin. */
+/* Adds lane n, whose U' D stands in column, to its bin. */
 static void add_case(const Check *self, int n, DenoiserCheck *out) {
   const int d = self->d;
   double log_determinant = 0, error = 0, signal = 0, agreement = 0;

@@ -23,9 +23,9 @@ typedef struct {
 /* parameters[network_parameters] of this network. The batch is rounded up to a multiple of NETWORK_LANES. */
 Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                       float *parameters);
-/* The upper end of a bin of log det(I + M). */
+/* Returns the upper end of a bin of log det(I + M). */
 double denoiser_check_end(int d, int bin);
-/* `denoiser` on held-out cases, always the same for this fit. */
+/* Checks `denoiser` on held-out cases, always the same for this fit. */
 Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser,
                       DenoiserCheck *out);
 

@@ -25,7 +25,7 @@ static void clear_sums(Em *em) {
   memset(em->sums, 0, (size_t)em->now.components * em_features(em->now.d) * sizeof *em->sums);
 }
 
-/* Component c anew: where some item is, with the covariance of all. */
+/* Starts component c again: where some item is, with the covariance of all. */
 static void start_afresh(Em *em, size_t c) {
   const size_t d = (size_t)em->now.d;
   double *covariance = em->now.covariance + c * d * d;
@@ -35,7 +35,7 @@ static void start_afresh(Em *em, size_t c) {
   for (size_t i = 0; i < d; i++) covariance[i * d + i] = 1;
 }
 
-/* Mean and covariance from the sums of 1, z and z z' over a component's items. */
+/* Computes mean and covariance from the sums of 1, z and z z' over a component's items. */
 static void maximise_component(const Em *em, size_t c, const double *sums) {
   const size_t d = (size_t)em->now.d;
   const double extra = em->plan->prior_items, count = sums[0],
@@ -68,7 +68,7 @@ static void maximise(Em *em) {
   for (int c = 0; c < em->now.components; c++) em->now.weight[c] /= total;
 }
 
-/* *likelihood is the mean over the first `items` under the parameters before the iteration. */
+/* Runs one iteration; *likelihood is the mean over the first `items` under the parameters before it. */
 static Status iterate(Em *em, int items, double *likelihood) {
   TRY(mixture_prepare(&em->now));
   clear_sums(em);

@@ -42,20 +42,20 @@ typedef struct {
   double prior_items;
 } EmPlan;
 
-/* The fit, not yet prepared. The streams of a start are (key, run, round = start). *likelihood is the mean
- * log likelihood of the items; NULL allowed. data->items >= components. */
+/* Fits the mixture, not yet prepared. The streams of a start are (key, run, round = start). *likelihood is
+ * the mean log likelihood of the items; NULL allowed. data->items >= components. */
 Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
               Mixture *out, double *likelihood);
-/* From the parameters in `mixture` on, with all items. */
+/* Continues from the parameters in `mixture`, with all items. */
 Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
                    double *likelihood);
 
-/* One iteration, with all items. *likelihood is their mean log likelihood before it; `rng` says where a
- * component begins again that has become empty. */
+/* Runs one iteration with all items. *likelihood is their mean log likelihood before it; `rng` says where
+ * a component that has become empty begins again. */
 Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
 /* Operations of em_fit (SamplerOps.cost), where an E-step has `item` of them for each item and component. */
 double em_cost(const EmPlan *plan, double components, double items, double item);
-/* Whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
+/* Returns whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
 bool em_has_converged(const EmPlan *plan, double before, double now);
 
 #endif

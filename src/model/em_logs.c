@@ -35,7 +35,7 @@ static int lanes_from(int first, int items) { return items - first < N ? items -
 
 /* ---- evidence of a chunk */
 
-/* y - X shift and X scale in place of y and X, in lane n of the chunk. */
+/* Writes y - X shift and X scale in place of y and X, in lane n of the chunk. */
 static void load_task(const EmLogs *self, const double *task, int n) {
   const size_t d = (size_t)self->data.d, packed = d * (d + 1) / 2;
   const double *gram = task, *moment = task + packed, *shift = self->frame.shift, *scale = self->frame.scale;
@@ -75,7 +75,7 @@ static void load_chunk(const EmLogs *self, int first, int items) {
   scale_rows(d, 1 / self->variance, at->moment, at->vector);
 }
 
-/* Where each component has evidence of its own: log_weight[N] += what the mode adds. */
+/* Adds to log_weight[N] what the mode adds, where each component has evidence of its own. */
 static void linearise(const EmLogs *self, int first, double *log_weight) {
   Scratch *at = self->scratch;
   em_logs_rows_evidence(&at->rows, first / N, self->frame.shift, self->frame.scale, at->one_precision,
@@ -89,7 +89,7 @@ static void repeat_rows(int rows, const double *from, double *to) {
 
 /* ---- the posterior of a chunk under each component */
 
-/* feature[F, N]: 1, the mean, and covariance + mean mean', lower triangle. */
+/* Computes feature[F, N]: 1, the mean, and covariance + mean mean', lower triangle. */
 SIMD_CLONES
 static void fill_features(int d, const double *restrict mean, const double *restrict covariance,
                           double *restrict feature) {
@@ -122,7 +122,7 @@ static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, 
   fill_features(d, at->mean, at->inverse, feature);
 }
 
-/* share[C, N] from logarithms to responsibilities, 0 in lanes that are not used; log_sum[N]. */
+/* Turns share[C, N] from logarithms into responsibilities, 0 in lanes that are not used; log_sum[N]. */
 SIMD_CLONES
 static void normalise(int components, int used, double *restrict share, double *restrict log_sum) {
   double top[N], total[N];
@@ -140,7 +140,7 @@ static void normalise(int components, int used, double *restrict share, double *
     for (int n = 0; n < N; n++) share[c * N + n] *= total[n];
 }
 
-/* log p(y | X) without the prior: - n / 2 log(2 pi sigma^2) - y'y / (2 sigma^2). */
+/* Adds log p(y | X) without the prior: - n / 2 log(2 pi sigma^2) - y'y / (2 sigma^2). */
 static void add_rewards(const EmLogs *self, double *log_sum) {
   const Scratch *at = self->scratch;
   if (logs_has_rows(self->logs)) return;
@@ -188,7 +188,7 @@ static void add_features(int components, int features, const double *restrict sh
     }
 }
 
-/* Expected |y - X z|^2 of the chunk. */
+/* Returns the expected |y - X z|^2 of the chunk. */
 static double squared_residual(const EmLogs *self) {
   const int d = self->data.d;
   const Scratch *at = self->scratch;
@@ -203,7 +203,7 @@ static double squared_residual(const EmLogs *self) {
   return sum_of(residual);
 }
 
-/* slice[3 + C F] of the chunks first .. end - 1. */
+/* Computes slice[3 + C F] of the chunks first .. end - 1. */
 static void sum_slice(const EmLogs *self, const Mixture *mixture, int first, int end, int items,
                       double *slice) {
   Scratch *at = self->scratch;
@@ -250,7 +250,7 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
 
 /* ---- draws */
 
-/* The component at which the sum of lane n's responsibilities reaches `uniform`. */
+/* Returns the component at which the sum of lane n's responsibilities reaches `uniform`. */
 static int pick(const Scratch *at, int components, int n, double uniform) {
   int c = 0;
   for (double below = at->share[n]; c + 1 < components && below <= uniform; below += at->share[c * N + n])
@@ -258,8 +258,8 @@ static int pick(const Scratch *at, int components, int n, double uniform) {
   return c;
 }
 
-/* One draw for each task of an evaluated chunk: z[d, N] = L^-T (L^-1 h + z), z standard normal at first, c[N]
- * the component. */
+/* Makes one draw for each task of an evaluated chunk: z[d, N] = L^-T (L^-1 h + z), z standard normal at
+ * first, c[N] the component. */
 static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, const int *c, double *z) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
@@ -277,7 +277,8 @@ static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, co
   linalg_backward_lanes(d, N, at->factor, z);
 }
 
-/* Of the used lanes: z[d, N] and c[N] for draw_chunk, from the streams (key, run, round = item, draw). */
+/* Draws z[d, N] and c[N] of the used lanes for draw_chunk, from the streams (key, run, round = item,
+ * draw). */
 static void draw_noise(const EmLogs *self, int components, int first, Rng stream, int *c, double *z) {
   const int d = self->data.d;
   double *normal = self->scratch->expected; /* [d] */
@@ -324,7 +325,7 @@ void em_logs_modes(EmLogs *self, const Mixture *gaussian, double *z) {
 
 /* ---- starts */
 
-/* z[d]: mean of an item's posterior under the common Gaussian; a draw from it with `rng`. */
+/* Computes z[d], the mean of an item's posterior under the common Gaussian, or a draw from it with `rng`. */
 static void common_posterior(const EmLogs *self, int item, Rng *rng, double *z) {
   const int d = self->data.d, first = item / N * N, n = item % N, c[N] = {0};
   Scratch *at = self->scratch;
@@ -344,8 +345,8 @@ static void place(EmData *data, int item, double *z) {
   common_posterior(from, item % from->data.items, NULL, z);
 }
 
-/* Equal weights; means are draws from posteriors of tasks under the common Gaussian, covariances its own
- * times C^(-2/d). */
+/* Starts from equal weights; means are draws from posteriors of tasks under the common Gaussian,
+ * covariances its own times C^(-2/d). */
 static void seed(EmData *data, int items, int components, Rng *rng, double *sums) {
   const EmLogs *self = (const EmLogs *)data, *from = self->sample ? self->sample : self;
   const int d = data->d;

@@ -18,8 +18,8 @@
 
 enum { EM_LOGS_SLICES = 64 };
 
-/* Slice s has the blocks em_logs_slice(s, blocks) .. em_logs_slice(s + 1, blocks) - 1, and is summed by rank
- * em_logs_owner(s, ranks). */
+/* Returns where slice s begins: it has the blocks em_logs_slice(s, blocks) .. em_logs_slice(s + 1, blocks)
+ * - 1, and is summed by rank em_logs_owner(s, ranks). */
 static inline int em_logs_slice(int slice, int blocks) {
   return (int)((int64_t)slice * blocks / EM_LOGS_SLICES);
 }
@@ -52,18 +52,18 @@ struct EmLogs {
   struct EmLogsScratch *scratch;
 };
 
-/* The tasks first, first + 1, .. of `logs`, `items` of them, after the last one from the start again. The
- * logs and the frame must outlive it. Mixtures have at most `components`. */
+/* Takes the tasks first, first + 1, .. of `logs`, `items` of them, after the last one from the start
+ * again. The logs and the frame must outlive it. Mixtures have at most `components`. */
 Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmFrame frame, int components,
                       EmLogs *out);
-/* density[items]: log marginal likelihood of each task under a prepared mixture; of a likelihood other than
- * Gaussian up to a constant of the task. */
+/* Computes density[items], the log marginal likelihood of each task under a prepared mixture; for a
+ * likelihood other than Gaussian up to a constant of the task. */
 void em_logs_density(EmLogs *self, const Mixture *mixture, double *density);
-/* z[d, items draws]: posterior draws of each task, its draws side by side. Stream: (key, run, round = item,
- * draw). */
+/* Draws z[d, items draws] from each task's posterior, its draws side by side. Stream: (key, run, round =
+ * item, draw). */
 void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z);
-/* z[d, items]: the mode of each task's posterior under a prepared Gaussian, with a conjugate likelihood its
- * mean too. */
+/* Computes z[d, items], the mode of each task's posterior under a prepared Gaussian, with a conjugate
+ * likelihood its mean too. */
 void em_logs_modes(EmLogs *self, const Mixture *gaussian, double *z);
 
 #endif

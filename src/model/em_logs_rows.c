@@ -30,7 +30,7 @@ static Status index_create(Arena *memory, const Logs *logs, Index *out) {
   return STATUS_OK;
 }
 
-/* The rows of one chunk, task[N] (-1: none), as rounds of a history. */
+/* Arranges the rows of one chunk, task[N] (-1: none), as rounds of a history. */
 static Status fill_history(Arena *memory, const Logs *logs, const Index *index, const int *task,
                            History *history, double *padding) {
   SCRATCH_ARENA(scratch);

@@ -18,9 +18,9 @@ typedef struct {
 
 /* Items as in em_logs_create. */
 Status em_logs_rows_create(Arena *memory, const Logs *logs, int first, int items, EmLogsRows *out);
-/* The Laplace evidence of the tasks of a chunk, each under its prior N(P^-1 h, P^-1), P[d, d, LOGS_BLOCK] and
- * h[d, LOGS_BLOCK], in coordinates z: precision and vector, of the same shapes; and log_weight[LOGS_BLOCK] +=
- * l(m) - b' m + m' Lambda m / 2 at the mode m. */
+/* Computes the Laplace evidence of the tasks of a chunk, each under its prior N(P^-1 h, P^-1), P[d, d,
+ * LOGS_BLOCK] and h[d, LOGS_BLOCK], in coordinates z: precision and vector, of the same shapes; and
+ * log_weight[LOGS_BLOCK] += l(m) - b' m + m' Lambda m / 2 at the mode m. */
 void em_logs_rows_evidence(EmLogsRows *self, int chunk, const double *shift, const double *scale,
                            const double *prior_precision, const double *prior_vector, double *precision,
                            double *vector, double *log_weight);

@@ -28,7 +28,7 @@ static void fill_features(int d, int chunk, size_t stride, const double *restric
   }
 }
 
-/* coefficient[C, F]: what the features are multiplied by in log weight_c N(z | c). */
+/* Computes coefficient[C, F], which multiplies the features in log weight_c N(z | c). */
 static void fill_coefficients(const Mixture *mixture, double *coefficient) {
   const size_t d = (size_t)mixture->d;
   for (size_t c = 0; c < (size_t)mixture->components; c++) {
@@ -44,8 +44,8 @@ static void fill_coefficients(const Mixture *mixture, double *coefficient) {
   }
 }
 
-/* share[C, chunk] <- exp(share - the largest of a sample), inverse[n] of their sums, 0 for samples
- * that are not used. Returns the sum of the logarithms of what was summed. */
+/* Replaces share[C, chunk] by exp(share - the largest of a sample), with inverse[n] of their sums, 0 for
+ * samples that are not used. Returns the sum of the logarithms of what was summed. */
 SIMD_CLONES
 static double exponentiate(int components, int chunk, int used, double *restrict share,
                            double *restrict inverse) {
@@ -67,7 +67,7 @@ static double exponentiate(int components, int chunk, int used, double *restrict
   return sum;
 }
 
-/* Row by row of features[F, chunk]. */
+/* Scales features[F, chunk] row by row. */
 SIMD_CLONES
 static void scale_features(int rows, int chunk, const double *restrict factor, double *restrict features) {
   for (int f = 0; f < rows; f++)
@@ -98,8 +98,8 @@ static double expect(EmData *data, int items, const Mixture *mixture, double *su
   return sum;
 }
 
-/* Lower distance[padded] and set nearest[padded] where `centre` is nearer than all before; returns the sum of
- * distances of the first `items`. */
+/* Lowers distance[padded] and sets nearest[padded] where `centre` is closer than all before; returns the
+ * sum of distances of the first `items`. */
 SIMD_CLONES
 static double approach(EmSamples *self, int items, int c) {
   const size_t stride = (size_t)self->padded;

@@ -20,8 +20,8 @@ typedef struct {
   double *centre; /* [d] */
 } EmSamples;
 
-/* Of z[d, n] the samples first, first + 1, .. are copied, `items` of them, after the last one from the start
- * again; at most `components` at a time. */
+/* Copies, from z[d, n], the samples first, first + 1, .., `items` of them, after the last one from the
+ * start again; at most `components` at a time. */
 Status em_samples_create(Arena *memory, int d, int n, const double *z, int first, int items, int components,
                          EmSamples *out);
 

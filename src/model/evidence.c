@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* x[rows, runs] -> x[rows, n], in place: from the end, where a target is never before its source. */
+/* Repeats x[rows, runs] into x[rows, n], in place: from the end, where a target is never before its
+ * source. */
 static void evidence_repeat(const HistoryView *view, int rows, int first_run, int runs, double *x) {
   for (int k = rows - 1; k >= 0; k--)
     for (int n = view->lanes - 1; n >= 0; n--)

@@ -4,9 +4,9 @@
 
 #include "model/history.h"
 
-/* In x, theta = A x with root[d, d] = A (NULL: identity), Lambda becomes A' Lambda A and b A' b. Of n lanes,
- * lane last: basis[d, d, n] = U, q[d, n] >= 0 and b[d, n] = U' b. The draws of a run share it: it is
- * decomposed once for each run. Scratch: matrix[d, d, n], column[d, n]. */
+/* Decomposes the evidence in x, theta = A x with root[d, d] = A (NULL: identity), where Lambda becomes A'
+ * Lambda A and b A' b. For n lanes, lane last: basis[d, d, n] = U, q[d, n] >= 0 and b[d, n] = U' b. The
+ * draws of a run share it: it is decomposed once for each run. Scratch: matrix[d, d, n], column[d, n]. */
 void evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
                         double *basis, double *q, double *b);
 

@@ -10,7 +10,7 @@ const ConfigKey fit_keys[] = {
 #undef FIT_KEY
     {.name = NULL}};
 
-/* 0 where the choice is left to the family, or to the samples. */
+/* Returns 0 where the choice is left to the family, or to the samples. */
 static int int_or_auto(const Config *config, const char *key) {
   return config_is(config, key, "auto") ? 0 : (int)config_int(config, key);
 }

@@ -18,7 +18,7 @@ Status fit_source_part(const FitSource *source, const PriorOps *family, const Pr
 Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOps *family,
                            const PriorFit *fit, const double *parts, Prior *out);
 
-/* All parts here, in order, and assembled. */
+/* Fits all parts here, in order, and assembles them. */
 Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *family, const PriorFit *fit,
                         Prior *out);
 

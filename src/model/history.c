@@ -12,7 +12,7 @@ static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
   return arms > 0 ? &history_form_arms : &history_form_rows;
 }
 
-/* B runs, of which one in `share` has an observation in a round. */
+/* Creates a history of B runs, one in `share` of which has an observation in a round. */
 static Status create(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
                      const Likelihood *likelihood, History *out) {
   ASSERT(d >= 1 && runs >= 1 && share >= 1 && arms >= 0);

@@ -32,36 +32,38 @@ typedef struct {
   struct HistoryContent *content; /* in `memory`; a copy of this struct is a view of the same */
 } History;
 
-/* The likelihood must outlive the history, which lives as long as `memory`. */
+/* Creates an empty history. The likelihood must outlive it; it lives as long as `memory`. */
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
-/* For K arms that stay what they are: where rows are kept they are arms. Such a history is for those who read
- * it by the passes below, and not one observation at a time. */
+/* Creates a history for K arms that stay what they are: where rows are kept they are arms. Such a history
+ * is for those who read it by the passes below, and not one observation at a time. */
 Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                              History *out);
-/* For those who read it one observation at a time (history_observation), whatever the likelihood: where that
- * is conjugate there is no evidence, and memory grows with rounds. */
+/* Creates a history for those who read it one observation at a time (history_observation), whatever the
+ * likelihood: where that is conjugate there is no evidence, and memory grows with rounds. */
 Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
-/* Of runs K runs, where each of K arms has a posterior of its own: arm k of run n is run n K + k. */
+/* Creates a history of runs K runs, where each of K arms has a posterior of its own: arm k of run n is run
+ * n K + k. */
 Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                               History *out);
-/* Room for `rounds` rounds in all: needed before the first history_record unless the likelihood is conjugate,
- * when there is nothing to do. Empties the history. Once: what was reserved before stays in `memory`. */
+/* Makes room for `rounds` rounds in all: needed before the first history_record unless the likelihood is
+ * conjugate, when there is nothing to do. Empties the history. Call it once: what was reserved before
+ * stays in `memory`. */
 Status history_reserve(History *history, int rounds);
 void history_clear(History *history);
-/* One round, whatever the form: arm[each_round], phi[d, each_round] of those arms and y[each_round]. `arm`
- * can be NULL where neither rows nor runs are arms. */
+/* Records one round, whatever the form: arm[each_round], phi[d, each_round] of those arms and
+ * y[each_round]. `arm` can be NULL where neither rows nor runs are arms. */
 void history_record(History *history, const int *arm, const double *phi, const double *y);
-/* The runs run[B] of `from` become those of `to`, a history of B runs with room for as many rounds. */
+/* Copies runs run[B] of `from` to `to`, a history of B runs with room for as many rounds. */
 void history_gather(const History *from, const int *run, History *to);
 
-/* Observations of a run so far. */
+/* Returns the number of observations of a run so far. */
 int history_observations(const History *history, int run);
-/* [each_round]: the runs that the last round's observations belong to. */
+/* Returns, for [each_round], the runs that the last round's observations belong to. */
 const int *history_latest(const History *history);
-/* Sum of |phi|^2 over the observations of a run. */
+/* Sums of |phi|^2 over the observations of a run. */
 double history_squares(const History *history, int run);
-/* phi[d] of observation l of a run, entries `stride` apart; returns its reward. For a history that keeps one
- * row for each observation. */
+/* Reads phi[d] of observation l of a run, entries `stride` apart, and returns its reward. For a history
+ * that keeps one row for each observation. */
 double history_observation(const History *history, int run, int l, size_t stride, double *phi);
 
 /* Lanes first .. first + lanes - 1 of a history, where lane n belongs to run n / draws, in coordinates z with
@@ -74,16 +76,17 @@ typedef struct {
 
 /* ---- a conjugate likelihood */
 
-/* The evidence: precision[d, d, lanes], vector[d, lanes]. */
+/* Computes the evidence: precision[d, d, lanes], vector[d, lanes]. */
 void history_evidence(const HistoryView *view, double *precision, double *vector);
-/* The same; zeros where the likelihood is not conjugate. */
+/* Computes the same, or zeros where the likelihood is not conjugate. */
 void history_evidence_or_zero(const HistoryView *view, double *precision, double *vector);
 /* The trace of Lambda of a run. */
 double history_precision_trace(const History *history, int run);
 /* root[d + 1, d + 1] of a run (square_root.h); false where none is kept: the evidence is far from precise
  * enough to need it, or was set. */
 bool history_root(const History *history, int run, double *root);
-/* residual[lanes] >= 0: sum of ((y - phi' shift) / sigma)^2 over the observations of each lane. */
+/* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each
+ * lane. */
 void history_residual(const HistoryView *view, double *residual);
 /* The evidence of a run by itself: d (d + 1) / 2 entries of the precision, row by row from the diagonal on,
  * the vector, d, and the sum of (y / sigma)^2. Stored, and put in place of what the run had, of so many
@@ -91,25 +94,26 @@ void history_residual(const HistoryView *view, double *residual);
 #define HISTORY_EVIDENCE_SIZE(d) ((d) * ((d) + 3) / 2 + 1)
 void history_store_evidence(const History *history, int run, double *evidence);
 void history_load_evidence(History *history, int run, int observations, const double *evidence);
-/* A history of this many rounds, with the evidence factor precision[d, d, B] and factor vector[d, B] in place
- * of its own; its residual is not known. */
+/* Makes a history of this many rounds, with the evidence factor precision[d, d, B] and factor vector[d, B]
+ * in place of its own; its residual is not known. */
 void history_set_evidence(History *history, int rounds, double factor, const double *precision,
                           const double *vector);
 
 /* ---- any other: rows. One call is one pass over them. Lanes that share a run share its rows; the result for
  * a lane does not depend on the others. */
 
-/* The observations from `row` on, of a history that keeps one row for each: a view that owns nothing. */
+/* Returns the observations from `row` on, of a history that keeps one row for each: a view that owns
+ * nothing. */
 History history_since(const History *history, int row);
-/* At z[d, lanes]: gradient[d, lanes] of the log likelihood with respect to z, and minus its Hessian,
- * precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are left as they are (NULL:
- * none is). */
+/* Computes, at z[d, lanes], gradient[d, lanes] of the log likelihood with respect to z, and minus its
+ * Hessian, precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are left as they
+ * are (NULL: none is). */
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision);
-/* At z[d, lanes]: deviance[lanes], the sum over observations; and gradient[d, lanes] of the log likelihood,
- * unless that is NULL. */
+/* Computes, at z[d, lanes], deviance[lanes], the sum over observations, and gradient[d, lanes] of the log
+ * likelihood, unless that is NULL. */
 void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient);
-/* The log likelihood, up to a constant of the run: minus half of that deviance. */
+/* Computes the log likelihood, up to a constant of the run: minus half of that deviance. */
 void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
                             double *gradient);
 /* What the rows of a tile answer to u = phi' theta ~ N(mean, variance): of cells [n], the slope and minus the
@@ -133,9 +137,9 @@ void history_marginals(const HistoryView *view, const double *mean, const double
 bool history_rows_are_single(const History *history);
 /* What history_log_likelihood takes off every value of a lane, as rows that are arms do not show it. */
 double history_excess(const HistoryView *view, int lane);
-/* reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all observations. An upper
- * bound, |phi| |theta step|, where that is below `enough` for all lanes of a tile; the exact maximum, by a
- * pass, elsewhere. */
+/* Computes reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all
+ * observations. It is an upper bound, |phi| |theta step|, where that is below `enough` for all lanes of a
+ * tile; the exact maximum, by a pass, elsewhere. */
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach);
 
 #endif

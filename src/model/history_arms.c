@@ -24,14 +24,15 @@ static void arms_clear(History *history) {
   history_rows_clear(history);
 }
 
-/* Deviance of a reward, of which only the part that does not depend on theta is of interest. */
+/* Returns the deviance of a reward; only the part that does not depend on theta is of interest. */
 static double deviance_of(const Likelihood *likelihood, double y) {
   double deviance, nothing = 0;
   likelihood->ops->deviance(likelihood, 1, &y, &nothing, &deviance);
   return deviance;
 }
 
-/* One more observation of a row. The log likelihood is linear in the reward but for terms without theta. */
+/* Adds one more observation to a row. The log likelihood is linear in the reward but for terms without
+ * theta. */
 static void repeat_row(const History *history, int run, int l, double y) {
   HistoryRows *rows = history_rows(history);
   const size_t lane = (size_t)(run % TILE_LANES);

@@ -53,13 +53,14 @@ static void evidence_clear(History *history) {
   memset(self->rooted, 0, (size_t)history->runs * sizeof *self->rooted);
 }
 
-/* sum[n] += factor a[n] b[n]. */
+/* Computes sum[n] += factor a[n] b[n]. */
 static inline void add_product(int count, double factor, const double *restrict a, const double *restrict b,
                                double *restrict sum) {
   for (int n = 0; n < count; n++) sum[n] += factor * a[n] * b[n];
 }
 
-/* Both triangles meet the same factors in the same order: the precision stays symmetric to the last bit. */
+/* Appends one observation. Both triangles meet the same factors in the same order: the precision stays
+ * symmetric to the last bit. */
 SIMD_CLONES
 static void history_evidence_append(int d, int runs, double inverse_variance, const double *phi,
                                     const double *y, double *precision, double *vector,
@@ -76,7 +77,7 @@ static void history_evidence_append(int d, int runs, double inverse_variance, co
   for (int n = 0; n < runs; n++) reward_squares[n] += inverse_variance * y[n] * y[n];
 }
 
-/* The same for some runs. */
+/* Appends to some runs only. */
 static void append_to(const History *history, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
@@ -163,7 +164,7 @@ static double evidence_squares(const History *history, int run) {
   return sum;
 }
 
-/* to[n] = factor a[run[n]]; in a bandit the lanes are neighbouring runs. */
+/* Computes to[n] = factor a[run[n]]; in a bandit the lanes are neighbouring runs. */
 INLINE void take_lanes(int count, const int *restrict run, double factor, const double *restrict a,
                        double *restrict to) {
   const double *restrict from = a + run[0];
@@ -173,8 +174,8 @@ INLINE void take_lanes(int count, const int *restrict run, double factor, const 
     for (int n = 0; n < count; n++) to[n] = factor * a[run[n]];
 }
 
-/* One chunk of lanes: lane n belongs to run[n], rising. In z the log likelihood is -1/2 z' S A S z + z' S (b
- * - A shift). */
+/* Computes one chunk of lanes: lane n belongs to run[n], rising. In z the log likelihood is -1/2 z' S A S
+ * z + z' S (b - A shift). */
 SIMD_CLONES
 static void evidence_chunk(const History *history, const Evidence *self, int count, const int *restrict run,
                            size_t stride, const double *shift, const double *scale,

@@ -63,13 +63,13 @@ static inline HistoryRows *history_rows(const History *history) {
   return (HistoryRows *)history->content;
 }
 
-/* Where a row of a column is, in rows of features and rewards. */
+/* Returns where a row of a column stands among rows of features and rewards. */
 static inline size_t history_row(const HistoryRows *rows, int column, int row) {
   const int *tile = rows->tile + (size_t)column * (size_t)rows->column_tiles;
   return (size_t)tile[row / TILE_ROWS] * TILE_ROWS + (size_t)(row % TILE_ROWS);
 }
 
-/* What the two have in common. phi[d] has entries `stride` apart. */
+/* Reserves what both forms of rows have in common. phi[d] has entries `stride` apart. */
 Status history_rows_reserve(History *history, int rows);
 void history_rows_clear(History *history);
 void history_rows_add(const History *history, int run, size_t stride, const double *phi, double y);

@@ -26,26 +26,27 @@ INLINE int history_rows_of(const HistoryColumn *column, const bool shared) {
   return shared ? column->rows->length[column->run] : column->rows->filled[column->run / TILE_LANES];
 }
 
-/* How many of the rows from `row` on are on its tile. */
+/* Returns how many of the rows from `row` on are on its tile. */
 INLINE int rows_of_tile(int row, int total_rows) {
   const int tile = TILE_ROWS - row % TILE_ROWS, left = total_rows - row;
   return left < tile ? left : tile;
 }
 
-/* The first lane's number in row `row` of rewards or counts. */
+/* Returns the first lane's number in row `row` of rewards or counts. */
 INLINE const double *number_of(const HistoryColumn *column, int row, const double *numbers) {
   return numbers + history_row(column->rows, column->run / TILE_LANES, row) * TILE_LANES +
          column->run % TILE_LANES;
 }
 
-/* Its feature of coordinate i; the next coordinate is TILE_LANES further. */
+/* Returns the row's feature of coordinate i; the next coordinate is TILE_LANES further. */
 INLINE const double *feature_of(const HistoryColumn *column, int row, int r, int i) {
   const size_t d = (size_t)column->history->d;
   const size_t at = history_row(column->rows, column->run / TILE_LANES, row) + (size_t)r;
   return column->rows->features + (at * d + (size_t)i) * TILE_LANES + column->run % TILE_LANES;
 }
 
-/* Vector v of the column's lanes in a row of an array; lanes past the last are 0, and are not written. */
+/* Loads vector v of the column's lanes in a row of an array; lanes past the last are 0. Stores it; lanes
+ * past the last are not written. */
 INLINE void get(const HistoryColumn *column, int v, const double *from, Vector *lanes) {
   int count = column->count - v * SIMD_DOUBLES;
   *lanes = (Vector){0};
@@ -63,7 +64,8 @@ INLINE void put(const HistoryColumn *column, int v, const Vector *lanes, double 
     memcpy(to + v * SIMD_DOUBLES, lanes, (size_t)count * sizeof *to);
 }
 
-/* u[TILE_ROWS, TILE_LANES] of `height` rows from `row` + r on, of `count` coordinates from `from` on. */
+/* Computes u[TILE_ROWS, TILE_LANES] of `height` rows from `row` + r on, for `count` coordinates from
+ * `from` on. */
 INLINE void predict_rows(const HistoryColumn *column, const bool shared, int row, int r, const int height,
                          int from, int count, Vector theta[][VECTORS], double *u) {
   const size_t next = (size_t)column->history->d * TILE_LANES;
@@ -78,7 +80,7 @@ INLINE void predict_rows(const HistoryColumn *column, const bool shared, int row
   for (int q = 0; q < height; q++) memcpy(u + (r + q) * TILE_LANES, sum[q], sizeof sum[q]);
 }
 
-/* u[TILE_ROWS, TILE_LANES] = phi' theta of `rows` rows from `row` on, theta = shift + scale z. */
+/* Computes u[TILE_ROWS, TILE_LANES] = phi' theta of `rows` rows from `row` on, theta = shift + scale z. */
 INLINE void predict(const HistoryColumn *column, const bool shared, int row, int rows, const double *shift,
                     const double *z, double *u) {
   const int d = column->history->d;
@@ -108,12 +110,12 @@ INLINE const double *fetch(const HistoryColumn *column, const bool shared, int r
   return spread;
 }
 
-/* x[rows, TILE_LANES] *= the counts of the rows. */
+/* Multiplies x[rows, TILE_LANES] by the counts of the rows. */
 INLINE void history_repeat(int rows, const double *counts, double *x) {
   for (int k = 0; k < rows * TILE_LANES; k++) x[k] *= counts[k];
 }
 
-/* gradient_i += sum over rows of slope phi_i. */
+/* Adds to gradient_i the sum over rows of slope phi_i. */
 INLINE void history_add_gradient(const HistoryColumn *column, const bool shared, int row, int rows,
                                  const double *slope, double *gradient) {
   for (int i = 0; i < column->history->d; i++)
@@ -132,9 +134,9 @@ typedef struct {
   double *gradient, *precision;
 } Sums;
 
-/* precision_ij -= sum over rows of curvature phi_i phi_j in vector v, for i .. i + height - 1 and j = from ..
- * from + GROUP - 1 or, on the diagonal (i = from), up to i; there also gradient_i += sum of slope phi_i. All
- * sums stay in registers. */
+/* Subtracts from precision_ij the sum over rows of curvature phi_i phi_j in vector v, for i .. i + height
+ * - 1 and j = from .. from + GROUP - 1 or, on the diagonal (i = from), up to i; there it also adds to
+ * gradient_i the sum of slope phi_i. All sums stay in registers. */
 INLINE void add_group(const HistoryColumn *column, const bool shared, int v, int row, int rows, int i,
                       const int height, int from, const bool diagonal, const Sums *sums) {
   const size_t d = (size_t)column->history->d, stride = column->stride;
@@ -166,7 +168,7 @@ INLINE void add_group(const HistoryColumn *column, const bool shared, int v, int
   }
 }
 
-/* The gradient and the lower triangle of the precision, GROUP rows and columns at a time. */
+/* Computes the gradient and the lower triangle of the precision, GROUP rows and columns at a time. */
 INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int row, int rows,
                             const Sums *sums) {
   const int d = column->history->d;

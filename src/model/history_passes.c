@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* The lanes from `first` of the view on that share tiles: never of two runs that have several draws each;
- * with one draw for each run a column of the history. */
+/* Returns the lanes from `first` of the view on that share tiles: never of two runs that have several
+ * draws each; with one draw for each run a column of the history. */
 static HistoryColumn column_at(const HistoryView *view, int first) {
   const int draws = view->draws, lane = view->first + first, left = view->lanes - first;
   int count = draws == 1 ? TILE_LANES : draws - lane % draws;
@@ -27,7 +27,7 @@ static void check_view(const HistoryView *view) {
   ASSERT(view->draws > 1 || view->first % TILE_LANES == 0);
 }
 
-/* From theta to z, tempered, and the upper triangle. */
+/* Converts derivatives from theta to z, tempered, and fills the upper triangle. */
 SIMD_CLONES
 static void scale_derivatives(const HistoryColumn *column, double *gradient, double *precision) {
   const double *scale = column->scale, temper = column->history->temper;
@@ -78,7 +78,7 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
       gradient[i * stride + n] *= temper * (view->scale ? view->scale[i] : 1);
 }
 
-/* |phi| |theta step| of every lane, at most; returns whether all are at most `enough`. */
+/* Bounds |phi| |theta step| of every lane; returns whether all are at most `enough`. */
 static bool bound_reach(const HistoryColumn *column, const double *step, double enough, double *reach) {
   bool all = true;
   for (int n = 0; n < column->count; n++) {

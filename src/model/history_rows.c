@@ -8,8 +8,8 @@
 
 static int columns(const History *history) { return (history->runs + TILE_LANES - 1) / TILE_LANES; }
 
-/* A column of tiles has as many rows as its longest run, so all of them together have no more than there are
- * observations; and each can waste most of one tile. */
+/* Reserves the rows. A column of tiles has as many rows as its longest run, so all of them together have
+ * no more than there are observations; and each can waste most of one tile. */
 Status history_rows_reserve(History *history, int rows) {
   HistoryRows *self = history_rows(history);
   const int count = columns(history);
@@ -49,7 +49,7 @@ void history_rows_clear(History *history) {
   self->used = 0;
 }
 
-/* Row l of a run can be written: its column has the tile. */
+/* Makes row l of a run writable: its column gets the tile. */
 static void open_row(HistoryRows *self, int run, int l) {
   const int column = run / TILE_LANES;
   ASSERT(l < self->capacity);
@@ -83,7 +83,7 @@ static void rows_append(History *history, const int *arm, const double *phi, con
   for (int m = 0; m < count; m++) history_rows_add(history, run[m], (size_t)count, phi + m, y[m]);
 }
 
-/* phi[d] of observation l of a run, entries TILE_LANES apart. */
+/* Returns phi[d] of observation l of a run, entries TILE_LANES apart. */
 static const double *history_rows_features_of(const History *history, int run, int l) {
   const HistoryRows *self = history_rows(history);
   const size_t row = history_row(self, run / TILE_LANES, l);

@@ -28,20 +28,20 @@ Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *o
   return STATUS_OK;
 }
 
-/* out[n] = a + b. */
+/* Computes out[n] = a + b. */
 SIMD_CLONES
 static void irls_add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
   for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
 }
 
-/* factor = P + Lambda, and its Cholesky factor. */
+/* Computes factor = P + Lambda, and its Cholesky factor. */
 static void irls_factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
   irls_add((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
   memset(irls->jitters, 0, (size_t)lanes * sizeof *irls->jitters);
   linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->jitters);
 }
 
-/* The mode under the evidence to start from. */
+/* Finds the mode under the evidence to start from. */
 static void irls_start(Irls *irls, int lanes, const double *prior_precision, const double *prior_vector,
                        const double *precision, const double *vector, double *z) {
   irls_add((size_t)irls->d * (size_t)lanes, prior_vector, vector, z);
@@ -49,7 +49,7 @@ static void irls_start(Irls *irls, int lanes, const double *prior_precision, con
   linalg_solve_lanes(irls->d, lanes, irls->factor, z);
 }
 
-/* gradient += h - P z: of the log posterior. */
+/* Computes gradient += h - P z: of the log posterior. */
 SIMD_CLONES
 static void add_prior(int d, int lanes, const double *restrict prior_precision,
                       const double *restrict prior_vector, const double *restrict z,
@@ -66,7 +66,7 @@ static void add_prior(int d, int lanes, const double *restrict prior_precision,
   }
 }
 
-/* out[lanes] = a' b. */
+/* Computes out[lanes] = a' b. */
 SIMD_CLONES
 static void inner_product(int d, int lanes, const double *restrict a, const double *restrict b,
                           double *restrict out) {
@@ -75,7 +75,7 @@ static void inner_product(int d, int lanes, const double *restrict a, const doub
     for (int n = 0; n < lanes; n++) out[n] += a[i * lanes + n] * b[i * lanes + n];
 }
 
-/* A pass at z: evidence as (Lambda, g), and the gradient of the log posterior. */
+/* Makes a pass at z: evidence as (Lambda, g), and the gradient of the log posterior. */
 static void differentiate(Irls *irls, const HistoryView *view, const double *prior_precision,
                           const double *prior_vector, const double *z, const bool *skip, double *precision,
                           double *g) {
@@ -85,7 +85,7 @@ static void differentiate(Irls *irls, const HistoryView *view, const double *pri
   add_prior(d, lanes, prior_precision, prior_vector, z, irls->gradient);
 }
 
-/* The pass at z, Cholesky factor, step, delta^2 and R of every lane. */
+/* Computes the pass at z, Cholesky factor, step, delta^2 and R of every lane. */
 static void newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
                         const double *prior_vector, const double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
@@ -99,7 +99,7 @@ static void newton_step(Irls *irls, const HistoryView *view, const double *prior
   for (int n = 0; n < lanes; n++) irls->reach[n] = concordance > 0 ? concordance * irls->reach[n] : 0;
 }
 
-/* Settle the lanes that are near enough; returns how many are still on their way. */
+/* Settles the lanes that are near enough; returns how many are still on their way. */
 static int settle(Irls *irls, int lanes) {
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
@@ -112,15 +112,15 @@ static int settle(Irls *irls, int lanes) {
   return moving;
 }
 
-/* trial = z + a p; z, to the bit, where a = 0. */
+/* Computes trial = z + a p; z, to the bit, where a = 0. */
 static void set_trial(Irls *irls, int lanes, const double *z) {
   for (int i = 0; i < irls->d; i++)
     for (int k = i * lanes, n = 0; n < lanes; k++, n++)
       irls->trial[k] = irls->length[n] > 0 ? z[k] + irls->length[n] * irls->step[k] : z[k];
 }
 
-/* Full steps for the lanes that are on their way; returns how many of them reach too far to be taken without
- * a trial. */
+/* Takes full steps for the lanes that are on their way; returns how many of them reach too far to be taken
+ * without a trial. */
 static int start_search(Irls *irls, int lanes) {
   int searching = 0;
   for (int n = 0; n < lanes; n++) {
@@ -134,8 +134,8 @@ static int start_search(Irls *irls, int lanes) {
   return searching;
 }
 
-/* After a trial: halve the brackets of the searching lanes; returns how many are to go on. A bracket with no
- * number between its ends is as narrow as it gets, and its lane is stuck. */
+/* Halves, after a trial, the brackets of the searching lanes; returns how many are to go on. A bracket
+ * with no number between its ends is as narrow as it gets, and its lane is stuck. */
 static int bisect(Irls *irls, int lanes) {
   int searching = 0;
   for (int n = 0; n < lanes; n++) {
@@ -150,7 +150,7 @@ static int bisect(Irls *irls, int lanes) {
   return searching;
 }
 
-/* Move the lanes that are on their way. */
+/* Moves the lanes that are on their way. */
 static void irls_move(Irls *irls, const HistoryView *view, const double *prior_precision,
                       const double *prior_vector, double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
@@ -165,8 +165,8 @@ static void irls_move(Irls *irls, const HistoryView *view, const double *prior_p
   memcpy(z, irls->trial, (size_t)(d * lanes) * sizeof *z);
 }
 
-/* The evidence at z, from (Lambda, g) to (Lambda, b), and the last step. Where a lane has not settled b is
- * such that z is the mode. */
+/* Converts the evidence at z from (Lambda, g) to (Lambda, b), and takes the last step. Where a lane has
+ * not settled b is such that z is the mode. */
 static void irls_finish(const Irls *irls, const HistoryView *view, double *z, const double *precision,
                         double *b, int64_t *fallbacks) {
   const int d = irls->d, lanes = view->lanes;

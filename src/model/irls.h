@@ -48,11 +48,12 @@ typedef struct {
 
 Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out);
 
-/* For the lanes of the view, with the prior P[d, d, lanes], h[d, lanes] in its coordinates. precision[d, d,
- * lanes] and vector[d, lanes] are the evidence to start from, that of a similar problem or 0: z starts at the
- * mode under it. They become the evidence at the mode, and mode[d, lanes] = (P + Lambda)^-1 (h + b). The
- * Cholesky factor of P + Lambda, the precision of the Laplace approximation, is left in irls->factor[d, d,
- * lanes]. Lanes that did not converge, and pivots that were jittered, are added to fallbacks[B]. */
+/* Solves for the lanes of the view, with the prior P[d, d, lanes], h[d, lanes] in its coordinates.
+ * precision[d, d, lanes] and vector[d, lanes] are the evidence to start from, that of a similar problem or
+ * 0: z starts at the mode under it. They become the evidence at the mode, and mode[d, lanes] = (P +
+ * Lambda)^-1 (h + b). The Cholesky factor of P + Lambda, the precision of the Laplace approximation, is
+ * left in irls->factor[d, d, lanes]. Lanes that did not converge, and pivots that were jittered, are added
+ * to fallbacks[B]. */
 void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
                 const double *prior_vector, double *precision, double *vector, double *mode,
                 int64_t *fallbacks);

@@ -47,7 +47,7 @@ void isotropic_moments(const Isotropic *mixture, double *mean, double *variance)
   }
 }
 
-/* log[C, CHUNK_LANES] of weight times density of each component. */
+/* Computes the log[C, CHUNK_LANES] of weight times density of each component. */
 SIMD_CLONES
 static void log_parts(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
                       double (*restrict part)[CHUNK_LANES]) {
@@ -65,7 +65,7 @@ static void log_parts(const Isotropic *mixture, double signal, int lanes, const 
   }
 }
 
-/* pull[c] = responsibility over variance, in place of the logarithms; returns the log densities. */
+/* Computes pull[c] = responsibility over variance, in place of the logarithms; returns the log densities. */
 static void responsibilities(const Isotropic *mixture, double signal, int lanes, double (*part)[CHUNK_LANES],
                              double *log_density) {
   for (int n = 0; n < lanes; n++) {
@@ -78,7 +78,7 @@ static void responsibilities(const Isotropic *mixture, double signal, int lanes,
   }
 }
 
-/* score = sum_c pull_c (sqrt(signal) m_c - s). */
+/* Computes score = sum_c pull_c (sqrt(signal) m_c - s). */
 SIMD_CLONES
 static void add_pulls(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
                       double (*restrict pull)[CHUNK_LANES], double *restrict score) {

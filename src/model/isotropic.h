@@ -20,19 +20,19 @@ typedef struct {
 
 /* Means of zero; the caller sets weights and variances. */
 Status isotropic_create(Arena *memory, int d, int components, Isotropic *out);
-/* N lanes: theta[d, N], by the same numbers as mixture_sample. */
+/* Draws N lanes, theta[d, N], by the same numbers as mixture_sample. */
 void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
-/* Mean[d] and variance[d] of each coordinate. */
+/* Computes mean[d] and variance[d] of each coordinate. */
 void isotropic_moments(const Isotropic *mixture, double *mean, double *variance);
 
-/* Of s = sqrt(signal) theta + sqrt(1 - signal) noise: log_density[N], without the factor (2 pi)^(-d/2), and
- * score[d, N] at s[d, N]. Either may be NULL. */
+/* Computes, for s = sqrt(signal) theta + sqrt(1 - signal) noise: log_density[N], without the factor (2
+ * pi)^(-d/2), and score[d, N] at s[d, N]. Either may be NULL. */
 void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
                        double *log_density, double *score);
-/* The component of the highest density at each point: component[N]. */
+/* Finds the component of the highest density at each point: component[N]. */
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 
-/* The exact reverse chain, in the coordinates of theta. `mixture` outlives it. */
+/* Creates the exact reverse chain, in the coordinates of theta. `mixture` outlives it. */
 Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out);
 
 #endif

@@ -9,16 +9,16 @@
 /* weights[n], each from N(0, 2 / inputs) (He et al. 2015). */
 void learning_draw_weights(int inputs, int n, Rng *rng, float *weights);
 
-/* The start of He et al.: such weights, and biases 0: parameters[network_parameters]. */
+/* Sets the weights of the start of He et al., and biases 0: parameters[network_parameters]. */
 void learning_start(const NetworkShape *shape, Rng *rng, float *parameters);
 
-/* The size of step = 1 .. steps: up along a line in the first twentieth of the steps (without it networks of
- * 200 and wider diverge at rates that are best for narrow ones), then from `peak` down along a cosine; with
- * Adam's bias corrections. */
+/* Returns the size of step = 1 .. steps: up along a line in the first twentieth of the steps (without it
+ * networks of 200 and wider diverge at rates that are best for narrow ones), then from `peak` down along a
+ * cosine; with Adam's bias corrections. */
 float learning_rate(double peak, int step, int steps);
 
-/* One step of Adam on n parameters (Kingma and Ba 2015, their constants): first[n] and second[n] are the
- * moments, zero at the start; rate is that of learning_rate. */
+/* Takes one step of Adam on n parameters (Kingma and Ba 2015, their constants): first[n] and second[n] are
+ * the moments, zero at the start; rate is that of learning_rate. */
 void learning_adam(size_t n, float rate, const float *gradient, float *first, float *second,
                    float *parameters);
 

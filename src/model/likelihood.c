@@ -57,7 +57,7 @@ const LikelihoodOps likelihood_gaussian = {.name = "gaussian",
 
 /* ---- Logistic: P(y = 1) = 1 / (1 + e^-u). With e = e^-|u| <= 1 nothing below can overflow or cancel. */
 
-/* -|u|; beyond 700 that of 700, for which e is zero beside 1. */
+/* Returns -|u|; beyond 700 that of 700, for which e is zero beside 1. */
 static inline double exponent(double u) {
   double size = fabs(u);
   return size < 700 ? -size : -700;
@@ -72,7 +72,7 @@ static void logistic_mean(const Likelihood *likelihood, int n, const double *u, 
   (void)likelihood;
   for (int i = 0; i < n; i++) mean[i] = logistic_chance(u[i]);
 }
-/* -log p = log(1 + e^u) - y u. */
+/* Returns -log p = log(1 + e^u) - y u. */
 static inline double logistic_loss(double y, double u) {
   double loss = special_log1p(special_exp_inside(exponent(u)));
   return u < 0 ? loss - y * u : loss + (1 - y) * u;
@@ -135,7 +135,7 @@ static void poisson_mean(const Likelihood *likelihood, int n, const double *u, d
   (void)likelihood;
   for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i]);
 }
-/* y log y - y, the largest value of y u - e^u. */
+/* Returns y log y - y, the largest value of y u - e^u. */
 static inline double poisson_best(double y) { return y > 0 ? y * log(y) - y : 0; }
 static double poisson_log_likelihood(const Likelihood *likelihood, double y, double u) {
   (void)likelihood;
@@ -152,15 +152,15 @@ static void poisson_derivatives(const Likelihood *likelihood, int n, const doubl
     curvature[i] = -rate;
   }
 }
-/* Rounding leaves a difference of large numbers below zero at times. */
+/* Computes the deviance; rounding leaves a difference of large numbers below zero at times. */
 static void poisson_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
                              double *deviance) {
   (void)likelihood;
   for (int i = 0; i < n; i++)
     deviance[i] = fmax(0, 2 * (poisson_best(y[i]) - (y[i] * u[i] - poisson_rate(u[i]))));
 }
-/* By inversion up to a rate of 500; beyond, the normal number with the Cornish-Fisher correction of its
- * skewness, rounded: the distribution function is then right to 1e-4. */
+/* Draws by inversion up to a rate of 500; beyond, takes the normal number with the Cornish-Fisher
+ * correction of its skewness, rounded: the distribution function is then right to 1e-4. */
 static double poisson_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
   (void)likelihood;
   double rate = poisson_rate(u);

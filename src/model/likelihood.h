@@ -48,12 +48,13 @@ struct Likelihood {
 static inline bool likelihood_has_network(const Likelihood *likelihood) {
   return likelihood->network.layers > 0;
 }
-/* log p(y | u) is quadratic in theta, so that the evidence is a precision and a vector (history.h). */
+/* Returns whether log p(y | u) is quadratic in theta, so that the evidence is a precision and a vector
+ * (history.h). */
 static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
   return likelihood->ops->quadratic && !likelihood_has_network(likelihood);
 }
-/* Standard deviation of the rewards in the unit of u: sigma of Gaussian ones, 1 of any other, which have no
- * such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
+/* Returns the standard deviation of the rewards in the unit of u: sigma of Gaussian ones, 1 of any other,
+ * which have no such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
 static inline double likelihood_noise(const Likelihood *likelihood) {
   return likelihood->ops->self_concordance > 0 ? 1 : likelihood->noise;
 }

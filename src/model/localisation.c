@@ -42,7 +42,7 @@ void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalu
     for (size_t n = 0; n < row; n++) basis[i * (column + row) + n] = 1;
 }
 
-/* A mean beyond the guard of a chain's states is brought back to it; NaN becomes 0. */
+/* Brings a mean beyond the guard of a chain's states back to it; NaN becomes 0. */
 static void guard(int d, int lanes, double *mean, int *lane_fallbacks) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -53,7 +53,7 @@ static void guard(int d, int lanes, double *mean, int *lane_fallbacks) {
     }
 }
 
-/* Learned variances may be negative. */
+/* Clips learned variances, which may be negative. */
 SIMD_CLONES
 static void clip(size_t count, double *variance) {
   for (size_t k = 0; k < count; k++) variance[k] = variance[k] > 0 ? variance[k] : 0;
@@ -72,14 +72,14 @@ void localisation_moments(Localisation *self, int k, int lanes, const double *ba
   clip((size_t)d * (size_t)lanes, self->variance);
 }
 
-/* normal <- sqrt(gain^2 c + noise) normal. */
+/* Computes normal <- sqrt(gain^2 c + noise) normal. */
 SIMD_CLONES
 static void colour(size_t count, double gain, double noise, const double *restrict variance,
                    double *restrict normal) {
   for (size_t k = 0; k < count; k++) normal[k] *= sqrt(gain * gain * variance[k] + noise);
 }
 
-/* x += N(gain D, gain^2 C + noise I). */
+/* Computes x += N(gain D, gain^2 C + noise I). */
 static void add_draw(Localisation *self, double gain, double noise, RngLanes *rng, double *x) {
   const int d = self->denoiser->d, lanes = (int)rng->lanes;
   rng_lanes_normal(rng, d, self->normal);

@@ -36,31 +36,31 @@ typedef struct {
   double *workspace; /* of the denoiser */
 } Localisation;
 
-/* 0 < first <= last: s_1 and s_K, in units of 1 / scale^2; one step takes `last`. */
+/* Creates the steps for 0 < first <= last: s_1 and s_K, in units of 1 / scale^2; one step takes `last`. */
 Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
                            double first, double last, Localisation *out);
 
-/* precision[steps + 1] as above. */
+/* Computes precision[steps + 1] as above. */
 void localisation_precisions(int steps, double first, double last, double *precision);
 
-/* No evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */
+/* Sets no evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */
 void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
 
-/* A draw of p(z | b, U diag(q) U') for n lanes: z[d, n], from basis[d, d, n], eigenvalue[d, n], and vector[d,
- * n] = b, which is used up. rng has the lanes' streams. Numerical fallbacks are added to lane_fallbacks[n].
- */
+/* Draws from p(z | b, U diag(q) U') for n lanes: z[d, n], from basis[d, d, n], eigenvalue[d, n], and
+ * vector[d, n] = b, which is used up. rng has the lanes' streams. Numerical fallbacks are added to
+ * lane_fallbacks[n]. */
 void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
                        double *vector, RngLanes *rng, double *z, int *lane_fallbacks);
 
 /* The same by its parts, for evidence that depends on where z is thought to be. */
-/* D, Q and c of p(z | b, U diag(q + s_k) U'). */
+/* Computes D, Q and c of p(z | b, U diag(q + s_k) U'). */
 void localisation_moments(Localisation *self, int k, int lanes, const double *basis, const double *eigenvalue,
                           const double *vector, int *lane_fallbacks);
-/* After evaluation k: the observation that leads to s_{k + 1} joins vector[d, n]; k = K: z[d, n] ~ N(D, C).
- */
+/* Adds to vector[d, n], after evaluation k, the observation that leads to s_{k + 1}; k = K: z[d, n] ~ N(D,
+ * C). */
 void localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector);
 void localisation_end(Localisation *self, RngLanes *rng, double *z);
-/* theta = shift + scale z, in place on [d, n]. */
+/* Computes theta = shift + scale z, in place on [d, n]. */
 void localisation_to_theta(const Localisation *self, int lanes, double *z);
 
 #endif

@@ -11,7 +11,8 @@ Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out
   return STATUS_OK;
 }
 
-/* Room for block `index`, of `size` doubles, in a list of blocks that doubles; a new block is of zeros. */
+/* Makes room for block `index`, of `size` doubles, in a list of blocks that doubles; a new block is of
+ * zeros. */
 static Status grow(Arena *memory, size_t index, size_t size, size_t *capacity, double ***blocks) {
   if (index >= *capacity) {
     const size_t larger = *capacity > 0 ? 2 * *capacity : 16;
@@ -59,7 +60,7 @@ Status logs_add(Logs *logs, int task, const double *x, double y) {
   return STATUS_OK;
 }
 
-/* place[tasks of `logs`]: where a task stands in the selection, or -1. */
+/* Computes place[tasks of `logs`]: where a task stands in the selection, or -1. */
 static Status select_rows(const Logs *logs, const int *place, Logs *out) {
   for (int64_t r = 0; r < logs->observations; r++) {
     const double *row = logs_row(logs, r);
@@ -71,7 +72,7 @@ static Status select_rows(const Logs *logs, const int *place, Logs *out) {
   return STATUS_OK;
 }
 
-/* The tasks task[count] of `logs`, in that order, as logs of their own. */
+/* Copies the tasks task[count] of `logs`, in that order, into logs of their own. */
 static Status select_tasks(Arena *memory, const Logs *logs, int count, const int *task, Logs *out) {
   SCRATCH_ARENA(scratch);
   const size_t width = logs_width(logs->d);

@@ -29,23 +29,24 @@ typedef struct {
   double **row_block; /* [LOGS_ROWS, d + 2]: x, y, task */
 } Logs;
 
-/* What is kept of a task: X'X [d (d + 1) / 2], lower triangle by rows; X'y [d]; y'y; n. */
+/* Returns the size of what is kept of a task: X'X [d (d + 1) / 2], lower triangle by rows; X'y [d]; y'y;
+ * n. */
 static inline size_t logs_width(int d) { return (size_t)(d * (d + 1) / 2 + d + 2); }
 
-/* No tasks. The likelihood must outlive the logs, which live as long as `memory`. */
+/* Creates logs without tasks. The likelihood must outlive them; they live as long as `memory`. */
 Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out);
-/* One observation of a task: x[d] and y. Tasks are numbered as they come: task <= logs->tasks. */
+/* Adds one observation of a task: x[d] and y. Tasks are numbered as they come: task <= logs->tasks. */
 Status logs_add(Logs *logs, int task, const double *x, double y);
-/* What is kept of a task, [logs_width]. */
+/* Returns what is kept of a task, [logs_width]. */
 static inline double *logs_task(const Logs *logs, int task) {
   return logs->block[task / LOGS_BLOCK] + (size_t)(task % LOGS_BLOCK) * logs_width(logs->d);
 }
-/* Whether rows are kept. */
+/* Returns whether rows are kept. */
 static inline bool logs_has_rows(const Logs *logs) { return !likelihood_is_conjugate(logs->likelihood); }
-/* Row `index` (in the order in which rows came), [d + 2]: x, y, task. */
+/* Returns row `index` (in the order in which rows came), [d + 2]: x, y, task. */
 const double *logs_row(const Logs *logs, int64_t index);
-/* `most` of the tasks in random order (all, when there are fewer): what a fit chooses by, because logs come
- * in an order of their own. */
+/* Takes `most` of the tasks in random order (all, when there are fewer): what a fit chooses by, because
+ * logs come in an order of their own. */
 Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out);
 
 #endif

@@ -37,8 +37,8 @@ static Status totals_create(Arena *memory, const Logs *logs, Totals *out) {
   return STATUS_OK;
 }
 
-/* Least squares of all tasks together, with a ridge that only matters where X'X is singular. Returns the mean
- * squared residual. */
+/* Fits all tasks together by least squares, with a ridge that only matters where X'X is singular. Returns
+ * the mean squared residual. */
 static double pooled_fit(Arena *scratch, int d, const Totals *totals, double *theta, Status *status) {
   double *factor, trace = 0, explained = 0;
   *status = arena_new(scratch, (void **)&factor, (size_t)d * (size_t)d, sizeof *factor);
@@ -53,8 +53,8 @@ static double pooled_fit(Arena *scratch, int d, const Totals *totals, double *th
   return fmax(totals->square - explained, 1e-12 * totals->square) / totals->count;
 }
 
-/* Where the pooled fit is, in units in which theta would explain all of the residual; with other than
- * Gaussian rewards 0, in units in which phi' theta is about 1. */
+/* Sets the frame to where the pooled fit is, in units in which theta would explain all of the residual;
+ * with other than Gaussian rewards to 0, in units in which phi' theta is about 1. */
 static Status crude_frame(const Logs *logs, LogsFrame *frame) {
   SCRATCH_ARENA(scratch);
   Totals totals;
@@ -85,7 +85,7 @@ Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int f
   return STATUS_OK;
 }
 
-/* The best Gaussian in this frame; then the frame in which it is standard. */
+/* Fits the best Gaussian in this frame, then sets the frame in which it is standard. */
 static Status frame_step(const Logs *logs, LogsFrame *frame) {
   const EmPlan plan = {.most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12};
   SCRATCH_ARENA(scratch);
@@ -139,8 +139,8 @@ Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture) {
 
 /* ---- EM */
 
-/* Evidence leaves more optima of equal height than samples do; one item of prior keeps components from
- * collapsing on a few tasks. */
+/* Returns the plan of EM. Evidence leaves more optima of equal height than samples do; one item of prior
+ * keeps components from collapsing on a few tasks. */
 EmPlan logs_plan(int components, int starts, bool choosing) {
   enum { SHARED = 40, LEAST = 2, TRIAL_ITEMS = 4096, TRIAL_EACH = 64 };
   const int share = SHARED / components > LEAST ? SHARED / components : LEAST;
@@ -154,7 +154,7 @@ EmPlan logs_plan(int components, int starts, bool choosing) {
                   .prior_items = components > 1};
 }
 
-/* In the frame, prepared. Noise is learned to the end with the mixture that has won. */
+/* Fits in the frame, prepared. Noise is learned to the end with the mixture that has won. */
 static Status fit_items(Arena *memory, EmLogs *items, int components, const EmPlan *plan, RngKey key,
                         uint32_t run, Mixture *out) {
   if (components == 1) {
@@ -167,8 +167,8 @@ static Status fit_items(Arena *memory, EmLogs *items, int components, const EmPl
   return mixture_prepare(out);
 }
 
-/* density[size] of the tasks first .. first + size - 1 under a fit to the others, which is left in `out` for
- * the first of the folds. */
+/* Computes density[size] of the tasks first .. first + size - 1 under a fit to the others, which is left
+ * in `out` for the first of the folds. */
 static Status hold_out(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int size,
                        int components, const EmPlan *plan, RngKey key, uint32_t run, Mixture *out,
                        double *density) {
@@ -211,7 +211,7 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   return mixture_from_frame(&frame, out);
 }
 
-/* The mode of a task under a component takes some steps of Newton over its rows. */
+/* Returns the cost; the mode of a task under a component takes some steps of Newton over its rows. */
 double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing) {
   const double frame = 600, newton = 5, square = (double)d * d;
   const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
@@ -226,7 +226,7 @@ const PriorOps *logs_family(const PriorOps *family) {
   return family->fit_logs_part ? family : &prior_mixture;
 }
 
-/* All tasks as items in coordinates of theta itself. */
+/* Takes all tasks as items in coordinates of theta itself. */
 static Status items_of_theta(Arena *memory, const Logs *logs, int components, double noise, EmLogs *out) {
   double *shift, *scale;
   ALLOCATE(memory, shift, logs->d);

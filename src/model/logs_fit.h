@@ -27,39 +27,41 @@ typedef struct {
   double variance, least_variance; /* of the noise: under it, and the least that can be learned */
 } LogsFrame;
 Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out);
-/* All items of `logs` in this frame, for mixtures of at most `components`. */
+/* Takes all items of `logs` in this frame, for mixtures of at most `components`. */
 Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
                   int components, EmLogs *out);
 
-/* Whether a number of components is tried for so many tasks, in d dimensions. */
+/* Returns whether a number of components is tried for so many tasks, in d dimensions. */
 bool logs_candidate_fits(int d, int tasks, int components);
-/* The best of several starts, of theta, prepared; *noise gets the standard deviation of the rewards, given or
- * learned. held_out, unless NULL, gets the log marginal likelihoods of mixture_held_out(tasks) tasks under
- * fits to the others. STATUS_INPUT with fewer tasks than components. Streams as in mixture_fit. */
+/* Fits the best of several starts, of theta, prepared; *noise gets the standard deviation of the rewards,
+ * given or learned. held_out, unless NULL, gets the log marginal likelihoods of mixture_held_out(tasks)
+ * tasks under fits to the others. Returns STATUS_INPUT with fewer tasks than components. Streams as in
+ * mixture_fit. */
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
                 Mixture *out, double *noise, double *held_out);
 
 /* Operations of logs_fit (SamplerOps.cost) with so many rows of each task, 0 where none are kept. */
 double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing);
 
-/* How EM goes: `choosing` the number of components, or of a number that is given. */
+/* Returns how EM goes: `choosing` the number of components, or with a number that is given. */
 EmPlan logs_plan(int components, int starts, bool choosing);
-/* A mixture of theta to one of z, and back; prepared. */
+/* Transforms a mixture of theta to one of z; prepared. Transforms it back; prepared. */
 Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture);
 Status mixture_from_frame(const LogsFrame *frame, Mixture *mixture);
 
-/* What `family` is fitted to first: itself, if it is fitted to logs, or the mixture that draws come from. */
+/* Returns what `family` is fitted to first: itself, if it is fitted to logs, or the mixture that draws
+ * come from. */
 const PriorOps *logs_family(const PriorOps *family);
-/* LOGS_DRAWS posterior draws of each task under a mixture of theta and this noise, ended with samples_free.
- */
+/* Draws LOGS_DRAWS times from each task's posterior under a mixture of theta and this noise, ended with
+ * samples_free. */
 Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out);
-/* The mode of each task's posterior under a Gaussian of theta, one sample for each: what takes a guess of
- * theta for theta itself would learn from. Ended with samples_free. */
+/* Computes the mode of each task's posterior under a Gaussian of theta, one sample for each: what takes a
+ * guess of theta for theta itself would learn from. Ended with samples_free. */
 Status logs_modes(const Logs *logs, const Mixture *gaussian, double noise, Samples *out);
-/* density[tasks]: log marginal likelihood of each task under a prepared mixture of theta and the likelihood's
- * noise (em_logs_density). */
+/* Computes density[tasks], the log marginal likelihood of each task under a prepared mixture of theta and
+ * the likelihood's noise (em_logs_density). */
 Status logs_density(const Logs *logs, const Mixture *mixture, double *density);
-/* All parts here, in order; *out has the noise too. */
+/* Fits all parts here, in order; *out has the noise too. */
 Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
                       Prior *out);
 

@@ -97,8 +97,8 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
   }
 }
 
-/* theta[d, count] of rows `stride` apart holds normals z; it becomes mean_c + L_c z, c[count] the component.
- * Rows go from the last to the first, so that row i still finds z_j, j <= i. */
+/* Colours normals: theta[d, count], with rows `stride` apart, holds z and becomes mean_c + L_c z, c[count]
+ * the component. Rows go from the last to the first, so that row i still finds z_j, j <= i. */
 SIMD_CLONES
 static void colour(const Mixture *mixture, const int *restrict c, int count, size_t stride,
                    double *restrict theta) {
@@ -142,7 +142,7 @@ typedef struct {
   const double *x;
 } Points;
 
-/* out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
+/* Computes out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
 static inline void pull(const Mixture *mixture, int c, int i, Points points, double *restrict out) {
   size_t d = (size_t)mixture->d;
   const double *mean = mixture->mean + (size_t)c * d,
@@ -175,8 +175,8 @@ INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, R
   }
 }
 
-/* log_density -= (x - m_c)_i (P_c (x - m_c))_i / 2 for rows i, i + 1, ..; with `gradient`[d, CHUNK_LANES]
- * they become rows of g_c. */
+/* Subtracts (x - m_c)_i (P_c (x - m_c))_i / 2 from log_density for rows i, i + 1, ..; with `gradient`[d,
+ * CHUNK_LANES] they become rows of g_c. */
 INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
                      Real *log_density, double *gradient) {
   Real pulled[PULL_ROWS];
@@ -192,7 +192,7 @@ INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, Re
     real_store((RealLanes){at.first, at.count, CHUNK_LANES}, rows, pulled, gradient + i * CHUNK_LANES);
 }
 
-/* out[n] = l_c, and gradient[d, CHUNK_LANES] = g_c unless it is NULL. */
+/* Computes out[n] = l_c, and gradient[d, CHUNK_LANES] = g_c unless it is NULL. */
 INLINE void component_gradient(const Mixture *mixture, int c, Points points, double *gradient, double *out) {
   const size_t d = (size_t)mixture->d;
   for (int first = 0; first < points.count; first += VECTOR_LANES) {
@@ -207,12 +207,12 @@ INLINE void component_gradient(const Mixture *mixture, int c, Points points, dou
   }
 }
 
-/* out[n] = l_c. */
+/* Computes out[n] = l_c. */
 INLINE void component_log_density(const Mixture *mixture, int c, Points points, double *out) {
   component_gradient(mixture, c, points, NULL, out);
 }
 
-/* Take l_c into the running sum: total becomes old_share * total + share, all relative to exp(top). */
+/* Takes l_c into the running sum: total becomes old_share * total + share, all relative to exp(top). */
 static inline void join(int c, int count, const double *restrict log_density, double *restrict top,
                         double *restrict total, double *restrict old_share, double *restrict share) {
   if (c == 0) {
@@ -233,7 +233,7 @@ static inline void join(int c, int count, const double *restrict log_density, do
   }
 }
 
-/* top[count] and total[count] with log density = top + log total. */
+/* Computes top[count] and total[count] with log density = top + log total. */
 INLINE void normaliser(const Mixture *mixture, Points points, double *restrict top, double *restrict total) {
   double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
@@ -248,7 +248,7 @@ static void log_density_chunk(const Mixture *mixture, Points points, double *res
   normaliser(mixture, points, top, total);
 }
 
-/* pulled[rows, CHUNK_LANES] = rows i, i + 1, .. of P_c (x - m_c). */
+/* Computes pulled[rows, CHUNK_LANES] = rows i, i + 1, .. of P_c (x - m_c). */
 INLINE void pull_points(const Mixture *mixture, int c, size_t i, const int rows, Points points,
                         double *pulled) {
   for (int first = 0; first < points.count; first += VECTOR_LANES) {
@@ -290,7 +290,7 @@ static void score_chunk(const Mixture *mixture, Points points, double *restrict 
   }
 }
 
-/* Density and score in one pass over the components; gradient[d, CHUNK_LANES] is scratch. */
+/* Computes density and score in one pass over the components; gradient[d, CHUNK_LANES] is scratch. */
 SIMD_CLONES
 static void density_chunk(const Mixture *mixture, Points points, double *restrict gradient,
                           double *restrict top, double *restrict total, double *restrict score) {
@@ -316,7 +316,7 @@ static void density_chunk(const Mixture *mixture, Points points, double *restric
   }
 }
 
-/* out[n] = g_c' v, with g_c the score of component c. */
+/* Computes out[n] = g_c' v, with g_c the score of component c. */
 static inline void slope_along(const Mixture *mixture, int c, Points points, const double *v,
                                double *restrict out) {
   double row[CHUNK_LANES];
@@ -328,7 +328,8 @@ static inline void slope_along(const Mixture *mixture, int c, Points points, con
   }
 }
 
-/* H v = sum_c r_c (-P_c v + g_c (g_c' v - g' v)), with g = sum_c r_c g_c the score of the mixture. */
+/* Computes H v = sum_c r_c (-P_c v + g_c (g_c' v - g' v)), with g = sum_c r_c g_c the score of the
+ * mixture. */
 SIMD_CLONES
 static void hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
                           double *restrict out) {
@@ -362,7 +363,7 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
   }
 }
 
-/* Take component c into the running mean of the scores, score[d], and into the running sum hessian[d, d],
+/* Takes component c into the running mean of the scores, score[d], and into the running sum hessian[d, d],
  * lower triangle, by the update of weighted moments (West 1979), so that nothing cancels where scores are
  * large. gradient[d, CHUNK_LANES] holds g_c and becomes g_c - score. */
 static inline void join_hessian(const Mixture *mixture, int c, Points points,
@@ -386,7 +387,7 @@ static inline void join_hessian(const Mixture *mixture, int c, Points points,
   }
 }
 
-/* H = sum_c r_c ((g_c - g) (g_c - g)' - P_c). */
+/* Computes H = sum_c r_c ((g_c - g) (g_c - g)' - P_c). */
 SIMD_CLONES
 static void score_hessian_chunk(const Mixture *mixture, Points points, double *restrict gradient,
                                 double *restrict score, double *restrict hessian) {
@@ -422,7 +423,7 @@ static Points chunk_of(int lanes, int first, const double *theta) {
                   .x = theta + first};
 }
 
-/* out[count] += log total, which is 0 for one component. */
+/* Computes out[count] += log total, which is 0 for one component. */
 SIMD_CLONES
 static void add_logs(const Mixture *mixture, int count, const double *total, double *out) {
   if (mixture->components == 1) return;

@@ -22,7 +22,8 @@ static Status check_weights(const char *name, Mixture *mixture) {
   return STATUS_OK;
 }
 
-/* Within what squares, inverses and ratios of a few parameters keep finite; far beyond any prior's use. */
+/* Checks that parameters lie within what squares, inverses and ratios of a few of them keep finite; far
+ * beyond any prior's use. */
 static Status mixture_check_range(const char *name, int c, size_t i, double mean, double variance) {
   const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
   if (fabs(mean) > most_mean)
@@ -34,7 +35,8 @@ static Status mixture_check_range(const char *name, int c, size_t i, double mean
   return STATUS_OK;
 }
 
-/* Finite, symmetric but for the rounding of a float; then made symmetric. */
+/* Checks that a component is finite, and symmetric but for the rounding of a float; then makes it
+ * symmetric. */
 static Status check_component(const char *name, int c, Mixture *mixture) {
   size_t d = (size_t)mixture->d;
   double *s = mixture->covariance + (size_t)c * d * d;

@@ -9,7 +9,7 @@ static double mean_of(int n, const double *x) {
   return sum / n;
 }
 
-/* Standard error of the mean of x - y; infinity with less than two. */
+/* Returns the standard error of the mean of x - y; infinity with less than two. */
 static double difference_error(int n, const double *x, const double *y) {
   double mean = mean_of(n, x) - mean_of(n, y), square = 0;
   for (int i = 0; i < n; i++) square += (x[i] - y[i] - mean) * (x[i] - y[i] - mean);

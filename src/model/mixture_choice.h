@@ -18,16 +18,15 @@ typedef struct {
   int chosen;
 } MixtureChoice;
 
-/* `density` of each candidate is the log density of the same n samples. The fewest components are chosen
- * whose mean is below the highest by no more than one standard error of the difference (Breiman et al.
- * 1984). */
+/* Chooses the fewest components whose mean is below the highest by no more than one standard error of the
+ * difference (Breiman et al. 1984). `density` of each candidate is the log density of the same n samples. */
 void mixture_choice_make(int n, int count, const int *components, const double *const *density,
                          MixtureChoice *out);
 
-/* Nothing is written where there was no choice, and nothing read where nothing is in the file. */
+/* Saves the choice: nothing where there was none. Loads the choice: nothing where the file has none. */
 Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file);
 Status mixture_choice_load(StoreFile *file, MixtureChoice *out);
-/* One line for each candidate. */
+/* Reports one line for each candidate. */
 void mixture_choice_report(const MixtureChoice *choice, FILE *out);
 
 #endif

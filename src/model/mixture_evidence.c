@@ -14,7 +14,7 @@ void mixture_evidence_constants(const Mixture *mixture, double *out) {
   }
 }
 
-/* out[rows, lanes] = a[rows] + b[rows, lanes]. */
+/* Computes out[rows, lanes] = a[rows] + b[rows, lanes]. */
 SIMD_CLONES
 static void add(int rows, int lanes, const double *restrict a, const double *restrict b,
                 double *restrict out) {
@@ -29,8 +29,8 @@ void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double
   add(d, lanes, mixture->information + c * d, b, vector);
 }
 
-/* Of `count` <= VECTOR_LANES lanes, from the first one on; a count that the compiler knows is a plain move of
- * a vector. */
+/* Weighs `count` <= VECTOR_LANES lanes, from the first one on; a count that the compiler knows is a plain
+ * move of a vector. */
 INLINE void weigh(int d, int lanes, size_t count, double constant, const double *factor,
                   const double *whitened, double *log_weight) {
   Real sum = {0}, one = {0};

@@ -7,13 +7,15 @@
 
 #include "model/mixture.h"
 
-/* What no evidence changes in the log weight of a component: out[C], up to a constant of the dimension. */
+/* Computes what no evidence changes in the log weight of a component: out[C], up to a constant of the
+ * dimension. */
 void mixture_evidence_constants(const Mixture *mixture, double *out);
-/* factor[d, d, N] = P_c and vector[d, N] = h_c from precision[d, d, N] = Lambda and vector_of[d, N] = b. */
+/* Computes factor[d, d, N] = P_c and vector[d, N] = h_c from precision[d, d, N] = Lambda and vector_of[d,
+ * N] = b. */
 void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double *precision, const double *b,
                           double *factor, double *vector);
-/* log_weight[N] = constant + |L^-1 h|^2 / 2 - log |L| with factor[d, d, N] = L, the Cholesky factor of P_c,
- * and whitened[d, N] = L^-1 h_c. */
+/* Computes log_weight[N] = constant + |L^-1 h|^2 / 2 - log |L| with factor[d, d, N] = L, the Cholesky
+ * factor of P_c, and whitened[d, N] = L^-1 h_c. */
 void mixture_evidence_weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
                             double *log_weight);
 

@@ -27,8 +27,8 @@ static bool is_constant(int n, const double *row) {
   return true;
 }
 
-/* Mean and standard deviation of a coordinate; one that does not vary keeps its unit: its variance is 0,
- * whatever the rounding of its mean makes of it. */
+/* Finds mean and standard deviation of a coordinate; one that does not vary keeps its unit: its variance
+ * is 0, whatever the rounding of its mean makes of it. */
 static void find_scale(int n, const double *row, double *shift, double *scale) {
   double variance;
   linalg_moments(1, n, row, shift, &variance);
@@ -37,7 +37,7 @@ static void find_scale(int n, const double *row, double *shift, double *scale) {
   *scale = !constant && variance > 0 ? sqrt(variance) : 1;
 }
 
-/* order[n]: which sample stands where; NULL: as they come. */
+/* Creates the standardised samples; order[n] says which sample stands where, NULL: as they come. */
 static Status standardised_create(Arena *memory, int d, int n, const double *theta, const int *order,
                                   Standardised *out) {
   *out = (Standardised){.d = d, .n = n};
@@ -53,7 +53,7 @@ static Status standardised_create(Arena *memory, int d, int n, const double *the
   return STATUS_OK;
 }
 
-/* What standardising adds to the log density of a sample. */
+/* Returns what standardising adds to the log density of a sample. */
 static double log_jacobian(const Standardised *samples) {
   double sum = 0;
   for (int i = 0; i < samples->d; i++) sum -= log(samples->scale[i]);
@@ -67,7 +67,7 @@ static Status check_count(int n, int components) {
                     n);
 }
 
-/* EM has nothing to do: the moments, as a mixture of one. */
+/* Fits a mixture of one, the moments: EM has nothing to do. */
 static Status fit_one(Arena *memory, const Standardised *samples, Mixture *out) {
   const int d = samples->d;
   TRY(mixture_create(memory, d, 1, out));
@@ -77,7 +77,7 @@ static Status fit_one(Arena *memory, const Standardised *samples, Mixture *out) 
   return STATUS_OK;
 }
 
-/* Mean log density of theta[d, n]. */
+/* Computes the mean log density of theta[d, n]. */
 static Status mean_log_density(const Mixture *mixture, int n, const double *theta, double *out) {
   SCRATCH_ARENA(scratch);
   double *density;
@@ -88,7 +88,7 @@ static Status mean_log_density(const Mixture *mixture, int n, const double *thet
   return STATUS_OK;
 }
 
-/* Of a number of components that is given. */
+/* Returns the plan for a number of components that is given. */
 static EmPlan plan_given(int starts) {
   return (EmPlan){.starts = starts,
                   .finalists = 5,
@@ -98,8 +98,8 @@ static EmPlan plan_given(int starts) {
                   .tolerance = 1e-8};
 }
 
-/* Of a mixture that stands in for another prior: a millionth of the likelihood is as good there as 1e-8,
- * which takes ten times as long. */
+/* Returns the plan for a mixture that stands in for another prior: a millionth of the likelihood is as
+ * good there as 1e-8, which takes ten times as long. */
 static EmPlan plan_rough(int starts) {
   EmPlan plan = plan_given(starts);
   plan.finalists = 2, plan.most_iterations = 200, plan.tolerance = 1e-6;
@@ -192,8 +192,8 @@ static Status random_order(Arena *memory, int n, Rng rng, int **out) {
   return STATUS_OK;
 }
 
-/* density[size] of the samples first .. first + size - 1 under a fit to the others, which is left in `out`
- * for the first of the folds. */
+/* Computes density[size] of the samples first .. first + size - 1 under a fit to the others, which is left
+ * in `out` for the first of the folds. */
 static Status hold_out(Arena *memory, const Standardised *samples, int first, int size, int components,
                        const EmPlan *plan, RngKey key, uint32_t run, Mixture *out, double *density) {
   const int d = samples->d, n = samples->n;
@@ -212,7 +212,7 @@ static Status hold_out(Arena *memory, const Standardised *samples, int first, in
   return first == 0 ? mixture_copy(memory, &fit, out) : STATUS_OK;
 }
 
-/* Few components have several optima, many have a good one near most starts. */
+/* Returns the plan. Few components have several optima, many have a good one near most starts. */
 static EmPlan plan_of(int components, int starts) {
   enum { SHARED = 40, LEAST = 2, TRIAL_ITEMS = 4096, TRIAL_EACH = 64 };
   const int share = SHARED / components > LEAST ? SHARED / components : LEAST;

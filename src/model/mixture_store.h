@@ -9,7 +9,7 @@
 
 /* Adds the dimensions too; *dim is the id of that of theta. */
 Status mixture_save(const Mixture *mixture, StoreFile *file, int *dim);
-/* STATUS_INPUT, with a sentence, where a number is out of range; the mixture is not prepared. */
+/* Returns STATUS_INPUT, with a sentence, where a number is out of range; the mixture is not prepared. */
 Status mixture_load(Arena *memory, StoreFile *file, Mixture *out);
 
 #endif

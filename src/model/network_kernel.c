@@ -25,11 +25,11 @@ typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 static inline Vector load(const float *from) { return *(const Vector *)from; }
 static inline void store(float *to, Vector value) { *(Vector *)to = value; }
-/* The lanes of `value` where `switch_` is above zero, zero elsewhere. */
+/* Keeps the lanes of `value` where `switch_` is above zero, zero elsewhere. */
 static inline Vector keep_positive(Vector value, Vector switch_) {
   return (Vector)((Mask)value & (Mask)(switch_ > (Vector){0}));
 }
-/* max(0, value), which takes NaN to 0. */
+/* Returns max(0, value), which takes NaN to 0. */
 static inline Vector positive(Vector value) {
 #if defined(__AVX512F__)
   return (Vector)_mm512_max_ps((__m512)value, _mm512_setzero_ps());
@@ -108,7 +108,7 @@ INLINE void network_tile(const NetworkProduct *p, int row, int column, const int
 static void tile_full(const NetworkProduct *p, int row, int column, int rows) { TILE_CASES(SUM_VECTORS) }
 
 #if defined(__AVX512F__)
-/* What is left of a width that is no multiple of 64. */
+/* Computes what is left of a width that is no multiple of 64. */
 static void tile_narrow(const NetworkProduct *p, int row, int column, int rows, int vectors) {
   switch (vectors) {
   case 1: TILE_CASES(1) break;
@@ -167,7 +167,8 @@ static Layout layout_of(const NetworkShape *shape, const float *parameters, floa
   return at;
 }
 
-/* `columns` lanes, 64 or what is left, through all layers; the last one writes y with row stride y_row. */
+/* Takes `columns` lanes, 64 or what is left, through all layers; the last one writes y with row stride
+ * y_row. */
 static void forward(const NetworkShape *shape, const Layout *at, int columns, const float *x, size_t x_row,
                     float *y, size_t y_row) {
   for (int l = 0; l < shape->layers; l++) {
@@ -188,8 +189,8 @@ static void forward(const NetworkShape *shape, const Layout *at, int columns, co
   }
 }
 
-/* These lanes back through layer l: by what goes in from by what comes out, W' delta, zero where the ReLU
- * before was off. */
+/* Takes these lanes back through layer l: from the slope by its output, W' delta, to that by its input,
+ * zero where the ReLU before was off. */
 static void network_backward(const NetworkShape *shape, const Layout *at, int l, int columns,
                              const float *delta, size_t delta_row, float *out, size_t out_row) {
   network_product(&(NetworkProduct){.rows = shape->width[l],
@@ -205,7 +206,7 @@ static void network_backward(const NetworkShape *shape, const Layout *at, int l,
                                     .active = l ? at->active[l - 1] : NULL});
 }
 
-/* The same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
+/* Does the same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
 static void backward_output(const NetworkShape *shape, const Layout *at, int i, int columns, float *out,
                             size_t out_row) {
   const int l = shape->layers - 1;
@@ -222,7 +223,7 @@ static void backward_output(const NetworkShape *shape, const Layout *at, int i, 
                                     .active = l ? at->active[l - 1] : NULL});
 }
 
-/* to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
+/* Computes to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
 static void network_transpose(int n, const float *x, size_t x_row, int columns, float *to) {
   int quads = n / 4 * 4;
   for (int i = 0; i < quads; i += 4) {
@@ -313,7 +314,8 @@ static void squared_error(void *context, int first, const float *y, float *slope
   }
 }
 
-/* -sum_j target_j log p_j, p = softmax(y), where the targets of a lane sum to 1; its slope is p - target. */
+/* Computes -sum_j target_j log p_j, p = softmax(y), where the targets of a lane sum to 1; its slope is p -
+ * target. */
 static void cross_entropy(void *context, int first, const float *y, float *slope) {
   Loss *loss = context;
   const int out = loss->out;
@@ -331,7 +333,7 @@ static void cross_entropy(void *context, int first, const float *y, float *slope
   }
 }
 
-/* Zero gradients; a column of ones beside the inputs, which makes the bias one more weight. */
+/* Begins with zero gradients and a column of ones beside the inputs, which makes the bias one more weight. */
 static void begin_gradient(const NetworkShape *shape, const Layout *at) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
@@ -341,7 +343,7 @@ static void begin_gradient(const NetworkShape *shape, const Layout *at) {
   }
 }
 
-/* Add what 64 lanes give to the gradient of layer l: delta [x', 1]. */
+/* Adds what 64 lanes give to the gradient of layer l: delta [x', 1]. */
 static void network_add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x,
                                  size_t x_row, const float *delta) {
   int columns = network_kernel_columns(shape->width[l]);
@@ -359,7 +361,7 @@ static void network_add_gradient(const NetworkShape *shape, const Layout *at, in
                                     .add = true});
 }
 
-/* From the gradients of the layers to the order of the parameters. */
+/* Packs the gradients of the layers in the order of the parameters. */
 static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gradient) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
@@ -394,7 +396,7 @@ void network_kernel_gradient(const NetworkShape *shape, const float *parameters,
   pack_gradient(shape, &at, gradient);
 }
 
-/* The mean of a loss over `count` terms, and its gradient. */
+/* Returns the mean of a loss over `count` terms, and its gradient. */
 static float loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                            const float *target, NetworkSlope *loss_of, double count, float *gradient,
                            float *workspace) {
@@ -421,7 +423,7 @@ void network_kernel_entropy_gradient(const NetworkShape *shape, const float *par
   *loss = loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
 }
 
-/* delta [x', 1] of every lane apart: to[out in + out, 64]. */
+/* Computes delta [x', 1] of every lane apart: to[out in + out, 64]. */
 static void outer(int in, int out, const float *x, size_t x_row, const float *delta, float *to) {
   for (int j = 0; j < out; j++)
     for (int k = 0; k < in; k++)

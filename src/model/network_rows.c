@@ -44,7 +44,7 @@ static Part network_rows_part_of(const HistoryView *view, int lane) {
                 .temper = history->temper};
 }
 
-/* theta of a lane, in single precision. */
+/* Loads theta of a lane, in single precision. */
 static void load(NetworkRows *rows, const double *theta, int lanes, int lane) {
   for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * lanes + lane];
 }
@@ -78,7 +78,7 @@ void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const dou
   }
 }
 
-/* gradient += J' slope; J <- diag(weight)^1/2 J. */
+/* Computes gradient += J' slope; J <- diag(weight)^1/2 J. */
 SIMD_CLONES
 static void network_rows_weigh(int p, const float *restrict slope, const float *restrict root,
                                float *restrict jacobian, float *restrict gradient) {
@@ -90,7 +90,7 @@ static void network_rows_weigh(int p, const float *restrict slope, const float *
   }
 }
 
-/* LANES rows from `first` on: J with rows multiplied by (-l'')^1/2; their gradient is added to
+/* Takes LANES rows from `first` on: J with rows multiplied by (-l'')^1/2; their gradient is added to
  * rows->gradient. */
 static void take_jacobian(NetworkRows *rows, const Part *part, int first) {
   float y[LANES], slope[LANES], root[LANES];

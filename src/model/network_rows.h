@@ -23,12 +23,12 @@ typedef struct {
 
 Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows *out);
 
-/* At theta[p, lanes]: gradient[p, lanes] of the tempered log likelihood. */
+/* Computes, at theta[p, lanes], gradient[p, lanes] of the tempered log likelihood. */
 void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta, double *gradient);
-/* Also minus its Gauss-Newton Hessian, precision[p, p, lanes]. */
+/* Computes also minus its Gauss-Newton Hessian, precision[p, p, lanes]. */
 void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const double *theta,
                               double *gradient, double *precision);
-/* trace[lanes] of that matrix, which bounds its eigenvalues. */
+/* Computes trace[lanes] of that matrix, which bounds its eigenvalues. */
 void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace);
 
 #endif

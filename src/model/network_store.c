@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the weights and the biases of layer l = 0 .. layers - 1 lie among the parameters of a network. */
+/* Returns where the weights and the biases of layer l = 0 .. layers - 1 stand among the parameters of a
+ * network. */
 static size_t layer_offset(const NetworkShape *shape, int l) {
   NetworkShape before = *shape;
   before.layers = l;
   return network_parameters(&before);
 }
 
-/* One variable weight_1(count, units_1, units_0), bias_1(count, units_1), ... for each layer. */
+/* Saves a variable weight_1(count, units_1, units_0), bias_1(count, units_1), ... for each layer. */
 static Status save_layer(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
                          int l, int dimension, const int *units) {
   char weight_name[32], bias_name[32];
@@ -73,7 +74,7 @@ Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t 
   return STATUS_OK;
 }
 
-/* A variable with `values` values for each of `count` networks to `offset` of their parameters. */
+/* Loads a variable with `values` values for each of `count` networks to `offset` of their parameters. */
 static Status load_part(const NetworkShape *shape, size_t count, StoreFile *file, const char *kind, int l,
                         size_t offset, size_t values, float *buffer, float *parameters) {
   char name[32];

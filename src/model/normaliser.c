@@ -47,7 +47,8 @@ Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *ou
   return STATUS_OK;
 }
 
-/* log Z under the Gaussian, for the last lane, from its factor and from centre = L^-1 (prior_vector + b). */
+/* Returns log Z under the Gaussian, for the last lane, from its factor and from centre = L^-1
+ * (prior_vector + b). */
 static double gaussian_normaliser(const Normaliser *self) {
   const int d = self->denoiser->d;
   double sum = self->prior_log_norm;
@@ -84,7 +85,7 @@ static double evaluate(Normaliser *self, const double *basis, const double *eige
   return log_normaliser;
 }
 
-/* b' (D - D_g) - tr(M (C + D D' - C_g - D_g D_g')) / 2 at node n, g the Gaussian. */
+/* Returns b' (D - D_g) - tr(M (C + D D' - C_g - D_g D_g')) / 2 at node n, g the Gaussian. */
 static double slope(const Normaliser *self, const double *vector, int n) {
   const int d = self->denoiser->d;
   double sum = 0;
@@ -99,7 +100,7 @@ static double slope(const Normaliser *self, const double *vector, int n) {
   return sum;
 }
 
-/* The integral of f[NODES + 1], `step` apart. */
+/* Returns the integral of f[NODES + 1], `step` apart. */
 static double romberg(const double *f, double step, double *error) {
   double sums[LEVELS];
   for (int level = 0; level < LEVELS; level++) {

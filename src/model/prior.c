@@ -44,7 +44,7 @@ const char *prior_closed_name(int index) {
   return NULL;
 }
 
-/* The names of all families. */
+/* Returns the names of all families. */
 static const char *family_names(size_t size, char *text) {
   size_t used = 0;
   for (int i = 0; prior_name(i) && used < size; i++)
@@ -118,7 +118,7 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   return family->load(out, file, chain_settings);
 }
 
-/* Load from an open file, which is closed. */
+/* Loads from an open file, which is closed. */
 static Status load_and_close(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   Status status = load(file, chain_settings, out);
   store_abandon(file);

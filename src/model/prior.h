@@ -120,48 +120,50 @@ struct Prior {
   void *state; /* known to one .c file */
 };
 
-/* family->settle, where there is one. */
+/* Calls family->settle, where there is one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 
-/* A mixture in closed form in the place of the prior: itself, or the one beside it; NULL: none. */
+/* Returns a mixture in closed form in the place of the prior: itself, or the one beside it; NULL: none. */
 const Mixture *prior_stand_in(const Prior *prior);
-/* STATUS_INPUT where there is none, so that nothing can be put beside this prior. */
+/* Returns STATUS_INPUT where there is none, so that nothing can be put beside this prior. */
 Status prior_check_guard(const Prior *prior);
 
 /* Standard deviation of Gaussian rewards: `given`, or where that is 0 the prior's `noise`, or 1. */
 double prior_noise(const Prior *prior, double given);
 
-/* The registry; NULL ends. */
+/* Returns a member of the registry; NULL ends. */
 const PriorOps *prior_family(int index);
 const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
 const char *prior_closed_name(int index); /* of the families in closed form */
 
-/* Fit all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with the
- * same result). */
+/* Fits all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with
+ * the same result). */
 Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
                  Prior *out);
-/* A Gaussian or mixture prior with these components (copied) and the exact chain of `chain_settings`. */
+/* Creates a Gaussian or mixture prior with these components (copied) and the exact chain of
+ * `chain_settings`. */
 Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out);
-/* A closed-form prior that is the same but for the mixture, of as many components (copied). */
+/* Creates a closed-form prior that is the same but for the mixture, of as many components (copied). */
 Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *mixture,
                              const PriorFit *chain_settings, Prior *out);
-/* N(0, I_d). */
+/* Creates N(0, I_d). */
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
-/* The same of the d weights of a network (prior_weights.c): no matrices, so d can be large, and no chain.
- * Outside of the registry. */
+/* Creates the same for the d weights of a network (prior_weights.c): no matrices, so d can be large, and
+ * no chain. Outside of the registry. */
 Status prior_weights(int d, Prior *out);
-/* Uniform on the vertices of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing is fitted or
- * stored. */
+/* Creates the uniform prior on the vertices of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing
+ * is fitted or stored. */
 Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 
-/* Prior files (NetCDF, attribute `prior` = family name). `load` takes hand-written Gaussian and mixture
- * files; `chain_settings` gives the schedule of their exact chain. After a failure *out is zero. */
+/* Saves a prior file (NetCDF, attribute `prior` = family name). Loads a prior file, also a hand-written
+ * Gaussian or mixture; `chain_settings` gives the schedule of their exact chain. After a failure *out is
+ * zero. */
 Status prior_save(const Prior *prior, const char *path);
-/* Into an open file, which may hold other attributes. */
+/* Writes the prior into an open file, which may hold other attributes. */
 Status prior_put(const Prior *prior, StoreFile *file);
 Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
-/* The same of a file that prior_save has written, where nobody else writes (store_open_own). */
+/* Loads a file that prior_save has written, where nobody else writes (store_open_own). */
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
 
 #endif

@@ -16,7 +16,7 @@ int prior_gaussian_parts(const PriorFit *fit) {
 }
 int prior_mixture_parts(const PriorFit *fit) { return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES; }
 
-/* 0 where there are fewer candidates in d dimensions. */
+/* Returns 0 where there are fewer candidates in d dimensions. */
 static int part_components(const PriorFit *fit, int d, int part) {
   return fit->components > 0 ? fit->components : mixture_candidate(d, part);
 }
@@ -34,7 +34,7 @@ size_t prior_mixture_part_size(const PriorFit *fit, int d) {
   return fit->components > 0 ? packed : MIXTURE_MOST_HELD_OUT + packed;
 }
 
-/* The three arrays of a part, in a mixture that owns nothing. */
+/* Returns the three arrays of a part, in a mixture that owns nothing. */
 static Mixture unpack(int components, int d, double *part) {
   size_t count = (size_t)components;
   return (Mixture){.d = d,
@@ -77,7 +77,7 @@ Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int p
              : STATUS_OK;
 }
 
-/* What the reader of prior files would refuse is not made. */
+/* Assembles a prior; what the reader of prior files would refuse is not made. */
 static Status assemble_components(Prior *prior, const PriorFit *fit, const MixtureChoice *choice,
                                   int components, int d, const double *part) {
   Mixture mixture;
@@ -93,7 +93,8 @@ Status prior_gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples 
   return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
 }
 
-/* Of n items, of which `tried` says for how many components there are enough; parts are `size` apart. */
+/* Assembles a mixture of n items, where `tried` says for how many components there are enough; parts are
+ * `size` apart. */
 static Status assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
                                bool (*tried)(int d, int n, int components), size_t size,
                                const double *parts) {
@@ -166,8 +167,8 @@ Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs
   return STATUS_OK;
 }
 
-/* The chain is exact and made again from the study's keys when a file is loaded, so a fit does not depend on
- * the schedule. */
+/* Describes the fit. The chain is exact and made again from the study's keys when a file is loaded, so a
+ * fit does not depend on the schedule. */
 void prior_gaussian_describe_fit(const PriorFit *fit, FILE *out) {
   (void)fit;
   fprintf(out, "maximum likelihood");

@@ -6,11 +6,11 @@
 #include "model/mixture_choice.h"
 #include "model/prior.h"
 
-/* The prior of `mixture`, which is in its memory and prepared here, with its exact chain. */
+/* Creates the prior of `mixture`, which is in its memory and prepared here, with its exact chain. */
 Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
                            const PriorFit *settings);
 
-/* As in PriorOps. */
+/* Implements PriorOps, as the other families do. */
 int prior_gaussian_parts(const PriorFit *fit);
 int prior_mixture_parts(const PriorFit *fit);
 size_t prior_gaussian_part_size(const PriorFit *fit, int d);

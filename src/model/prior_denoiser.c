@@ -51,8 +51,8 @@ static void moments_from_mixture(const Denoiser *denoiser, int lanes, const doub
                            lane_fallbacks, workspace);
 }
 
-/* Everything allocated; parameters, shift and scale still to be set. Takes over the mixture, also when it
- * fails. */
+/* Creates a prior with everything allocated; parameters, shift and scale still to be set. Takes over the
+ * mixture, also when it fails. */
 static Status create(Prior *prior, const Mixture *mixture, int hidden_count, const int *hidden,
                      Learned **out) {
   Arena *memory = prior->memory;
@@ -128,7 +128,7 @@ static Part part_of(int d, const double *values) {
   return part;
 }
 
-/* To the samples that are not held out. */
+/* Fits the mixture to the samples that are not held out. */
 static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)samples->d, n = samples->training > 0 ? (size_t)samples->training : 1;

@@ -49,7 +49,7 @@ static Part part_at(int lanes, int first) {
   return (Part){lanes, first, count, (count + NETWORK_GRAIN - 1) / NETWORK_GRAIN * NETWORK_GRAIN};
 }
 
-/* to[d, width] = the lanes of from[d, lanes], zeros beyond the last. */
+/* Computes to[d, width] = the lanes of from[d, lanes], zeros beyond the last. */
 SIMD_CLONES
 static void prior_diffusion_gather(int d, Part part, const double *from, float *to) {
   for (int i = 0; i < d; i++, to += part.width) {
@@ -59,7 +59,7 @@ static void prior_diffusion_gather(int d, Part part, const double *from, float *
   }
 }
 
-/* The reverse. */
+/* Scatters back. */
 SIMD_CLONES
 static void scatter(int d, Part part, const float *from, double *to) {
   for (int i = 0; i < d; i++, from += part.width) {
@@ -122,8 +122,8 @@ static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
   rng->position = position;
 }
 
-/* to[d, count] = columns first .. of from[d, lanes] in the chain's coordinates when `shift` is given, and
- * divided by its scale. */
+/* Computes to[d, count] = columns first .. of from[d, lanes] in the chain's coordinates when `shift` is
+ * given, and divided by its scale. */
 static void gather_scaled(const Chain *chain, const double *shift, int lanes, int first, int count,
                           const double *from, double *to) {
   for (int i = 0; i < chain->d; i++)
@@ -132,7 +132,7 @@ static void gather_scaled(const Chain *chain, const double *shift, int lanes, in
           (from[(size_t)i * (size_t)lanes + (size_t)(first + n)] - (shift ? shift[i] : 0)) / chain->scale[i];
 }
 
-/* The reverse: out = factor / scale times x[d, count]. */
+/* Scatters back: out = factor / scale times x[d, count]. */
 static void scatter_scaled(const Chain *chain, double factor, int lanes, int first, int count,
                            const double *x, double *out) {
   for (int i = 0; i < chain->d; i++)
@@ -140,8 +140,8 @@ static void scatter_scaled(const Chain *chain, double factor, int lanes, int fir
       out[(size_t)i * (size_t)lanes + (size_t)(first + n)] = factor / chain->scale[i] * x[i * count + n];
 }
 
-/* The score of s_1, which is theta but for noise of variance 1 - alpha_bar_1 in standardised coordinates:
- * -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. */
+/* Returns the factor of the score of s_1, which is theta but for noise of variance 1 - alpha_bar_1 in
+ * standardised coordinates: -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. */
 static double score_factor(const Chain *chain) { return -1 / sqrt(1 - chain->schedule.alpha_bar[1]); }
 
 static void diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
@@ -176,7 +176,8 @@ static Status prior_diffusion_check_dimension(size_t d) {
                     MOST_DIMENSIONS);
 }
 
-/* Everything allocated, the networks' parameters, losses, shift and scale still to be set. */
+/* Creates a prior with everything allocated; the networks' parameters, losses, shift and scale are still
+ * to be set. */
 static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusion **out) {
   Arena *memory = prior->memory;
   Diffusion *self;
@@ -242,7 +243,7 @@ static Status check_vectors(const Diffusion *self, const char *name) {
   return STATUS_OK;
 }
 
-/* The reader of networks has this check for files (network_store.c). */
+/* Checks parameters as the reader of networks does for files (network_store.c). */
 static Status check_parameters(const Diffusion *self, const char *name) {
   const size_t count = network_parameters(&self->shape), stages = (size_t)self->chain.schedule.stages;
   for (size_t k = 0; k < stages * count; k++)
@@ -252,7 +253,7 @@ static Status check_parameters(const Diffusion *self, const char *name) {
   return STATUS_OK;
 }
 
-/* What the reader of prior files would refuse is not made. */
+/* Assembles a prior; what the reader of prior files would refuse is not made. */
 static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
                                  const double *parts) {
   Diffusion *self;
@@ -361,7 +362,7 @@ static Status load_vectors(Diffusion *self, StoreFile *file) {
   return store_get_doubles(file, "scale", chain->scale);
 }
 
-/* The file says everything, so that a stored prior is used as it was fitted. */
+/* Loads a prior. The file says everything, so that a stored prior is used as it was fitted. */
 static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   PriorFit fit = {.schedule.alpha = 0.5}; /* until load_vectors */
   size_t d;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* tanh a from e = exp(-2 |a|) <= 1. */
+/* Returns tanh a from e = exp(-2 |a|) <= 1. */
 static inline double fraction(double a) {
   double size = fabs(a);
   return special_exp_inside(size < 350 ? -2 * size : -700);
@@ -35,7 +35,7 @@ static void ising_noise(const Chain *chain, int t, int lanes, const double *s, d
   noise_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, eps);
 }
 
-/* out = v d eps / d s = v (1 - abar / (1 - abar) (1 - tanh^2 a)) / sqrt(1 - abar). */
+/* Computes out = v d eps / d s = v (1 - abar / (1 - abar) (1 - tanh^2 a)) / sqrt(1 - abar). */
 SIMD_CLONES
 static void prior_ising_slope_of(size_t count, double alpha_bar, const double *restrict s,
                                  const double *restrict v, double *restrict out) {
@@ -52,7 +52,7 @@ static void ising_noise_vjp(const Chain *chain, int t, int lanes, const double *
   prior_ising_slope_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, v, out);
 }
 
-/* The Jacobian is diagonal. */
+/* Computes the Jacobian, which is diagonal. */
 static void ising_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                                  double *jacobian) {
   const size_t d = (size_t)chain->d, row = (size_t)lanes;

@@ -34,7 +34,7 @@ typedef struct {
   MixtureChoice choice; /* how many components it was to have */
 } Closed;
 
-/* P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
+/* Computes P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
 static void diffuse(const Closed *self, int t) {
   Mixture *now = &self->diffused->mixture;
   size_t d = (size_t)self->mixture.d;
@@ -64,7 +64,7 @@ static const Mixture *diffused_mixture(const Chain *chain, int t) {
   return &self->diffused->mixture;
 }
 
-/* x <- -sqrt(1 - abar_t) x. */
+/* Computes x <- -sqrt(1 - abar_t) x. */
 static void score_to_noise(const Chain *chain, int t, int lanes, double *x) {
   double factor = -sqrt(1 - chain->schedule.alpha_bar[t]);
   for (size_t i = 0; i < (size_t)chain->d * (size_t)lanes; i++) x[i] *= factor;
@@ -95,7 +95,7 @@ static void closed_density(const Chain *chain, int t, int lanes, const double *s
   mixture_density(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, log_density, score);
 }
 
-/* shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
+/* Sets shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
 static Status prior_mixture_standardise(Closed *self, bool wanted) {
   SCRATCH_ARENA(scratch);
   if (!wanted) return STATUS_OK;
@@ -107,7 +107,7 @@ static Status prior_mixture_standardise(Closed *self, bool wanted) {
   return STATUS_OK;
 }
 
-/* Mean and eigendecomposition of every component in the chain's coordinates. */
+/* Computes mean and eigendecomposition of every component in the chain's coordinates. */
 static Status prior_mixture_decompose(Closed *self) {
   SCRATCH_ARENA(scratch);
   size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
@@ -128,7 +128,7 @@ static Status prior_mixture_decompose(Closed *self) {
   return status;
 }
 
-/* The prior of `mixture`, which is in its memory and prepared here; build the chain. */
+/* Creates the prior of `mixture`, which is in its memory and prepared here, and builds the chain. */
 Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
                            const PriorFit *settings) {
   Arena *memory = prior->memory;

@@ -37,24 +37,24 @@ typedef struct {
   double *beta_tilde; /* variance of s_{t-1} given s_t and s_0; [1] is 0 */
 } Schedule;
 
-/* STATUS_INPUT, with a sentence, when no schedule follows from the rule. */
+/* Returns STATUS_INPUT, with a sentence, when no schedule follows from the rule. */
 Status schedule_check(const ScheduleRule *rule);
 /* Checks the rule. */
 Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out);
-/* Print everything that the schedule depends on: rules that print the same give the same. */
+/* Prints everything that the schedule depends on: rules that print the same give the same. */
 void schedule_describe(const ScheduleRule *rule, FILE *out);
-/* Fill alpha_bar, beta and beta_tilde from alpha[1 .. T]. STATUS_INPUT when one of those is not between 0
+/* Fills alpha_bar, beta and beta_tilde from alpha[1 .. T]. STATUS_INPUT when one of those is not between 0
  * and 1. */
 Status schedule_derive(Schedule *schedule);
 
-/* Sigma_t, the reverse variance of stage t. */
+/* Returns Sigma_t, the reverse variance of stage t. */
 double schedule_variance(const Schedule *schedule, int t, LastStage last_stage);
-/* mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t): the two factors, of s_t and of
- * eps. */
+/* Computes the two factors of mu_t(s_t) = (s_t - beta_t / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_t),
+ * those of s_t and of eps. */
 void schedule_mean_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
-/* The estimate of s_0, (s_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t): likewise. */
+/* Computes the two factors of the estimate of s_0, (s_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t). */
 void schedule_denoise_factors(const Schedule *schedule, int t, double *of_state, double *of_noise);
-/* The mean of s_{t-1} given s_0 and s_t: the factors of s_0 and of s_t. Its variance is beta_tilde_t. */
+/* Computes the factors of s_0 and of s_t in the mean of s_{t-1} given both. Its variance is beta_tilde_t. */
 void schedule_bridge_factors(const Schedule *schedule, int t, double *of_denoised, double *of_state);
 LastStage schedule_last_stage(const char *word); /* "repaired" | "literal" */
 

@@ -55,14 +55,15 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
  * coordinate, beside random hidden units that the output does not use yet. In eight dimensions it saves more
  * than half of the steps; the last stages, where a state is nearly all noise, hardly need more than it. */
 
-/* Two units for each coordinate pass it on, max(0, x) and max(0, -x); they are at most half of a layer. */
+/* Returns whether there is room: two units for each coordinate pass it on, max(0, x) and max(0, -x); they
+ * are at most half of a layer. */
 static bool training_start_has_room(const NetworkShape *shape) {
   for (int l = 1; l < shape->layers; l++)
     if (shape->width[l] < 4 * shape->width[0]) return false;
   return true;
 }
 
-/* Row k of a layer with weights[out, in] takes input j alone, times slope. */
+/* Makes row k of a layer with weights[out, in] take input j alone, times slope. */
 static void pass(const NetworkShape *shape, int layer, int k, int j, double slope, float *weights) {
   const size_t in = (size_t)shape->width[layer], out = (size_t)shape->width[layer + 1];
   float *row = weights + (size_t)k * in;
@@ -77,7 +78,7 @@ static void pass_coordinates(const NetworkShape *shape, int layer, float *weight
     pass(shape, layer, k, layer ? k : k / 2, layer || k % 2 == 0 ? 1 : -1, weights);
 }
 
-/* Output i <- offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
+/* Sets output i to offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
 static void put_regression(const NetworkShape *shape, double bar, const double *mean, const double *deviation,
                            float *weights) {
   const int last = shape->layers - 1, d = shape->width[0];
@@ -106,7 +107,7 @@ void training_start(const NetworkShape *shape, double alpha_bar, const double *m
 
 /* ---- steps */
 
-/* noise[n] = sign normal, x[n] = signal x + spread noise. */
+/* Computes noise[n] = sign normal, x[n] = signal x + spread noise. */
 SIMD_CLONES
 static void training_add_noise(int n, float signal, float spread, float sign, const double *restrict normal,
                                float *restrict x, float *restrict noise) {
@@ -116,21 +117,21 @@ static void training_add_noise(int n, float signal, float spread, float sign, co
   }
 }
 
-/* From z in x[n] to s_t, with the noise[n] that is added. */
+/* Diffuses z in x[n] to s_t, with the noise[n] that is added. */
 static void add_noise(const TrainingSetup *setup, int t, int n, float sign, const double *normal, float *x,
                       float *noise) {
   const double bar = setup->schedule.alpha_bar[t];
   training_add_noise(n, (float)sqrt(bar), (float)sqrt(1 - bar), sign, normal, x, noise);
 }
 
-/* x[d, lanes], column `lane`: sample j. */
+/* Writes sample j into column `lane` of x[d, lanes]. */
 static void put_sample(const TrainingSetup *setup, int j, int lane, int lanes, float *x) {
   const float *z = setup->samples.z + (size_t)j * (size_t)setup->d;
   for (int i = 0; i < setup->d; i++) x[(size_t)i * (size_t)lanes + (size_t)lane] = z[i];
 }
 
-/* x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t, each with a noise and
- * with its negative (antithetic variates). */
+/* Draws x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t, each with a
+ * noise and with its negative (antithetic variates). */
 static void draw_batch(const TrainingSetup *setup, int t, int step) {
   Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t,
              (uint32_t)step, 0};
@@ -148,7 +149,7 @@ static void draw_batch(const TrainingSetup *setup, int t, int step) {
   }
 }
 
-/* held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. */
+/* Draws held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. */
 static void draw_held_out(const TrainingSetup *setup, int t) {
   Rng rng = {rng_key(setup->fit->seed, RNG_HELD_OUT), setup->fit->replicate, (uint32_t)t, 0, 0};
   int lanes = setup->checked;
@@ -170,8 +171,8 @@ static double held_out_loss(const TrainingSetup *setup, const float *parameters)
   return sum / n;
 }
 
-/* How much of the steps a stage takes: all from a start of its own, less from the network of the stage
- * before, whose signal-to-noise ratio is near. */
+/* Returns which share of the steps a stage takes: all from a start of its own, less from the network of
+ * the stage before, whose signal-to-noise ratio is close. */
 static double share_of(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
   if ((t - 1) % TRAINING_GROUP == 0) return 1;
@@ -179,12 +180,12 @@ static double share_of(const Schedule *schedule, int t) {
   return fmin(1, fmax(LEAST_SHARE, drop / 2));
 }
 
-/* A stage of much noise has less to learn. */
+/* Returns the steps of a stage; one of much noise has less to learn. */
 static int stage_steps(const PriorFit *fit, const Schedule *schedule, int t, double share) {
   return (int)ceil(share * fit->steps * fmax(schedule->alpha_bar[t], LEAST_SHARE));
 }
 
-/* From what parameters[] holds: the less there is to learn, the smaller the steps. */
+/* Trains from what parameters[] holds: the less there is to learn, the smaller the steps. */
 static void train_stage(TrainingSetup *setup, int t, double share, float *parameters, double *loss) {
   const PriorFit *fit = setup->fit;
   const int steps = stage_steps(fit, &setup->schedule, t, share), interval = (steps + CHECKS - 1) / CHECKS;

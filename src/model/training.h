@@ -28,7 +28,8 @@ typedef struct {
   double *uniform, *normal; /* [batch / 2], [d, batch or checked] */
 } TrainingSetup;
 
-/* STATUS_INPUT when there are no samples, or when they are too large to be used without standardisation. */
+/* Returns STATUS_INPUT when there are no samples, or when they are too large to be used without
+ * standardisation. */
 Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 
 /* parameters[network_parameters] of stage t = 1 .. T by itself; *loss is the mean squared error of the noise
@@ -44,7 +45,8 @@ enum { TRAINING_GROUP = 10 };
 int training_groups(const PriorFit *fit);
 /* Parameters of a stage and its loss. */
 size_t training_stage_values(const PriorFit *fit, int d);
-/* out[TRAINING_GROUP, training_stage_values] of group 0 .. training_groups - 1; the last may have fewer. */
+/* Computes out[TRAINING_GROUP, training_stage_values] of group 0 .. training_groups - 1; the last may have
+ * fewer. */
 Status training_group(TrainingSetup *setup, int group, double *out);
 
 /* PriorOps.settle: two hidden layers of 10 d; wide networks learn at a smaller rate. */

@@ -23,8 +23,8 @@ void training_standardise(bool wanted, const Samples *samples, double *shift, do
   }
 }
 
-/* order[n] <- a random permutation, the same for everything that is learned from these samples. Round 0 of
- * the training streams, since stages count from 1. */
+/* Computes order[n] <- a random permutation, the same for everything that is learned from these samples.
+ * Round 0 of the training streams, since stages count from 1. */
 static void shuffle(const PriorFit *fit, int n, int *order) {
   Rng rng = {.key = rng_key(fit->seed, RNG_NETWORK_TRAINING), .run = fit->replicate};
   for (int i = 0; i < n; i++) order[i] = i;
@@ -34,8 +34,8 @@ static void shuffle(const PriorFit *fit, int n, int *order) {
   }
 }
 
-/* Samples that are used as they are must be numbers of a size that the noise of a stage, of variance below 1,
- * still shows in: floats have 24 bits. */
+/* Checks that samples that are used as they are have a size that the noise of a stage, of variance below
+ * 1, still shows in: floats have 24 bits. */
 static Status check_range(bool standardise, const Samples *samples) {
   const double most = 1e6;
   const size_t n = (size_t)samples->n, count = (size_t)samples->d * n;

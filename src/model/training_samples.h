@@ -13,16 +13,16 @@ typedef struct {
   float *z; /* [training + held_out, d], standardised, in the order of the split */
 } TrainingSamples;
 
-/* shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of each coordinate
- * (1 when that is zero); 0 and 1 where it is not wanted. */
+/* Computes shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of
+ * each coordinate (1 when that is zero); 0 and 1 where it is not wanted. */
 void training_standardise(bool wanted, const Samples *samples, double *shift, double *scale);
 
-/* A tenth of the samples (1 .. 2048 of them) is held out; a single sample serves as both. The split depends
+/* Holds out a tenth of the samples (1 .. 2048 of them); a single sample serves as both. The split depends
  * on the seed and replicate of `fit` only. */
 Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
                                TrainingSamples *out);
 
-/* The training sample at this uniform number: its place in z. */
+/* Returns the training sample at this uniform number: its place in z. */
 int training_samples_pick(const TrainingSamples *samples, double uniform);
 
 #endif

@@ -13,13 +13,13 @@
 
 static const double WIDE_WIDTH = 2; /* where no study says otherwise (guard_width) */
 
-/* About the mean of the mixture, with independent coordinates and `width` times its standard deviations;
- * prepared. */
+/* Creates a wide Gaussian about the mean of the mixture, with independent coordinates and `width` times
+ * its standard deviations; prepared. */
 Status wide_create(Arena *memory, const Mixture *mixture, double width, Mixture *out);
-/* *weight is g0 > 0 at first, and then what the tasks make of it. */
+/* Learns the weight: *weight is g0 > 0 at first, and then what the tasks make of it. */
 Status wide_learn(const Mixture *mixture, double width, const Logs *tasks, double *weight);
-/* The same from the logarithm of the marginal likelihood of each task under the wide Gaussian over that under
- * the learned prior, log_ratio[tasks]. share[tasks + 1] is scratch. */
+/* Returns the posterior mean from the logarithm of the marginal likelihood of each task under the wide
+ * Gaussian over that under the learned prior, log_ratio[tasks]. share[tasks + 1] is scratch. */
 double wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share);
 
 #endif

@@ -95,7 +95,7 @@ static bool wave_finished(const Study *study, const signed char *state, int sett
   return true;
 }
 
-/* Take the wave's moments[blocks, policies] into those of the setting, in run order; then the next wave.
+/* Takes the wave's moments[blocks, policies] into those of the setting, in run order; then the next wave.
  * Policies with fewer than two runs that did not fail have no standard error, which more runs would not
  * change: they have no say. */
 static void decide(Adaptive *adaptive, int setting, const Moments *wave) {

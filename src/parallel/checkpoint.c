@@ -77,9 +77,9 @@ static Status refuse_study(const char *directory, const Study *study) {
                     directory, difference);
 }
 
-/* Whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what is not the
- * program's to touch. The search for work comes first: a shard that begins meanwhile writes the study before
- * it. */
+/* Returns whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what
+ * is not the program's to touch. The search for work comes first: a shard that begins meanwhile writes the
+ * study before it. */
 static Status inspect(const char *directory, const Study *study, CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));
@@ -102,8 +102,8 @@ static Status compare(const char *directory, const Study *study) {
   return status;
 }
 
-/* Remove the study in the folder. Its study.yaml must be as this program writes it, with every value filled
- * in: what a user wrote by hand is not ours. */
+/* Removes the study in the folder. Its study.yaml must be as this program writes it, with every value
+ * filled in: what a user wrote by hand is not ours. */
 static Status remove_study(const char *directory) {
   char *text;
   StudyFile *file;

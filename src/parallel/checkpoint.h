@@ -15,12 +15,12 @@
 
 typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } CheckpointMode;
 
-/* Make the folder ready and lock it; the caller ends with lock_release(*lock). One rank calls this. FRESH: a
- * folder that holds a study is refused (STATUS_FILE). RESUME: another configuration is refused, naming the
- * key (STATUS_RESUME); an empty or missing folder starts from nothing; this is how a shard begins, too.
- * OVERWRITE: removes the study in it. In every mode a folder is refused (STATUS_FILE) in which something that
- * is not the study's own (parallel/folder.h) stands in its way: results without a study, links in the place
- * of files. `shard` is the number of the shard, negative for the whole study. */
+/* Makes the folder ready and lock it; the caller ends with lock_release(*lock). One rank calls this.
+ * FRESH: a folder that holds a study is refused (STATUS_FILE). RESUME: another configuration is refused,
+ * naming the key (STATUS_RESUME); an empty or missing folder starts from nothing; this is how a shard
+ * begins, too. OVERWRITE: removes the study in it. In every mode a folder is refused (STATUS_FILE) in
+ * which something that is not the study's own (parallel/folder.h) stands in its way: results without a
+ * study, links in the place of files. `shard` is the number of the shard, negative for the whole study. */
 Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
                        Lock **lock);
 

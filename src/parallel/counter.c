@@ -63,7 +63,7 @@ void counter_destroy(Counters *counters) {
   free(counters);
 }
 
-/* before = what a counter is, then += amount; of several ranks only there after complete(). */
+/* Computes before = what a counter is, then += amount; of several ranks only there after complete(). */
 static void fetch_and_add(Counters *counters, int host, int index, const int64_t *amount, int64_t *before) {
   if (counters->alone) {
     *before = counters->alone[index];

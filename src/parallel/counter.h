@@ -21,11 +21,11 @@ typedef struct {
 Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out);
 /* Collective. NULL is allowed. */
 void counter_destroy(Counters *counters);
-/* Add to a counter of host 0 and return what was there before. */
+/* Adds to a counter of host 0 and return what was there before. */
 int64_t counter_add(Counters *counters, int index, int64_t amount);
-/* Visit `count` counters, all in one trip, those of a host one after another. */
+/* Visits `count` counters, all in one trip, those of a host one after another. */
 void counter_exchange(Counters *counters, int count, CounterStop *stops);
-/* Let the MPI library serve the other ranks. */
+/* Lets the MPI library serve the other ranks. */
 void counter_progress(void);
 
 #endif

@@ -28,15 +28,15 @@ Status folder_check(const char *directory);
  * none. */
 Status folder_find_work(const char *directory, size_t size, char *name);
 
-/* Remove the study with this SHA-256. STATUS_FILE, before anything is removed, when a file bears a name of
- * the study and is not its own. DIR/study.yaml goes last; the caller has checked it. */
+/* Removes the study with this SHA-256. STATUS_FILE, before anything is removed, when a file bears a name
+ * of the study and is not its own. DIR/study.yaml goes last; the caller has checked it. */
 Status folder_remove_study(const char *directory, const char *sha256);
 
-/* Remove what killed jobs were writing (io/durable.h). */
+/* Removes what killed jobs were writing (io/durable.h). */
 void folder_sweep(const char *directory);
 
-/* See to it that DIR/name, a file of results, can be replaced: a damaged one of the study is set aside and
- * reported; STATUS_FILE when it is somebody else's. */
+/* Sees to it that DIR/name, a file of results, can be replaced: a damaged one of the study is set aside
+ * and reported; STATUS_FILE when it is somebody else's. */
 Status folder_make_room(const char *directory, const char *name, const char *sha256);
 
 #endif

@@ -13,9 +13,9 @@ typedef struct {
   signed char *status; /* [setting, policy, runs], RunStatus */
 } Former;
 
-/* Read what DIR/results.nc has. One that is damaged is set aside, reported, and counts as none. STATUS_RESUME
- * naming the key when it is of another configuration, STATUS_FILE when it is no results file of this program.
- * The caller ends with former_destroy, after a failure too. */
+/* Reads what DIR/results.nc has. One that is damaged is set aside, reported, and counts as none.
+ * STATUS_RESUME naming the key when it is of another configuration, STATUS_FILE when it is no results file
+ * of this program. The caller ends with former_destroy, after a failure too. */
 Status former_read(const char *directory, const Study *study, Former *out);
 
 /* How many runs of a cell are done in the former results and not in status[runs]. */

@@ -76,7 +76,7 @@ static void child(pid_t parent, const Study *study, const Task *task, const char
 
 typedef enum { ENDED, STOPPED, LATE } Outcome;
 
-/* Wait until the child closes its end of the pipe by dying, in whatever way. */
+/* Waits until the child closes its end of the pipe by dying, in whatever way. */
 static Outcome wait_for(int pipe_end, const Report *report, double timeout, Tick tick) {
   double elapsed = 0, last = clock_wall();
   for (;;) {

@@ -26,7 +26,7 @@ Status journal_create(Arena *memory, const char *directory, const Study *study, 
  * a full disk has cut off is taken back. */
 Status journal_append(Journal *journal, const Task *task, const TaskResult *result);
 Status journal_sync(Journal *journal);
-/* NULL is allowed. */
+/* Frees a posterior; NULL is allowed. */
 void journal_close(Journal *journal);
 
 /* Reading. */

@@ -153,7 +153,7 @@ static Status start_heart(Lock *lock) {
 
 typedef enum { FREE, HELD, UNKNOWN } Holding;
 
-/* Try the system's lock. UNKNOWN: this file system has none. */
+/* Tries the system's lock. UNKNOWN: this file system has none. */
 static Holding try_system_lock(int file) {
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return FREE;
   return errno == EWOULDBLOCK ? HELD : UNKNOWN;
@@ -181,7 +181,7 @@ static Status judge_text(const char *path, Holding holding, Suspects *suspects) 
   return text[0] != '\0' && blind ? add_suspect(suspects, path, text) : STATUS_OK;
 }
 
-/* Take the system's lock of an open lock file, waiting a little for a job that is dying, and check the
+/* Takes the system's lock of an open lock file, waiting a little for a job that is dying, and check the
  * text. */
 static Status probe(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE];
@@ -195,7 +195,7 @@ static Status probe(int file, const char *path, Suspects *suspects) {
   return refuse(path, text);
 }
 
-/* Whether an open file is a lock of this program, or an empty file that can be one. */
+/* Returns whether an open file is a lock of this program, or an empty file that can be one. */
 static bool is_lock(int file) {
   struct stat info;
   char text[sizeof beginning];
@@ -235,7 +235,7 @@ static Status check_rivals(const char *directory, int shard, Suspects *suspects)
   return status;
 }
 
-/* Watch the texts: one that changes is of a job that lives. */
+/* Watches the texts: one that changes is of a job that lives. */
 static Status watch(const Suspects *suspects) {
   if (suspects->count == 0) return STATUS_OK;
   fprintf(stderr, "%s: left by a job on another machine (%.*s); watching for %d s whether it lives\n",
@@ -267,7 +267,7 @@ static Status take(Lock *lock, const char *directory, int shard) {
   return start_heart(lock);
 }
 
-/* Open the lock file of `lock`, which may be made. */
+/* Opens the lock file of `lock`, which may be made. */
 static Status open_file(Lock *lock) {
   lock->file = open(lock->path, O_CREAT | O_RDWR | TO_OPEN, 0666);
   if (lock->file < 0 && errno != ELOOP)

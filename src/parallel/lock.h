@@ -14,17 +14,17 @@
 
 typedef struct Lock Lock;
 
-/* Lock the folder, for shard `shard`, or for the whole study when negative (then no shard may hold it
- * either). STATUS_FILE naming the other job when one lives. Takes a few seconds when one holds the lock, in
- * case it is just dying; and 20 s when a job on another machine ended without freeing it. One rank calls
- * this; end with lock_release. */
+/* Locks the folder, for shard `shard`, or for the whole study when negative (then no shard may hold it
+ * either). STATUS_FILE naming the other job when one lives. Takes a few seconds when one holds the lock,
+ * in case it is just dying; and 20 s when a job on another machine ended without freeing it. One rank
+ * calls this; end with lock_release. */
 Status lock_take(const char *directory, int shard, Lock **out);
 
-/* Whether another job has taken the lock over (after this one was frozen for long) or the folder is gone: it
- * must end. NULL is a lock never lost. */
+/* Returns whether another job has taken the lock over (after this one was frozen for long) or the folder
+ * is gone: it must end. NULL is a lock never lost. */
 bool lock_lost(const Lock *lock);
 
-/* Free the lock. NULL is allowed. */
+/* Frees the lock. NULL is allowed. */
 void lock_release(Lock *lock);
 
 #endif

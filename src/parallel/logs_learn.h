@@ -28,7 +28,7 @@ typedef struct {
  * damaged one is set aside. Collective. */
 Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                   Logs *logs, const char *partial, ProgressMode mode, Prior *out, LogsLearned *learned);
-/* Remove the partial file of a result that is written: one that logs_learn wrote or read. Rank 0. */
+/* Removes the partial file of a result that is written: one that logs_learn wrote or read. Rank 0. */
 Status logs_learn_done(const char *partial);
 
 #endif

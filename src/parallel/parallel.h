@@ -11,9 +11,9 @@ typedef struct {
   int rank, size;
 } Parallel;
 
-/* Start MPI (once), alone or under mpiexec or srun. Collective. */
+/* Starts MPI (once), alone or under mpiexec or srun. Collective. */
 Parallel parallel_begin(int *argc, char ***argv);
-/* End MPI, when what this rank has to write is written. All ranks wait for each other; a crash inside
+/* Ends MPI, when what this rank has to write is written. All ranks wait for each other; a crash inside
  * MPI's own end does not change the `outcome` (parallel/crash.h). Collective. */
 void parallel_end(Status outcome);
 
@@ -30,7 +30,7 @@ Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t 
 /* Bytes from one rank to another; both call. */
 void parallel_send(int to, const void *bytes, size_t size);
 void parallel_receive(int from, void *bytes, size_t size);
-/* Sum over ranks, on every rank. Collective. */
+/* Sums over ranks, on every rank. Collective. */
 double parallel_sum(double mine);
 /* The same of n values, in place. Collective. */
 void parallel_sum_all(size_t n, double *values);

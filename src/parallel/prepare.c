@@ -38,7 +38,7 @@ static Status fit_part(Fit *fit, int part) {
   return status;
 }
 
-/* Take parts of all fits, in order, until none is left. */
+/* Takes parts of all fits, in order, until none is left. */
 static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void), Progress *progress) {
   int64_t total = 0;
   for (int f = 0; f < count; f++) total += fits[f].parts;
@@ -54,7 +54,7 @@ static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(
   }
 }
 
-/* Bring the parts of one fit to its owner. Collective. */
+/* Brings the parts of one fit to its owner. Collective. */
 static Status gather(const Parallel *parallel, Fit *fit) {
   fit->seconds = parallel_sum(fit->seconds);
   return parallel_collect(parallel, fit->owner, fit->values,
@@ -162,7 +162,7 @@ static Status list_bases(int count, const Need *needs, int *base_count, Need **o
   return STATUS_OK;
 }
 
-/* Whether a fitted prior is there. One that is damaged is set aside, to be fitted again. */
+/* Returns whether a fitted prior is there. One that is damaged is set aside, to be fitted again. */
 static bool is_present(const char *path) {
   StoreFile *file;
   if (access(path, R_OK) != 0) return false;
@@ -173,7 +173,7 @@ static bool is_present(const char *path) {
   return durable_set_aside(path) != STATUS_OK;
 }
 
-/* Drop the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
+/* Drops the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
 static Status drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
   SCRATCH_ARENA(scratch);
   char *present;

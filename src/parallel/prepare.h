@@ -8,12 +8,12 @@
 #include "parallel/progress.h"
 #include "study/study.h"
 
-/* Fit one prior to what all ranks have; the result exists on rank 0 only (its caller destroys it).
+/* Fits one prior to what all ranks have; the result exists on rank 0 only (its caller destroys it).
  * Collective. */
 Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                    const FitSource *source, ProgressMode mode, Prior *out);
 
-/* Fit every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between
+/* Fits every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between
  * parts and may end the work (STATUS_STOPPED; priors that are finished stay). `share`: what this is of the
  * work of the whole job. Collective. */
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,

@@ -16,11 +16,11 @@ typedef struct {
 
 /* Of a job that is this work alone; where more follows, set `share`. */
 Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what);
-/* Whether an update now would print. */
+/* Returns whether an update now would print. */
 bool progress_is_due(const Progress *progress);
-/* Report that `done` of `total` are finished, of the work that fraction (0 .. 1); prints when enough time has
- * passed: as whole lines every 5 s at first, then after each tenth of the time so far, at last every 5 min.
- */
+/* Reports that `done` of `total` are finished, of the work that fraction (0 .. 1); prints when enough time
+ * has passed: as whole lines every 5 s at first, then after each tenth of the time so far, at last every 5
+ * min. */
 void progress_update(Progress *progress, long done, long total, double fraction);
 /* Returns the seconds left when `whole` (0 .. 1) of the work took `elapsed` seconds; NaN while that says
  * little: less than a tenth is done, within the first minute. */

@@ -158,8 +158,8 @@ void queue_destroy(Queue *queue) {
 
 static double age(double seen) { return clock_wall() - seen; }
 
-/* Take tasks of the group's part. The line is chosen by what earlier trips reported; the trip that takes the
- * tickets brings what is new. False when nothing is left. */
+/* Takes tasks of the group's part. The line is chosen by what earlier trips reported; the trip that takes
+ * the tickets brings what is new. False when nothing is left. */
 static bool take_batch(Queue *queue) {
   for (int l; (l = schedule_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
     const int wanted = schedule_batch(queue->lines, queue->known, l, queue->group_ranks);

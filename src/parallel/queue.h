@@ -32,11 +32,11 @@ double queue_expect(const Queue *queue, int task);
 /* This rank has finished a task; a failed one says nothing about speed. */
 void queue_finish(Queue *queue, int task, bool failed, double seconds);
 
-/* Ask all ranks to take nothing more. */
+/* Asks all ranks to take nothing more. */
 void queue_stop(Queue *queue);
-/* Whether a rank asked for the end, as of at most a second ago. */
+/* Returns whether a rank asked for the end, as of at most a second ago. */
 bool queue_is_stopped(Queue *queue);
-/* Tell what this rank has finished, and see what the others have. */
+/* Tells what this rank has finished, and see what the others have. */
 QueueState queue_look(Queue *queue);
 /* The same as of the last trip, without a new one. */
 QueueState queue_seen(const Queue *queue);

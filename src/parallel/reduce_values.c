@@ -112,7 +112,7 @@ static Status open_plain(Reducer *reducer, const char *path) {
   return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
 }
 
-/* Collective. */
+/* Reduces. Collective. */
 static Status begin_plain(Reducer *reducer) {
   const Parallel *parallel = reducer->parallel;
   const int curves = reducer->study->curve_count;

@@ -65,8 +65,8 @@ static Status rate_tasks(Arena *memory, const Study *study, double **cost) {
   return STATUS_OK;
 }
 
-/* Whether the wave of the setting has this task: from the blocks seen to those wanted. Large settings have
- * run before. */
+/* Returns whether the wave of the setting has this task: from the blocks seen to those wanted. Large
+ * settings have run before. */
 static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
   const Task task = study_task(runner->study, index);
   const AdaptiveSetting *at = &adaptive->settings[task.setting];
@@ -231,7 +231,7 @@ static Status run_all(Runner *runner) {
   return status == STATUS_OK ? kept : status;
 }
 
-/* Run the tasks of one wave. Collective. */
+/* Runs the tasks of one wave. Collective. */
 static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
   TRY(queue_create(parallel, runner->study, schedule_groups(parallel->size), runner->count, runner->list,
                    runner->cost, &runner->queue));

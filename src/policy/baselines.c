@@ -29,7 +29,7 @@ static double cost_best(const PolicyMethod *method, const PolicyWork *work) {
   return 10;
 }
 
-/* A stream of its own for each run. */
+/* Returns the cost, with a stream of its own for each run. */
 static double cost_any(const PolicyMethod *method, const PolicyWork *work) {
   (void)method, (void)work;
   return 200;

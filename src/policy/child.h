@@ -17,10 +17,10 @@ typedef struct {
   bool given_up; /* the tick said so */
 } Child;
 
-/* Start arguments[0], looked for in PATH, with arguments[] that end with NULL. Its standard input is the
- * socket, its standard output our standard error, and no other descriptor goes over to it. It ends when the
- * calling thread does; signals that ask a job to stop are for us. A program that cannot be started closes the
- * socket. STATUS_INTERNAL: there is no room for a process. The caller ends with child_end. */
+/* Starts arguments[0], looked for in PATH, with arguments[] that end with NULL. Its standard input is the
+ * socket, its standard output our standard error, and no other descriptor goes over to it. It ends when
+ * the calling thread does; signals that ask a job to stop are for us. A program that cannot be started
+ * closes the socket. STATUS_INTERNAL: there is no room for a process. The caller ends with child_end. */
 Status child_start(const char *const *arguments, Tick tick, Child *out);
 /* False when it has closed the socket, or the tick gave up. */
 bool child_send(Child *child, const void *bytes, size_t size);

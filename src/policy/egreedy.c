@@ -30,7 +30,7 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
-/* With a stream of its own for each run, and the scores of all arms. */
+/* Returns the cost, with a stream of its own for each run, and the scores of all arms. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method;
   return ridge_cost(work) + 1500 + 2 * work->sampler.d * work->arms;

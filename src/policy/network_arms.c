@@ -17,7 +17,7 @@ Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, N
   return STATUS_OK;
 }
 
-/* to[count] of runs first .. first + count - 1, `apart` from each other, <- row[runs]. */
+/* Copies row[runs] to to[count] of runs first .. first + count - 1, `apart` from each other. */
 static inline void network_arms_deal(const double *row, size_t first, size_t count, size_t apart, float *to) {
   for (size_t r = 0; r < count; r++) to[r * apart] = (float)row[first + r];
 }

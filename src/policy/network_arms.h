@@ -14,7 +14,7 @@ typedef struct {
 } NetworkArms;
 
 Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
-/* arm[B], the first of equals; theta[p, B]. */
+/* Finds arm[B], the first of equals; theta[p, B]. */
 void network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);
 
 #endif

@@ -62,7 +62,7 @@ static Status create(Policy *self) {
   return self->method.sampler->carry ? create_moving(self, state, &sampler) : STATUS_OK;
 }
 
-/* The fallbacks of all arms go to their runs. */
+/* Adds the fallbacks of all arms to their runs. */
 static void collect(Policy *self, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;

@@ -119,7 +119,7 @@ static const PolicyOps *ops_of(const PolicyMethod *method, const Config *options
   return is_per_arm(method, options) ? &policy_per_arm : &policy_thompson;
 }
 
-/* One theta for all arms where there is none, or arms apart that do not stay what they are. */
+/* Checks that there is one theta for all arms where there is none, or arms apart that stay what they are. */
 static Status check_posterior(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const SamplerOps *sampler = method->sampler;
   const bool per_arm = is_per_arm(method, options);

@@ -77,40 +77,42 @@ struct Policy {
   void *state;
 };
 
-/* The registry: all samplers, then the policies that do not sample. False past the end. */
+/* Returns a member of the registry: all samplers, then the policies that do not sample; false past the
+ * end. */
 bool policy_method(int index, PolicyMethod *out);
 bool policy_find(const char *name, PolicyMethod *out);
 const char *policy_name(int index); /* NULL ends */
-/* The options of a policy in a study: those of every sampling policy (`prior`, `components`, `temper`) and
- * its own. Lives for ever. */
+/* Returns the options of a policy in a study: those of every sampling policy (`prior`, `components`,
+ * `temper`) and its own. Lives for ever. */
 const ConfigKey *policy_keys(const char *name);
-/* Those of every sampling policy, without `temper`, which belongs to its sampler. */
+/* Returns those of every sampling policy, without `temper`, which belongs to its sampler. */
 const ConfigKey *policy_shared_keys(void);
 
-/* STATUS_INPUT with one sentence when the policy cannot act in this problem. */
+/* Returns STATUS_INPUT with one sentence when the policy cannot act in this problem. */
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem);
-/* How the policy believes that rewards depend on theta: as in the problem, or with `model: network` by a
- * network that phi goes into. */
+/* Returns how the policy believes that rewards depend on theta: as in the problem, or with `model:
+ * network` by a network that phi goes into. */
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem);
-/* The history that a policy with these options reads, with that likelihood: of the B runs, with arms for
- * rows where they stay what they are and the policy can do with that; or with `posterior: per_arm` of B K. */
+/* Creates the history that a policy with these options reads, with that likelihood: of the B runs, with
+ * arms for rows where they stay what they are and the policy can use that; or with `posterior: per_arm` of
+ * B K. */
 Status policy_history(Arena *memory, const PolicyMethod *method, const Config *options,
                       const Problem *problem, const Likelihood *likelihood, int runs, History *out);
-/* What follows from policy, options and problem, for a draw in every round; runs, history and prior are for
- * the caller. The options must outlive it. */
+/* Returns what follows from policy, options and problem, for a draw in every round; runs, history and
+ * prior are for the caller. The options must outlive it. */
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
-/* Floating-point operations of one round of one run. */
+/* Returns the floating-point operations of one round of one run. */
 double policy_cost(const PolicyMethod *method, const PolicyWork *work);
 /* STATUS_INPUT with one sentence when something outside of this program is missing that the policy needs:
  * asked once, before anything runs. STATUS_STOPPED if the tick does not want to wait for it. */
 Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick);
-/* STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the prior or the
- * likelihood. The caller ends with policy_destroy, also after an error. */
+/* Returns STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the
+ * prior or the likelihood. The caller ends with policy_destroy, also after an error. */
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out);
 void policy_destroy(Policy *policy);
 Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
                      int64_t *fallbacks);
-/* Notify the policy of the last observation of `history`: of every one, in order. */
+/* Notifies the policy of the last observation of `history`: of every one, in order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
 
 #endif

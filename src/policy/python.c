@@ -51,8 +51,8 @@ static Status refuse(const Config *options, const char *where, const char *sente
                     option(options, "callable"), where, sentence);
 }
 
-/* The worker has done what it was asked for, and these `size` bytes are what came of it. If not, a sentence.
- */
+/* Receives from the worker, which has done what it was asked for, the `size` bytes that came of it. If
+ * not, a sentence. */
 static bool receive(Child *child, size_t size, void *bytes, char *sentence) {
   Answer answer;
   const bool whole = child_receive(child, &answer, sizeof answer);
@@ -68,7 +68,7 @@ static bool receive(Child *child, size_t size, void *bytes, char *sentence) {
   return false;
 }
 
-/* The worker under this interpreter; false where it is not one that has NumPy. */
+/* Starts the worker under this interpreter; false where it is not one that has NumPy. */
 static Status start_under(const char *interpreter, const Config *options, Tick tick, Child *child,
                           bool *found) {
   const char *const arguments[] = {
@@ -79,7 +79,7 @@ static Status start_under(const char *interpreter, const Config *options, Tick t
   return child->given_up ? status_set(STATUS_STOPPED, "stopped") : status;
 }
 
-/* The interpreter of THOMPSON_PYTHON, or the first of the usual ones that has NumPy. */
+/* Finds the interpreter of THOMPSON_PYTHON, or the first of the usual ones that has NumPy. */
 static Status find_python(const Config *options, Tick tick, Child *child) {
   const char *named = getenv("THOMPSON_PYTHON");
   bool found;
@@ -187,8 +187,8 @@ static Status draw(Policy *self, const History *history, double *theta) {
   return ask(self, history, self->setup.draws, theta);
 }
 
-/* What a round costs with a callable of some NumPy calls that go over all rows: .2 ms, and the start of a
- * process, .2 s; nobody knows the user's own. */
+/* Returns what a round costs with a callable of some NumPy calls that go over all rows: 0.2 ms, and the
+ * start of a process, 0.2 s; nobody knows the user's own. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
   const SamplerWork *sampler = &work->sampler;
   (void)method;

@@ -19,9 +19,9 @@ typedef struct {
 } Ridge;
 
 Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood, Ridge *out);
-/* Of one run (sampler/cost.h). */
+/* Returns the cost of one run (sampler/cost.h). */
 double ridge_cost(const PolicyWork *work);
-/* Numerical fallbacks are added to fallbacks[B]. */
+/* Updates the ridge; numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);
 
 #endif

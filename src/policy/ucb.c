@@ -38,7 +38,7 @@ static Status create(Policy *self) {
                       &state->ridge);
 }
 
-/* The OFUL width, scaled by the option `width`. */
+/* Computes the OFUL width, scaled by the option `width`. */
 static void confidence_width(const Policy *self, const World *world) {
   Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
@@ -78,7 +78,7 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
-/* A triangular solve for each arm. */
+/* Returns the cost: a triangular solve for each arm. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method;
   return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);

@@ -63,7 +63,7 @@ static void destroy(Problem *self) {
   if (state) free(state->axes);
 }
 
-/* Singular value k of 0 .. rank - 1, falling. */
+/* Returns Singular value k of 0 .. rank - 1, falling. */
 static double singular_value(const Problem *self, int k) {
   const Inverse *state = self->state;
   const int last = rank_of(self) - 1;
@@ -71,7 +71,7 @@ static double singular_value(const Problem *self, int k) {
   return state->snr * self->likelihood.noise * pow(state->condition_number, share);
 }
 
-/* The stream of a run's singular vectors: the left ones are ARMS, the right ones RIGHT_VECTORS. */
+/* Returns the stream of a run's singular vectors: the left ones are ARMS, the right ones RIGHT_VECTORS. */
 static Rng vectors_of(const Problem *self, RngPurpose side, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_key(self->seed, side), .run = run, .round = round};
 }
@@ -99,14 +99,14 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
   }
 }
 
-/* Orthonormal columns of normals: what rotation_draw gives as rows. */
+/* Draws Orthonormal columns of normals: what rotation_draw gives as rows. */
 static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, DenseMatrix *out) {
   TRY(dense_create(dense, rows, columns, out));
   dense_fill_normal(dense, rng, out);
   return dense_orthogonal(dense, out);
 }
 
-/* (left diag(s)) right', with all of it spread over ranks. */
+/* Computes (left diag(s)) right', with all of it spread over ranks. */
 static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out) {
   const int rank = rank_of(self);
   DenseMatrix left = {0}, right = {0};

@@ -15,8 +15,8 @@ Status past_check(const Problem *problem) {
   return STATUS_OK;
 }
 
-/* The same problem at another time: its streams are under a seed of their own. Where each arm has a theta*,
- * what is learned from is one of them in its contexts. */
+/* Returns the same problem at another time: its streams are under a seed of their own. Where each arm has
+ * a theta*, what is learned from is one of them in its contexts. */
 static Problem past_problem(const Problem *problem, uint32_t replicate) {
   Rng rng = {.key = rng_key(problem->seed, RNG_PAST_WORLD), .run = replicate};
   Problem past = *problem;
@@ -36,7 +36,7 @@ typedef struct {
   uint32_t first; /* task */
 } Watch;
 
-/* One observation of each task of a block. */
+/* Makes one observation of each task of a block. */
 static Status observe(World *world, uint32_t round, const Watch *watch) {
   const Problem *problem = world->problem;
   const size_t runs = (size_t)world->runs, d = (size_t)problem->d;
@@ -54,7 +54,7 @@ static Status observe(World *world, uint32_t round, const Watch *watch) {
   return STATUS_OK;
 }
 
-/* The tasks from `first` on that make a block. */
+/* Plays the tasks from `first` on that make a block. */
 static Status play_block(const Problem *past, const Samples *theta, int first, int observations,
                          const Watch *watch) {
   const int runs = theta->n - first < BLOCK ? theta->n - first : BLOCK;

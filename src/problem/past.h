@@ -7,7 +7,8 @@
 #include "model/logs.h"
 #include "problem/problem.h"
 
-/* STATUS_INPUT, with a sentence, where arms are made of theta*, so that none can be taken at random. */
+/* Returns STATUS_INPUT, with a sentence, where arms are made of theta*, so that none can be taken at
+ * random. */
 Status past_check(const Problem *problem);
 
 /* Play the past tasks first, first + 1, .. of a replicate, at most as many as a finite set has samples to
@@ -17,7 +18,7 @@ Status past_check(const Problem *problem);
 typedef Status (*PastTake)(void *self, int task, const double *phi, double y);
 Status past_play(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                  PastTake take, void *self);
-/* The same into logs that have no tasks yet. */
+/* Plays past tasks as past_play does, into logs that have no tasks yet. */
 Status past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                  Logs *logs);
 

@@ -22,15 +22,15 @@ typedef struct {
 
 static size_t pool_row(const Problem *self) { return ((size_t)self->d + SQUARE - 1) / SQUARE * SQUARE; }
 
-/* N(0, I / d). */
+/* Creates theta* ~ N(0, I / d). */
 static Status create_theta(int d, uint64_t seed, ThetaSource *out) {
   TRY(theta_create_gaussian(d, seed, out));
   for (int i = 0; i < d; i++) out->mixture.covariance[(size_t)i * (size_t)d + (size_t)i] = 1.0 / d;
   return mixture_prepare(&out->mixture);
 }
 
-/* Standard deviation of the reward noise for a signal to noise ratio of 1: the root of E (phi' theta*)^2, or
- * of E (phi' theta*)^4. */
+/* Returns the standard deviation of the reward noise for a signal to noise ratio of 1: the root of E (phi'
+ * theta*)^2, or of E (phi' theta*)^4. */
 static double unit_noise(const Problem *self, double zeta) {
   double variance = 1 + zeta * zeta;
   return self->quadratic ? variance * sqrt(3 + 6.0 / self->d) : sqrt(variance);
@@ -59,7 +59,8 @@ static void destroy(Problem *self) {
   if (state) free(state->pool);
 }
 
-/* The pools of the runs, kept[B, K, pool_row]: member m has the stream (POOL, run, round 0, draw m). */
+/* Stores the pools of the runs, kept[B, K, pool_row]: member m has the stream (POOL, run, round 0, draw
+ * m). */
 static void keep_pools(const Problem *self, uint32_t first_run, int runs, double *kept) {
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, arms = (size_t)self->arms, row = pool_row(self);
@@ -74,7 +75,7 @@ static void keep_pools(const Problem *self, uint32_t first_run, int runs, double
   }
 }
 
-/* Of SQUARE coordinates of the members of RUNS runs, one vector for each coordinate. */
+/* Gathers the SQUARE coordinates of the members of RUNS runs, one vector for each coordinate. */
 INLINE void gather(const double *const *member, size_t i, Runs *x) {
   Four own[RUNS];
   Runs pair[SQUARE];
@@ -91,8 +92,8 @@ INLINE void gather(const double *const *member, size_t i, Runs *x) {
   x[3] = __builtin_shufflevector(high0, high1, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
-/* phi[d, count] <- zeta phi + the members of `count` <= RUNS runs. The product is rounded first, as in
- * special_two_products. */
+/* Computes phi[d, count] <- zeta phi + the members of `count` <= RUNS runs. The product is rounded first,
+ * as in special_two_products. */
 INLINE void add_squares(size_t d, size_t stride, size_t count, double zeta, const double *const *member,
                         double *phi) {
   for (size_t i = 0; i < d; i += SQUARE) {
@@ -107,7 +108,8 @@ INLINE void add_squares(size_t d, size_t stride, size_t count, double zeta, cons
   }
 }
 
-/* phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B] stands for. */
+/* Computes phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B]
+ * stands for. */
 SIMD_CLONES
 static void add_members(size_t d, size_t row, size_t arms, size_t runs, double zeta, const double *kept,
                         const double *uniform, double *phi) {
@@ -125,8 +127,9 @@ static void add_members(size_t d, size_t row, size_t arms, size_t runs, double z
   }
 }
 
-/* Noise, times zeta, plus members, of two arms at a time, as long as they are in the cache: so many have the
- * numbers of whole positions in both streams. More arms mean another pool. */
+/* Draws noise and adds zeta times it and the members, two arms at a time, as long as they are in the
+ * cache: time, as long as they are in the cache: so many have the numbers of whole positions in both
+ * streams. More arms mean another pool. */
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                           const double *kept, double *features, double *scratch) {
   const Pool *state = self->state;

@@ -19,7 +19,7 @@ static const ProblemOps *const registry[] = {
 const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
-/* The convergence study has a target instead of a bandit. */
+/* Returns the family; the convergence study has a target instead of a bandit. */
 static const ProblemOps *family_of(const Config *config) {
   if (config_is(config, "study", "convergence")) return &problem_target;
   for (int i = 0; registry[i]; i++)
@@ -34,7 +34,7 @@ int problem_arms(const Config *config) {
   return arms ? arms : ARMS;
 }
 
-/* problem.dimension; 0 where the distribution of theta* knows it. */
+/* Returns problem.dimension; 0 where the distribution of theta* knows it. */
 static int64_t dimension_of(const Config *config) {
   return config_is(config, "problem.dimension", "auto") ? 0 : config_int(config, "problem.dimension");
 }
@@ -56,7 +56,7 @@ bool problem_is_distributed(const Config *config) {
   return problem_is_large(config) && dimension_of(config) >= distributed_from(config);
 }
 
-/* Whoever asks for matrices gets an error on all ranks where there are none. */
+/* Checks the distribution: Whoever asks for matrices gets an error on all ranks where there are none. */
 static Status check_distribution(const Config *config, const Problem *problem) {
   if (problem->large || !distribution_asked(config) || dimension_of(config) < distributed_from(config))
     return STATUS_OK;
@@ -66,7 +66,7 @@ static Status check_distribution(const Config *config, const Problem *problem) {
                     (long long)distributed_from(config));
 }
 
-/* With a theta* for each arm the features of a round are a context, drawn again. */
+/* Checks the unknowns: With a theta* for each arm the features of a round are a context, drawn again. */
 static Status check_unknown(Problem *problem) {
   if (!problem->per_arm) return STATUS_OK;
   problem->resample_arms = true;
@@ -77,7 +77,7 @@ static Status check_unknown(Problem *problem) {
                     problem->ops->name);
 }
 
-/* A run needs different members of a finite set. */
+/* Checks the items: a run needs different members of a finite set. */
 static Status check_items(const Problem *problem) {
   const int items = theta_test_size(&problem->theta);
   if (problem_unknowns(problem) <= items) return STATUS_OK;
@@ -121,7 +121,7 @@ void problem_destroy(Problem *problem) {
   *problem = (Problem){0};
 }
 
-/* theta* of the runs' samples of `theta`. */
+/* Transforms to theta* of the runs' samples of `theta`. */
 static void transform(const Problem *problem, uint32_t first_run, int runs, double *theta) {
   const RngLanes rng = {
       .key = rng_key(problem->seed, RNG_ROTATION), .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
@@ -166,7 +166,8 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
   return theta_prior(memory, &problem->theta, chain_settings, out);
 }
 
-/* Where the features of arm k begin, [d, B]; and its theta*, whose next coordinate is `stride` further. */
+/* Returns where the features of arm k begin, [d, B]. Returns where theta* of arm k begins; its next
+ * coordinate is `stride` further. */
 static const double *features_of(const World *world, int k) {
   const size_t place = world->problem->per_arm ? 0 : (size_t)k;
   return world->features + place * (size_t)world->problem->d * (size_t)world->runs;
@@ -178,8 +179,8 @@ static const double *theta_of(const World *world, int run, int k, size_t *stride
   return world->theta + (size_t)run * (size_t)unknowns + (world->problem->per_arm ? k : 0);
 }
 
-/* phi' theta* of arm k. Products are rounded before they are added, here and for all runs at once, so that
- * the two are the same. */
+/* Returns phi' theta* of arm k. Products are rounded before they are added, here and for all runs at once,
+ * so that the two are the same. */
 static double predictor(const World *world, int run, int k) {
   size_t stride;
   const double *theta = theta_of(world, run, k, &stride), *phi = features_of(world, k) + run;
@@ -192,7 +193,7 @@ static double predictor(const World *world, int run, int k) {
 typedef double Vector __attribute__((vector_size(64)));
 enum { VECTORS = 4, FEW = VECTORS * sizeof(Vector) / sizeof(double) };
 
-/* Those of FEW runs, u[FEW], of one theta* for all arms. */
+/* Computes the predictors of FEW runs, u[FEW], of one theta* for all arms. */
 INLINE void predictors_of_few(int d, int runs, const double *phi, const double *theta, double *u) {
   Vector sum[VECTORS] = {{0}}, x, y;
   for (int i = 0; i < d; i++, phi += runs, theta += runs)
@@ -204,7 +205,7 @@ INLINE void predictors_of_few(int d, int runs, const double *phi, const double *
   memcpy(u, sum, sizeof sum);
 }
 
-/* Those of all runs, u[B]. */
+/* Computes the predictors of all runs, u[B]. */
 SIMD_CLONES
 static void predictors(int d, int runs, int unknowns, const double *phi, const double *theta, double *u) {
   int first = 0;
@@ -218,7 +219,7 @@ static void predictors(int d, int runs, int unknowns, const double *phi, const d
       for (int b = 0; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b * unknowns]);
 }
 
-/* Where arm k is better than the best of those before it. */
+/* Keeps the arm where arm k is better than the best of those before it. */
 SIMD_CLONES
 static void keep_better(int runs, int k, const double *restrict mean, double *restrict top,
                         int *restrict best) {
@@ -229,7 +230,7 @@ static void keep_better(int runs, int k, const double *restrict mean, double *re
   }
 }
 
-/* Expected rewards of all arms and the best of them. */
+/* Finds the expected rewards of all arms and the best of them. */
 static void find_best(World *world) {
   const Problem *problem = world->problem;
   const int runs = world->runs;
@@ -270,7 +271,7 @@ static Status begin(const Problem *problem, uint32_t first_run, int runs, World 
   return status;
 }
 
-/* theta* is there. */
+/* Completes a world whose theta* is there. */
 static void furnish(World *world) {
   const Problem *problem = world->problem;
   if (problem->ops->keep) problem->ops->keep(problem, world->first_run, world->runs, world->kept);

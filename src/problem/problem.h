@@ -67,31 +67,32 @@ enum { PROBLEM_LARGE = 1024, PROBLEM_DISTRIBUTED = 8192 /* distributed_from: aut
 bool problem_is_large(const Config *config);
 bool problem_is_distributed(const Config *config);
 
-/* K of a setting. */
+/* Returns K of a setting. */
 int problem_arms(const Config *config);
-/* Of one setting: reads problem.*, likelihood and seed. The caller ends with problem_destroy. */
+/* Creates the problem of one setting, from problem.*, likelihood and seed. The caller ends with
+ * problem_destroy. */
 Status problem_create(const Config *config, Problem *out);
 void problem_destroy(Problem *problem);
-/* Make self->theta as problem.theta and its keys have it: for `create`. */
+/* Makes self->theta as problem.theta and its keys have it: for `create`. */
 Status problem_create_theta(Problem *self, const Config *config);
 
-/* theta* of the runs: theta[d, B]. */
+/* Draws theta* of the runs: theta[d, B]. */
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta);
 /* Others of the same distribution, which no run meets, for pictures: theta[d, count]. */
 void problem_theta_shown(const Problem *problem, int count, double *theta);
-/* Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The caller ends with
- * samples_free. */
+/* Draws the Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
+ * caller ends with samples_free. */
 Status problem_training_samples(const Problem *problem, uint32_t replicate, int64_t limit, Samples *out);
-/* Whether the distribution of theta* has a density. */
+/* Returns whether the distribution of theta* has a density. */
 bool problem_has_exact_prior(const Problem *problem);
-/* STATUS_INPUT with a sentence when the distribution of theta* has no density. */
+/* Returns STATUS_INPUT with a sentence when the distribution of theta* has no density. */
 Status problem_check_exact_prior(const Problem *problem);
-/* The distribution of theta* as a prior; errors as above. A mixture has the exact chain of `chain_settings`;
- * any other can be sampled and has a log density, and no more. */
+/* Creates the distribution of theta* as a prior; errors as above. A mixture has the exact chain of
+ * `chain_settings`; any other can be sampled and has a log density, and no more. */
 Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit *chain_settings, Prior *out);
 
-/* theta* of a run, and feature vectors of a round: one of them, and as many as there are arms of the
- * other. */
+/* Returns the number of theta* of a run; the feature vectors of a round are the other number: as many as
+ * there are arms, or one. */
 static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
 static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
 
@@ -110,17 +111,17 @@ typedef struct {
 } World;
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
-/* The same of given theta[d, B], one for each run, where arms do not depend on it. */
+/* Creates a world for the of given theta[d, B], one for each run, where arms do not depend on it. */
 Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
                           World *out);
 void world_destroy(World *world);
-/* Go to `round` (1-based): new arms if they are resampled, new noise. */
+/* Goes to `round` (1-based): new arms if they are resampled, new noise. */
 void world_advance(World *world, uint32_t round);
-/* Play arm[B]: phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
+/* Plays arm[B]: phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
  * (DiffTS paper, equation 9). */
 void world_play(const World *world, const int *arm, double *phi, double *y, double *regret);
-/* The arm with the highest phi' theta for each run (the Thompson rule; the first of equals): arm[B]. theta[d,
- * B]. */
+/* Finds the arm with the highest phi' theta for each run (the Thompson rule; the first of equals): arm[B].
+ * theta[d, B]. */
 void world_greedy(const World *world, const double *theta, int *arm);
 
 #endif

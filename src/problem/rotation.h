@@ -4,7 +4,7 @@
 
 #include "core/rng.h"
 
-/* `rows` <= d orthonormal rows q[rows, d], uniform among all, from rows * d normals of the stream. */
+/* Draws `rows` <= d orthonormal rows q[rows, d], uniform among all, from rows * d normals of the stream. */
 void rotation_draw(Rng *rng, int rows, int d, double *q);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct {
   double condition_number; /* kappa, of E[phi phi'] */
 } Synthetic;
 
-/* In one dimension there is nothing to shape. */
+/* Returns whether there is anything to shape; in one dimension there is not. */
 static bool is_shaped(const Problem *self, const Synthetic *state) {
   return state->condition_number != 1 && self->d > 1;
 }
@@ -48,7 +48,7 @@ static Status create(Problem *self, const Config *config) {
   return STATUS_OK;
 }
 
-/* shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' of a run; q[d, d] is scratch. */
+/* Computes shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' of a run; q[d, d] is scratch. */
 static void find_shape(const Problem *self, uint32_t run, double *shape, double *q) {
   const Synthetic *state = self->state;
   const size_t d = (size_t)self->d;
@@ -62,8 +62,8 @@ static void find_shape(const Problem *self, uint32_t run, double *shape, double 
   }
 }
 
-/* phi <- shape phi for all arms of every run; scratch[(2 d + 1) d]. E[phi phi'] was a multiple of I, and gets
- * the condition number kappa; its largest eigenvalue stays. */
+/* Computes phi <- shape phi for all arms of every run; scratch[(2 d + 1) d]. E[phi phi'] was a multiple of
+ * I, and gets the condition number kappa; its largest eigenvalue stays. */
 static void shape_features(const Problem *self, uint32_t first_run, int runs, double *features,
                            double *scratch) {
   const size_t d = (size_t)self->d, stride = (size_t)runs;
@@ -82,8 +82,8 @@ static void shape_features(const Problem *self, uint32_t first_run, int runs, do
   }
 }
 
-/* A standard normal vector, scaled to length 1 (sphere) or u^(1/d) (ball). More arms leave the first ones as
- * they are. */
+/* Draws a a standard normal vector, scaled to length 1 (sphere) or u^(1/d) (ball). More arms leave the
+ * first ones as they are. */
 static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                            double *features, double *scratch) {
   const Synthetic *state = self->state;

@@ -43,19 +43,20 @@ static void destroy(Problem *self) {
   free(state->point);
 }
 
-/* The rows q_i[d] of a rotation, uniform among all. */
+/* Draws the rows q_i[d] of a rotation, uniform among all. */
 static const double *draw_rotation(const Problem *self, Rng rng) {
   const Target *state = self->state;
   rotation_draw(&rng, self->d, self->d, state->rotation);
   return state->rotation;
 }
 
-/* The rotation of a run, as its theta* has it (problem_theta). */
+/* Returns the rotation of a run, as its theta* has it (problem_theta). */
 static Rng run_stream(const Problem *self, uint32_t run) {
   return (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = run};
 }
 
-/* Column `at` of x[d, n], standard normal: coordinates along the rotation's rows become the point itself. */
+/* Turns column `at` of x[d, n], standard normal coordinates along the rotation's rows, into the point
+ * itself. */
 static void place(const Problem *self, Rng rotation, size_t at, size_t n, double *x) {
   const Target *state = self->state;
   const size_t d = (size_t)self->d;

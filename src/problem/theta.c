@@ -112,7 +112,7 @@ const ThetaOps *theta_find(const char *name) {
   return NULL;
 }
 
-/* `dimension` 0: any. `source` names where theta comes from. */
+/* Checks the dimension; `dimension` 0 allows any. `source` names where theta comes from. */
 static Status check_dimension(int dimension, int d, const char *source) {
   if (!dimension || dimension == d) return STATUS_OK;
   return status_set(STATUS_INPUT, "problem.dimension: %d, but %s holds theta in %d dimensions", dimension,
@@ -185,8 +185,8 @@ int theta_test_size(const ThetaSource *source) {
   return size < source->set.n ? size : source->set.n - 1;
 }
 
-/* Number `place` of a random order of [0, n), a Feistel permutation whose key is (key, run), so that one
- * place can be asked for without shuffling the whole set. */
+/* Returns number `place` of a random order of [0, n), a Feistel permutation whose key is (key, run), so
+ * that one place can be asked for without shuffling the whole set. */
 static int permuted(int n, RngKey key, uint32_t run, int place) {
   unsigned bits = 2;
   while (1u << bits < (unsigned)n) bits += 2;
@@ -204,15 +204,15 @@ static int permuted(int n, RngKey key, uint32_t run, int place) {
   return (int)value;
 }
 
-/* Member `place` of the replicate's random order of a finite set: the first theta_test_size are for
- * testing. */
+/* Returns Member `place` of the replicate's random order of a finite set: the first theta_test_size are
+ * for testing. */
 static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
   const int fixed = source->held_out;
   if (place < fixed) return place;
   return fixed + permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
-/* One theta of stream `rng` into column `at` of theta[d, stride]. */
+/* Draws one theta of stream `rng` into column `at` of theta[d, stride]. */
 static void draw_one(const ThetaSource *source, Rng rng, int at, int stride, double *theta) {
   double point[2];
   source->ops->sample(&rng, point);

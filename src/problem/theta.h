@@ -53,37 +53,41 @@ struct ThetaSource {
   uint64_t seed;
 };
 
-/* `dimension` 0 means the distribution's own. Errors: STATUS_INPUT when it has another, or lacks its file. */
+/* Creates the source; `dimension` 0 means the distribution's own. Errors: STATUS_INPUT when it has
+ * another, or lacks its file. */
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
                     ThetaSource *out);
-/* N(0, I). */
+/* Creates the source of N(0, I). */
 Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out);
-/* The distribution without d x d matrices; it can be drawn from, and that is all. STATUS_INPUT where it has
- * no such form. */
+/* Creates the distribution without d x d matrices; it can be drawn from, and that is all. STATUS_INPUT
+ * where it has no such form. */
 Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);
-/* A finite set that is in memory already, taken over from `set`; `source` names it in messages. */
+/* Creates a source from a a finite set that is in memory already, taken over from `set`; `source` names it
+ * in messages. */
 Status theta_create_set(Samples *set, const char *source, int dimension, double test_fraction, uint64_t seed,
                         ThetaSource *out);
 void theta_destroy(ThetaSource *source);
 
-/* theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A finite set
- * gives members of the replicate's test part. */
+/* Draws theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A
+ * finite set gives members of the replicate's test part. */
 void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta);
 /* Others of the same distribution, which no run meets: theta[d, count], from streams (THETA_SHOWN, sample).
  * Of a finite set, members of the test part of replicate 0. */
 void theta_draw_shown(const ThetaSource *source, int count, double *theta);
-/* Several for each run: theta[d, runs * each], run n's at n each .. From streams (THETA, run, draw). Those of
- * a finite set are different members; there must be enough (theta_test_size). */
+/* Draws several for each run: theta[d, runs * each], run n's at n each .. From streams (THETA, run, draw).
+ * Those of a finite set are different members; there must be enough (theta_test_size). */
 void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
                      double *theta);
-/* How many members of a finite set are kept for theta*: at least one, and at least one is left to learn from;
- * INT_MAX of any other distribution. */
+/* Returns how many members of a finite set are kept for theta*: at least one, and at least one is left to
+ * learn from; INT_MAX of any other distribution. */
 int theta_test_size(const ThetaSource *source);
 /* These members of the replicate: theta[d, theta_test_size]. */
 void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta);
-/* How many samples priors are fitted to: at most `limit`; limit < 0: 10 000, or all of a finite set. */
+/* Returns how many samples priors are fitted to: at most `limit`; limit < 0: 10 000, or all of a finite
+ * set. */
 int theta_training_count(const ThetaSource *source, int64_t limit);
-/* Those of this replicate, never a theta* of a finite set. The caller ends with samples_free. */
+/* Draws the training samples of this replicate, never a theta* of a finite set. The caller ends with
+ * samples_free. */
 Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out);
 
 #endif

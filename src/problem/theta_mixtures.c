@@ -30,8 +30,8 @@ static Status cross(Arena *memory, int d, const char *file, Mixture *out) {
   return make(memory, 2, component, out);
 }
 
-/* A ray is uniform on a sector of radius 3 and half angle h: E r = 2, E r^2 = 9/2, E cos a = sin h / h, E
- * cos^2 a = 1/2 + sin 2h / (4 h). */
+/* Creates the mixture of four rays. Each is uniform on a sector of radius 3 and half angle h: E r = 2, E
+ * r^2 = 9/2, E cos a = sin h / h, E cos^2 a = 1/2 + sin 2h / (4 h). */
 static Status rays(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   const double h = acos(0.95), bend = sin(2 * h) / (4 * h), mean = 2 * sin(h) / h;
@@ -50,9 +50,9 @@ static Status triangles(Arena *memory, int d, const char *file, Mixture *out) {
   return make(memory, 2, component, out);
 }
 
-/* A tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few Gaussians are
- * near it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the angle; |mean| = 2 for even d.
- */
+/* Creates a a tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few
+ * Gaussians are near it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the angle; |mean|
+ * = 2 for even d. */
 static Status curve(Arena *memory, int d, const char *file, Mixture *out) {
   enum { ALONG = 100 };
   const double variance = 0.05, radius = 2 / sqrt(d > 1 ? 0.5 * d : 1), turn = 2 * acos(-1);

@@ -38,22 +38,22 @@ static void sample_swirl(Rng *rng, double *theta) {
   theta[1] = cos(2 * M_PI * u[0]) * radius - 1;
 }
 
-/* Uniform where `inside` holds within [-3, 3]^2, a part of this area. */
+/* Returns the log density of what is uniform where `inside` holds within [-3, 3]^2, a part of this area. */
 static double log_uniform(bool (*inside)(const double *), double area, const double *u) {
   const double value[2] = {-INFINITY, -log(area)};
   return value[(fabs(u[0]) < 3) & (fabs(u[1]) < 3) & inside(u)];
 }
 
-/* Four sectors of radius 3 and half angle arccos .95. */
+/* Covers four sectors of radius 3 and half angle arccos 0.95. */
 static double log_density_rays(const double *u) { return log_uniform(in_rays, 36 * acos(0.95), u); }
 static double log_density_triangles(const double *u) { return log_uniform(in_triangles, 9 + 3, u); }
-/* Two strips of .5 x 6 and a bar of 5 x .5. */
+/* Covers two strips of 0.5 x 6 and a bar of 5 x 0.5. */
 static double log_density_h(const double *u) { return log_uniform(in_h, 6 + 2.5, u); }
-/* In each corner two strips of .5 x 2 that share a square of .5 x .5. */
+/* Covers in each corner two strips of 0.5 x 2 that share a square of 0.5 x 0.5. */
 static double log_density_corners(const double *u) { return log_uniform(in_corners, 4 * (1 + 1 - 0.25), u); }
 
-/* About (1, -1) theta has the angle 2 pi u and the radius r = u (4 - v), uniform on (3 u, 4 u). So (u, r) has
- * the density 1 / u, and the area element is 2 pi r du dr. Unbounded at the tip. */
+/* Uses that about (1, -1) theta has the angle 2 pi u and the radius r = u (4 - v), uniform on (3 u, 4 u).
+ * So (u, r) has the density 1 / u, and the area element is 2 pi r du dr. It is unbounded at the tip. */
 static double log_density_swirl(const double *theta) {
   double x = theta[0] - 1, y = theta[1] + 1, radius = hypot(x, y), u;
   if (radius >= 4) return -INFINITY; /* u is at most 1, and needs an arc tangent */

@@ -7,8 +7,8 @@
 
 /* Mixtures and densities have one; finite sets do not. */
 bool theta_has_prior(const ThetaSource *source);
-/* A mixture as prior_from_mixture makes it; a density as a prior that samples and knows its density, and can
- * do nothing else (no chain, no file, no fit). */
+/* Creates a mixture as prior_from_mixture does, and a density as a prior that samples and knows its
+ * density, and can do nothing else (no chain, no file, no fit). */
 Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out);
 
 #endif

@@ -10,8 +10,8 @@
 enum { CURVE_PIECES = 320, ROLL_ANGLES = 36, ROLL_HEIGHTS = 10, TAIL_SCALES = 24 };
 static const double THICKNESS = 0.15; /* of curve and surface: standard deviation */
 
-/* `count` equal pieces of variance THICKNESS^2 about the points x[3], of which three directions, the same for
- * every study, make a place in d dimensions; in fewer dimensions the last coordinates are left out. */
+/* Creates `count` equal pieces of variance THICKNESS^2 about the points x[3]. Three directions, the same
+ * for every study, place them in d dimensions; in fewer dimensions the last coordinates are left out. */
 static Status pieces(Arena *memory, int d, int count, void (*point)(int k, double *x), Mixture *out) {
   enum { SPACE = 3 };
   const int shown = d < SPACE ? d : SPACE;
@@ -33,13 +33,14 @@ static Status pieces(Arena *memory, int d, int count, void (*point)(int k, doubl
   return mixture_prepare(out);
 }
 
-/* Two turns outwards in a plane while the third coordinate rises: 19 long, so that pieces are .06 apart. */
+/* Makes two turns outwards in a plane while the third coordinate rises: 19 long, so that pieces are 0.06
+ * apart. */
 static void spiral_point(int k, double *x) {
   const double u = sqrt((k + 0.5) / CURVE_PIECES), angle = 4 * M_PI * u;
   x[0] = 3 * u * cos(angle), x[1] = 3 * u * sin(angle), x[2] = 3 * u - 1.5;
 }
 
-/* One turn of a rolled sheet, 3 high: pieces are .3 apart, two standard deviations. */
+/* Makes one turn of a rolled sheet, 3 high: pieces are 0.3 apart, two standard deviations. */
 static void roll_point(int k, double *x) {
   const double u = (k % ROLL_ANGLES + 0.5) / ROLL_ANGLES, angle = 2 * M_PI * u, radius = 1 + u;
   x[0] = radius * cos(angle), x[1] = radius * sin(angle);
@@ -56,8 +57,8 @@ static Status roll(Arena *memory, int d, const char *file, Mixture *out) {
   return pieces(memory, d, ROLL_ANGLES * ROLL_HEIGHTS, roll_point, out);
 }
 
-/* Student's t with 3 degrees of freedom: a Gaussian whose variance s is inverse gamma, of density s^-5/2
- * exp(-3 / (2 s)), here at points even in log s from .1 to 1000. */
+/* Creates Student's t with 3 degrees of freedom: a Gaussian whose variance s is inverse gamma, with
+ * density s^-5/2 exp(-3 / (2 s)), here at points even in log s from 0.1 to 1000. */
 static Status student(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
   double total = 0;

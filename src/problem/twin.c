@@ -34,7 +34,7 @@ static void transform(const Problem *self, RngLanes rng, double *theta) {
   normalise(self->d, (int)rng.lanes, theta);
 }
 
-/* Arm 0 is theta*, arm 1 its twin. More arms leave the first ones as they are. */
+/* Sets arm 0 to theta* and arm 1 to its twin. More arms leave the first ones as they are. */
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                           const double *kept, double *features, double *scratch) {
   (void)kept;

@@ -9,7 +9,7 @@
 
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
-/* Vector v of `count` runs; beyond them it is 0. */
+/* Loads Vector v of `count` runs; beyond them it is 0. */
 INLINE Real load(const double *from, int count, int v) {
   const int left = count - v * SIMD_DOUBLES;
   Real x = {0};

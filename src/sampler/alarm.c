@@ -84,7 +84,7 @@ static bool is_observed(const Alarm *self, int k) {
   return self->eigenvalue[k] > 1e-12 * self->eigenvalue[self->d - 1];
 }
 
-/* b = Lambda theta + Lambda^1/2 noise of every simulated history. */
+/* Computes b = Lambda theta + Lambda^1/2 noise of every simulated history. */
 static void simulate_evidence(Alarm *self) {
   const int d = self->d, runs = self->draws + 1;
   for (int s = 1; s < runs; s++) {
@@ -100,7 +100,7 @@ static void simulate_evidence(Alarm *self) {
   }
 }
 
-/* Gaussian rewards: the history's evidence, and simulated ones of the same precision. */
+/* Takes Gaussian rewards: the history's evidence, and simulated ones of the same precision. */
 static void take_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, runs = self->draws + 1;
   history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->one, self->b);
@@ -114,7 +114,7 @@ static void take_evidence(Alarm *self, const History *history, int run, RngLanes
   history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);
 }
 
-/* Any other: its observations, with simulated rewards beside its own. */
+/* Takes any other rewards: the history's observations, with simulated rewards beside its own. */
 static void take_rows(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, draws = self->draws, runs = draws + 1;
   history_clear(&self->histories);

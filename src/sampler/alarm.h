@@ -17,12 +17,13 @@ typedef struct Alarm Alarm;
  * rewards of up to ALARM_ROWS, as each of them is simulated. */
 enum { ALARM_ROWS = 10000 };
 bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observations);
-/* From `draws` simulated histories, of at most so many observations each; prior and likelihood outlive it. */
+/* Creates an alarm from `draws` simulated histories, of at most so many observations each; prior and
+ * likelihood outlive it. */
 Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
                     int draws, uint64_t seed, Alarm **out);
-/* The p-value of a run of the history, which has observations, kept one by one (history_observation) unless
- * the likelihood is conjugate: from 1 / (draws + 1), the least that so many can show, to 1. Streams:
- * RNG_ALARM, run = stream_run, round = history->rounds. */
+/* Returns the p-value of a run of the history, which has observations, kept one by one
+ * (history_observation) unless the likelihood is conjugate: from 1 / (draws + 1), the least that so many
+ * can show, to 1. Streams: RNG_ALARM, run = stream_run, round = history->rounds. */
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run);
 
 #endif

@@ -20,7 +20,8 @@ typedef void (*CatchUpBegin)(Sampler *sampler, int runs);
 /* The update of one round = 1, 2, .., history->rounds. */
 typedef void (*CatchUpUpdate)(Sampler *sampler, const History *history, int round, int64_t *fallbacks);
 
-/* `most` updates at most. Every run has an observation in every round that is new, unless just one is. */
+/* Catches up with the history in `most` updates at most. Every run has an observation in every round that
+ * is new, unless just one is. */
 void catch_up_history(Sampler *sampler, CatchUp *catch_up, int most, CatchUpBegin begin, CatchUpUpdate update,
                       const History *history, int64_t *fallbacks);
 

@@ -20,8 +20,8 @@ void chunk_next(Chunk *chunk, RngLanes rng) {
   *chunk = chunk_at(rng, chunk->first + chunk->lanes, chunk->most);
 }
 
-/* Beyond the guard, or NaN. Compared as integers, where NaN is larger than every number: a floating-point
- * comparison would raise "invalid" on NaN once it is vectorised. */
+/* Returns whether x is beyond the guard, or NaN. They are compared as integers, where NaN is larger than
+ * every number: a floating-point comparison would raise "invalid" on NaN once it is vectorised. */
 static inline bool is_outside(double x) {
   const double limit = CHAIN_GUARD;
   uint64_t bits, limit_bits;

@@ -18,14 +18,14 @@ static inline int chunk_size(int total, int first, int most) {
   return total - first < most ? total - first : most;
 }
 
-/* for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) */
+/* Begins the chunks: for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) */
 Chunk chunk_begin(RngLanes rng);
-/* In chunks of `most` lanes. */
+/* Begins chunks of `most` lanes. */
 Chunk chunk_begin_narrow(RngLanes rng, int most);
 void chunk_next(Chunk *chunk, RngLanes rng);
 
-/* Bring the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with its
- * sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
+/* Brings the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with
+ * its sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
 void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
 
 /* Columns first .. of theta[d, N] <- z[d, lanes]. */

@@ -12,13 +12,13 @@ double cost_drawn_lanes(const SamplerWork *work) { return work->runs * work->dra
 
 double cost_share(double lanes) { return 0.72 * (1 + 25 / lanes); }
 
-/* Above LINALG_TILE_DIMENSION each matrix is a call of LAPACK. */
+/* Returns the cost of a draw; above LINALG_TILE_DIMENSION each matrix is a call of LAPACK. */
 double cost_gaussian(const SamplerWork *work) {
   const double d = work->d, row = d > LINALG_TILE_DIMENSION ? 1200 : 75;
   return 120 + row * d + 0.8 * d * d * d;
 }
 
-/* Above LINALG_BATCH_DIMENSION each is a call of LAPACK. */
+/* Returns the cost of a solve; above LINALG_BATCH_DIMENSION each is a call of LAPACK. */
 double cost_solve(double d) { return 30 + (d > LINALG_BATCH_DIMENSION ? 400 : 15) * d + d * d; }
 
 double cost_rows(const SamplerWork *work, double lanes, bool hessian) {
@@ -39,15 +39,15 @@ double cost_score(const SamplerWork *work, double lanes) {
   return work->components * (100 + 5 * work->d * work->d);
 }
 
-/* The stages of a single Gaussian have the basis of its covariance. */
+/* Returns the cost of a stage; those of a single Gaussian have the basis of its covariance. */
 double cost_noise(const SamplerWork *work, double lanes) {
   const double square = work->d * work->d;
   if (work->stage_parameters > 0) return 0.22 * work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN);
   return 200 + (work->components > 1 ? 25 * work->components : 3) * square;
 }
 
-/* The covariance has its eigenvectors taken, which of a single Gaussian and of a hypercube's vertices are
- * known. */
+/* Returns the cost of the moments; the covariance has its eigenvectors taken, which are known for a single
+ * Gaussian and for a hypercube's vertices. */
 double cost_moments(const SamplerWork *work, double lanes) {
   const double d = work->d, network = work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN),
                jacobian = network > 0 ? 0.06 * network * (d + 3) : cost_noise(work, lanes);
@@ -63,8 +63,9 @@ double cost_mixture(const SamplerWork *work, double components) {
          (posteriors * update + cost_gaussian(work) / 2 + (work->draws - 1) * (100 + 8 * work->d * work->d));
 }
 
-/* The exponents grow with the logarithm of the evidence; a reward that is not Gaussian tells less. A density
- * that is not of a mixture is looked up; no gradient is taken of the rows. */
+/* Returns the cost of tempering. The exponents grow with the logarithm of the evidence; a reward that is
+ * not Gaussian tells less. A density that is not a mixture's is looked up; no gradient is taken of the
+ * rows. */
 double cost_tempering(const SamplerWork *work, double particles, double steps) {
   const double informative = work->conjugate ? work->rounds : work->rounds / 8;
   const double d = work->d, exponents = sqrt(d / 2) * (1 + log2(1 + informative));

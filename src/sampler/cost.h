@@ -9,36 +9,38 @@
 
 #include "sampler/sampler.h"
 
-/* B M: the draws of a call. */
+/* Returns B M: the draws of a call. */
 double cost_drawn_lanes(const SamplerWork *work);
-/* How many lanes are worked on for each that is asked for, where they go in groups of `width`. */
+/* Returns how many lanes are worked on for each that is asked for, where they go in groups of `width`. */
 double cost_padding(double lanes, double width);
-/* How much more a lane costs in a call of so few, 1 for 64. */
+/* Returns how much more a lane costs in a call of so few, 1 for 64. */
 double cost_share(double lanes);
-/* A draw from a Gaussian that is known by its precision: a Cholesky factor, two solves, d normals. */
+/* Returns the cost of a draw from a Gaussian that is known by its precision: a Cholesky factor, two
+ * solves, d normals. */
 double cost_gaussian(const SamplerWork *work);
-/* A solve with a triangular matrix. */
+/* Returns the cost of a solve with a triangular matrix. */
 double cost_solve(double d);
-/* Of a likelihood that is not conjugate: one pass over the rows, for the gradient and, if asked for, the
- * Hessian; and the mode of a posterior with a Gaussian prior by IRLS. A conjugate one has no rows, and its
- * mode is at hand: 0. */
+/* Returns the cost of a likelihood that is not conjugate: one pass over the rows, for the gradient and, if
+ * asked for, the Hessian. Returns the cost of the mode of a posterior with a Gaussian prior by IRLS. A
+ * conjugate one has no rows, and its mode is at hand: 0. */
 double cost_rows(const SamplerWork *work, double lanes, bool hessian);
 double cost_mode(const SamplerWork *work, double lanes);
-/* Of a mixture prior the log density and its score; of a learned prior the score. */
+/* Returns the cost of a mixture prior's log density and its score, or of a learned prior's score. */
 double cost_density(const SamplerWork *work);
 double cost_score(const SamplerWork *work, double lanes);
-/* The noise predictor of a stage of the chain, or one product with its Jacobian. */
+/* Returns the cost of the noise predictor of a stage of the chain, or of one product with its Jacobian. */
 double cost_noise(const SamplerWork *work, double lanes);
-/* A stage of the chain by the mean and the covariance of the clean sample, from the whole Jacobian. */
+/* Returns the cost of a stage of the chain by the mean and the covariance of the clean sample, from the
+ * whole Jacobian. */
 double cost_moments(const SamplerWork *work, double lanes);
-/* A posterior that is a mixture of so many Gaussians, and its draws. With a closed form the draws of a run
- * share the factors. */
+/* Returns the cost of a posterior that is a mixture of so many Gaussians, and of its draws. With a closed
+ * form the draws of a run share the factors. */
 double cost_mixture(const SamplerWork *work, double components);
-/* A cloud of particles of one run, led from the prior to the posterior by tempering, with so many Metropolis
- * steps at each exponent. */
+/* Returns the cost of a cloud of particles of one run, led from the prior to the posterior by tempering,
+ * with so many Metropolis steps at each exponent. */
 double cost_tempering(const SamplerWork *work, double particles, double steps);
 
-/* What a round costs: that of the method, and of the guard around it. */
+/* Returns what a round costs: that of the method, and of the guard around it. */
 double cost_round(const SamplerOps *method, const SamplerWork *work);
 
 #endif

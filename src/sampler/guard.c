@@ -27,7 +27,7 @@ double guard_of(const SamplerSetup *setup) {
              : config_real(setup->options, "guard");
 }
 
-/* The components of `prior` with their weights times 1 - g, and the wide Gaussian. */
+/* Mixes the components of `prior`, with their weights times 1 - g, and the wide Gaussian. */
 static Status mix(Arena *memory, const Mixture *prior, double g, double width, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)prior->d, count = (size_t)prior->components;
@@ -87,10 +87,10 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
   moments_merge(self->d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance, runs);
 }
 
-/* log(e^a + e^b). */
+/* Returns log(e^a + e^b). */
 static double log_sum(double a, double b) { return fmax(a, b) + log1p(exp(-fabs(a - b))); }
 
-/* Of all components but the last, for run b of B. */
+/* Returns the log evidence of all components but the last, for run b of B. */
 static double log_learned(const Guard *self, int runs, int b) {
   double sum = self->evidence[b];
   for (int c = 1; c < self->mixture.components - 1; c++)

@@ -13,10 +13,10 @@
 
 #include "sampler/sampler.h"
 
-/* g: the option `guard`, or what the prior brings; 0 without options. */
+/* Returns g: the option `guard`, or what the prior brings; 0 without options. */
 double guard_of(const SamplerSetup *setup);
 
-/* For g > 0. STATUS_INPUT where the prior has no mixture to stand in for it. */
+/* Creates a guard for g > 0. Returns STATUS_INPUT where the prior has no mixture to stand in for it. */
 Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **out);
 
 /* Draws of the wide Gaussian's posterior take the place of those in theta[d, N] whose lanes are its. The
@@ -27,10 +27,10 @@ void guard_replace(Guard *self, const History *history, RngLanes rng, int draws,
 /* mean[d, B] and covariance[d, d, B] under the prior become those under both. */
 void guard_moments(Guard *self, const History *history, double *mean, double *covariance, int64_t *fallbacks);
 
-/* weight[B]: the posterior probability of the wide Gaussian. */
+/* Computes weight[B]: the posterior probability of the wide Gaussian. */
 void guard_weight(Guard *self, const History *history, double *weight, int64_t *fallbacks);
 
-/* value[B], the logarithm of the marginal likelihood under the prior, becomes that under both. */
+/* Turns value[B], the logarithm of the marginal likelihood under the prior, into that under both. */
 void guard_marginal(Guard *self, const History *history, double *value, int64_t *fallbacks);
 
 #endif

@@ -130,7 +130,8 @@ void mixture_posterior_shrink(MixturePosterior *state, int component, double fac
 
 /* ---- runs: the evidence and the weight of each component */
 
-/* weight[C, parts], from its logarithm to the sum of the weights so far, up to a factor of the part. */
+/* Turns weight[C, parts] from its logarithm into the sum of the weights so far, up to a factor of the
+ * part. */
 SIMD_CLONES
 static void accumulate_weights(int components, int parts, double *restrict largest, double *restrict weight) {
   for (int r = 0; r < parts; r++) largest[r] = weight[r];
@@ -143,13 +144,13 @@ static void accumulate_weights(int components, int parts, double *restrict large
           special_exp(weight[c * parts + r] - largest[r]) + (c > 0 ? weight[(c - 1) * parts + r] : 0);
 }
 
-/* out[rows, lanes] = prior[rows]. */
+/* Computes out[rows, lanes] = prior[rows]. */
 static void spread(int rows, int lanes, const double *prior, double *out) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) out[i * lanes + n] = prior[i];
 }
 
-/* to[rows, to_stride] <- from[rows, from_stride], `lanes` of each row. */
+/* Computes to[rows, to_stride] <- from[rows, from_stride], `lanes` of each row. */
 static void copy_rows(int rows, int lanes, const double *from, int from_stride, double *to, int to_stride) {
   for (int i = 0; i < rows; i++)
     memcpy(to + (size_t)i * (size_t)to_stride, from + (size_t)i * (size_t)from_stride,
@@ -315,7 +316,7 @@ void mixture_posterior_evidence(MixturePosterior *state, const History *history,
 
 /* ---- draws */
 
-/* The first component at which the sum of part r's weights exceeds this share of all. */
+/* Picks the first component at which the sum of part r's weights exceeds this share of all. */
 static int pick_component(int components, int parts, int r, const double *sum, double uniform) {
   const double below = uniform * sum[(components - 1) * parts + r];
   int low = 0, high = components - 1;

@@ -47,10 +47,10 @@ MixtureApproximation mixture_posterior_approximation(const Config *options);
     .help = "of a draw by ep, one of which is kept by its likelihood; 1: the approximation itself"           \
   }
 
-/* For histories of at most `runs` runs; the prior outlives it. */
+/* Creates the posterior for histories of at most `runs` runs; the prior outlives it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureApproximation approximation, MixturePosterior **out);
-/* From now on `factor` multiplies the standard deviations of draws that are from this component. */
+/* Multiplies the standard deviations of draws from this component by `factor` from now on. */
 void mixture_posterior_shrink(MixturePosterior *state, int component, double factor);
 /* As sampler_sample: theta[d, N]; component[N], unless it is NULL, is the one that each draw is from. A draw
  * uses 1 uniform and d normals of its stream, and of several candidates each one more uniform. */

@@ -12,17 +12,17 @@ typedef struct {
 } Reservoir;
 
 Status reservoir_create(Arena *memory, int lanes, Reservoir *out);
-/* Forget all candidates. */
+/* Forgets all candidates. */
 void reservoir_clear(Reservoir *self, int lanes);
-/* candidate[d, n] of log_weight[n] may be kept in kept[d, n], by uniform[n]; the first one always is. A log
- * weight that is not finite counts as -infinity. */
+/* Offers candidate[d, n] of log_weight[n], which may be kept in kept[d, n], by uniform[n]; the first one
+ * always is. A log weight that is not finite counts as -infinity. */
 void reservoir_offer(Reservoir *self, int d, int lanes, const double *log_weight, const double *uniform,
                      const double *candidate, double *kept);
-/* The same sums for lane n without a candidate; returns the share of this weight in all so far. */
+/* Adds to the same sums for lane n without a candidate; returns the share of this weight in all so far. */
 double reservoir_add(Reservoir *self, int n, double log_weight);
-/* Effective sample size behind lane n; 0 when every weight was 0. */
+/* Returns the effective sample size behind lane n; 0 when every weight was 0. */
 double reservoir_ess(const Reservoir *self, int n);
-/* The logarithm of the mean of `count` weights of lane n, and the standard error of it. */
+/* Returns the logarithm of the mean of `count` weights of lane n, and the standard error of it. */
 double reservoir_log_mean(const Reservoir *self, int n, int count, double *error);
 
 #endif

@@ -35,7 +35,7 @@ const char *sampler_name(int index) {
   return method ? method->name : NULL;
 }
 
-/* The names of the samplers that take networks. */
+/* Returns the names of the samplers that take networks. */
 static const char *network_methods(size_t size, char *text) {
   size_t used = 0;
   for (int i = 0; METHODS[i]; i++)
@@ -125,7 +125,8 @@ const ConfigKey *sampler_keys(const SamplerOps *method) {
 
 const ConfigKey *sampler_shared_keys(void) { return COMMON; }
 
-/* The lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by int. */
+/* Checks sizes: the lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by
+ * int. */
 static Status sampler_check_size(const SamplerOps *method, const SamplerSetup *setup) {
   const int d = setup->prior->d;
   if (setup->runs <= INT_MAX / setup->draws && d <= INT_MAX / CHUNK_LANES / d) return STATUS_OK;
@@ -149,7 +150,8 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   return method->create(out, setup);
 }
 
-/* The last net under every method: a draw with a coordinate that is not finite becomes 0, and is counted. */
+/* Replaces a draw with a coordinate that is not finite by 0, and counts it: the last net under every
+ * method. */
 static void replace_non_finite(int d, int lanes, int draws, double *theta, int64_t *fallbacks) {
   for (int n = 0; n < lanes; n++) {
     bool finite = true;

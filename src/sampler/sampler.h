@@ -133,13 +133,14 @@ const SamplerOps *sampler_method(int index); /* registry; NULL ends */
 const SamplerOps *sampler_find(const char *name);
 const char *sampler_name(int index);
 
-/* The options of a sampler: `temper` and `guard`, which all share, and its own. Ends with a NULL name; lives
- * for ever. */
+/* Returns the options of a sampler: `temper` and `guard`, which all share, and its own. Ends with a NULL
+ * name; lives for ever. */
 const ConfigKey *sampler_keys(const SamplerOps *method);
 const ConfigKey *sampler_shared_keys(void);
 
-/* `method` with the options of `setup`, which may be NULL for a method without keys. STATUS_INPUT with one
- * sentence when prior or likelihood lacks what the method needs, or when the draws are too many. */
+/* Creates `method` with the options of `setup`, which may be NULL for a method without keys. Returns
+ * STATUS_INPUT with one sentence when prior or likelihood lacks what the method needs, or when the draws
+ * are too many. */
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
 /* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks.
  * `history` may hold fewer runs than the sampler was created for. */
@@ -154,24 +155,23 @@ bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const
 void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
                      double *covariance, int64_t *fallbacks);
 
-/* The logarithm of the marginal likelihood of each run, of its rewards given phi under the prior, up to the
- * constant of the run that history_log_likelihood leaves out: value[B], and how far it may be off, error[B]:
- * the error of a numerical integral and the standard error of a mean over draws, whose streams are `rng`, as
- * for sampler_sample. Errors of a learned prior are not in it. False, and nothing done, where the method has
- * none.
- */
+/* Computes the logarithm of the marginal likelihood of each run, of its rewards given phi under the prior,
+ * up to the constant of the run that history_log_likelihood leaves out: value[B], and how far it may be
+ * off, error[B]: the error of a numerical integral and the standard error of a mean over draws, whose
+ * streams are `rng`, as for sampler_sample. Errors of a learned prior are not in it. Returns false, and
+ * does nothing, where the method has none. */
 bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
                       int64_t *fallbacks);
 
-/* weight[B]: the posterior probability that the guard beside the prior has in each run. False, and nothing
- * done, where there is no guard. */
+/* Computes weight[B]: the posterior probability that the guard beside the prior has in each run. Returns
+ * false, and does nothing, where there is no guard. */
 bool sampler_guard_weight(Sampler *sampler, const History *history, double *weight, int64_t *fallbacks);
 
-/* Notify the sampler of the last observation of `history`: of every one, in order. */
+/* Notifies the sampler of the last observation of `history`: of every one, in order. */
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks);
 
-/* Why this method cannot run with this prior and likelihood: writes a sentence and returns true; false when
- * it can. */
+/* Says why this method cannot run with this prior and likelihood: writes a sentence and returns true;
+ * false when it can. */
 bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
                     char *sentence);
 

@@ -66,7 +66,7 @@ static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
   out->farthest = is_gaussian(sampler) ? INFINITY : FAR + (sqrt(sampler->d) + ERRORS) / sqrt(draws);
 }
 
-/* precision[d, d] <- Lambda, mean[d] that of the draws. */
+/* Computes precision[d, d] <- Lambda, mean[d] that of the draws. */
 static void spread_take_evidence(SpreadWork *work, const History *history, int draws, const double *theta) {
   linalg_mean(history->d, draws, theta, work->mean);
   memset(work->precision, 0, (size_t)(history->d * history->d) * sizeof *work->precision);
@@ -89,7 +89,8 @@ static Status find_map_of_root(SpreadWork *work, const Mixture *prior, const dou
   return STATUS_OK;
 }
 
-/* map <- L' A^-1, whose images of the draws have the identity for their covariance; false where P is none. */
+/* Computes map <- L' A^-1, whose images of the draws have the identity for their covariance; returns false
+ * where P is none. */
 static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double *hidden) {
   double *p = work->precision;
   linalg_product(d, false, p, false, root, work->half);

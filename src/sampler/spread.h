@@ -23,7 +23,7 @@ typedef struct {
   bool lost;
 } Spread;
 
-/* Of the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
+/* Measures the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out);
 /* hidden and lost alone, for next to nothing while the evidence is far from it. */

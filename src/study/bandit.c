@@ -105,14 +105,16 @@ static void accumulate(const TaskResult *result, int k, const double *regret, do
   for (int b = 0; b < result->runs; b++, now += result->points) *now = regret[b] + (k > 1 ? now[-1] : 0);
 }
 
-/* Where p-values are taken, which take time: at 1, 2, 5, 10, 20, 50, .. observations, and the last. */
+/* Returns whether p-values, which take time, are taken here: at 1, 2, 5, 10, 20, 50, .. observations, and
+ * the last. */
 static bool is_judged(int k, int rounds) {
   int unit = 1;
   while (k >= 10 * unit) unit *= 10;
   return k == unit || k == 2 * unit || k == 5 * unit || k == rounds;
 }
 
-/* The p-value of the prior after round k, NaN where it is not known; returns the CPU seconds that it took. */
+/* Asks for the p-value of the prior after round k, NaN where it is not known; returns the CPU seconds that
+ * it took. */
 static double ask_for_p_value(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->doubted) return 0;
   const double start = clock_cpu();
@@ -125,7 +127,7 @@ static double ask_for_p_value(const Study *study, Block *block, int k, TaskResul
   return clock_cpu() - start;
 }
 
-/* H(A*) before round k, NaN where it is not known; returns the CPU seconds that it took. */
+/* Asks for H(A*) before round k, NaN where it is not known; returns the CPU seconds that it took. */
 static double ask_for_best_arm(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->asked) return 0;
   const double start = clock_cpu();
@@ -145,8 +147,8 @@ static double ask_for_floor(const Study *study, Block *block, int k, TaskResult 
   return clock_cpu() - start;
 }
 
-/* Contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point] gets the
- * cumulative regret. *aside: CPU seconds of what is only measured. */
+/* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point]
+ * gets the cumulative regret. *aside: CPU seconds of what is only measured. */
 static Status simulate(const Study *study, Block *block, Tick tick, TaskResult *result, double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
@@ -192,8 +194,8 @@ static double axis_value(const Config *setting, int point) {
   return point + 1;
 }
 
-/* The mean number of rows that a pass goes over. Where they are arms, Thompson sampling leaves most of them
- * alone: about a third are met. */
+/* Returns the mean number of rows that a pass goes over. Where they are arms, Thompson sampling leaves
+ * most of them alone: about a third are met. */
 static double mean_rows(const PolicyWork *work, double rounds) {
   return work->rows_are_arms ? fmin(rounds, work->arms) / 3 : rounds / 2;
 }

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a word stands for: the families of priors are fitted, and any other word is the name of a file. */
+/* Returns what a word stands for: the families of priors are fitted, and any other word is the name of a
+ * file. */
 static BeliefKind kind_of(const char *word) {
   static const struct {
     const char *word;
@@ -24,15 +25,15 @@ static BeliefKind kind_of(const char *word) {
   return prior_find(word) ? BELIEF_FITTED : BELIEF_FILE;
 }
 
-/* A sampler's own key `components` is about its approximation. */
+/* Returns whether the sampler has a key `components` of its own, which is about its approximation. */
 static bool has_own_components(const SamplerOps *sampler) {
   const ConfigKey *key = sampler_keys(sampler);
   while (key->name && strcmp(key->name, "components") != 0) key++;
   return key->name;
 }
 
-/* The policy's own word, or what it is made for; prior.family replaces the learned kinds for all policies
- * that left the choice open, but for those that are a Gaussian by definition. */
+/* Returns the policy's own word, or what it is made for; prior.family replaces the learned kinds for all
+ * policies that left the choice open, but for those that are a Gaussian by definition. */
 static const char *chosen_word(const Config *setting, const ConfigPolicy *policy,
                                const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
@@ -47,7 +48,7 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
  * (docs/results/guard.md). */
 static const double AUTO_GUARD = 0.3, AUTO_SHRINK = 0.4;
 
-/* A prior that was learned may be wrong. */
+/* Returns the guard that the keys ask for: a prior that was learned may be wrong. */
 static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
   const bool learned = kind == BELIEF_FITTED || kind == BELIEF_FILE;
   const bool own = config_has(policy->options, "guard") && !config_is(policy->options, "guard", "study");
@@ -62,8 +63,8 @@ static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *polic
                       .shrink = automatic ? AUTO_SHRINK : config_real(setting, "prior.guard_shrink")};
 }
 
-/* What past tasks depend on beside the distribution of theta*: the world, however long its runs are, and what
- * is taken for the likelihood. */
+/* Describes what past tasks depend on beside the distribution of theta*: the world, however long its runs
+ * are, and what is taken for the likelihood. */
 static void describe_past(const Config *setting, const Belief *belief, FILE *out) {
   static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
   char value[1024];
@@ -80,7 +81,7 @@ static void describe_past(const Config *setting, const Belief *belief, FILE *out
   fprintf(out, "\n");
 }
 
-/* Everything that a fitted prior depends on, hashed. */
+/* Hashes everything that a fitted prior depends on. */
 static Status hash_belief(const Config *setting, const Problem *problem, Belief *belief) {
   char file_hash[DIGEST_SIZE] = "none";
   const char *file = config_text(setting, "problem.file");
@@ -114,7 +115,7 @@ static LearnedFrom learned_from(const Config *setting) {
   return (LearnedFrom)i;
 }
 
-/* A prior that is given is not learned from anything. */
+/* Checks the source: a prior that is given is not learned from anything. */
 static Status check_source(const Config *setting) {
   const char *family = config_text(setting, "prior.family");
   if (learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 || prior_find(family))
@@ -125,7 +126,7 @@ static Status check_source(const Config *setting) {
                     config_text(setting, "prior.learned_from"), family);
 }
 
-/* There are no samples to replace where a family is fitted to logs. */
+/* Checks the contamination: there are no samples to replace where a family is fitted to logs. */
 static Status check_contamination(const Belief *belief) {
   if (belief->fit.contamination == 0 || belief->learned_from != LEARNED_FROM_LOGS ||
       !belief->family->fit_logs_part)
@@ -168,7 +169,8 @@ Status belief_base(const Config *setting, const Problem *problem, const Belief *
   return *has ? hash_belief(setting, problem, out) : STATUS_OK;
 }
 
-/* The first task that a guard learns its weight from: those before it are what the prior is learned from. */
+/* Finds the first task that a guard learns its weight from: those before it are what the prior is learned
+ * from. */
 static Status first_guard_task(const Belief *belief, int64_t *out) {
   *out = 0;
   if (belief->kind != BELIEF_FITTED) return STATUS_OK;
@@ -178,7 +180,7 @@ static Status first_guard_task(const Belief *belief, int64_t *out) {
                                   "other tasks; take a number");
 }
 
-/* The kind is known, and what is fitted; now the guard. */
+/* Finishes a belief whose kind, and what is fitted, are known: adds the guard. */
 static Status finish_guard(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                            Belief *belief) {
   int64_t first;

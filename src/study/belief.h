@@ -43,41 +43,41 @@ typedef struct {
   PriorGuard guard; /* of a learned prior that of the study, unless the policy has its own */
 } Belief;
 
-/* The belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown, the problem has no
- * exact prior, another prior than `standard` is asked for on the weights of a network, or logs are asked for
- * where nothing is learned from them. */
+/* Creates the belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown, the problem
+ * has no exact prior, another prior than `standard` is asked for on the weights of a network, or logs are
+ * asked for where nothing is learned from them. */
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                      uint32_t replicate, Belief *out);
 
-/* Make `belief`, with its fit and likelihood, one that is fitted: of this family, learned from what the
+/* Makes `belief`, with its fit and likelihood, one that is fitted: of this family, learned from what the
  * setting says. STATUS_INPUT where there can be no past tasks. */
 Status belief_learn(const Config *setting, const PriorOps *family, const Problem *problem, Belief *belief);
 
-/* The prior that a fitted belief needs before its own, if it `has` one: from logs, a mixture whose posterior
- * draws networks learn from; the Gaussian under which posterior_means are taken. */
+/* Finds the prior that a fitted belief needs before its own, if it `has` one: from logs, a mixture whose
+ * posterior draws networks learn from; the Gaussian under which posterior_means are taken. */
 Status belief_base(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
                    Belief *out);
 
 /* Operations that the fit of a fitted belief takes (PriorOps.cost). */
 double belief_fit_cost(const Belief *belief, const Problem *problem);
 
-/* DIR/priors/FAMILY-HASH.nc */
+/* Writes DIR/priors/FAMILY-HASH.nc. */
 void belief_path(const Belief *belief, const char *directory, size_t size, char *path);
 
-/* Whether `name` is what belief_path calls a file in DIR/priors. */
+/* Returns whether `name` is what belief_path calls a file in DIR/priors. */
 bool belief_is_file_name(const char *name);
 
-/* The prior itself; fitted ones are read from belief_path. */
+/* Creates the prior itself; fitted ones are read from belief_path. */
 Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                     Prior *out);
 
-/* Enter into `work` what a sampler's cost depends on of the prior. Prior files are opened; a learned prior of
- * a file is taken to have networks as wide as the study's. */
+/* Enters into `work` what a sampler's cost depends on of the prior. Prior files are opened; a learned
+ * prior of a file is taken to have networks as wide as the study's. */
 Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work);
 
-/* Whether the sampler cannot run with this belief: writes a sentence and returns STATUS_INPUT. Looks only at
- * what the prior can do, so nothing is fitted: its family says what it will be able to. Prior files are
- * opened. */
+/* Returns whether the sampler cannot run with this belief: writes a sentence and returns STATUS_INPUT.
+ * Looks only at what the prior can do, so nothing is fitted: its family says what it will be able to.
+ * Prior files are opened. */
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);
 
 #endif

@@ -75,7 +75,8 @@ static Status allocate(Arena *memory, Block *block) {
   return STATUS_OK;
 }
 
-/* Every arm once, without noise, gives A and A mu*; the prior's part of A is taken out again. */
+/* Learns the target: every arm once, without noise, gives A and A mu*; the prior's part of A is taken out
+ * again. */
 static void learn_target(Block *block) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs, size = sizeof(double);
   const HistoryView view = {&block->history, 1, 0, (int)runs, NULL, NULL};
@@ -113,10 +114,10 @@ static void block_destroy(Block *block) {
   problem_destroy(&block->problem);
 }
 
-/* It has no Gaussian of its own: that of its time average is taken. */
+/* Returns whether the method has no Gaussian of its own: that of its time average is taken. */
 static bool is_chain(const Block *block) { return block->sampler.ops->chain; }
 
-/* One step of the method; the state of a chain goes to theta. */
+/* Moves by one step of the method; the state of a chain goes to theta. */
 static void move(Block *block, int64_t *fallbacks) {
   History *history = &block->history;
   const int k = history->rounds + 1;
@@ -132,8 +133,8 @@ static void move(Block *block, int64_t *fallbacks) {
   sampler_sample(&block->sampler, history, rng, 1, block->theta, fallbacks);
 }
 
-/* theta[d, B] is state number `count` of a chain: mean and covariance of the states so far follow, and so
- * does spread[d, d, B], the sum of their products about the mean. deviation[d, B] is scratch. */
+/* Updates mean and covariance of the states so far with theta[d, B], state number `count` of a chain, and
+ * spread[d, d, B], the sum of their products about the mean. deviation[d, B] is scratch. */
 SIMD_CLONES
 static void average(size_t d, size_t runs, double count, const double *restrict theta, double *restrict mean,
                     double *restrict spread, double *restrict covariance, double *restrict deviation) {
@@ -152,7 +153,7 @@ static void average(size_t d, size_t runs, double count, const double *restrict 
     }
 }
 
-/* Make step k; the method's Gaussian goes to mean and covariance, unless nobody asks for it. */
+/* Makes step k; the method's Gaussian goes to mean and covariance, unless nobody asks for it. */
 static void step(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
   const Sampler *sampler = &block->sampler;
   move(block, fallbacks);
@@ -163,7 +164,7 @@ static void step(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
     sampler->ops->gaussian(sampler, block->mean, block->covariance);
 }
 
-/* KL of every run after step k, and the runs that are there for the first time. */
+/* Computes KL of every run after step k, and finds the runs that have arrived for the first time. */
 static void compare(Block *block, int64_t k, double target_kl) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   memcpy(block->factor, block->covariance, d * d * runs * sizeof *block->factor);
@@ -192,7 +193,7 @@ static double *curve(TaskResult *result, int which, int run) {
   return result->curves + ((size_t)which * (size_t)result->runs + (size_t)run) * (size_t)result->points;
 }
 
-/* `spent` is the CPU time of the steps alone. */
+/* Simulates; `spent` is the CPU time of the steps alone. */
 static Status simulate(Block *block, const Config *setting, Tick tick, TaskResult *result, double *spent) {
   enum { TICK = 1000 };
   const double target_kl = config_real(setting, "target_kl");
@@ -247,7 +248,7 @@ static double axis_value(const Config *setting, int point) {
   return (double)k;
 }
 
-/* A step, and its divergence from the target. */
+/* Returns the cost of a step, and of its divergence from the target. */
 static double cost(const Study *study, const Task *task) {
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   const SamplerOps *sampler = sampler_find(policy->name);

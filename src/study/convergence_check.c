@@ -47,8 +47,8 @@ static Status refuse_method(void) {
                     names);
 }
 
-/* The value of `key` is the default, or the one in `set` (NULL: none); otherwise shown[SHOWN] is the
- * value. */
+/* Returns whether the value of `key` is the default, or the one in `set` (NULL: none); otherwise
+ * shown[SHOWN] is the value. */
 static bool is_left_alone(const Config *config, const Config *defaults, const Config *set, const char *key,
                           char *shown) {
   char other[SHOWN];
@@ -77,8 +77,8 @@ Status convergence_check_policy(const PolicyMethod *method, const Config *option
   return check_options(options, defaults, set);
 }
 
-/* A key of the world or of priors that this study has no use for: its target is its own, and the prior N(0,
- * I). */
+/* Returns whether it is a key of the world or of priors that this study has no use for: its target is its
+ * own, and the prior N(0, I). */
 static bool is_unused(const char *key) {
   static const char *const used[] = {"problem.dimension", "problem.condition_number", "prior.replicates"};
   for (size_t i = 0; i < sizeof used / sizeof *used; i++)

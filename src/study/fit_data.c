@@ -9,7 +9,7 @@ static Status play_past(const Belief *belief, const Problem *problem, Arena *mem
   return past_logs(problem, belief->fit.replicate, 0, belief->past_tasks, belief->past_observations, out);
 }
 
-/* Each task's theta as if it were known: the mode under N(0, I), or under the base. */
+/* Guesses each task's theta as if it were known: the mode under N(0, I), or under the base. */
 static Status guess(const Belief *belief, const Logs *logs, const Prior *base, Samples *out) {
   SCRATCH_ARENA(scratch);
   Prior standard;

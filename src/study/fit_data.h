@@ -12,13 +12,13 @@ typedef struct {
   Logs logs; /* else tasks = 0 */
 } FitData;
 
-/* Of a belief that is fitted; it must outlive the data. `base` is the prior of belief_base, where it has one;
- * else NULL. The caller ends with fit_data_free, also after an error. */
+/* Creates the data of a belief that is fitted; it must outlive them. `base` is the prior of belief_base,
+ * where it has one; else NULL. The caller ends with fit_data_free, also after an error. */
 Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out);
-/* The same, and the base is fitted here first. */
+/* Creates the same, and fits the base here first. */
 Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
                              FitData *out);
-/* What of it a prior is fitted to; it must outlive that. */
+/* Returns what of the data a prior is fitted to; they must outlive that. */
 FitSource fit_data_source(const FitData *data);
 void fit_data_free(FitData *data);
 

@@ -32,7 +32,7 @@ void optimal_arm_observe(OptimalArm *self, const History *history) {
   sampler_observe(&self->sampler, history, self->ignored);
 }
 
-/* Draw m of every run: one[d, B] <- theta[d, B M]. */
+/* Draws m of every run: one[d, B] <- theta[d, B M]. */
 static void pick_draw(OptimalArm *self, int d, int m) {
   for (int i = 0; i < d; i++)
     for (int b = 0; b < self->runs; b++)

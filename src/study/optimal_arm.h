@@ -16,15 +16,15 @@ typedef struct {
   int64_t *ignored; /* [B], fallbacks */
 } OptimalArm;
 
-/* Whether a policy has one posterior of theta* whose draws can be asked for their best arm. */
+/* Returns whether a policy has one posterior of theta* whose draws can be asked for their best arm. */
 bool optimal_arm_known(const PolicyMethod *method, const Config *options);
-/* For a policy of which that is so; `draws` posterior draws of each run. */
+/* Creates the entropy for a policy of which it can be known; `draws` posterior draws of each run. */
 Status optimal_arm_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, int draws,
                           OptimalArm *out);
-/* The last observation of `history` is new. */
+/* Observes: the last observation of `history` is new. */
 void optimal_arm_observe(OptimalArm *self, const History *history);
-/* entropy[b stride] of run b, in nats, among the arms of world->round given what was observed before it: of
- * the shares of M draws, so about (arms met - 1) / (2 M) too low. */
+/* Computes entropy[b stride] of run b, in nats, among the arms of world->round given what was observed
+ * before it, from the shares of M draws, so about (arms met - 1) / (2 M) too low. */
 void optimal_arm_entropy(OptimalArm *self, const World *world, const History *history, size_t stride,
                          double *entropy);
 

@@ -48,7 +48,7 @@ static const PackProblem *find(const char *name) {
   return NULL;
 }
 
-/* problem.file = 'path', as YAML has a path of any characters. */
+/* Computes problem.file = 'path', as YAML has a path of any characters. */
 static Status name_file(Arena *memory, const char *path, const char **out) {
   char *quoted;
   ALLOCATE(memory, quoted, 2 * strlen(path) + 1);
@@ -75,7 +75,7 @@ static Status problem_of(Arena *memory, const char *name, PackProblem *out) {
   return name_file(memory, name, &out->sets[2]);
 }
 
-/* The history of a group, one observation of all its runs after the other. */
+/* Records the history of a group, one observation of all its runs after the other. */
 static Status observe(const Pack *pack, World *world, PackGroup *group) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,

@@ -43,14 +43,15 @@ typedef struct {
   PackGroup *group; /* [groups], by rising number of observations */
 } Pack;
 
-/* Make the problem of that name; or, if `name` is a Gaussian or mixture prior file, the problem that has it
- * as prior, with Gaussian rewards of noise 1. *out must stay where it is; the caller ends with pack_destroy,
- * also after an error. STATUS_INPUT when there is no such problem, or the file cannot be used. */
+/* Makes the problem of that name; or, if `name` is a Gaussian or mixture prior file, the problem that has
+ * it as prior, with Gaussian rewards of noise 1. *out must stay where it is; the caller ends with
+ * pack_destroy, also after an error. STATUS_INPUT when there is no such problem, or the file cannot be
+ * used. */
 Status pack_create(Arena *memory, const char *name, Pack *out);
 void pack_destroy(Pack *pack);
 
-/* Of all observations in order, as text of seven digits, so that it is the same wherever the numbers agree up
- * to rounding. */
+/* Computes the digest of all observations in order, as text of seven digits, so that it is the same
+ * wherever the numbers agree up to rounding. */
 Status pack_digest(const Pack *pack, char out[DIGEST_SIZE]);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* M and R. */
+/* Returns M. Returns R. */
 int posterior_draws(const Config *setting) { return (int)config_int(setting, "draws"); }
 int posterior_reference_draws(const Config *setting) {
   return config_is(setting, "reference_draws", "draws") ? posterior_draws(setting)
@@ -47,7 +47,7 @@ int posterior_needs(const StudyCurve *curve) { return needs[curve - study_poster
 
 static double axis_value(const Config *setting, int point) { return (double)posterior_size(setting, point); }
 
-/* The exact posterior must be within reach, and the sizes must rise. */
+/* Checks a setting: the exact posterior must be within reach, and the sizes must rise. */
 static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
   for (int i = 1; i < posterior_points(setting); i++)
     if (posterior_size(setting, i) <= posterior_size(setting, i - 1))
@@ -90,8 +90,8 @@ static Status check_policy(const PolicyMethod *method, const Config *options) {
   return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
 }
 
-/* A draw of M at each size, and a transport problem for each run, of about a 36th of the cube of its
- * points in operations; and a share of that of the floor, which one policy measures for all. */
+/* Returns the cost: a draw of M at each size, and a transport problem for each run, of about a 36th of the
+ * cube of its points in operations; and a share of that of the floor, which one policy measures for all. */
 static double cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   if (problem_is_large(setting)) return posterior_cost_large(study, task);

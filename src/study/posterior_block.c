@@ -151,7 +151,7 @@ static void block_destroy(Block *block) {
   wasserstein_destroy(block->wasserstein);
 }
 
-/* One more observation of every run: an arm at random, or the next one. */
+/* Adds one more observation to every run: an arm at random, or the next one. */
 static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
   const Task *task = block->task;
   world_advance(&block->world, round);
@@ -197,13 +197,13 @@ static void pick_run(const Block *block, const Draws *draws, int b) {
   linalg_moments(block->problem.d, run->n, run->theta, run->mean, run->covariance);
 }
 
-/* theta*[d] of run b. */
+/* Returns theta*[d] of run b. */
 static const double *truth_of(const Block *block, int b, double *truth) {
   for (int i = 0; i < block->problem.d; i++) truth[i] = block->world.theta[i * block->task->runs + b];
   return truth;
 }
 
-/* Of the start of tilted transport, at the end of its flow; NAN without evidence. */
+/* Measures the start of tilted transport, at the end of its flow; NAN without evidence. */
 static Status measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
   const Mixture *mixture = block->truth.mixture;
   double *precision = block->evidence, *vector = precision + block->problem.d * block->problem.d;
@@ -230,7 +230,8 @@ static Status measure_concavity(Block *block, int which, int b, Rng rng, double 
 /* What measures each curve; NULL: the study itself. */
 static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE, MEASURE)};
 
-/* One number for run b at this sample size. A floor compares the second set of exact draws with the first. */
+/* Measures one number for run b at this sample size. A floor compares the second set of exact draws with
+ * the first. */
 static Status measure(Block *block, int which, int b, uint32_t round, double *out) {
   const int d = block->problem.d;
   const Comparison comparison = {.d = d,
@@ -253,7 +254,7 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
   return STATUS_OK;
 }
 
-/* Draw at this sample size, and measure every run. */
+/* Draws at this sample size, and measure every run. */
 static Status compare(Block *block, uint32_t round, int point, TaskResult *result) {
   const Study *study = block->study;
   const int runs = block->task->runs;
@@ -275,7 +276,7 @@ static Status compare(Block *block, uint32_t round, int point, TaskResult *resul
   return STATUS_OK;
 }
 
-/* Grow the histories and stop at each sample size. `spent` is the CPU time of the sampler alone. */
+/* Grows the histories and stops at each sample size. `spent` is the CPU time of the sampler alone. */
 static Status simulate(Block *block, Tick tick, TaskResult *result, double *spent) {
   const Config *setting = block->setting;
   const int64_t last = posterior_last_size(setting);

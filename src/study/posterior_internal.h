@@ -19,13 +19,14 @@ enum {
 #undef POSTERIOR_CURVE
 #undef POSTERIOR_CURVE_AND_FLOOR
 
-/* M and R. */
+/* Returns M. Returns R. */
 int posterior_draws(const Config *setting);
 int posterior_reference_draws(const Config *setting);
 /* Exact draws that a curve is measured of: R, and R others. */
 enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
 int posterior_needs(const StudyCurve *curve);
-/* Sample sizes: how many, the number of observations of each, and of the last. */
+/* Returns how many sample sizes there are. Returns the number of observations of one. Returns the number
+ * of observations of the last. */
 int posterior_points(const Config *setting);
 int64_t posterior_size(const Config *setting, int point);
 int posterior_last_size(const Config *setting);
@@ -34,7 +35,7 @@ int posterior_last_size(const Config *setting);
 Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
                            TaskResult *result);
 
-/* Large settings (study.h). */
+/* Checks large settings (study.h). */
 Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem);
 Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                            TaskResult *results);

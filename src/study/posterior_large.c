@@ -74,7 +74,7 @@ static void destroy(Large *self) {
   problem_destroy(&self->problem);
 }
 
-/* y[m] from its means, with the noise that the ordinary world has in these rounds. */
+/* Adds to y[m], its means, the noise that the ordinary world has in these rounds. */
 static void add_noise(const Large *self, double *y) {
   const Likelihood *likelihood = &self->problem.likelihood;
   for (int k = 0; k < self->problem.arms; k++) {
@@ -115,7 +115,7 @@ static Status draw_problem(Large *self) {
   return status;
 }
 
-/* b and the means of the prior, side by side [d, 1 + C], into the eigenbasis. */
+/* Rotates b and the means of the prior, side by side [d, 1 + C], into the eigenbasis. */
 static Status rotate_vectors(Large *self) {
   const Isotropic *prior = &self->problem.theta.isotropic;
   const size_t d = (size_t)self->problem.d, count = (size_t)prior->components, width = count + 1;
@@ -162,7 +162,7 @@ static DenseMeasure measure_of(const Large *self) {
                         .covariance = study_measures(self->study, "moments")};
 }
 
-/* x[d, n] by a sampler, for the streams `rng`: in each round every rank takes some. */
+/* Draws x[d, n] by a sampler, for the streams `rng`: in each round every rank takes some. */
 static Status draw_rotated(const Large *self, const DiagonalOps *ops, const Diagonal *posterior, RngLanes rng,
                            DenseMatrix *x, double *fallbacks) {
   const Dense *dense = self->large->dense;
@@ -180,8 +180,8 @@ static Status draw_rotated(const Large *self, const DiagonalOps *ops, const Diag
   return STATUS_OK;
 }
 
-/* theta[d, n] = U x, x by a sampler from the streams of `purpose`. The caller destroys it, also after a
- * failure. */
+/* Computes theta[d, n] = U x, x by a sampler from the streams of `purpose`. The caller destroys it, also
+ * after a failure. */
 static Status draw(const Large *self, const DiagonalOps *ops, const Config *options, const Isotropic *prior,
                    RngPurpose purpose, int n, int64_t *fallbacks, DenseMatrix *theta) {
   const Dense *dense = self->large->dense;
@@ -208,7 +208,7 @@ static Status draw(const Large *self, const DiagonalOps *ops, const Config *opti
   return status;
 }
 
-/* R exact draws, measured. The caller ends with dense_draws_destroy, also after a failure. */
+/* Makes R exact draws, and measures them. The caller ends with dense_draws_destroy, also after a failure. */
 static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
   const DenseMeasure measure = measure_of(self);
   int64_t ignored = 0;
@@ -238,7 +238,7 @@ static Status compare(const Large *self, bool floor, const DenseDraws *x, double
   return dense_draws_covariance_error(&measure, x, y, &values[CURVE_covariance_error + floor]);
 }
 
-/* Exact draws, and what others of them show. */
+/* Makes exact draws, and measures what others of them show. */
 static Status draw_reference(Large *self) {
   const double start = clock_wall();
   DenseDraws others = {0};
@@ -253,7 +253,7 @@ static Status draw_reference(Large *self) {
   return status;
 }
 
-/* The curves of one policy for run b of its block. */
+/* Keeps the curves of one policy for run b of its block. */
 static void keep_values(const Large *self, const double *values, int b, TaskResult *result) {
   for (int c = 0; c < self->study->curve_count; c++) {
     const StudyCurve *curve = self->study->curves[c];
@@ -264,7 +264,7 @@ static void keep_values(const Large *self, const double *values, int b, TaskResu
 
 /* ---- tasks */
 
-/* CPU seconds of all ranks. */
+/* Returns the CPU seconds of all ranks. */
 static double cpu_of_all(const Large *self) {
   double seconds = clock_cpu();
   self->large->dense->sum(1, &seconds);

@@ -64,7 +64,8 @@ Status posterior_check_large(const Study *study, const Config *setting, const Pr
   return STATUS_OK;
 }
 
-/* Two orthogonal factors, three products and the eigenvectors, shared by the policies; steps of the draws. */
+/* Returns the cost: two orthogonal factors, three products and the eigenvectors, shared by the policies;
+ * steps of the draws. */
 double posterior_cost_large(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   const double d = study_dimension(setting), steps = 300;

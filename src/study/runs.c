@@ -8,7 +8,7 @@ static const double MOST_GROWTH = 4, LEAST_GROWTH = 1.1;
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t ceil_ratio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Replicate r of a fixed number of runs has the runs [cut(r), cut(r + 1)). */
+/* Returns where replicate r begins: with a fixed number of runs it has the runs [cut(r), cut(r + 1)). */
 static int64_t cut(const Runs *runs, int64_t replicate) {
   return (int64_t)((__int128)runs->most * replicate / runs->replicates);
 }

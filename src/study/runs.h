@@ -30,14 +30,15 @@ typedef struct {
   int runs;
 } RunsBlock;
 
-/* From the keys runs, runs.*, block and prior.replicates. STATUS_INPUT when they do not go together. */
+/* Creates the runs from the keys runs, runs.*, block and prior.replicates. Returns STATUS_INPUT when they
+ * do not go together. */
 Status runs_create(const Config *config, Runs *out);
-/* out[runs->blocks], in run order; a block never spans two replicates. */
+/* Lists out[runs->blocks], in run order; a block never spans two replicates. */
 void runs_list(const Runs *runs, RunsBlock *out);
 uint32_t runs_replicate(const Runs *runs, int64_t run);
-/* From a block to the next one with the same replicate. */
+/* Returns the distance from a block to the next one with the same replicate. */
 int runs_stride(const Runs *runs);
-/* The runs in the first blocks. */
+/* Returns the number of runs in the first blocks. */
 int64_t runs_in_blocks(const Runs *runs, int blocks);
 
 /* Blocks of the first wave: every replicate and `least` runs; all of them when not adaptive. */

@@ -111,7 +111,7 @@ static void find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCO
   rank[2] = place_of(n, values, truth, &rng);
 }
 
-/* out += share of the metric between two clouds. */
+/* Computes out += share of the metric between two clouds. */
 static Status add(const Ruler *self, Measure *metric, const Cloud *x, const Cloud *y, Rng directions,
                   double share, double *out) {
   Comparison comparison = self->comparison;
@@ -167,7 +167,7 @@ static Status measure(Ruler *self, Rng directions, double out[MEASURED]) {
 
 /* ---- the histories of a group */
 
-/* Exact draws of all histories: theta[d, histories SETS M]. */
+/* Makes exact draws of all histories: theta[d, histories SETS M]. */
 static Status draw_exact(const Pack *pack, const PackGroup *group, double *theta) {
   SCRATCH_ARENA(scratch);
   Sampler exact;
@@ -190,21 +190,21 @@ static Status draw_exact(const Pack *pack, const PackGroup *group, double *theta
   return STATUS_OK;
 }
 
-/* x[d, M] <- set k of history h in theta[d, histories SETS M]. */
+/* Computes x[d, M] <- set k of history h in theta[d, histories SETS M]. */
 static void pick(const Pack *pack, const PackGroup *group, const double *theta, int h, int k, double *x) {
   const size_t m = (size_t)pack->draws, stride = (size_t)group->histories * SETS * m;
   const double *first = theta + (size_t)(h * SETS + k) * m;
   for (size_t i = 0; i < (size_t)pack->problem.d; i++) memcpy(x + i * m, first + i * stride, m * sizeof *x);
 }
 
-/* x[d, M] <- theta[M, d]. */
+/* Computes x[d, M] <- theta[M, d]. */
 static void turn(const Pack *pack, const double *theta, double *x) {
   const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
   for (size_t n = 0; n < m; n++)
     for (size_t i = 0; i < d; i++) x[i * m + n] = theta[n * d + i];
 }
 
-/* theta[histories, M, d] of the problem; measured[MEASURED, histories] of the problem. */
+/* Measures theta[histories, M, d] of the problem; measured[MEASURED, histories] of the problem. */
 static Status measure_group(Ruler *self, const PackGroup *group, const double *theta, double *measured) {
   const Pack *pack = self->pack;
   const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws, n = (size_t)group->histories;
@@ -237,7 +237,7 @@ static ScoreMean mean_of(int n, const double *x) {
   return (ScoreMean){sum, sqrt(squares / (n - 1) / n)};
 }
 
-/* mean(x) / mean(y); its error is that of the mean of x - ratio y, over mean(y). */
+/* Returns mean(x) / mean(y); its error is that of the mean of x - ratio y, over mean(y). */
 static ScoreMean ratio_of(int n, const double *x, const double *y) {
   const double below = mean_of(n, y).mean, ratio = mean_of(n, x).mean / below;
   double squares = 0;
@@ -245,7 +245,7 @@ static ScoreMean ratio_of(int n, const double *x, const double *y) {
   return (ScoreMean){ratio, sqrt(squares / (n - 1) / n) / below};
 }
 
-/* P(chi^2 > x) with 2 k degrees of freedom: exp(-x / 2) sum_{j < k} (x / 2)^j / j!. */
+/* Returns P(chi^2 > x) with 2 k degrees of freedom: exp(-x / 2) sum_{j < k} (x / 2)^j / j!. */
 static double chi_squared_above(int k, double x) {
   double term = exp(-x / 2), sum = 0;
   for (int j = 0; j < k; term *= x / 2 / ++j) sum += term;

@@ -39,18 +39,18 @@ typedef struct {
   double rank_p[SCORE_RANKS], rank_p_exact[SCORE_RANKS];
 } Score;
 
-/* What the distance of a problem is: the word of the key `metrics`. */
+/* Returns what the distance of a problem is: the word of the key `metrics`. */
 const char *score_metric(const Pack *pack);
-/* How its exact draws are made, in words. */
+/* Returns how its exact draws are made, in words. */
 const char *score_exact(const Pack *pack);
 
 /* Below this even_p draws are more even than independent ones are. */
 #define SCORE_TOO_EVEN 1e-3
 
-/* theta[histories, M, d], all finite; M = pack->draws. *out lives as long as `memory`. */
+/* Scores theta[histories, M, d], all finite; M = pack->draws. *out lives as long as `memory`. */
 Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *out);
 
-/* The p-value of the chi-squared test that u[n], in (0, 1), are uniform. NAN where n is too small. */
+/* Returns the p-value of the chi-squared test that u[n], in (0, 1), are uniform. NAN where n is too small. */
 double score_uniform_p(int n, const double *u);
 
 #endif

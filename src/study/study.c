@@ -27,7 +27,7 @@ enum {
   MOST_NAME = 200 /* bytes of a study's name: a folder's name has 255, and jobs append to it */
 };
 
-/* CURVE, or CURVE_diff. */
+/* Writes CURVE, or CURVE_diff. */
 static void target_text(const StudyCurve *curve, bool paired, size_t size, char *out) {
   snprintf(out, size, "%s%s", curve->name, paired ? "_diff" : "");
 }
@@ -46,7 +46,7 @@ const char *study_target_name(int index) {
   return index < count ? names[index] : NULL;
 }
 
-/* The word of a curve, where no curve before it has the same. */
+/* Returns the word of a curve, where no curve before it has the same. */
 static const char *new_word(const StudyCurve *curves, int place) {
   const char *word = curves[place].metric;
   for (int i = 0; word && i < place; i++)
@@ -67,7 +67,7 @@ void study_target(const Study *study, size_t size, char *out) {
   target_text(study->curves[study->target_curve], study->target_paired, size, out);
 }
 
-/* Find the curve of runs.of; of a fixed number of runs it is the first one, paired where that says
+/* Finds the curve of runs.of; of a fixed number of runs it is the first one, paired where that says
  * something. */
 static Status find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
@@ -86,7 +86,7 @@ static Status find_target(Study *study) {
                     of, allowed);
 }
 
-/* A policy that samples must fit its prior, of which its cost is told. */
+/* Checks that a policy that samples fits its prior, of which its cost is told. */
 static Status check_belief(const Study *study, const Config *setting, const ConfigPolicy *policy,
                            const Problem *problem, const SamplerOps *sampler, SamplerWork *work) {
   Belief belief;
@@ -120,8 +120,8 @@ Status study_ready(const Study *study, Tick tick) {
   return STATUS_OK;
 }
 
-/* A policy must fit the prior and the likelihood in every setting, before anything is run or fitted:
- * work[policies]. */
+/* Checks that each policy fits the prior and the likelihood in every setting, before anything is run or
+ * fitted: work[policies]. */
 static Status check_policies(const Study *study, const Config *setting, PolicyWork *work) {
   Problem problem;
   TRY(problem_create(setting, &problem));
@@ -301,7 +301,7 @@ void task_result_share(const Study *study, const TaskResult *finished, TaskResul
   result->has_shared = true;
 }
 
-/* All but the shared curves that are there. */
+/* Clears all but the shared curves that are there. */
 static void clear_result(const Study *study, TaskResult *result) {
   const size_t size = curve_size(result);
   for (int c = 0; c < study->curve_count; c++)
@@ -311,7 +311,7 @@ static void clear_result(const Study *study, TaskResult *result) {
   result->message[0] = '\0';
 }
 
-/* What a task came to: its own error, unless that is one of the job. */
+/* Concludes what a task came to: its own error, unless that is one of the job. */
 static Status conclude(const Study *study, Status status, TaskResult *result) {
   result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
   if (status == STATUS_STOPPED || status == STATUS_INTERNAL || status == STATUS_OK) return status;
@@ -368,7 +368,7 @@ PolicyWork study_work(const Study *study, const Task *task) {
   return work;
 }
 
-/* The calls of a round are shared by the runs of a block. */
+/* Returns the cost of the world; the calls of a round are shared by the runs of a block. */
 double study_world_cost(const PolicyWork *work) {
   const double d = work->sampler.d;
   const double reward = work->sampler.conjugate ? 0 : 1000;

@@ -109,58 +109,61 @@ struct Study {
 /* Where a point of a setting stands on the axis of the results. */
 int study_place(const Study *study, const Config *setting, int point);
 
-/* Task number `index` of the list. */
+/* Returns task number `index` of the list. */
 Task study_task(const Study *study, int index);
-/* Where block `block` of a cell stands in the list. */
+/* Returns where block `block` of a cell stands in the list. */
 int study_task_index(const Study *study, int setting, int policy, int block);
 
-/* Take over `file`, check that every policy fits its prior in every setting (STATUS_INPUT otherwise), count
- * the tasks. The caller ends with study_destroy, also after an error. */
+/* Takes over `file`, check that every policy fits its prior in every setting (STATUS_INPUT otherwise),
+ * count the tasks. The caller ends with study_destroy, also after an error. */
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
-/* What its policies need outside of this program is there: STATUS_INPUT with one sentence if it is not. */
+/* Checks that what its policies need outside of this program is there: STATUS_INPUT with one sentence if
+ * it is not. */
 Status study_ready(const Study *study, Tick tick);
 
 /* Words of the key runs.of: the curves of all kinds of studies, and their paired differences; NULL ends. */
 const char *study_target_name(int index);
-/* "regret_diff": what the target is of. */
+/* Writes what the target is of, such as "regret_diff". */
 void study_target(const Study *study, size_t size, char *out);
 /* Where the methods of the study's policies are from: "ts: Thompson 1933; ...". */
 Status study_references(Arena *memory, const Study *study, const char **out);
 
 /* Words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL ends. */
 const char *study_metric_name(int index);
-/* Whether `metrics` of the study has that word. */
+/* Returns whether `metrics` of the study has that word. */
 bool study_measures(const Study *study, const char *metric);
-/* What the cost of a policy in a setting depends on, for a task's runs; history and draws are for the kind of
- * study to enter. Not of a large setting. */
+/* Returns what the cost of a policy in a setting depends on, for a task's runs; history and draws are for
+ * the kind of study to enter. Not for a large setting. */
 PolicyWork study_work(const Study *study, const Task *task);
-/* Of the world's part of a round of one run: a reward and its regret, and new arms where they are drawn. */
+/* Returns the cost of the world's part of a round of one run: a reward and its regret, and new arms where
+ * they are drawn. */
 double study_world_cost(const PolicyWork *work);
-/* Of a large setting; 2 where only the problem's file knows it. */
+/* Returns the dimension of a large setting; 2 where only the problem's file knows it. */
 double study_dimension(const Config *setting);
 
 Status task_result_create(const Study *study, const Task *task, TaskResult *out);
 void task_result_destroy(TaskResult *result);
-/* Whether a study has curves that all policies share. */
+/* Returns whether a study has curves that all policies share. */
 bool study_has_shared(const Study *study);
-/* Take the shared curves of a finished task of the same setting and runs, so that the task need not measure
- * them. */
+/* Takes the shared curves of a finished task of the same setting and runs, so that the task need not
+ * measure them. */
 void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result);
-/* Make it the result of a task that raised an error: RUN_FAILED, NaN curves, `message`. STATUS_OK: the error
- * belongs to the task alone. */
+/* Makes it the result of a task that raised an error: RUN_FAILED, NaN curves, `message`. STATUS_OK: the
+ * error belongs to the task alone. */
 Status task_result_fail(const Study *study, const char *message, TaskResult *result);
 
-/* Whether a task belongs to a large setting. */
+/* Returns whether a task belongs to a large setting. */
 bool study_task_is_large(const Study *study, const Task *task);
-/* As study_run_task, of `count` tasks that run_large can take. Collective over the ranks of `large`. */
+/* Runs, as study_run_task does, `count` tasks that run_large can take. Collective over the ranks of
+ * `large`. */
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                        TaskResult *results);
 
-/* Run a task: make its prior from `directory` (where fitted priors are cached), then the study's own `run`,
- * which measures what the result does not have yet. A task that raises an error gives RUN_FAILED, NaN curves
- * and a message; only lack of memory and unreadable prior files are a Status. */
+/* Runs a task: make its prior from `directory` (where fitted priors are cached), then the study's own
+ * `run`, which measures what the result does not have yet. A task that raises an error gives RUN_FAILED,
+ * NaN curves and a message; only lack of memory and unreadable prior files are a Status. */
 Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
                       TaskResult *result);
 

@@ -10,7 +10,7 @@ static const ConfigValue *value_of(const Config *config, int key) {
   return &config->values[key];
 }
 
-/* The value of a key whose type is one of the bits in `types`. */
+/* Finds the value of a key whose type is one of the bits in `types`. */
 static const ConfigValue *find(const Config *config, const char *name, unsigned types) {
   int key = config_key_index(config->keys, name);
   ASSERT(key >= 0 && "the table has that key");
@@ -73,7 +73,7 @@ bool config_present(const Config *config, const char *key) {
 
 bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }
 
-/* What the sets do not give is that of `base`; NULL: the default. */
+/* Reads the options; what the sets do not give is that of `base`; NULL: the default. */
 static Status read_options(Arena *memory, const char *what, const ConfigKey *keys, const Config *base,
                            int set_count, const char *const *sets, Config **out) {
   ConfigGiven all, one;

@@ -54,23 +54,25 @@ typedef struct {
 /* The value of every key of one table, for one setting or one policy. */
 typedef struct Config Config;
 
-/* Read a value. Asking for a key that the table lacks, or with the wrong type, is a bug (asserted), and so is
- * asking for a number where a word stands. Strings and lists live as long as the Config. */
+/* Reads a value. Asking for a key that the table lacks, or with the wrong type, is a bug (asserted), and
+ * so is asking for a number where a word stands. Strings and lists live as long as the Config. */
 int64_t config_int(const Config *config, const char *key);
 double config_real(const Config *config, const char *key);
 bool config_bool(const Config *config, const char *key);
-/* WORD, TEXT (NULL when absent), and words of INT, REAL, INTS (NULL when a number stands there). */
+/* Returns a WORD, a TEXT (NULL when absent), or a word of INT, REAL, INTS (NULL when a number stands
+ * there). */
 const char *config_text(const Config *config, const char *key);
-/* The value is that word. */
+/* Returns whether the value is that word. */
 bool config_is(const Config *config, const char *key, const char *word);
-/* Number of integers; 0 when a word stands there. */
+/* Returns the number of integers; 0 when a word stands there. */
 int config_ints(const Config *config, const char *key, const int64_t **list);
 int config_words(const Config *config, const char *key, const char *const **list);
-/* out[size] <- the value as it would stand in a study file, cut to size. */
+/* Computes out[size] <- the value as it would stand in a study file, cut to size. */
 void config_show(const Config *config, const char *key, size_t size, char *out);
-/* False for a key that is given in parts, and for the parts of a key that is not: these have no value. */
+/* Returns false for a key that is given in parts, and for the parts of a key that is not: these have no
+ * value. */
 bool config_present(const Config *config, const char *key);
-/* The table has that key. */
+/* Returns whether the table has that key. */
 bool config_has(const Config *config, const char *key);
 
 /* One policy of a study: a registered name, its label, its options (table given by ConfigSchema). */
@@ -116,32 +118,32 @@ typedef struct {
   const ConfigKey *(*policy_keys)(const char *policy_name);
 } ConfigSchema;
 
-/* The text of the study file `path`, without its byte order mark; free() it. Errors: STATUS_FILE when it
- * cannot be read or is not a regular file; STATUS_INPUT when it is too long, holds a NUL byte, or is UTF-16
- * or UTF-32. */
+/* Reads the text of the study file `path`, without its byte order mark; free() it. Errors: STATUS_FILE
+ * when it cannot be read or is not a regular file; STATUS_INPUT when it is too long, holds a NUL byte, or
+ * is UTF-16 or UTF-32. */
 Status config_study_text(const char *path, char **out);
-/* Read `text`, apply `sets` ("key=value" or "key=[a,b]", in order; a list on a scalar key makes or replaces
- * its sweep, a scalar removes it; "policies=[ts,diffts]" and "sweep.zip=true" work too), check, expand. A
- * study may have no policies. `name` stands for the file in messages. *out is freed with config_study_free.
- * Errors are STATUS_INPUT (an error in a --set names the --set). */
+/* Reads `text`, apply `sets` ("key=value" or "key=[a,b]", in order; a list on a scalar key makes or
+ * replaces its sweep, a scalar removes it; "policies=[ts,diffts]" and "sweep.zip=true" work too), check,
+ * expand. A study may have no policies. `name` stands for the file in messages. *out is freed with
+ * config_study_free. Errors are STATUS_INPUT (an error in a --set names the --set). */
 Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
                           const char *const *sets, StudyFile **out);
 void config_study_free(StudyFile *study);
 
-/* The first key whose value differs between two resolved texts, for "resume refused": writes "key: old ->
- * new" into out; false when they are equal. The key is dotted: "problem.arms", "sweep.prior.stages",
- * "policies", "policies.LABEL.steps". */
+/* Finds the first key whose value differs between two resolved texts, for "resume refused": writes "key:
+ * old -> new" into out; returns false when they are equal. The key is dotted: "problem.arms",
+ * "sweep.prior.stages", "policies", "policies.LABEL.steps". */
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out);
 
 /* Options alone, from "key=value" texts (`thompson sample --option`), under one table; `what` names their
  * source in messages. They live as long as `memory`. */
 Status config_options(Arena *memory, const char *what, const ConfigKey *keys, int set_count,
                       const char *const *sets, Config **out);
-/* The options of `base`, which must outlive the copy, with some of them replaced. */
+/* Copies the options of `base`, which must outlive the copy, with some of them replaced. */
 Status config_override(Arena *memory, const Config *base, const char *what, int set_count,
                        const char *const *sets, Config **out);
 
-/* One paragraph for each key: type, range, unit, default, help. */
+/* Writes one paragraph for each key: type, range, unit, default, help. */
 void config_describe(FILE *out, const ConfigKey *keys);
 
 /* Returns the nearest of the names word(0), word(1), ... to `typo` by edit distance, or NULL when none is

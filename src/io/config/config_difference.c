@@ -27,7 +27,7 @@ static void write_node(FILE *out, const ConfigNode *node) {
   fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
 }
 
-/* One side of the sentence: the value, else the sweep that stands for it. */
+/* Writes one side of the sentence: the value, else the sweep that stands for it. */
 static Status side_text(Comparison *self, int side, const char *path, const ConfigNode *node,
                         const char **out) {
   const ConfigNode *sweep = self->root[side] ? config_node_child(self->root[side], "sweep") : NULL;
@@ -56,7 +56,7 @@ static bool report(Comparison *self, const char *path, const ConfigNode *old_nod
   return true;
 }
 
-/* Both are lists of labelled mappings (policies) with the same labels in the same order. */
+/* Returns whether both are lists of labelled mappings (policies) with the same labels in the same order. */
 static bool same_labels(const ConfigNode *a, const ConfigNode *b) {
   if (a->kind != NODE_SEQUENCE || b->kind != NODE_SEQUENCE || a->count != b->count) return false;
   for (a = a->first, b = b->first; a; a = a->next, b = b->next) {

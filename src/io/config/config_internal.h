@@ -22,7 +22,7 @@ typedef struct {
   int line, column;
 } ConfigPlace;
 
-/* STATUS_INPUT with the sentence "source:line:column: ...". */
+/* Returns STATUS_INPUT with the sentence "source:line:column: ...". */
 Status config_refuse(ConfigPlace place, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A text cut to a length that a sentence can bear, never within a character, on one line. */
@@ -45,14 +45,14 @@ struct ConfigNode {
   ConfigNode *next; /* next sibling */
 };
 
-/* Read one YAML document; *out is NULL when there is none. Without `lines`, places are the source as a
+/* Reads one YAML document; *out is NULL when there is none. Without `lines`, places are the source as a
  * whole. */
 Status config_tree_parse(Arena *memory, const char *source, bool lines, const char *text, ConfigNode **out);
-/* "key=value" as a node that carries its key; `what` ("--set") names it in messages. A missing value is
- * null. */
+/* Reads "key=value" as a node that carries its key; `what` ("--set") names it in messages. A missing value
+ * is null. */
 Status config_tree_assignment(Arena *memory, const char *what, const char *text, ConfigNode **out);
 bool config_node_null(const ConfigNode *node);
-/* The child with that key, or NULL; also when the node is no mapping. */
+/* Returns the child with that key, or NULL; also when the node is no mapping. */
 const ConfigNode *config_node_child(const ConfigNode *node, const char *key);
 
 /* One checked value (config_value.c). Which members count follows from the key's type. */
@@ -67,19 +67,19 @@ typedef struct {
   const char *const *words; /* [count] */
 } ConfigValue;
 
-/* Check `node` under `key`; `owner` and `path` ("policies.vits2." and "steps") name it in messages. */
+/* Checks `node` under `key`; `owner` and `path` ("policies.vits2." and "steps") name it in messages. */
 Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner, const char *path,
                           const ConfigNode *node, ConfigValue *out);
 /* Tells whether the value is the one that its key has by default; not for keys without a default. */
 Status config_value_is_default(Arena *memory, const ConfigKey *key, const ConfigValue *value, bool *out);
-/* Print the value so that reading it gives the same value. */
+/* Prints the value so that reading it gives the same value. */
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value);
-/* A real in 15 to 17 digits, the fewest that read back to the same number: out[32]. */
+/* Writes a real in 15 to 17 digits, the fewest that read back to the same number: out[32]. */
 void config_real_text(double value, char *out);
 
-/* What a key allows, for a sentence: "an integer in [1, 10], or all". */
+/* Writes what a key allows, for a sentence: "an integer in [1, 10], or all". */
 void config_allowed(const ConfigKey *key, size_t size, char *out);
-/* snprintf at the end of the text in out[size]. */
+/* Appends as snprintf does, at the end of the text in out[size]. */
 void config_append(size_t size, char *out, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The best of the names offered so far (config_words.c). Names are not copied. */
@@ -87,13 +87,13 @@ typedef struct {
   const char *typo, *name;
   int length, distance;
 } ConfigNearest;
-/* Offer name[length]; when it is the nearest, `shown` (maybe another name) is what will be suggested. */
+/* Offers name[length]; when it is the closest, `shown` (maybe another name) is what will be suggested. */
 void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, const char *shown,
                           int shown_length);
 void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key);
 /* Appends "; did you mean 'z'?" when a near name was offered. */
 void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out);
-/* Walk blank-separated words: advances *words to the next and returns its length, 0 at the end. */
+/* Walks blank-separated words: advances *words to the next and returns its length, 0 at the end. */
 int config_word_next(const char **words);
 
 /* The nodes that a source gives for the keys of one table (config_table.c). */
@@ -108,13 +108,13 @@ typedef struct {
 int config_key_count(const ConfigKey *keys);
 int config_key_index(const ConfigKey *keys, const char *name); /* -1 when the table lacks it */
 Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given);
-/* Take the entry `path: node`, or all entries under it when path is a section. */
+/* Takes the entry `path: node`, or all entries under it when path is a section. */
 Status config_given_take(Arena *memory, const char *owner, const char *path, const ConfigNode *node,
                          ConfigGiven *given);
 /* Replaces, or appends; removes the parts of a key that is now given whole, or the whole of a part. */
 void config_given_put(ConfigGiven *given, int key, const ConfigNode *node);
 void config_given_remove(ConfigGiven *given, int key);
-/* The value of every key: values[keys]. A key that stands in `swept` (may be NULL) needs none. */
+/* Reads the value of every key: values[keys]. A key that stands in `swept` (may be NULL) needs none. */
 Status config_table_values(Arena *memory, const char *owner, ConfigPlace place, const ConfigGiven *given,
                            const ConfigGiven *swept, ConfigValue **values);
 
@@ -135,10 +135,10 @@ typedef struct {
   ConfigValue **values; /* [axis_count][counts] */
 } ConfigSweep;
 
-/* Fill the settings, labels and axes of `study`. */
+/* Fills the settings, labels and axes of `study`. */
 Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
                            const ConfigValue *values, ConfigSweep *sweep, StudyFile *study);
-/* Fill `resolved` and `sha256` of `study` (config_resolve.c). */
+/* Fills `resolved` and `sha256` of `study` (config_resolve.c). */
 Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study);
 

@@ -13,22 +13,23 @@ typedef struct {
   const bool *omitted; /* [keys]: swept, absent, or not to be shown */
 } Writer;
 
-/* The part of a key's name that follows the section's `length` characters. */
+/* Returns the part of a key's name that follows the section's `length` characters. */
 static const char *part_after(const char *name, int length) { return name + length + (length > 0); }
 
 static bool same_start(const char *a, const char *b, int length) {
   return strncmp(a, b, (size_t)length) == 0 && (length == 0 || (a[length] == '.' && b[length] == '.'));
 }
 
-/* An earlier key lies in the same section, so that its heading is written already. */
+/* Returns whether an earlier key lies in the same section, so that its heading is written already. */
 static bool heading_written(const Writer *writer, int key, int length) {
   for (int i = 0; i < key; i++)
     if (!writer->omitted[i] && same_start(writer->keys[i].name, writer->keys[key].name, length)) return true;
   return false;
 }
 
-/* All keys in the section that is the first `length` characters of key `first`, from that key on. A key that
- * is swept stands under sweep instead, so that each key stands once; an absent one stands nowhere. */
+/* Writes all keys in the section that is the first `length` characters of key `first`, from that key on. A
+ * key that is swept stands under sweep instead, so that each key stands once; an absent one stands
+ * nowhere. */
 static void write_section(const Writer *writer, int first, int length, int depth) {
   for (int i = first; writer->keys[i].name; i++) {
     const char *name = writer->keys[i].name;

@@ -29,7 +29,7 @@ static Status layer_new(Arena *memory, const ConfigKey *keys, Layer *layer) {
   return config_given_new(memory, keys, &layer->axes);
 }
 
-/* The entry `name: node` of `sweep`. */
+/* Takes the entry `name: node` of `sweep`. */
 static Status take_axis(Arena *memory, const char *name, const ConfigNode *node, Layer *layer) {
   if (strcmp(name, "zip") != 0) return config_given_take(memory, "sweep.", name, node, &layer->axes);
   if (layer->zip) return config_refuse(node->key_place, "key 'sweep.zip': given twice");
@@ -37,7 +37,7 @@ static Status take_axis(Arena *memory, const char *name, const ConfigNode *node,
   return STATUS_OK;
 }
 
-/* One entry at the top of the file, or one --set. */
+/* Takes one entry at the top of the file, or one --set. */
 static Status take_entry(Arena *memory, const ConfigNode *node, Layer *layer) {
   if (strcmp(node->key, "policies") == 0) return layer->policies = node, STATUS_OK;
   if (strncmp(node->key, "sweep.", 6) == 0) return take_axis(memory, node->key + 6, node, layer);
@@ -53,7 +53,7 @@ static Status take_entry(Arena *memory, const ConfigNode *node, Layer *layer) {
 
 static bool is_list(const ConfigKey *key) { return key->type == KEY_INTS || key->type == KEY_WORDS; }
 
-/* Lay `upper` over `lower`. In a --set, a list on a key of one value is its sweep, and one value ends the
+/* Lays `upper` over `lower`. In a --set, a list on a key of one value is its sweep, and one value ends the
  * sweep. */
 static void merge_layer(const Layer *upper, bool set, Layer *lower) {
   for (int i = 0; i < upper->values.count; i++) {
@@ -93,7 +93,7 @@ static Status take_set(Arena *memory, const char *text, Layer *all) {
   return STATUS_OK;
 }
 
-/* Name and label of a policy; everything else in its mapping is an option. */
+/* Names and label of a policy; everything else in its mapping is an option. */
 static Status read_policy_label(Arena *memory, const ConfigNode *node, ConfigPolicy *policy) {
   static const ConfigKey label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
   const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;

@@ -22,7 +22,7 @@ static Status read_axis(Arena *memory, const ConfigGiven *axes, int key, ConfigV
   return STATUS_OK;
 }
 
-/* The value as a label shows it: text as it is, a number in its shortest form. */
+/* Writes the value as a label shows it: text as it is, a number in its shortest form. */
 static Status value_label(Arena *memory, const ConfigKey *key, const ConfigValue *value, const char **out) {
   char text[32];
   if (value->word) return *out = value->word, STATUS_OK;
@@ -34,7 +34,7 @@ static Status value_label(Arena *memory, const ConfigKey *key, const ConfigValue
   }
 }
 
-/* What the outside sees of an axis. */
+/* Describes what the outside sees of an axis. */
 static Status describe_axis(Arena *memory, const ConfigKey *key, int count, const ConfigValue *values,
                             ConfigAxis *axis) {
   double *numbers;
@@ -71,7 +71,7 @@ static Status count_settings(ConfigPlace place, const ConfigKey *keys, const Con
   return STATUS_OK;
 }
 
-/* chosen[axis_count]: which value of each axis the setting takes. */
+/* Computes chosen[axis_count]: which value of each axis the setting takes. */
 static void choose(const ConfigSweep *sweep, int setting, int *chosen) {
   for (int a = sweep->axis_count - 1; a >= 0; a--) {
     chosen[a] = sweep->zip ? setting : setting % sweep->counts[a];

@@ -31,13 +31,14 @@ void config_given_remove(ConfigGiven *given, int key) {
   given->node[key] = NULL;
 }
 
-/* `name` lies in the section `path`: "problem.arms" in "problem"; all names lie in the section "". */
+/* Returns whether `name` lies in the section `path`: "problem.arms" in "problem"; all names lie in the
+ * section "". */
 static bool in_section(const char *name, const char *path) {
   size_t length = strlen(path);
   return length == 0 || (strncmp(name, path, length) == 0 && name[length] == '.');
 }
 
-/* One of the two is a key that may be given in parts, the other one of these. */
+/* Returns whether one of the two is a key that may be given in parts, the other one of these. */
 static bool are_rivals(const ConfigKey *a, const ConfigKey *b) {
   return (a->parts && in_section(b->name, a->name)) || (b->parts && in_section(a->name, b->name));
 }
@@ -49,7 +50,7 @@ void config_given_put(ConfigGiven *given, int key, const ConfigNode *node) {
   given->node[key] = node;
 }
 
-/* The key is given in parts, or is a part of what is given whole or not at all. */
+/* Returns whether the key is given in parts, or is a part of what is given whole or not at all. */
 static bool is_absent(const ConfigGiven *given, int key) {
   const ConfigKey *keys = given->keys;
   bool part = false, given_in_parts = false;
@@ -68,8 +69,8 @@ static bool is_section(const ConfigKey *keys, const char *path) {
   return false;
 }
 
-/* "family | theta | ...": what may stand directly in a section. Keys of one section are taken to stand
- * together. */
+/* Lists "family | theta | ...": what may stand directly in a section. Keys of one section are taken to
+ * stand together. */
 static void list_section(const ConfigKey *keys, const char *section, size_t size, char *out) {
   const char *last = "";
   size_t last_length = 0, skip = strlen(section) + (*section != '\0');
@@ -85,7 +86,7 @@ static void list_section(const ConfigKey *keys, const char *section, size_t size
   }
 }
 
-/* Length of `name` cut to as many parts as `typo` has. */
+/* Returns the length of `name` cut to as many parts as `typo` has. */
 static int cut_to_depth(const char *name, const char *typo) {
   const char *end = name;
   for (;; end++) {
@@ -161,7 +162,7 @@ Status config_given_take(Arena *memory, const char *owner, const char *path, con
   return STATUS_OK;
 }
 
-/* A part that is given of the key that `key` is a part of; -1 without one. */
+/* Returns a part that is given of the key that `key` is a part of; -1 without one. */
 static int part_given(const ConfigGiven *given, int key) {
   const ConfigKey *keys = given->keys;
   for (int i = 0; keys[i].name; i++)

@@ -29,7 +29,7 @@ static bool begins_with(size_t size, const char *bytes, int length, const int *h
   return true;
 }
 
-/* The place of bytes[at], its column counted in characters. */
+/* Returns the place of bytes[at], its column counted in characters. */
 static ConfigPlace place_at(const char *source, const char *bytes, size_t at) {
   ConfigPlace place = {.source = source, .line = 1, .column = 1};
   for (size_t i = 0; i < at; i++) {

@@ -16,7 +16,7 @@ typedef struct {
   const char *owner, *path;
 } Check;
 
-/* "key 'a.b': value 'v' <problem>; allowed: ...; did you mean 'z'?" */
+/* Refuses with "key 'a.b': value 'v' <problem>; allowed: ...; did you mean 'z'?" */
 static Status refuse(const Check *check, const ConfigNode *node, const char *problem) {
   char value[120], allowed[1200], nearest_text[120] = "";
   config_allowed(check->key, sizeof allowed, allowed);
@@ -48,10 +48,11 @@ static bool in_range(const ConfigKey *key, double value) {
   return (key->minimum == 0 && key->maximum == 0) || (value >= key->minimum && value <= key->maximum);
 }
 
-/* How many decimal digits the text starts with. */
+/* Returns how many decimal digits the text starts with. */
 static size_t count_digits(const char *text) { return strspn(text, "0123456789"); }
 
-/* A decimal number, with or without fraction and exponent; no hexadecimal, no nan, no inf. */
+/* Returns whether the text is a decimal number, with or without fraction and exponent; no hexadecimal, no
+ * nan, no inf. */
 static bool is_number(const char *text) {
   text += *text == '+' || *text == '-';
   size_t whole = count_digits(text), fraction = 0;
@@ -66,7 +67,8 @@ static bool is_number(const char *text) {
   return *text == '\0';
 }
 
-/* strtod that raises no floating-point exception; errno reports overflow and underflow. */
+/* Returns what strtod does, without raising a floating-point exception; errno reports overflow and
+ * underflow. */
 static double parse_double(const char *text) {
   fenv_t environment;
   feholdexcept(&environment);
@@ -139,7 +141,7 @@ static Status read_bool(const Check *check, const ConfigNode *node, bool *out) {
   return refuse(check, node, "is neither true nor false");
 }
 
-/* The table's own default; a wrong one is our mistake, not the user's. */
+/* Reads the table's own default; a wrong one is our mistake, not the user's. */
 static Status read_fallback(const Check *check, ConfigValue *out) {
   ConfigNode *node;
   const char *fallback = check->key->fallback;
@@ -184,7 +186,7 @@ void config_real_text(double value, char *out) {
   }
 }
 
-/* Text that no YAML reader takes for a number, a truth value or null. */
+/* Returns whether no YAML reader takes the text for a number, a truth value or null. */
 static bool plain_is_safe(const char *text) {
   static const char *const reserved[] = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"};
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

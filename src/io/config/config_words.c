@@ -23,7 +23,7 @@ void config_append(size_t size, char *out, const char *format, ...) {
   va_end(arguments);
 }
 
-/* Case and the choice between - and _ are no difference. */
+/* Returns whether two letters are the same but for case and the choice between - and _. */
 static bool same_letter(char a, char b) {
   int x = a == '-' ? '_' : tolower((unsigned char)a), y = b == '-' ? '_' : tolower((unsigned char)b);
   return x == y;

@@ -44,7 +44,7 @@ static Status parser_error(const Reader *reader) {
                        parser->context ? ")" : "");
 }
 
-/* The character at *text, which moves on. libyaml gives valid UTF-8 only. */
+/* Returns the character at *text, which moves on. libyaml gives valid UTF-8 only. */
 static uint32_t next_character(const unsigned char **text) {
   uint32_t c = *(*text)++;
   int more = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
@@ -114,7 +114,7 @@ static Status next_event(Reader *reader, Event *event) {
 
 static Status read_node(Reader *reader, const Event *start, int depth, ConfigNode **out);
 
-/* Children up to the event `end`; of a mapping each is preceded by its key. */
+/* Reads children up to the event `end`; in a mapping each is preceded by its key. */
 static Status read_children(Reader *reader, ConfigNode *parent, yaml_event_type_t end, int depth) {
   ConfigNode **link = &parent->first;
   for (;; parent->count++, link = &(*link)->next) {

@@ -25,15 +25,15 @@ static NetworkShape shape_of(int inputs) {
   return (NetworkShape){LAYERS, {inputs, FIRST_HIDDEN, SECOND_HIDDEN, CLASSIFIER_EMBEDDING, IDX_LABELS}};
 }
 
-/* The layers up to the embedding; their parameters come first. */
+/* Returns the shape of the layers up to the embedding; their parameters come first. */
 static NetworkShape embedding_shape(const Classifier *classifier) {
   NetworkShape shape = classifier->shape;
   shape.layers--;
   return shape;
 }
 
-/* x[inputs, lanes], columns 0 .. count - 1: the pixels of the digits digit[count]. A few digits at a time, so
- * that whole cache lines are written. */
+/* Writes into x[inputs, lanes], columns 0 .. count - 1, the - 1: the pixels of the digits digit[count]. A
+ * few digits at a time, so that whole cache lines are written. */
 static void put_pixels(const Digits *digits, int count, const int *digit, int lanes, float *x) {
   enum { TOGETHER = 16 };
   for (int first = 0; first < count; first += TOGETHER) {
@@ -61,7 +61,7 @@ static Status training_create(Arena *memory, const Digits *digits, const Network
   return STATUS_OK;
 }
 
-/* A random order of the digits, from the one of the epoch before. */
+/* Draws a a random order of the digits, from the one of the epoch before. */
 static void shuffle(Training *training, uint64_t seed, int start, int epoch) {
   Rng rng = {.key = rng_key(seed, RNG_NETWORK_TRAINING), .run = (uint32_t)start, .round = (uint32_t)epoch};
   for (int i = training->digits->count - 1; i > 0; i--) {
@@ -81,7 +81,7 @@ static void fill_batch(Training *training, int step) {
   put_pixels(digits, CLASSIFIER_BATCH, digit, CLASSIFIER_BATCH, training->x);
 }
 
-/* The mean loss over the epoch. */
+/* Trains for one epoch; returns the mean loss over the epoch. */
 static double train_epoch(const Classifier *classifier, Training *training, int epoch, int epochs) {
   const NetworkShape *shape = &classifier->shape;
   int steps = (training->digits->count + CLASSIFIER_BATCH - 1) / CLASSIFIER_BATCH;
@@ -103,7 +103,8 @@ void classifier_destroy(Classifier *classifier) {
   *classifier = (Classifier){0};
 }
 
-/* y[count, outputs] = what the layers of `shape`, the first of the classifier, make of the digits. */
+/* Computes y[count, outputs] = what the layers of `shape`, the first of the classifier, make of the
+ * digits. */
 static Status apply(const Classifier *classifier, const NetworkShape *shape, const Digits *digits, float *y) {
   enum { LANES = 4 * NETWORK_LANES };
   int outputs = shape->width[shape->layers];

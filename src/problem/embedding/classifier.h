@@ -30,13 +30,13 @@ typedef struct {
 /* Told the mean loss of each epoch; start and epoch count from 1. */
 typedef void ClassifierProgress(int start, int epoch, double loss);
 
-/* Train until all units of the embedding are alive, from CLASSIFIER_STARTS starts at most; `progress` may be
- * NULL. The caller ends with classifier_destroy, also after a failure. */
+/* Trains until all units of the embedding are alive, from CLASSIFIER_STARTS starts at most; `progress` may
+ * be NULL. The caller ends with classifier_destroy, also after a failure. */
 Status classifier_train(const Digits *digits, int epochs, uint64_t seed, ClassifierProgress *progress,
                         Classifier *out);
 void classifier_destroy(Classifier *classifier);
 
-/* Share of the digits whose largest output is that of their label. */
+/* Shares of the digits whose largest output is that of their label. */
 Status classifier_accuracy(const Classifier *classifier, const Digits *digits, double *accuracy);
 /* features[count, CLASSIFIER_EMBEDDING]: the last hidden layer, after its ReLU. */
 Status classifier_embed(const Classifier *classifier, const Digits *digits, double *features);

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* sigma of the file, unless the study gives it. */
+/* Takes sigma from of the file, unless the study gives it. */
 static Status choose_noise(Problem *self, const Config *config, const Embedding *file) {
   if (!config_is(config, "problem.noise", "auto")) return STATUS_OK;
   if (isnan(file->noise))
@@ -35,7 +35,7 @@ static void destroy(Problem *self) {
   if (self->state) embedding_free(self->state);
 }
 
-/* K rows of the file's features for each run (one where each arm has its own theta*), uniform with
+/* Draws K rows of the file's features for each run (one where each arm has its own theta*), uniform with
  * replacement. More arms leave the first ones as they are. */
 static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                           const double *kept, double *features, double *scratch) {

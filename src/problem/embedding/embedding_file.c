@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* to[columns, rows] = from[rows, columns]' */
+/* Computes to[columns, rows] = from[rows, columns]' */
 static void transpose(int rows, int columns, const double *from, double *to) {
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < columns; j++)

@@ -9,8 +9,8 @@
 static int row_of(const Rating *rating, bool items) { return items ? rating->item : rating->user; }
 static int column_of(const Rating *rating, bool items) { return items ? rating->user : rating->item; }
 
-/* Counting sort by row. Ratings come sorted by user, then item, so that columns ascend within each row on
- * either side. */
+/* Fills the rows by a counting sort. row. Ratings come sorted by user, then item, so that columns ascend
+ * within each row on either side. */
 static void fill(const Ratings *ratings, double mean, bool items, int64_t *next, SparseRows *out) {
   for (int64_t i = 0; i < ratings->count; i++) out->start[row_of(&ratings->rating[i], items) + 1]++;
   for (int r = 0; r < out->rows; r++) out->start[r + 1] += out->start[r];
@@ -45,7 +45,7 @@ void factorisation_start(const FactorisationSetup *setup, int rows, double *out)
   }
 }
 
-/* Normal equations (X' X + ridge I) w = X' y of one row: a[d, d] (lower triangle), b[d]. */
+/* Computes the normal equations (X' X + ridge I) w = X' y of one row: a[d, d] (lower triangle), b[d]. */
 static void normal_equations(const SparseRows *sparse, const FactorisationSetup *setup, int row,
                              const double *other, double *a, double *b) {
   int d = setup->d;

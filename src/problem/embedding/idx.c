@@ -11,7 +11,7 @@ enum { FIRST_BYTES = 1 << 16, ROLES = 4 };
 
 static const char *kind(const IdxFile *file) { return file->magic == IDX_IMAGES ? "images" : "labels"; }
 
-/* The next 32-bit number of the header, which starts at byte `*at`. */
+/* Reads the next 32-bit number of the header, which starts at byte `*at`. */
 static Status read_number(GzipFile *file, const char *name, const char *what, int *at, uint32_t *number) {
   unsigned char bytes[4];
   size_t count;
@@ -35,7 +35,7 @@ static Status read_length(GzipFile *file, const char *name, const char *what, in
   return STATUS_OK;
 }
 
-/* Magic number and lengths; *at is where the elements begin. */
+/* Reads the Magic number and lengths; *at is where the elements begin. */
 static Status read_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
   uint32_t magic = 0;
   TRY(read_number(file, name, "the magic number", at, &magic));
@@ -56,7 +56,7 @@ static Status read_header(GzipFile *file, const char *name, int *at, IdxFile *ou
   return STATUS_OK;
 }
 
-/* The next `size` bytes into *out, which grows with what has been read. */
+/* Reads the next `size` bytes into *out, which grows with what has been read. */
 static Status read_elements(GzipFile *file, size_t size, unsigned char **out, size_t *done) {
   size_t held = 0;
   *done = 0;
@@ -73,7 +73,7 @@ static Status read_elements(GzipFile *file, size_t size, unsigned char **out, si
   return STATUS_OK;
 }
 
-/* The elements, and nothing behind them; reading on also makes zlib compare its check sum. */
+/* Reads the elements, and nothing behind them; reading on also makes zlib compare its check sum. */
 static Status read_values(GzipFile *file, const char *name, int at, IdxFile *out) {
   size_t one = (size_t)out->rows * (size_t)out->columns, size = (size_t)out->count * one, done, more;
   unsigned char next;
@@ -115,7 +115,7 @@ static bool begins_with(const char *text, const char *start) {
   return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* What the file's name says: 1 training, 0 test, -1 nothing. */
+/* Returns what the file's name says: 1 training, 0 test, -1 nothing. */
 static int named_for_training(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (begins_with(name, "train")) return 1;
@@ -138,7 +138,7 @@ static Status is_longer(int i, const char *const *paths, const IdxFile files[ROL
                     paths[i], files[i].count, kind(&files[i]));
 }
 
-/* at[role]: the file that plays it. */
+/* Sets at[role] to the file that plays that role. plays it. */
 static Status find_roles(const char *const *paths, const IdxFile files[ROLES], int at[ROLES]) {
   int images = 0;
   for (int role = 0; role < ROLES; role++) at[role] = -1;
@@ -161,7 +161,7 @@ static Status find_roles(const char *const *paths, const IdxFile files[ROLES], i
   return STATUS_OK;
 }
 
-/* Move images and labels into a set. */
+/* Moves images and labels into a set. */
 static Status pair(const char *const *paths, IdxFile files[ROLES], int images, int labels, Digits *out) {
   IdxFile *image = &files[images], *label = &files[labels];
   if (image->count != label->count)

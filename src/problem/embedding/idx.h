@@ -22,10 +22,10 @@ typedef struct {
   unsigned char *values;
 } IdxFile;
 
-/* Read an open file to its end; `name` stands for it in messages. STATUS_INPUT with the place, counted in
- * unpacked bytes from 0, for another magic number, an empty axis, a file that is cut off or too long, a label
- * above 9. Memory follows what is read, not what the header promises. The caller ends with idx_free; after an
- * error there is nothing to free. */
+/* Reads an open file to its end; `name` stands for it in messages. STATUS_INPUT with the place, counted in
+ * unpacked bytes from 0, for another magic number, an empty axis, a file that is cut off or too long, a
+ * label above 9. Memory follows what is read, not what the header promises. The caller ends with idx_free;
+ * after an error there is nothing to free. */
 Status idx_read(GzipFile *file, const char *name, IdxFile *out);
 void idx_free(IdxFile *file);
 
@@ -35,10 +35,11 @@ typedef struct {
   unsigned char *pixels, *label;
 } Digits;
 
-/* The training and the test set from four files in any order. The magic number distinguishes images from
- * labels; a name that begins with "train", "t10k" or "test" names the set, without one the longer file is for
- * training. STATUS_INPUT when a role is missing or taken twice, images and labels differ in number, or the
- * two sets in the size of their images. The caller ends with digits_free for both, also after a failure. */
+/* Reads the training and the test set from four files in any order. The magic number distinguishes images
+ * from labels; a name that begins with "train", "t10k" or "test" names the set, without one the longer
+ * file is for training. STATUS_INPUT when a role is missing or taken twice, images and labels differ in
+ * number, or the two sets in the size of their images. The caller ends with digits_free for both, also
+ * after a failure. */
 Status idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test);
 void digits_free(Digits *digits);
 

@@ -34,8 +34,8 @@ static Status sort_rows(const LabelledRows *rows, Sorted *out) {
   return STATUS_OK;
 }
 
-/* chosen[LINEAR_FIT_EACH]: different places in the order, uniform over `count` of them: from `first` on,
- * leaving out the `skipped` that begin at `gap`. */
+/* Chooses chosen[LINEAR_FIT_EACH]: different places in the order, uniform over `count` of them: from
+ * `first` on, leaving out the `skipped` that begin at `gap`. */
 static void choose(Rng *rng, int first, int count, int gap, int skipped, int *chosen) {
   for (int k = 0; k < LINEAR_FIT_EACH;) {
     int place = first + (int)rng_index(rng, (uint64_t)count), j = 0;
@@ -46,7 +46,7 @@ static void choose(Rng *rng, int first, int count, int gap, int skipped, int *ch
   }
 }
 
-/* Add a row of reward y to lane `n` of X'X[d, d, lanes] and X'y[d, lanes]. */
+/* Adds a row of reward y to lane `n` of X'X[d, d, lanes] and X'y[d, lanes]. */
 static void add_row(int d, int lanes, int n, const double *x, double y, double *a, double *b) {
   for (int i = 0; i < d; i++) {
     b[(size_t)i * (size_t)lanes + (size_t)n] += y * x[i];
@@ -62,8 +62,8 @@ double linear_fit_mean_square(const LabelledRows *rows) {
   return sum / rows->rows;
 }
 
-/* Lane `lane` of a[d, d, lanes] and b[d, lanes]: the normal equations of one random set, with its ridge;
- * *positive is the label of reward 1. */
+/* Computes, in lane `lane` of a[d, d, lanes] and b[d, lanes], lanes] and b[d, lanes]: the normal equations
+ * of one random set, with its ridge; *positive is the label of reward 1. */
 static void draw_set(const Sorted *sorted, double penalty, Rng *rng, int lanes, int lane, double *a,
                      double *b, signed char *positive) {
   const LabelledRows *rows = sorted->rows;

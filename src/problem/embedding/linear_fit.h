@@ -22,11 +22,12 @@ typedef struct {
   const unsigned char *label; /* [rows] */
 } LabelledRows;
 
-/* Mean squared length of the rows. */
+/* Returns the mean squared length of the rows. */
 double linear_fit_mean_square(const LabelledRows *rows);
 
-/* n models: theta[d, n], and the label that was positive[n]. Model i does not depend on n. STATUS_INPUT
- * when a label has fewer than LINEAR_FIT_EACH rows, or all rows are zero; `ridge` = r above 0. */
+/* Fits n models: theta[d, n], and the label that was positive[n]. Model i does not depend on n.
+ * STATUS_INPUT when a label has fewer than LINEAR_FIT_EACH rows, or all rows are zero; `ridge` = r above
+ * 0. */
 Status linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n, double *theta,
                          signed char *positive);
 

@@ -55,7 +55,7 @@ static int64_t unique(int64_t n, int64_t *ids) {
   return kept;
 }
 
-/* The different ids of one column, ascending. */
+/* Lists the different ids of one column, ascending. */
 static Status list_ids(const Pile *pile, bool items, int *count, int64_t **out) {
   SCRATCH_ARENA(scratch);
   int64_t *ids;

@@ -57,7 +57,7 @@ typedef struct {
 #define LINE_ERROR(lines, format, ...)                                                                       \
   status_set(STATUS_INPUT, "%s:%ld: " format, (lines)->path, (lines)->number, ##__VA_ARGS__)
 
-/* The beginning of `text` as it can be shown in a message. */
+/* Returns the beginning of `text` as it can be shown in a message. */
 static const char *shown(const char *text, char out[SHOWN_SIZE + 4]) {
   int n = 0;
   for (; text[n] && n < SHOWN_SIZE; n++) {
@@ -68,7 +68,7 @@ static const char *shown(const char *text, char out[SHOWN_SIZE + 4]) {
   return out;
 }
 
-/* Read the next line, its end taken off; *end when there is none. */
+/* Reads the next line, its end taken off; *end when there is none. */
 static Status next_line(Lines *lines, bool *end) {
   size_t length = 0;
   *end = false;
@@ -104,7 +104,7 @@ static Status next_line(Lines *lines, bool *end) {
   return STATUS_OK;
 }
 
-/* Cut the line into fields. */
+/* Cuts the line into fields. */
 static Status split(Lines *lines) {
   const char *separator = lines->format->separator;
   char *from = lines->line, *next;
@@ -163,7 +163,7 @@ static bool is_column(const char *field, int column) {
   return false;
 }
 
-/* Find the columns in the header of a CSV file. */
+/* Finds the columns in the header of a CSV file. */
 static Status read_header(Lines *lines) {
   TRY(split(lines));
   lines->fields = lines->field_count;
@@ -185,7 +185,7 @@ static const Format *recognise(const char *line) {
   return NULL;
 }
 
-/* Choose the format by its name, or by what separates the fields of the first line. */
+/* Chooses the format by its name, or by what separates the fields of the first line. */
 static Status choose_format(Lines *lines, const char *format) {
   char text[SHOWN_SIZE + 4];
   for (int f = 0; f < FORMATS; f++)
@@ -207,7 +207,7 @@ static int count_fields(const char *line, const char *separator) {
   return count;
 }
 
-/* Look at the first line: format, columns, number of fields. *header: it holds no rating. */
+/* Looks at the first line: format, columns, number of fields. *header: it holds no rating. */
 static Status begin(Lines *lines, const char *format, bool *header) {
   TRY(choose_format(lines, format));
   *header = lines->format->header;

@@ -13,7 +13,7 @@ typedef struct {
   uint32_t input, line; /* which file, from 0, and where in it, from 1 */
 } RatingLine;
 
-/* Call take(context, rating) for each line of a file, in order, until it fails. */
+/* Calls take(context, rating) for each line of a file, in order, until it fails. */
 Status ratings_lines(const char *path, uint32_t input, const char *format,
                      Status (*take)(void *context, const RatingLine *rating), void *context);
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* held[users]: a random subset of `count`, by the first places of a random order. */
+/* Chooses held[users], a random subset of `count`, by the first places of a random order. */
 static Status choose(int users, int count, uint64_t seed, bool *held) {
   SCRATCH_ARENA(scratch);
   Rng rng = {.key = rng_key(seed, RNG_SPLIT)};
@@ -32,7 +32,7 @@ static Status keep_ids(int n, const int64_t *from, const bool *wanted, int *plac
   return STATUS_OK;
 }
 
-/* The ratings whose user and item are wanted. */
+/* Takes the ratings whose user and item are wanted. */
 static Status take(const Ratings *from, const bool *user, const bool *item, Ratings *out) {
   SCRATCH_ARENA(scratch);
   int *user_place, *item_place;

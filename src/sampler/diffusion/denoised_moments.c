@@ -20,7 +20,7 @@ static const double GROWTH = 1.25;
 /* Samples that the moments of a prior without a closed form are taken from: to 2% of a standard deviation. */
 enum { PRIOR_SAMPLES = 2048 };
 
-/* From variances to deviations, in place. */
+/* Replaces variances by deviations. */
 SIMD_CLONES
 static void set_deviations(size_t n, double *x) {
   for (size_t k = 0; k < n; k++) {
@@ -31,14 +31,14 @@ static void set_deviations(size_t n, double *x) {
 
 /* ---- mean and covariance of the prior */
 
-/* From theta[d, PRIOR_SAMPLES] of a fixed stream. */
+/* Computes moments from theta[d, PRIOR_SAMPLES] of a fixed stream. */
 static void sample_moments(const Prior *prior, double *theta, double *mean, double *covariance) {
   RngLanes rng = {.key = rng_key(0, RNG_PRIOR_MOMENTS), .draws = 1, .lanes = PRIOR_SAMPLES};
   prior->ops->sample(prior, &rng, theta);
   linalg_moments(prior->d, PRIOR_SAMPLES, theta, mean, covariance);
 }
 
-/* covariance[d, d] and theta[d, PRIOR_SAMPLES] are scratch. */
+/* Sets the prior's moments; covariance[d, d] and theta[d, PRIOR_SAMPLES] are scratch. */
 static Status set_prior_moments(DenoisedMoments *self, const Prior *prior, double *covariance,
                                 double *theta) {
   const size_t d = (size_t)prior->d;
@@ -75,13 +75,13 @@ Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss
 
 /* ---- at a stage */
 
-/* Every lane the same. */
+/* Repeats the moments: every lane the same. */
 static void denoised_moments_repeat(int rows, int lanes, const double *values, double *out) {
   for (int k = 0; k < rows; k++)
     for (int n = 0; n < lanes; n++) out[k * lanes + n] = values[k];
 }
 
-/* j[d, d, lanes] <- factor (I - gain j), symmetrised. */
+/* Computes j[d, d, lanes] <- factor (I - gain j), symmetrised. */
 SIMD_CLONES
 static void jacobian_to_covariance(int d, int lanes, double factor, double gain, double *j) {
   for (int i = 0; i < d; i++)
@@ -147,7 +147,7 @@ void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const do
   set_deviations((size_t)d * (size_t)lanes, deviation);
 }
 
-/* alpha_bar / (1 - alpha_bar) of stages T + 1 .. 1. */
+/* Returns alpha_bar / (1 - alpha_bar) of stages T + 1 .. 1. */
 static double signal_to_noise(const Schedule *schedule, int t) {
   const double alpha_bar = t > schedule->stages ? 0 : schedule->alpha_bar[t];
   return alpha_bar / (1 - alpha_bar);
@@ -159,7 +159,7 @@ bool denoised_moments_due(const DenoisedMoments *self, int known, int t) {
          signal_to_noise(schedule, t) > GROWTH * signal_to_noise(schedule, known);
 }
 
-/* r <- (1 / r^2 + gain)^-1/2. */
+/* Computes r <- (1 / r^2 + gain)^-1/2. */
 SIMD_CLONES
 static void shrink(int n, double gain, double *r) {
   for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {

@@ -24,24 +24,25 @@ typedef struct {
   double *mean, *basis, *deviation; /* [d], [d, d], [d]: s0_hat, Q, r of stage T + 1 */
 } DenoisedMoments;
 
-/* `prior` has a chain. Refuses, with a sentence, `from_loss` where the chain has no loss. */
+/* Creates the moments of `prior`, which has a chain. Refuses, with a sentence, `from_loss` where the chain
+ * has no loss. */
 Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss, DenoisedMoments *out);
 
-/* Of stage t = T + 1 .. 1 at s[d, n], lane last: mean[d, n], basis[d, d, n], deviation[d, n]. Scratch:
- * matrix[d, d, n], column[d, n]. */
+/* Computes, at stage t = T + 1 .. 1 and s[d, n], lane last: mean[d, n], basis[d, d, n], deviation[d, n].
+ * Scratch: matrix[d, d, n], column[d, n]. */
 void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
                          double *basis, double *deviation, double *matrix, double *column);
-/* Between two stages C_t changes little but for the noise: C_t^-1 by what the signal-to-noise ratio
- * alpha_bar / (1 - alpha_bar) grows by, times I, exactly so for a Gaussian prior. So the Jacobian, which
- * costs more than the mean, need not be taken at every stage: true where it is due after that of stage
- * `known` (0: none so far). */
+/* Returns whether the Jacobian is due after that of stage `known` (0: none so far). Between two stages C_t
+ * changes little but for the noise: C_t^-1 by what the signal-to-noise ratio alpha_bar / (1 - alpha_bar)
+ * grows by, times I, exactly so for a Gaussian prior. So the Jacobian, which costs more than the mean,
+ * need not be taken at every stage. */
 bool denoised_moments_due(const DenoisedMoments *self, int known, int t);
-/* Of a stage where it is not due, from the basis and deviation[d, n] of stage t + 1: mean[d, n], deviation[d,
- * n]; the basis stays. */
+/* Carries the moments to a stage where it is not due, from the basis and deviation[d, n] of stage t + 1:
+ * mean[d, n], deviation[d, n]; the basis stays. */
 void denoised_moments_carry(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
                             double *deviation);
-/* Of stage t = T .. 1 at s[d, n]: mean[d, n], and C_t from the Jacobian as covariance[d, d, n], symmetric but
- * with eigenvalues as they come. Scratch: column[d, n]. */
+/* Computes, at stage t = T .. 1 and s[d, n], mean[d, n], and C_t from the Jacobian as covariance[d, d, n],
+ * symmetric but with eigenvalues as they come. Scratch: column[d, n]. */
 void denoised_moments_covariance(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
                                  double *covariance, double *column);
 

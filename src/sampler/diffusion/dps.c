@@ -33,15 +33,15 @@ typedef struct {
   double *residual, *zeta; /* [n] */
 } Dps;
 
-/* Line 5: S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t) takes the place of eps. */
+/* Computes line 5: S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t) takes the place of eps. */
 SIMD_CLONES
 static void estimate_sample(int n, double of_state, const double *restrict s, double of_noise,
                             double *restrict eps) {
   for (int i = 0; i < n; i++) eps[i] = special_two_products(of_state, s[i], of_noise, eps[i]);
 }
 
-/* g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <- sigma^2
- * (constant - s_0' b + s_0' g). */
+/* Computes g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <-
+ * sigma^2 (constant - s_0' b + s_0' g). */
 static void score_residual(const DpsEvidence *evidence, const double *denoised, double *residual, double *g) {
   const int d = evidence->d, lanes = evidence->lanes;
   if (evidence->rows) {
@@ -74,8 +74,9 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
     gradient[i] = 2 * evidence->variance * (gradient[i] - sqrt(1 - alpha_bar) * pulled[i]) / sqrt(alpha_bar);
 }
 
-/* Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, so without observations.
- * The residual of the quadratic is a difference of large numbers and is kept above their rounding error. */
+/* Sets the step of Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, so
+ * without observations. The residual of the quadratic is a difference of large numbers and is kept above
+ * their rounding error. */
 static void set_step(const Dps *self, double *zeta) {
   const DpsEvidence *evidence = &self->evidence;
   for (int n = 0; n < evidence->lanes; n++) {
@@ -102,13 +103,13 @@ static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
                    sigma_tilde * self->z[n] - self->zeta[m] * self->gradient[n];
 }
 
-/* Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
+/* Gathers Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
 static void dps_gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
   history_evidence(view, evidence->precision, evidence->vector);
   history_residual(view, evidence->constant);
 }
 
-/* Algorithm 4, for every chunk of lanes. */
+/* Runs Algorithm 4 for every chunk of lanes. */
 static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                        int64_t *fallbacks) {
   Dps *self = sampler->state;
@@ -153,7 +154,8 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* A stage is the noise predictor, a product with its Jacobian, and the gradient of the likelihood. */
+/* Returns the cost; a stage is the noise predictor, a product with its Jacobian, and the gradient of the
+ * likelihood. */
 static double dps_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), d = work->d;
   const double stage = 3 * cost_noise(work, lanes) + cost_share(lanes) * (150 + 55 * d + 1.5 * d * d) +

@@ -23,9 +23,9 @@ typedef enum {
   DPS_AT_ESTIMATE /* half the gradient at S_0_hat over sigma^2, without its Jacobian (published code) */
 } DpsGradient;
 
-/* For each lane at stage t, from s = S_t[d, n]: the estimate denoised = S_0_hat[d, n] (line 5), the sum of
- * squared residuals or the deviance there, residual[n], and the gradient[d, n] of that kind. scratch[d,
- * n]. */
+/* Computes for each lane at stage t, from s = S_t[d, n]: the estimate denoised = S_0_hat[d, n] (line 5),
+ * the sum of squared residuals or the deviance there, residual[n], and the gradient[d, n] of that kind.
+ * scratch[d, n]. */
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
                   double *denoised, double *residual, double *gradient, double *scratch);
 

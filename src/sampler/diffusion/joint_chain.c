@@ -54,7 +54,7 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
 
 /* ---- lanes */
 
-/* Cut the block of lanes into rows for n lanes. */
+/* Cuts the block of lanes into rows for n lanes. */
 static void lay_out(JointChain *self, size_t n) {
   const size_t d = (size_t)self->d, vector = d * n, matrix = d * vector;
   self->s = self->lane_rows;
@@ -89,7 +89,7 @@ void joint_chain_copy_lanes(JointChain *self, const int *from) {
 
 /* ---- given the history: Lambda, b; then W, u */
 
-/* out[lanes] += s' (b - 1/2 image). */
+/* Computes out[lanes] += s' (b - 1/2 image). */
 SIMD_CLONES
 static void add_quadratic(int d, int lanes, const double *restrict s, const double *restrict b,
                           const double *restrict image, double *restrict out) {
@@ -110,7 +110,7 @@ static bool any_jitter(int lanes, const double *jitters) {
   return total > 0;
 }
 
-/* The pivots that vector_cholesky jittered. */
+/* Counts the pivots that vector_cholesky jittered. */
 static void count_jitters(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
   if (!any_jitter(view->lanes, self->jitters)) return;
@@ -118,7 +118,7 @@ static void count_jitters(const JointChain *self, int64_t *fallbacks) {
     fallbacks[(view->first + n) / view->draws] += (int64_t)self->jitters[n];
 }
 
-/* p[d, d, lanes] = Q diag(1 / r^2) Q'. */
+/* Computes p[d, d, lanes] = Q diag(1 / r^2) Q'. */
 SIMD_CLONES
 static void invert_covariance(int d, int lanes, const double *restrict q, const double *restrict r,
                               double *restrict p) {
@@ -134,8 +134,9 @@ static void invert_covariance(int d, int lanes, const double *restrict q, const 
     }
 }
 
-/* The evidence at the mode of N(s0_hat, C_t) times the likelihood. IRLS starts at s0_hat: the evidence of the
- * last stage was taken elsewhere, and under Poisson rewards it can lead to where exp(u) has no bounds. */
+/* Finds the evidence at the mode of N(s0_hat, C_t) times the likelihood. IRLS starts at s0_hat: the
+ * evidence of the last stage was taken elsewhere, and under Poisson rewards it can lead to where exp(u)
+ * has no bounds. */
 static void find_evidence(JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
   const size_t vector = (size_t)self->d * (size_t)view->lanes;
@@ -147,7 +148,7 @@ static void find_evidence(JointChain *self, int64_t *fallbacks) {
              self->column, fallbacks);
 }
 
-/* W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
+/* Computes W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
 INLINE void condition_vectors(JointChain *self, const int d, Real *scratch) {
   Real *root = scratch, *precision = root + d * d, *m = precision + d * d, *r = m + d * d;
   Real *denoised = r + d, *image = denoised + d, *error = image + d, *u = error + d, *inverse = u + d;
@@ -222,7 +223,7 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
   }
 }
 
-/* mode = m = s0_hat + R u. */
+/* Computes mode = m = s0_hat + R u. */
 SIMD_CLONES
 static void joint_chain_find_mode(JointChain *self, double *mode) {
   const int d = self->d;
@@ -239,7 +240,7 @@ static void joint_chain_find_mode(JointChain *self, double *mode) {
   }
 }
 
-/* log_marginal -= 1/2 |u|^2 + 1/2 log det M. */
+/* Subtracts 1/2 |u|^2 + 1/2 log det M from log_marginal. */
 SIMD_CLONES
 static void add_mode_volume(JointChain *self) {
   const int d = self->d;
@@ -279,7 +280,7 @@ static Transition transition_of(const Schedule *schedule, int t) {
 /* g^2 = beta_tilde + w0^2 r^2, from w0 r. */
 #define SPREAD(transition, scaled) ((transition).variance + (scaled) * (scaled))
 
-/* root[n] = 1 / g. */
+/* Computes root[n] = 1 / g. */
 SIMD_CLONES
 static void invert_spreads(int n, Transition transition, const double *r, double *root) {
   for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
@@ -292,7 +293,7 @@ static void invert_spreads(int n, Transition transition, const double *r, double
   }
 }
 
-/* log_ratio += log det T, of its diagonal[d, lanes]. */
+/* Computes log_ratio += log det T, of its diagonal[d, lanes]. */
 SIMD_CLONES
 static void add_log_ratio(JointChain *self, const double *diagonal, double *log_ratio) {
   Real *x = self->vectors, ratio;
@@ -304,11 +305,11 @@ static void add_log_ratio(JointChain *self, const double *diagonal, double *log_
   }
 }
 
-/* In the coordinates whitened by Q diag(g) the law without history is N(0, I), that with it N(D u, K), K = (I
- * - D^2) + D W' W D: y = D u + T z with T T' = K. Each lane is one chain of operations that wait for each
- * other, so its parts that need little, the roots before and the logarithm after, are loops of their own, of
- * which the processor has many lanes in hand at once: root[d, lanes] from invert_spreads, and in its place
- * the diagonal of T. log_ratio lacks log det T. */
+/* Draws in the coordinates whitened by Q diag(g), where the law without history is N(0, I), and that with
+ * it N(D u, K), K = (I - D^2) + D W' W D: y = D u + T z with T T' = K. Each lane is one chain of
+ * operations that wait for each other, so its parts that need little, the roots before and the logarithm
+ * after, are loops of their own, which keep many lanes of the processor busy at once: root[d, lanes] from
+ * invert_spreads, and in its place the diagonal of T. log_ratio lacks log det T. */
 INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, const double *z, double *root,
                                      double *log_ratio, const int d, Real *scratch) {
   Real *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
@@ -373,8 +374,8 @@ void joint_chain_draw(JointChain *self, int t, const double *z, double *log_rati
   count_jitters(self, fallbacks);
 }
 
-/* With a likelihood that is not conjugate every stage has a mode, a few steps of IRLS from that of the stage
- * before. */
+/* Returns the cost; with a likelihood that is not conjugate every stage has a mode, a few steps of IRLS
+ * from that of the stage before. */
 double joint_chain_cost(const SamplerWork *work, double lanes) {
   return work->stages * (cost_moments(work, lanes) + 1.2 * cost_mode(work, lanes));
 }

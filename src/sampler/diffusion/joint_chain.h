@@ -67,26 +67,26 @@ typedef struct {
 Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_loss, int capacity,
                           JointChain *out);
 
-/* Of all stages of a lane (sampler.h, `cost`). */
+/* Returns the cost of all stages of a lane (sampler.h, `cost`). */
 double joint_chain_cost(const SamplerWork *work, double lanes);
 
-/* Start again with the lanes of `view`, which outlives the steps. */
+/* Starts again with the lanes of `view`, which outlives the steps. */
 void joint_chain_begin(JointChain *self, const HistoryView *view);
 
-/* Stage t = T + 1 .. 1. The law of s_0 given s_t and the history; for t = T + 1 given the history alone. True
- * where C_t was computed again. Fallbacks as in irls_solve, here and below. */
+/* Conditions stage t = T + 1 .. 1: the law of s_0 given s_t and the history; for t = T + 1 given the
+ * history alone. Returns whether C_t was computed again. Fallbacks as in irls_solve, here and below. */
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
-/* log_marginal[n], the log marginal likelihood at s_t: log of the integral of N(s_0; s0_hat, C_t) times the
- * likelihood (its Laplace approximation when that is not conjugate), up to a constant of the history. After
- * joint_chain_condition. */
+/* Computes log_marginal[n], the log marginal likelihood at s_t: log of the integral of N(s_0; s0_hat, C_t)
+ * times the likelihood (its Laplace approximation when that is not conjugate), up to a constant of the
+ * history. Call it after joint_chain_condition. */
 void joint_chain_marginal(JointChain *self);
 /* s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log density of s_{t-1}
  * given s_t without history over that with it. Once after joint_chain_condition. */
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks);
 
-/* out[n]: the log likelihood at s, up to the constant of joint_chain_marginal. */
+/* Computes out[n]: the log likelihood at s, up to the constant of joint_chain_marginal. */
 void joint_chain_log_likelihood(JointChain *self, const double *s, double *out);
-/* Lane n becomes a copy of lane from[n]. */
+/* Copies lane from[n] to lane n. */
 void joint_chain_copy_lanes(JointChain *self, const int *from);
 
 #endif

@@ -55,9 +55,9 @@ typedef struct {
   double sd, of_precision, of_vector; /* sqrt(v), v / alpha_bar, v / sqrt(alpha_bar) */
 } Diffused;
 
-/* In the eigenbasis each coordinate is by itself: z <- a draw of the product, u the mean of the conditional
- * prior. Of variance v, it moves towards the evidence by the share gain / (1 + gain); without evidence u +
- * sqrt(v) z is left. */
+/* Draws from the product in its eigenbasis, where each coordinate is by itself: z <- a draw of the
+ * product, u the mean of the conditional prior. With variance v, it moves towards the evidence by the
+ * share gain / (1 + gain); without evidence u + sqrt(v) z is left. */
 INLINE void product_in_basis(Diffused stage, int d, const Real *l, const Real *c, const Real *u, Real *z) {
   for (int i = 0; i < d; i++) {
     const Real gain = stage.of_precision * l[i], root = real_inverse_root(1 + gain);
@@ -130,7 +130,7 @@ void laplace_glm_begin(LaplaceGlm *glm, int lanes) {
   glm->started = false;
 }
 
-/* IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4. */
+/* Computes IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4. */
 static void laplace_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
                                   const double *mu, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
@@ -145,7 +145,7 @@ static void laplace_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, doub
              glm->mode, fallbacks);
 }
 
-/* rotated = Q' A Q, symmetric. */
+/* Computes rotated = Q' A Q, symmetric. */
 static void laplace_glm_rotate(LaplaceGlm *glm, int lanes, const double *a) {
   const int d = glm->d;
   double *column = glm->column, *image = column + d * lanes;
@@ -159,7 +159,7 @@ static void laplace_glm_rotate(LaplaceGlm *glm, int lanes, const double *a) {
   }
 }
 
-/* a[d, d, lanes] <- I + gain a. */
+/* Computes a[d, d, lanes] <- I + gain a. */
 SIMD_CLONES
 static void add_to_identity(int d, int lanes, double gain, double *a) {
   for (int k = 0; k < d * d * lanes; k++) a[k] *= gain;
@@ -190,8 +190,8 @@ void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, dou
 
 /* ---- the chain */
 
-/* Theorem 2: of a conjugate likelihood the evidence is known once and for all. With any other there is none
- * at first, and Theorem 4 takes it at the mode of every stage. */
+/* Gathers the evidence. By Theorem 2 that of a conjugate likelihood is known once and for all. With any
+ * other there is none at first, and Theorem 4 takes it at the mode of every stage. */
 static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   evidence->lanes = view->lanes;
@@ -211,7 +211,7 @@ static void draw_product(LaplaceDps *self, const HistoryView *view, double v, do
     laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
 }
 
-/* Line 2: s_T, the product of N(0, I) and the evidence diffused up to stage T. */
+/* Draws line 2: s_T, the product of N(0, I) and the evidence diffused up to stage T. */
 static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
@@ -220,7 +220,7 @@ static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *
   chunk_guard(chunk, chain->d, self->s, fallbacks);
 }
 
-/* Line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
+/* Draws line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
 static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
@@ -230,7 +230,7 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
   chunk_guard(chunk, chain->d, self->s, fallbacks);
 }
 
-/* Algorithm 2, for every chunk of lanes. */
+/* Runs Algorithm 2 for every chunk of lanes. */
 static void laplace_dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws,
                                double *theta, int64_t *fallbacks) {
   LaplaceDps *self = sampler->state;
@@ -263,8 +263,8 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
              : laplace_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);
 }
 
-/* With a likelihood that is not conjugate the mode of every stage takes about one step of IRLS, and the
- * eigenvectors of its evidence. */
+/* Returns the cost; with a likelihood that is not conjugate the mode of every stage takes about one step
+ * of IRLS, and the eigenvectors of its evidence. */
 static double laplace_dps_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), d = work->d;
   const double mode = work->conjugate ? 0 : 0.5 * cost_mode(work, lanes) + 8 * d * d * d;

@@ -22,7 +22,7 @@ typedef struct {
 
 Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out);
 
-/* Q, l and c from Lambda and b. */
+/* Computes Q, l and c from Lambda and b. */
 void laplace_evidence_decompose(LaplaceEvidence *evidence);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
@@ -50,7 +50,7 @@ typedef struct {
 
 Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out);
 
-/* Forget the evidence: the next product is the first of a chain. */
+/* Forgets the evidence: the next product is the first of a chain. */
 void laplace_glm_begin(LaplaceGlm *glm, int lanes);
 
 /* s[d, n] is drawn, with the standard normals z[d, n], from the Laplace approximation of N(s; mu, v I) times

@@ -43,7 +43,7 @@ typedef struct {
   int *ancestor; /* [n] */
 } Twisted;
 
-/* Within each of the draws. */
+/* Resamples within each of the draws. */
 static void twisted_resample(Twisted *self, int groups, const Chunk *particles, RngLanes *choices,
                              int64_t *fallbacks) {
   const int count = self->particles;
@@ -64,12 +64,12 @@ static void twisted_resample(Twisted *self, int groups, const Chunk *particles, 
   if (any) joint_chain_copy_lanes(&self->chain, self->ancestor);
 }
 
-/* log_weight[lanes] += sign gain. */
+/* Computes log_weight[lanes] += sign gain. */
 static void gain_weight(Twisted *self, int lanes, double sign, const double *gain) {
   for (int n = 0; n < lanes; n++) self->log_weight[n] += sign * gain[n];
 }
 
-/* From s_t to s_{t-1}, t = T + 1 .. 1. */
+/* Steps from s_t to s_{t-1}, t = T + 1 .. 1. */
 static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *choices,
                           int64_t *fallbacks) {
   JointChain *chain = &self->chain;

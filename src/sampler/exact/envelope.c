@@ -76,7 +76,7 @@ Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
   return prior_grid_create(memory, prior, &out->grid);
 }
 
-/* What l rises from l(w) over a cell, at most. */
+/* Returns what l rises from l(w) over a cell, at most. */
 static double rise(const PriorGrid *grid, GridCell cell, const double *w, const double *gradient) {
   const uint32_t place[2] = {cell.column, cell.row};
   double sum = 0;
@@ -89,9 +89,9 @@ static double rise(const PriorGrid *grid, GridCell cell, const double *w, const 
   return sum;
 }
 
-/* The first n cells of the batch as far as the prior goes, into the list; returns how many are not given up.
- * The bound is that of the cell it is a part of, if a cell found no density of its own. No branch: which are
- * given up cannot be foreseen. */
+/* Appends the first n cells of the batch to the list as far as the prior goes; returns how many are not
+ * given up. The bound is that of the cell it is a part of, if a cell found no density of its own. There is
+ * no branch: which are given up cannot be foreseen. */
 static int keep_cells(Envelope *self, const EnvelopeCell *parents, int n) {
   struct EnvelopeWork *work = self->work;
   int kept = 0;
@@ -131,7 +131,7 @@ static void add_batch(Envelope *self, const EnvelopeData *data, const EnvelopeCe
   }
 }
 
-/* The four quarters of the first n cells of the split list join the list. */
+/* Adds the four quarters of the first n cells of the split list to the list. */
 static void add_quarters(Envelope *self, const EnvelopeData *data, int n) {
   struct EnvelopeWork *work = self->work;
   for (int first = 0, filled = 0; first < n; first += BATCH / PRIOR_GRID_QUARTERS, filled = 0) {
@@ -150,7 +150,7 @@ static void relative_masses(int n, const double *restrict log_mass, double top, 
   for (int c = 0; c < n; c++) weight[c] = special_exp(log_mass[c] - top);
 }
 
-/* weight[count] relative to the largest; returns their sum. */
+/* Computes weight[count] relative to the largest; returns their sum. */
 static double envelope_weigh(Envelope *self) {
   double total = 0;
   relative_masses(self->count, self->log_mass, particles_largest(self->count, self->log_mass), self->weight);
@@ -158,7 +158,7 @@ static double envelope_weigh(Envelope *self) {
   return total;
 }
 
-/* Which cells are to be split; returns how many. */
+/* Finds which cells are to be split; returns how many. */
 static int find_loose(const Envelope *self, double total) {
   int loose = 0;
   for (int c = 0; c < self->count; c++) {
@@ -168,7 +168,7 @@ static int find_loose(const Envelope *self, double total) {
   return loose;
 }
 
-/* Move the cells that are to be split from the list to the split list; returns how many. None when their
+/* Moves the cells that are to be split from the list to the split list; returns how many. None when their
  * quarters would not fit. */
 static int take_loose(Envelope *self, double total) {
   struct EnvelopeWork *work = self->work;
@@ -188,7 +188,7 @@ static int take_loose(Envelope *self, double total) {
   return loose;
 }
 
-/* The first cells are the quarters of the box. */
+/* Builds the envelope; the first cells are the quarters of the box. */
 bool envelope_build(Envelope *self, const EnvelopeData *data) {
   self->count = 0;
   self->best_value = -INFINITY;

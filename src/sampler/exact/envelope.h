@@ -26,7 +26,7 @@ typedef struct {
 } EnvelopeData;
 
 EnvelopeData envelope_data(const History *history, int run);
-/* log_likelihood[n] at theta[2, n], up to a constant of the run; gradient[2, n], or NULL. n <= 5
+/* Computes log_likelihood[n] at theta[2, n], up to a constant of the run; gradient[2, n], or NULL. n <= 5
  * ENVELOPE_BATCH. */
 void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,
                              double *gradient);
@@ -50,9 +50,10 @@ typedef struct {
 } Envelope;
 
 Status envelope_create(Arena *memory, const Prior *prior, Envelope *out);
-/* Fit to the data of a run. False when no cell is left, so that nothing can be drawn. */
+/* Fits to the data of a run. False when no cell is left, so that nothing can be drawn. */
 bool envelope_build(Envelope *envelope, const EnvelopeData *data);
-/* A point x[2] of density proportional to the bound, and the log of the bound there, from three uniforms. */
+/* Draws a point x[2] of density proportional to the bound, and the log of the bound there, from three
+ * uniforms. */
 void envelope_draw(const Envelope *self, const double *uniform, double *x, double *log_bound);
 
 #endif

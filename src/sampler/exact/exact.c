@@ -52,7 +52,8 @@ static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   return envelope_create(memory, setup->prior, envelope);
 }
 
-/* Whether x lies in the outermost finest cells of the box, so that the posterior may go on beyond it. */
+/* Returns whether x lies in the outermost finest cells of the box, so that the posterior may go on beyond
+ * it. */
 static bool at_edge(const PriorGrid *grid, const double *x) {
   for (int i = 0; i < 2; i++) {
     double place = (x[i] - grid->low[i]) / grid->size[i] * PRIOR_GRID_SIDE;
@@ -61,7 +62,7 @@ static bool at_edge(const PriorGrid *grid, const double *x) {
   return false;
 }
 
-/* PROPOSALS points of the envelope; x <- the first that is taken. Returns whether one was. */
+/* Proposes PROPOSALS points of the envelope; x <- the first that is taken. Returns whether one was. */
 static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
   double uniform[PROPOSALS * UNIFORMS], point[2 * PROPOSALS], bound[PROPOSALS], prior[PROPOSALS],
       log_likelihood[PROPOSALS];
@@ -81,7 +82,7 @@ static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rn
   return false;
 }
 
-/* One draw x[2]. Where nothing is taken it is the best point that the envelope met. */
+/* Draws one x[2]. Where nothing is taken it is the best point that the envelope met. */
 static void exact_draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
                            int64_t *fallbacks) {
   for (int round = 0; round < ROUNDS; round++) {
@@ -93,7 +94,7 @@ static void exact_draw_one(const Envelope *envelope, const EnvelopeData *data, R
   ++*fallbacks;
 }
 
-/* One uniform of its stream for each draw. */
+/* Draws a vertex by one uniform of its stream for each draw. */
 static void draw_hypercube(Hypercube *hypercube, const History *history, RngLanes rng, int draws,
                            double *theta) {
   const size_t lanes = rng.lanes;
@@ -140,8 +141,8 @@ static void exact_moments(Sampler *self, const History *history, double *mean, d
   sampler_mixts.moments(self, history, mean, covariance, fallbacks);
 }
 
-/* An envelope is looked up at as many points whatever the evidence; where the density is not that of a
- * mixture they are expensive. */
+/* Returns the cost; an envelope is looked up at as many points whatever the evidence, and they are
+ * expensive where the density is not a mixture's. */
 static double exact_cost(const SamplerWork *work) {
   const double corners = exp2(work->d), proposals = PROPOSALS * work->draws;
   if (work->components > 0 && work->conjugate) return sampler_mixts.cost(work);

@@ -17,7 +17,7 @@ Status hypercube_create(Arena *memory, int d, Hypercube *out) {
   return STATUS_OK;
 }
 
-/* x_i changes its sign, in a Gray code's order, and with it the log weight and the field. */
+/* Flips the sign of x_i, in a Gray code's order, and updates the log weight and the field. */
 static double flip(Hypercube *self, int i, double to) {
   const int d = self->d;
   const double *row = self->precision + i * d;

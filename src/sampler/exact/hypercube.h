@@ -17,12 +17,12 @@ typedef struct {
   double *cumulative; /* [2^d]: of the weights, corner by corner; bit i of its number: x_i = 1 */
 } Hypercube;
 
-/* d <= HYPERCUBE_MOST_DIMENSIONS. */
+/* Creates the enumeration for d <= HYPERCUBE_MOST_DIMENSIONS. */
 Status hypercube_create(Arena *memory, int d, Hypercube *out);
 
 /* Weights exp(vector' x - x' precision x / 2) of all corners, from self->precision and self->vector. */
 void hypercube_weigh(Hypercube *self);
-/* The corner at this uniform number: x[i stride]. */
+/* Draws the corner at this uniform number: x[i stride]. */
 void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x);
 
 #endif

@@ -11,13 +11,14 @@ enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, PO
 /* Cells of all levels above `level`: where its own begin. */
 static size_t level_start(int level) { return (((size_t)1 << 2 * level) - 1) / 3; }
 
-/* Cell (column, row) of a level, whose quarters are the first and the three behind it of the next level. */
+/* Returns where cell (column, row) of a level stands; its quarters are the first and the three behind it
+ * of the next level. */
 static size_t cell_at(int level, uint32_t column, uint32_t row) {
   const size_t whole = ((size_t)(row / 2) << level) / 2 + column / 2;
   return level_start(level) + PRIOR_GRID_QUARTERS * whole + 2 * (row % 2) + column % 2;
 }
 
-/* theta[2, SAMPLES] and the box around them. */
+/* Finds theta[2, SAMPLES] and the box around them. */
 static void find_box(PriorGrid *grid, double *theta) {
   RngLanes rng = {.key = rng_key(0, RNG_PRIOR_BOX), .draws = SAMPLES, .lanes = SAMPLES};
   grid->prior->ops->sample(grid->prior, &rng, theta);
@@ -32,7 +33,7 @@ static void find_box(PriorGrid *grid, double *theta) {
   }
 }
 
-/* The log density at the centres of the finest cells, value[SIDE, SIDE], one row at a time. */
+/* Fills in the log density at the centres of the finest cells, value[SIDE, SIDE], one row at a time. */
 static void fill_finest(const PriorGrid *grid, double *value) {
   double theta[2 * SIDE];
   for (int i = 0; i < SIDE; i++) theta[i] = grid->low[0] + grid->size[0] * (i + 0.5) / SIDE;
@@ -42,7 +43,8 @@ static void fill_finest(const PriorGrid *grid, double *value) {
   }
 }
 
-/* A finest cell: `top` is the largest value among itself and its eight neighbours, itself among equals. */
+/* Widens a finest cell: `top` is the largest value among itself and its eight neighbours, itself among
+ * equals. */
 static PriorGridEntry widen(const double *value, uint32_t column, uint32_t row) {
   const double own = value[row * SIDE + column];
   PriorGridEntry entry = {.top = own, .mean = own, .column = column, .row = row};
@@ -52,7 +54,7 @@ static PriorGridEntry widen(const double *value, uint32_t column, uint32_t row) 
   return entry;
 }
 
-/* What samples theta[2, SAMPLES] know of the cells that they fall into. density[SAMPLES] is scratch. */
+/* Raises cells to what samples theta[2, SAMPLES] know of them. density[SAMPLES] is scratch. */
 static void raise_to_samples(PriorGrid *grid, const double *theta, double *density) {
   grid->prior->ops->log_density(grid->prior, SAMPLES, theta, density);
   for (int n = 0; n < SAMPLES; n++) {
@@ -65,15 +67,15 @@ static void raise_to_samples(PriorGrid *grid, const double *theta, double *densi
   }
 }
 
-/* Squared distance of the peak of an entry from the centre of cell (column, row) of a level, in finest
- * cells. */
+/* Returns the squared distance of the peak of an entry from the centre of cell (column, row) of a level,
+ * in finest cells. */
 static double peak_distance(int level, uint32_t column, uint32_t row, const PriorGridEntry *entry) {
   double width = 1 << (LEVELS - level);
   double x = (column + 0.5) * width - 0.5 - entry->column, y = (row + 0.5) * width - 0.5 - entry->row;
   return x * x + y * y;
 }
 
-/* Cell (column, row) of a level from its four quarters. */
+/* Joins cell (column, row) of a level from its four quarters. */
 static PriorGridEntry join_quarters(int level, uint32_t column, uint32_t row, const PriorGridEntry *quarter) {
   double largest = -INFINITY, sum = 0, nearest = INFINITY;
   PriorGridEntry whole = quarter[0];
@@ -91,7 +93,7 @@ static PriorGridEntry join_quarters(int level, uint32_t column, uint32_t row, co
   return whole;
 }
 
-/* Scratch: theta[2, SAMPLES], density[SAMPLES], value[SIDE, SIDE]. */
+/* Builds the table. Scratch: theta[2, SAMPLES], density[SAMPLES], value[SIDE, SIDE]. */
 static void prior_grid_build(PriorGrid *grid, double *theta, double *density, double *value) {
   find_box(grid, theta);
   fill_finest(grid, value);
@@ -119,14 +121,14 @@ Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
   return STATUS_OK;
 }
 
-/* theta of the place (column, row) of a level; cells have their centres at the halves. */
+/* Locates theta of the place (column, row) of a level; cells have their centres at the halves. */
 static void locate(const PriorGrid *grid, int level, double column, double row, double *x, double *y) {
   const double side = prior_grid_side(level);
   *x = grid->low[0] + grid->size[0] * column * side;
   *y = grid->low[1] + grid->size[1] * row * side;
 }
 
-/* Four cells, first and those beside it, that the table holds. */
+/* Looks up four cells, the first and those beside it, that the table holds. */
 static void look_up_family(const PriorGrid *grid, GridCell first, double *top, double *mean, double *x,
                            double *y) {
   const PriorGridEntry *entry = &grid->table[cell_at(first.level, first.column, first.row)];
@@ -140,12 +142,12 @@ static void look_up_family(const PriorGrid *grid, GridCell first, double *top, d
 /* Of the quarters of a cell 3 x 3 points are corners, row by row, and 4 are centres. */
 enum { CORNERS = 3, FAMILY_POINTS = CORNERS * CORNERS + PRIOR_GRID_QUARTERS };
 
-/* Which of these points are the centre of quarter k, and then its corners. */
+/* Returns which of these points are the centre of quarter k, and then its corners. */
 static int point_of(int k, int i) {
   return i == 0 ? CORNERS * CORNERS + k : (k / 2 + (i - 1) / 2) * CORNERS + k % 2 + (i - 1) % 2;
 }
 
-/* The places of all of them, `stride` apart, given the first quarter. */
+/* Locates the places of all of them, `stride` apart, given the first quarter. */
 static void locate_family(const PriorGrid *grid, GridCell first, int stride, double *x, double *y) {
   for (int p = 0; p < FAMILY_POINTS; p++) {
     const int k = p - CORNERS * CORNERS;
@@ -154,8 +156,8 @@ static void locate_family(const PriorGrid *grid, GridCell first, int stride, dou
   }
 }
 
-/* From the densities at centre and corners of a cell; `place` is the centre where the prior has mass there,
- * else the highest of the points. */
+/* Judges a cell from the densities at its centre and corners; `place` is the centre where the prior has
+ * mass there, else the highest of the points. */
 static void prior_grid_judge(const double *density, double *top, double *mean, int *place) {
   double sum = 0;
   int best = 0;
@@ -167,7 +169,7 @@ static void prior_grid_judge(const double *density, double *top, double *mean, i
   *mean = *top > -INFINITY ? *top + log(sum / POINTS) : -INFINITY;
 }
 
-/* Four cells, first and those beside it, from the densities of their points. */
+/* Judges four cells, the first and those beside it, from the densities of their points. */
 static void judge_family(int stride, const double *x, const double *y, const double *density, double *top,
                          double *mean, double *point_x, double *point_y) {
   for (int k = 0, place; k < PRIOR_GRID_QUARTERS; k++) {

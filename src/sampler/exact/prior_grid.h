@@ -20,7 +20,7 @@ typedef struct {
   uint32_t column, row;
 } GridCell;
 
-/* 2^-level, the side of a cell: what ldexp(1, -level) is, without the call. */
+/* Returns 2^-level, the side of a cell: what ldexp(1, -level) is, without the call. */
 static inline double prior_grid_side(int level) {
   const uint64_t bits = (uint64_t)(1023 - level) << 52;
   double side;
@@ -45,18 +45,18 @@ typedef struct {
   bool *thin;
 } PriorGrid;
 
-/* The box spans 32768 samples of the prior (on streams of their own, the same for all) and half as much again
- * on each side: for a Gaussian 8 standard deviations. Mass beyond it is neglected. */
+/* Creates the grid. The box spans 32768 samples of the prior (on streams of their own, the same for all)
+ * and half as much again on each side: for a Gaussian 8 standard deviations. Mass beyond it is neglected. */
 Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out);
 
-/* What `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where the density
- * is high. A `top` of -infinity means that no density was found. The cells come in fours, the quarters of one
- * cell, row by row. Below the finest level both come from the density at the centre and the four corners of
- * the cell, 13 points for 4 cells; scratch[10, n]. */
+/* Looks up what `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where
+ * the density is high. A `top` of -infinity means that no density was found. The cells come in fours, the
+ * quarters of one cell, row by row. Below the finest level both come from the density at the centre and
+ * the four corners of the cell, 13 points for 4 cells; scratch[10, n]. */
 void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
                         double *point, double *scratch);
 
-/* Whether the cell, of any level, lies in a thin finest cell. */
+/* Returns whether the cell, of any level, lies in a thin finest cell. */
 static inline bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell) {
   const int below = cell.level - PRIOR_GRID_LEVELS;
   return below >= 0 && grid->thin[(cell.row >> below) * PRIOR_GRID_SIDE + (cell.column >> below)];

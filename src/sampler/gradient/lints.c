@@ -61,7 +61,7 @@ static void forget_rows(Lints *self, int run) {
   self->rows[run] = 0;
 }
 
-/* The next observation of a run. */
+/* Adds the next observation of a run. */
 static void lints_add_row(Lints *self, const History *history, int run) {
   const int d = self->linear.d, runs = self->linear.runs;
   const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
@@ -73,7 +73,7 @@ static void lints_add_row(Lints *self, const History *history, int run) {
   }
 }
 
-/* The history as a linear model sees it. */
+/* Returns the history as a linear model sees it. */
 static const History *as_linear(Lints *self, const History *history) {
   if (likelihood_is_conjugate(history->likelihood)) return history;
   for (int run = 0; run < history->runs; run++) {
@@ -86,7 +86,7 @@ static const History *as_linear(Lints *self, const History *history) {
   return &self->linear;
 }
 
-/* With the precision P = L L': theta = L^-T (L^-1 b + z). */
+/* Draws with the precision P = L L': theta = L^-T (L^-1 b + z). */
 static void lints_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                          int64_t *fallbacks) {
   Lints *self = sampler->state;

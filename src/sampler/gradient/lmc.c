@@ -49,7 +49,7 @@ typedef struct {
   double *normals, *scratch; /* [MOVES, d, n], of lmc_kernel.h; NULL unless the potential is quadratic */
 } Lmc;
 
-/* The chains from lane `first` on, the beginning of a chunk. */
+/* Returns the chains from lane `first` on, the beginning of a chunk. */
 static double *chains_at(const Lmc *self, int d, int first) {
   return self->theta + (size_t)d * (size_t)first;
 }
@@ -72,7 +72,7 @@ static void lmc_begin(Sampler *sampler, int runs) {
  * out: the prior outweighs what grows linearly. eta multiplies it as it does the loss. Of rewards that are
  * not Gaussian it is the natural parameter phi' theta that counts. */
 
-/* pull[n] = weight mu times rounds times R, for the lanes of the potential's view. */
+/* Computes pull[n] = weight mu times rounds times R, for the lanes of the potential's view. */
 static void feel_good_begin(const Potential *potential, double mu, double *pull) {
   const HistoryView *view = &potential->view;
   const History *history = view->history;
@@ -106,7 +106,7 @@ static void feel_good_subtract(Potential *potential, const double *pull, const d
 
 /* ---- steps */
 
-/* theta - h g + sqrt(2 h) z. */
+/* Moves to theta - h g + sqrt(2 h) z. */
 SIMD_CLONES
 static void lmc_move(int d, int lanes, const double *restrict h, const double *restrict g,
                      const double *restrict z, double *restrict theta) {
@@ -115,7 +115,7 @@ static void lmc_move(int d, int lanes, const double *restrict h, const double *r
       theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
 }
 
-/* Back within the guard, and to the start's mean where a coordinate is not finite. */
+/* Brings states back within the guard, and to the start's mean where a coordinate is not finite. */
 static void lmc_guard(const Lmc *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
   const Potential *potential = &self->potential;
   for (int i = 0; i < potential->d; i++) {
@@ -129,8 +129,8 @@ static void lmc_guard(const Lmc *self, const HistoryView *view, double *theta, i
   }
 }
 
-/* Where the rule `lambda_max` takes the curvature: of logistic rewards it is largest at theta = 0; that of a
- * network is known nowhere else than where the chain is. */
+/* Returns where the rule `lambda_max` takes the curvature: with logistic rewards it is largest at theta =
+ * 0; that of a network is known nowhere else than where the chain is. */
 static const double *reference(Lmc *self, const double *theta) {
   if (self->potential.network) return theta;
   memset(self->gradient, 0,
@@ -138,13 +138,14 @@ static const double *reference(Lmc *self, const double *theta) {
   return self->gradient;
 }
 
-/* The kernel knows quadratic potentials, of theta itself where that is to be pulled. */
+/* Returns whether the kernel can serve: it knows quadratic potentials, of theta itself where that is to be
+ * pulled. */
 static bool has_kernel(const Lmc *self, int lanes) {
   return self->normals && !(self->feel_good > 0 && self->potential.root) &&
          !matrix_lanes_is_single(self->potential.d, lanes);
 }
 
-/* All steps have the same length, and each is counted where it was shortened. */
+/* Moves by the kernel. All steps have the same length, and each is counted where it was shortened. */
 static void move_by_kernel(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
                            int64_t *fallbacks) {
   const Potential *potential = &self->potential;
@@ -171,8 +172,8 @@ static void move_by_kernel(Lmc *self, const HistoryView *view, RngLanes *rng, do
   for (int n = 0; n < view->lanes; n++) fallbacks[(view->first + n) / view->draws] += touched[n];
 }
 
-/* Of Gaussian rewards with a linear mean the Hessian is known, of a network it costs more than the steps; of
- * any other it is taken in every step. */
+/* Moves by steps. With Gaussian rewards and a linear mean the Hessian is known, that of a network costs
+ * more than the steps; otherwise it is taken in every step. */
 static void move_by_steps(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
                           int64_t *fallbacks) {
   const int d = self->potential.d;
@@ -214,7 +215,7 @@ static void lmc_observe(Sampler *sampler, const History *history, int64_t *fallb
   catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, lmc_begin, lmc_update, history, fallbacks);
 }
 
-/* The first `draws` chains of every run. */
+/* Draws from the first `draws` chains of every run. */
 static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                        int64_t *fallbacks) {
   Lmc *self = sampler->state;
@@ -253,8 +254,8 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* A step of each of M chains, and with `optimism` a reward promised. The moves of a network's weights are its
- * normals. */
+/* Returns the cost of a step of each of M chains, and with `optimism` a reward promised. The moves of a
+ * network's weights are its normals. */
 static double lmc_cost(const SamplerWork *work) {
   const double d = work->d, lanes = cost_drawn_lanes(work);
   const bool optimism = config_has(work->options, "optimism");

@@ -65,7 +65,7 @@ INLINE Real feel_good_factor(const Tile *tile, Real pull) {
   return pull / tile_root(square);
 }
 
-/* Back within the guard, and to the middle where a coordinate is not finite; counted. */
+/* Brings states back within the guard, and to the middle where a coordinate is not finite; counted. */
 static void bring_back(const LmcTarget *target, const Tile *tile, int *touched) {
   for (size_t i = 0; i < tile->d; i++)
     for (int n = 0; n < tile->count; n++) {
@@ -77,7 +77,7 @@ static void bring_back(const LmcTarget *target, const Tile *tile, int *touched) 
     }
 }
 
-/* Whether it holds in every lane. */
+/* Returns whether it holds in every lane. */
 INLINE bool holds(int count, Mask lanes) {
   bool all = true;
   for (int n = 0; n < count; n++) all = all && lanes[n];

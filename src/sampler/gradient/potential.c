@@ -80,7 +80,7 @@ static void set_weights(const SamplerSetup *setup, Potential *out) {
   }
 }
 
-/* What a network needs: nothing that grows as d^2 for each lane. */
+/* Creates what a network needs: nothing that grows as d^2 for each lane. */
 static Status create_network(Arena *memory, const SamplerSetup *setup, Potential *out) {
   for (int i = 0; i < out->d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
   return network_rows_create(memory, &setup->likelihood->network, &out->rows);
@@ -116,7 +116,7 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   return set_stiffest(out);
 }
 
-/* out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */
+/* Computes out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */
 SIMD_CLONES
 static void potential_weigh(int rows, int lanes, double weight, double prior_weight, const double *prior,
                             double *out) {
@@ -153,13 +153,13 @@ bool potential_is_quadratic(const Potential *potential) {
   return potential->closed_prior && potential->conjugate;
 }
 
-/* to += factor from. */
+/* Computes to += factor from. */
 SIMD_CLONES
 static void potential_add(int n, double factor, const double *restrict from, double *restrict to) {
   for (int k = 0; k < n; k++) to[k] += factor * from[k];
 }
 
-/* hessian -= prior_weight times the Hessian of the log density, column by column. */
+/* Subtracts prior_weight times the Hessian of the log density from hessian, column by column. */
 static void add_prior_hessian(Potential *potential, const double *theta, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   const size_t row = (size_t)lanes * sizeof(double);
@@ -175,7 +175,7 @@ static void add_prior_hessian(Potential *potential, const double *theta, double 
   matrix_lanes_symmetrise(d, lanes, hessian);
 }
 
-/* The rows' part; of the gradient alone when hessian is NULL, which is the cheaper pass. */
+/* Adds the rows' part; to the gradient alone when hessian is NULL, which is the cheaper pass. */
 static void add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   double *deviance = potential->curvature;
@@ -189,7 +189,7 @@ static void add_rows(Potential *potential, const double *theta, double *gradient
   if (hessian) potential_add(d * d * lanes, potential->likelihood_weight, potential->curvature, hessian);
 }
 
-/* With the prior N(0, I). */
+/* Computes the derivatives with the prior N(0, I). */
 static void network_derivatives(Potential *potential, const double *theta, double *gradient,
                                 double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
@@ -206,7 +206,7 @@ static void network_derivatives(Potential *potential, const double *theta, doubl
     for (int n = 0; n < lanes; n++) hessian[i * (d + 1) * lanes + n] += potential->prior_weight;
 }
 
-/* What is not quadratic; of the gradient alone when hessian is NULL. */
+/* Adds what is not quadratic; to the gradient alone when hessian is NULL. */
 static void add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
                                  double *hessian) {
   if (!potential->conjugate && potential->view.history->rounds > 0)
@@ -274,13 +274,13 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
   for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
 }
 
-/* Of a network's float32 passes, with the Hessian of Gauss and Newton. */
+/* Returns the cost of a network's float32 passes, with the Hessian of Gauss and Newton. */
 static double network_rows_cost(const SamplerWork *work, bool hessian) {
   const double p = work->weights, lanes = NETWORK_LANES;
   return p * ceil(work->rows / lanes) * lanes * (hessian ? 0.3 * p : 1);
 }
 
-/* The Hessian of a learned prior takes a product for each coordinate. */
+/* Returns the cost; the Hessian of a learned prior takes a product for each coordinate. */
 double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
   const double d = work->d;
   if (work->weights > 0) return network_rows_cost(work, hessian);

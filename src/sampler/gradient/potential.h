@@ -74,47 +74,47 @@ typedef struct {
   double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
 } Potential;
 
-/* What potential_derivatives costs a lane, beside what is quadratic (sampler.h, `cost`): the score of a prior
- * that is not Gaussian, passes over rows; of a network everything. */
+/* Returns what potential_derivatives costs per lane, beside what is quadratic (sampler.h, `cost`): the
+ * score of a prior that is not Gaussian, passes over rows; with a network everything. */
 double potential_cost(const SamplerWork *work, double lanes, bool hessian);
 
-/* For up to `capacity` lanes at once. */
+/* Creates a potential for up to `capacity` lanes at once. */
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out);
 
-/* Make it a function of z (potential_whiten.c), before the first potential_at; of a prior that is no
+/* Makes it a function of z (potential_whiten.c), before the first potential_at; of a prior that is no
  * Gaussian, or N(m, I) already, nothing happens. */
 Status potential_whiten(Arena *memory, Potential *potential);
-/* theta[d, n] of z[d, n]: z itself, or scratch of the potential. */
+/* Returns theta[d, n] of z[d, n]: z itself, or scratch of the potential. */
 const double *potential_theta(Potential *potential, int lanes, const double *z);
-/* In place: z of theta[d, n]; the gradient with respect to z of that with respect to theta, A' g; the
- * covariance [d, d, n] of theta of that of z. */
+/* Transforms theta[d, n] to z, in place. Transforms the gradient with respect to theta into that with
+ * respect to z, A' g. Transforms the covariance[d, d, n] of z into that of theta. */
 void potential_from_theta(const Potential *potential, int lanes, double *theta);
 void potential_to_gradient(const Potential *potential, int lanes, double *gradient);
 void potential_covariance(Potential *potential, int lanes, double *covariance);
-/* In z, for the lanes of the view: history_evidence, and history_derivatives at z[d, n]. */
+/* Computes in z, for the lanes of the view, what history_evidence gives. Computes history_derivatives at
+ * z[d, n]. */
 void potential_evidence(Potential *potential, double *precision, double *vector);
 void potential_rows(Potential *potential, const double *z, double *gradient, double *precision);
 
-/* From here on U is that of the lanes of this view (in theta: no shift, no scale). */
+/* Moves U to the lanes of this view (in theta: no shift, no scale). */
 void potential_at(Potential *potential, const HistoryView *view);
-/* A draw from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the
- * streams]. */
+/* Draws from the prior brought towards its mean by 1 / sqrt(prior_weight): theta[d, lanes of the streams]. */
 void potential_start(const Potential *potential, RngLanes *rng, double *theta);
-/* The Hessian does not depend on theta: it is `precision`. */
+/* Returns whether the Hessian does not depend on theta: it is `precision`. */
 bool potential_is_quadratic(const Potential *potential);
-/* gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */
+/* Computes gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian);
-/* gradient[count, d, n] at each of `count` points theta[count, d, n]. */
+/* Computes gradient[count, d, n] at each of `count` points theta[count, d, n]. */
 void potential_gradients(Potential *potential, int count, const double *theta, double *gradient);
-/* value[n] of U, up to a constant of the run (potential_value.c). log_prior[n]: the log density of the prior
- * at theta, up to a constant; of a Gaussian prior it is not read. */
+/* Computes value[n] of U, up to a constant of the run (potential_value.c). log_prior[n] is the log density
+ * of the prior at theta, up to a constant; for a Gaussian prior it is not read. */
 void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value);
-/* bound[n]: on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are not
- * Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n] for a bound that is close;
+/* Computes bound[n] on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are
+ * not Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n] for a bound that is close;
  * NULL: up to d^1/2 times that. With a network, whose bound is a trace, it is not used. */
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
-/* factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 / self_concordance, so
- * that the curvature along it changes by a factor of e at most. */
+/* Computes factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 /
+ * self_concordance, so that the curvature along it changes by a factor of e at most. */
 void potential_trust(Potential *potential, const double *step, double *factor);
 
 #endif

@@ -4,7 +4,7 @@
 #include "core/linalg.h"
 #include "core/simd.h"
 
-/* value[n] = x' (y / 2 - b). */
+/* Computes value[n] = x' (y / 2 - b). */
 SIMD_CLONES
 static void half_form(int d, int lanes, const double *restrict x, const double *restrict y,
                       const double *restrict b, double *restrict value) {

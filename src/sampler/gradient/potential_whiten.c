@@ -10,13 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-/* matrix[d, d, n] <- A' matrix A, and vector[d, n] <- A' vector. */
+/* Computes matrix[d, d, n] <- A' matrix A, and vector[d, n] <- A' vector. */
 static void pull_back(Potential *potential, int lanes, double *matrix, double *vector) {
   matrix_lanes_congruence(potential->d, lanes, true, potential->root, matrix, potential->half);
   potential_to_gradient(potential, lanes, vector);
 }
 
-/* The start is the prior, tempered: N(A^-1 m, I / prior_weight). */
+/* Sets the start to the prior, tempered: N(A^-1 m, I / prior_weight). */
 static void potential_whiten_set_start(Potential *potential) {
   const int d = potential->d;
   const double shrink = 1 / sqrt(potential->prior_weight);

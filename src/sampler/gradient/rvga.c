@@ -56,7 +56,7 @@ typedef struct {
   double alpha0, nu0; /* under the Gaussian before */
 } Scalar;
 
-/* E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
+/* Computes E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
 static void rvga_expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
   double u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
   for (int k = 0; k < NODES; k++) {
@@ -71,8 +71,8 @@ static void rvga_expect(const Scalar *scalar, double alpha, double nu, double *s
   }
 }
 
-/* alpha for a given nu: alpha - alpha_0 - nu_0 E[l'] grows with alpha, with slope 1 + nu_0 E[-l'']. Newton,
- * by steps along which the curvature changes little. Starts from *alpha. */
+/* Solves for alpha given nu: alpha - alpha_0 - nu_0 E[l'] grows with alpha, with slope 1 + nu_0 E[-l''].
+ * It is Newton's method, by steps along which the curvature changes little, starting from *alpha. */
 static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope, double *curvature) {
   enum { ITERATIONS = 100 };
   const double longest = 1 / fmax(scalar->likelihood->ops->self_concordance, 1e-300);
@@ -85,7 +85,8 @@ static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *
   }
 }
 
-/* Both equations, nu by bisection between 0 and nu_0: out come E[l'] and E[-l''] under the Gaussian after. */
+/* Solves both equations, nu by bisection between 0 and nu_0: out come E[l'] and E[-l''] under the Gaussian
+ * after. */
 static void solve(const Scalar *scalar, double *slope, double *curvature) {
   enum { HALVINGS = 40 };
   double low = 0, high = scalar->nu0, alpha = scalar->alpha0;
@@ -135,7 +136,7 @@ static void factorise_precision(Rvga *self, const RvgaChunk *q, int d, int64_t *
   for (int n = 0; n < q->lanes; n++) fallbacks[q->first + n] += self->jitters[n];
 }
 
-/* Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
+/* Takes the evidence of Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
 static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
   const double weight = self->potential.likelihood_weight;
@@ -155,7 +156,7 @@ static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *hi
   linalg_solve_lanes(d, lanes, self->factor, q->mean);
 }
 
-/* The last two lines of the recursion for lane n, phi and P_{t-1}^-1 phi given. */
+/* Runs the last two lines of the recursion for lane n, phi and P_{t-1}^-1 phi given. */
 static void absorb(Rvga *self, const RvgaChunk *q, const History *history, int n) {
   const int d = history->d, lanes = q->lanes;
   Scalar scalar = {.self = self,
@@ -176,7 +177,7 @@ static void absorb(Rvga *self, const RvgaChunk *q, const History *history, int n
   }
 }
 
-/* The next observation of every run that has one. */
+/* Takes the next observation of every run that has one. */
 static void take_row(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
   memset(self->phi, 0, (size_t)(d * lanes) * sizeof *self->phi);
@@ -227,7 +228,7 @@ static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
-/* theta = mu + L^-T z, P = L L'. */
+/* Computes theta = mu + L^-T z, P = L L'. */
 static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Rvga *self = sampler->state;
@@ -249,7 +250,7 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
   }
 }
 
-/* Row by row of P^-1. */
+/* Computes P^-1 row by row. */
 static void rvga_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Rvga *self = sampler->state;
   const int d = sampler->d, runs = self->catch_up.runs;
@@ -301,7 +302,8 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 
-/* Of rewards that are not Gaussian two equations are solved by bisection and Newton, over NODES nodes. */
+/* Returns the cost; with rewards that are not Gaussian two equations are solved by bisection and Newton,
+ * over NODES nodes. */
 static double rvga_cost(const SamplerWork *work) {
   const double implicit = work->conjugate ? 0 : 210000;
   return implicit +

@@ -29,7 +29,7 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   return STATUS_OK;
 }
 
-/* h[n] of the rule eta_t, before anything shortens it. */
+/* Computes h[n] of the rule eta_t, before anything shortens it. */
 static void ask_by_evidence(const StepSize *step, const Potential *potential, double *h) {
   const HistoryView *view = &potential->view;
   for (int n = 0; n < view->lanes; n++) {
@@ -38,8 +38,8 @@ static void ask_by_evidence(const StepSize *step, const Potential *potential, do
   }
 }
 
-/* The rule eta_t only asks whether L is small enough, and of rewards that are not Gaussian not even that; so
- * the bound that costs two products is taken where the other one does not decide. */
+/* Begins a rule. eta_t only asks whether L is small enough, and for rewards that are not Gaussian not even
+ * that; so the bound that costs two products is taken where the other one does not decide. */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference) {
   const int lanes = potential->view.lanes;
   bool enough = !step->by_curvature && !potential->network;
@@ -52,7 +52,7 @@ void step_size_begin(StepSize *step, Potential *potential, const double *referen
   if (!enough) potential_ceiling(potential, reference, step->bound, step->scratch);
 }
 
-/* h <- SAFE / bound where h bound >= limit. */
+/* Computes h <- SAFE / bound where h bound >= limit. */
 SIMD_CLONES
 static void shorten(int lanes, double limit, const double *restrict bound, double *restrict h,
                     double *restrict shortened) {
@@ -63,8 +63,8 @@ static void shorten(int lanes, double limit, const double *restrict bound, doubl
   }
 }
 
-/* Keep h lambda_max below the limit, a cheap bound of it in step->checked: of the matrix, or with `gram` of
- * M'M. The fine bound costs two products, so it is taken only where some lane needs it, and counts only
+/* Keeps h lambda_max below the limit, a cheap bound of it in step->checked: of the matrix, or with `gram`
+ * of M'M. The fine bound costs two products, so it is taken only where some lane needs it, and counts only
  * there; of a network's matrices, never. */
 static void keep_below(StepSize *step, int d, int lanes, const double *matrix, bool gram, double limit,
                        double *h) {
@@ -79,7 +79,7 @@ static void keep_below(StepSize *step, int d, int lanes, const double *matrix, b
   shorten(lanes, limit, step->checked, h, step->shortened);
 }
 
-/* h <- the part of it that can be trusted. */
+/* Computes h <- the part of it that can be trusted. */
 static void keep_near(StepSize *step, Potential *potential, const double *gradient, double *h) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (potential->conjugate || potential->self_concordance == 0) return;

@@ -51,11 +51,12 @@ typedef struct {
 
 Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, double limit, StepSize *out);
 
-/* The potential was moved to other lanes or evidence. L is taken at reference[d, n] (potential_ceiling). */
+/* Begins again after the potential was moved to other lanes or evidence. L is taken at reference[d, n]
+ * (potential_ceiling). */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference);
-/* h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d, d, n], that
- * of the point: h lambda_max stays below the limit; NULL: L is enough. With factor[d, d, n], of whose F'F h
- * lambda_max stays below 1, and a cheap bound[n] of that (core/matrix_lanes.h); NULL: none. */
+/* Chooses h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d,
+ * d, n], that of the point: h lambda_max stays below the limit; NULL: L is enough. With factor[d, d, n], h
+ * lambda_max of F'F stays below 1, given a cheap bound[n] of that (core/matrix_lanes.h); NULL: none. */
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
                       const double *factor, const double *factor_bound, double *h, int64_t *fallbacks);
 

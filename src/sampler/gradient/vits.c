@@ -60,7 +60,7 @@ typedef struct {
   double *uniform, *normal, *theta; /* [n], [d, n], [d, n] */
 } Vits;
 
-/* The Gaussians of the lanes from `first` on, the beginning of a chunk. */
+/* Returns the Gaussians of the lanes from `first` on, the beginning of a chunk. */
 static VitsGaussian vits_chunk(const Vits *self, int d, int first) {
   const size_t vector = (size_t)d * (size_t)first, matrix = (size_t)d * vector;
   return (VitsGaussian){self->q.mean + vector, self->q.root + matrix, self->q.inverse + matrix};
@@ -79,7 +79,7 @@ static void vits_begin(Sampler *sampler, int runs) {
   }
 }
 
-/* Algorithm 2 or 3. */
+/* Runs Algorithm 2 or 3. */
 static void vits_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Vits *self = sampler->state;
   const int components = self->components, total = history->runs * components;
@@ -98,13 +98,13 @@ static void vits_observe(Sampler *sampler, const History *history, int64_t *fall
   catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, vits_begin, vits_update, history, fallbacks);
 }
 
-/* to[rows] of lane n of `lanes` <- those of a run. */
+/* Copies those of a run to to[rows] of lane n of `lanes`. */
 static void copy_lane(int rows, const double *from, int from_lanes, int from_lane, double *to, int lanes,
                       int n) {
   for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * from_lanes + from_lane];
 }
 
-/* Lane n of the draws <- lane `from` of `total`. */
+/* Copies lane `from` of `total` to lane n of the draws. */
 static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
   const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
   const VitsGaussian q = vits_chunk(self, d, first);
@@ -134,7 +134,7 @@ static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
-/* The component of a run that a uniform number stands for. */
+/* Picks the component of a run that a uniform number stands for. */
 static int vits_pick(const Vits *self, int run, double uniform) {
   const double *weight = self->weight + run * self->components;
   int j = 0;
@@ -233,21 +233,22 @@ static Status vits2_hf_create(Sampler *sampler, const SamplerSetup *setup) {
   return create(sampler, setup, VITS_HESSIAN_FREE);
 }
 
-/* An update of one Gaussian beside the derivatives of the potential: products of d x d matrices, with an
- * inverse for VITS-I; of a network's weights one at a time. */
+/* Returns the cost of an update of one Gaussian beside the derivatives of the potential: products of d x d
+ * matrices, with an inverse for VITS-I; of a network's weights one at a time. */
 static double update_cost(const SamplerWork *work, VitsKind kind) {
   const double d = work->d, p = work->weights;
   if (p > 0) return kind == VITS_ONE ? 2000 * p * p + 4.5 * p * p * p : 1000 * p * p + 6 * p * p * p;
   return kind == VITS_ONE ? 150 + 150 * d + 3 * d * d * d : 150 + 100 * d + 2 * d * d * d;
 }
 
-/* A gradient of the Hessian-free version, and its part of the Hessian. */
+/* Returns the cost of a gradient of the Hessian-free version, and its part of the Hessian. */
 static double sample_cost(const SamplerWork *work) {
   const double d = work->d, p = work->weights;
   return p > 0 ? 80 * p * p : 30 + 40 * d + 8 * d * d;
 }
 
-/* `steps` updates of J Gaussians; the weights of several are iterated over the draws of all pairs. */
+/* Returns the cost of `steps` updates of J Gaussians; the weights of several are iterated over the draws
+ * of all pairs. */
 static double vits_cost(const SamplerWork *work, VitsKind kind) {
   const double components = (double)config_int(work->options, "components"), lanes = work->runs * components;
   const double theta = work->weights > 0 ? work->weights : work->d;

@@ -6,21 +6,21 @@
 
 #include <string.h>
 
-/* x[rows, lanes] *= weight[lanes]. */
+/* Multiplies x[rows, lanes] by weight[lanes]. */
 SIMD_CLONES
 static void weigh_rows(int rows, int lanes, const double *restrict weight, double *restrict x) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) x[i * lanes + n] *= weight[n];
 }
 
-/* x[count, n] += y[n]. */
+/* Computes x[count, n] += y[n]. */
 SIMD_CLONES
 static void add_to_each(int count, int n, const double *restrict y, double *restrict x) {
   for (int m = 0; m < count; m++)
     for (int k = 0; k < n; k++) x[m * n + k] += y[k];
 }
 
-/* Of one sample: r_m for its gradient, and its part of g. */
+/* Computes r_m of one sample for its gradient, and its part of g. */
 SIMD_CLONES
 static void take_controls(int n, const double *restrict linear, const double *restrict at_mean,
                           double *restrict gradient, double *restrict sum) {
@@ -31,7 +31,7 @@ static void take_controls(int n, const double *restrict linear, const double *re
   }
 }
 
-/* sum <- sum / samples + base. */
+/* Computes sum <- sum / samples + base. */
 SIMD_CLONES
 static void average(int n, double samples, const double *restrict base, double *restrict sum) {
   for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
@@ -47,7 +47,7 @@ static void draw_set(VitsStep *work, int count, int lanes, RngLanes *rng) {
   for (int m = 0; m < count; m++) weigh_rows(d, lanes, work->lengths + m * lanes, eps + m * vector);
 }
 
-/* sum[d, d, n] += eps r' of a set, g += what stands in it. */
+/* Computes sum[d, d, n] += eps r' of a set, g += what stands in it. */
 static void add_set(VitsStep *work, Potential *potential, VitsGaussian q, int count, double *sum) {
   const int d = work->d, lanes = potential->view.lanes, vector = d * lanes;
   double *eps = work->directions, *point = work->hessian, *gradient = work->copy;

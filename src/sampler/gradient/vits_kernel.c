@@ -17,7 +17,7 @@ typedef struct {
   Real trace, square;
 } Excess;
 
-/* Of a tile of C'C, what lies on and below the diagonal, and its mirror image. */
+/* Computes what lies on and below the diagonal of a tile of C'C, and its mirror image. */
 INLINE void excess_tile(const int columns, const int height, int count, Extent of, const MatrixFactors *p,
                         size_t i, size_t j, Excess *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], a = {0}, left;
@@ -87,7 +87,7 @@ typedef struct {
   Real *panel;
 } Change;
 
-/* B += h (C' - A B) from the panel of B, and its part of the spread. */
+/* Computes B += h (C' - A B) from the panel of B, and its part of the spread. */
 INLINE void root_tile(const int height, const int columns, int count, Extent of, const MatrixFactors *p,
                       size_t i, size_t j, const Change *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], c = {0};
@@ -144,7 +144,7 @@ void vits_kernel_root(int d, int lanes, const double *h, const double *inverse, 
   }
 }
 
-/* C -= h C X from the panel of C. */
+/* Subtracts h C X from the panel of C. */
 INLINE void inverse_tile(const int columns, const int height, int count, Extent of, const MatrixFactors *p,
                          size_t i, size_t j, const Change *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];

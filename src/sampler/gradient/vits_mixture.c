@@ -19,7 +19,7 @@ static const double NEVER = -1e300;
 
 /* ---- start */
 
-/* The mixture of PRIOR_DRAWS draws from the prior. */
+/* Fits the mixture of PRIOR_DRAWS draws from the prior. */
 static Status fit_prior(Arena *memory, const SamplerSetup *setup, int components, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
@@ -32,7 +32,7 @@ static Status fit_prior(Arena *memory, const SamplerSetup *setup, int components
                      rng_subkey(key, RNG_MIXTURE_START), 0, out, NULL);
 }
 
-/* f_j^w has the mass f_j's weight^w |S_j|^((1 - w) / 2), up to a constant of all j. */
+/* Computes weights of f_j^w, whose mass is f_j's weight^w |S_j|^((1 - w) / 2), up to a constant of all j. */
 static void temper_weights(VitsMixture *self, double prior_weight) {
   const int d = self->d;
   double total = 0;
@@ -127,7 +127,7 @@ static void evaluate_energy(VitsMixture *self, Potential *potential, double *ene
   for (int n = 0; n < lanes; n++) energy[n] = isfinite(self->value[n]) ? -self->value[n] : NEVER;
 }
 
-/* out[n] = log q_j at theta of component (j + k) % J of the same run, without d log 2 pi / 2. */
+/* Computes out[n] = log q_j at theta of component (j + k) % J of the same run, without d log 2 pi / 2. */
 static void evaluate_density(VitsMixture *self, int lanes, VitsGaussian q, int k, double *out) {
   const int d = self->d, components = self->components;
   for (int n = 0; n < lanes; n++) {
@@ -143,7 +143,7 @@ static void evaluate_density(VitsMixture *self, int lanes, VitsGaussian q, int k
   }
 }
 
-/* The tables energy and log_density. */
+/* Computes the tables energy and log_density. */
 static void evaluate_draws(VitsMixture *self, Potential *potential, VitsGaussian q, RngLanes *rng) {
   const int d = self->d, lanes = potential->view.lanes, components = self->components;
   for (int s = 0; s < DRAWS; s++) {
@@ -157,8 +157,8 @@ static void evaluate_draws(VitsMixture *self, Potential *potential, VitsGaussian
   }
 }
 
-/* The draws of one run as the weights meet them: share[J, DRAWS, J], q_i at draw s of component j divided by
- * the largest of all i; excess[J], E_j[-U - log of that largest]. */
+/* Gathers the draws of one run as the weights meet them: share[J, DRAWS, J], q_i at draw s of component j
+ * divided by the largest of all i; excess[J], E_j[-U - log of that largest]. */
 static void gather_run(const VitsMixture *self, int lanes, int first, double *share, double *excess) {
   const int components = self->components;
   for (int j = 0; j < components; j++) {
@@ -176,7 +176,7 @@ static void gather_run(const VitsMixture *self, int lanes, int first, double *sh
   }
 }
 
-/* E_j[log q] beyond the largest density. */
+/* Returns E_j[log q] beyond the largest density. */
 static double mean_log_density(int components, const double *weight, const double *share) {
   double sum = 0;
   for (int s = 0; s < DRAWS; s++) {
@@ -187,7 +187,7 @@ static double mean_log_density(int components, const double *weight, const doubl
   return sum / DRAWS;
 }
 
-/* One step of weight[J]; returns the largest change. */
+/* Takes one step of weight[J]; returns the largest change. */
 static double improve(int components, const double *share, const double *excess, double *weight) {
   double bound[VITS_COMPONENTS], most = NEVER, sum = 0, change = 0;
   for (int j = 0; j < components; j++) {

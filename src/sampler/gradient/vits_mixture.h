@@ -43,7 +43,7 @@ typedef struct {
   int *jitters; /* [n] */
 } VitsMixture;
 
-/* For up to `capacity` lanes at once, a multiple of `components`. */
+/* Creates the mixture for up to `capacity` lanes at once, a multiple of `components`. */
 Status vits_mixture_create(Arena *memory, const SamplerSetup *setup, const Potential *potential,
                            int components, int capacity, VitsMixture *out);
 
@@ -51,8 +51,8 @@ Status vits_mixture_create(Arena *memory, const SamplerSetup *setup, const Poten
 void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,
                         double *weight);
 
-/* weight[n] for the lanes of the potential's view, which holds whole runs with J draws each. Uses d normals
- * of every stream for each pair. */
+/* Computes weight[n] for the lanes of the potential's view, which holds whole runs with J draws each. Uses
+ * d normals of every stream for each pair. */
 void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian q, RngLanes *rng,
                         double *weight, int64_t *fallbacks);
 

@@ -71,7 +71,7 @@ void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *the
   add(d * lanes, q.mean, theta);
 }
 
-/* x[rows, lanes] += factor h[lanes] y[rows, lanes]. */
+/* Computes x[rows, lanes] += factor h[lanes] y[rows, lanes]. */
 SIMD_CLONES
 static void add_scaled(int rows, int lanes, double factor, const double *restrict h, const double *restrict y,
                        double *restrict x) {
@@ -79,7 +79,7 @@ static void add_scaled(int rows, int lanes, double factor, const double *restric
     for (int n = 0; n < lanes; n++) x[i * lanes + n] += factor * h[n] * y[i * lanes + n];
 }
 
-/* B += h (C' - AB). */
+/* Computes B += h (C' - AB). */
 SIMD_CLONES
 static void move_root(int d, int lanes, const double *restrict h, const double *restrict inverse,
                       const double *restrict product, double *restrict root) {
@@ -95,7 +95,7 @@ static void subtract(int n, const double *restrict y, double *restrict x) {
   for (int k = 0; k < n; k++) x[k] -= y[k];
 }
 
-/* spread[d, n]: the sums of squares of the rows of B. */
+/* Measures spread[d, n]: the sums of squares of the rows of B. */
 SIMD_CLONES
 static void measure_spread(int d, int lanes, const double *root, double *restrict spread) {
   for (int i = 0; i < d; i++) {
@@ -106,7 +106,7 @@ static void measure_spread(int d, int lanes, const double *root, double *restric
   }
 }
 
-/* Whether every coordinate of mu and every variance is within the guard. */
+/* Returns whether every coordinate of mu and every variance is within the guard. */
 SIMD_CLONES
 static bool is_guarded(const Potential *potential, int lanes, const double *mean, const double *spread) {
   int64_t beyond = 0;
@@ -118,8 +118,8 @@ static bool is_guarded(const Potential *potential, int lanes, const double *mean
   return beyond == 0;
 }
 
-/* touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the guard.
- * shrink[n] is what B has to be multiplied by. */
+/* Computes touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the
+ * guard. shrink[n] is what B has to be multiplied by. */
 SIMD_CLONES
 static void vits_step_guard(const Potential *potential, int lanes, VitsGaussian q,
                             const double *restrict spread, double *restrict shrink,
@@ -142,7 +142,7 @@ static void vits_step_guard(const Potential *potential, int lanes, VitsGaussian 
   }
 }
 
-/* B <- shrink B, C <- C / shrink. */
+/* Computes B <- shrink B, C <- C / shrink. */
 static void shrink_root(int d, int lanes, const double *shrink, VitsGaussian q) {
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -153,7 +153,8 @@ static void shrink_root(int d, int lanes, const double *shrink, VitsGaussian q) 
 
 /* ---- updates */
 
-/* g and A at one draw; returns A, which is the potential's own where it does not depend on the draw. */
+/* Computes g and A at one draw; returns A, which is the potential's own where it does not depend on the
+ * draw. */
 static const double *evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
   const bool known = potential_is_quadratic(potential);
   rng_lanes_normal(rng, work->d, work->eps);
@@ -167,8 +168,9 @@ static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inver
   matrix_lanes_invert(work->d, lanes, work->copy, inverse);
 }
 
-/* C drifts from B^-1: one iteration of Newton and Schulz, C <- C (2I - BC), brings it back. Where it is too
- * far for that, C is B^-1 computed again, which long steps bring about (step_size.h says when it counts). */
+/* Brings C, which drifts from B^-1, back by one iteration of Newton and Schulz, C <- C (2I - BC). Where it
+ * is too far for that, C is B^-1 computed again, which long steps bring about (step_size.h says when it
+ * counts). */
 static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
   const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
   double *residual = work->product, *refreshed = work->hessian, *inverted = work->excess;
@@ -215,14 +217,14 @@ void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, Vit
   add_scaled(d * d, lanes, -1, work->h, work->product, q.inverse);
 }
 
-/* X <- I + h X. */
+/* Computes X <- I + h X. */
 SIMD_CLONES
 static void step_matrix(int d, int lanes, const double *restrict h, double *restrict x) {
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) x[i * lanes + n] = h[n] * x[i * lanes + n] + (i % (d + 1) == 0);
 }
 
-/* X <- (I - X) / h. */
+/* Computes X <- (I - X) / h. */
 SIMD_CLONES
 static void unstep_matrix(int d, int lanes, const double *restrict h, double *restrict x) {
   for (int i = 0; i < d * d; i++)
@@ -269,7 +271,7 @@ static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussia
   if (any) shrink_root(work->d, view->lanes, work->dot, q);
 }
 
-/* sum[n] += x - x over the rows: 0 as long as all are finite, else not a number. */
+/* Computes sum[n] += x - x over the rows: 0 as long as all are finite, else not a number. */
 SIMD_CLONES
 static void add_differences(int rows, int lanes, const double *restrict x, double *restrict sum) {
   for (int i = 0; i < rows; i++)

@@ -60,24 +60,24 @@ typedef struct {
 /* Reads `samples` (Hessian-free), and the keys of step_size.h. */
 Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 
-/* work->excess = C'C - A, work->dot[n] = a bound of C'C. */
+/* Computes work->excess = C'C - A, work->dot[n] = a bound of C'C. */
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
-/* B and C after a step of length h[n] along A[d, d, n], after vits_step_excess;
- * `spread` follows. vits_step_move_single is the same in plain steps, for one large matrix, but for C of
- * VITS-I, which is computed before the next step. */
+/* Computes B and C after a step of length h[n] along A[d, d, n], after vits_step_excess; `spread` follows.
+ * vits_step_move_single is the same in plain steps, for one large matrix, but for C of VITS-I, which is
+ * computed before the next step. */
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
 void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
 
-/* All updates of round rng->round, for the lanes of the potential's view. VITS-I and II use d normals of
- * every stream for each update, the Hessian-free version d for each sample. */
+/* Makes all updates of round rng->round, for the lanes of the potential's view. VITS-I and II use d
+ * normals of every stream for each update, the Hessian-free version d for each sample. */
 void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng, int64_t *fallbacks);
 
 /* Lanes first .. last - 1 of n <- the Gaussian that updates start from (potential.h). */
 void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q);
 
-/* theta[d, n] = mu + B eps[d, n]. */
+/* Computes theta[d, n] = mu + B eps[d, n]. */
 void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta);
-/* A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient
+/* Estimates A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient
  * (vits_estimate.c). */
 void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng);
 

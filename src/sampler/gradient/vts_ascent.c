@@ -43,7 +43,7 @@ static Real quadratic_energy(const VtsAscent *at, int m) {
   return sum;
 }
 
-/* E[log f_c], f_c the weight times the density of a component of the prior. */
+/* Returns E[log f_c], f_c the weight times the density of a component of the prior. */
 static Real component_energy(const Mixture *prior, int c, const Real *mean, const Real *variance) {
   const int d = prior->d;
   const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
@@ -263,7 +263,7 @@ static void move_component(VtsAscent *at, int m, Mask active) {
   at->value = real_choose(length != 0, after, at->value);
 }
 
-/* pi_m <- pi_m exp(length slope_m), normalised; where the length is 0, what it was. */
+/* Multiplies pi_m by exp(length slope_m), normalised; where the length is 0, it stays. */
 static void weigh(VtsAscent *at, Real length, const Real *old, const Real *slope) {
   Real sum = {0};
   for (int m = 0; m < at->components; m++)

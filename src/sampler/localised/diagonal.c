@@ -29,7 +29,7 @@ static double component_mean(const Walk *walk, int c, int i, double p, double b)
   return (prior->mean[c * prior->d + i] + v * b) / (1 + v * p);
 }
 
-/* share, with added precision s. */
+/* Finds share, with added precision s. */
 static void find_shares(Walk *walk, int lanes, double s) {
   const Isotropic *prior = walk->posterior->prior;
   const int count = prior->components;
@@ -71,7 +71,7 @@ static void find_moments(Walk *walk, int lanes, double s) {
   }
 }
 
-/* x[d, n] += N(gain D, gain^2 C + noise I) of the moments at added precision s. */
+/* Computes x[d, n] += N(gain D, gain^2 C + noise I) of the moments at added precision s. */
 static void add_draw(Walk *walk, double s, double gain, double noise, RngLanes *rng, double *x) {
   const Isotropic *prior = walk->posterior->prior;
   const int lanes = (int)rng->lanes, count = prior->components;

@@ -31,7 +31,7 @@ Status linearised_create(Arena *memory, int d, Linearised *out) {
   return STATUS_OK;
 }
 
-/* z: the mode under the Gaussian N(D, C) of the prior. */
+/* Starts z at the mode under the Gaussian N(D, C) of the prior. */
 static void start(Linearised *self, Localisation *walk, const HistoryView *view, int *lane_fallbacks,
                   int64_t *fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;
@@ -45,7 +45,7 @@ static void start(Linearised *self, Localisation *walk, const HistoryView *view,
              self->z, fallbacks);
 }
 
-/* vector, basis and eigenvalue at z. */
+/* Computes vector, basis and eigenvalue at z. */
 static void linearise(Linearised *self, int d, const HistoryView *view) {
   const int lanes = view->lanes;
   history_derivatives(view, self->z, NULL, self->gradient, self->precision);
@@ -55,7 +55,7 @@ static void linearise(Linearised *self, int d, const HistoryView *view) {
   for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
 }
 
-/* Whether every coordinate of the mean of lane n is near z. */
+/* Returns whether every coordinate of the mean of lane n is near z. */
 static bool is_settled(const Linearised *self, const Localisation *walk, int lanes, int n) {
   const int d = walk->denoiser->d;
   for (int i = 0; i < d; i++) {
@@ -67,8 +67,8 @@ static bool is_settled(const Linearised *self, const Localisation *walk, int lan
   return true;
 }
 
-/* z of the lanes that have not settled moves to the mean by `share` of the way; returns how many there are.
- * That of the others stays, so that D and C stay what they are. */
+/* Moves z of the lanes that have not settled to the mean by `share` of the way; returns how many there
+ * are. That of the others stays, so that D and C stay what they are. */
 static int move(Linearised *self, const Localisation *walk, int lanes, double share) {
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
@@ -81,8 +81,8 @@ static int move(Linearised *self, const Localisation *walk, int lanes, double sh
   return moving;
 }
 
-/* D and C of step k, with z at its denoised mean. Only fallbacks of the last pass count: z may be anywhere on
- * its way. */
+/* Finds D and C of step k, with z at its denoised mean. Only fallbacks of the last pass count: z may be
+ * anywhere on its way. */
 static void find_moments(Linearised *self, Localisation *walk, int k, const HistoryView *view,
                          int *lane_fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;

@@ -28,16 +28,16 @@ typedef struct {
 
 Status linearised_create(Arena *memory, int d, Linearised *out);
 
-/* A draw for the lanes of the view, z[d, n], whose coordinates are those of the denoiser. Rescues are added
- * to lane_fallbacks[n] and fallbacks[B], and one for each lane and step in which z did not settle. */
+/* Draws for the lanes of the view, z[d, n], whose coordinates are those of the denoiser. Fallbacks are
+ * added to lane_fallbacks[n] and fallbacks[B], and one for each lane and step in which z did not settle. */
 void linearised_draw(Linearised *self, Localisation *walk, const HistoryView *view, RngLanes *rng, double *z,
                      int *lane_fallbacks, int64_t *fallbacks);
 
-/* The same evidence for every draw of a run, at z, the fixed point with nothing added: fills basis,
+/* Finds the same evidence for every draw of a run, at z, the fixed point with nothing added: fills basis,
  * eigenvalue, precision and vector. A point that has not settled is not counted. */
 void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view, int64_t *fallbacks);
-/* out[n]: the log likelihood at draw[d, n], up to a constant of the run, without that evidence b' x - x' M x
- * / 2. */
+/* Computes out[n]: the log likelihood at draw[d, n], up to a constant of the run, without that evidence b'
+ * x - x' M x / 2. */
 void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out);
 
 #endif

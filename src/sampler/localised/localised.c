@@ -55,7 +55,7 @@ static bool is_conjugate(const History *history) {
   return likelihood_is_conjugate(history->likelihood) || history->rounds == 0;
 }
 
-/* A candidate for each lane, drawn under the linearised evidence, and its log_weight. */
+/* Draws a candidate for each lane under the linearised evidence, and its log_weight. */
 static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
   const Linearised *at = &self->linearised;
   memcpy(self->vector, at->vector, (size_t)(view->history->d * view->lanes) * sizeof *self->vector);
@@ -110,7 +110,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
 
 /* ---- the marginal likelihood, run by run */
 
-/* The logarithm of the mean weight of so many draws of a run, and the standard error of it. */
+/* Computes the logarithm of the mean weight of so many draws of a run, and the standard error of it. */
 static double log_mean_weight(Localised *self, const History *history, int run, RngLanes rng, double *error,
                               int64_t *fallbacks) {
   const Denoiser *denoiser = self->walk.denoiser;
@@ -200,9 +200,9 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   return linearised_create(memory, sampler->d, &self->linearised);
 }
 
-/* A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned denoiser corrects or the
- * prior itself, and the network; or the vertices of a hypercube. Rewards that are not Gaussian take some more
- * for the point at which they are expanded, with a pass over the rows each. */
+/* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned
+ * denoiser corrects or the prior itself, and the network; or the vertices of a hypercube. Rewards that are
+ * not Gaussian take some more for the point at which they are expanded, with a pass over the rows each. */
 static double localised_cost(const SamplerWork *work) {
   enum { CORRECTED = 10 };
   const double lanes = cost_drawn_lanes(work), d = work->d,

@@ -38,7 +38,7 @@ static double *cloud_of(const Sampler *sampler, int b) {
   return self->cloud + (size_t)b * (size_t)sampler->d * (size_t)self->particles;
 }
 
-/* The particles' streams of run b in a round. */
+/* Returns the particles' streams of run b in a round. */
 static RngLanes streams_of(const Sampler *sampler, int b, int round) {
   const Smc *self = sampler->state;
   return particles_streams(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)round,
@@ -59,13 +59,13 @@ static void start_from_prior(Sampler *sampler) {
   self->seen = 0;
 }
 
-/* moved = cloud + sd moved. */
+/* Computes moved = cloud + sd moved. */
 SIMD_CLONES
 static void smc_add_noise(size_t count, double sd, const double *restrict cloud, double *restrict moved) {
   for (size_t k = 0; k < count; k++) moved[k] = cloud[k] + sd * moved[k];
 }
 
-/* moved[d, P] = cloud + sd normals. */
+/* Computes moved[d, P] = cloud + sd normals. */
 static void perturb(Sampler *sampler, int b, int round, double sd) {
   Smc *self = sampler->state;
   RngLanes rng = streams_of(sampler, b, round);
@@ -73,7 +73,8 @@ static void perturb(Sampler *sampler, int b, int round, double sd) {
   smc_add_noise((size_t)sampler->d * (size_t)self->particles, sd, cloud_of(sampler, b), self->moved);
 }
 
-/* weight[P] <- the log likelihood of what run b has not absorbed, by the difference of its evidence. */
+/* Computes weight[P] <- the log likelihood of what run b has not absorbed, by the difference of its
+ * evidence. */
 static void weigh_evidence(Sampler *sampler, const History *history, int b) {
   Smc *self = sampler->state;
   const int d = sampler->d;
@@ -87,7 +88,7 @@ static void weigh_evidence(Sampler *sampler, const History *history, int b) {
   memcpy(vector, self->new_vector, (size_t)d * sizeof *vector);
 }
 
-/* The same by the rows. */
+/* Weighs by the rows. */
 static void weigh_rows(Sampler *sampler, const History *history, int b) {
   Smc *self = sampler->state;
   const int particles = self->particles;
@@ -117,8 +118,8 @@ static void absorb_run(Sampler *sampler, const History *history, int b, int64_t 
   particles_gather(sampler->d, particles, self->moved, particles, self->chosen, cloud_of(sampler, b));
 }
 
-/* Whatever the clouds have not seen of the history; one that is shorter than what they have seen is another,
- * and begins with the prior. */
+/* Takes in whatever the clouds have not seen of the history; one that is shorter than what they have seen
+ * is another, and begins with the prior. */
 static void smc_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Smc *self = sampler->state;
   if (history->rounds < self->seen) start_from_prior(sampler);
@@ -163,7 +164,7 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Perturb, weigh and resample each particle once. */
+/* Returns the cost: perturb, weigh and resample each particle once. */
 static double smc_cost(const SamplerWork *work) {
   const double d = work->d;
   const double reward = work->conjugate ? 0 : 140;

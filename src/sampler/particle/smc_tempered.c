@@ -51,8 +51,9 @@ typedef struct {
   Rng rng_resample;
 } Run;
 
-/* The evidence about the point that it is for, Lambda^-1 b but for a ridge that makes it exist: what is left
- * of b is small, so that nothing cancels in the log likelihood near there, however little noise there is. */
+/* Finds the evidence about the point that it is for, Lambda^-1 b but for a ridge that makes it exist: what
+ * is left of b is small, so that nothing cancels in the log likelihood near there, however little noise
+ * there is. */
 static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   const int d = run->sampler->d;
   double trace = 0;
@@ -69,7 +70,7 @@ static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   fallbacks[run->b] += jitters;
 }
 
-/* out[P] = the log likelihood of x[d, P], up to a constant. */
+/* Computes out[P] = the log likelihood of x[d, P], up to a constant. */
 static void log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
   const int particles = self->particles;
   if (likelihood_is_conjugate(run->history->likelihood)) {
@@ -92,7 +93,8 @@ static double smc_tempered_weigh(Tempered *self, double step) {
   return particles_ess(self->particles, self->weight);
 }
 
-/* The next exponent: 1, or where the effective sample size of the step there is half of the particles. */
+/* Returns the next exponent: 1, or where the effective sample size of the step there is half of the
+ * particles. */
 static double next_exponent(Tempered *self, double exponent) {
   const int particles = self->particles;
   const double half = 0.5 * particles, tolerance = HALF_TOLERANCE * particles,
@@ -144,7 +146,7 @@ INLINE void propose_rows(int d, int i, const int rows, RealLanes at, double fact
   real_store(at, rows, sum, z + (size_t)i * at.lanes);
 }
 
-/* z[d, n] <- x + factor L z, from the last coordinates on. */
+/* Computes z[d, n] <- x + factor L z, from the last coordinates on. */
 SIMD_CLONES
 static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
                                  double *restrict z) {
@@ -156,7 +158,7 @@ static void smc_tempered_propose(int d, int n, double factor, const double *root
   }
 }
 
-/* accepted[n] = whether uniform[n] < ratio of the densities, 1 or 0. May be in place of uniform. */
+/* Computes accepted[n] = whether uniform[n] < ratio of the densities, 1 or 0. May be in place of uniform. */
 SIMD_CLONES
 static void smc_tempered_decide(int n, double exponent, const double *restrict prior,
                                 const double *restrict likelihood, const double *restrict new_prior,
@@ -173,7 +175,7 @@ static void smc_tempered_take(int n, const double *restrict accepted, const doub
   for (int j = 0; j < n; j++) to[j] = accepted[j] != 0 ? from[j] : to[j];
 }
 
-/* Random-walk Metropolis with the cloud's covariance. */
+/* Moves the particles by random-walk Metropolis with the cloud's covariance. */
 static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
   const int d = run->sampler->d, particles = self->particles;
   int jitters = 0;
@@ -196,7 +198,7 @@ static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t
   }
 }
 
-/* x[d, P] becomes a sample of the posterior of run b; returns the effective sample size. */
+/* Carries x[d, P] to a sample of the posterior of run b; returns the effective sample size. */
 static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
   const Prior *prior = run->sampler->setup.prior;
   double exponent = 0, ess = self->particles;
@@ -223,7 +225,7 @@ static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
   return ess;
 }
 
-/* The particles' streams do not depend on how many draws are wanted: those pick from the cloud. */
+/* Draws by picking from the cloud: the particles' streams do not depend on how many draws are wanted. */
 static void tempered_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                             int64_t *fallbacks) {
   Tempered *self = sampler->state;

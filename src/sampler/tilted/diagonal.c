@@ -12,7 +12,7 @@
 
 /* ---- exact */
 
-/* share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2). */
+/* Finds share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2). */
 static void find_shares(const Diagonal *posterior, double *share) {
   const Isotropic *prior = posterior->prior;
   double top = -INFINITY, total = 0;
@@ -84,7 +84,8 @@ static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, Dia
   return langevin_create_diagonal(memory, posterior->prior->d, CHUNK_LANES, &out->langevin);
 }
 
-/* The tilt, and mean and variance of the prior, at the last stage that the evidence leaves (tilt_flow.h). */
+/* Computes the tilt, and mean and variance of the prior, at the last stage that the evidence leaves
+ * (tilt_flow.h). */
 static void flow(DiagonalWork *work, double margin) {
   const Schedule *schedule = &work->chain->schedule;
   const int d = work->chain->d;

@@ -45,7 +45,7 @@ Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
 
 /* ---- the target */
 
-/* m_0 and v along eigenvector k, of every lane: mean[lanes], variance[lanes]. */
+/* Projects m_0 and v along eigenvector k, of every lane: mean[lanes], variance[lanes]. */
 SIMD_CLONES
 static void project_moments(int d, int lanes, int k, const double *restrict basis,
                             const double *restrict prior_mean, const double *restrict covariance,
@@ -84,14 +84,14 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
   }
 }
 
-/* y[count] = m + r u. */
+/* Computes y[count] = m + r u. */
 SIMD_CLONES
 static void langevin_unwhiten(int count, const double *restrict mean, const double *restrict deviation,
                               const double *restrict u, double *restrict y) {
   for (int k = 0; k < count; k++) y[k] = mean[k] + deviation[k] * u[k];
 }
 
-/* x = U (m + r u), with y[d, n] as scratch. */
+/* Computes x = U (m + r u), with y[d, n] as scratch. */
 static void langevin_place(const Langevin *self, const double *u, double *y, double *x) {
   langevin_unwhiten(self->d * self->lanes, self->mean, self->deviation, u, self->basis ? y : x);
   if (self->basis) linalg_multiply_lanes(self->d, self->lanes, self->basis, y, x);
@@ -99,7 +99,7 @@ static void langevin_place(const Langevin *self, const double *u, double *y, dou
 
 void langevin_positions(const Langevin *self, double *x) { langevin_place(self, self->u, self->score, x); }
 
-/* gradient <- r gradient - q r^2 u + r g; log_target += the tilt. */
+/* Computes gradient <- r gradient - q r^2 u + r g; log_target += the tilt. */
 SIMD_CLONES
 static void add_tilt(int d, int lanes, const double *restrict r, const double *restrict stiffness,
                      const double *restrict slope, const double *restrict u, double *restrict gradient,
@@ -113,7 +113,7 @@ static void add_tilt(int d, int lanes, const double *restrict r, const double *r
     }
 }
 
-/* The log target[n] and its gradient[d, n] at u. */
+/* Evaluates the log target[n] and its gradient[d, n] at u. */
 static void evaluate(Langevin *self, const double *u, double *gradient, double *log_target) {
   langevin_place(self, u, self->score, self->x);
   self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->basis ? self->score : gradient);
@@ -135,8 +135,8 @@ static void langevin_propose(int d, int lanes, const double *restrict step, cons
     }
 }
 
-/* chance[lanes] of acceptance, the exponential of its log ratio up to 0; 1/2 sum z^2 - (z + sqrt(e) (gradient
- * + new gradient) / 2)^2 is that of the proposals. */
+/* Finds chance[lanes] of acceptance, the exponential of its log ratio up to 0; 1/2 sum z^2 - (z + sqrt(e)
+ * (gradient + new gradient) / 2)^2 is that of the proposals. */
 SIMD_CLONES
 static void find_chance(int d, int lanes, const double *restrict root, const double *restrict log_target,
                         const double *restrict new_log_target, const double *restrict gradient,
@@ -155,7 +155,7 @@ static void find_chance(int d, int lanes, const double *restrict root, const dou
   }
 }
 
-/* to[rows, lanes] <- from where uniform[lanes] < chance[lanes]. */
+/* Computes to[rows, lanes] <- from where uniform[lanes] < chance[lanes]. */
 SIMD_CLONES
 static void langevin_take(int rows, int lanes, const double *restrict uniform, const double *restrict chance,
                           const double *restrict from, double *restrict to) {
@@ -166,7 +166,7 @@ static void langevin_take(int rows, int lanes, const double *restrict uniform, c
     }
 }
 
-/* The sizes of the next step, and their roots. */
+/* Adapts the sizes of the next step, and their roots. */
 SIMD_CLONES
 static void langevin_adapt(int lanes, double rate, const double *restrict chance, double *restrict step,
                            double *restrict root) {
@@ -178,7 +178,7 @@ static void langevin_adapt(int lanes, double rate, const double *restrict chance
   }
 }
 
-/* Accept or reject by uniform[n]; `rate` 0 leaves the step sizes. */
+/* Accepts or reject by uniform[n]; `rate` 0 leaves the step sizes. */
 static void langevin_judge(Langevin *self, double rate) {
   const int d = self->d, lanes = self->lanes;
   const double *uniform = self->uniform, *chance = self->chance;

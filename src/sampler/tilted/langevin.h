@@ -52,26 +52,26 @@ typedef struct {
     .help = "of ula, in the variances of the preconditioner; mala begins with it and adapts"                 \
   }
 
-/* A step of one lane, with a prior that costs so much (sampler.h, `cost`). */
+/* Returns the cost of a step of one lane, with a prior that costs so much (sampler.h, `cost`). */
 double langevin_cost(double d, double lanes, double prior);
 
 Status langevin_create(Arena *memory, int d, int capacity, Langevin *out);
-/* For targets that are given in the eigenbasis: no array has d^2 elements. */
+/* Creates chains for targets that are given in the eigenbasis: no array has d^2 elements. */
 Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *out);
 
-/* mean[d, n] and variance[d, n] of p along the vectors of a basis[d, d, n], which has one mean[d] and
- * covariance[d, d] for all lanes. */
+/* Projects mean[d, n] and variance[d, n] of p along the vectors of a basis[d, d, n], which has one mean[d]
+ * and covariance[d, d] for all lanes. */
 void langevin_project(int d, int lanes, const double *basis, const double *of_p, const double *covariance,
                       double *mean, double *variance);
-/* The target of n lanes: U[d, d, n]; in that basis q[d, n], b[d, n], and mean m_0[d, n] and variance v[d, n]
- * that p is taken to have. After langevin_create_diagonal U is NULL, for the identity. */
+/* Sets the target of n lanes: U[d, d, n]; in that basis q[d, n], b[d, n], and mean m_0[d, n] and variance
+ * v[d, n] that p is taken to have. After langevin_create_diagonal U is NULL, for the identity. */
 void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
                      const double *q, const double *b, const double *mean, const double *variance);
-/* Start every lane from the Gaussian and take `steps` steps. With a density they are accepted or rejected,
- * and during the first half the size is led to an acceptance of .574 (Roberts and Rosenthal 1998); it then
- * stays. step_size is what each lane begins with. */
+/* Starts every lane from the Gaussian and take `steps` steps. With a density they are accepted or
+ * rejected, and during the first half the size is led to an acceptance of .574 (Roberts and Rosenthal
+ * 1998); it then stays. step_size is what each lane begins with. */
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size);
-/* The states, x[d, n]. */
+/* Returns the states, x[d, n]. */
 void langevin_positions(const Langevin *self, double *x);
 
 #endif

@@ -104,7 +104,7 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
     }
 }
 
-/* N(mean, I), mean[d, lanes]. */
+/* Finds N(mean, I), mean[d, lanes]. */
 SIMD_CLONES
 static void find_white(int d, int lanes, const double *restrict mean, const double *restrict x,
                        double *restrict log_density, double *restrict score) {
@@ -122,7 +122,7 @@ static void white_density(const void *context, int lanes, double *x, double *log
   find_white(self->langevin.d, lanes, self->prior_mean, x, log_density, score);
 }
 
-/* theta[d, lanes] <- A U x, where the steps were taken in the eigenbasis. */
+/* Computes theta[d, lanes] <- A U x, where the steps were taken in the eigenbasis. */
 static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
   linalg_multiply_lanes(d, lanes, self->basis, self->theta, self->vector);
   if (self->root)
@@ -165,7 +165,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
   }
 }
 
-/* Of a Gaussian prior, mean and covariance in x. */
+/* Whitens by mean and covariance of a Gaussian prior in x. */
 static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
   const size_t d = (size_t)prior->d;
   double *inverse = self->covariance;

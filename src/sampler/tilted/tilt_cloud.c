@@ -65,7 +65,7 @@ static Status tilt_cloud_fill(Arena *memory, TiltCloud *self, const SamplerSetup
   return sampler_create(memory, &sampler_smc_tempered, &inner, &self->sampler);
 }
 
-/* With as many Metropolis steps as smc_tempered has by default. */
+/* Returns the cost with as many Metropolis steps as smc_tempered has by default. */
 double tilt_cloud_cost(const SamplerWork *work) {
   return work->drawn * cost_tempering(work, (double)config_int(work->options, "particles"), 5);
 }
@@ -80,7 +80,7 @@ Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles
   return tilt_cloud_fill(memory, *out, setup, particles);
 }
 
-/* precision = U diag(q) U', vector = U b. */
+/* Computes precision = U diag(q) U', vector = U b. */
 static void set_tilt(TiltCloud *self, int rounds, const double *basis, const double *q, const double *b) {
   const int d = self->prior.d;
   memset(self->precision, 0, (size_t)(d * d) * sizeof *self->precision);

@@ -11,12 +11,12 @@ typedef struct TiltCloud TiltCloud;
 
 /* Refuses, with a sentence, chains without a density. */
 Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles, TiltCloud **out);
-/* Of the clouds of `tilted` (sampler.h, `cost`). */
+/* Returns the cost of the clouds of `tilted` (sampler.h, `cost`). */
 double tilt_cloud_cost(const SamplerWork *work);
 
-/* M draws for one run at stage t, into s[d, stride]: basis[d, d], q[d] and b[d] of the tilt there. `rng` has
- * the run's streams at position 0; the run is the `run`-th of `history`. Returns the effective sample
- * size. */
+/* Makes M draws for one run at stage t, into s[d, stride]: basis[d, d], q[d] and b[d] of the tilt there.
+ * `rng` has the run's streams at position 0; the run is the `run`-th of `history`. Returns the effective
+ * sample size. */
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
                        const History *history, int run, RngLanes rng, size_t stride, double *s,
                        int64_t *fallbacks);

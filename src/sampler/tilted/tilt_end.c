@@ -43,8 +43,8 @@ Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector
 
 double tilt_end_alpha(const TiltEnd *self) { return self->largest / (1 + self->largest); }
 
-/* Smallest eigenvalue at lane n of `lanes`: U' (d eps / d s) U / sqrt(1 - abar) + diag(q_T*), U the
- * directions that are free. */
+/* Computes the smallest eigenvalue at lane n of `lanes`: U' (d eps / d s) U / sqrt(1 - abar) + diag(q_T*),
+ * U the directions that are free. */
 static Status smallest_at(TiltEnd *self, int lanes, int n, double *out) {
   const int d = self->d, r = self->free;
   const double l = self->largest, over = sqrt(1 + l), *u = self->basis;
@@ -114,7 +114,7 @@ double tilt_end_bound(const TiltEnd *self, double susceptibility) {
   return (1 + l) * (l / (l - self->smallest) - l * susceptibility);
 }
 
-/* Every covariance is delta I. */
+/* Returns whether every covariance is delta I. */
 static bool is_spherical(const Mixture *prior, double delta) {
   const int d = prior->d;
   for (int k = 0; k < prior->components * d * d; k++)

@@ -29,31 +29,32 @@ typedef struct {
 
 Status tilt_end_create(Arena *memory, int d, TiltEnd *out);
 
-/* The evidence precision[d, d] = Q and vector[d] = b. */
+/* Sets the evidence precision[d, d] = Q and vector[d] = b. */
 Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector);
 
-/* alpha of a chain of one stage whose stage is T*; 0 without evidence, whose flow does not end. */
+/* Returns alpha of a chain of one stage whose stage is T*; 0 without evidence, whose flow does not end. */
 double tilt_end_alpha(const TiltEnd *self);
 
-/* out[lanes]: the smallest eigenvalue at x[d, lanes], lanes <= TILT_END_POINTS; INFINITY where nu_T* is one
- * point. Here and below `chain` has one stage, of that alpha, is not standardised, and is exact. */
+/* Computes out[lanes]: the smallest eigenvalue at x[d, lanes], lanes <= TILT_END_POINTS; INFINITY where
+ * nu_T* is one point. Here and below `chain` has one stage, of that alpha, is not standardised, and is
+ * exact. */
 Status tilt_end_curvature(TiltEnd *self, const Chain *chain, int lanes, const double *x, double *out);
 
-/* x of nu_T* given the posterior draw theta: out[i stride] from theta[i n], i < d, and d normals. With left =
- * 1 - q / l it is e^-T* N(left theta + b / l, left / l) along each eigenvector. */
+/* Draws x of nu_T* given the posterior draw theta: out[i stride] from theta[i n], i < d, and d normals.
+ * With left = 1 - q / l it is e^-T* N(left theta + b / l, left / l) along each eigenvector. */
 void tilt_end_draw(TiltEnd *self, int n, const double *theta, Rng *rng, int stride, double *out);
 
-/* The least of them on segments between draws from nu_T*, made of the posterior draws theta[d, n], n >= 2:
- * the first and second, third and fourth, ..., at most `pairs` of them. A density whose draws are joined by
- * no segment with a bad point is log-concave where its mass is. */
+/* Finds the least of them on segments between draws from nu_T*, made of the posterior draws theta[d, n], n
+ * >= 2: the first and second, third and fourth, ..., at most `pairs` of them. A density whose draws are
+ * joined by no segment with a bad point is log-concave where its mass is. */
 Status tilt_end_least(TiltEnd *self, const Chain *chain, int pairs, int n, const double *theta, Rng rng,
                       double *out);
 
-/* What Theorem 2 knows without looking at x: the bound above for a prior with this susceptibility. */
+/* Returns what Theorem 2 knows without looking at x: the bound above for a prior with this susceptibility. */
 double tilt_end_bound(const TiltEnd *self, double susceptibility);
-/* Largest possible susceptibility of mu * N(0, delta I) when |Cov mu'| <= share R^2 for every mu' on the
- * support of mu, whose diameter is R: share 1 in the paper; 1/4 is as good (Popoviciu), and two points reach
- * it. NAN unless all components have that same covariance. */
+/* Returns the largest possible susceptibility of mu * N(0, delta I) when |Cov mu'| <= share R^2 for every
+ * mu' on the support of mu, whose diameter is R: share 1 in the paper; 1/4 is as good (Popoviciu), and two
+ * points reach it. NAN unless all components have that same covariance. */
 double tilt_end_susceptibility(const TiltEnd *self, const Mixture *prior, double share);
 
 #endif

@@ -14,14 +14,14 @@
 
 #include "model/schedule.h"
 
-/* c of a stage, 0 .. T. */
+/* Returns c of a stage, 0 .. T. */
 double tilt_flow_reach(const Schedule *schedule, int t);
 
-/* The last stage with c largest <= 1 - margin, at most T; 0 when there is none. */
+/* Returns the last stage with c largest <= 1 - margin, at most T; 0 when there is none. */
 int tilt_flow_stage(const Schedule *schedule, double largest, double margin);
 
-/* q[n] and b[n], `stride` apart, eigenvalue by eigenvalue, to those at c, in place; c q < 1. Zeros stay
- * zeros. */
+/* Takes q[n] and b[n], `stride` apart, eigenvalue by eigenvalue, to those at c, in place; c q < 1. Zeros
+ * stay zeros. */
 void tilt_flow(int n, int stride, double c, double *q, double *b);
 
 #endif

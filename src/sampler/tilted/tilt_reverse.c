@@ -30,7 +30,7 @@ Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool expone
   return denoised_moments_create(memory, setup->prior, false, &out->moments);
 }
 
-/* e^h = 1 / sqrt(alpha_t), e^2h - 1 = beta_t / alpha_t. */
+/* Computes e^h = 1 / sqrt(alpha_t), e^2h - 1 = beta_t / alpha_t. */
 void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
                               double *eps) {
   const Schedule *schedule = &chain->schedule;
@@ -42,7 +42,7 @@ void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, c
     s[k] = special_two_products(growth, s[k], of_noise, eps[k]) + deviation * normal[k];
 }
 
-/* c[d, d, lanes] <- w0^2 c + beta_tilde I. */
+/* Computes c[d, d, lanes] <- w0^2 c + beta_tilde I. */
 SIMD_CLONES
 static void add_bridge(int d, int lanes, double square, double beta_tilde, double *c) {
   for (int i = 0; i < d; i++)
@@ -69,8 +69,9 @@ static void draw_gaussian(int d, int lanes, double of_denoised, const double *re
   }
 }
 
-/* The matrix of lane m is no covariance: its lower triangle holds a failed factor, the upper one and
- * diagonal[d, count] the matrix. Its eigenvalues are raised to `least`, and it is factorised again. */
+/* Repairs the matrix of lane m, which is no covariance: its lower triangle holds a failed factor, the
+ * upper one and diagonal[d, count] the matrix. Its eigenvalues are raised to `least`, and it is factorised
+ * again. */
 static void repair_covariance(TiltReverse *self, int count, int m, double least, const double *diagonal) {
   const int d = self->chain->d;
   double *matrix = self->repaired, *basis = matrix + d * d, *eigenvalue = basis + d * d;
@@ -91,7 +92,7 @@ static void repair_covariance(TiltReverse *self, int count, int m, double least,
     for (int j = 0; j <= i; j++) self->covariance[(i * d + j) * count + m] = matrix[i * d + j];
 }
 
-/* Of w0^2 C_t + beta_tilde I; a learned predictor can give a C_t that is no covariance. */
+/* Factors w0^2 C_t + beta_tilde I; a learned predictor can give a C_t that is no covariance. */
 static void tilt_reverse_factorise(TiltReverse *self, int count, double least) {
   const int d = self->chain->d;
   double *diagonal = self->z;
@@ -121,7 +122,7 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count) {
     step_moments(self, t, count);
 }
 
-/* From s_t to s_{t-1} for all lanes that have come to stage t. */
+/* Steps from s_t to s_{t-1} for all lanes that have come to stage t. */
 static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s,
                        int64_t *fallbacks) {
   const int d = self->chain->d, lanes = chunk->lanes;
@@ -140,7 +141,7 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *
   chunk_guard(chunk, d, s, fallbacks);
 }
 
-/* The clean sample given s_t of the lanes that start at stage t. */
+/* Draws the clean sample given s_t of the lanes that start at stage t. */
 static void draw_denoised(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s) {
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;

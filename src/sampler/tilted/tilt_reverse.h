@@ -33,14 +33,14 @@ typedef struct {
 
 Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out);
 
-/* One stage of `count` lanes: self->s[d, count], s_t before and s_{t-1} after, from the standard normals
- * self->normal[d, count]. */
+/* Takes one stage of `count` lanes: self->s[d, count], s_t before and s_{t-1} after, from the standard
+ * normals self->normal[d, count]. */
 void tilt_reverse_stage(TiltReverse *self, int t, int count);
 
-/* From stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are those of REVERSE
- * that belong to the chunk's: d normals for each of the stages, at positions of their own. */
+/* Runs from stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are those of
+ * REVERSE that belong to the chunk's: d normals for each of the stages, at positions of their own. */
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s, int64_t *fallbacks);
-/* One stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
+/* Takes one stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
 void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
                               double *eps);
 

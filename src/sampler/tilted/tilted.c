@@ -63,7 +63,7 @@ typedef struct {
 
 static int first_stage(const Chain *chain) { return chain->density ? chain->density_from : 1; }
 
-/* Lane n: t_0, and the tilt there. */
+/* Computes t_0 of lane n, and the tilt there. */
 static void flow_lane(Tilted *self, int lanes, int n) {
   const Schedule *schedule = &self->chain->schedule;
   const int d = self->chain->d;
@@ -87,7 +87,7 @@ static void find_tilt(Tilted *self, const HistoryView *view) {
   for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
 }
 
-/* The lanes that start at the same stage, from the last stage down. */
+/* Groups the lanes that start at the same stage, from the last stage down. */
 static void group_lanes(Tilted *self, int lanes) {
   int filled = 0;
   self->groups = 0;
@@ -102,7 +102,7 @@ static void group_lanes(Tilted *self, int lanes) {
 
 /* ---- step 1: the baseline */
 
-/* Of s_t. A learned predictor is kept near its data. */
+/* Computes the density of s_t. A learned predictor is kept near its data. */
 static void tilted_stage_density(const Chain *chain, int t, int lanes, double *x, double *log_density,
                                  double *score) {
   const int count = chain->d * lanes;
@@ -117,7 +117,7 @@ static void tilted_stage_density(const Chain *chain, int t, int lanes, double *x
   for (int k = 0; k < count; k++) score[k] *= factor;
 }
 
-/* Of every lane at its own stage. */
+/* Computes the density of every lane at its own stage. */
 static void tilted_density(const void *context, int lanes, double *x, double *log_density, double *score) {
   const Tilted *self = context;
   const int d = self->chain->d;
@@ -135,7 +135,7 @@ static void tilted_density(const void *context, int lanes, double *x, double *lo
   }
 }
 
-/* Mean and variance of s_t0 of every lane. */
+/* Finds mean and variance of s_t0 of every lane. */
 static void find_stage_moments(Tilted *self, int lanes) {
   const int d = self->chain->d;
   langevin_project(d, lanes, self->basis, self->mean, self->covariance, self->stage_mean,
@@ -147,7 +147,7 @@ static void find_stage_moments(Tilted *self, int lanes) {
   }
 }
 
-/* Langevin steps of all lanes, each at its stage. */
+/* Takes Langevin steps of all lanes, each at its stage. */
 static void tilted_langevin(Tilted *self, const Chunk *chunk) {
   const LangevinPrior prior = {tilted_density, self, self->chain->density && self->baseline == BASELINE_MALA};
   group_lanes(self, chunk->lanes);
@@ -247,7 +247,7 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
   }
 }
 
-/* Mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
+/* Sets mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
 static void set_moments(Tilted *self) {
   const DenoisedMoments *from = &self->reverse.moments;
   const int d = self->chain->d;

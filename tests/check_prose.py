@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Plain English, checked: comments, messages, pages and the subjects of commits avoid what reads like a translation."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*\*/", re.S)
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+# A function's comment: flush left, and directly above something with an argument list.
+FUNCTION = re.compile(r"\A\n(?!\n)(?:SIMD_CLONES\s+)?(?!#|typedef|enum|struct|extern|[{}/])(?P<head>[^;{}=]*?)\(")
+
+OF = re.compile(r"(?:^|[.:;] )Of (?!course)[a-z`]")
+NO_VERB = {"As", "This", "Its", "Plus", "Minus", "Less", "Unless", "Always", "Perhaps", "Besides", "Bytes", "Rows", "Draws:", "Sums", "Names", "Means:"}
+VERB = re.compile(r"\A(?:[A-Z][a-z-]*s)\b")
+BANNED = re.compile(r"\b(anew|dear|dearer|dearest|mend|mends|mended|nearer than|rescued?|yardsticks?|catch-up|self-concordance)\b", re.I)
+# Numbers that people read have a digit in front of the point.
+BARE_POINT = re.compile(r"(?<![\w.\])}/*'\"`$%-])[-+]?\.\d+(?![\w.]*/)")
+CODE = re.compile(r"```.*?```|^(?: {4}|\t).*?$|`[^`\n]*`|\]\([^)]*\)|<[^>]*>", re.S | re.M)
+
+# Places that older texts still have; this number may only fall.
+KNOWN_PLACES = 448
+
+# Subjects of commits are "area: what is done", in the imperative, at most 72 characters; since this one, where the rule began.
+RULE_BEGAN = "c816878"
+SUBJECT = re.compile(r"\A[a-zA-Z0-9_/., -]+: [a-z]")
+NOT_IMPERATIVE = re.compile(r": (?:the|a|an|one|no|what|how|all|its?|[a-z]+(?:ed|ing))\b")
+
+
+def plain(comment):
+    """The text of a comment in one line."""
+    return re.sub(r"\s*\n\s*\*?\s?", " ", comment[2:-2]).strip()
+
+
+def check_sources(report):
+    for file in sorted(ROOT.glob("src/**/*.[ch]")):
+        text = file.read_text()
+        for found in COMMENT.finditer(text):
+            comment = plain(found.group())
+            line = text.count("\n", 0, found.start()) + 1
+            if OF.search(comment):
+                report(file, line, f"a sentence begins with 'Of': {comment[:60]}")
+            if BANNED.search(comment):
+                report(file, line, f"says '{BANNED.search(comment).group()}'")
+            flush = found.start() == 0 or text[found.start() - 1] == "\n"
+            is_function = flush and not comment.startswith("----") and FUNCTION.match(text[found.end():found.end() + 400])
+            if is_function and (not VERB.match(comment) or comment.split()[0] in NO_VERB):
+                report(file, line, f"the comment of a function does not begin with what it does: {comment[:60]}")
+
+
+def check_pages(report):
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md")), ROOT / "data/README.md"]
+    for file in pages:
+        text = CODE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), file.read_text())
+        for number, line in enumerate(text.split("\n"), 1):
+            if OF.search(line):
+                report(file, number, "a sentence begins with 'Of'")
+            for found in (BANNED.search(line), BARE_POINT.search(line)):
+                if found:
+                    report(file, number, f"says '{found.group()}'")
+
+
+def check_subjects(report):
+    known = subprocess.run(["git", "-C", ROOT, "log", "--no-merges", "--format=%h %s", f"{RULE_BEGAN}..HEAD"], capture_output=True, text=True, check=False)
+    if known.returncode != 0:
+        return  # an export without its history, or a shallow clone
+    for line in known.stdout.splitlines():
+        commit, _, subject = line.partition(" ")
+        if len(subject) > 72:
+            report(commit, 0, f"its subject has {len(subject)} characters: {subject}")
+        if not SUBJECT.match(subject) or NOT_IMPERATIVE.search(subject) or ";" in subject:
+            report(commit, 0, f"its subject is not 'area: what is done' in the imperative: {subject}")
+
+
+def main():
+    found = []
+
+    def report(place, line, sentence):
+        place = place.relative_to(ROOT).as_posix() if isinstance(place, pathlib.Path) else place
+        found.append(f"{place}:{line}: {sentence}" if line else f"{place}: {sentence}")
+
+    check_sources(report)
+    check_pages(report)
+    check_subjects(report)
+    print(*found, sep="\n")
+    print(f"check_prose: {len(found)} places, at most {KNOWN_PLACES} allowed")
+    return len(found) > KNOWN_PLACES
+
+
+if __name__ == "__main__":
+    sys.exit(main())
