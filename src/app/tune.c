@@ -90,7 +90,8 @@ static Status default_list(Arena *memory, const ConfigPolicy *policy, const char
   policy_line(policy, true, base);
   for (int i = 0; i < DEFAULT_COUNT; i++) {
     const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
-    snprintf(temper, sizeof temper, factor == 1 ? "" : ", temper: %.12g", factor);
+    temper[0] = '\0';
+    if (factor != 1) snprintf(temper, sizeof temper, ", temper: %.12g", factor);
     TRY(arena_print(memory, &list, "%s%s{%s, %s%s, label: '%s%s'}", list, i > 0 ? ", " : "", base,
                     DEFAULTS[i].options, temper, strchr(DEFAULTS[i].options, ' ') + 1, temper));
   }
