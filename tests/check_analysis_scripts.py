@@ -17,6 +17,7 @@ import warnings
 
 import netCDF4
 
+import journals
 from study_fixture import (
     ANALYSIS, GRID, PRIORS, SCRIPTS, bandit, call, convergence, describe, main, write_posterior, write_priors,
     write_results)
@@ -127,13 +128,11 @@ class Scripts(unittest.TestCase):
         tasks.mkdir()
         for name in ("table", "report", "figure_vits"):
             self.assertIn(f"no task of the study is finished; `thompson status {self.folder}`", said(name)[2])
-            for k in range(3):
-                (tasks / f"{k}.nc").write_text("")
+            journals.write(tasks / "0.journal", [journals.record(k, 1.0) for k in range(3)])
             self.assertIn(f"results.nc does not exist; 3 tasks of the study are finished, of which `thompson reduce {self.folder}` writes it", said(name)[2])
             bandit(self.folder, runs=20)
             written = (self.folder / "results.nc").stat().st_mtime
-            for k, file in enumerate(tasks.iterdir()):
-                os.utime(file, 2 * (written + 1000 * k - 500,))
+            journals.write(tasks / "0.journal", [journals.record(k, written + 1000 * k - 500) for k in range(3)])
             self.assertEqual((said(name)[0], said(name)[2]), (0, ""))
             bandit(self.folder, runs=20, not_run=[(0, 0, 19)])
             status, _, err = said(name)

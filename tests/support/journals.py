@@ -59,6 +59,12 @@ def write(path, kept):
             file.write(record.header + record.payload)
 
 
+def record(task, finished, payload=b""):
+    """A whole record of a task that succeeded at this time."""
+    fields = struct.pack("<8s64sqqqd64s", MARK, b"0" * 64, task, 1, len(payload), finished, hashlib.sha256(payload).hexdigest().encode())
+    return Record(None, 0, task, 1, fields + hashlib.sha256(fields).hexdigest()[:16].encode(), payload)
+
+
 def remove(out, *tasks):
     """Take all records of tasks away."""
     for path in files(out):
