@@ -218,7 +218,7 @@ static void test_refusal(void) {
   CHECK_OK(prior_standard(&memory, 2, &fit, &prior));
   CU_ASSERT_TRUE(sampler_misfit(sampler_find("vits2"), &bare, &gaussian, sizeof sentence, sentence));
   CU_ASSERT_STRING_EQUAL(sentence, "sampler vits2 needs a prior with a score; prior bare has none");
-  CU_ASSERT_TRUE(sampler_misfit(sampler_find("mala"), &prior, &logistic, sizeof sentence, sentence));
+  CU_ASSERT_FALSE(sampler_misfit(sampler_find("mala"), &prior, &logistic, sizeof sentence, sentence));
   CU_ASSERT_FALSE(sampler_misfit(sampler_find("lints"), &prior, &logistic, sizeof sentence, sentence));
   CU_ASSERT_FALSE(sampler_misfit(sampler_find("lmc"), &prior, &logistic, sizeof sentence, sentence));
 }
