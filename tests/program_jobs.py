@@ -19,6 +19,8 @@ MOST = {"runs": 4, "block": 2, "draws": 24, "reference_draws": 24, "problem.roun
         "prior.train_samples": 120, "prior.stages": 3, "prior.replicates": 1, "prior.training_steps": 4, "prior.past_tasks": 30, "steps": 4,
         "prior.guard_tasks": 4, "particles": 8, "problem.sample_sizes": 4}
 
+SWEPT = {"problem.dimension", "problem.arms"}  # at most 32, then 64, so that zipped lists stay as long as the others
+
 
 def flat(keys, prefix=""):
     """{dotted key: value}."""
@@ -46,6 +48,7 @@ def small(path):
     sweep = keys.get("sweep", {})
     for key, values in sweep.items():
         if isinstance(values, list):
+            values = [min(value, 32 << place) for place, value in enumerate(values)] if key in SWEPT else values
             sweep[key] = (values if sweep.get("zip") else list(dict.fromkeys(values)))[:2]
     return {**keys, "runs": MOST["runs"], "block": MOST["block"]}
 

@@ -23,7 +23,7 @@ problem: {theta: cross, arms: 5, rounds: 20}
 policies: [ts, random]
 """
 TASKS = 1200
-LONGER = ("--set", "problem.rounds=1000")  # a second or more
+LONGER = ("--set", "problem.rounds=5000")  # seconds: the job must still run when the signal comes
 
 
 def zeros(data):
