@@ -339,6 +339,98 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
         self.assertLess(float(said), 25)
 
 
+class Propensities(unittest.TestCase):
+    def test_frequencies(self):
+        """10 000 agents that know the same choose once: how often each of three sets of arms is taken agrees with the probabilities of 100 000 draws, by
+        chi-squared, and so do arms picked by estimates from ten draws each. Two rules."""
+        agents = 10000
+        gaussian = thompson.Prior.from_mixture([1.0], np.ones((1, D)), [np.eye(D)])
+        for made, rule in ((prior(), {}), (gaussian, {}), (prior(), {"rule": "greedy", "floor": 0.1}), (prior(), {"floor": 0.05})):
+            for arms in (ARMS[:2], ARMS[2:5], ARMS[4:9]):
+                many = thompson.Agents(made, agents, seed=4, noise=0.5, propensity_draws=10, **rule)
+                many.observe(range(agents), np.broadcast_to(X[0], (agents, D)), np.full(agents, Y[0]))
+                know = thompson.Posterior(made, seed=5, noise=0.5, propensity_draws=100000, **rule)
+                know.observe(X[0], Y[0])
+                p = know.probabilities(arms)
+                self.assertAlmostEqual(p.sum(), 1, delta=1e-12)
+                self.assertGreaterEqual(p.min(), rule.get("floor", 0))
+                for chosen in (many.choose(range(agents), arms), many.choose(range(agents), arms, propensity=True)[0]):
+                    count = np.bincount(chosen, minlength=len(arms))
+                    expected = np.maximum(p, 1e-4) * agents
+                    self.assertLess(((count - expected) ** 2 / expected).sum(), 30, (rule, p, count))  # quantile 1 - 5e-6 of chi-squared with 4 degrees
+
+    def test_closed_form(self):
+        """Two arms under one Gaussian: Phi of the standardised difference, by NumPy."""
+        gaussian = thompson.Prior.from_mixture([1.0], np.ones((1, D)), [np.eye(D)])
+        one = thompson.Posterior(gaussian, noise=0.5, seed=1)
+        one.observe(X, Y)
+        covariance = np.linalg.inv(np.eye(D) + X.T @ X / 0.25)
+        mean = covariance @ (np.ones(D) + X.T @ Y / 0.25)
+        for pair in (ARMS[:2], ARMS[1:3], ARMS[[0, 0]]):
+            x = pair[0] - pair[1]
+            first = statistics.NormalDist().cdf(x @ mean / np.sqrt(x @ covariance @ x)) if x.any() else 1.0
+            np.testing.assert_allclose(one.probabilities(pair), [first, 1 - first], atol=1e-12)
+
+    def test_returned(self):
+        """The number returned is the one announced; asking moves nothing; agent 0 is the posterior; a sampler with a state, an approximate one, clicks."""
+        for options in ({}, {"sampler": "localised"}, {"likelihood": "logistic"}, {"rule": "greedy", "floor": 0.05}, {"sampler": "smc"}, {"sampler": "vts"}):
+            with self.subTest(**options):
+                one, other = (agent(propensity_draws=200, **options) for _ in range(2))
+                many = None if options.get("sampler") in ("smc", "vts") else agents(propensity_draws=200, **options)
+                for features, reward in zip(X, (0, 1, 1, 0, 1, 0)):
+                    p = one.probabilities(ARMS)
+                    np.testing.assert_array_equal(p, one.probabilities(ARMS))
+                    arm, propensity = one.choose(ARMS, propensity=True)
+                    self.assertEqual((propensity, (arm, propensity)), (p[arm], other.choose(ARMS, propensity=True)))
+                    if many:
+                        np.testing.assert_array_equal(many.probabilities([0, 3], np.stack([ARMS, ARMS[::-1]]))[0], p)
+                        self.assertEqual([value.tolist() for value in many.choose([0], ARMS, propensity=True)], [[arm], [propensity]])
+                        many.observe([0], features[None], [reward])
+                    for each in (one, other):
+                        each.observe(features, reward)
+                np.testing.assert_array_equal(one.draw(3), other.draw(3))
+
+    def test_value_of_another_policy(self):
+        """A thousand logs of agents that learn, with probabilities from 20 draws: the mean of the estimates by inverse propensity of what a fixed
+        policy is worth is within two standard errors of what it is worth."""
+        rng, logs, rounds = np.random.default_rng(8), 1000, 30
+        truth, fixed = np.array([1.0, -0.5, 0.3]), np.array([1.0, 0.5, 0.0])
+        many = thompson.Agents(prior(), logs, noise=0.5, seed=2, propensity_draws=20, floor=0.05)
+        ids, estimates, worth = np.arange(logs), np.zeros(logs), np.zeros(logs)
+        for _ in range(rounds):
+            arms = rng.standard_normal((logs, 5, D))
+            arm, p = many.choose(ids, arms, propensity=True)
+            reward = arms[ids, arm] @ truth + 0.5 * rng.standard_normal(logs)
+            many.observe(ids, arms[ids, arm], reward)
+            other = (arms @ fixed).argmax(axis=1)
+            estimates += (arm == other) * reward / p / rounds
+            worth += arms[ids, other] @ truth / rounds
+        error = estimates - worth
+        self.assertLess(abs(error.mean()), 2 * error.std(ddof=1) / np.sqrt(logs))
+        self.assertLess(error.std(ddof=1), 2)
+
+    def test_refused(self):
+        for options, part in (({"floor": -0.1}, "floor"), ({"floor": 0.2}, "9 arms cannot all have this probability"), ({"propensity_draws": 0}, "propensity_draws")):
+            for kind in (agent, agents):
+                with self.assertRaisesRegex(thompson.Error, part):
+                    kind(**options).choose(*([[0]] if kind is agents else []), ARMS)
+        self.assertRaises(TypeError, agent().choose, ARMS, propensity=1)
+
+    def test_floor_of_a_study(self):
+        """With the floor 1 / arms policies take any arm alike, by the same random numbers: shared or per arm, whatever the rule; more is refused."""
+        study = {"name": "floor", "study": "bandit", "runs": 16, "problem": {"theta": "gaussian", "arms": 2, "rounds": 30, "resample_arms": False},
+                 "policies": ["ts", {"name": "ts", "floor": 0.5, "label": "any"}, {"name": "ts", "rule": "greedy", "floor": 0.5, "label": "any greedy"},
+                              {"name": "ts", "posterior": "per_arm", "floor": 0.5, "label": "apart"},
+                              {"name": "ts", "posterior": "per_arm", "rule": "greedy", "floor": 0.5, "label": "apart greedy"}]}
+        with tempfile.TemporaryDirectory() as folder:
+            regret = thompson.run(study, os.path.join(folder, "out"))["regret"].values[0]
+            np.testing.assert_array_equal(regret[1], regret[2])
+            np.testing.assert_array_equal(regret[3], regret[4])
+            self.assertGreater(regret[1, :, -1].mean(), 1.5 * regret[0, :, -1].mean())
+            with self.assertRaisesRegex(thompson.Error, "3 arms cannot all have this probability"):
+                thompson.run(study, os.path.join(folder, "refused"), problem__arms=3)
+
+
 class Threads(unittest.TestCase):
     def test_one_agent_in_several(self):
         """Calls take turns: the draws are those of one thread, in some order, and no observation is lost."""

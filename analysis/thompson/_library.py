@@ -74,11 +74,15 @@ FUNCTIONS = {
     "forget": (STATUS, HANDLE),
     "draw": (STATUS, HANDLE, INT, ARRAY),
     "choose": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(INT)),
+    "probabilities": (STATUS, HANDLE, INT, ARRAY, ARRAY),
+    "choose_propensity": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(INT), ctypes.POINTER(ctypes.c_double)),
     "fallbacks": (ctypes.c_int64, HANDLE),
     "posterior_free": (None, HANDLE),
     "agents_new": (STATUS, HANDLE, INT, TEXT, TEXT, TEXT, SEED, OUT),
     "agents_observe": (STATUS, HANDLE, INT, ARRAY, ARRAY, ARRAY),
     "agents_choose": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY),
+    "agents_probabilities": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY),
+    "agents_choose_propensity": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY, ARRAY),
     "agents_draw": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY),
     "agents_forget": (STATUS, HANDLE, INT, ARRAY),
     "agents_add": (STATUS, HANDLE, INT),
@@ -135,6 +139,12 @@ def integer(name, value, least, most):
     if not least <= value <= most:
         raise ValueError(f"{name} is {value}: an integer from {least} to {most} is needed")
     return int(value)
+
+
+def flag(name, value):
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}: True or False is needed")
+    return bool(value)
 
 
 def count(name, value):

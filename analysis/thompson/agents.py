@@ -52,15 +52,33 @@ class Agents(Belief):
             x, y = library.doubles(x, len(ids), self._d), library.doubles(y, len(ids))
             library.agents_observe(self._handle, len(ids), ids.ctypes.data, x.ctypes.data, y.ctypes.data)
 
-    def choose(self, ids, arms):
-        """The arm of each of the agents: arm[m], of arms[k, d] or, for each its own, of arms[m, k, d]."""
+    def _arms(self, ids, arms):
+        """arms[k, d] or arms[m, k, d] as C has them: k, the numbers, whether each has its own."""
         apart = np.ndim(arms) == 3
+        arms = library.doubles(arms, len(ids), None, self._d) if apart else library.doubles(arms, None, self._d)
+        return arms.shape[-2], arms, apart
+
+    def choose(self, ids, arms, propensity=False):
+        """The arm of each of the agents: arm[m], of arms[k, d] or, for each its own, of arms[m, k, d]. With `propensity` (arm[m], p[m]): arms are
+        picked by `probabilities(ids, arms)`, and p are the probabilities that they were chosen with."""
         with self._lock:
             ids = self._ids(ids)
-            arms = library.doubles(arms, len(ids), None, self._d) if apart else library.doubles(arms, None, self._d)
-            arm = np.empty(len(ids), np.int32)
-            library.agents_choose(self._handle, len(ids), ids.ctypes.data, arms.shape[-2], arms.ctypes.data, apart, arm.ctypes.data)
-        return arm
+            k, arms, apart = self._arms(ids, arms)
+            arm, p = np.empty(len(ids), np.int32), np.empty(len(ids))
+            if not library.flag("propensity", propensity):
+                library.agents_choose(self._handle, len(ids), ids.ctypes.data, k, arms.ctypes.data, apart, arm.ctypes.data)
+                return arm
+            library.agents_choose_propensity(self._handle, len(ids), ids.ctypes.data, k, arms.ctypes.data, apart, arm.ctypes.data, p.ctypes.data)
+        return arm, p
+
+    def probabilities(self, ids, arms):
+        """p[m, k] by which the next `choose(ids, arms, propensity=True)` picks an arm for each of the agents, as `Posterior.probabilities`."""
+        with self._lock:
+            ids = self._ids(ids)
+            k, arms, apart = self._arms(ids, arms)
+            p = np.empty((len(ids), k))
+            library.agents_probabilities(self._handle, len(ids), ids.ctypes.data, k, arms.ctypes.data, apart, p.ctypes.data)
+        return p
 
     def draw(self, ids, m=1):
         """m draws for each of the agents: [len(ids), m, d]."""

@@ -62,7 +62,9 @@
   ENTRY(ALARM, "histories that a prior predicts")                                                            \
   ENTRY(PAST_WORLD, "the seed of the world in which past tasks were played")                                 \
   ENTRY(TUNE, "theta* of the tasks that rules are tuned on, and the seed of these tasks")                    \
-  ENTRY(REGRET_FLOOR, "what the oracle of the floor of regret learns in a round")
+  ENTRY(REGRET_FLOOR, "what the oracle of the floor of regret learns in a round")                            \
+  ENTRY(PROPENSITY, "posterior draws that the probabilities of arms are taken from")                         \
+  ENTRY(PICK, "which arm is picked by its probability")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

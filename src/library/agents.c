@@ -31,7 +31,8 @@ struct thompson_agents {
   double *evidence; /* [count, size] */
   uint64_t chunk;
   size_t room; /* doubles of `features` */
-  double *features; /* [K, d, B], or theta[d, B M], phi and y */
+  double *features; /* [K, d, B] */
+  double *probability; /* [B, K], behind them */
   uint32_t run[CHUNK_RUNS], round[CHUNK_RUNS]; /* names of the streams */
   int arm[CHUNK_RUNS];
   int64_t fallbacks[CHUNK_RUNS];
@@ -266,30 +267,71 @@ static void set_features(thompson_agents *self, int length, int k, const double 
     for (size_t n = 0; n < runs; n++) self->features[e * runs + n] = arms[n * stride + e];
 }
 
-static Status choose_chunk(thompson_agents *self, int length, const int *ids, int k, const double *arms,
-                           size_t stride, int *arm) {
+/* Arms that a call has for m agents, and where it puts what becomes of them. */
+typedef struct {
+  int k;
+  const double *arms; /* [k, d], or [m, k, d] */
+  size_t stride; /* of the arms of an agent to those of the next; 0: all have the same */
+  int *arm; /* [m]; NULL: nothing is chosen */
+  double *probability; /* [m, k]; NULL: they are not asked for */
+  double *propensity; /* [m], or NULL */
+} Choice;
+
+static Status choose_chunk(thompson_agents *self, int at, int length, const int *ids, const Choice *call) {
   Rule *rule = &self->posterior->rule;
+  const int choices = self->agent[ids[0]].choices;
+  int *arm = call->arm ? call->arm + at : NULL;
+  double *p = call->propensity ? self->probability : call->probability;
   History history;
   TRY(load_chunk(self, length, ids, &history));
-  set_features(self, length, k, arms, stride);
+  set_features(self, length, call->k, call->arms + (size_t)at * call->stride, call->stride);
   rule->runs = self->run, rule->rounds = self->round;
-  rule_choose(rule, &history, 0, self->agent[ids[0]].choices, k, self->features, arm, NULL, self->fallbacks);
+  if (p) {
+    if (!call->propensity) p += (size_t)at * (size_t)call->k;
+    rule_probabilities(rule, &history, 0, choices, call->k, false, self->features, p, self->fallbacks);
+    if (!arm) return STATUS_OK;
+    rule_pick(rule, 0, length, call->k, false, p, arm);
+    for (int n = 0; n < length; n++) call->propensity[at + n] = p[n * call->k + arm[n]];
+  } else {
+    rule_choose(rule, &history, 0, choices, call->k, self->features, arm, NULL, self->fallbacks);
+    rule_explore(rule, 0, length, call->k, false, arm);
+  }
   for (int n = 0; n < length; n++) self->agent[ids[n]].choices++;
   return end_chunk(self, length, ids);
 }
 
-thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
-                                       const double *arms, int apart, int *arm) {
-  const size_t entries = (size_t)(k > 0 ? k : 0) * (size_t)self->posterior->d, stride = apart ? entries : 0;
-  Status status = k >= 1 ? check_ids(self, m, ids) : status_set(STATUS_INPUT, "%d arms", k);
-  if (status == STATUS_OK) status = library_check("arms", apart ? (size_t)m * entries : entries, arms);
-  if (status == STATUS_OK) status = reserve_features(self, CHUNK_RUNS * entries);
-  for (int at = 0; at < m && status == STATUS_OK;) {
+static Status choose(thompson_agents *self, int m, const int *ids, int apart, Choice *call) {
+  const size_t entries = (size_t)(call->k > 0 ? call->k : 0) * (size_t)self->posterior->d;
+  call->stride = apart ? entries : 0;
+  TRY(check_ids(self, m, ids));
+  TRY(posterior_check_arms(self->posterior, apart ? m : 1, call->k, call->arms));
+  if (!call->arm || call->propensity) TRY(posterior_begin_propensity(self->posterior));
+  TRY(reserve_features(self, CHUNK_RUNS * (entries + (size_t)call->k)));
+  self->probability = self->features + CHUNK_RUNS * entries;
+  for (int at = 0; at < m;) {
     const int length = chunk_length(self, m - at, ids + at, true);
-    status = choose_chunk(self, length, ids + at, k, arms + (size_t)at * stride, stride, arm + at);
+    TRY(choose_chunk(self, at, length, ids + at, call));
     at += length;
   }
-  return (thompson_status)status;
+  return STATUS_OK;
+}
+
+thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
+                                       const double *arms, int apart, int *arm) {
+  return (thompson_status)choose(self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm});
+}
+
+thompson_status thompson_agents_choose_propensity(thompson_agents *self, int m, const int *ids, int k,
+                                                  const double *arms, int apart, int *arm,
+                                                  double *propensity) {
+  return (thompson_status)choose(self, m, ids, apart,
+                                 &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
+}
+
+thompson_status thompson_agents_probabilities(thompson_agents *self, int m, const int *ids, int k,
+                                              const double *arms, int apart, double *probability) {
+  return (thompson_status)choose(self, m, ids, apart,
+                                 &(Choice){.k = k, .arms = arms, .probability = probability});
 }
 
 static Status draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {

@@ -25,7 +25,7 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
                               .options = self->options};
   SCRATCH_ARENA(memory);
   Rule rule;
-  TRY(rule_create(&memory, self->method, &setup, 0, &rule));
+  TRY(rule_create(&memory, self->method, &setup, 0, self->propensity, &rule));
   exchange(&self->sampler_memory, &memory);
   rule.memory = rule.sampler.memory = &self->sampler_memory;
   rule.first_run = 0;
@@ -39,6 +39,15 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
     sampler_observe(&self->rule.sampler, &self->history, &counted_before);
   }
   return STATUS_OK;
+}
+
+Status posterior_begin_propensity(thompson_posterior *self) {
+  const bool before = self->propensity;
+  if (before) return STATUS_OK;
+  self->propensity = true;
+  Status status = posterior_begin_sampler(self, self->rule.sampler.setup.draws);
+  if (status != STATUS_OK) self->propensity = before;
+  return status;
 }
 
 Status posterior_grow_history(thompson_posterior *self, int rounds) {
@@ -258,16 +267,51 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   return (thompson_status)status;
 }
 
+Status posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms) {
+  if (k < 1) return status_set(STATUS_INPUT, "%d arms", k);
+  TRY(rule_check_arms(self->options, k));
+  return library_check("arms", (size_t)sets * (size_t)k * (size_t)self->d, arms);
+}
+
+/* Counts a choice that has been made. */
+static Status end_choice(thompson_posterior *self) {
+  self->round++, self->choices++;
+  return judge(self, 1);
+}
+
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
-  const size_t d = (size_t)self->d;
-  Status status =
-      k >= 1 ? library_check("arms", (size_t)k * d, arms) : status_set(STATUS_INPUT, "%d arms", k);
-  if (status == STATUS_OK) {
-    rule_choose(&self->rule, &self->history, self->round++, self->choices++, k, arms, arm, NULL,
-                &self->fallbacks);
-    status = judge(self, 1);
-  }
-  return (thompson_status)status;
+  Status status = posterior_check_arms(self, 1, k, arms);
+  if (status != STATUS_OK) return (thompson_status)status;
+  rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, NULL, &self->fallbacks);
+  rule_explore(&self->rule, self->round, 1, k, false, arm);
+  return (thompson_status)end_choice(self);
+}
+
+static Status probabilities(thompson_posterior *self, int k, const double *arms, double *probability,
+                            int64_t *fallbacks) {
+  TRY(posterior_check_arms(self, 1, k, arms));
+  TRY(posterior_begin_propensity(self));
+  rule_probabilities(&self->rule, &self->history, self->round, self->choices, k, false, arms, probability,
+                     fallbacks);
+  return STATUS_OK;
+}
+
+thompson_status thompson_probabilities(thompson_posterior *self, int k, const double *arms,
+                                       double *probability) {
+  int64_t fallbacks = 0;
+  return (thompson_status)probabilities(self, k, arms, probability, &fallbacks);
+}
+
+thompson_status thompson_choose_propensity(thompson_posterior *self, int k, const double *arms, int *arm,
+                                           double *propensity) {
+  SCRATCH_ARENA(scratch);
+  double *probability;
+  Status status = arena_new(&scratch, (void **)&probability, k > 0 ? (size_t)k : 1, sizeof *probability);
+  if (status == STATUS_OK) status = probabilities(self, k, arms, probability, &self->fallbacks);
+  if (status != STATUS_OK) return (thompson_status)status;
+  rule_pick(&self->rule, self->round, 1, k, false, probability, arm);
+  *propensity = probability[*arm];
+  return (thompson_status)end_choice(self);
 }
 
 double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }

@@ -25,6 +25,7 @@ struct thompson_posterior {
   bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
   History history;
   Rule rule; /* with the sampler, of setup.draws draws at most */
+  bool propensity; /* it can be asked for probabilities */
   /* Where the history or the sampler cannot grow by themselves: all observations, to give them again. */
   bool keeps;
   int room; /* observations that there is room for */
@@ -36,9 +37,13 @@ Status posterior_new(const Prior *prior, const char *sampler, const char *likeli
                      uint64_t seed, int runs, thompson_posterior **out);
 /* Begins a new sampler, for this many draws, notified of what is observed so far. */
 Status posterior_begin_sampler(thompson_posterior *self, int draws);
+/* Makes sure that the rule can be asked for the probabilities of arms. */
+Status posterior_begin_propensity(thompson_posterior *self);
+/* Returns STATUS_INPUT with one sentence for arms[sets, k, d] that are refused. */
+Status posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms);
 /* Makes a new history with room for this many observations and as many again, in which are those so far. */
 Status posterior_grow_history(thompson_posterior *self, int rounds);
-/* STATUS_INPUT with one sentence for observations that are refused: x[n, d], y[n]. */
+/* Returns STATUS_INPUT with one sentence for observations that are refused: x[n, d], y[n]. */
 Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
 
 #endif

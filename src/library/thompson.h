@@ -100,6 +100,17 @@ THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m,
  * know how many there will be, "rule=bayes_ucb,horizon=200", or a constant "quantile=0.95". */
 THOMPSON_API thompson_status thompson_choose(thompson_posterior *posterior, int k, const double *arms,
                                              int *arm);
+/* Writes into probability[k] the probabilities by which the next thompson_choose_propensity picks one of
+ * arms[k, d]. With rule thompson they are the shares of "propensity_draws=1000" draws in which each arm is
+ * the best one, in closed form for two arms under one Gaussian; any other rule is certain of its arm.
+ * "floor=0.01" is the least of any arm, for every way to choose: with probability 0.01 k any arm is taken.
+ * The random numbers stay where they are. */
+THOMPSON_API thompson_status thompson_probabilities(thompson_posterior *posterior, int k, const double *arms,
+                                                    double *probability);
+/* Picks an arm by these probabilities: *propensity is exactly the probability that *arm was chosen with, for
+ * logs from which other policies are to be valued. Takes the place of thompson_choose. */
+THOMPSON_API thompson_status thompson_choose_propensity(thompson_posterior *posterior, int k,
+                                                        const double *arms, int *arm, double *propensity);
 /* The standard deviation of Gaussian rewards that is used. */
 THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior);
 /* Numerical fallbacks so far, such as a draw that was not finite, or a call whose draws cannot have reached
@@ -128,6 +139,13 @@ THOMPSON_API thompson_status thompson_agents_observe(thompson_agents *agents, in
 /* arm[m], as thompson_choose: of arms[k, d], or, with `apart` not 0, of arms[m, k, d]. */
 THOMPSON_API thompson_status thompson_agents_choose(thompson_agents *agents, int m, const int *ids, int k,
                                                     const double *arms, int apart, int *arm);
+/* Writes probability[m, k], as thompson_probabilities; and picks arm[m] by them, with propensity[m]. */
+THOMPSON_API thompson_status thompson_agents_probabilities(thompson_agents *agents, int m, const int *ids,
+                                                           int k, const double *arms, int apart,
+                                                           double *probability);
+THOMPSON_API thompson_status thompson_agents_choose_propensity(thompson_agents *agents, int m, const int *ids,
+                                                               int k, const double *arms, int apart, int *arm,
+                                                               double *propensity);
 /* theta[m, draws, d]. */
 THOMPSON_API thompson_status thompson_agents_draw(thompson_agents *agents, int m, const int *ids, int draws,
                                                   double *theta);

@@ -58,7 +58,7 @@ static Status create(Policy *self) {
                           .seed = setup->seed,
                           .first_run = setup->first_run * (uint32_t)arms,
                           .options = setup->options};
-  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, &state->rule));
+  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, false, &state->rule));
   return self->method.sampler->carry ? create_moving(self, state, &sampler) : STATUS_OK;
 }
 
@@ -94,6 +94,7 @@ static Status choose(Policy *self, const World *world, const History *history, i
     for (int k = 1; k < arms; k++)
       if (index[k] > index[arm[b]]) arm[b] = k;
   }
+  rule_explore(&state->rule, world->round, self->setup.runs, arms, true, arm);
   return STATUS_OK;
 }
 

@@ -155,6 +155,7 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
   TRY(check_posterior(method, options, problem));
   const Likelihood likelihood = policy_likelihood(method, options, problem);
   if (method->sampler) TRY(rule_check(options, &likelihood));
+  if (method->sampler) TRY(rule_check_arms(options, problem->arms));
   if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
     return STATUS_OK;
   return status_set(STATUS_INPUT,

@@ -25,7 +25,7 @@ static Status create(Policy *self) {
                                 .seed = setup->seed,
                                 .first_run = setup->first_run,
                                 .options = setup->options};
-  return rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, &state->rule);
+  return rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, false, &state->rule);
 }
 
 static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
@@ -36,6 +36,7 @@ static Status choose(Policy *self, const World *world, const History *history, i
   } else {
     rule_choose(&state->rule, history, world->round, (int)world->round - 1, world->problem->arms,
                 world->features, arm, NULL, fallbacks);
+    rule_explore(&state->rule, world->round, world->runs, world->problem->arms, false, arm);
   }
   return STATUS_OK;
 }

@@ -34,9 +34,22 @@ static const ConfigKey SHARED[] = {
      .maximum = 100000,
      .fallback = "64",
      .help = "draws that a rule takes mean and covariance from where the sampler has no closed form"},
+    {.name = "floor",
+     .type = KEY_REAL,
+     .minimum = 0,
+     .maximum = 0.5,
+     .fallback = "0",
+     .help =
+         "least probability of every arm, at most 1 / arms: with probability arms * floor any arm is taken"},
+    {.name = "propensity_draws",
+     .type = KEY_INT,
+     .minimum = 1,
+     .maximum = 1000000,
+     .fallback = "1000",
+     .help = "draws that the probabilities of arms are taken from where they are asked for (event logs)"},
     {.name = NULL}};
 
-enum { SHARED_KEYS = sizeof SHARED / sizeof *SHARED - 1, KEYS = 8 };
+enum { SHARED_KEYS = sizeof SHARED / sizeof *SHARED - 1, KEYS = 16 };
 static ConfigKey joined[KEYS];
 
 static void join_rule_keys(void) {
@@ -68,11 +81,20 @@ Status rule_check(const Config *options, const Likelihood *likelihood) {
         return status_set(STATUS_INPUT, "option %s belongs to rule: %s, and this policy has rule: %s",
                           key->name, RULES[i]->name, rule->name);
     }
-  if (rule == &rule_thompson || !likelihood_has_network(likelihood)) return STATUS_OK;
+  if (!likelihood_has_network(likelihood)) return STATUS_OK;
+  if (options && config_has(options, "floor") && config_real(options, "floor") > 0)
+    return status_set(STATUS_INPUT, "option floor needs a mean reward that depends on phi' theta");
+  if (rule == &rule_thompson) return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "rule %s needs a mean reward that depends on phi' theta; model: network is for rule: "
                     "thompson",
                     rule->name);
+}
+
+Status rule_check_arms(const Config *options, int arms) {
+  const double floor = options && config_has(options, "floor") ? config_real(options, "floor") : 0;
+  if (floor * arms <= 1 + 1e-9) return STATUS_OK;
+  return status_set(STATUS_INPUT, "option floor=%g: %d arms cannot all have this probability", floor, arms);
 }
 
 /* M: draws that the rule takes at a time. */
@@ -80,25 +102,47 @@ static int rule_draws_of(const RuleOps *rule, const Config *options, bool closed
   return (rule->needs & RULE_NEEDS_MOMENTS) && !closed ? (int)config_int(options, "rule_draws") : 1;
 }
 
+/* Returns whether the draws of a created rule are those of one Gaussian whose moments are in closed form. */
+static bool draws_are_gaussian(const Rule *rule) {
+  const Sampler *sampler = &rule->sampler;
+  const Mixture *mixture = sampler->setup.prior->mixture;
+  return mixture && mixture->components == 1 && !sampler->guard && sampler->ops->exact &&
+         likelihood_is_conjugate(sampler->setup.likelihood) &&
+         sampler_has_moments(sampler->ops, mixture, sampler->setup.likelihood);
+}
+
+static Status create_propensity(Arena *memory, const Config *options, Rule *self) {
+  self->propensity_draws = options && config_has(options, "propensity_draws")
+                               ? (int)config_int(options, "propensity_draws")
+                               : 1000;
+  self->gaussian = draws_are_gaussian(self);
+  ALLOCATE(memory, self->arm, self->sampler.setup.runs);
+  return STATUS_OK;
+}
+
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
-                   Rule *out) {
+                   bool propensity, Rule *out) {
   const Config *options = setup->options;
   const RuleOps *ops = rule_of(options);
   const bool closed = sampler_has_moments(method, setup->prior->mixture, setup->likelihood);
   const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
   SamplerSetup sampler = *setup;
   const int draws = rule_draws_of(ops, options, closed);
-  if (draws > setup->draws) sampler.draws = draws;
+  if (draws > sampler.draws) sampler.draws = draws;
+  if (propensity && sampler.draws < RULE_PROPENSITY_PART) sampler.draws = RULE_PROPENSITY_PART;
   *out = (Rule){.memory = memory,
                 .ops = ops,
                 .horizon = horizon,
                 .key = rng_key(setup->seed, RNG_AGENT),
+                .pick = rng_key(setup->seed, RNG_PICK),
+                .floor = options && config_has(options, "floor") ? config_real(options, "floor") : 0,
                 .first_run = setup->first_run,
                 .draws = draws};
   TRY(rule_check(options, setup->likelihood));
   TRY(sampler_create(memory, method, &sampler, &out->sampler));
   ALLOCATE(memory, out->theta, d * runs * (size_t)sampler.draws);
-  if (ops->needs & RULE_NEEDS_MOMENTS) {
+  if (propensity) TRY(create_propensity(memory, options, out));
+  if (ops->needs & RULE_NEEDS_MOMENTS || out->gaussian) {
     ALLOCATE(memory, out->mean, d * runs);
     ALLOCATE(memory, out->covariance, d * d * runs);
   }

@@ -41,6 +41,8 @@ typedef struct {
   double (*cost)(double d, double arms);
 } RuleOps;
 
+enum { RULE_PROPENSITY_PART = 125 }; /* draws at a time, of propensity_draws: it bounds the memory */
+
 struct Rule {
   Arena *memory; /* of whoever created it */
   const RuleOps *ops;
@@ -52,6 +54,11 @@ struct Rule {
   int draws; /* M: that it takes at a time */
   double *theta; /* [d, B M], or of as many draws as the caller takes */
   double *mean, *covariance; /* [d, B], [d, d, B]; NULL where they are not needed */
+  double floor; /* least probability of an arm */
+  RngKey pick; /* of the streams by which an arm is picked from probabilities */
+  int propensity_draws; /* 0: rule_probabilities is not asked for */
+  bool gaussian; /* draws are those of one Gaussian, whose moments are known */
+  int *arm; /* [B], with propensity_draws */
   void *state;
 };
 
@@ -67,16 +74,37 @@ const ConfigKey *rule_shared_keys(void);
 /* STATUS_INPUT with one sentence for an option of a rule that is not chosen, or rewards that the rule cannot
  * do with. */
 Status rule_check(const Config *options, const Likelihood *likelihood);
-/* A rule, by the options of `setup`, and its sampler, by all of them; setup->draws: those that the caller
- * takes from the sampler by itself, at a time. `horizon`: the number of choices in all where the option does
- * not say it; 0: not known. */
+/* Returns STATUS_INPUT with one sentence where the options want more of so many arms than can be. */
+Status rule_check_arms(const Config *options, int arms);
+/* Creates a rule, by the options of `setup`, and its sampler, by all of them; setup->draws: those that the
+ * caller takes from the sampler by itself, at a time. `horizon`: the number of choices in all where the
+ * option does not say it; 0: not known. `propensity`: rule_probabilities will be asked for. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
-                   Rule *out);
-/* arm[B] and, unless that is NULL, top[B] as above: after `choices` choices, with the streams of `round`. */
+                   bool propensity, Rule *out);
+/* Chooses arm[B] and, unless that is NULL, computes top[B] as above: after `choices` choices, with the
+ * streams of `round`. The option `floor` is not in it: rule_explore. */
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                  const double *features, int *arm, double *top, int64_t *fallbacks);
 /* theta[d, B] <- a draw for each run, by the same streams. */
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
+
+/* ---- propensities: the probability that a rule takes an arm (propensity.c). The arm that is played is then
+ * picked by these probabilities, so that they are exactly those by which it was chosen, however few draws
+ * they come from. Either one posterior for all arms, B = history->runs; or `apart`, arm k of run n being run
+ * n K + k of the history, of B K runs, and features[d, B K] (policy/per_arm.c). */
+
+/* Computes probability[B, K], which sum to 1 in each run and are at least `floor`: of a rule that draws, the
+ * share of `propensity_draws` draws in which the arm is the best, in closed form for two arms under one
+ * Gaussian; of any other 1 for the arm that it takes. */
+void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
+                        const double *features, double *probability, int64_t *fallbacks);
+/* Picks arm[B] by probability[B, K], with the streams of `round`. */
+void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart, const double *probability,
+               int *arm);
+/* Replaces the rule's arm[B] by any of K, all alike, with the probability K `floor`: then its probabilities
+ * are those above without having been asked for. */
+void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, bool apart, int *arm);
+
 /* Floating-point operations of a round of one run: of the sampler, and of the choice. */
 double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms);
 

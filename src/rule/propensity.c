@@ -1,0 +1,154 @@
+/* Propensities: the probabilities by which a rule takes each arm, and a choice made by exactly these. A share
+ * of draws is an estimate of the probability that Thompson sampling takes an arm; but an arm that is picked
+ * by the estimate has it for its true probability, and estimates of the value of another policy from such
+ * logs (Horvitz and Thompson 1952; Dudik et al. 2014) are unbiased with any number of draws. */
+#include "rule/rule.h"
+
+#include <math.h>
+
+/* The features of the arms of a run, and the draws that each is weighed by. */
+typedef struct {
+  const double *features, *theta;
+  size_t next_arm, next_entry; /* of features */
+  size_t theta_arm, theta_entry; /* of theta, where neighbours are draws */
+} ArmDraws;
+
+/* Adds to count[K] the number of draws under which an arm is the best, the first of equals. */
+static void count_best(const ArmDraws *run, int draws, int arms, int d, double *count) {
+  double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART];
+  int best[RULE_PROPENSITY_PART];
+  for (int m = 0; m < draws; m++) top[m] = -INFINITY, best[m] = 0;
+  for (int k = 0; k < arms; k++) {
+    const double *features = run->features + (size_t)k * run->next_arm;
+    const double *theta = run->theta + (size_t)k * run->theta_arm;
+    for (int m = 0; m < draws; m++) index[m] = 0;
+    for (int i = 0; i < d; i++, features += run->next_entry, theta += run->theta_entry)
+      for (int m = 0; m < draws; m++) index[m] += *features * theta[m];
+    for (int m = 0; m < draws; m++) {
+      best[m] = index[m] > top[m] ? k : best[m];
+      top[m] = index[m] > top[m] ? index[m] : top[m];
+    }
+  }
+  for (int m = 0; m < draws; m++) count[best[m]]++;
+}
+
+/* Arms of run b of B, with M draws for each run of the history. */
+static ArmDraws arms_of_run(const Rule *rule, int b, int runs, int arms, bool apart, int draws,
+                            const double *features) {
+  const size_t d = (size_t)rule->sampler.d, run = (size_t)b, k = apart ? (size_t)arms : 1,
+               of_history = (size_t)runs * k, m = (size_t)draws;
+  return (ArmDraws){.features = features + run * k,
+                    .next_arm = apart ? 1 : d * (size_t)runs,
+                    .next_entry = of_history,
+                    .theta = rule->theta + run * k * m,
+                    .theta_arm = apart ? m : 0,
+                    .theta_entry = of_history * m};
+}
+
+/* Computes probability[B, K], the shares of draws, which are taken part by part, each from streams of its
+ * own. */
+static void count_draws(Rule *rule, const History *history, uint32_t round, int arms, bool apart,
+                        const double *features, double *probability, int64_t *fallbacks) {
+  const int runs = history->runs / (apart ? arms : 1), wanted = rule->propensity_draws;
+  const size_t entries = (size_t)runs * (size_t)arms;
+  RngKey key = rule->key;
+  for (size_t i = 0; i < entries; i++) probability[i] = 0;
+  for (int done = 0, draws; done < wanted; done += draws) {
+    draws = wanted - done < RULE_PROPENSITY_PART ? wanted - done : RULE_PROPENSITY_PART;
+    key = rng_subkey(key, RNG_PROPENSITY);
+    const RngLanes rng = {.key = key,
+                          .run = rule->first_run,
+                          .draws = (uint32_t)draws,
+                          .round = round,
+                          .lanes = (uint32_t)(history->runs * draws),
+                          .runs = rule->runs,
+                          .rounds = rule->rounds};
+    sampler_sample(&rule->sampler, history, rng, draws, rule->theta, fallbacks);
+    for (int b = 0; b < runs; b++) {
+      const ArmDraws run = arms_of_run(rule, b, runs, arms, apart, draws, features);
+      count_best(&run, draws, arms, rule->sampler.d, probability + (size_t)b * (size_t)arms);
+    }
+  }
+  for (size_t i = 0; i < entries; i++) probability[i] /= wanted;
+}
+
+/* Computes probability[B, 2]: Phi(m / s) for the first one, m and s^2 the mean and variance of (phi_1 -
+ * phi_2)' theta; where s = 0 the better one, the first of equals. */
+static void compare_pair(Rule *rule, const History *history, const double *features, double *probability,
+                         int64_t *fallbacks) {
+  const size_t d = (size_t)rule->sampler.d, runs = (size_t)history->runs;
+  sampler_moments(&rule->sampler, history, (RngLanes){.draws = 0}, NULL, rule->mean, rule->covariance,
+                  fallbacks);
+  for (size_t b = 0; b < runs; b++) {
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < d; i++) {
+      const double x = features[i * runs + b] - features[(d + i) * runs + b];
+      mean += x * rule->mean[i * runs + b];
+      for (size_t j = 0; j < d; j++)
+        variance += x * (features[j * runs + b] - features[(d + j) * runs + b]) *
+                    rule->covariance[(i * d + j) * runs + b];
+    }
+    const double first = variance > 0 ? 0.5 * erfc(-mean / sqrt(2 * variance)) : mean >= 0;
+    probability[2 * b] = first, probability[2 * b + 1] = 1 - first;
+  }
+}
+
+/* Computes probability[B, K]: 1 for the arm that the rule takes, by the index[B K] of all where they are
+ * apart. */
+static void decide(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
+                   const double *features, double *probability, int64_t *fallbacks) {
+  const int runs = history->runs / (apart ? arms : 1);
+  rule_choose(rule, history, round, choices, apart ? 1 : arms, features, rule->arm,
+              apart ? probability : NULL, fallbacks);
+  for (int b = 0; b < runs; b++) {
+    double *p = probability + (size_t)b * (size_t)arms;
+    int best = apart ? 0 : rule->arm[b];
+    for (int k = 1; k < arms && apart; k++)
+      if (p[k] > p[best]) best = k;
+    for (int k = 0; k < arms; k++) p[k] = k == best;
+  }
+}
+
+void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
+                        const double *features, double *probability, int64_t *fallbacks) {
+  const size_t entries = (size_t)(history->runs / (apart ? arms : 1)) * (size_t)arms;
+  ASSERT(rule->propensity_draws > 0);
+  if (rule->ops->needs & RULE_NEEDS_MOMENTS)
+    decide(rule, history, round, choices, arms, apart, features, probability, fallbacks);
+  else if (rule->gaussian && arms == 2 && !apart)
+    compare_pair(rule, history, features, probability, fallbacks);
+  else
+    count_draws(rule, history, round, arms, apart, features, probability, fallbacks);
+  for (size_t i = 0; i < entries; i++)
+    probability[i] = rule->floor + (1 - arms * rule->floor) * probability[i];
+}
+
+/* Draws the uniform number of run b. */
+static double pick_uniform(const Rule *rule, uint32_t round, int b, int stride) {
+  Rng rng = {.key = rule->pick,
+             .run = rule->runs ? rule->runs[b] : rule->first_run + (uint32_t)(b * stride),
+             .round = rule->rounds ? rule->rounds[b] : round};
+  double u;
+  rng_uniform(&rng, 1, &u);
+  return u;
+}
+
+void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart, const double *probability,
+               int *arm) {
+  for (int b = 0; b < runs; b++, probability += arms) {
+    double left = pick_uniform(rule, round, b, apart ? arms : 1);
+    arm[b] = 0;
+    /* What rounding leaves over goes to the last arm that can be taken. */
+    for (int k = 0; k < arms && left > 0; k++) {
+      if (probability[k] > 0) arm[b] = k;
+      left -= probability[k];
+    }
+  }
+}
+
+void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, bool apart, int *arm) {
+  for (int b = 0; b < runs && rule->floor > 0; b++) {
+    const double u = pick_uniform(rule, round, b, apart ? arms : 1);
+    if (u < arms * rule->floor) arm[b] = (int)fmin(u / rule->floor, arms - 1);
+  }
+}

@@ -1,0 +1,202 @@
+/* Probabilities of arms: against closed forms, against the frequencies of the rule, and arms picked by them
+ * against themselves. */
+#include "sampler_fixture.h"
+
+#include "policy/policy.h"
+#include "rule/rule.h"
+
+enum { RUNS = 3, D = 2, MOST_ARMS = 5, N = 3, SETS = 3, ROUNDS = 10000 };
+
+static const int ARMS[SETS] = {2, 3, MOST_ARMS};
+
+typedef struct {
+  Likelihood likelihood;
+  Prior prior;
+  History history;
+} Belief;
+
+static void make_belief(Arena *memory, int components, int runs, Belief *out) {
+  const PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_LITERAL);
+  const Mixture mixture = fixture_mixture(memory, D, components, 1.5);
+  out->likelihood = fixture_likelihood(0.7);
+  out->prior = fixture_exact_prior(memory, &mixture, &fit);
+  out->history = fixture_history(memory, D, runs, 0, N, &out->likelihood);
+}
+
+static Rule make_rule(Arena *memory, const Belief *belief, int set_count, const char *const *sets) {
+  Config *options;
+  Rule rule;
+  CHECK_OK(config_options(memory, "test", policy_keys("mixts"), set_count, sets, &options));
+  const SamplerSetup setup = {.prior = &belief->prior,
+                              .likelihood = &belief->likelihood,
+                              .runs = belief->history.runs,
+                              .draws = 1,
+                              .seed = FIXTURE_SEED,
+                              .options = options};
+  CHECK_OK(rule_create(memory, sampler_find("mixts"), &setup, 100, true, &rule));
+  return rule;
+}
+
+static void make_arms(uint32_t set, int arms, double *features) {
+  Rng rng = fixture_rng(set, 4001);
+  rng_normal(&rng, arms * D * RUNS, features);
+}
+
+/* The chi-squared statistic of counts over arms of positive probability, of which there are *degrees + 1;
+ * elsewhere there is no count. */
+static double chi_squared(int arms, const double *p, const double *count, double total, int *degrees) {
+  double sum = 0;
+  *degrees = -1;
+  for (int k = 0; k < arms; k++) {
+    if (p[k] > 0) sum += (count[k] - total * p[k]) * (count[k] - total * p[k]) / (total * p[k]), ++*degrees;
+    if (p[k] == 0) CU_ASSERT_EQUAL(count[k], 0);
+  }
+  return sum;
+}
+
+/* The quantile 1 - 1e-5 for 1 to 4 degrees of freedom, 19.5 to 28.5, rounded up. */
+static double most_chi_squared(int degrees) { return degrees <= 0 ? 1e-9 : 17 + 3 * degrees; }
+
+static const char *const RULES[2][3] = {{"rule=thompson", "propensity_draws=300"},
+                                        {"rule=bayes_ucb", "floor=0.1", "propensity_draws=1"}};
+static const int RULE_SETS[2] = {2, 3};
+
+/* Ten thousand choices by p: three sets of arms, two rules. */
+static void test_picked(void) {
+  SCRATCH_ARENA(memory);
+  Belief belief;
+  make_belief(&memory, 3, RUNS, &belief);
+  for (int r = 0; r < 2; r++)
+    for (int set = 0; set < SETS; set++) {
+      double features[MOST_ARMS * D * RUNS], p[RUNS * MOST_ARMS], count[RUNS * MOST_ARMS] = {0};
+      int64_t fallbacks[RUNS] = {0};
+      int arm[RUNS], degrees;
+      const int arms = ARMS[set];
+      Rule rule = make_rule(&memory, &belief, RULE_SETS[r], RULES[r]);
+      make_arms((uint32_t)set, arms, features);
+      rule_probabilities(&rule, &belief.history, 7, 0, arms, false, features, p, fallbacks);
+      for (uint32_t round = 0; round < ROUNDS; round++) {
+        rule_pick(&rule, round, RUNS, arms, false, p, arm);
+        for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
+      }
+      for (int b = 0; b < RUNS; b++) {
+        double sum = 0;
+        for (int k = 0; k < arms; k++) sum += p[b * arms + k];
+        CHECK_NEAR(sum, 1, 1e-12);
+        const double statistic = chi_squared(arms, p + b * arms, count + b * arms, ROUNDS, &degrees);
+        CU_ASSERT(statistic < most_chi_squared(degrees));
+        if (r == 1) CU_ASSERT_EQUAL(degrees, arms - 1); /* the floor */
+      }
+    }
+}
+
+/* What the rule takes by itself, round after round, has the probabilities that 200 000 draws say; with the
+ * floor too. */
+static void test_taken(void) {
+  SCRATCH_ARENA(memory);
+  static const char *const sets[2][3] = {{"propensity_draws=200000"},
+                                         {"propensity_draws=200000", "floor=0.05"}};
+  Belief belief;
+  make_belief(&memory, 3, RUNS, &belief);
+  for (int f = 0; f < 2; f++)
+    for (int set = 0; set < SETS; set++) {
+      double features[MOST_ARMS * D * RUNS], p[RUNS * MOST_ARMS], count[RUNS * MOST_ARMS] = {0};
+      int64_t fallbacks[RUNS] = {0};
+      int arm[RUNS];
+      const int arms = ARMS[set];
+      Rule rule = make_rule(&memory, &belief, f + 1, sets[f]);
+      make_arms((uint32_t)set, arms, features);
+      rule_probabilities(&rule, &belief.history, 0, 0, arms, false, features, p, fallbacks);
+      for (uint32_t round = 1; round <= ROUNDS; round++) {
+        rule_choose(&rule, &belief.history, round, 0, arms, features, arm, NULL, fallbacks);
+        rule_explore(&rule, round, RUNS, arms, false, arm);
+        for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
+      }
+      /* Within five standard errors, of the count and of p (1 / 20 of it). */
+      for (int i = 0; i < RUNS * arms; i++) {
+        const double error = sqrt(1.05 * fmax(p[i] * (1 - p[i]), 1e-4) / ROUNDS);
+        CHECK_NEAR(count[i] / ROUNDS, p[i], 5 * error);
+        CU_ASSERT(p[i] >= 0.05 * f);
+      }
+    }
+}
+
+/* P(u > 0), u ~ N(mean, variance). */
+static double above_zero(double mean, double variance) { return 0.5 * (1 + erf(mean / sqrt(2 * variance))); }
+
+/* x' m and x' S x of a run under one Gaussian. */
+static void project(const Belief *belief, uint32_t run, const double *x, double *mean, double *variance) {
+  const FixtureData data = fixture_data(D, N, belief->likelihood.noise, run);
+  const FixturePosterior exact = fixture_posterior(belief->prior.mixture, &data);
+  const double *s = exact.total_covariance;
+  *mean = x[0] * exact.total_mean[0] + x[1] * exact.total_mean[1];
+  *variance = x[0] * x[0] * s[0] + 2 * x[0] * x[1] * s[1] + x[1] * x[1] * s[3];
+}
+
+/* Two arms under one Gaussian: Phi, to rounding; of the same two the first. */
+static void test_pair(void) {
+  SCRATCH_ARENA(memory);
+  Belief belief;
+  make_belief(&memory, 1, RUNS, &belief);
+  double features[2 * D * RUNS], p[RUNS * 2], mean, variance;
+  int64_t fallbacks[RUNS] = {0};
+  Rule rule = make_rule(&memory, &belief, 0, NULL);
+  make_arms(0, 2, features);
+  rule_probabilities(&rule, &belief.history, 1, 0, 2, false, features, p, fallbacks);
+  for (int b = 0; b < RUNS; b++) {
+    double x[D];
+    for (int i = 0; i < D; i++) x[i] = features[i * RUNS + b] - features[(D + i) * RUNS + b];
+    project(&belief, (uint32_t)b, x, &mean, &variance);
+    CHECK_NEAR(p[2 * b], above_zero(mean, variance), 1e-9);
+    CHECK_NEAR(p[2 * b] + p[2 * b + 1], 1, 1e-15);
+  }
+  memcpy(features + D * RUNS, features, D * RUNS * sizeof *features);
+  rule_probabilities(&rule, &belief.history, 1, 0, 2, false, features, p, fallbacks);
+  for (int b = 0; b < RUNS; b++) CU_ASSERT(p[2 * b] == 1 && p[2 * b + 1] == 0);
+}
+
+/* A posterior for each of two arms: the difference of two independent Gaussians, within five standard errors
+ * of 20 000 draws; a rule that draws nothing is certain of the larger mean. */
+static void test_apart(void) {
+  SCRATCH_ARENA(memory);
+  enum { ARMS_APART = 2, DRAWS = 20000 };
+  static const char *const draws[] = {"propensity_draws=20000"}, *const greedy[] = {"rule=greedy"};
+  Belief belief;
+  make_belief(&memory, 1, RUNS * ARMS_APART, &belief);
+  double context[D * RUNS * ARMS_APART], p[RUNS * ARMS_APART], sure[RUNS * ARMS_APART];
+  int64_t fallbacks[RUNS * ARMS_APART] = {0};
+  Rng rng = fixture_rng(0, 4002);
+  rng_normal(&rng, D * RUNS * ARMS_APART, context);
+  Rule rule = make_rule(&memory, &belief, 1, draws), certain = make_rule(&memory, &belief, 1, greedy);
+  rule_probabilities(&rule, &belief.history, 1, 0, ARMS_APART, true, context, p, fallbacks);
+  rule_probabilities(&certain, &belief.history, 1, 0, ARMS_APART, true, context, sure, fallbacks);
+  for (uint32_t b = 0; b < RUNS; b++) {
+    double mean[ARMS_APART], variance[ARMS_APART], x[D];
+    for (uint32_t k = 0; k < ARMS_APART; k++) {
+      for (int i = 0; i < D; i++) x[i] = context[i * RUNS * ARMS_APART + (int)(b * ARMS_APART + k)];
+      project(&belief, b * ARMS_APART + k, x, &mean[k], &variance[k]);
+    }
+    const double first = above_zero(mean[0] - mean[1], variance[0] + variance[1]);
+    CHECK_NEAR(p[2 * b], first, 5 * sqrt(0.25 / DRAWS));
+    CU_ASSERT(sure[2 * b] == (mean[0] > mean[1]) && sure[2 * b + 1] == (mean[1] > mean[0]));
+  }
+}
+
+static void test_refused(void) {
+  SCRATCH_ARENA(memory);
+  static const char *const sets[] = {"floor=0.3"};
+  Config *options;
+  CHECK_OK(config_options(&memory, "test", policy_keys("ts"), 1, sets, &options));
+  CHECK_OK(rule_check_arms(options, 3));
+  CHECK_FAILS(rule_check_arms(options, 4), STATUS_INPUT, "4 arms cannot all have this probability");
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"arms are picked by their probabilities", test_picked},
+                         {"the rule takes arms by these probabilities", test_taken},
+                         {"two arms under one Gaussian", test_pair},
+                         {"a posterior for each arm", test_apart},
+                         {"what is refused", test_refused},
+                         CU_TEST_INFO_NULL};
+  return harness_run("propensity", tests);
+}
