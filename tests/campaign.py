@@ -198,10 +198,9 @@ class Campaign:
         self.damaged[path] += 1
         if path.endswith(".nc") and len(bad_files(path)) + 1 < self.damaged[path]:
             self.damaged[path] -= 1  # it was damaged before, and nobody has noticed yet
-        if not before - hit <= journals.done(out) <= before:
-            self.blame("lost", f"zeros in {path} cost more than the tasks that were there")
-        if self.status(out) < len(journals.done(out)):
-            self.blame("lost", f"{len(journals.done(out))} tasks can be read, and {self.status(out)} count as done")
+        if not journals.done(out) <= before:
+            self.blame("lost", f"zeros in {path} made tasks")
+        self.check_kept("tail", out, before - hit, set(), 0)
 
     def relieve(self, mount):
         if os.path.exists(os.path.join(mount, "ballast")):
@@ -225,7 +224,7 @@ class Campaign:
 
     def live(self, out, fault):
         """One life of the study, struck at a random moment. True when it was done."""
-        kept, ranks = self.status(out), self.chance.randint(1, 4)
+        kept, ranks = journals.done(out), self.chance.randint(1, 4)
         lock = os.path.join(out, "lock")
         before = os.stat(lock).st_mtime_ns if os.path.exists(lock) else 0
         job = self.begin(out, ranks)
@@ -239,15 +238,13 @@ class Campaign:
             if job.returncode != 0:
                 self.blame("exit code", f"undisturbed: {job.returncode}: {self.log()[-500:]}")
             return True
-        seen, struck = self.status(out), time.time()
+        seen, struck = journals.done(out), time.time()
         self.check_end(fault, job, self.strike(fault, job, out), struck)
         self.faults[fault] += 1
         reported = [int(done) for done in re.findall(r"running tasks: (\d+)/", self.log())]
         if fault == "disk":
             self.relieve(os.path.dirname(out))
-        now, dropped = self.status(out), self.dropped()
-        if now < max(kept - dropped + max(reported, default=0), seen - dropped):
-            self.blame("lost", f"{fault}: {kept} done before, {reported} reported, {seen} seen, {dropped} dropped, {now} kept")
+        self.check_kept(fault, out, kept, seen, max(reported, default=0))
         self.check_foreign()
         if fault == "tail":
             self.damage(out)
@@ -269,9 +266,14 @@ class Campaign:
         if not same_values(os.path.join(out, "results.nc"), os.path.join(reference, "results.nc")):
             self.blame("lost", "the results differ from those of an undisturbed run")
 
-    def dropped(self):
-        """Tasks that counted as done by their headers and that the present job could not read."""
-        return len(re.findall(r"cannot be read; it runs again", self.log())) + self.kind["tasks"] * ("dropped" in self.log() or "set aside" in self.log())
+    def check_kept(self, fault, out, before, seen, reported):
+        """Every task that could be read before this life or just before its end can still be read, and all that it reported; the program agrees."""
+        now = journals.done(out)
+        if not before | seen <= now or len(now) < len(before) + reported:
+            self.blame("lost", f"{fault}: {len(before)} could be read before, {len(seen)} at the end, {reported} were reported, and {len(now)} can be "
+                       f"read now; gone: {sorted((before | seen) - now)}: {self.log()[-500:]}")
+        if self.status(out) < len(now):
+            self.blame("lost", f"{fault}: {len(now)} tasks can be read, and {self.status(out)} count as done")
 
     def check_files(self, out):
         """No leftovers; of what was damaged, priors were set aside; all tasks can be read."""

@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 import campaign
+import journals
 import program
 
 FAULTS = 2 * len(campaign.CODES)
@@ -43,6 +44,23 @@ class Campaign(unittest.TestCase):
                 touch(next(path for path in strikes.foreign if os.path.islink(path) == linked and not path.endswith("folder")))
                 strikes.check_foreign()
                 self.assertEqual({kind for kind, _ in strikes.wrong}, {"foreign"})
+
+    def test_lost_results_are_noticed(self):
+        """A task that is gone, one that was reported and is not there, and tasks that only the program does not see."""
+        with tempfile.TemporaryDirectory() as out:
+            os.mkdir(os.path.join(out, "tasks"))
+            strikes = campaign.Campaign(program.PROGRAM, seed=2, rounds=300, report=lambda text: None)
+            self.addCleanup(lambda: campaign.shutil.rmtree(strikes.folder))
+            strikes.log, strikes.status = lambda: "damaged records are dropped", lambda out: 3
+            journals.write(os.path.join(out, "tasks", "0123456789abcdef.journal"), [journals.record(task, 1.0) for task in (1, 2, 4)])
+            strikes.check_kept("rank", out, {1, 2}, {1, 2, 4}, 1)
+            self.assertEqual(strikes.wrong, [])
+            for before, seen, reported, counted in (({1, 3}, set(), 0, 3), ({1}, {1, 3}, 0, 3), ({1, 2}, {1, 2}, 2, 3), ({1}, {1}, 0, 2)):
+                with self.subTest(before=before, seen=seen, reported=reported, counted=counted):
+                    strikes.wrong.clear()
+                    strikes.status = lambda out, counted=counted: counted
+                    strikes.check_kept("rank", out, before, seen, reported)
+                    self.assertEqual({kind for kind, _ in strikes.wrong}, {"lost"})
 
 
 if __name__ == "__main__":
