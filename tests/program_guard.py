@@ -38,6 +38,8 @@ class Guard(program.ProgramTest):
         auto = self.regret("auto", POLICIES, ", guard: auto, guard_shrink: 0.7")  # what the pages recommend
         self.assertEqual(auto.tobytes(), self.regret("recommended", POLICIES, ", guard: 0.3, guard_shrink: 0.4").tobytes())
         self.assertNotEqual(auto.tobytes(), guarded.tobytes())
+        option = self.regret("option", "[{name: mixts, guard: auto}, {name: diffts, guard: auto}]")
+        self.assertEqual(option.tobytes(), auto[2:].tobytes())
         options = "[{name: ts, guard: 0}, {name: tuned_ts, guard: 0.3}, {name: mixts, guard: 0}, diffts]"
         chosen = self.regret("options", options, ", guard: 0.3")
         for policy, like in ((0, plain), (1, guarded), (2, plain), (3, guarded)):
@@ -126,6 +128,14 @@ class Guard(program.ProgramTest):
         self.assertIn(f"posterior weight of the guard {exact:.3g}", out)
         mean = (1 - exact) * (1 + 11) / 3 + exact * (0.25 + 11) / 2.25
         self.assertAlmostEqual(theta.mean(), mean, delta=5 * theta.std() / np.sqrt(4000))
+
+        # auto: weight 0.3, and the draws from the wide Gaussian m + 0.4 z where they would be m + z.
+        _, full, before = self.sample("--option", "guard=0.3")
+        _, shrunk, after = self.sample("--option", "guard=auto")
+        self.assertEqual(before, after)
+        wide = full != shrunk
+        self.assertAlmostEqual(wide.mean(), before, delta=5 * np.sqrt(before * (1 - before) / 4000))
+        np.testing.assert_allclose((shrunk - 0.4 * full)[wide], 0.6 * (0.25 + 11) / 2.25, rtol=1e-12)
 
         # Of 40 clicks of probability .56 at the prior's mean, .73 at 4, all come.
         self.write("clicks.csv", "x1,y\n" + "0.25,1\n" * 40)

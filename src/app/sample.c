@@ -12,6 +12,7 @@
 #include "model/logs_read.h"
 #include "model/wide.h"
 #include "sampler/alarm.h"
+#include "sampler/guard.h"
 #include "sampler/sampler.h"
 #include "sampler/spread.h"
 
@@ -290,7 +291,7 @@ static Status learn_guard(const Arguments *arguments, const Likelihood *likeliho
   SCRATCH_ARENA(scratch);
   Logs all, tasks;
   if (!arguments->recent) return STATUS_OK;
-  if (config_is(config, "guard", "study") || !(config_real(config, "guard") > 0))
+  if (config_is(config, "guard", "study") || !(guard_asked(config) > 0))
     return status_set(STATUS_INPUT, "--recent learns the weight of a guard, and has to know what to expect "
                                     "of it: --option guard=0.2");
   TRY(prior_check_guard(prior));
@@ -299,7 +300,7 @@ static Status learn_guard(const Arguments *arguments, const Likelihood *likeliho
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d",
                       arguments->recent, all.d, arguments->prior, prior->d);
   TRY(logs_sample(&scratch, &all, MOST_TASKS, arguments->seed, &tasks));
-  const double before = config_real(config, "guard");
+  const double before = guard_asked(config);
   prior->guard = (PriorGuard){.weight = before, .width = WIDE_WIDTH, .shrink = 1, .tasks = tasks.tasks};
   TRY(wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight));
   printf("%s: %d tasks take the weight of the guard from %.3g to %.3g\n", arguments->recent, tasks.tasks,

@@ -19,12 +19,15 @@ struct Guard {
   double *mean, *covariance, *weight; /* [d, B], [d, d, B], [B]: the wide Gaussian's posterior */
 };
 
+double guard_asked(const Config *options) {
+  return config_is(options, "guard", "auto") ? GUARD_AUTO : config_real(options, "guard");
+}
+
 double guard_of(const SamplerSetup *setup) {
   const PriorGuard *guard = &setup->prior->guard;
   if (!setup->options) return 0;
-  return guard->tasks > 0 || config_is(setup->options, "guard", "study")
-             ? guard->weight
-             : config_real(setup->options, "guard");
+  return guard->tasks > 0 || config_is(setup->options, "guard", "study") ? guard->weight
+                                                                         : guard_asked(setup->options);
 }
 
 /* Mixes the components of `prior`, with their weights times 1 - g, and the wide Gaussian. */
@@ -47,7 +50,7 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   const Prior *prior = setup->prior;
   const Mixture *stand_in = prior_stand_in(prior);
   const size_t d = (size_t)prior->d, runs = (size_t)setup->runs, lanes = runs * (size_t)setup->draws;
-  const bool set = prior->guard.weight > 0;
+  const bool set = prior->guard.weight > 0, automatic = config_is(setup->options, "guard", "auto");
   Guard *self;
   TRY(prior_check_guard(prior));
   ALLOCATE(memory, self, 1);
@@ -56,7 +59,10 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   TRY(mix(memory, stand_in, g, set ? prior->guard.width : WIDE_WIDTH, &self->mixture));
   TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs,
                                mixture_posterior_approximation(setup->options), &self->posterior));
-  if (set) mixture_posterior_shrink(self->posterior, stand_in->components, prior->guard.shrink);
+  mixture_posterior_shrink(self->posterior, stand_in->components,
+                           automatic ? GUARD_AUTO_SHRINK
+                           : set     ? prior->guard.shrink
+                                     : 1);
   ALLOCATE(memory, self->theta, d * lanes);
   ALLOCATE(memory, self->component, lanes);
   ALLOCATE(memory, self->evidence, (size_t)self->mixture.components * runs);

@@ -13,6 +13,12 @@
 
 #include "sampler/sampler.h"
 
+/* What `guard: auto` stands for, the weight and the factor of the wide Gaussian's draws: the best of four
+ * designs by the worst of 36 pairs of world and prior (docs/results/guard.md). */
+static const double GUARD_AUTO = 0.3, GUARD_AUTO_SHRINK = 0.4;
+
+/* Returns the weight that the option `guard` asks for, which is not `study`. */
+double guard_asked(const Config *options);
 /* Returns g: the option `guard`, or what the prior brings; 0 without options. */
 double guard_of(const SamplerSetup *setup);
 

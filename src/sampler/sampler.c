@@ -95,9 +95,10 @@ static const ConfigKey COMMON[] = {{.name = "temper",
                                     .minimum = 0,
                                     .maximum = 0.999999,
                                     .fallback = "study",
-                                    .words = "study",
+                                    .words = "study auto",
                                     .help = "weight of a wide Gaussian beside the prior, which may be wrong; "
-                                            "study: prior.guard with a learned prior, else 0"},
+                                            "study: prior.guard with a learned prior, else 0; auto: 0.3, "
+                                            "with draws from it shrunk to 0.4"},
                                    {.name = NULL}};
 
 enum { KEYS = 16, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };

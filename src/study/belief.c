@@ -7,6 +7,7 @@
 #include "model/wide.h"
 #include "policy/policy.h"
 #include "problem/past.h"
+#include "sampler/guard.h"
 #include "study/keys.h"
 
 #include <stdio.h>
@@ -44,23 +45,20 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
                                                     : config_text(setting, "prior.family");
 }
 
-/* What prior.guard: auto stands for: the best of four designs by the worst of 36 pairs of world and prior
- * (docs/results/guard.md). */
-static const double AUTO_GUARD = 0.3, AUTO_SHRINK = 0.4;
-
 /* Returns the guard that the keys ask for: a prior that was learned may be wrong. */
 static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
   const bool learned = kind == BELIEF_FITTED || kind == BELIEF_FILE;
   const bool own = config_has(policy->options, "guard") && !config_is(policy->options, "guard", "study");
-  const bool automatic = !own && config_is(setting, "prior.guard", "auto");
-  const double weight = own         ? config_real(policy->options, "guard")
+  const bool automatic =
+      own ? config_is(policy->options, "guard", "auto") : config_is(setting, "prior.guard", "auto");
+  const double weight = own         ? guard_asked(policy->options)
                         : !learned  ? 0
-                        : automatic ? AUTO_GUARD
+                        : automatic ? GUARD_AUTO
                                     : config_real(setting, "prior.guard");
   return (PriorGuard){.weight = weight,
                       .tasks = weight > 0 ? (int)config_int(setting, "prior.guard_tasks") : 0,
                       .width = config_real(setting, "prior.guard_width"),
-                      .shrink = automatic ? AUTO_SHRINK : config_real(setting, "prior.guard_shrink")};
+                      .shrink = automatic ? GUARD_AUTO_SHRINK : config_real(setting, "prior.guard_shrink")};
 }
 
 /* Describes what past tasks depend on beside the distribution of theta*: the world, however long its runs
