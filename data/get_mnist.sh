@@ -16,7 +16,7 @@ Where:    http://yann.lecun.com/exdb/mnist/, or one of its many mirrors (Yann Le
 Licence:  see there; derived from NIST's Special Databases 1 and 3.
 Not to be put into this repository.
 
-The program is taken from THOMPSON, or build/release/thompson.
+The program is taken from THOMPSON, or build/user/thompson.
 TEXT
 }
 
@@ -56,4 +56,4 @@ check t10k-labels-idx1-ubyte ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f
 set -- "$@" "$file"
 
 here=$(cd "$(dirname "$0")/.." && pwd)
-"${THOMPSON:-$here/build/release/thompson}" prepare mnist "$@" -o "$here/data/mnist.nc"
+"${THOMPSON:-$here/build/user/thompson}" prepare mnist "$@" -o "$here/data/mnist.nc"

@@ -17,7 +17,7 @@ Cite:     F. Maxwell Harper and Joseph A. Konstan. 2015. The MovieLens Datasets:
           ACM Transactions on Interactive Intelligent Systems 5, 4, Article 19. https://doi.org/10.1145/2827872
 Not to be put into this repository, nor anything that reveals single ratings.
 
-The program is taken from THOMPSON, or build/release/thompson.
+The program is taken from THOMPSON, or build/user/thompson.
 TEXT
 }
 
@@ -45,4 +45,4 @@ sum=$(gzip -cdf "$1" | awk -F:: '{ print $1 "::" $2 "::" $3 }' | LC_ALL=C sort |
 echo "get_movielens.sh: $1 holds the ratings of MovieLens 1M"
 
 here=$(cd "$(dirname "$0")/.." && pwd)
-"${THOMPSON:-$here/build/release/thompson}" prepare movielens "$1" -o "$here/data/movielens.nc"
+"${THOMPSON:-$here/build/user/thompson}" prepare movielens "$1" -o "$here/data/movielens.nc"

@@ -34,6 +34,6 @@ check_ranks() {
 build_program() {
   [ "$install" = no ] || jobs/install_debian.sh
   source jobs/environment.sh
-  cmake --preset release >/dev/null || fail "cmake could not configure; its messages are above"
-  cmake --build --preset release --target thompson -j "$(nproc)" || fail "the build failed; its messages are above"
+  cmake --preset user >/dev/null || fail "cmake could not configure; its messages are above"
+  cmake --build --preset user --target thompson -j "$(nproc)" || fail "the build failed; its messages are above"
 }

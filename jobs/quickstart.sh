@@ -33,7 +33,7 @@ build_program
 name=$(basename "$study")
 folder=results/${name%.*}
 status=0
-mpiexec -n "$ranks" build/release/thompson run "$study" -o "$folder" --overwrite || status=$?
+mpiexec -n "$ranks" build/user/thompson run "$study" -o "$folder" --overwrite || status=$?
 # 5: some tasks failed and the results of the others are written.
 [ "$status" -eq 0 ] || [ "$status" -eq 5 ] || fail "thompson ended with status $status; its message is above" "$status"
 

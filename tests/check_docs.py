@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The pages: what they link to exists, the paths that they name exist, a number that is quoted stands on the page that measured it, the
-picture of the architecture is that of the source, and the map of the tests names every test."""
+picture of the architecture is that of the source, the map of the tests names every test, and pages and scripts for users name the program where the
+preset for users builds it, which is no other preset's folder."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -61,6 +63,16 @@ def unmeasured_numbers(page):
                 yield f"says {number.strip()}, which {', '.join(target.name for target in targets)} does not"
 
 
+def wrong_programs(folders):
+    """Where users would look for the program in a folder that is not that of their preset; `folders` are those of all presets."""
+    if len(set(folders.values())) < len(folders):
+        yield ROOT / "CMakePresets.json", f"two presets have one folder: {folders}"
+    for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "jobs").iterdir(), *(ROOT / "data").glob("*.sh")]:
+        for folder, verb in re.findall(r"(build/\w+)/thompson( \w+)?", file.read_text(encoding="utf-8")):
+            if folder != folders["user"] and verb != " bench":     # which the pages of measurements run beside the benchmarks
+                yield file, f"names {folder}/thompson, but `cmake --preset user` builds {folders['user']}/thompson"
+
+
 def main():
     counts = {"passed": 0, "failed": 0}
 
@@ -77,6 +89,9 @@ def main():
             report(page, sentence)
     picture = subprocess.run([sys.executable, ROOT / "docs" / "draw_architecture.py", "--check"], capture_output=True, text=True, check=False)
     report(ROOT / "docs" / "architecture.svg", picture.stdout.strip() or picture.stderr.strip() or None)
+    presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
+    for file, wrong in [*wrong_programs({preset["name"]: preset["binaryDir"].removeprefix("${sourceDir}/") for preset in presets}), (ROOT / "CMakePresets.json", None)]:
+        report(file, wrong)
     map_of_tests = ROOT / "tests" / "README.md"
     named = set(re.findall(r"`(\w+)`", map_of_tests.read_text(encoding="utf-8")))
     tests = {file.stem for pattern in TEST_FILES for file in (ROOT / "tests").glob(pattern)}

@@ -37,8 +37,8 @@ class Tutorial(program.ProgramTest):
             self.assertIn(old, study)
             study = study.replace(old, new)
         self.write(name, study)
-        os.makedirs(self.path("build/release"))
-        os.symlink(program.PROGRAM, self.path("build/release/thompson"))
+        os.makedirs(self.path("build/user"))
+        os.symlink(program.PROGRAM, self.path("build/user/thompson"))
         for folder in ("analysis", "docs", "data", "jobs"):
             os.symlink(os.path.join(program.SOURCE, folder), self.path(folder))
         environment = {**os.environ, "PATH": "/usr/bin:" + os.environ["PATH"]}
